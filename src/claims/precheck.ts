@@ -1,4 +1,4 @@
-import type { CheckRequest } from '../dns/check.ts'
+import type { CheckRequest } from '../dns/old-check.ts'
 import type { Finding } from '../dns/diagnosis/finding.ts'
 import type { CheckReport } from '../dns/diagnosis/report.ts'
 import { capitalize, text } from '../dns/diagnosis/text.ts'

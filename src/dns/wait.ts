@@ -1,7 +1,6 @@
 import { type CheckRequest, checkDns } from './check.ts'
-import type { CheckReport } from './diagnosis/report.ts'
-import type { DnsEffects } from './wire/effects.ts'
-import { ask } from './wire/exchange.ts'
+import type { CheckReport } from './report.ts'
+import { askFor, type DnsEffects } from './wire/ask.ts'
 import { checkName } from './wire/name.ts'
 import { decodeValues, readTxt } from './wire/txt-answer.ts'
 
@@ -9,8 +8,8 @@ import { decodeValues, readTxt } from './wire/txt-answer.ts'
 const DELAYS_MS = [5_000, 10_000, 20_000, 30_000] as const
 /** Between two checks, one server without the record is asked for it this often, in milliseconds. */
 const GLANCE_MS = 3000
-/** How long to wait by default, in milliseconds. */
-export const WAIT_MS = 60 * 60 * 1000
+/** What one check may take, and what it gets at least, in milliseconds. */
+const CHECK_MS = { most: 10_000, least: 2000 } as const
 
 export interface WaitStep {
   readonly report: CheckReport
@@ -21,69 +20,63 @@ export interface WaitStep {
 }
 
 /**
- * Checks until the record is ready or the time is over, and yields every check. Between two checks it asks one
- * authoritative server that lacks the record for it, and checks at once when its answer changes. It won't poison caches
- * with a negative answer: resolvers are only asked about a record that the authoritative servers have.
+ * Checks until the record is ready or the time is over, and yields every check. Between two checks it asks one authoritative
+ * server that lacks the record for it, and checks at once when its answer changes.
  *
  * @param timeoutMs the whole wait, the first check included.
- * @param intervalMs a fixed delay between checks, with no questions in between; growing delays if absent.
+ * @param inTurn runs each check when its turn comes, in a run of many; what it throws passes through.
  */
 export async function* waitForRecord(
   request: CheckRequest,
   timeoutMs: number,
   effects: DnsEffects,
-  intervalMs?: number,
+  inTurn: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
 ): AsyncGenerator<WaitStep, CheckReport, void> {
   const { clock, signal } = effects
   const end = clock.monotonic() + timeoutMs
-  const glance = createGlance(request, effects)
+  const left = () => Math.max(0, end - clock.monotonic())
+  const hasNews = createGlance(request, effects)
   for (let check = 0; ; check += 1) {
-    const report = await checkDns(request, effects)
-    const leftMs = Math.max(0, end - clock.monotonic())
-    const delay = intervalMs ?? DELAYS_MS[Math.min(check, DELAYS_MS.length - 1)] ?? 30_000
+    const report = await inTurn(() => {
+      const deadlineMs = Math.min(CHECK_MS.most, Math.max(CHECK_MS.least, left()))
+      return checkDns({ ...request, deadlineMs }, effects)
+    })
+    const leftMs = left()
+    const delay = DELAYS_MS[Math.min(check, DELAYS_MS.length - 1)] ?? 30_000
     const isOver = report.ready || leftMs === 0 || report.findings.some((f) => f.code === 'invalid_name')
     const nextInMs = isOver ? null : Math.min(delay, leftMs)
     yield { report, nextInMs, leftMs }
     if (nextInMs === null) return report
-    if (intervalMs === undefined) await pause(nextInMs, () => glance(report), effects)
-    else await clock.sleep(nextInMs, signal)
+    await pause(nextInMs, () => hasNews(report), effects)
   }
 }
 
 /** Waits for this long, or until there is news. */
-async function pause(
-  ms: number,
-  hasNews: () => Promise<boolean>,
-  { clock, signal }: DnsEffects,
-): Promise<void> {
+async function pause(ms: number, hasNews: () => Promise<boolean>, effects: DnsEffects): Promise<void> {
+  const { clock, signal } = effects
   const end = clock.monotonic() + ms
-  const left = () => Math.max(0, end - clock.monotonic())
-  while (left() > GLANCE_MS) {
+  while (end - clock.monotonic() > GLANCE_MS) {
     await clock.sleep(GLANCE_MS, signal)
     if (await hasNews()) return
   }
-  await clock.sleep(left(), signal)
+  await clock.sleep(Math.max(0, end - clock.monotonic()), signal)
 }
 
-/** How long one server may take to answer, in milliseconds: only servers that answered are asked. */
+/** How long that server may take: only one that has answered is asked. */
 const GLANCE_TIMEOUT_MS = 2000
 
 /** @returns asks a server of a report that lacks the record, and says whether its answer has changed. */
-function createGlance({ name, authoritativePort }: CheckRequest, effects: DnsEffects) {
+function createGlance({ name, authoritativePort: port }: CheckRequest, effects: DnsEffects) {
   const checked = checkName(name)
   let last: string | undefined
   return async ({ nameservers }: CheckReport): Promise<boolean> => {
-    const lacking = nameservers.find(
-      ({ address, outcome }) => address !== null && ['absent', 'mismatch', 'nxdomain'].includes(outcome),
-    )
+    const lacking = nameservers.find(({ outcome }) => ['absent', 'mismatch', 'nxdomain'].includes(outcome))
     if (lacking === undefined || lacking.address === null || !checked.ok) return false
-    const server = { address: lacking.address, port: authoritativePort }
-    const deadline = effects.clock.monotonic() + GLANCE_TIMEOUT_MS
-    const question = { name: checked.ascii, type: 'TXT' } as const
-    const reply = await ask(server, question, { deadline, retryAfterMs: GLANCE_TIMEOUT_MS }, effects)
-    if (reply.kind !== 'answer') return false
-    const seen = JSON.stringify(decodeValues(readTxt(reply.message, checked.ascii).values).toSorted())
-    // An alias leads elsewhere: its answer differs from the report, but not from itself.
+    const server = { address: lacking.address, port }
+    const search = { deadline: Number.POSITIVE_INFINITY, effects }
+    const message = await askFor(server, { name: checked.ascii, type: 'TXT' }, GLANCE_TIMEOUT_MS, search)
+    if (message === undefined) return false
+    const seen = JSON.stringify(decodeValues(readTxt(message, checked.ascii).values).toSorted())
     const isNews = seen !== last && seen !== JSON.stringify(lacking.values.toSorted())
     last = seen
     return isNews

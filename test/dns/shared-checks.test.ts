@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { DnsNetwork } from '../../src/context.ts'
-import { checkDns } from '../../src/dns/check.ts'
+import { checkDns } from '../../src/dns/old-check.ts'
 import { registeredDomainOf } from '../../src/dns/resolution/registry.ts'
 import { rememberAnswers } from '../../src/dns/resolution/remember-answers.ts'
 import type { DnsEffects } from '../../src/dns/wire/effects.ts'

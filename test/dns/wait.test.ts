@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { waitForRecord } from '../../src/dns/wait.ts'
+import { waitForRecord } from '../../src/dns/old-wait.ts'
 import { createFakeClock } from '../fake-context.ts'
 import { AA, type Asked, createFakeDns, type FakeReply, smallWorld } from './fake-dns.ts'
 

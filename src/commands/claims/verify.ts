@@ -17,7 +17,7 @@ import {
 } from '../../claims/watch.ts'
 import { writeClaim } from '../../claims/write-claim.ts'
 import type { Context } from '../../context.ts'
-import { checkDns } from '../../dns/check.ts'
+import { checkDns } from '../../dns/old-check.ts'
 import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
 import type { CheckReport } from '../../dns/diagnosis/report.ts'
 import { capitalize } from '../../dns/diagnosis/text.ts'
