@@ -42,14 +42,10 @@ const LEAN_UNDICI = {
   'lib/dispatcher/client-h2.js': `module.exports = () => { throw new Error('HTTP/2 was not offered') }`,
   'lib/dispatcher/socks5-proxy-agent.js': `module.exports = class { constructor() { throw new Error('not HTTP') } }`,
   'lib/web/fetch/body.js': `exports.extractBody = () => { throw new Error('no body is form data') }`,
-  'lib/util/runtime-features.js': 'exports.runtimeFeatures = { has: () => false }',
   // Finds known header names without making strings of them. Filling it takes longer than it saves.
   'lib/core/tree.js': 'exports.tree = { lookup: () => null }',
   // A class for comparison, and the limit on header size.
   'node:http': 'module.exports = { IncomingMessage: class {}, maxHeaderSize: 16384 }',
-  'node:zlib': `
-    for (const name of ['createInflate', 'createGunzip', 'createBrotliDecompress'])
-      exports[name] = () => process.getBuiltinModule('node:zlib')[name]()`,
 }
 
 /** undici without the parts that this program doesn't use. */
@@ -62,7 +58,7 @@ export function leanUndici() {
   return {
     name: 'lean-undici',
     setup(build) {
-      build.onResolve({ filter: /^node:(http|zlib)$/ }, ({ path, importer }) =>
+      build.onResolve({ filter: /^node:http$/ }, ({ path, importer }) =>
         /[\\/]undici[\\/]/.test(importer) ? { path, namespace: 'lean-undici' } : undefined,
       )
       build.onLoad({ filter: /.*/, namespace: 'lean-undici' }, ({ path }) => ({

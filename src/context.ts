@@ -125,13 +125,6 @@ export interface HttpRequest {
   readonly body?: string
   /** Milliseconds for the whole exchange, the body included. */
   readonly timeoutMs: number
-  /**
-   * On `clock.monotonic()`, where requests wait for their turn: it isn't sent after `start`, and is over by `end`. What is
-   * left until then shortens `timeoutMs`.
-   */
-  readonly latest?: { readonly start: number; readonly end: number }
-  /** Where requests wait for their turn: whether it goes on with what an earlier one began. Then it comes before those that don't. */
-  readonly goesOn?: boolean
   readonly signal?: AbortSignal
   /**
    * Never use a kept-alive connection: if the service is just closing it, nobody knows whether it has read the request.
@@ -140,10 +133,9 @@ export interface HttpRequest {
   /**
    * Called at most once, when the connection is established (with a proxy: the tunnel; TLS included) and before the
    * first byte of the request is written. What it throws ends the exchange with nothing sent: a `TransportError` with
-   * `sent: 'no'` and that error as its `cause`. A request with a body waits until the promise that it returns settles,
-   * and its time limit starts over.
+   * `sent: 'no'` and that error as its `cause`. The time limit starts over.
    */
-  readonly beforeSend?: () => void | Promise<void>
+  readonly beforeSend?: () => void
   /** For a server with an authority or a client certificate of its own: PEM. */
   readonly tls?: TlsIdentity
 }
@@ -160,7 +152,7 @@ export interface HttpResponse {
   /** Lower-case names; repeated headers joined with ", ". */
   readonly headers: Readonly<Record<string, string>>
   /**
-   * The body as it arrives, decompressed. If it is cut short, what has arrived comes first, and then a `TransportError`
+   * The body as it arrives. If it is cut short, what has arrived comes first, and then a `TransportError`
    * is thrown. Leaving the loop early closes the connection.
    */
   readonly body: AsyncIterable<Uint8Array>
@@ -179,7 +171,7 @@ export interface HttpTransport {
  * No response came. `sent` says whether a byte of the request can have left this machine: `no` for whatever fails before
  * the connection is established (loading the HTTP client, the lookup, connecting, the proxy, TLS) or in `beforeSend`;
  * `maybe` for anything later, and then the service may have acted on it. `certificate`: one end doesn't accept the certificate
- * of the other; `tls`: any other failure of TLS; `limited`: the rate limit of the service left no time for it.
+ * of the other; `tls`: any other failure of TLS.
  */
 export class TransportError extends Error {
   override readonly name = 'TransportError'
@@ -190,7 +182,6 @@ export class TransportError extends Error {
     | 'certificate'
     | 'proxy'
     | 'timeout'
-    | 'limited'
     | 'reset'
     | 'aborted'
     | 'protocol'
@@ -259,12 +250,8 @@ export class DnsTransportError extends Error {
 }
 
 export interface Browser {
-  /**
-   * Opens the address in the person's browser. Rejects if no browser can be started.
-   *
-   * @param over aborts when the address is no longer needed.
-   */
-  open(url: string, over: AbortSignal): Promise<void>
+  /** Opens an http(s) address in the person's browser. Rejects if no browser can be started. */
+  open(url: string): Promise<void>
 }
 
 /** Programs of the person's, such as one that changes DNS. */

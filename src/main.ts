@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { hostname, uptime } from 'node:os'
 import { join } from 'node:path'
@@ -60,11 +61,11 @@ export async function main(): Promise<ExitCode> {
     http,
     dns: lazyDns(),
     browser: {
-      open: async (url, over) => {
-        const { openBrowser } = await import('./oauth/browser.ts')
-        const { browserElsewhere = false } = environment
-        const { state: directory } = directories
-        await openBrowser(url, over, { platform, directory, browserElsewhere })
+      open: async (url) => {
+        const { default: openAddress } = await import('open')
+        const child = await openAddress(url)
+        if (child.pid === undefined) await once(child, 'spawn')
+        child.unref()
       },
     },
     programs: {

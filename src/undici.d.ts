@@ -19,13 +19,3 @@ declare module 'undici/lib/api/api-connect.js' {
     options: Dispatcher.ConnectOptions,
   ): Promise<Dispatcher.ConnectData>
 }
-declare module 'undici/lib/interceptor/decompress.js' {
-  import type { Dispatcher } from 'undici'
-  export default function decompress(options?: {
-    skipErrorResponses?: boolean
-  }): Dispatcher.DispatcherComposeInterceptor
-}
-declare module 'undici/lib/core/symbols.js' {
-  const symbols: { readonly kSocket: unique symbol; readonly kParser: unique symbol }
-  export default symbols
-}

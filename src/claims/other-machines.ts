@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { createClaim } from '../service/claims.ts'
-import type { RequestOptions, ServiceClient } from '../service/client.ts'
+import type { ServiceClient } from '../service/client.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { shellQuote } from '../shell-quote.ts'
 import { stateOf } from './lifecycle.ts'
@@ -17,10 +17,9 @@ export async function startClaim(
   client: ServiceClient,
   request: ClaimRequest,
   known: readonly DomainClaim[],
-  options: RequestOptions = {},
 ): Promise<{ claim: DomainClaim; created: boolean }> {
   try {
-    return await createClaim(client, request, options)
+    return await createClaim(client, request)
   } catch (error) {
     if (!(error instanceof CliError) || error.status !== 409) throw error
     const { code, exit, message, status } = error

@@ -1,7 +1,7 @@
 import { domainToASCII } from 'node:url'
 import { isWithin } from '../dns/wire/name.ts'
 import { CliError, Exit } from '../errors.ts'
-import { unexpectedAnswer } from '../service/answers.ts'
+import { unexpectedAnswer } from '../service/problems.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
 import { asArgument } from './lifecycle.ts'

@@ -185,7 +185,7 @@ export async function verifyOnce(
   } catch (refusal) {
     if (isGone(refusal)) throw goneError(before, refusal)
     if (!isRefusal(refusal)) throw refusal
-    const claim = await getClaim(client, domainId, { ...options, goesOn: true }).catch((error: unknown) => {
+    const claim = await getClaim(client, domainId, options).catch((error: unknown) => {
       if (isGone(error)) throw goneError(before, error)
       throw error instanceof InterruptedError ? error : refusal
     })
@@ -239,8 +239,7 @@ export async function* requestVerification(
       if (claim.status !== before.status) return claim
     }
     isRepeated = true
-    const { deadline = Number.POSITIVE_INFINITY } = given
-    return verifyOnce(current, client, { deadline }).catch((error: unknown) => {
+    return verifyOnce(current, client, given).catch((error: unknown) => {
       if (!isRefusal(error)) {
         mayRun ||= error instanceof CliError && mayHaveActed(error)
         throw error
@@ -308,13 +307,13 @@ function timeoutError(
   return new CliError(
     'claim_in_flight',
     Exit.notYet,
-    `${timedOutAfter(timeoutMs, end?.retryAfterMs)}: ${nameOf(claim)} is still in progress (${description})${lastRequestFailed(end?.error)}`,
+    `${timedOutAfter(timeoutMs)}: ${nameOf(claim)} is still in progress (${description})${lastRequestFailed(end?.error)}`,
     {
       hint:
         verifyAgain === undefined
           ? `the claim continues; to keep watching: ${watch}${verify}`
           : `the service has confirmed no request to verify it; to ask again: ${verifyAgain}`,
-      retryAfterMs: end?.retryAfterMs,
+      retryAfterMs: end?.error?.retryAfterMs,
       cause: end?.error ?? refusal,
     },
   )

@@ -6,7 +6,7 @@ import { waitForRecord } from '../dns/old-wait.ts'
 import { dnsEffects } from '../dns/wire/effects.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { deadlineOf, lastRequestFailed, newsOnly } from '../service/polling.ts'
+import { lastRequestFailed, newsOnly, timeFor } from '../service/polling.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { type ClaimReader, currentClaim, type SeenClaim } from './current-claim.ts'
@@ -128,8 +128,8 @@ export async function* runWorkflow(
 ): AsyncGenerator<WorkflowEvent, WorkflowResult, void> {
   const { timeoutMs, since = context.clock.monotonic() } = options
   const timed = { ...options, intervalMs: options.intervalMs, since }
-  const deadline = deadlineOf(timed, context.clock)
-  const begin = await startOrResume(request, options.resumeOnly === true, deadline, client, context, settings)
+  const limitMs = timeFor(timed, context.clock)
+  const begin = await startOrResume(request, options.resumeOnly === true, limitMs, client, context, settings)
   let { claim } = begin
   const { origin, warning, earlier, error: ended } = begin
   const state = stateOf(claim)
@@ -275,7 +275,7 @@ interface Beginning {
 async function startOrResume(
   request: ClaimRequest,
   resumeOnly: boolean,
-  deadline: number,
+  timeoutMs: number,
   client: ServiceClient,
   context: LedgerContext,
   settings: LedgerSettings,
@@ -296,7 +296,7 @@ async function startOrResume(
   )
   if (domainId !== undefined) {
     const resolved = { domainId, others }
-    const found = await currentClaim(resolved, client, context, settings, { deadline }).catch(
+    const found = await currentClaim(resolved, client, context, settings, { timeoutMs }).catch(
       (error: unknown) => {
         if (error instanceof CliError && error.exit === Exit.notFound) return error
         throw error
@@ -328,7 +328,7 @@ async function startOrResume(
     const message = `no claim for ${request.name} is known on this machine`
     throw withStart(gone ?? new CliError('claim_unknown', Exit.notFound, message), request)
   }
-  const { claim, created } = await startClaim(client, request, known, { deadline })
+  const { claim, created } = await startClaim(client, request, known)
   await recordClaim(claim, context, settings)
   if (!claim.domain_id) {
     throw new CliError(

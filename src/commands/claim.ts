@@ -333,7 +333,7 @@ function timeoutError(
       : `to ask the service without checking DNS first: mailclaim claims verify${asArgument(claim)} --no-check --wait`,
   ]
   const cause = isShown ? short : error.message
-  return new CliError(error.code, error.exit, `${timedOutAfter(timeoutMs, error.retryAfterMs)}: ${cause}`, {
+  return new CliError(error.code, error.exit, `${timedOutAfter(timeoutMs)}: ${cause}`, {
     hint: hints.filter(Boolean).join('\n'),
   })
 }

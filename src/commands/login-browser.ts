@@ -1,9 +1,8 @@
 import type { Context } from '../context.ts'
 import { type CliError, usageError } from '../errors.ts'
 import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
-import { redirectTarget } from '../oauth/redirect-uri.ts'
-import { scopeDifference } from '../oauth/scopes.ts'
-import { exchangeCode } from '../oauth/token-endpoint.ts'
+import { redirectTarget } from '../oauth/redirect.ts'
+import { exchangeCode, scopeDifference } from '../oauth/token-endpoint.ts'
 import { type NewSession, replaceSession } from '../session/replace.ts'
 import type { SharedVault } from '../session/shared/vault.ts'
 import { type LoginCommandOptions, loginCommand } from '../settings/login-command.ts'
@@ -16,6 +15,7 @@ import {
 } from '../settings/settings.ts'
 import type { StoreKind } from '../settings/table.ts'
 import { withLinks } from '../terminal/hyperlinks.ts'
+import { createIo } from '../terminal/io.ts'
 import { hint, note, warn } from '../terminal/notices.ts'
 import { writeJsonLine } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
@@ -23,7 +23,6 @@ import { usableStore } from './usable-store.ts'
 
 /** The options of a sign-in with the browser. */
 export interface BrowserFlags {
-  readonly port?: number
   readonly redirectUri?: string
   readonly browser?: boolean
   readonly timeout?: number
@@ -51,7 +50,7 @@ export async function signInWithBrowser(
 ): Promise<Session> {
   const scopes = settingValue('scope', settings) ?? []
   const resource = settingValue('resource', settings)
-  const target = redirectTarget(options.redirectUri, options.port)
+  const target = redirectTarget(options.redirectUri)
   // What could fail after the browser's part is tried before it.
   requireBaseUrl(settings)
   requireClientId(settings)
@@ -71,13 +70,11 @@ export async function signInWithBrowser(
       timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
       issuer,
       authorizationEndpoint: options.authorizationEndpoint,
-      again: { ...again, typed: settings.argv },
     },
     // A hint of the exchange may add --with-api-key, which most options conflict with.
     (code) => storeSession(code, scopes, resource, store, loginCommand(again), context, settings),
     reporter(context, settings),
-    context,
-    settings,
+    createIo(context, settings),
   )
 }
 

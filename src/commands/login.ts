@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import { updateConfig } from '../settings/config.ts'
-import { parsePort, parseSeconds } from '../settings/parse-value.ts'
+import { parseSeconds } from '../settings/parse-value.ts'
 import { type Settings, settingValue } from '../settings/settings.ts'
 import { storeToRemember } from '../settings/shared-store.ts'
 import type { Column } from '../terminal/columns.ts'
@@ -50,12 +50,6 @@ result follows. With --no-input it doesn't start, because somebody has to approv
 An API key is tried with the service before it is stored; if the service refuses it, nothing changes.`,
   options: [
     ...settingOptions('login'),
-    {
-      flags: '--port <port>',
-      description: 'port to listen on for the redirect',
-      default: 'a free one',
-      parse: (text) => parsePort(text, '--port'),
-    },
     { flags: '--redirect-uri <uri>', description: 'redirect URI, as registered' },
     { flags: '--no-browser', description: 'only print the address' },
     {
@@ -74,7 +68,6 @@ An API key is tried with the service before it is stored; if the service refuses
       conflicts: [
         '--scope',
         '--resource',
-        '--port',
         '--redirect-uri',
         '--no-browser',
         '--timeout',

@@ -1,6 +1,7 @@
 import { type Context, type HttpResponse, TransportError } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { transportFailure, userAgent } from '../service/client.ts'
+import { userAgent } from '../service/client.ts'
+import { transportFailure } from '../service/problems.ts'
 import { isLoopback } from '../settings/addresses.ts'
 import { requireBaseUrl, type Settings } from '../settings/settings.ts'
 import { formatDuration } from '../terminal/duration.ts'

@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { getImport } from '../service/imports.ts'
+import { getImport } from '../service/lists.ts'
 import { drain, newsOnly, type PollFlags, pollTimes, resumable, statusFirst } from '../service/polling.ts'
 import type { ContactImport } from '../service/types.ts'
 import { commandLine } from '../shell-quote.ts'

@@ -119,7 +119,7 @@ function timeoutError(
   return new CliError(
     'import_in_flight',
     Exit.notYet,
-    `${timedOutAfter(timeoutMs, end?.retryAfterMs)}: the import ${id} is still ${statusText(seen)}${lastRequestFailed(end?.error)}`,
+    `${timedOutAfter(timeoutMs)}: the import ${id} is still ${statusText(seen)}${lastRequestFailed(end?.error)}`,
     { hint: `the import continues; to keep watching: ${again}` },
   )
 }

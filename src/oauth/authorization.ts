@@ -26,9 +26,17 @@ export function newAuthorizationSecrets(): { state: string; codeVerifier: string
  */
 export async function authorizationUrl(endpoint: string, parameters: AuthorizationParameters): Promise<URL> {
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined
-  const encrypted = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.hostname))
-  if (url === undefined || !encrypted || url.username !== '' || url.password !== '')
-    throw endpointUnusable(endpoint)
+  const isEncrypted = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.hostname))
+  if (url === undefined || !isEncrypted || url.username !== '' || url.password !== '') {
+    // Never shows a password.
+    const shown = JSON.stringify(clip(endpoint.replace(/\/\/[^/?#]*@/, '//…@'), 200))
+    throw new CliError(
+      'authorization_endpoint_unusable',
+      Exit.notConfigured,
+      `the authorization endpoint ${shown} is not an https address without a user name`,
+      { hint: 'use another one with --authorization-endpoint' },
+    )
+  }
   url.hash = ''
   const query = url.searchParams
   query.set('response_type', 'code')
@@ -42,20 +50,8 @@ export async function authorizationUrl(endpoint: string, parameters: Authorizati
   return url
 }
 
-/** The error for a page that must not be opened: exit 3. */
-export function endpointUnusable(endpoint: string): CliError {
-  return new CliError(
-    'authorization_endpoint_unusable',
-    Exit.notConfigured,
-    // Never shows a password.
-    `the authorization endpoint ${JSON.stringify(clip(endpoint.replace(/\/\/[^/?#]*@/, '//…@'), 200))} cannot be used: it has to be an https address without a user name, or on this machine if the service is`,
-    { hint: 'use another one with --authorization-endpoint' },
-  )
-}
-
 /** A redirect that ends the login: with a code, or with an error (RFC 6749 section 4.1.2.1). */
 export type AuthorizationResponse =
-  /** The parameters as oauth4webapi needs them for the exchange. */
   | { readonly kind: 'code'; readonly parameters: URLSearchParams }
   | { readonly kind: 'refused'; readonly error: CliError }
 
@@ -79,26 +75,20 @@ export function classifyRedirect(
   state: string,
   login: string,
 ): AuthorizationResponse | UnusableRedirect {
-  const unusable = (why: string, issuer?: string): UnusableRedirect => ({
-    kind: 'unusable',
-    why,
-    ...(issuer === undefined ? {} : { issuer }),
-  })
+  const unusable = (why: string): UnusableRedirect => ({ kind: 'unusable', why })
   for (const name of ['state', 'code', 'error', 'iss']) {
     if (parameters.getAll(name).length > 1) return unusable(`it has more than one "${name}"`)
   }
   if (parameters.has('code') && parameters.has('error')) return unusable('it has both a code and an error')
   if (parameters.get('state') !== state) return unusable('its state does not match this login')
-  const isRequest = parameters.has('response_type') && !parameters.has('code') && !parameters.has('error')
-  if (isRequest)
-    return unusable(
-      'it is the page before the approval: approve there, then copy the address that the browser ends up at',
-    )
+  if (parameters.has('response_type') && !parameters.has('code') && !parameters.has('error'))
+    return unusable('it is the page before the approval: paste the address that the browser ends up at')
   const iss = parameters.get('iss')
   if (iss === null && server.authorization_response_iss_parameter_supported)
     return unusable('its issuer ("iss") is missing, as if the address was cut off: copy the whole address')
   if (iss !== null && !isSameIssuer(iss, server.issuer)) {
-    return unusable(`it comes from another issuer (expected ${server.issuer}, got ${clip(iss, 200)})`, iss)
+    const why = `it comes from another issuer (expected ${server.issuer}, got ${clip(iss, 200)})`
+    return { ...unusable(why), issuer: iss }
   }
   try {
     const validated = oauth.validateAuthResponse(
@@ -121,44 +111,47 @@ export function isSameIssuer(one: string, other: string): boolean {
   return withoutSlash(one) === withoutSlash(other)
 }
 
-function refused(answer: oauth.AuthorizationResponseError, login: string): CliError {
-  const said = answer.error_description === undefined ? '' : `: ${answer.error_description}`
-  const [message, exit, hint] = ((): [string, CliError['exit'], string] => {
-    switch (answer.error) {
-      case 'access_denied':
-        return [
-          'access was denied in the browser',
-          Exit.notSignedIn,
-          `sign in again and approve it: ${login}`,
-        ]
-      case 'unauthorized_client':
-        return [
-          'the client is not registered for this kind of sign-in',
-          Exit.notConfigured,
-          'check the client id',
-        ]
-      case 'invalid_scope':
-        return [
-          'the service does not know a scope, or will not grant it',
-          Exit.refused,
-          'check --scope; spaces separate scopes, commas do not',
-        ]
-      case 'invalid_target':
-        return ['the service does not know the resource', Exit.refused, 'check --resource']
-      case 'server_error':
-      case 'temporarily_unavailable':
-        return [
-          `the service could not sign you in now (${answer.error})`,
-          Exit.unavailable,
-          'try again later',
-        ]
-      default:
-        return [
-          `the service refused the sign-in (${answer.error})`,
-          Exit.refused,
-          'check the client id, the scopes and the redirect URI',
-        ]
-    }
-  })()
-  return new CliError(answer.error, exit, `${message}${said}`, { hint })
+const RETRY = {
+  exit: Exit.unavailable,
+  message: 'the service could not sign you in now',
+  hint: 'try again later',
+}
+
+/** The errors of RFC 6749 section 4.1.2.1 and RFC 8707 section 2, each with what a person can do about it. */
+const AUTHORIZATION_ERRORS: Readonly<
+  Record<string, { readonly exit: CliError['exit']; readonly message: string; readonly hint?: string }>
+> = {
+  access_denied: { exit: Exit.notSignedIn, message: 'access was denied in the browser' },
+  unauthorized_client: {
+    exit: Exit.notConfigured,
+    message: 'the client is not registered for this kind of sign-in',
+    hint: 'check the client id',
+  },
+  invalid_scope: {
+    exit: Exit.refused,
+    message: 'the service does not know a scope, or will not grant it',
+    hint: 'check --scope; spaces separate scopes, commas do not',
+  },
+  invalid_target: {
+    exit: Exit.refused,
+    message: 'the service does not know the resource',
+    hint: 'check --resource',
+  },
+  server_error: RETRY,
+  temporarily_unavailable: RETRY,
+}
+
+function refused(
+  { error, error_description: said }: oauth.AuthorizationResponseError,
+  login: string,
+): CliError {
+  const known = Object.hasOwn(AUTHORIZATION_ERRORS, error) ? AUTHORIZATION_ERRORS[error] : undefined
+  const { exit, message, hint } = known ?? {
+    exit: Exit.refused,
+    message: `the service refused the sign-in (${error})`,
+    hint: 'check the client id, the scopes and the redirect URI',
+  }
+  return new CliError(error, exit, `${message}${said === undefined ? '' : `: ${said}`}`, {
+    hint: hint ?? `sign in again and approve it: ${login}`,
+  })
 }

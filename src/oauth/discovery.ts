@@ -1,16 +1,17 @@
 import * as oauth from 'oauth4webapi'
-import { type Context, TransportError } from '../context.ts'
+import { TransportError } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { userAgent } from '../service/client.ts'
-import { isLoopback, issuerOf, operationUrl, parseIssuer } from '../settings/addresses.ts'
-import { type LoginCommandOptions, loginCommand } from '../settings/login-command.ts'
+import { logExchanges } from '../service/log.ts'
+import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
+import { loginCommand } from '../settings/login-command.ts'
+import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
-import { endpointUnusable, isSameIssuer } from './authorization.ts'
-import { transportFetch } from './fetch.ts'
-import { parseObject } from './token-answer.ts'
+import { isSameIssuer } from './authorization.ts'
 
 /** How long the service may take to publish its metadata, which are helpful but not required. */
-const METADATA_TIMEOUT_MS = 5_000
+const METADATA_TIMEOUT_MS = 5000
+const MAX_METADATA_BYTES = 1024 * 1024
 
 /** The addresses that a login uses. */
 export interface ServerAddresses {
@@ -24,96 +25,97 @@ export interface ServerAddresses {
 
 /**
  * The authorization server: its own metadata if it publishes them (RFC 8414), else the interface's endpoints below the
- * base URL. Only the person decides who the issuer is: metadata that name another one are not used (RFC 8414 section
- * 3.3). The token endpoint is always the interface's, because whoever could change it would receive refresh tokens.
+ * base URL. Only the person decides who the issuer is: metadata that name another one are not used (RFC 8414 section 3.3).
+ * The token endpoint isn't taken from them: whoever could change it would receive refresh tokens.
  *
- * @param login how to run this login again, for hints.
  * @throws CliError `service_unreachable`, exit 7, if nothing answers: better now than on a blank browser page.
- *   `issuer_mismatch`, exit 3, if the metadata show that no answer will come from the expected issuer.
- *   `authorization_endpoint_unusable`, exit 3.
+ *   `issuer_mismatch`, exit 3, if no answer will come from the expected issuer.
  */
 export async function discoverServer(
-  addresses: ServerAddresses,
-  login: LoginCommandOptions,
-  context: Pick<Context, 'http' | 'interrupts' | 'program' | 'platform'>,
-): Promise<oauth.AuthorizationServer> {
-  const { base, authorizationEndpoint } = addresses
-  const expected = addresses.issuer ?? issuerOf(base)
-  const usual = {
-    issuer: expected,
-    authorization_endpoint: authorizationEndpoint ?? operationUrl(base, '/oauth/authorize').href,
-    token_endpoint: operationUrl(base, '/oauth/token').href,
-  }
-  const published = await fetchMetadata(addresses, context)
-  if (published === undefined) return usual
-  const { issuer, authorization_endpoint: endpoint } = published
-  const promisesIss = published['authorization_response_iss_parameter_supported'] === true
-  if (typeof issuer !== 'string' || !isSameIssuer(issuer, expected)) {
-    if (typeof issuer === 'string' && (addresses.issuer !== undefined || promisesIss)) {
-      throw issuerMismatch('the authorization server publishes metadata of', expected, issuer, login)
-    }
-    return usual
-  }
-  return {
-    ...usual,
-    issuer,
-    ...(authorizationEndpoint === undefined && typeof endpoint === 'string'
-      ? { authorization_endpoint: requirePublishedEndpoint(endpoint, issuer) }
-      : {}),
-    authorization_response_iss_parameter_supported: promisesIss,
-  }
-}
-
-/**
- * The metadata of the issuer, or of the base URL if no other issuer is named (RFC 8414 section 3; for a named one also
- * at the address of OpenID Connect); undefined if none are published.
- */
-async function fetchMetadata(
   { base, issuer, authorizationEndpoint }: ServerAddresses,
-  context: Pick<Context, 'http' | 'interrupts' | 'program' | 'platform'>,
-): Promise<Record<string, unknown> | undefined> {
+  io: Io,
+): Promise<oauth.AuthorizationServer> {
   const server = issuer === undefined ? base : new URL(issuer)
-  for (const algorithm of issuer === undefined ? (['oauth2'] as const) : (['oauth2', 'oidc'] as const)) {
-    try {
-      const response = await oauth.discoveryRequest(server, {
-        algorithm,
-        [oauth.allowInsecureRequests]: isLoopback(server.hostname),
-        [oauth.customFetch]: transportFetch(context.http, {
-          timeoutMs: METADATA_TIMEOUT_MS,
-          userAgent: userAgent(context),
-          signal: context.interrupts.signal,
-        }),
-      })
-      const text = await response.text()
-      const metadata = response.status === 200 ? parseObject(text) : undefined
-      if (metadata !== undefined) return metadata
-    } catch (error) {
-      context.interrupts.signal.throwIfAborted()
-      // A person who names the page doesn't need the metadata.
-      if (!(error instanceof TransportError) || error.sent === 'maybe' || authorizationEndpoint !== undefined)
-        return undefined
+  const usual = {
+    issuer: issuerOf(server),
+    authorization_endpoint: authorizationEndpoint ?? operationUrl(base, '/oauth/authorize').href,
+  }
+  try {
+    const response = await oauth.discoveryRequest(server, {
+      algorithm: 'oauth2',
+      [oauth.allowInsecureRequests]: isLoopback(server.hostname),
+      [oauth.customFetch]: (url, { headers }) => fetchMetadata(url, headers, io),
+    })
+    const published = await processMetadata(server, response)
+    return {
+      issuer: usual.issuer,
+      authorization_endpoint:
+        authorizationEndpoint ?? published.authorization_endpoint ?? usual.authorization_endpoint,
+      authorization_response_iss_parameter_supported: sendsIss(published),
+    }
+  } catch (error) {
+    io.interrupts.signal.throwIfAborted()
+    const foreign = metadataOfAnother(error)
+    if (foreign !== undefined && (issuer !== undefined || sendsIss(foreign)))
+      throw issuerMismatch(usual.issuer, foreign.issuer, io)
+    // A person who names the page doesn't need the metadata.
+    const isUnreachable = error instanceof TransportError && error.sent === 'no'
+    if (isUnreachable && authorizationEndpoint === undefined)
       throw new CliError(
         'service_unreachable',
         Exit.unavailable,
-        `the ${issuer === undefined ? 'service' : 'authorization server'} at ${issuerOf(server)} cannot be reached: ${error.message}`,
-        {
-          hint:
-            issuer === undefined
-              ? 'check the base URL and the network: mailclaim doctor'
-              : 'check --issuer and the network; with --authorization-endpoint, this machine need not reach it',
-          cause: error,
-        },
+        `${usual.issuer} cannot be reached: ${error.message}`,
+        { hint: 'check the base URL, the issuer and the network: mailclaim doctor', cause: error },
       )
-    }
+    return usual
   }
-  return undefined
 }
 
-/** Metadata may come from a stranger on the network. They can't name a page on this machine unless the service is here too. */
-function requirePublishedEndpoint(endpoint: string, issuer: string): string {
-  const onThisMachine = URL.canParse(endpoint) && isLoopback(new URL(endpoint).hostname)
-  if (onThisMachine && !isLoopback(new URL(issuer).hostname)) throw endpointUnusable(endpoint)
-  return endpoint
+/** The program's HTTP transport as the `customFetch` of oauth4webapi: one exchange, no redirects. */
+async function fetchMetadata(url: string, headers: Record<string, string>, io: Io): Promise<Response> {
+  const http = io.settings.verbose ? logExchanges(io) : io.http
+  const answer = await http.send({
+    method: 'GET',
+    url: new URL(url),
+    headers: { ...headers, 'user-agent': userAgent(io) },
+    timeoutMs: METADATA_TIMEOUT_MS,
+    signal: io.interrupts.signal,
+  })
+  const pieces: Uint8Array[] = []
+  let size = 0
+  for await (const piece of answer.body) {
+    size += piece.length
+    if (size > MAX_METADATA_BYTES) break
+    pieces.push(piece)
+  }
+  const isEmpty = [204, 205, 304].includes(answer.status)
+  return new Response(isEmpty ? null : Buffer.concat(pieces), {
+    status: answer.status,
+    headers: { 'content-type': answer.headers['content-type'] ?? '' },
+  })
+}
+
+/** RFC 8414 section 3.3, but a slash at the end doesn't make another issuer. */
+async function processMetadata(server: URL, response: Response): Promise<oauth.AuthorizationServer> {
+  try {
+    return await oauth.processDiscoveryResponse(server, response)
+  } catch (error) {
+    const found = metadataOfAnother(error)
+    if (found === undefined || !isSameIssuer(found.issuer, issuerOf(server))) throw error
+    return found
+  }
+}
+
+/** The metadata that were published, if they are not the expected issuer's. */
+function metadataOfAnother(error: unknown): oauth.AuthorizationServer | undefined {
+  const isMismatch =
+    error instanceof oauth.OperationProcessingError && error.code === oauth.JSON_ATTRIBUTE_COMPARISON
+  return isMismatch ? (error.cause as { readonly body: oauth.AuthorizationServer }).body : undefined
+}
+
+/** Whether it names itself in its answers (RFC 9207 section 3). */
+function sendsIss(server: oauth.AuthorizationServer): boolean {
+  return server.authorization_response_iss_parameter_supported === true
 }
 
 /**
@@ -121,26 +123,17 @@ function requirePublishedEndpoint(endpoint: string, issuer: string): string {
  *
  * @param actual what the other one calls itself. Not trusted, but shown to the person, who may know better.
  */
-export function issuerMismatch(
-  what: string,
-  expected: string,
-  actual: string,
-  login: LoginCommandOptions,
-): CliError {
+export function issuerMismatch(expected: string, actual: string, { settings }: Io): CliError {
+  const shown = clip(actual, 200)
   return new CliError(
     'issuer_mismatch',
     Exit.notConfigured,
-    `${what} another issuer: expected ${expected}, got ${clip(actual, 200)}`,
-    { hint: issuerHint(actual, login) },
+    `the service signs people in as another issuer: expected ${expected}, got ${shown}`,
+    { hint: issuerHint(shown, settings.profile.value) },
   )
 }
 
 /** What a person can do who knows that the other issuer is the right one. */
-export function issuerHint(actual: string, login: LoginCommandOptions): string {
-  try {
-    const issuer = parseIssuer(actual)
-    return `if you know that ${issuer} is where this service signs people in: ${loginCommand({ ...login, issuer })}. If it is the service itself, use it as --base-url`
-  } catch {
-    return 'check --base-url and --issuer'
-  }
+export function issuerHint(issuer: string, profile: string): string {
+  return `if you know it and trust it: ${loginCommand({ profile, issuer: clip(issuer, 200) })}`
 }

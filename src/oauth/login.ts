@@ -1,8 +1,8 @@
-import type { Context } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
-import { logExchanges } from '../service/exchange-log.ts'
-import { type LoginCommandOptions, loginCommand } from '../settings/login-command.ts'
-import { requireBaseUrl, requireClientId, type Settings } from '../settings/settings.ts'
+import { loginCommand } from '../settings/login-command.ts'
+import { requireBaseUrl, requireClientId } from '../settings/settings.ts'
+import { formatDuration } from '../terminal/duration.ts'
+import type { Io } from '../terminal/io.ts'
 import {
   type AuthorizationResponse,
   authorizationUrl,
@@ -10,11 +10,15 @@ import {
   newAuthorizationSecrets,
   type UnusableRedirect,
 } from './authorization.ts'
-import { type CallbackPage, notSignedInPage, SIGNED_IN, unusableRedirectPage } from './callback-page.ts'
-import { type CallbackServer, startCallbackServer } from './callback-server.ts'
+import {
+  type CallbackPage,
+  type CallbackServer,
+  notSignedInPage,
+  SIGNED_IN,
+  startCallbackServer,
+} from './callback-server.ts'
 import { discoverServer, issuerHint, issuerMismatch } from './discovery.ts'
-import { parsePastedRedirect, readPastedLines } from './pasted-url.ts'
-import type { RedirectTarget } from './redirect-uri.ts'
+import { parsePastedRedirect, type RedirectTarget, readPastedLines } from './redirect.ts'
 
 /** More lines than this that aren't the address don't come from a person who pastes. */
 const MAX_UNUSABLE_LINES = 20
@@ -31,8 +35,6 @@ export interface LoginOptions {
   readonly issuer: string | undefined
   /** Instead of the published or usual endpoint. */
   readonly authorizationEndpoint: string | undefined
-  /** How to run this login again, for hints. */
-  readonly again: LoginCommandOptions
 }
 
 /** What to exchange for tokens; see RFC 6749 section 4.1.3 and RFC 7636 section 4.5. */
@@ -70,19 +72,16 @@ export async function login<T>(
   options: LoginOptions,
   exchange: (code: ReceivedCode) => Promise<T>,
   reporter: LoginReporter,
-  context: Pick<
-    Context,
-    'program' | 'platform' | 'stdin' | 'stderr' | 'clock' | 'random' | 'http' | 'browser' | 'interrupts'
-  >,
-  settings: Pick<Settings, 'baseUrl' | 'clientId' | 'verbose'>,
+  io: Io,
 ): Promise<T> {
+  const { settings } = io
   const base = requireBaseUrl(settings)
   const clientId = requireClientId(settings)
-  const { issuer, authorizationEndpoint, again, target } = options
-  const http = settings.verbose ? logExchanges(context) : context.http
-  const server = await discoverServer({ base, issuer, authorizationEndpoint }, again, { ...context, http })
-  const { state, codeVerifier } = newAuthorizationSecrets()
+  const profile = settings.profile.value
+  const { issuer, authorizationEndpoint, target } = options
   if (target.listen === undefined && !options.readInput) throw noWayToAnswer()
+  const server = await discoverServer({ base, issuer, authorizationEndpoint }, io)
+  const { state, codeVerifier } = newAuthorizationSecrets()
 
   const received = withResolvers<Received>()
   let lastUnusable: UnusableRedirect | undefined
@@ -90,11 +89,21 @@ export async function login<T>(
   const ignore = (redirect: UnusableRedirect) => {
     lastUnusable = redirect
     foreignIssuer = redirect.issuer ?? foreignIssuer
-    const hint = redirect.issuer === undefined ? undefined : issuerHint(redirect.issuer, again)
+    const hint = redirect.issuer === undefined ? undefined : issuerHint(redirect.issuer, profile)
     return reporter.ignored(redirect.why, hint)
   }
   const classify = (parameters: URLSearchParams) =>
-    classifyRedirect(server, clientId, parameters, state, loginCommand(again))
+    classifyRedirect(server, clientId, parameters, state, loginCommand({ profile }))
+
+  let unusableLines = 0
+  const readLine = (line: string) => {
+    const parameters = parsePastedRedirect(line)
+    const redirect: AuthorizationResponse | UnusableRedirect =
+      typeof parameters === 'string' ? { kind: 'unusable', why: parameters } : classify(parameters)
+    if (redirect.kind !== 'unusable') received.resolve({ response: redirect, respond: async () => {} })
+    else if (++unusableLines < MAX_UNUSABLE_LINES) ignoreFailure(ignore(redirect))
+    else stopReading()
+  }
 
   let listener: CallbackServer | undefined
   let stopReading = () => {}
@@ -102,67 +111,43 @@ export async function login<T>(
   try {
     if (target.listen !== undefined) {
       listener = await startCallbackServer<AuthorizationResponse>({
-        target: { ...target, listen: target.listen },
+        uri: target.uri,
+        listen: target.listen,
         state,
-        random: context.random,
         async validate(parameters) {
           const redirect = classify(parameters)
-          if (redirect.kind !== 'unusable') return { valid: redirect }
+          if (redirect.kind !== 'unusable') return redirect
           await ignore(redirect)
-          return { page: unusableRedirectPage(redirect.why) }
+          return redirect.why
         },
         received: (response, respond) => received.resolve({ response, respond }),
       })
     }
-    const redirectUri = listener?.redirectUri ?? target.uri(0)
-    const url = await authorizationUrl(server.authorization_endpoint ?? '', {
-      clientId,
-      redirectUri,
-      state,
-      codeVerifier,
-      scopes: options.scopes,
-      resource: options.resource,
-    })
+    const redirectUri = listener?.redirectUri ?? target.uri ?? ''
+    const { scopes, resource } = options
+    const parameters = { clientId, redirectUri, state, codeVerifier, scopes, resource }
+    const url = await authorizationUrl(server.authorization_endpoint ?? '', parameters)
     if (options.readInput) {
-      let unusableLines = 0
-      const onLine = (line: string) => {
-        const parameters = parsePastedRedirect(line)
-        const redirect: AuthorizationResponse | UnusableRedirect =
-          typeof parameters === 'string' ? { kind: 'unusable', why: parameters } : classify(parameters)
-        if (redirect.kind !== 'unusable') {
-          received.resolve({ response: redirect, respond: async () => {} })
-        } else if (++unusableLines < MAX_UNUSABLE_LINES) {
-          ignoreFailure(ignore(redirect))
-        } else if (unusableLines === MAX_UNUSABLE_LINES) {
-          stopReading()
-          ignoreFailure(reporter.ignored('too many lines that are not the address; no more are read'))
-        }
-      }
-      const onEnd = () => {
-        if (listener === undefined) received.reject(noWayToAnswer())
-      }
-      stopReading = readPastedLines(context.stdin.stream, onLine, onEnd)
+      const onEnd = () => (listener === undefined ? received.reject(noWayToAnswer()) : undefined)
+      stopReading = readPastedLines(io.stdin.stream, readLine, onEnd)
     }
     await reporter.ready(url.href, options.openBrowser ? 'opening' : 'not_opened', options.readInput)
     if (options.openBrowser)
       ignoreFailure(
-        context.browser
-          .open(url.href, over.signal)
-          .catch(() => (over.signal.aborted ? undefined : reporter.browserFailed())),
+        io.browser.open(url.href).catch(() => (over.signal.aborted ? undefined : reporter.browserFailed())),
       )
 
-    const timeout = context.clock
-      .sleep(options.timeoutMs, AbortSignal.any([context.interrupts.signal, over.signal]))
+    const timeout = io.clock
+      .sleep(options.timeoutMs, AbortSignal.any([io.interrupts.signal, over.signal]))
       .then((): never => {
-        throw foreignIssuer === undefined
-          ? timedOut(options.timeoutMs, lastUnusable?.why, loginCommand(again))
-          : issuerMismatch('the browser brought an answer of', server.issuer, foreignIssuer, again)
+        if (foreignIssuer !== undefined) throw issuerMismatch(server.issuer, foreignIssuer, io)
+        throw timedOut(options.timeoutMs, lastUnusable?.why)
       })
     const { response, respond } = await Promise.race([received.promise, timeout])
     try {
       if (response.kind === 'refused') throw response.error
-      const { parameters } = response
-      const result = await exchange({ parameters, redirectUri, codeVerifier, clientId, base })
+      const code = { parameters: response.parameters, redirectUri, codeVerifier, clientId, base }
+      const result = await exchange(code)
       await respond(SIGNED_IN)
       return result
     } catch (error) {
@@ -183,20 +168,18 @@ function ignoreFailure(work: Promise<void>): void {
 
 function noWayToAnswer(): CliError {
   return usageError(
-    'the redirect URI is not on this machine and nothing can be pasted, so the browser has no way to answer',
+    'the redirect URI is not on this machine and nothing can be pasted, so no answer can arrive',
     'run it on a terminal, or with --no-browser pipe in the address that the browser ends up at',
   )
 }
 
-function timedOut(ms: number, unusable: string | undefined, login: string): CliError {
-  const [count, unit] = ms >= 60_000 ? [Number((ms / 60_000).toFixed(1)), 'minute'] : [ms / 1000, 'second']
-  const span = `${count} ${unit}${count === 1 ? '' : 's'}`
+function timedOut(ms: number, unusable: string | undefined): CliError {
   const why = unusable === undefined ? '' : `; the answer that came could not be used: ${unusable}`
   return new CliError(
     'login_timeout',
     Exit.notSignedIn,
-    `timed out after ${span} waiting for approval in the browser${why}`,
-    { hint: `sign in again: ${login}; --timeout SECONDS waits longer` },
+    `timed out after ${formatDuration(ms / 1000)} waiting for approval in the browser${why}`,
+    { hint: 'sign in again; --timeout SECONDS waits longer' },
   )
 }
 

@@ -1,21 +1,14 @@
-import * as oauth from 'oauth4webapi'
-import { type Context, TransportError } from '../context.ts'
+import { type Context, type HttpResponse, TransportError } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { isBearerToken } from '../service/authorizer.ts'
 import { userAgent } from '../service/client.ts'
-import { logExchanges } from '../service/exchange-log.ts'
+import { logExchanges } from '../service/log.ts'
+import { type Problem, parseObject, parseProblem } from '../service/problems.ts'
 import { parseRetryAfter } from '../service/retry.ts'
 import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
 import type { Settings } from '../settings/settings.ts'
-import { transportFetch } from './fetch.ts'
-import { describeAnswer, readTokenAnswer, type TokenAnswer } from './token-answer.ts'
-import {
-  exchangeRefused,
-  exchangeUnanswered,
-  exchangeUnusable,
-  noRefreshToken,
-  refreshRefused,
-} from './token-errors.ts'
+import { redact, withoutTokens } from '../terminal/redact.ts'
+import { excerpt } from '../terminal/sanitize.ts'
 
 /** What a request for tokens of any grant type needs. */
 interface TokenRequest {
@@ -24,13 +17,15 @@ interface TokenRequest {
   readonly clientId: string
   /** The time limit for the whole answer, and whether the exchange is shown. */
   readonly settings: Pick<Settings, 'httpTimeoutMs' | 'verbose'>
+  /** See `HttpRequest`: the last moment before any byte of the token leaves this machine. */
+  readonly beforeSend?: () => void
+  readonly signal?: AbortSignal
 }
 
-/** What a request for tokens takes from the context. */
 type TokenContext = Pick<Context, 'http' | 'clock' | 'stderr' | 'program' | 'platform'>
 
 export interface CodeExchange extends TokenRequest {
-  /** The result of `validateAuthResponse` of oauth4webapi. */
+  /** The parameters of the redirect, validated. */
   readonly callback: URLSearchParams
   readonly redirectUri: string
   readonly codeVerifier: string
@@ -46,9 +41,6 @@ export interface RefreshRequest extends TokenRequest {
   readonly scope: string | undefined
   /** The scope of the grant, in case the answer names none. */
   readonly grantedScope: string | undefined
-  /** See `HttpRequest`: the last moment before any byte of the token leaves this machine. */
-  readonly beforeSend?: () => void | Promise<void>
-  readonly signal?: AbortSignal
 }
 
 /** An access token from an answer (RFC 6749 section 5.1), with defaults for what the service left out. */
@@ -63,107 +55,6 @@ export interface AccessTokenGrant {
 /** A whole token response: what a session is made of. */
 export interface Tokens extends AccessTokenGrant {
   readonly refreshToken: string
-}
-
-/** If the service doesn't say how long a token is valid: far less than any service of this kind grants. */
-const DEFAULT_LIFETIME_SECONDS = 300
-/** More than any access token gets, and far below the limit of a timer. */
-const MAX_LIFETIME_SECONDS = 366 * 24 * 3600
-/** Codes and refresh tokens work once, so a shorter time limit, meant for lists, doesn't apply to them. */
-const MIN_TIMEOUT_MS = 30_000
-
-/** Milliseconds that the token endpoint may take to answer. */
-export function tokenTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>): number {
-  return Math.max(settings.httpTimeoutMs, MIN_TIMEOUT_MS)
-}
-
-/**
- * Sends an authorization code (RFC 6749 section 4.1.3 with RFC 7636 section 4.5).
- *
- * @throws TransportError if not even the head of an answer arrived.
- */
-async function sendCode(context: TokenContext, request: CodeExchange): Promise<TokenAnswer> {
-  const response = await oauth.authorizationCodeGrantRequest(
-    serverOf(request),
-    { client_id: request.clientId },
-    oauth.None(),
-    request.callback,
-    request.redirectUri,
-    request.codeVerifier,
-    requestOptions(context, request),
-  )
-  return readTokenAnswer(response, [request.callback.get('code') ?? '', request.codeVerifier])
-}
-
-/**
- * Sends a refresh token (RFC 6749 section 6), once: no redirect is followed and nothing is sent again.
- *
- * @throws TransportError if not even the head of an answer arrived.
- */
-async function sendRefresh(context: TokenContext, request: RefreshRequest): Promise<TokenAnswer> {
-  const response = await oauth.refreshTokenGrantRequest(
-    serverOf(request),
-    { client_id: request.clientId },
-    oauth.None(),
-    request.refreshToken,
-    {
-      ...requestOptions(context, request),
-      ...(request.scope === undefined ? {} : { additionalParameters: { scope: request.scope } }),
-    },
-  )
-  return readTokenAnswer(response, [request.refreshToken])
-}
-
-function serverOf({ base }: TokenRequest): oauth.AuthorizationServer {
-  return { issuer: issuerOf(base), token_endpoint: operationUrl(base, '/oauth/token').href }
-}
-
-function requestOptions(
-  context: TokenContext,
-  { base, settings, beforeSend, signal }: TokenRequest & Pick<RefreshRequest, 'beforeSend' | 'signal'>,
-) {
-  return {
-    [oauth.allowInsecureRequests]: isLoopback(base.hostname),
-    [oauth.customFetch]: transportFetch(
-      settings.verbose ? logExchanges(withForgivingStderr(context), { issuesTokens: true }) : context.http,
-      {
-        timeoutMs: tokenTimeoutMs(settings),
-        userAgent: userAgent(context),
-        freshConnection: true,
-        ...(beforeSend === undefined ? {} : { beforeSend }),
-        ...(signal === undefined ? {} : { signal }),
-      },
-    ),
-  }
-}
-
-/** If the reader of stderr has gone away, an answer must still count as an answer. */
-function withForgivingStderr(context: TokenContext): TokenContext {
-  const { stderr } = context
-  const write = (text: string) => stderr.write(text).catch(() => undefined)
-  return { ...context, stderr: { isTTY: stderr.isTTY, columns: stderr.columns, write } }
-}
-
-/**
- * Exchanges an authorization code for tokens.
- *
- * @throws CliError for every error of the interface's section 7.1 with the cause in its message, exit 3, 4 or 6;
- *   `no_refresh_token`, exit 6; exit 7 without a usable answer.
- */
-export async function exchangeCode(context: TokenContext, request: CodeExchange): Promise<Tokens> {
-  let answer: TokenAnswer
-  try {
-    answer = await sendCode(context, request)
-  } catch (error) {
-    if (!(error instanceof TransportError)) throw error
-    throw exchangeUnanswered(error, request.login)
-  }
-  const { refreshToken, access, why } = readTokens(answer, request.requestedScope)
-  if (access !== undefined && refreshToken !== undefined) return { ...access, refreshToken }
-  if (access !== undefined) throw noRefreshToken(request.login)
-  if (answer.error !== undefined) throw exchangeRefused(answer.error, answer, request.login)
-  if (answer.truncatedBy !== undefined) throw exchangeUnanswered(answer.truncatedBy, request.login)
-  throw exchangeUnusable(answer, why, request.login)
 }
 
 /** What became of a refresh token that was sent. */
@@ -190,18 +81,173 @@ export type RefreshOutcome =
    */
   | { readonly kind: 'unknown'; readonly why: string; readonly access: AccessTokenGrant | undefined }
 
+/** If the service doesn't say how long a token is valid: far less than any service of this kind grants. */
+const DEFAULT_LIFETIME_SECONDS = 300
+/** More than any access token gets, and far below the limit of a timer. */
+const MAX_LIFETIME_SECONDS = 366 * 24 * 3600
+/** Codes and refresh tokens work once, so a shorter time limit, meant for lists, doesn't apply to them. */
+const MIN_TIMEOUT_MS = 30_000
+/** Far more than any answer. A longer one is truncated. */
+const MAX_BODY_BYTES = 1024 * 1024
+
+/** Milliseconds that the token endpoint may take to answer. */
+export function tokenTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>): number {
+  return Math.max(settings.httpTimeoutMs, MIN_TIMEOUT_MS)
+}
+
 /**
- * Refreshes once and says what became of the token that was sent. Doesn't throw, whatever the network or the service
- * does.
+ * Exchanges an authorization code for tokens (RFC 6749 section 4.1.3 with RFC 7636 section 4.5).
+ *
+ * @throws CliError for every error of the interface's section 7.1 with the cause in its message, exit 3, 4 or 6;
+ *   `no_refresh_token`, exit 6; exit 7 without a usable answer.
  */
-export async function refresh(context: TokenContext, request: RefreshRequest): Promise<RefreshOutcome> {
+export async function exchangeCode(context: TokenContext, request: CodeExchange): Promise<Tokens> {
+  const code = request.callback.get('code') ?? ''
+  const { codeVerifier, redirectUri, login } = request
+  const fields = { code, redirect_uri: redirectUri, code_verifier: codeVerifier }
   let answer: TokenAnswer
   try {
-    answer = await sendRefresh(context, request)
+    answer = await send(context, request, 'authorization_code', fields, [code, codeVerifier])
   } catch (error) {
-    return classifyNoAnswer(error, request.base)
+    if (!(error instanceof TransportError)) throw error
+    throw exchangeUnanswered(error, login)
   }
-  return classifyRefreshAnswer(answer, request.scope ?? request.grantedScope, context.clock.now())
+  const { refreshToken, access, why } = readTokens(answer, request.requestedScope)
+  if (access !== undefined && refreshToken !== undefined) return { ...access, refreshToken }
+  if (access !== undefined) throw noRefreshToken()
+  if (answer.error !== undefined) throw oauthError(answer.error, answer, (hint) => hint ?? signInAgain(login))
+  if (answer.truncatedBy !== undefined) throw exchangeUnanswered(answer.truncatedBy, login)
+  throw exchangeUnusable(answer, why, login)
+}
+
+/**
+ * Sends a refresh token (RFC 6749 section 6) once and says what became of it. No redirect is followed and nothing is sent
+ * again. Doesn't throw, whatever the network or the service does.
+ */
+export async function refresh(context: TokenContext, request: RefreshRequest): Promise<RefreshOutcome> {
+  const { refreshToken, scope, grantedScope, base } = request
+  const fields = { refresh_token: refreshToken, ...(scope === undefined ? {} : { scope }) }
+  let answer: TokenAnswer
+  try {
+    answer = await send(context, request, 'refresh_token', fields, [refreshToken])
+  } catch (error) {
+    return classifyNoAnswer(error, base)
+  }
+  return classifyRefreshAnswer(answer, scope ?? grantedScope, context.clock.now())
+}
+
+/**
+ * Sends one request to the token endpoint (section 4.1), form-encoded.
+ *
+ * @param secrets what is sent: messages must not contain it even if the service quotes it
+ * @throws TransportError if not even the head of an answer arrived
+ */
+async function send(
+  context: TokenContext,
+  { base, clientId, settings, beforeSend, signal }: TokenRequest,
+  grantType: string,
+  fields: Readonly<Record<string, string>>,
+  secrets: readonly string[],
+): Promise<TokenAnswer> {
+  if (base.protocol !== 'https:' && !isLoopback(base.hostname))
+    throw new TransportError('aborted', 'no', 'tokens are only sent encrypted')
+  const http = settings.verbose ? logExchanges(context) : context.http
+  const response = await http.send({
+    method: 'POST',
+    url: operationUrl(base, '/oauth/token'),
+    headers: {
+      accept: 'application/json',
+      'content-type': 'application/x-www-form-urlencoded;charset=UTF-8',
+      'user-agent': userAgent(context),
+    },
+    body: new URLSearchParams({ grant_type: grantType, client_id: clientId, ...fields }).toString(),
+    timeoutMs: tokenTimeoutMs(settings),
+    freshConnection: true,
+    ...(beforeSend === undefined ? {} : { beforeSend }),
+    ...(signal === undefined ? {} : { signal }),
+  })
+  return readTokenAnswer(response, secrets)
+}
+
+/** As much of the token endpoint's answer as arrived. */
+interface TokenAnswer {
+  readonly status: number
+  /** The `Retry-After` header as it came. */
+  readonly retryAfter: string | undefined
+  /** The JSON object in the body; undefined if there is none. */
+  readonly body: Readonly<Record<string, unknown>> | undefined
+  /** Whether there is no body, and none was announced. */
+  readonly isEmpty: boolean
+  /** The `error` of an OAuth error response (RFC 6749 section 5.2): a 4xx of the service whose JSON body has a string `error`. */
+  readonly error: string | undefined
+  /** What the service says about the error: one short line without secrets; empty if it says nothing. */
+  readonly serviceMessage: string
+  /** What ended the body before it was complete. What arrived is used all the same. */
+  readonly truncatedBy: Error | undefined
+}
+
+/** Reads an answer to its end, or to where it breaks off. */
+async function readTokenAnswer(
+  { status, headers, body: stream }: HttpResponse,
+  secrets: readonly string[],
+): Promise<TokenAnswer> {
+  const pieces: Uint8Array[] = []
+  let size = 0
+  let truncatedBy: Error | undefined
+  try {
+    for await (const piece of stream) {
+      size += piece.length
+      if (size > MAX_BODY_BYTES) throw new Error('the answer is too long')
+      pieces.push(piece)
+    }
+  } catch (error) {
+    truncatedBy = error instanceof Error ? error : new Error(String(error))
+  }
+  const text = new TextDecoder().decode(Buffer.concat(pieces))
+  const body = parseObject(text) ?? (status >= 200 && status <= 299 ? completePairs(text) : undefined)
+  const clean = (said: string) => withoutTokens(redact(said, secrets))
+  const code = oauthErrorOf(status, body?.['error'])
+  const error = code === undefined ? undefined : redact(code, secrets).slice(0, 100)
+  const problem = body === undefined ? { details: excerptOf(text, clean) } : parseProblem(body, clean)
+  const { name, message = '', details }: Problem = problem
+  return {
+    status,
+    retryAfter: headers['retry-after'],
+    body,
+    isEmpty: text === '' && truncatedBy === undefined && !/html|xml/i.test(headers['content-type'] ?? ''),
+    error,
+    // The error itself is shown beside it.
+    serviceMessage: name !== undefined && name === error ? message : details,
+    truncatedBy,
+  }
+}
+
+/** An excerpt of a text, such as a proxy's error page; nothing if it starts like JSON, which may contain tokens. */
+function excerptOf(text: string, clean: (said: string) => string): string {
+  return /^\s*[{[]/.test(text) ? '' : excerpt(clean(text), 160)
+}
+
+/**
+ * The complete pairs of a JSON object that breaks off or has an invalid pair, which may include a refresh token that was
+ * just rotated; undefined if there are none.
+ */
+function completePairs(text: string): Record<string, unknown> | undefined {
+  if (!/^\s*\{/.test(text)) return undefined
+  const pairs = [...text.matchAll(/"\w+"\s*:\s*("(?:[^"\\]|\\.)*"|\d+(?=\s*[,}]))/g)].flatMap(([pair]) =>
+    Object.entries(parseObject(`{${pair}}`) ?? {}),
+  )
+  return pairs.length === 0 ? undefined : Object.fromEntries(pairs)
+}
+
+/**
+ * The `error` of an OAuth error response. By RFC 6749 section 5.2 its status is 400 or 401. Other 4xx statuses count if
+ * `error` looks like a code, except those that servers and proxies use for connection problems, when the request may
+ * have been processed.
+ */
+function oauthErrorOf(status: number, error: unknown): string | undefined {
+  if (typeof error !== 'string' || error === '' || status < 400 || status > 499) return undefined
+  if (status === 400 || status === 401) return error
+  return [408, 421, 425, 499].includes(status) || !/^[a-z][a-z0-9_.-]*$/.test(error) ? undefined : error
 }
 
 /** Classifies a request that got no answer: the token is unused only if nothing can have left this machine. */
@@ -216,10 +262,7 @@ function classifyNoAnswer(error: unknown, base: URL): RefreshOutcome {
     'service_unreachable',
     Exit.unavailable,
     `the service at ${issuerOf(base)} cannot be reached: ${error.message}`,
-    {
-      hint: 'the session is untouched; check the network and run the command again (mailclaim doctor helps)',
-      cause: error,
-    },
+    { hint: 'the session is untouched; check the network: mailclaim doctor', cause: error },
   )
   const passing = error.kind === 'lookup' || error.kind === 'connect'
   return passing
@@ -248,21 +291,13 @@ function classifyRefreshAnswer(answer: TokenAnswer, scope: string | undefined, n
     const afterMs = parseRetryAfter(answer.retryAfter, now)
     if (afterMs !== undefined) return { kind: 'retry_after', afterMs, error: askedToWait(answer, afterMs) }
   }
-  if (answer.error !== undefined) return { kind: 'not_consumed', error: refreshRefused(answer.error, answer) }
+  if (answer.error !== undefined) {
+    const error = oauthError(answer.error, answer, (hint) =>
+      ['the session is untouched', hint].filter(Boolean).join('; '),
+    )
+    return { kind: 'not_consumed', error }
+  }
   return { kind: 'unknown', why: [describeAnswer(answer), why].filter(Boolean).join('; '), access }
-}
-
-function askedToWait(answer: TokenAnswer, retryAfterMs: number): CliError {
-  const [code, state] =
-    answer.status === 429
-      ? ['rate_limited', 'the service asks clients to slow down']
-      : ['service_unavailable', 'the service is not available']
-  return new CliError(
-    code,
-    Exit.unavailable,
-    `${state} and did not renew the session in the time allowed (${describeAnswer(answer)})`,
-    { hint: 'the session is untouched; run the command again later', status: answer.status, retryAfterMs },
-  )
 }
 
 /**
@@ -311,4 +346,133 @@ function scopeOf(body: Readonly<Record<string, unknown>>): string | undefined {
 
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+/**
+ * Compares scopes as sets (RFC 6749 section 3.3).
+ *
+ * @param granted as the service names them, with spaces between, or with commas, as some services do.
+ */
+export function scopeDifference(
+  asked: readonly string[],
+  granted: string,
+): { missing: string[]; extra: string[] } {
+  const grantedScopes = granted
+    .split(/\s+/)
+    .flatMap((scope) => (asked.includes(scope) ? scope : scope.split(',')))
+    .filter((scope) => scope !== '')
+  return {
+    missing: asked.filter((scope) => !grantedScopes.includes(scope)),
+    extra: grantedScopes.filter((scope) => !asked.includes(scope)),
+  }
+}
+
+/** The errors of the interface's section 7.1, and those of other standards, each with what a person can do about it. */
+const TOKEN_ERRORS: Readonly<
+  Record<string, { readonly exit: CliError['exit']; readonly message: string; readonly hint?: string }>
+> = {
+  invalid_request: {
+    exit: Exit.refused,
+    message: 'the service found a field of the request for tokens missing or malformed',
+    hint: 'check the base URL and the client id: mailclaim config list',
+  },
+  invalid_scope: {
+    exit: Exit.refused,
+    message: 'the scope is not part of what the service grants',
+    hint: 'ask for fewer scopes: mailclaim auth status shows what was granted',
+  },
+  invalid_grant: {
+    exit: Exit.notSignedIn,
+    message: 'the authorization code was used already, is too old, or belongs to another sign-in',
+  },
+  invalid_client: {
+    exit: Exit.notConfigured,
+    message: 'the service does not know the client id, or has disabled it',
+    hint: 'check the client id: mailclaim config list',
+  },
+  unauthorized_client: {
+    exit: Exit.notConfigured,
+    message: 'the client is not registered for this kind of grant',
+    hint: 'have it registered for authorization codes and refresh tokens, or use another client id',
+  },
+  // RFC 6749 section 4.1.2.1, RFC 8628 section 3.5.
+  ...Object.fromEntries(
+    ['temporarily_unavailable', 'server_error', 'slow_down'].map((code) => [
+      code,
+      {
+        exit: Exit.unavailable,
+        message: 'the service could not issue tokens',
+        hint: 'try again later',
+      },
+    ]),
+  ),
+}
+
+/** @param hintFor turns the hint of the table into that of the step */
+function oauthError(
+  error: string,
+  { status, serviceMessage }: TokenAnswer,
+  hintFor: (hint: string | undefined) => string,
+): CliError {
+  const known = Object.hasOwn(TOKEN_ERRORS, error) ? TOKEN_ERRORS[error] : undefined
+  const { exit, message, hint } = known ?? {
+    exit: status === 429 ? Exit.unavailable : Exit.refused,
+    message: 'the service refused to issue tokens',
+    hint: status === 429 ? 'try again later' : 'check the client id: mailclaim config list',
+  }
+  const said = serviceMessage === '' ? '' : `: ${serviceMessage}`
+  // Scripts compare codes: anything that doesn't look like one stays in the message.
+  const code = /^[a-z][a-z0-9_]{1,63}$/.test(error) ? error : 'refused'
+  return new CliError(code, exit, `${message} (${error})${said}`, { hint: hintFor(hint), status })
+}
+
+function askedToWait(answer: TokenAnswer, retryAfterMs: number): CliError {
+  const { status } = answer
+  return new CliError(
+    status === 429 ? 'rate_limited' : 'service_unavailable',
+    Exit.unavailable,
+    `the service did not renew the session in time (${describeAnswer(answer)})`,
+    { hint: 'the session is untouched; run the command again later', status, retryAfterMs },
+  )
+}
+
+/** Describes an answer that is neither tokens nor an OAuth error. */
+function describeAnswer({ status, serviceMessage, truncatedBy }: TokenAnswer): string {
+  const message = serviceMessage === '' ? '' : `: ${serviceMessage}`
+  return `HTTP ${status}${message}${truncatedBy === undefined ? '' : `; ${truncatedBy.message}`}`
+}
+
+const signInAgain = (login: string) => `sign in again, because a code works once: ${login}`
+
+/** The service exchanged the code, but the session would end with the access token. */
+function noRefreshToken(): CliError {
+  return new CliError(
+    'no_refresh_token',
+    Exit.refused,
+    'the service issued no refresh token, so there is no session to store',
+    { hint: 'have the client registered for the refresh token grant, or add --scope offline_access' },
+  )
+}
+
+/** The error for an answer to a code exchange that is neither tokens nor an OAuth error: exit 7. */
+function exchangeUnusable(answer: TokenAnswer, why: string | undefined, login: string): CliError {
+  const { status } = answer
+  const isUnavailable = status === 429 || status >= 500
+  const described = [describeAnswer(answer), why].filter(Boolean).join('; ')
+  return new CliError(
+    isUnavailable ? 'service_unavailable' : 'answer_unusable',
+    Exit.unavailable,
+    `the sign-in was approved, but the code could not be exchanged for tokens (${described})`,
+    { hint: signInAgain(login), status },
+  )
+}
+
+/** The error for a code exchange without an answer: exit 7. */
+function exchangeUnanswered(cause: Error, login: string): CliError {
+  return new CliError(
+    'token_endpoint_unreachable',
+    Exit.unavailable,
+    `the sign-in was approved, but the service did not answer the exchange of the code: ${cause.message}`,
+    { hint: signInAgain(login), cause },
+  )
 }

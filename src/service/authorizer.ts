@@ -12,15 +12,10 @@ export interface Credential {
 
 /** Provides the credential of a profile. Implemented in session/. */
 export interface Authorizer {
-  /**
-   * A credential to send, refreshed if necessary.
-   *
-   * @param deadline when nobody waits for a renewal anymore, on `clock.monotonic()`
-   * @throws CliError exit 4 if there isn't one.
-   */
-  credential(deadline?: number): Promise<Credential>
+  /** A credential to send, renewed if necessary. @throws CliError exit 4 if there isn't one. */
+  credential(): Promise<Credential>
   /** After the service answered this credential with 401: another one to try, or undefined. */
-  refused(credential: Credential, deadline?: number): Promise<Credential | undefined>
+  refused(credential: Credential): Promise<Credential | undefined>
 }
 
 /** Whether a text can be the token of an Authorization header (RFC 6750 section 2.1): visible ASCII, no line break. */

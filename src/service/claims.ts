@@ -1,6 +1,6 @@
 import { CliError, Exit } from '../errors.ts'
-import { checkFields } from './answers.ts'
 import { pathSegment, type RequestOptions, type ServiceClient } from './client.ts'
+import { CHECK_ID, checkFields, withHint } from './problems.ts'
 import type { ClaimRequest, DomainClaim } from './types.ts'
 
 /**
@@ -12,14 +12,10 @@ import type { ClaimRequest, DomainClaim } from './types.ts'
 export async function createClaim(
   client: ServiceClient,
   request: ClaimRequest,
-  options?: RequestOptions,
 ): Promise<{ claim: DomainClaim; created: boolean }> {
-  const answer = await client.post('/domains/claim', request, {
-    ...options,
-    isWhole: true,
-    namesItem: false,
-    lostHint: `the claim may exist, and nothing is lost; to go on with it: mailclaim claim ${request.name}`,
-  })
+  // A 404 here is about the domain, if the service says anything.
+  const lost = `the claim may exist, and nothing is lost; to continue: mailclaim claim ${request.name}`
+  const answer = await client.post('/domains/claim', request).catch(withHint({ lost }))
   return { claim: readClaim(answer.body), created: answer.status !== 200 }
 }
 
@@ -29,11 +25,10 @@ export async function verifyClaim(
   domainId: string,
   options?: RequestOptions,
 ): Promise<DomainClaim> {
-  const { body } = await client.post(`/domains/${pathSegment(domainId)}/claim/verify`, undefined, {
-    ...options,
-    goesOn: true,
-    lostHint: 'the service may be verifying already, and nothing is lost: run the same command again',
-  })
+  const lost = 'the service may be verifying already, and nothing is lost: run the same command again'
+  const { body } = await client
+    .post(`/domains/${pathSegment(domainId)}/claim/verify`, undefined, options)
+    .catch(withHint({ 404: CHECK_ID, lost }))
   return readClaim(body)
 }
 
@@ -42,18 +37,27 @@ export function looksLikeId(text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
 
-/** The latest claim of a placeholder domain (section 4.7). @throws CliError exit 5 if there is none, or no longer */
+/**
+ * The latest claim of a placeholder domain (section 4.7).
+ *
+ * @param notFoundHint what to do if there is none, if that is something else than to check the id
+ * @throws CliError exit 5 if there is none, or no longer
+ */
 export async function getClaim(
   client: ServiceClient,
   domainId: string,
-  options?: RequestOptions,
+  {
+    notFoundHint = CHECK_ID,
+    ...options
+  }: RequestOptions & { readonly notFoundHint?: string | undefined } = {},
 ): Promise<DomainClaim> {
   const { body } = await client
     .get(`/domains/${pathSegment(domainId)}/claim`, {}, options)
+    .catch(withHint({ 404: notFoundHint }))
     .catch((error: unknown) => {
       if (!(error instanceof CliError) || error.status !== 410) throw error
       const { code, message, status } = error
-      throw new CliError(code, Exit.notFound, message, { status, hint: options?.notFoundHint, cause: error })
+      throw new CliError(code, Exit.notFound, message, { status, hint: notFoundHint, cause: error })
     })
   return readClaim(body)
 }

@@ -1,4 +1,4 @@
-import { type Context, TransportError } from '../context.ts'
+import type { Context } from '../context.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { formatDuration } from '../terminal/duration.ts'
 import type { RequestOptions } from './client.ts'
@@ -11,7 +11,7 @@ export interface PollFlags {
 
 export interface PollTimes {
   /** A fixed delay between polls, in milliseconds; undefined: growing delays. */
-  readonly intervalMs: number | undefined
+  readonly intervalMs?: number | undefined
   /** When to stop, in milliseconds from the start; undefined: when the caller leaves the loop. */
   readonly timeoutMs: number | undefined
   /** The start, on `clock.monotonic()`, which is that of the command; the first poll if absent. */
@@ -32,12 +32,8 @@ export interface PollOptions extends PollTimes {
 const MAX_SILENCE_MS = 15 * 60_000
 /** After this long a watch asks again, even if the service asked to wait longer: someone is watching. */
 const MAX_RETRY_AFTER_MS = 5 * 60_000
-/** A request that begins when the time is almost up may still take this long, such as the last poll. */
-const LAST_POLL_MS = 2000
-/** A request may take until this long after the start, however short the time is. */
-const FIRST_ANSWERS_MS = 5000
-/** The first value is asked for this often, as any other request. */
-const FIRST_POLLS = 4
+/** What starts when the time is almost up may still take this long, such as the last poll. */
+const SHORTEST_MS = 2000
 /** Timers may fire that much early. */
 const EARLY_MS = 1
 
@@ -52,8 +48,6 @@ export interface TimedOut {
   readonly kind: 'timeout'
   /** Of the last poll, if that failed. */
   readonly error?: CliError | undefined
-  /** What the service asks to wait, if that is longer than what is left; then this comes at once. */
-  readonly retryAfterMs?: number
 }
 
 export type PollEvent<T> = { readonly kind: 'value'; readonly value: T } | PollFailure | TimedOut
@@ -71,74 +65,58 @@ export function pollTimes(
 }
 
 /**
- * The deadline of a request that begins now: the end of the time, or a little later if that is almost up. A short time, as
- * of a script that only looks how a claim stands, leaves the first answers time to cross a slow network.
+ * How long what starts now may take, in milliseconds, besides its own limit: what is left of `--timeout`, and 2 seconds at the
+ * least. Computed once, when it starts.
  */
-export function deadlineOf(
-  { timeoutMs, since: started }: Pick<PollTimes, 'timeoutMs' | 'since'>,
+export function timeFor(
+  { timeoutMs = Number.POSITIVE_INFINITY, since }: Pick<PollTimes, 'timeoutMs' | 'since'>,
   clock: Pick<Context['clock'], 'monotonic'>,
 ): number {
-  const since = started ?? clock.monotonic()
-  const end = since + (timeoutMs ?? Number.POSITIVE_INFINITY)
-  const last = Math.min(end + LAST_POLL_MS, Math.max(end, clock.monotonic() + LAST_POLL_MS))
-  return Math.max(since + FIRST_ANSWERS_MS, last)
+  return Math.max(SHORTEST_MS, (since ?? clock.monotonic()) + timeoutMs - clock.monotonic())
 }
 
 /**
  * Polls until the caller leaves the loop or the time is up. Delays grow and have jitter, so that many clients spread
  * out, and `Retry-After` is honored up to five minutes.
  *
- * @param fetch gets the value once, with these options: the time that is left limits the request. A `CliError` with exit 7 is retried; before a first value three times, if the service answered or broke the connection. Any other error is thrown.
- * @throws CliError of the last poll if the time is up before a first value, or after 15 minutes without a response; the reason of the interrupt signal.
+ * @param fetch gets the value once, with these options. The first value is asked for as any other request is; after that, a
+ *   `CliError` with exit 7 is reported and followed by another poll. Any other error is thrown.
+ * @throws CliError of the first request, or of the last one after 15 minutes without a response; the reason of the interrupt
+ *   signal
  */
 export async function* poll<T>(
   fetch: (options: RequestOptions) => Promise<T>,
   { delays, intervalMs, timeoutMs, since, isKnown }: PollOptions,
   { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<PollEvent<T>, void, void> {
-  const started = since ?? clock.monotonic()
+  const times = { timeoutMs, since: since ?? clock.monotonic() }
+  const end = times.since + (timeoutMs ?? Number.POSITIVE_INFINITY)
   let lastResponse = isKnown ? clock.monotonic() : undefined
   let delay = intervalMs ?? delays.first
-  const timeLeft = () =>
-    timeoutMs === undefined ? Number.POSITIVE_INFINITY : started + timeoutMs - clock.monotonic()
 
   for (let polls = 1; ; polls++) {
+    const once = lastResponse === undefined ? {} : { maxAttempts: 1 }
     let pauseMs = 0
     let failure: CliError | undefined
     try {
-      const value = await fetch({
-        maxAttempts: 1,
-        deadline: deadlineOf({ timeoutMs, since: started }, clock),
-        goesOn: lastResponse !== undefined,
-      })
+      const value = await fetch({ ...once, timeoutMs: timeFor(times, clock) })
       lastResponse = clock.monotonic()
       yield { kind: 'value', value }
     } catch (error) {
       interrupts.signal.throwIfAborted()
-      const isTemporary = error instanceof CliError && error.exit === Exit.unavailable
-      if (!isTemporary) throw error
-      const { retryAfterMs = 0 } = error
-      pauseMs = Math.min(retryAfterMs, MAX_RETRY_AFTER_MS)
-      const left = timeLeft()
-      const isUp = left <= EARLY_MS
-      const isEarly = !isUp && retryAfterMs > left
-      if (lastResponse === undefined) {
-        if (isUp) throw unanswered(error, timeoutMs)
-        if (isEarly || polls >= FIRST_POLLS || !mayPass(error)) throw error
-      } else if (isEarly) {
-        yield { kind: 'timeout', error, retryAfterMs }
-        return
-      } else if (clock.monotonic() - lastResponse > MAX_SILENCE_MS) throw error
+      const mayPass = error instanceof CliError && error.exit === Exit.unavailable
+      const isSilent = clock.monotonic() - (lastResponse ?? Number.NEGATIVE_INFINITY) > MAX_SILENCE_MS
+      if (!mayPass || isSilent) throw error
       failure = error
-      // Without a first value there is nothing to report on yet.
-      if (!isUp && lastResponse !== undefined)
-        yield { kind: 'failure', error, retryInMs: Math.max(delay, pauseMs) }
+      pauseMs = Math.min(error.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS)
     }
-    const left = timeLeft()
-    if (left <= EARLY_MS && lastResponse !== undefined) {
+    const left = end - clock.monotonic()
+    if (left <= EARLY_MS) {
       yield { kind: 'timeout', error: failure }
       return
     }
+    if (failure !== undefined)
+      yield { kind: 'failure', error: failure, retryInMs: Math.min(Math.max(delay, pauseMs), left) }
     // 75 to 100% of the delay: never longer than announced.
     const jittered = delay * (0.75 + 0.25 * random.fraction())
     await clock.sleep(Math.min(Math.max(jittered, pauseMs), left), interrupts.signal)
@@ -175,12 +153,9 @@ export function resumable(error: unknown): never {
   })
 }
 
-/** "timed out after 10 minutes", or that the service asks to wait for longer than what was left of them */
-export function timedOutAfter(ms: number, retryAfterMs?: number): string {
-  const time = formatDuration((retryAfterMs ?? ms) / 1000)
-  return retryAfterMs === undefined
-    ? `timed out after ${time}`
-    : `the service asks to wait ${time}, longer than --timeout allows; try again then`
+/** "timed out after 10 minutes" */
+export function timedOutAfter(ms: number): string {
+  return `timed out after ${formatDuration(ms / 1000)}`
 }
 
 /** What to add to the message of a timeout whose last request failed; else nothing. */
@@ -188,11 +163,6 @@ export function lastRequestFailed(error: unknown): string {
   return error instanceof CliError && error.exit !== Exit.refused
     ? `; the last request failed: ${error.message}`
     : ''
-}
-
-/** The error if the time is up and the service has said nothing useful at all. */
-function unanswered({ code, exit, message, hint, status }: CliError, timeoutMs = 0): CliError {
-  return new CliError(code, exit, `${timedOutAfter(timeoutMs)}: ${message}`, { hint, status })
 }
 
 export function retryMessage({ error, retryInMs }: PollFailure): string {
@@ -219,10 +189,4 @@ export async function drain<Event, Result>(
     if (step.done) return step.value
     await show(step.value)
   }
-}
-
-/** Whether an error before the first value may be over soon: not if nothing can be reached, or for a long time. */
-function mayPass({ status, retryAfterMs = 0, cause }: CliError): boolean {
-  if (retryAfterMs > MAX_RETRY_AFTER_MS) return false
-  return status !== undefined || (cause instanceof TransportError && cause.kind === 'reset')
 }

@@ -1,17 +1,9 @@
-import { type Context, TransportError } from '../context.ts'
+import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 
-/** How many times an idempotent request is sent at most. */
-export const MAX_ATTEMPTS = 4
-/** How many times a connection is tried that is refused, or a name that cannot be resolved: it rarely helps to insist. */
-export const MAX_CONNECTS = 2
-/** The pause between the two, in milliseconds. */
-export const RECONNECT_MS = 200
-/** How long a request with its repetitions may take, in milliseconds, without the waits that the service asks for. */
-export const DEADLINE_MS = 45_000
 const BASE_DELAY_MS = 500
 const MAX_DELAY_MS = 8000
-/** With a longer `Retry-After` the request fails right away, and the error names the delay. */
+/** With a longer `Retry-After` a request fails right away, and the error names the delay. */
 export const MAX_RETRY_AFTER_MS = 60_000
 
 /**
@@ -46,19 +38,6 @@ export function parseRetryAfter(value: string | undefined, now: number): number 
   // All three date formats name a day or a month; Date.parse alone would take "1" or "-5" for a year.
   const date = /[a-z]{3}/i.test(text) ? Date.parse(text) : Number.NaN
   return Number.isNaN(date) ? undefined : Math.max(0, date - now)
-}
-
-export const TOO_LATE = 'the time was up before the request could be sent'
-
-/** The error of a request that wasn't sent, because nobody waits for it anymore. */
-export function tooLate(): TransportError {
-  return new TransportError('timeout', 'no', TOO_LATE)
-}
-
-/** The same, if there was a rate limit to wait for. */
-export function tooLimited(): TransportError {
-  const why = 'the time was up before the rate limit of the service let the request through'
-  return new TransportError('limited', 'no', why)
 }
 
 /** The error of a command whose time went on its session. @param code `session_busy` if another process renews it */

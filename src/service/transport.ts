@@ -1,11 +1,6 @@
 import { setMaxListeners } from 'node:events'
-import type { Socket } from 'node:net'
-import type { Readable } from 'node:stream'
-import { TLSSocket } from 'node:tls'
 import type { Dispatcher } from 'undici'
-import symbols from 'undici/lib/core/symbols.js'
 import Agent from 'undici/lib/dispatcher/agent.js'
-import Pool from 'undici/lib/dispatcher/pool.js'
 import {
   type HttpRequest,
   type HttpResponse,
@@ -15,7 +10,6 @@ import {
 } from '../context.ts'
 import { formatDuration } from '../terminal/duration.ts'
 import { type ProxySettings, proxyFor, tunnelThroughProxy } from './proxy.ts'
-import { decodingError, responseBody } from './response-body.ts'
 import { classify } from './transport-errors.ts'
 
 /** How long a kept-alive connection may idle: less than servers allow, so that none is reused while it is closing. */
@@ -26,23 +20,20 @@ const CONNECT_TIMEOUT_MS = 10_000
 const TUNNEL_TIMEOUT_MS = 9000
 /** How long, after the time limit, to go on reading what has already arrived. */
 const LATE_READ_MS = 1000
-/** Without `deflate`: servers disagree on its format (RFC 9110 section 8.4.1.2). */
-const ACCEPTED_ENCODINGS = 'gzip, br'
+/** How much of a body may wait to be read before the connection is paused. */
+const MAX_UNREAD_BYTES = 64 * 1024
 
 /**
- * HTTP/1.1 with undici: kept-alive connections, no redirects, no retries, proxies from the environment. `timeoutMs` of a
- * request limits the whole exchange, from resolving the host to the last byte of the body.
+ * HTTP/1.1 with undici: kept-alive connections, no redirects, no retries, no compression, proxies from the environment.
+ * `timeoutMs` of a request limits the whole exchange, from resolving the host to the last byte of the body.
  */
 export function createTransport(proxies: ProxySettings, tunnelTimeoutMs = TUNNEL_TIMEOUT_MS): HttpTransport {
   const dispatchers = new Map<string, Dispatcher>()
   const closing = new AbortController()
   // Any number of requests can be in progress.
   setMaxListeners(0, closing.signal)
-  function createDispatcher(
-    proxy: string | undefined,
-    keepAlive: boolean,
-    tls: TlsIdentity | undefined,
-  ): Dispatcher {
+
+  function createDispatcher(proxy: string | undefined, keepAlive: boolean, tls: TlsIdentity | undefined) {
     const connect = { signal: closing.signal, timeout: CONNECT_TIMEOUT_MS, ...tls }
     const options = {
       // `timeoutMs` of the request is the limit.
@@ -51,14 +42,6 @@ export function createTransport(proxies: ProxySettings, tunnelTimeoutMs = TUNNEL
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
       pipelining: keepAlive ? 1 : 0,
-      factory: (origin: string | URL, settings: object) =>
-        new Pool(origin, settings).on('connect', (_origin, targets) => {
-          const { [symbols.kSocket]: socket } = targets.at(-1) as { [symbols.kSocket]?: Connection }
-          if (socket === undefined) return
-          ignoreContinue(socket)
-          // Without a certificate of its own, a connection that was closed is not to be used for a moment longer.
-          if (tls !== undefined && socket instanceof TLSSocket) letAlertsPass(socket)
-        }),
     }
     return proxy === undefined
       ? new Agent({ ...options, connect })
@@ -70,11 +53,10 @@ export function createTransport(proxies: ProxySettings, tunnelTimeoutMs = TUNNEL
       await readPendingInput()
       const proxy = proxyFor(request.url, proxies)
       const keepAlive = request.freshConnection !== true
-      const { tls } = request
-      const name = JSON.stringify([keepAlive, proxy, tls])
-      const dispatcher = dispatchers.get(name) ?? createDispatcher(proxy, keepAlive, tls)
+      const name = JSON.stringify([keepAlive, proxy, request.tls])
+      const dispatcher = dispatchers.get(name) ?? createDispatcher(proxy, keepAlive, request.tls)
       dispatchers.set(name, dispatcher)
-      return new Exchange(request, dispatcher, closing.signal).response
+      return new Exchange(request, closing.signal).start(dispatcher)
     },
     async close() {
       // Not gracefully: nobody waits for what is still open.
@@ -94,134 +76,78 @@ async function readPendingInput(): Promise<void> {
   for (let turns = 0; turns < 3; turns++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-interface Parser {
-  onHeadersComplete(status: number, ...more: unknown[]): number
-}
-
-type Connection = Socket & { [symbols.kParser]?: Parser }
-
-/**
- * A client must ignore an unexpected "100 Continue" (RFC 9110 section 15.2). undici rejects it, but ignores other 1xx
- * responses.
- */
-function ignoreContinue({ [symbols.kParser]: parser }: Connection): void {
-  if (parser === undefined) return
-  const { onHeadersComplete } = parser
-  parser.onHeadersComplete = (status, ...more) =>
-    onHeadersComplete.call(parser, status === 100 ? 102 : status, ...more)
-}
-
-/**
- * With TLS 1.3, a server refuses the client certificate after the client has finished its handshake. Node reports the end of
- * the stream first and the alert right after it, and undici closes the connection at the end of the stream: it has to wait.
- */
-function letAlertsPass(socket: TLSSocket): void {
-  const atEnd = socket.listeners('end').at(-1) as () => void
-  socket.off('end', atEnd)
-  socket.once('end', () => setImmediate(() => socket.destroyed || atEnd.call(socket)))
-}
-
 /** One request and its response. */
 class Exchange implements Dispatcher.DispatchHandler {
-  #resolve: (response: HttpResponse) => void = () => {}
-  #reject: (error: TransportError) => void = () => {}
-  readonly response = new Promise<HttpResponse>((resolve, reject) => {
-    this.#resolve = resolve
-    this.#reject = reject
-  })
   readonly #request: HttpRequest
-  readonly #closing: AbortSignal
-  #timer: NodeJS.Timeout | undefined
+  readonly #signals: readonly AbortSignal[]
   readonly #interrupt = () =>
     this.#failWith('aborted', 'the request was canceled', this.#request.signal?.reason)
+  readonly #body = new ResponseBody((why) => this.#fail(why))
+  #resolve: (response: HttpResponse) => void = () => {}
+  #reject: (error: TransportError) => void = () => {}
   #connection: Dispatcher.DispatchController | undefined
+  #timer: NodeJS.Timeout | undefined
   /** Whether a byte of the request can have left this machine. */
   #isSending = false
-  /** What the body waits for. */
-  #gate: Promise<void> | undefined
-  /** Receives the response. */
-  #reader: Dispatcher.DispatchHandler | undefined
   /** How many parts of the response have arrived. */
   #arrivals = 0
-  #isOver = false
   #failure: TransportError | undefined
+  #isOver = false
 
-  constructor(request: HttpRequest, dispatcher: Dispatcher, closing: AbortSignal) {
+  constructor(request: HttpRequest, closing: AbortSignal) {
     this.#request = request
-    this.#closing = closing
-    if (request.signal?.aborted || closing.aborted) this.#interrupt()
-    else this.#start(dispatcher)
+    this.#signals = request.signal === undefined ? [closing] : [closing, request.signal]
   }
 
-  #start(dispatcher: Dispatcher): void {
-    const { url, method, headers, body, signal, beforeSend } = this.#request
-    signal?.addEventListener('abort', this.#interrupt, { once: true })
-    this.#closing.addEventListener('abort', this.#interrupt, { once: true })
+  start(dispatcher: Dispatcher): Promise<HttpResponse> {
+    const { url, method, headers, body } = this.#request
+    const response = new Promise<HttpResponse>((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
     this.#startTimer()
-    const isGated = body !== undefined && beforeSend !== undefined
+    for (const signal of this.#signals) {
+      if (signal.aborted) this.#interrupt()
+      else signal.addEventListener('abort', this.#interrupt, { once: true })
+    }
+    if (this.#isOver) return response
+    const options = {
+      origin: url.origin,
+      path: `${url.pathname}${url.search}`,
+      method,
+      // A compressed answer that is damaged or mislabeled could lose the only copy of a refresh token.
+      headers: { 'accept-encoding': 'identity', ...headers },
+      ...(body === undefined ? {} : { body }),
+    }
     try {
-      dispatcher.dispatch(
-        {
-          origin: url.origin,
-          path: `${url.pathname}${url.search}`,
-          method,
-          headers: {
-            'accept-encoding': ACCEPTED_ENCODINGS,
-            ...headers,
-            ...(isGated && { 'content-length': String(Buffer.byteLength(body)) }),
-          },
-          ...(isGated ? this.#afterGate(body) : body === undefined ? {} : { body }),
-        },
-        this,
-      )
+      dispatcher.dispatch(options, this)
     } catch (error) {
       this.#fail(classify(error, false))
     }
-  }
-
-  /** undici writes nothing, not even the head, before an iterated body yields its first part. */
-  #afterGate(body: string): Pick<Dispatcher.DispatchOptions, 'body'> {
-    const passGate = () => this.#passGate()
-    const parts = async function* () {
-      await passGate()
-      yield Buffer.from(body)
-    }
-    // undici takes any iterable, but its types don't say so.
-    return { body: parts() as unknown as Readable }
-  }
-
-  async #passGate(): Promise<void> {
-    if (this.#gate === undefined) return
-    await this.#gate
-    // The service may have closed the connection meanwhile: then nothing is sent, instead of nobody knows what.
-    await readPendingInput()
-    if (this.#failure !== undefined) throw this.#failure
-    this.#isSending = true
-    clearTimeout(this.#timer)
-    this.#startTimer()
+    return response
   }
 
   #startTimer(): void {
+    clearTimeout(this.#timer)
     this.#timer = setTimeout(() => this.#expire(), this.#request.timeoutMs)
   }
 
   /** The connection (through a proxy: the tunnel) is established; nothing is written before this returns. */
   onRequestStart(connection: Dispatcher.DispatchController): void {
-    const refuse = (error: unknown) =>
-      this.#fail(new TransportError('aborted', 'no', 'the request was not sent', error))
+    const { beforeSend } = this.#request
     try {
-      const waiting = this.#isOver ? undefined : this.#request.beforeSend?.()
-      if (waiting instanceof Promise) this.#gate = waiting.catch(refuse)
+      if (!this.#isOver) beforeSend?.()
     } catch (error) {
-      refuse(error)
+      this.#fail(new TransportError('aborted', 'no', 'the request was not sent', error))
     }
-    // Close it: left open, it could serve a request that asked for a fresh connection.
     if (this.#failure !== undefined) {
+      // Close it: left open, it could serve a request that asked for a fresh connection.
       connection.abort(this.#failure)
       return
     }
+    if (beforeSend !== undefined) this.#startTimer()
     this.#connection = connection
-    this.#isSending = this.#gate === undefined
+    this.#isSending = true
   }
 
   onResponseStart(
@@ -237,25 +163,19 @@ class Exchange implements Dispatcher.DispatchHandler {
       this.#failWith('protocol', `invalid HTTP response: ${status} is not a final status`)
       return
     }
-    const pause = () => connection.pause()
-    const resume = () => connection.resume()
-    const abort = (reason: Error) => this.#abandon(connection, reason)
-    const source = { aborted: false, paused: false, reason: null, pause, resume, abort }
-    const joined = joinHeaders(headers)
-    const { handler, body } = responseBody(source, joined['content-encoding'] ?? '', () => this.#failure)
-    this.#reader = handler
-    this.#resolve({ status, headers: joined, body })
+    this.#body.source = connection
+    this.#resolve({ status, headers: joinHeaders(headers), body: this.#body })
   }
 
   onResponseData(connection: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#arrivals++
-    if (!this.#isOver) this.#reader?.onResponseData?.(connection, chunk)
+    if (!this.#isOver && this.#body.push(chunk) >= MAX_UNREAD_BYTES) connection.pause()
   }
 
-  onResponseEnd(connection: Dispatcher.DispatchController): void {
+  onResponseEnd(): void {
     if (this.#isOver) return
     this.#settle()
-    this.#reader?.onResponseEnd?.(connection, {})
+    this.#body.end()
   }
 
   onResponseError(_connection: unknown, error: Error): void {
@@ -286,23 +206,69 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#failure = failure
     this.#reject(failure)
     this.#connection?.abort(failure)
-    // End the body here: what has arrived can be decompressed and read before the failure is thrown.
-    if (this.#connection !== undefined) this.#reader?.onResponseEnd?.(this.#connection, {})
-  }
-
-  /** The reader has stopped early, or couldn't decode the response. */
-  #abandon(connection: Dispatcher.DispatchController, reason: Error): void {
-    const reader = this.#reader
-    this.#reader = undefined
-    this.#fail(decodingError(reason))
-    reader?.onResponseError?.(connection, reason)
+    this.#body.end(failure)
   }
 
   #settle(): void {
     this.#isOver = true
     clearTimeout(this.#timer)
-    for (const signal of [this.#request.signal, this.#closing])
-      signal?.removeEventListener('abort', this.#interrupt)
+    for (const signal of this.#signals) signal.removeEventListener('abort', this.#interrupt)
+  }
+}
+
+/** A body as it arrives. If it is cut short, what has arrived can be read before the failure is thrown. */
+class ResponseBody implements AsyncIterableIterator<Uint8Array, undefined> {
+  source: Dispatcher.DispatchController | undefined
+  readonly #abandon: (why: TransportError) => void
+  readonly #chunks: Uint8Array[] = []
+  #unreadBytes = 0
+  #isEnded = false
+  #failure: TransportError | undefined
+  #wake = () => {}
+
+  /** @param abandon ends the exchange if the reader stops early */
+  constructor(abandon: (why: TransportError) => void) {
+    this.#abandon = abandon
+  }
+
+  /** @returns how many bytes wait to be read */
+  push(chunk: Uint8Array): number {
+    this.#chunks.push(chunk)
+    this.#unreadBytes += chunk.length
+    this.#wake()
+    return this.#unreadBytes
+  }
+
+  end(failure?: TransportError): void {
+    this.#isEnded = true
+    this.#failure = failure
+    this.#wake()
+  }
+
+  [Symbol.asyncIterator]() {
+    return this
+  }
+
+  // Not a generator: V8 keeps what one held alive until its next full collection, some 8 kB for every response.
+  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
+    while (this.#chunks.length === 0 && !this.#isEnded) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    }
+    const value = this.#chunks.shift()
+    if (value !== undefined) {
+      this.#unreadBytes -= value.length
+      if (this.#unreadBytes < MAX_UNREAD_BYTES && !this.#isEnded) this.source?.resume()
+      return { done: false, value }
+    }
+    if (this.#failure !== undefined) throw this.#failure
+    return { done: true, value }
+  }
+
+  async return(): Promise<IteratorResult<Uint8Array, undefined>> {
+    this.#abandon(new TransportError('aborted', 'maybe', 'the response was not read to its end'))
+    return { done: true, value: undefined }
   }
 }
 

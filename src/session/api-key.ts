@@ -2,9 +2,10 @@ import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { isBearerToken } from '../service/authorizer.ts'
 import { createServiceClient } from '../service/client.ts'
-import { tryCredential } from '../service/grants.ts'
+import { tryCredential } from '../service/lists.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { LocalStoreKind, StoreKind } from '../settings/table.ts'
+import { createIo } from '../terminal/io.ts'
 import { warn } from '../terminal/notices.ts'
 
 /** An API key that is longer is a file that was piped in by mistake. */
@@ -35,7 +36,7 @@ export async function tryApiKey(context: Context, settings: Settings, value: str
   const credential = { kind: 'api_key', value, description: 'the API key' } as const
   const authorizer = { credential: async () => credential, refused: async () => undefined }
   try {
-    await tryCredential(createServiceClient({ context, settings, authorizer }))
+    await tryCredential(createServiceClient(createIo(context, settings), authorizer))
   } catch (error) {
     if (!(error instanceof CliError) || context.interrupts.signal.aborted) throw error
     if (error.status === 403) {

@@ -32,20 +32,20 @@ export function createAuthorizer(context: CredentialContext, settings: RefreshSe
     return credential
   }
   return {
-    async credential(deadline) {
+    async credential() {
       if (known !== undefined && clock.monotonic() < known.until) return known.credential
-      asked ??= currentCredential(context, settings, deadline).finally(() => {
+      asked ??= currentCredential(context, settings).finally(() => {
         asked = undefined
       })
       const credential = await asked
       remember(credential)
       return credential
     },
-    async refused(credential, deadline) {
+    async refused(credential) {
       const { value } = credential
       const renewal =
         renewals.get(value) ??
-        nextCredential(context, settings, credential, deadline).finally(() => renewals.delete(value))
+        nextCredential(context, settings, credential, undefined).finally(() => renewals.delete(value))
       renewals.set(value, renewal)
       return remember(await renewal)
     },

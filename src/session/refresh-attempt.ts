@@ -1,10 +1,10 @@
 import type { Secret } from '../credentials/store.ts'
 import { CliError, Exit } from '../errors.ts'
-import { scopeDifference } from '../oauth/scopes.ts'
 import {
   type AccessTokenGrant,
   type RefreshOutcome,
   refresh,
+  scopeDifference,
   tokenTimeoutMs,
 } from '../oauth/token-endpoint.ts'
 import { renewalTooLate } from '../service/retry.ts'
@@ -55,7 +55,6 @@ export async function sendOnce(attempt: RefreshAttempt): Promise<AttemptResult> 
     let received = moment(context.clock)
     let journaled: Snapshot | undefined
     let stopped: { readonly why: unknown } | undefined
-    let entering: Promise<void> | undefined
     const stop = (why: unknown): never => {
       stopped = { why }
       throw new Error('the request is not sent')
@@ -81,14 +80,12 @@ export async function sendOnce(attempt: RefreshAttempt): Promise<AttemptResult> 
           // Step 6: the connection stands, and no byte has left. From here on, nothing but an answer ends the request.
           cancel()
           const stored = enterJournal(attempt, stop)
-          if (!(stored instanceof Promise)) return enter(stored)
-          entering = stored.then(enter, stop)
-          return entering
+          // A store that other machines share can't answer at once: it has its own renewal.
+          if (stored instanceof Promise) return stop(new Error('the store takes no note'))
+          return enter(stored)
         },
       }),
     )
-    // The connection may have failed before the store answered.
-    await entering?.catch(() => undefined)
     if (stopped !== undefined) {
       if (stopped.why === 'lost') return { kind: 'lost' }
       throw stopped.why

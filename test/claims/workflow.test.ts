@@ -5,6 +5,7 @@ import { type DnsNetwork, DnsTransportError, type HttpResponse } from '../../src
 import { Exit } from '../../src/errors.ts'
 import { createServiceClient } from '../../src/service/client.ts'
 import type { ClaimRequest, DomainClaim } from '../../src/service/types.ts'
+import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings, jsonResponse } from '../fake-context.ts'
 
 const claim = (fields: Partial<Record<keyof DomainClaim, unknown>> = {}) =>
@@ -53,13 +54,9 @@ async function run(
     context.clock.advance(1000)
     await recordClaim(one, context, settings)
   }
-  const client = createServiceClient({
-    context,
-    settings,
-    authorizer: {
-      credential: async () => ({ kind: 'api_key', value: 'key_0123456789' }),
-      refused: async () => undefined,
-    },
+  const client = createServiceClient(createIo(context, settings), {
+    credential: async () => ({ kind: 'api_key', value: 'key_0123456789' }),
+    refused: async () => undefined,
   })
   const events: WorkflowEvent[] = []
   const workflow = runWorkflow(

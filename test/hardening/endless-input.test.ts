@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { run } from '../../src/cli.ts'
-import { readPastedLines } from '../../src/oauth/pasted-url.ts'
 import { createFakeContext, jsonResponse } from '../fake-context.ts'
 import { withEffects } from '../session/sandbox-session.ts'
 
@@ -31,16 +30,6 @@ describe('an input without an end', () => {
     expect(context.stderr.text).toContain('is not an API key')
     expect(context.stderr.text).not.toContain('aaaa')
     expect(taken()).toBeLessThan(5)
-  })
-
-  test('an endless input without line breaks does not fill the memory of a waiting login', async () => {
-    const { stream } = endless()
-    const lines: string[] = []
-    const before = process.memoryUsage().rss
-    readPastedLines(stream, (line) => lines.push(line))
-    await new Promise((resolve) => stream.once('end', resolve))
-    expect(lines.map((line) => line.length)).toEqual([64 * 1024])
-    expect((process.memoryUsage().rss - before) / 1024 ** 2).toBeLessThan(150)
   })
 })
 

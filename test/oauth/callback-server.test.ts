@@ -1,28 +1,32 @@
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { startCallbackServer } from '../../src/oauth/callback-server.ts'
-import { redirectTarget } from '../../src/oauth/redirect-uri.ts'
+import { type CallbackPage, SIGNED_IN, startCallbackServer } from '../../src/oauth/callback-server.ts'
+import { redirectTarget } from '../../src/oauth/redirect.ts'
+import { axeViolations } from '../axe.ts'
+import { launchChromium } from '../chromium.ts'
+import { needs } from '../requirements.ts'
 
 const STATE = 'the-right-state'
 
 async function listen(
-  options: { uri?: string; validate?: (parameters: URLSearchParams) => string | undefined } = {},
+  options: {
+    uri?: string
+    validate?: (parameters: URLSearchParams) => string | undefined
+    page?: CallbackPage
+  } = {},
 ) {
-  const target = redirectTarget(options.uri, undefined)
+  const target = redirectTarget(options.uri)
   if (target.listen === undefined) throw new Error('not a loopback target')
   const received: URLSearchParams[] = []
-  const server = await startCallbackServer({
-    target: { ...target, listen: target.listen },
+  const server = await startCallbackServer<URLSearchParams>({
+    uri: target.uri,
+    listen: target.listen,
     state: STATE,
-    random: { bytes: (length) => new Uint8Array(length).fill(1), fraction: () => 0 },
-    validate: async (parameters) => {
-      const why = options.validate?.(parameters)
-      return why === undefined ? { valid: parameters } : { page: { status: 400, title: 'Wrong', text: why } }
-    },
+    validate: async (parameters) => options.validate?.(parameters) ?? parameters,
     received: (parameters, respond) => {
       received.push(parameters)
-      void respond({ status: 200, title: 'You are signed in', text: 'done' })
+      void respond(options.page ?? SIGNED_IN)
     },
   })
   onTestFinished(() => server.close())
@@ -200,8 +204,11 @@ describe('the listener for the redirect', () => {
   })
 
   it('the listener uses the host, path and query of the registration', async () => {
-    const { server, url, received } = await listen({ uri: 'http://localhost/cb/here' })
-    expect(server.redirectUri).toMatch(/^http:\/\/localhost:\d+\/cb\/here$/)
+    const { server: other, port } = await listen()
+    await other.close()
+    const uri = `http://localhost:${port}/cb/here`
+    const { server, url, received } = await listen({ uri })
+    expect(server.redirectUri).toBe(uri)
     const answer = await send(new URL(`http://127.0.0.1:${url.port}/cb/here?code=abc&state=${STATE}`), {
       headers: { host: `localhost:${url.port}` },
     })
@@ -226,4 +233,40 @@ describe('the listener for the redirect', () => {
     await server.close()
     await closed
   })
+})
+
+const PAGES: readonly CallbackPage[] = [
+  { status: 200, title: 'You are signed in', text: 'The session is stored.' },
+  {
+    status: 400,
+    title: 'You are not signed in',
+    text: `<b>access_denied</b> & a word that no line can hold: ${'x'.repeat(300)}`,
+  },
+]
+
+describe.runIf(needs('chromium'))('the page at the end of the redirect', () => {
+  const cases = PAGES.flatMap((page) =>
+    (['light', 'dark'] as const).map((colorScheme) => ({ page, colorScheme, title: page.title })),
+  )
+  it.each(cases)(
+    'the page "$title" in $colorScheme has no violation that axe finds, and fits 360 pixels',
+    async (shown) => {
+      const { url } = await listen({ page: shown.page })
+      const browser = await launchChromium()
+      onTestFinished(() => browser.close())
+      const page = await browser.newPage({
+        colorScheme: shown.colorScheme,
+        viewport: { width: 360, height: 740 },
+        bypassCSP: true,
+      })
+      await page.goto(right(url).href)
+      expect(await page.getByRole('heading').textContent()).toBe(shown.page.title)
+      expect(await page.locator('main').textContent()).toContain(shown.page.text)
+      expect(await axeViolations(page)).toEqual([])
+      expect(await page.evaluate<number>('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360)
+      const [red] =
+        (await page.evaluate<string>('getComputedStyle(document.body).backgroundColor')).match(/\d+/g) ?? []
+      expect(Number(red) < 128).toBe(shown.colorScheme === 'dark')
+    },
+  )
 })

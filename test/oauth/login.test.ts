@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { type HttpRequest, TransportError } from '../../src/context.ts'
 import { CliError, Exit } from '../../src/errors.ts'
 import { type LoginOptions, login, type ReceivedCode } from '../../src/oauth/login.ts'
-import { redirectTarget } from '../../src/oauth/redirect-uri.ts'
+import { redirectTarget } from '../../src/oauth/redirect.ts'
+import { createIo } from '../../src/terminal/io.ts'
 import {
   createFakeClock,
   createFakeContext,
@@ -68,13 +69,12 @@ async function begin({
     {
       scopes: [],
       resource: undefined,
-      target: redirectTarget(undefined, undefined),
+      target: redirectTarget(undefined),
       openBrowser: true,
       readInput: true,
       timeoutMs: 300_000,
       authorizationEndpoint: undefined,
       issuer: undefined,
-      again: { profile: 'default' },
       ...options,
     },
     async (code) => {
@@ -89,8 +89,7 @@ async function begin({
         hints.push(hint)
       },
     },
-    context,
-    await fakeSettings(context),
+    createIo(context, await fakeSettings(context)),
   )
   result.catch(() => {})
   const url = new URL(await Promise.race([ready, result.then(() => '')]))
@@ -241,15 +240,12 @@ describe('signing in', () => {
     })
 
     it.each([
-      ['on this machine, named by a service that is not', 'http://127.0.0.1:9/_shutdown'],
-      ['with a user name', 'https://user:pass@api.example/authorize'],
-      ['that is a script', 'javascript:alert(1)'],
-    ])('metadata with a page %s are refused', async (_what, endpoint) => {
+      'https://user:pass@api.example/authorize',
+      'javascript:alert(1)',
+      'http://api.example/authorize',
+    ])('a published page %s is refused', async (endpoint) => {
       const issuer = 'https://api.example'
-      const begun = begin({
-        metadata: { issuer, authorization_endpoint: endpoint },
-        options: { issuer },
-      })
+      const begun = begin({ metadata: { issuer, authorization_endpoint: endpoint }, options: { issuer } })
       await expect(begun).rejects.toMatchObject({ code: 'authorization_endpoint_unusable', exit: 3 })
     })
 
@@ -260,15 +256,12 @@ describe('signing in', () => {
           issuer: 'https://auth.example',
           authorization_response_iss_parameter_supported: true,
         },
-        options: { again: { profile: 'work', baseUrl: BASE } },
       })
       await expect(begun).rejects.toMatchObject({
         code: 'issuer_mismatch',
         exit: 3,
         message: expect.stringContaining(`expected ${BASE}, got https://auth.example`),
-        hint: expect.stringContaining(
-          `mailclaim login --profile work --base-url ${BASE} --issuer https://auth.example`,
-        ),
+        hint: expect.stringContaining('mailclaim login --issuer https://auth.example'),
       })
     })
 
@@ -290,25 +283,22 @@ describe('signing in', () => {
         url.href === `https://auth.example${path}` ? jsonResponse(200, body) : jsonResponse(404, {})
     const RFC8414 = '/.well-known/oauth-authorization-server/tenant'
 
-    it.each([RFC8414, '/tenant/.well-known/openid-configuration'])(
-      'a login at another issuer opens the page that is published at %s, and accepts only its answers',
-      async (path) => {
-        const { context, url, come, ignored, received, result } = await begin({
-          options: { issuer },
-          context: { respond: publishedAt(path) },
-        })
-        expect(context.requests.map(({ url }) => url.origin)).not.toContain(BASE)
-        expect(url.origin + url.pathname).toBe('https://auth.example/page')
-        expect(url.searchParams.get('x')).toBe('1')
-        for (const iss of [BASE, 'https://auth.example', 'https://auth.example/tenant/more'])
-          expect((await come({ code: 'c1', iss })).status).toBe(400)
-        expect(ignored).toHaveLength(3)
-        await come({ code: 'c1', iss: issuer })
-        await result
-        // The code is exchanged at the service, whoever issued it.
-        expect(received[0]?.base.href).toBe(`${BASE}/`)
-      },
-    )
+    it('a login at another issuer opens the page that it publishes, and accepts only its answers', async () => {
+      const { context, url, come, ignored, received, result } = await begin({
+        options: { issuer },
+        context: { respond: publishedAt(RFC8414) },
+      })
+      expect(context.requests.map(({ url }) => url.origin)).not.toContain(BASE)
+      expect(url.origin + url.pathname).toBe('https://auth.example/page')
+      expect(url.searchParams.get('x')).toBe('1')
+      for (const iss of [BASE, 'https://auth.example', 'https://auth.example/tenant/more'])
+        expect((await come({ code: 'c1', iss })).status).toBe(400)
+      expect(ignored).toHaveLength(3)
+      await come({ code: 'c1', iss: issuer })
+      await result
+      // The code is exchanged at the service, whoever issued it.
+      expect(received[0]?.base.href).toBe(`${BASE}/`)
+    })
 
     it('a login at another issuer needs iss if that is promised', async () => {
       const promising = { ...metadata, authorization_response_iss_parameter_supported: true }
@@ -357,29 +347,17 @@ describe('signing in', () => {
   })
 
   it('a login that got only an answer of another issuer names both issuers and what to do', async () => {
-    const { clock, come, hints, result } = await begin({ options: { again: { profile: 'work' } } })
+    const { clock, come, hints, result } = await begin()
     await come({ code: 'c1', iss: 'https://auth.example' })
-    const hint = expect.stringContaining('mailclaim login --profile work --issuer https://auth.example')
+    const hint = expect.stringContaining('mailclaim login --issuer https://auth.example')
     expect(hints).toEqual([hint])
     clock.strike()
     await expect(result).rejects.toMatchObject({
       code: 'issuer_mismatch',
       exit: Exit.notConfigured,
-      message: `the browser brought an answer of another issuer: expected ${BASE}, got https://auth.example`,
+      message: `the service signs people in as another issuer: expected ${BASE}, got https://auth.example`,
       hint,
     })
-  })
-
-  it.each([
-    ['javascript:alert(1)', 'check --base-url and --issuer'],
-    ['http://auth.example', 'check --base-url and --issuer'],
-    ['', 'check --base-url and --issuer'],
-    ["https://a.example/';$(id)", "login --issuer 'https://a.example/'\\'';$(id)'."],
-  ])('the hint recommends only a valid issuer, quoted for the shell: %j', async (iss, words) => {
-    const { clock, come, result } = await begin()
-    await come({ code: 'c1', iss })
-    clock.strike()
-    await expect(result).rejects.toMatchObject({ hint: expect.stringContaining(words) })
   })
 
   it.each([
@@ -398,18 +376,13 @@ describe('signing in', () => {
     })
   })
 
-  it.each([
-    [300_000, '5 minutes'],
-    [60_000, '1 minute'],
-    [2500, '2.5 seconds'],
-    [1000, '1 second'],
-  ])('a login without an answer within %i ms ends with exit 4', async (timeoutMs, span) => {
-    const { clock, result } = await begin({ options: { timeoutMs } })
+  it('a login without an answer ends with exit 4', async () => {
+    const { clock, result } = await begin()
     clock.strike()
     await expect(result).rejects.toMatchObject({
       code: 'login_timeout',
       exit: Exit.notSignedIn,
-      message: `timed out after ${span} waiting for approval in the browser`,
+      message: 'timed out after 5 minutes waiting for approval in the browser',
     })
   })
 
@@ -453,8 +426,7 @@ describe('signing in', () => {
   it('a login stops reading after too many lines, and still waits for the browser', async () => {
     const { context, come, ignored, result } = await begin()
     context.stdin.stream.write('y\n'.repeat(5000))
-    await expect.poll(() => ignored.length).toBe(20)
-    expect(ignored.at(-1)).toContain('no more are read')
+    await expect.poll(() => ignored.length).toBe(19)
     await come({ code: 'c1' })
     await expect(result).resolves.toBe('stored')
   })
@@ -468,7 +440,7 @@ describe('signing in', () => {
   })
 
   describe('with a redirect URI that is not on this machine', () => {
-    const target = redirectTarget('https://app.example/cb', undefined)
+    const target = redirectTarget('https://app.example/cb')
 
     it('a login with a remote redirect URI accepts the pasted address, also as the last line of a pipe', async () => {
       const { context, state, result } = await begin({ options: { target } })

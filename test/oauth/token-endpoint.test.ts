@@ -108,14 +108,14 @@ describe('the exchange of a code', () => {
 
   it.each([
     [oauthError(400, 'invalid_request'), 'invalid_request', 6, 'missing or malformed'],
-    [oauthError(400, 'invalid_scope'), 'invalid_scope', 6, 'does not grant the scope'],
-    [oauthError(400, 'invalid_grant'), 'invalid_grant', 4, 'used already, is older than 10 minutes'],
+    [oauthError(400, 'invalid_scope'), 'invalid_scope', 6, 'not part of what the service grants'],
+    [oauthError(400, 'invalid_grant'), 'invalid_grant', 4, 'used already, is too old'],
     [oauthError(401, 'invalid_client'), 'invalid_client', 3, 'does not know the client id'],
     [
       oauthError(400, 'unauthorized_client'),
       'unauthorized_client',
       3,
-      'not registered for the authorization code grant',
+      'not registered for this kind of grant',
     ],
     [oauthError(400, 'some_new_code'), 'some_new_code', 6, 'some_new_code'],
     [textResponse(502, '<html>'), 'service_unavailable', 7, 'HTTP 502'],
@@ -146,14 +146,15 @@ describe('the exchange of a code', () => {
       (thrown: unknown) => thrown,
     )
     expect((error as CliError).hint).toMatch(/registered for the refresh token grant.*offline_access/)
-    expect((error as CliError).hint).toMatch(/mailclaim login.* --with-api-key$/)
     expect((error as CliError).hint).not.toContain('sign in again')
   })
 
   it('the error of an exchange quotes the service, but not a secret that the service quotes', async () => {
     const answer = oauthError(400, 'invalid_grant', `code the-code with ${'v'.repeat(43)} is not known`)
     const error = await exchange(() => answer).catch((thrown: unknown) => thrown)
-    expect((error as CliError).message).toContain('it says: code [left out] with [left out] is not known')
+    expect((error as CliError).message).toContain(
+      '(invalid_grant): code [left out] with [left out] is not known',
+    )
   })
 })
 
@@ -230,7 +231,7 @@ describe('a refresh', () => {
         {
           kind: 'not_consumed',
           error: expect.objectContaining({
-            message: expect.stringContaining(`(${error}); it says: refresh is off`),
+            message: expect.stringContaining(`(${error}): refresh is off`),
           }),
         },
       ],
@@ -525,17 +526,6 @@ describe('a refresh', () => {
         .replaceAll('\\', '')
       expect(plain).not.toContain('old/refresh')
     }
-  })
-
-  it('--verbose never shows a token that the service has just issued, wherever it stands', async () => {
-    const issued = 'rt7GhEiM29xQbZ41LmNw'
-    const context = createFakeContext({
-      respond: () => jsonResponse(502, { message: `upstream sent ${issued}`, rt: issued }),
-    })
-    const settings = await fakeSettings(context, { verbose: true })
-    await refresh(context, { ...REQUEST, base: BASE, settings, refreshToken: 'old-refresh' })
-    expect(context.stderr.text).toContain('upstream sent [redacted]')
-    expect(context.stderr.text).not.toContain(issued)
   })
 
   it('a refresh token is never sent unencrypted over a network', async () => {

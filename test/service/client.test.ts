@@ -5,8 +5,8 @@ import { CliError } from '../../src/errors.ts'
 import type { Authorizer, Credential } from '../../src/service/authorizer.ts'
 import { createClaim, getClaim, verifyClaim } from '../../src/service/claims.ts'
 import { createServiceClient } from '../../src/service/client.ts'
-import { grantPages } from '../../src/service/grants.ts'
-import { getImport, importPages } from '../../src/service/imports.ts'
+import { getImport, grantPages, importPages } from '../../src/service/lists.ts'
+import { createIo } from '../../src/terminal/io.ts'
 import {
   createFakeContext,
   type FakeContextOptions,
@@ -37,7 +37,7 @@ async function clientWith(
       ({ kind: 'api_key', value: options.key ?? 'key-1', description: 'the API key' }) as const,
     refused: async () => undefined,
   }
-  return { context, client: createServiceClient({ context, settings, authorizer }) }
+  return { context, client: createServiceClient(createIo(context, settings), authorizer) }
 }
 
 const failed = (work: Promise<unknown>): Promise<CliError> =>
@@ -54,7 +54,7 @@ const ok = () => jsonResponse(200, good)
 describe('a request', () => {
   it('a request has the credential and the user agent, and keeps the path of the base URL', async () => {
     const { context, client } = await clientWith([ok()])
-    await getImport(client, 'a/b ?')
+    await getImport(client, 'a/b ?').catch(() => {})
     const [request] = context.requests as [HttpRequest]
     expect(request.url.href).toBe('http://127.0.0.1:1/contacts/imports/a%2Fb%20%3F')
     expect(request.headers['authorization']).toBe('Bearer key-1')
@@ -83,14 +83,22 @@ describe('a request', () => {
 
   it.each([
     ['that is longer than 8 MiB', ' '.repeat(8 * 1024 * 1024 + 1), 'larger than 8 MiB'],
-    ['with a million empty objects', `{"data":[${'{},'.repeat(1e6)}{}]}`, 'more than 100000 values'],
-    ['with a million fields', `{${'"a":1,'.repeat(1e6)}"b":1}`, 'more than 100000 values'],
-    ['with a million nested lists', '['.repeat(1e6), 'more than 100000 values'],
-    ['nested 501 levels deep', `{"a":${'['.repeat(500)}${']'.repeat(500)}}`, 'nested too deeply'],
-    ['of megabytes that is not JSON', '%2F\\'.repeat(2e6), 'not JSON: %2F'],
+    ['of megabytes that is not JSON', '%2F\\'.repeat(1e6), 'not a JSON object: %2F'],
   ])('a response %s is refused, and named as what it is', async (_what, text, message) => {
     const { client } = await clientWith([textResponse(200, text)])
-    expect((await failed(getImport(client, 'x'))).message).toContain(message)
+    expect((await failed(getImport(client, 'i-1'))).message).toContain(message)
+  })
+
+  it('an import with another id than the one asked for is refused, naming both', async () => {
+    const { client } = await clientWith([ok])
+    expect(await failed(getImport(client, 'i-2'))).toMatchObject({
+      code: 'unexpected_answer',
+      exit: 7,
+      message: 'unexpected response: asked for import "i-2", got "i-1"',
+    })
+    expect(await getImport(client, ' I-1 ')).toEqual(good)
+    const without = await clientWith([jsonResponse(200, { status: 'queued' })])
+    expect(await getImport(without.client, 'i-2')).toEqual({ status: 'queued' })
   })
 
   it('a request without fields has no body', async () => {
@@ -163,15 +171,11 @@ describe('retries', () => {
     expect(context.requests).toHaveLength(answers.length)
   })
 
-  it.each(['connect', 'lookup'] as const)(
-    'without a connection (%s) a request is repeated once, after 200 milliseconds',
-    async (kind) => {
-      const { client, context } = await clientWith([new TransportError(kind, 'no', 'nobody is there')])
-      expect((await failed(getImport(client, 'i-1'))).exit).toBe(7)
-      expect(context.requests).toHaveLength(2)
-      expect(context.clock.slept).toEqual([200])
-    },
-  )
+  it('without a connection a request is repeated once', async () => {
+    const { client, context } = await clientWith([refusedConnection])
+    expect((await failed(getImport(client, 'i-1'))).exit).toBe(7)
+    expect(context.requests).toHaveLength(2)
+  })
 
   it('a service that never answers is given up after 45 seconds, repetitions included', async () => {
     const { client, context } = await clientWith([
@@ -185,7 +189,6 @@ describe('retries', () => {
     expect(error.exit).toBe(7)
     expect(context.requests.map(({ timeoutMs }) => timeoutMs)).toEqual([30_000, 14_500])
     expect(context.clock.monotonic()).toBe(45_000)
-    expect(error.message).toContain('(2 tries in 45 seconds)')
   })
 
   it('the waits that the service asks for do not count against the time limit', async () => {
@@ -255,39 +258,22 @@ describe('retries', () => {
     for (const pause of context.clock.slept) expect(pause).toBeLessThanOrEqual(8000)
   })
 
-  it('what the service asks to wait is not waited for beyond the deadline', async () => {
-    const { client, context } = await clientWith([jsonResponse(429, {}, { 'retry-after': '20' }), ok()])
-    const failure = await failed(getImport(client, 'i-1', { deadline: 10_000 }))
-    expect(failure).toMatchObject({
-      exit: 7,
-      code: 'rate_limited',
-      hint: 'the service asks to wait 20 seconds; try again then',
-    })
-    expect(context.clock.slept).toEqual([])
-  })
-
-  it('a deadline limits each attempt, except at the creation of a claim', async () => {
-    const { client, context } = await clientWith([ok(), jsonResponse(201, { name: 'example.com' })])
-    await getImport(client, 'i-1', { deadline: 10_000 })
-    await createClaim(client, { name: 'example.com' }, { deadline: 10_000 })
-    expect(context.requests.map(({ timeoutMs }) => timeoutMs)).toEqual([10_000, 30_000])
-  })
-
-  it('nothing is sent after the deadline', async () => {
-    const { client, context } = await clientWith([ok()])
-    context.clock.advance(10_000)
-    expect(await failed(getImport(client, 'i-1', { deadline: 10_000 }))).toMatchObject({
-      code: 'timeout',
-      message: 'the time was up before the request could be sent',
-    })
-    expect(context.requests).toEqual([])
+  it('a time limit holds for all attempts and pauses, except at the creation of a claim', async () => {
+    const late = new TransportError('timeout', 'maybe', 'late')
+    const { client, context } = await clientWith([late, late, ok()])
+    expect((await failed(getImport(client, 'i-1', { timeoutMs: 1200 }))).code).toBe('timeout')
+    expect(context.requests.map(({ timeoutMs }) => timeoutMs)).toEqual([1200, 700])
+    const asked = await clientWith([jsonResponse(429, {}, { 'retry-after': '20' }), ok()])
+    const failure = await failed(getImport(asked.client, 'i-1', { timeoutMs: 10_000 }))
+    expect(failure.hint).toBe('the service asks to wait 20 seconds; try again then')
+    expect(asked.context.clock.slept).toEqual([])
   })
 
   it.each([500, 503])('after a %d, the creation of a claim says that the claim may exist', async (status) => {
     const { client } = await clientWith([jsonResponse(status, {})])
     expect(await failed(createClaim(client, { name: 'example.com' }))).toMatchObject({
       exit: 7,
-      hint: expect.stringContaining('to go on with it: mailclaim claim example.com'),
+      hint: expect.stringContaining('to continue: mailclaim claim example.com'),
     })
   })
 
@@ -315,7 +301,7 @@ describe('retries', () => {
   it('a POST without a response hints that the service may have acted on it', async () => {
     const { client } = await clientWith([reset])
     expect((await failed(createClaim(client, { name: 'example.com' }))).hint).toContain(
-      'to go on with it: mailclaim claim example.com',
+      'to continue: mailclaim claim example.com',
     )
   })
 
@@ -374,50 +360,19 @@ describe('a refused credential', () => {
     expect(authorizer.refused_).toHaveLength(1)
   })
 
-  /** A client whose session takes this long to renew, at the start of a request or after a 401. */
-  async function renewing(ms: number, when: 'first' | 'refused') {
-    const deadlines: (number | undefined)[] = []
-    const renewed = async (value: string, isSlow: boolean, deadline?: number) => {
-      deadlines.push(deadline)
-      if (isSlow) context.clock.advance(ms)
+  it.each(['first', 'refused'] as const)('a renewal leaves the request its own time (%s)', async (when) => {
+    const answers = when === 'first' ? [ok()] : [refusal(), ok()]
+    const renewed = async (value: string, isSlow: boolean) => {
+      if (isSlow) context.clock.advance(60_000)
       return { kind: 'access_token', value } as const
     }
-    const authorizer: Authorizer = {
-      credential: (deadline) => renewed('old', when === 'first', deadline),
-      refused: (_credential, deadline) => renewed('new', true, deadline),
-    }
-    const answers = when === 'first' ? [ok()] : [refusal(), ok()]
-    const { client, context } = await clientWith(answers, { authorizer })
-    return { client, context, deadlines }
-  }
-
-  it.each(['first', 'refused'] as const)(
-    'a renewal that takes longer than the time allowed is named as the cause (%s)',
-    async (when) => {
-      const { client, context, deadlines } = await renewing(20_000, when)
-      expect(await failed(getImport(client, 'i-1', { deadline: 5000 }))).toMatchObject({
-        code: 'timeout',
-        exit: 7,
-        message: 'the time was up while the session was being renewed',
-        hint: 'try again, or allow more time with --timeout SECONDS',
-      })
-      expect(context.requests).toHaveLength(when === 'first' ? 0 : 1)
-      expect(new Set(deadlines)).toEqual(new Set([5000]))
-    },
-  )
-
-  it.each(['first', 'refused'] as const)(
-    'a renewal that takes longer than a request may leaves the request its own time (%s)',
-    async (when) => {
-      const { client, context } = await renewing(60_000, when)
-      await getImport(client, 'i-1')
-      expect(context.requests.at(-1)).toMatchObject({ timeoutMs: 30_000 })
-    },
-  )
-
-  it('the time of a request after a renewal ends at the deadline', async () => {
-    const { client, context } = await renewing(60_000, 'refused')
-    await getImport(client, 'i-1', { deadline: 70_000 })
+    const { client, context } = await clientWith(answers, {
+      authorizer: {
+        credential: () => renewed('old', when === 'first'),
+        refused: () => renewed('new', true),
+      },
+    })
+    await getImport(client, 'i-1', { timeoutMs: 10_000 })
     expect(context.requests.at(-1)).toMatchObject({ timeoutMs: 10_000 })
   })
 
@@ -448,23 +403,18 @@ describe('the hint after a refusal', () => {
     expect((await failed(createClaim(client, { name: 'example.com' }))).hint).toBe(hint)
   })
 
-  it('a 404 of a new claim points to the base URL, unless the service names its own reason', async () => {
+  it('a 404 of a new claim or of a list points to the base URL, unless the service names its own reason', async () => {
     const create = async (response: HttpResponse) =>
       failed(createClaim((await clientWith([response])).client, { name: 'example.com' }))
     const hint = 'check the base URL: http://127.0.0.1:1/ may not be the address of the service'
     expect(await create(textResponse(404, '<h1>404 Not Found</h1>nginx'))).toMatchObject({ hint, exit: 5 })
+    const list = (await clientWith([textResponse(404, '')])).client
+    expect((await failed(importPages(list)({ limit: 1 }))).hint).toBe(hint)
     for (const reason of [
       { message: 'The domain is not verified by another team.' },
       { name: 'not_claimable' },
     ])
       expect((await create(jsonResponse(404, reason))).hint).toBeUndefined()
-  })
-
-  it('a 404 of a list points to the base URL, because there is no id', async () => {
-    const { client } = await clientWith([jsonResponse(404, { message: 'Not here' })])
-    const hint = 'check the base URL: http://127.0.0.1:1/ may not be the address of the service'
-    expect((await failed(importPages(client)({ limit: 1 }))).hint).toBe(hint)
-    expect((await failed(grantPages(client)({ limit: 1 }))).hint).toBe(hint)
   })
 
   it('a 404 of an item or of a cursor points to the id', async () => {
@@ -515,16 +465,10 @@ describe('a response', () => {
     ],
     ['400 with a list of texts', jsonResponse(400, { errors: ['a\x1b[31m', 'b'] }), 6, /: a.*; b$/],
     [
-      '400 with a list of errors',
-      jsonResponse(400, { errors: [{ field: 'name', message: 'is reserved' }] }),
-      6,
-      /: \{"errors":\[\{"field":"name","message":"is reserved"\}\]\}$/,
-    ],
-    [
       '400 with a name and a list of errors',
-      jsonResponse(400, { name: 'invalid', errors: [{ field: 'name' }] }),
+      jsonResponse(400, { name: 'invalid', errors: [{}] }),
       6,
-      /: \{"name":"invalid","errors":\[\{"field":"name"\}\]\}$/,
+      /: invalid$/,
     ],
     ['200 that is an error', jsonResponse(200, { error: { message: 'no' } }), 7, /none of the fields id/],
     ['a redirect', textResponse(302, '', { location: 'http://evil.example/\x1b[31m' }), 7, /redirect/],
@@ -534,11 +478,11 @@ describe('a response', () => {
       'a 200 that is a page',
       textResponse(200, '<h1>Welcome to the \x1b[31mWiFi</h1>'),
       7,
-      /not JSON: Welcome to the/,
+      /not a JSON object: Welcome to the/,
     ],
-    ['a 200 that is a list', jsonResponse(200, []), 7, /an array/],
-    ['a 200 that is null', jsonResponse(200, null), 7, /null/],
-    ['a 200 cut in two', textResponse(200, '{"id":"i-'), 7, /not JSON/],
+    ['a 200 that is a list', jsonResponse(200, []), 7, /not a JSON object: \[\]/],
+    ['a 200 that is null', jsonResponse(200, null), 7, /not a JSON object: null/],
+    ['a 200 cut in two', textResponse(200, '{"id":"i-'), 7, /not a JSON object/],
     [
       'a status of the wrong type',
       jsonResponse(200, { status: 5 }),
@@ -678,25 +622,21 @@ async function answering(next: () => HttpResponse) {
   return shared
 }
 
-describe('--verbose', () => {
-  it('--verbose logs the exchange without secrets', async () => {
-    const { client, context } = await clientWith(
-      [
-        jsonResponse(200, {
-          id: 'i-1',
-          access_token: 'geheim-1',
-          nested: { refresh_token: 'geheim-2' },
-          note: '\x1b[31m',
-        }),
-      ],
-      { verbose: true },
-    )
-    await getImport(client, 'i-1')
-    const { text } = context.stderr
-    expect(text).toContain('> GET http://127.0.0.1:1/contacts/imports/i-1')
-    expect(text).toContain('authorization: Bearer [redacted]')
-    expect(text).toMatch(/< 200 \(\d+ ms\)/)
-    expect(text).toContain('"access_token":"[redacted]"')
-    expect(text).not.toMatch(/geheim|key-1|\x1b/)
-  })
+it('--verbose shows method, address, status, time and harmless headers, never a body or a secret', async () => {
+  const body = { id: 'i-1', access_token: 'geheim-1', note: '\x1b[31m' }
+  const headers = {
+    'set-cookie': 'geheim-2',
+    'x-session': 'geheim-3',
+    location: '/a?code=geheim-4',
+    server: 'x\x1b[2J',
+  }
+  const { client, context } = await clientWith([jsonResponse(200, body, headers)], { verbose: true })
+  expect(await getImport(client, 'i-1')).toEqual(body)
+  const { text } = context.stderr
+  expect(text).toMatch(
+    /^> GET http:\/\/127\.0\.0\.1:1\/contacts\/imports\/i-1\n> accept: application\/json\n/,
+  )
+  expect(text).toMatch(/^< 200 \(\d+ ms\)$/m)
+  expect(text).toMatch(/^< location: \/a$/m)
+  expect(text).not.toMatch(/geheim|key-1|authorization|\x1b/)
 })

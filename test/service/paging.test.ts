@@ -39,61 +39,7 @@ async function collect(fetch: PageFetcher<Thing>, range: Range<Thing>): Promise<
 const ids = (all: readonly Page<Thing>[]) => all.flatMap((page) => page.items.map((thing) => thing.id))
 
 describe('paging', () => {
-  it('a limited backward range ends with what to do instead where the list would fill the memory', async () => {
-    let asked = 0
-    const fetch: PageFetcher<Thing> = async () => {
-      asked++
-      const data = Array.from({ length: 100 }, (_, index) => ({ id: `id-${asked}-${index}`, even: true }))
-      return { object: 'list', has_more: true, data }
-    }
-    await expect(collect(fetch, { before: 'here', limit: 50_000 })).rejects.toMatchObject({
-      exit: 2,
-      message: 'there are more than 20000 items in front of here, too many to print in order',
-      hint: expect.stringContaining('--limit'),
-    })
-    expect(asked).toBeLessThan(205)
-  })
-
-  it('everything in front of a cursor is printed while it arrives, in the order of the list', async () => {
-    const service = serviceWith(things(1000))
-    const reading = pages(service.fetch, { before: 'id-950' }, UNINTERRUPTED)
-    const first = (await reading.next()).value as Page<Thing>
-    expect(first.items[0]).toEqual({ id: 'id-0', even: true })
-    expect(service.asked.length).toBeLessThanOrEqual(3)
-    await reading.return()
-  })
-
-  it('a cursor that the service refuses is refused before anything is printed', async () => {
-    const fetch: PageFetcher<Thing> = async ({ before }) => {
-      if (before !== undefined) throw new Error('invalid cursor')
-      return { object: 'list', has_more: false, data: things(5) }
-    }
-    await expect(collect(fetch, { before: 'nobody' })).rejects.toThrow('invalid cursor')
-  })
-
-  it('everything in front of a cursor ends there, even if its item is removed meanwhile', async () => {
-    const list = things(250)
-    const { fetch } = serviceWith(list)
-    const removing: PageFetcher<Thing> = async (cursor) => {
-      const envelope = await fetch(cursor)
-      if (cursor.before !== undefined) list.splice(200, 1)
-      return envelope
-    }
-    const result = await collect(removing, { before: 'id-200' })
-    expect(ids(result).at(-1)).toBe('id-199')
-    expect(result.at(-1)).toMatchObject({ last: true, hasMore: false })
-  })
-
-  it('a list that ends without the cursor is an error, not the whole list', async () => {
-    const { fetch } = serviceWith(things(150))
-    const other: PageFetcher<Thing> = async (cursor) =>
-      cursor.before === undefined
-        ? fetch(cursor)
-        : { object: 'list', has_more: false, data: [{ id: 'elsewhere', even: true }] }
-    await expect(collect(other, { before: 'gone' })).rejects.toMatchObject({ code: 'no_progress', exit: 7 })
-  })
-
-  it('gives exactly the range that was asked for, in the order of the list, and knows whether more exist', async () => {
+  it('gives exactly the range that was asked for, of which --before is one page, and knows whether more exist', async () => {
     const range = fc.record({
       total: fc.integer({ min: 0, max: 450 }),
       limit: fc.option(fc.integer({ min: 1, max: 450 }), { nil: undefined }),
@@ -111,14 +57,9 @@ describe('paging', () => {
 
         const beyond = at === undefined ? list : from?.back ? list.slice(0, at) : list.slice(at + 1)
         const wanted =
-          limit === undefined
-            ? beyond
-            : from?.back && at !== undefined
-              ? beyond.slice(-limit)
-              : beyond.slice(0, limit)
+          from?.back && at !== undefined ? beyond.slice(-Math.min(limit ?? 100, 100)) : beyond.slice(0, limit)
         expect(ids(result)).toEqual(wanted.map((thing) => thing.id))
         expect(result.at(-1)?.hasMore).toBe(wanted.length < beyond.length)
-        expect(result.map((page) => page.last)).toEqual(result.map((_, index) => index === result.length - 1))
         for (const page of result) {
           if (page.finalHasMore !== undefined) expect(page.finalHasMore).toBe(wanted.length < beyond.length)
         }

@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest'
 import type { CliError } from '../../src/errors.ts'
-import { grantPages } from '../../src/service/grants.ts'
+import { grantPages } from '../../src/service/lists.ts'
 import { currentCredential } from '../../src/session/authorizer.ts'
 import { connect } from '../../src/session/connect.ts'
 import { proveStore } from '../../src/session/prove-store.ts'
 import { createFakeKeychain, jsonResponse } from '../fake-context.ts'
 import { createSandboxSession, withEffects } from './sandbox-session.ts'
 
-it('the hint after a second 401 names the profile and the store', async () => {
+it('the hint after a second 401 names the profile', async () => {
   const world = await createSandboxSession()
   await world.signIn('file')
   const { http } = world.context
@@ -19,7 +19,7 @@ it('the hint after a second 401 names the profile and the store', async () => {
     },
   })
   const failure = await grantPages(connect(context, world.settings))({ limit: 1 }).catch((error) => error)
-  expect((failure as CliError).hint).toBe('sign in again: mailclaim login --store file')
+  expect((failure as CliError).hint).toBe('sign in again: mailclaim login')
 })
 
 it('the hint after the end of a session names only the profile and the store', async () => {
@@ -36,7 +36,7 @@ it('the hint after the end of a session names only the profile and the store', a
   expect((failure as CliError).hint).toBe('run mailclaim login --store file')
 })
 
-it('the hint for a profile that is not signed in names the profile and the store that settings choose', async () => {
+it('the hint for a profile that is not signed in names the profile that settings choose', async () => {
   const world = await createSandboxSession()
   const settings = await world.settingsWith({ profile: 'work', store: 'file' })
   const failure = await currentCredential(world.context, settings).catch((error) => error)

@@ -3,7 +3,7 @@ import type { Context, Output } from '../../context.ts'
 import { linkedAbort } from '../../dns/wire/linked-abort.ts'
 import { CliError, Exit, InterruptedError } from '../../errors.ts'
 import type { ServiceClient } from '../../service/client.ts'
-import { paceRequests } from '../../service/pace-requests.ts'
+import { paceRequests } from '../../service/pace.ts'
 import { connect } from '../../session/connect.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { createTurns, type Turns } from '../../turns.ts'
@@ -74,7 +74,7 @@ export async function runMany(
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`)
   const tally = new RunTally({ isWhole: isReport(settings) })
   const http = paceRequests(answered(context), context.clock, { concurrent: jobs })
-  const reporter = await createReporter(work, tally, { total, heldUp: http.heldUp }, context, settings)
+  const reporter = await createReporter(work, tally, { total, heldUp: () => undefined }, context, settings)
   const stop = linkedAbort(context.interrupts.signal)
   let fatal: CliError | undefined
   const given = new Map<string, string>()

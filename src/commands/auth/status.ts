@@ -1,6 +1,6 @@
 import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { tryCredential } from '../../service/grants.ts'
+import { tryCredential } from '../../service/lists.ts'
 import { readableTimestamp } from '../../service/timestamps.ts'
 import { connect } from '../../session/connect.ts'
 import { describeSession } from '../../session/describe.ts'

@@ -24,7 +24,7 @@ import { capitalize } from '../../dns/diagnosis/text.ts'
 import { dnsEffects } from '../../dns/wire/effects.ts'
 import { CliError, Exit } from '../../errors.ts'
 import type { ServiceClient } from '../../service/client.ts'
-import { deadlineOf, drain } from '../../service/polling.ts'
+import { drain, timeFor } from '../../service/polling.ts'
 import type { DomainClaim } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import { isProgramFormat, type Settings } from '../../settings/settings.ts'
@@ -176,8 +176,8 @@ async function begin(
   context: Context,
   settings: Settings,
 ): Promise<Begun> {
-  const deadline = deadlineOf(watch, context.clock)
-  const current = await currentClaim(resolved, client, context, settings, { deadline })
+  const timeoutMs = timeFor(watch, context.clock)
+  const current = await currentClaim(resolved, client, context, settings, { timeoutMs })
   const { domainId, claim: before } = current
   await recordClaim(before, context, settings)
   const known = { domainId, claim: before, ...eventOf(before) }

@@ -1,4 +1,4 @@
-import { grantPages, isRevoked } from '../../service/grants.ts'
+import { grantPages, isRevoked } from '../../service/lists.ts'
 import { readableTimestamp } from '../../service/timestamps.ts'
 import { GRANT_FIELDS, type Grant } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'

@@ -1,5 +1,5 @@
 import { IMPORT_COLUMNS } from '../../imports/columns.ts'
-import { getImport } from '../../service/imports.ts'
+import { getImport } from '../../service/lists.ts'
 import { IMPORT_FIELDS } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import { writeObject } from '../../terminal/output.ts'

@@ -1,5 +1,5 @@
 import { IMPORT_LIST_COLUMNS } from '../../imports/columns.ts'
-import { importPages } from '../../service/imports.ts'
+import { importPages } from '../../service/lists.ts'
 import { IMPORT_FIELDS, IMPORT_STATUSES, type ImportStatus } from '../../service/types.ts'
 import { connect } from '../../session/connect.ts'
 import { defineCommand, SERVICE_EXITS } from '../definition.ts'

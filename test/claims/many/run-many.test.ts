@@ -5,7 +5,7 @@ import type { SubjectReading } from '../../../src/claims/many/subjects.ts'
 import { STARTING } from '../../../src/claims/many/tally.ts'
 import { TransportError } from '../../../src/context.ts'
 import { CliError, Exit } from '../../../src/errors.ts'
-import { transportFailure } from '../../../src/service/client.ts'
+import { transportFailure } from '../../../src/service/problems.ts'
 import type { Settings } from '../../../src/settings/settings.ts'
 import { createFakeContext, fakeSettings, jsonResponse } from '../../fake-context.ts'
 
@@ -92,7 +92,7 @@ test('a run that stopped at its first failure says where it stood', async () => 
 
 test.each<['GET' | 'POST', string]>([
   ['GET', 'allow more time with --http-timeout SECONDS'],
-  ['POST', 'the claim may exist: go on with it'],
+  ['POST', 'the service may have acted on the request'],
 ])(
   'what a %s without an answer may have done decides what its domain gets as a hint',
   async (method, hint) => {
@@ -100,7 +100,6 @@ test.each<['GET' | 'POST', string]>([
       new TransportError('timeout', 'maybe', 'no complete response'),
       new URL('https://api.example.com'),
       method,
-      'the claim may exist: go on with it',
     )
     const tally = await run([undefined, lost])
     expect(tally?.hint).toBe(AGAIN)
@@ -334,34 +333,6 @@ test('while nobody watches, a line a minute says how far it is, with each cause 
   const cause = '  1 domain: quotation marks in the value (so far) (0)\n    fix: Enter it again\n'
   expect(context.stderr.text).toContain(`${line}${cause}${line}`)
   expect(context.stderr.text.split(cause)).toHaveLength(2)
-})
-
-test('the line a minute says that the service takes no requests', async () => {
-  let isAgain = false
-  const context = createFakeContext({
-    http: {
-      async send() {
-        if (isAgain) context.clock.ring()
-        isAgain = true
-        return jsonResponse(429, {}, { 'retry-after': '30' })
-      },
-      close: async () => {},
-    },
-  })
-  const settings = await fakeSettings(context)
-  const work: ManyWork = {
-    ...WORK,
-    async perform({ domain }, { context: { http } }) {
-      const latest = { start: context.clock.monotonic() + 45_000, end: Number.POSITIVE_INFINITY }
-      const url = new URL('http://service.test/')
-      await http.send({ method: 'GET', url, headers: {}, timeoutMs: 1000, latest })
-      return { label: 'completed', item: { name: domain } }
-    },
-  }
-  await runMany(work, subjectsOf(1), { jobs: 1, failFast: false, total: 1 }, context, settings)
-  expect(context.stderr.text).toMatch(
-    /^so far: 0 domains; waiting for the service: too many requests \(429\), for \d+ s$/m,
-  )
 })
 
 test.each<'table' | 'tsv' | 'csv' | 'jsonl' | 'markdown'>(['table', 'tsv', 'csv', 'jsonl', 'markdown'])(

@@ -1,0 +1,44 @@
+import type { Context, HttpTransport } from '../context.ts'
+import { sanitizeLine } from '../terminal/sanitize.ts'
+
+/** What is shown of headers: nothing that could be a credential, a cookie or a code. */
+const SHOWN =
+  /^(accept|content-length|content-type|date|location|(x-)?(request|correlation|trace)-?id|retry-after|server|traceparent|user-agent|via|(x-)?ratelimit(-\w+)?)$/
+
+/**
+ * The transport with every exchange logged to stderr, for `--verbose`: method, address, status, time and some headers. Never
+ * a body: those of the token endpoint are secrets.
+ */
+export function logExchanges({
+  http,
+  clock,
+  stderr,
+}: Pick<Context, 'http' | 'clock' | 'stderr'>): HttpTransport {
+  // If the reader of stderr has gone away, an answer still counts.
+  const log = (sign: '>' | '<', lines: readonly string[]) =>
+    stderr.write(lines.map((line) => `${sign} ${sanitizeLine(line)}\n`).join('')).catch(() => undefined)
+  return {
+    async send(request) {
+      const started = clock.monotonic()
+      const elapsed = () => `(${Math.round(clock.monotonic() - started)} ms)`
+      await log('>', [`${request.method} ${request.url.href}`, ...headerLines(request.headers)])
+      try {
+        const response = await http.send(request)
+        await log('<', [`${response.status} ${elapsed()}`, ...headerLines(response.headers)])
+        return response
+      } catch (error) {
+        await log('<', [`${error instanceof Error ? error.message : String(error)} ${elapsed()}`])
+        throw error
+      }
+    },
+    close: () => http.close(),
+  }
+}
+
+function headerLines(headers: Readonly<Record<string, string>>): string[] {
+  return Object.entries(headers).flatMap(([name, value]) => {
+    if (!SHOWN.test(name.toLowerCase())) return []
+    // What follows the path of an address may be a code or a token.
+    return [`${name}: ${name === 'location' ? value.replace(/[?#].*/s, '') : value}`]
+  })
+}

@@ -1,0 +1,82 @@
+import { Readable } from 'node:stream'
+import type { Clock, HttpRequest, HttpResponse, HttpTransport } from '../context.ts'
+import { createTurns } from '../turns.ts'
+import { MAX_RETRY_AFTER_MS, parseRetryAfter } from './retry.ts'
+
+/** The first pause after a refusal that doesn't say for how long; each that leads to nothing doubles it … */
+const FIRST_PAUSE_MS = 1000
+/** … up to this. */
+const MAX_PAUSE_MS = 30_000
+/** A service that has only refused for this long is given up on. */
+const MAX_WAIT_MS = 5 * 60_000
+
+/** That the service takes no requests now, as it said in its last response. All times are on `clock.monotonic()`. */
+interface Refusal {
+  readonly since: number
+  readonly until: number
+  readonly pauses: number
+  readonly response: HttpResponse
+}
+
+/**
+ * A transport for many requests to one service: at most `concurrent` at once. After a 429, or a 503 with `Retry-After`, all of
+ * them pause together as long as the service asks, and what was refused with 429 is sent again. A request that has less time
+ * (`timeoutMs`) than the pause takes gets the refusal at once. After five minutes of refusals nothing waits anymore. A request
+ * with a step before it is sent (`beforeSend`) never waits: whoever sends it holds a lock.
+ */
+export function paceRequests(
+  http: HttpTransport,
+  clock: Pick<Clock, 'monotonic' | 'now' | 'sleep'>,
+  { concurrent }: { readonly concurrent: number },
+): HttpTransport {
+  const inTurn = createTurns(concurrent)
+  let refusal: Refusal | undefined
+
+  /** @returns whether the request is to be sent again */
+  function heed(response: HttpResponse, sentAt: number): boolean {
+    const { status, headers } = response
+    const asked = parseRetryAfter(headers['retry-after'], clock.now())
+    if (status !== 429 && (status !== 503 || asked === undefined)) {
+      refusal = undefined
+      return false
+    }
+    const { since, until, pauses } = refusal ?? { since: sentAt, until: 0, pauses: 0 }
+    if (clock.monotonic() - since > MAX_WAIT_MS || (asked ?? 0) > MAX_RETRY_AFTER_MS) return false
+    // What was sent before a pause says nothing about the time after it.
+    const isNew = sentAt >= until
+    const pauseMs = asked || (isNew ? Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** pauses) : 0)
+    refusal = {
+      since,
+      until: Math.max(until, clock.monotonic() + pauseMs),
+      pauses: pauses + (isNew ? 1 : 0),
+      response,
+    }
+    return status === 429
+  }
+
+  async function sendInTurn(request: HttpRequest): Promise<HttpResponse> {
+    for (;;) {
+      while (refusal !== undefined && clock.monotonic() < refusal.until) {
+        const leftMs = refusal.until - clock.monotonic()
+        if (leftMs > request.timeoutMs) return repeated(refusal.response, leftMs)
+        await clock.sleep(leftMs, request.signal)
+      }
+      const sentAt = clock.monotonic()
+      const response = await http.send(request)
+      if (!heed(response, sentAt)) return response
+      for await (const _piece of response.body);
+    }
+  }
+
+  return {
+    send: (request) =>
+      request.beforeSend === undefined ? inTurn(() => sendInTurn(request)) : http.send(request),
+    close: () => http.close(),
+  }
+}
+
+/** The refusal as an answer to another request. */
+function repeated({ status, headers }: HttpResponse, leftMs: number): HttpResponse {
+  const retryAfter = String(Math.ceil(leftMs / 1000))
+  return { status, headers: { ...headers, 'retry-after': retryAfter }, body: Readable.from([]) }
+}

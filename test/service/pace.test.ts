@@ -1,0 +1,107 @@
+import { expect, test } from 'vitest'
+import type { HttpRequest, HttpResponse, HttpTransport } from '../../src/context.ts'
+import { paceRequests } from '../../src/service/pace.ts'
+import { createVirtualClock } from '../dns/virtual-clock.ts'
+import { jsonResponse } from '../fake-context.ts'
+
+const REQUEST: HttpRequest = {
+  method: 'POST',
+  url: new URL('http://service.test/'),
+  headers: {},
+  timeoutMs: 30_000,
+}
+const START = Date.parse('2026-11-20T12:00:00Z')
+
+/** A service with a round trip of 20 ms; `answer` gets the time and the number of the request. */
+function service(answer: (now: number, count: number) => HttpResponse) {
+  const virtual = createVirtualClock()
+  const clock = { ...virtual, now: () => START + virtual.now() }
+  const seen = { sent: 0, atOnce: 0, most: 0 }
+  const http: HttpTransport = {
+    async send() {
+      seen.sent += 1
+      seen.atOnce += 1
+      seen.most = Math.max(seen.most, seen.atOnce)
+      await clock.sleep(10)
+      const response = answer(clock.monotonic(), seen.sent)
+      await clock.sleep(10)
+      seen.atOnce -= 1
+      return response
+    },
+    close: async () => {},
+  }
+  const paced = paceRequests(http, clock, { concurrent: 16 })
+  const sendAll = (count: number, request = REQUEST) =>
+    Promise.all(Array.from({ length: count }, () => paced.send(request)))
+  return { clock, seen, sendAll }
+}
+
+const refused = (retryAfter?: string) =>
+  jsonResponse(429, {}, retryAfter === undefined ? {} : { 'retry-after': retryAfter })
+const ok = () => jsonResponse(200, {})
+
+test('1,000 requests at 50 a second all get through in little more than the time that takes, 16 at once', async () => {
+  let second = -1
+  let left = 0
+  const { clock, seen, sendAll } = service((now) => {
+    if (Math.floor(now / 1000) !== second) [second, left] = [Math.floor(now / 1000), 50]
+    return left-- > 0 ? ok() : refused('1')
+  })
+  const statuses = new Set((await sendAll(1000)).map(({ status }) => status))
+  expect(statuses).toEqual(new Set([200]))
+  expect(clock.monotonic()).toBeLessThan(25_000)
+  expect(seen.most).toBe(16)
+  expect(seen.sent).toBeLessThan(1500)
+})
+
+test('a refusal that does not say for how long is followed by pauses that double', async () => {
+  const sent: number[] = []
+  const { sendAll } = service((now, count) => {
+    sent.push(Math.round(now / 1000))
+    return count < 6 ? refused() : ok()
+  })
+  await sendAll(1)
+  expect(sent).toEqual([0, 1, 3, 7, 15, 31])
+})
+
+test('a service that refuses everything is given up on after five minutes, for all requests', async () => {
+  const { clock, seen, sendAll } = service(() => refused('20'))
+  const statuses = new Set((await sendAll(100)).map(({ status }) => status))
+  expect(statuses).toEqual(new Set([429]))
+  expect(clock.monotonic()).toBeLessThan(6 * 60_000)
+  expect(seen.sent).toBeLessThan(500)
+})
+
+test('a service that asks for an hour is not waited for', async () => {
+  const { clock, sendAll } = service(() => refused('3600'))
+  expect((await sendAll(20)).map(({ status }) => status)).toEqual(Array(20).fill(429))
+  expect(clock.monotonic()).toBeLessThan(1000)
+})
+
+test('a 503 with Retry-After pauses the others, and is an answer itself', async () => {
+  const { clock, sendAll } = service((_now, count) =>
+    count === 1 ? jsonResponse(503, {}, { 'retry-after': '5' }) : ok(),
+  )
+  expect((await sendAll(1))[0]?.status).toBe(503)
+  expect((await sendAll(1))[0]?.status).toBe(200)
+  expect(clock.monotonic()).toBeGreaterThan(5000)
+})
+
+test('a request with less time than the pause takes gets the refusal at once, with what is left to wait', async () => {
+  const { clock, sendAll } = service((now) => (now < 40_000 ? refused('40') : ok()))
+  const waiting = sendAll(1, { ...REQUEST, timeoutMs: 45_000 })
+  await clock.sleep(1000)
+  const [hasty] = await sendAll(1, { ...REQUEST, timeoutMs: 2000 })
+  expect(hasty).toMatchObject({ status: 429, headers: { 'retry-after': '40' } })
+  expect(clock.monotonic()).toBeLessThan(1100)
+  expect((await waiting)[0]?.status).toBe(200)
+})
+
+test('a request with a step before it is sent never waits, because its sender holds a lock', async () => {
+  const { clock, sendAll } = service((_now, count) => (count === 1 ? refused('30') : ok()))
+  const waiting = sendAll(1)
+  await clock.sleep(100)
+  await sendAll(1, { ...REQUEST, beforeSend: () => {} })
+  expect(clock.monotonic()).toBeLessThan(1000)
+  await waiting
+})
