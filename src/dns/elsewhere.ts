@@ -23,6 +23,7 @@ export function candidateNames(
   const candidates: readonly (readonly [Misplacement, string])[] = [
     ['wildcard', `*.${name}`],
     ['wildcard', `*.${parent}`],
+    ['wildcard', `*.${zone}`],
     ['doubled', `${name}.${zone}`],
     ['doubled', `${name}.${name}`],
     ['first_label', `${first}.${name}`],
@@ -56,9 +57,10 @@ export async function lookElsewhere(
     return message?.aa === true ? readTxt(message, owner) : undefined
   }
   const unused = randomLabel(search.effects.random)
-  const [beside, below, ...found] = await Promise.all([
+  const [beside, below, above, ...found] = await Promise.all([
     txtAt(`${unused}.${name === zone ? name : name.slice(name.indexOf('.') + 1)}`),
-    name === zone ? undefined : txtAt(`${unused}.${name}`),
+    txtAt(`${unused}.${name}`),
+    txtAt(`${unused}.${zone}`),
     ...candidateNames(name, zone, expected).map(async ([how, at]) => {
       const answer = await txtAt(at)
       return { name: at, how, values: answer?.aliases.length === 0 ? answer.values : [] }
@@ -67,14 +69,17 @@ export async function lookElsewhere(
   const values = beside?.values ?? []
   const isWild = values.length > 0 || (beside?.aliases.length ?? 0) > 0
   const coversName =
-    below !== undefined && below.aliases[0] === beside?.aliases[0] && haveSameValues(below.values, values)
+    name !== zone &&
+    below !== undefined &&
+    below.aliases[0] === beside?.aliases[0] &&
+    haveSameValues(below.values, values)
+  // A wildcard shows its values at every name that doesn't exist.
+  const isWildcards = (one: (typeof found)[number]) =>
+    one.how !== 'wildcard' &&
+    one.how !== 'parent' &&
+    [beside, below, above].some((wild) => wild !== undefined && haveSameValues(one.values, wild.values))
   return {
-    // A wildcard shows its values at every name that doesn't exist.
-    misplaced: found.filter(
-      (one) =>
-        one.values.length > 0 &&
-        (one.how === 'wildcard' || one.how === 'parent' || !haveSameValues(one.values, values)),
-    ),
+    misplaced: found.filter((one) => one.values.length > 0 && !isWildcards(one)),
     wildcard: isWild ? { values, coversName } : null,
   }
 }

@@ -64,7 +64,7 @@ export interface Lost {
 }
 
 /** For one question to a resolver, which may have to ask others. */
-const RESOLVER_MS = 3000
+const RESOLVER_MS = 2500
 /** For the servers of one zone on the way. */
 const LEVEL_MS = 1500
 /** The next servers of a zone are asked if the first three haven't answered after this. */
@@ -78,7 +78,7 @@ const MAX_STEPS = 24
  * Finds the zone that holds a name, and its servers, from the top down: resolvers give the NS records of the top-level domain,
  * and from there on authoritative servers are asked without recursion, which can't plant a negative answer in a cache (RFC
  * 2308). If that leads nowhere (private DNS, servers that can't be reached from here), resolvers are asked for the next name
- * down; for the name itself only if nothing else leads anywhere. The registered domain's zone is shared with other checks.
+ * down, but not for the name itself, which may not exist yet. The registered domain's zone is shared with other checks.
  */
 export async function locate(name: string, search: Search): Promise<Found | NoDomain | Lost> {
   const domain = registeredDomainOf(name)
@@ -89,7 +89,7 @@ export async function locate(name: string, search: Search): Promise<Found | NoDo
   )
   if (above.kind === 'no_domain') return above
   if (above.kind === 'found') return (await walk(name, above, search)) ?? above
-  const below = [...ancestors(name), name].filter((level) => labelCount(level) > labelCount(domain))
+  const below = ancestors(name).filter((level) => labelCount(level) > labelCount(domain))
   const found = await findFrom(below, name, search)
   return found.kind === 'lost' ? above : found
 }
@@ -106,7 +106,6 @@ async function findFrom(
   let denial: NoDomain | undefined
   for (const level of levels) {
     const start = await askResolvers(level, search, replies)
-    if (start === undefined && replies.every(({ answer }) => answer === 'timeout')) break
     if (start === undefined) continue
     if (start.kind === 'denied') {
       // A resolver that denies what exists has a root of its own, or blocks everything: what it denies may exist.

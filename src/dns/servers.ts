@@ -37,7 +37,7 @@ export interface Survey {
  * @param expected the whole value; null if any will do
  */
 export async function askNameServers(
-  { delegation }: Found,
+  { delegation, parent }: Found,
   name: string,
   expected: string | null,
   search: Search,
@@ -46,6 +46,8 @@ export async function askNameServers(
   const hosts = new Set<string>()
   const asked = new Map<string, Promise<Asked>>()
   let limitReached = false
+  // Without any glue in the parent zone, nobody can find servers inside the zone.
+  const isUnfindable = parent !== null && [...delegation.hosts.values()].every((glue) => glue.length === 0)
 
   const askAddress = (server: DnsAddress): Promise<Asked> => {
     const key = `${server.address} ${server.port}`
@@ -66,8 +68,7 @@ export async function askNameServers(
     hosts.add(host)
     const { addresses, failure } = glue.length > 0 ? { addresses: glue } : await resolveHost(host, search)
     if (addresses.length === 0) {
-      // Without glue in the parent zone, nobody can find a server inside the zone.
-      const isCertain = failure === 'none' || (failure === 'failed' && isWithin(host, zone))
+      const isCertain = failure === 'none' || (isUnfindable && isWithin(host, zone))
       return [{ ...NOT_ASKED, host, outcome: isCertain ? 'unreachable' : 'timeout' }]
     }
     const seen = await Promise.all(

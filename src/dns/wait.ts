@@ -32,7 +32,7 @@ export async function* waitForRecord(
   effects: DnsEffects,
   inTurn: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
 ): AsyncGenerator<WaitStep, CheckReport, void> {
-  const { clock, signal } = effects
+  const { clock } = effects
   const end = clock.monotonic() + timeoutMs
   const left = () => Math.max(0, end - clock.monotonic())
   const hasNews = createGlance(request, effects)

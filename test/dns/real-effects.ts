@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { DnsEffects } from '../../src/dns/wire/effects.ts'
+import type { DnsEffects } from '../../src/dns/wire/ask.ts'
 import { createDnsNetwork } from '../../src/dns/wire/network.ts'
 
 /** Real sockets and real time, for tests against servers on loopback. */

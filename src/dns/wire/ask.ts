@@ -87,10 +87,9 @@ export async function ask(
     let message = await Promise.any([first, second])
     const hasEdns = !REJECTS_EDNS.includes(message.rcode)
     if (!hasEdns) message = await via('udp', undefined).catch(() => message)
-    const whole = message.tc ? await via('tcp', hasEdns ? UDP_SIZE : undefined).catch(kindOf) : message
+    if (message.tc) message = await via('tcp', hasEdns ? UDP_SIZE : undefined).catch(() => message)
     effects.signal.throwIfAborted()
-    const isIncomplete = typeof whole === 'string'
-    return { kind: 'answer', message: isIncomplete ? message : whole, isIncomplete, ms: elapsed() }
+    return { kind: 'answer', message, isIncomplete: message.tc, ms: elapsed() }
   } catch (error) {
     effects.signal.throwIfAborted()
     return { kind: silenceOf(error), ms: elapsed() }

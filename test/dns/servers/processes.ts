@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { createServer } from 'node:net'
-import { ask } from '../../../src/dns/wire/exchange.ts'
+import { ask } from '../../../src/dns/wire/ask.ts'
 import { realEffects } from '../real-effects.ts'
 
 /** A running server; its output is kept for error messages. */
