@@ -18,7 +18,6 @@ export interface Context {
   readonly dns: DnsNetwork
   readonly browser: Browser
   readonly programs: Programs
-  readonly pager: Pager
   readonly prompts: Prompts
   readonly keychain: Keychain
   readonly interrupts: Interrupts
@@ -56,11 +55,7 @@ export interface Environment {
   readonly forceColor?: string
   readonly term?: string
   readonly colorterm?: string
-  /** `PAGER`: the person's pager, for any program. */
-  readonly pager?: string
   readonly ci: boolean
-  /** Whether the terminal shows hyperlinks. */
-  readonly hyperlinks?: boolean
   /** Over SSH a browser would open on the wrong machine. */
   readonly ssh: boolean
   /** Windows beside WSL, or the machine of a remote editor: the browser sees none of our files. */
@@ -292,25 +287,6 @@ export interface ProgramNotStarted {
   readonly error: NodeJS.ErrnoException
   /** Without its line feed, that of a script whose interpreter may be missing (ENOENT). */
   readonly firstLine?: string
-}
-
-/** The person's pager, such as `less`, which shows text screen by screen. */
-export interface Pager {
-  /**
-   * Starts it, without a shell and without any of our own variables. Rejects with a NodeJS.ErrnoException if it can't be
-   * started.
-   */
-  start(command: readonly [file: string, ...args: string[]]): Promise<PagerProcess>
-}
-
-export interface PagerProcess {
-  /** Settles when the next write may follow; rejects with `OutputClosedError` if the pager has ended. */
-  write(text: string): Promise<void>
-  /** Says that nothing follows; the person may go on reading. */
-  end(): void
-  kill(): void
-  /** Settles when it has ended, with its exit code; undefined if a signal ended it. Never rejects. */
-  readonly ended: Promise<number | undefined>
 }
 
 /** Questions to a person, asked only if `Settings.interactive` allows it. */

@@ -80,6 +80,15 @@ export class CliError extends Error {
     this.particulars = options.particulars
   }
 
+  /** The same error, with another message or hint. */
+  with(changed: { readonly message?: string; readonly hint?: string | undefined }): CliError {
+    return new CliError(this.code, this.exit, changed.message ?? this.message, {
+      ...this,
+      hint: 'hint' in changed ? changed.hint : this.hint,
+      cause: this,
+    })
+  }
+
   /**
    * The error as `--json` shows it on stderr: `{"error":{"code","message","hint","status","exit"},"unusable":[…]}`, the latter
    * only of a list with lines that couldn't be used.

@@ -19,7 +19,6 @@ import { platformDirectories, userDirectory } from './settings/paths.ts'
 import { PROFILE_AND_SETTINGS } from './settings/table.ts'
 import { watchSignals } from './signals.ts'
 import { realInput, realOutput, watchTerminals } from './streams.ts'
-import { supportsHyperlinks } from './terminal/hyperlinks.ts'
 import { sanitizeLine } from './terminal/sanitize.ts'
 
 /** Put in by the build. */
@@ -78,12 +77,6 @@ export async function main(): Promise<ExitCode> {
         return runProgram(request, { environment: process.env, platform })
       },
     },
-    pager: {
-      start: async (command) => {
-        const { startPager } = await import('./terminal/pager-process.ts')
-        return startPager(command, process.env)
-      },
-    },
     prompts: {
       input: async (question) => (await loadPrompts(context)).input(question),
       password: async (question) => (await loadPrompts(context)).password(question),
@@ -138,7 +131,6 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     ...text('forceColor', 'FORCE_COLOR'),
     ...text('term', 'TERM'),
     ...text('colorterm', 'COLORTERM'),
-    ...text('pager', 'PAGER'),
     // The lower-case names are the older ones and win, as in curl.
     ...text('httpProxy', 'http_proxy', 'HTTP_PROXY'),
     ...text('httpsProxy', 'https_proxy', 'HTTPS_PROXY'),
@@ -147,7 +139,6 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     ...text('tlsRejectUnauthorized', 'NODE_TLS_REJECT_UNAUTHORIZED'),
     // https://no-color.org: present and not empty, whatever its value.
     noColor: (variables['NO_COLOR'] ?? '') !== '',
-    hyperlinks: supportsHyperlinks(variables),
     ci: (variables['CI'] ?? '') !== '' && variables['CI'] !== 'false',
     ssh: (variables['SSH_CONNECTION'] ?? variables['SSH_TTY'] ?? '') !== '',
     browserElsewhere: ['WSL_DISTRO_NAME', 'VSCODE_IPC_HOOK_CLI', 'CODESPACES'].some(

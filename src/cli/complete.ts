@@ -5,26 +5,19 @@ import {
   longFlag,
   type OptionDefinition,
 } from '../commands/definition.ts'
-import { globalOptions, TOPICS } from '../commands/program.ts'
+import { globalOptions, PROGRAM } from '../commands/program.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
-import { readUsableConfig } from '../settings/config.ts'
 import { DEFAULT_PROFILE } from '../settings/profiles.ts'
 import { type GlobalOptions, resolveSettings } from '../settings/settings.ts'
 import { SETTING_KEYS, SETTINGS, type Setting, settingName } from '../settings/table.ts'
 import { type CommandLine, commandsOf, isGroup, readLine, takesValue } from './line.ts'
 
-/** A word that fits at the cursor, with its meaning. */
-export interface Candidate {
-  readonly value: string
-  readonly description: string
-}
+/** The words that fit at the cursor, each with its meaning; `files`: the shell's own files. */
+type Answer = readonly (readonly [value: string, description: string])[] | 'files'
 
-export interface Answer {
-  readonly candidates: readonly Candidate[]
-  /** Whether the shell offers its files. */
-  readonly files: boolean
-}
+/** Of more domains than this, a list helps nobody, and a shell takes seconds for it. */
+const MOST_DOMAINS = 500
 
 /**
  * Answers a shell's completion script: `__complete -- word… partial` prints a line for each word that fits at the cursor,
@@ -37,9 +30,8 @@ export async function answerShell(argv: readonly string[], context: Context): Pr
   const [mode, ...given] = argv
   const words = mode === '--dotted' ? given.map((word) => word.slice(1)) : given
   try {
-    const { candidates, files } = await complete(words, context)
-    const lines = candidates.map(({ value, description }) => `${value}\t${description}\n`)
-    if (files) lines.push(':files\n')
+    const found = await complete(words, context)
+    const lines = found === 'files' ? [':files\n'] : found.map((candidate) => `${candidate.join('\t')}\n`)
     await context.stdout.write(lines.join(''))
   } catch {
     // The command itself reports what is wrong when it is run.
@@ -47,93 +39,68 @@ export async function answerShell(argv: readonly string[], context: Context): Pr
   return Exit.done
 }
 
-/**
- * The words that fit at the cursor.
- *
- * @param words the words after the program's name; the last one is the typed part of the word at the cursor.
- */
-export async function complete(words: readonly string[], context: Context): Promise<Answer> {
+/** @param words the words after the program's name; the last one is the typed part of the word at the cursor. */
+async function complete(words: readonly string[], context: Context): Promise<Answer> {
   const partial = words.at(-1) ?? ''
   const before = words.slice(0, -1)
   const line = readLine(before)
-  if (line.unknownWord !== undefined) return nothing
+  if (line.unknownWord !== undefined) return []
   const definition = line.node === undefined || isGroup(line.node) ? undefined : await line.node.load()
   const options = [...(definition?.options ?? []), ...globalOptions(definition)]
-  const literal = before.includes('--')
+  const byFlag = (flag: string) =>
+    options.find((option) => longFlag(option.flags) === flag && takesValue(option))
+  const isLiteral = before.includes('--')
 
-  const expecting = literal ? undefined : optionBefore(before, options)
-  if (expecting !== undefined)
-    return matching(await optionValues(expecting, before, partial, context), partial)
-
-  if (!literal && /^--[a-z-]+=/.test(partial)) {
-    const flag = partial.slice(0, partial.indexOf('='))
-    const option = options.find((candidate) => longFlag(candidate.flags) === flag && takesValue(candidate))
-    if (option === undefined) return nothing
-    const { candidates, files } = await optionValues(option, before, partial.slice(flag.length + 1), context)
-    const inPlace = candidates.map(({ value, description }) => ({ value: `${flag}=${value}`, description }))
-    return matching({ candidates: inPlace, files }, partial)
+  const expecting = isLiteral ? undefined : byFlag(before.at(-1) ?? '')
+  if (expecting !== undefined) return optionValues(expecting, before, partial, context)
+  if (!isLiteral && /^--[a-z-]+=/.test(partial)) {
+    const [flag = '', typed = ''] = partial.split(/=(.*)/s)
+    const option = byFlag(flag)
+    const found = option === undefined ? [] : await optionValues(option, before, typed, context)
+    return found === 'files' ? found : found.map(([value, does]) => [`${flag}=${value}`, does])
   }
-  if (!literal && partial.startsWith('-')) return matching(unusedOptions(options, before, line), partial)
-  if (definition === undefined) return matching(commandWords(line), partial)
+  if (!isLiteral && partial.startsWith('-')) return startingWith(partial, unusedOptions(options, before, line))
+  if (definition === undefined) return startingWith(partial, commandWords(line))
   const argument = argumentAt(definition, operands(line.rest, options).length)
-  if (argument === undefined || line.helpWord) return nothing
-  return matching(await values(argument.completion, before, context, partial), partial)
+  if (argument === undefined || line.helpWord) return []
+  return startingWith(partial, await values(argument.completion, before, partial, context))
 }
 
-const nothing: Answer = { candidates: [], files: false }
-
-function matching(answer: Answer, partial: string): Answer {
-  return {
-    candidates: answer.candidates.filter(({ value }) => value.startsWith(partial)),
-    files: answer.files,
-  }
+function startingWith(partial: string, answer: Answer): Answer {
+  return answer === 'files' ? answer : answer.filter(([value]) => value.startsWith(partial))
 }
 
-function optionBefore(
-  before: readonly string[],
-  options: readonly OptionDefinition[],
-): OptionDefinition | undefined {
-  const previous = before.at(-1)
-  return options.find((option) => longFlag(option.flags) === previous && takesValue(option))
-}
-
-function commandWords(line: CommandLine): Answer {
-  const level = Object.entries(commandsOf(line.node) ?? {})
-  const candidates = level.map(([value, node]) => ({ value, description: node.summary }))
-  if (line.node !== undefined) return answer(candidates)
-  const topics = Object.entries(TOPICS).map(([value, description]) => ({ value, description }))
-  const help = { value: 'help', description: 'show the help of a command' }
-  return answer([...candidates, ...(line.helpWord ? topics : [help])])
+function commandWords({ node, helpWord }: CommandLine): Answer {
+  const level = Object.entries(commandsOf(node) ?? {})
+  const help = node === undefined && !helpWord ? [['help', 'show the help of a command'] as const] : []
+  return [...level.map(([word, { summary }]) => [word, summary] as const), ...help]
 }
 
 /** The options that can still be given: all but those that were given and aren't repeatable. */
 function unusedOptions(
   options: readonly OptionDefinition[],
   before: readonly string[],
-  line: CommandLine,
+  { node }: CommandLine,
 ): Answer {
   const used = new Set(before.map((word) => word.replace(/=.*$/s, '')))
-  const candidates = options
-    .filter((option) => option.repeatable || !used.has(longFlag(option.flags)))
-    .map((option) => ({ value: longFlag(option.flags), description: option.description }))
-  const program = line.node === undefined ? [{ value: '--version', description: 'print the version' }] : []
-  return {
-    candidates: [...candidates, { value: '--help', description: 'show the help' }, ...program],
-    files: false,
-  }
+  return [
+    ...options
+      .filter((option) => option.repeatable || !used.has(longFlag(option.flags)))
+      .map((option) => [longFlag(option.flags), option.description] as const),
+    ['--help', PROGRAM.help],
+    ...(node === undefined ? [['--version', PROGRAM.version] as const] : []),
+  ]
 }
 
 /** The words that are neither options nor their values. */
 function operands(rest: readonly string[], options: readonly OptionDefinition[]): string[] {
   const valued = new Set(options.filter(takesValue).map((option) => longFlag(option.flags)))
-  const found: string[] = []
-  for (let at = 0; at < rest.length; at++) {
-    const word = rest[at] ?? ''
-    if (word === '--') return [...found, ...rest.slice(at + 1)]
-    if (valued.has(word)) at++
-    else if (!word.startsWith('-')) found.push(word)
-  }
-  return found
+  const end = rest.indexOf('--')
+  const [words, literal] = end < 0 ? [rest, []] : [rest.slice(0, end), rest.slice(end + 1)]
+  return [
+    ...words.filter((word, at) => !word.startsWith('-') && !valued.has(words[at - 1] ?? '')),
+    ...literal,
+  ]
 }
 
 function argumentAt(definition: CommandDefinition, position: number): ArgumentDefinition | undefined {
@@ -147,71 +114,55 @@ async function optionValues(
   partial: string,
   context: Context,
 ): Promise<Answer> {
-  const { candidates, files } = await values(option.choices ?? option.completion, before, context)
-  // Where a list fits, such as id,status, each part of it is completed.
-  const listed = option.flags.endsWith('[list]') ? partial.split(',').slice(0, -1) : []
-  const others = candidates.filter(({ value }) => !listed.includes(value))
-  return {
-    candidates: others.map((one) => ({ ...one, value: [...listed, one.value].join(',') })),
-    files,
-  }
+  const found = await values(option.choices ?? option.completion, before, partial, context)
+  if (found === 'files' || !option.flags.endsWith('<list>')) return startingWith(partial, found)
+  // Of a list such as id,status, the last part is completed.
+  const listed = partial.split(',').slice(0, -1)
+  const others = found.filter(([value]) => !listed.includes(value))
+  return startingWith(
+    partial,
+    others.map(([value, does]) => [[...listed, value].join(','), does]),
+  )
 }
 
 async function values(
   completion: Completion | undefined,
   before: readonly string[],
+  partial: string,
   context: Context,
-  partial = '',
 ): Promise<Answer> {
-  if (completion === undefined) return nothing
-  if (typeof completion !== 'string') return answer(completion.map((value) => ({ value, description: '' })))
   switch (completion) {
+    case undefined:
+      return []
     case 'files':
-      return { candidates: [], files: true }
+      return 'files'
     case 'settings':
-      return answer(
-        SETTING_KEYS.map((key) => ({ value: settingName(key), description: SETTINGS[key].description })),
-      )
+      return SETTING_KEYS.map((key) => [settingName(key), SETTINGS[key].description])
     case 'setting_values': {
       const key = SETTING_KEYS.findLast((candidate) => before.includes(settingName(candidate)))
       const setting: Setting<unknown> | undefined = key && SETTINGS[key]
-      return values(setting?.choices, before, context)
+      return (setting?.choices ?? []).map((choice) => [choice, ''])
     }
-    case 'profiles':
-      return answer(await profiles(context))
-    case 'domains':
-      return answer(await domains(partial, before, context))
+    case 'profiles': {
+      const { config } = await settingsOf(before, context)
+      const names = new Set([...Object.keys(config.profiles), config.current_profile ?? DEFAULT_PROFILE])
+      return [...names].sort().map((name) => [name, config.profiles[name]?.base_url ?? ''])
+    }
+    case 'domains': {
+      const { knownDomains } = await import('../claims/ledger.ts')
+      const known = await knownDomains(partial, MOST_DOMAINS, context, await settingsOf(before, context))
+      return known.map(([name, status]) => [name, /^[a-z_]+$/.test(status) ? status : ''])
+    }
+    default:
+      return completion.map((value) => [value, ''])
   }
 }
 
-const answer = (candidates: readonly Candidate[]): Answer => ({ candidates, files: false })
-
-async function profiles(context: Pick<Context, 'directories'>): Promise<Candidate[]> {
-  const { config } = await readUsableConfig(context)
-  const names = new Set([...Object.keys(config.profiles), config.current_profile ?? DEFAULT_PROFILE])
-  return [...names].sort().map((value) => ({ value, description: config.profiles[value]?.base_url ?? '' }))
-}
-
-/** Of more domains than this, a list helps nobody, and a shell takes seconds for it. */
-const MOST_DOMAINS = 500
-
-/** The domains that the active profile knows. */
-async function domains(partial: string, before: readonly string[], context: Context): Promise<Candidate[]> {
-  const options: GlobalOptions = {}
-  const profile = lastValue('--profile', before)
-  const baseUrl = lastValue('--base-url', before)
-  if (profile !== undefined) options.profile = profile
-  if (baseUrl !== undefined) options.baseUrl = baseUrl
-  const settings = await resolveSettings(options, [], context, true)
-  const { knownDomains } = await import('../claims/ledger.ts')
-  return (await knownDomains(partial, MOST_DOMAINS, context, settings)).map(([value, status]) => ({
-    value,
-    description: /^[a-z_]+$/.test(status) ? status : '',
-  }))
-}
-
-function lastValue(flag: string, words: readonly string[]): string | undefined {
-  const at = words.lastIndexOf(flag)
-  if (at >= 0) return words[at + 1]
-  return words.findLast((word) => word.startsWith(`${flag}=`))?.slice(flag.length + 1)
+/** The settings that the words before the cursor give. */
+function settingsOf(before: readonly string[], context: Context) {
+  const value = (flag: string) =>
+    before.findLast((word, at) => before[at - 1] === flag || word.startsWith(`${flag}=`))?.replace(`${flag}=`, '')
+  const [profile, baseUrl] = [value('--profile'), value('--base-url')]
+  const options: GlobalOptions = { ...(profile && { profile }), ...(baseUrl && { baseUrl }) }
+  return resolveSettings(options, [], context, { toleratesDamagedConfig: true })
 }

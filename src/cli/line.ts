@@ -4,7 +4,7 @@ import {
   longFlag,
   type OptionDefinition,
 } from '../commands/definition.ts'
-import { GLOBAL_OPTIONS, TOPICS, type Topic } from '../commands/program.ts'
+import { GLOBAL_OPTIONS } from '../commands/program.ts'
 import { tree } from '../commands/tree.ts'
 
 export type CommandNode = CommandLeaf | CommandGroup
@@ -78,25 +78,10 @@ export function readLine(argv: readonly string[]): CommandLine {
   return { words, node, unknownWord: undefined, unknownOption: undefined, rest, helpWord }
 }
 
-/** The topic that `mailclaim help <topic>` names. */
-export function topicOf({ helpWord, words, unknownWord = '' }: CommandLine): Topic | undefined {
-  return helpWord && words.length === 0 && Object.hasOwn(TOPICS, unknownWord)
-    ? (unknownWord as Topic)
-    : undefined
-}
-
 /** The commands of a group; undefined for a command. */
 export function commandsOf(node: CommandNode | undefined): Readonly<Record<string, CommandNode>> | undefined {
   if (node === undefined) return tree
   return isGroup(node) ? node.commands : undefined
-}
-
-/** Every command with the words that are typed for it, in the order of the tree. */
-export function* everyCommand(): Generator<{ words: readonly string[]; leaf: CommandLeaf }> {
-  for (const [word, node] of Object.entries(tree)) {
-    if (!isGroup(node)) yield { words: [word], leaf: node }
-    else for (const [second, leaf] of Object.entries(node.commands)) yield { words: [word, second], leaf }
-  }
 }
 
 export function takesValue(option: OptionDefinition): boolean {

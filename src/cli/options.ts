@@ -7,15 +7,18 @@ import { takesValue } from './line.ts'
 
 /**
  * Gives a command its options. A repeatable one collects a list; of any other the last one counts, so that a script can
- * put its own defaults first.
+ * put its own defaults first. But of two filters one would be dropped, so they have to agree.
  */
 export function addOptions(command: Command, options: readonly OptionDefinition[], heading: string): void {
   for (const definition of options) {
-    const option = new Option(definition.flags, optionText(definition)).helpGroup(heading)
+    const { flags, repeatable, filter } = definition
+    const option = new Option(flags, optionText(definition)).helpGroup(heading)
     if (takesValue(definition)) {
       option.argParser((text: string, before: unknown) => {
         const value = readValue(text, definition, command)
-        return definition.repeatable ? [...(Array.isArray(before) ? before : []), value] : value
+        if (filter && before !== undefined && before !== value)
+          throw usageError(`${longFlag(flags)} is given twice, with different values`, 'give it once')
+        return repeatable ? [...(Array.isArray(before) ? before : []), value] : value
       })
     }
     command.addOption(option)
@@ -32,7 +35,7 @@ function readValue(text: string, definition: OptionDefinition, command: Command)
     )
   }
   if (text.trim() === '') throw usageError(`${flag} is empty`, `give a value, or leave ${flag} out`)
-  if (definition.choices !== undefined) parseChoice(text, flag, definition.choices, definition.otherNames)
+  if (definition.choices !== undefined) parseChoice(text, flag, definition.choices)
   return definition.parse === undefined ? text : definition.parse(text, flag)
 }
 
@@ -60,11 +63,9 @@ export function checkRelations(
   }
 }
 
-/** @param option a flag, with a value if it must be that: `--wait`, `--no-check`, `--format csv` */
-function isGiven(option: string, given: Readonly<Record<string, unknown>>): boolean {
-  const [flag = '', wanted] = option.split(' ')
-  const known = new Option(flag)
-  const value = given[known.attributeName()]
-  if (value === undefined || (value === false) !== known.negate) return false
-  return wanted === undefined || /[<[]/.test(wanted) || value === wanted
+/** @param flags of the option: `--wait`, `--no-check`, `--timeout <seconds>` */
+function isGiven(flags: string, given: Readonly<Record<string, unknown>>): boolean {
+  const option = new Option(flags)
+  const value = given[option.attributeName()]
+  return value !== undefined && (value === false) === option.negate
 }

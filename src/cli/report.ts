@@ -1,8 +1,12 @@
+import type { CommanderError } from 'commander'
+import { type CommandDefinition, longFlag } from '../commands/definition.ts'
+import { globalOptions } from '../commands/program.ts'
 import { type Context, OutputClosedError } from '../context.ts'
-import { CliError, Exit, type ExitCode } from '../errors.ts'
-import { withGivenOptions } from '../settings/suggested-commands.ts'
+import { CliError, Exit, type ExitCode, usageError } from '../errors.ts'
+import { maskUserInfo } from '../settings/addresses.ts'
 import { writeLabeled } from '../terminal/notices.ts'
 import { sanitizeLines, stringifyJson } from '../terminal/sanitize.ts'
+import type { CommandLine } from './line.ts'
 
 /** Prints an error as JSON or for people, and returns its exit code. */
 export async function report(
@@ -12,29 +16,24 @@ export async function report(
 ): Promise<ExitCode> {
   if (error instanceof OutputClosedError) return Exit.done
   const { stderr } = context
-  const expected = error instanceof CliError
-  const failure = withOptions(expected ? error : bug(error), argv)
+  const failure = error instanceof CliError ? error : bug(error)
   try {
-    if (asksForJson(argv)) await stderr.write(`${stringifyJson(failure)}\n`)
-    else if (!failure.silent) {
+    if (asksForJson(argv)) {
+      const { message, hint } = failure
+      const masked = failure.with({ message: maskUserInfo(message), hint: hint && maskUserInfo(hint) })
+      await stderr.write(`${stringifyJson(masked)}\n`)
+    } else if (!failure.silent) {
       const colorOption = argv.includes('--no-color') ? false : undefined
       await writeLabeled('error', failure.message, context, colorOption)
       if (failure.hint !== undefined) await writeLabeled('hint', failure.hint, context, colorOption)
-      if (!expected && argv.includes('--verbose') && error instanceof Error) {
+      if (failure !== error && argv.includes('--verbose') && error instanceof Error)
         await stderr.write(`${sanitizeLines(error.stack ?? '')}\n`)
-      }
       // The terminal shows ^C, and the prompt follows.
     } else if (stderr.isTTY) await stderr.write('\n')
   } catch (closed) {
     if (!(closed instanceof OutputClosedError)) throw closed
   }
   return failure.exit
-}
-
-/** The error with commands that can be pasted as they are. */
-function withOptions(error: CliError, argv: readonly string[]): CliError {
-  const { code, exit, message, hint } = error
-  return new CliError(code, exit, message, { ...error, hint: hint && withGivenOptions(hint, argv) })
 }
 
 function bug(error: unknown): CliError {
@@ -53,4 +52,31 @@ export function asksForJson(argv: readonly string[]): boolean {
     .findLast((word, at) => line[at - 1] === '--format' || word.startsWith('--format='))
     ?.replace(/^--format=/, '')
   return line.some((word) => /^--json(=|$)/.test(word)) || format === 'json' || format === 'jsonl'
+}
+
+/** The usage error for a line that commander doesn't understand. It never repeats what may be the value of an option. */
+export function usageErrorOf(
+  error: CommanderError,
+  line: CommandLine,
+  definition: CommandDefinition | undefined,
+): CliError {
+  const [first = '', suggestion = ''] = error.message.replace(/^error: /, '').split('\n')
+  const words = ['mailclaim', ...line.words]
+  // "(Did you mean --wait?)"
+  const meant = /^\(Did you mean (.+\?)\)$/.exec(suggestion)?.[1]
+  const hint = meant === undefined ? `see: ${words.join(' ')} --help` : `did you mean ${meant}`
+  if (error.code === 'commander.help')
+    return usageError(`a command is missing after ${words.join(' ')}`, `see: ${words.join(' ')} --help`)
+  if (error.code === 'commander.unknownCommand' && line.unknownOption !== undefined)
+    return usageError(`unknown option '${nameOf(line.unknownOption)}'`, 'options of a command follow its name')
+  if (error.code !== 'commander.unknownOption') return usageError(first, hint)
+  const typed = /'(.*)'/s.exec(error.message)?.[1] ?? ''
+  const known = [...(definition?.options ?? []), ...globalOptions(definition)].map(({ flags }) => longFlag(flags))
+  return typed.includes('=') && known.includes(nameOf(typed))
+    ? usageError(`${nameOf(typed)} takes no value`, `write ${nameOf(typed)} alone`)
+    : usageError(`unknown option '${nameOf(typed)}'`, hint)
+}
+
+function nameOf(option: string): string {
+  return option.replace(/=.*/s, '')
 }

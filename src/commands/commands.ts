@@ -1,7 +1,6 @@
 import { Exit, type ExitCode } from '../errors.ts'
 import { FORMATS } from '../settings/settings.ts'
 import type { Column } from '../terminal/columns.ts'
-import { createListWriter } from '../terminal/list-writer.ts'
 import {
   type ArgumentDefinition,
   type CommandDefinition,
@@ -9,46 +8,13 @@ import {
   type CommandTree,
   defineCommand,
   exitCodesOf,
-  fieldsIn,
+  knownFields,
   longFlag,
   type OptionDefinition,
 } from './definition.ts'
-import { EXIT_CODES, GLOBAL_OPTIONS } from './program.ts'
-import { ENVIRONMENT, FORMAT_MEANINGS, PRECEDENCE } from './reference.ts'
+import { ENVIRONMENT, EXIT_CODES, FORMAT_MEANINGS, GLOBAL_OPTIONS, PRECEDENCE } from './program.ts'
 
-const COLUMNS: readonly Column[] = [
-  { field: 'command', kind: 'id' },
-  { field: 'summary' },
-  { field: 'account', only: 'programs' },
-  { field: 'schema', only: 'programs' },
-  { field: 'line_schema', only: 'programs' },
-]
-
-const OPTION_FIELDS = [
-  ...[
-    'name',
-    'value',
-    'value_required',
-    'type',
-    'description',
-    'choices',
-    'default',
-    'repeatable',
-    'needs',
-    'conflicts',
-  ],
-  ...['variable', 'setting'],
-]
-
-const FIELDS = [
-  ...['command', 'summary', 'description', 'account'],
-  ...['name', 'required', 'asked', 'variadic', 'description'].map((field) => `arguments.${field}`),
-  ...OPTION_FIELDS.map((field) => `options.${field}`),
-  ...['code', 'meaning', 'advice'].map((field) => `exits.${field}`),
-  ...['formats', 'usual_format', 'fields', 'column_fields', 'event_fields'],
-  ...['event', 'meaning'].map((field) => `events.${field}`),
-  ...['examples.line', 'examples.description', 'schema', 'line_schema'],
-]
+const COLUMNS: readonly Column[] = [{ field: 'command', kind: 'id' }, { field: 'summary' }]
 
 /** The type of an option's value, by the placeholder in its flags; text if it isn't here. */
 const TYPES: Readonly<Record<string, 'integer' | 'number'>> = {
@@ -61,48 +27,32 @@ const TYPES: Readonly<Record<string, 'integer' | 'number'>> = {
 /** The command that describes the commands of a tree, itself among them. */
 export function describing(tree: CommandTree): CommandDefinition<never> {
   return defineCommand({
-    description: `Describes every command for programs: arguments, options, exit codes, formats, fields, and the JSON Schemas of what it
-prints. With --json, the document also has the options of every command, the environment variables, the exit codes, and the
-directory of the schemas. The help of one command prints its entry alone with --json.`,
+    description: 'Describes every command for programs: arguments, options, exit codes, formats and fields.',
     examples: {
       'mailclaim commands': 'a list of all commands',
-      'mailclaim commands --json > mailclaim.json': 'everything, for a program that drives mailclaim',
-      'mailclaim commands --format jsonl --fields command,exits.code': 'the exit codes of each command',
+      'mailclaim commands --json': 'everything, for a program that drives mailclaim',
+      'mailclaim commands --format jsonl': 'a command per line',
     },
-    output: {
-      schema: 'commands',
-      lineSchema: 'commands#/$defs/command',
-      fields: FIELDS,
-      columns: COLUMNS,
-    },
+    output: { schema: 'commands', lineSchema: 'commands#/$defs/command', fields: ['command', 'summary'], columns: COLUMNS },
     exits: [],
-    toleratesDamagedConfig: 'silently',
+    toleratesDamagedConfig: true,
     async run(_input, io) {
-      const [context, settings] = [io, io.settings]
-      const { version, schemas } = context.program
       const items = await Promise.all(leavesOf(tree).map((leaf) => describeCommand(...leaf)))
-      const writer = createListWriter({ context, settings, columns: COLUMNS, nothing: 'no commands' })
+      const { version, schemas } = io.program
       const envelope = {
-        object: 'list',
-        has_more: false,
         version,
-        schemas: {
-          directory: schemas,
-          error: schemaFile('error'),
-        },
+        schemas: { directory: schemas, error: 'error.json' },
         global_options: GLOBAL_OPTIONS.map((option) => describeOption(option, GLOBAL_OPTIONS)),
-        environment: ENVIRONMENT.flatMap(({ name, description }) =>
-          name.split(', ').map((variable) => ({ name: variable, description })),
-        ),
+        environment: ENVIRONMENT,
         precedence: PRECEDENCE,
         exits: Object.values(Exit).map(describeExit),
         formats: FORMATS.map((format) => ({ name: format, meaning: FORMAT_MEANINGS[format] })),
         groups: Object.entries(tree).flatMap(([name, node]) =>
           'commands' in node ? { name, summary: node.summary } : [],
         ),
-        data: items,
       }
-      await writer.page({ items, envelope, finalHasMore: false })
+      const writer = io.list(COLUMNS)
+      await writer.page({ items, envelope })
       await writer.end(false)
     },
   })
@@ -119,7 +69,7 @@ function leavesOf(tree: CommandTree): NamedLeaf[] {
 }
 
 /** The entry of a command. */
-export async function describeCommand(command: string, leaf: CommandLeaf) {
+async function describeCommand(command: string, leaf: CommandLeaf) {
   const definition = await leaf.load()
   const { description, output, events, examples, options = [], account = 'none' } = definition
   const { schema, lineSchema = schema, formats = [], usualFormat = null } = output
@@ -134,12 +84,12 @@ export async function describeCommand(command: string, leaf: CommandLeaf) {
     formats: [...FORMATS, ...formats],
     usual_format: usualFormat,
     fields: output.fields,
-    column_fields: fieldsIn(output, 'tsv'),
+    column_fields: knownFields(output),
     event_fields: output.events ?? null,
     events: Object.entries(events ?? {}).map(([event, meaning]) => ({ event, meaning })),
     examples: Object.entries(examples).map(([line, text]) => ({ line, description: text })),
-    schema: schemaFile(schema),
-    line_schema: schemaFile(lineSchema),
+    schema: schema === undefined ? null : `${schema}.json`,
+    line_schema: lineSchema === undefined ? null : `${lineSchema}.json`,
   }
 }
 
@@ -178,8 +128,4 @@ function describeOption(option: OptionDefinition, others: readonly OptionDefinit
 
 function describeExit(code: ExitCode) {
   return { code, ...EXIT_CODES[code] }
-}
-
-function schemaFile(name: string | undefined): string | null {
-  return name?.replace(/^[\w-]+/, '$&.json') ?? null
 }

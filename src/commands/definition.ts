@@ -1,6 +1,5 @@
 import { Exit, type ExitCode } from '../errors.ts'
-import { A_MONTH_SECONDS, type OtherNames, parseSeconds } from '../settings/parse-value.ts'
-import { FORMATS } from '../settings/settings.ts'
+import { A_MONTH_SECONDS, parseSeconds } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 
@@ -22,13 +21,13 @@ export interface OptionDefinition {
   readonly description: string
   /** May be given more than once; the value is an array. */
   readonly repeatable?: true
-  /** Does nothing without this option, with this value if there is one: `--wait`, `--format csv`. */
+  /** It filters a list: given twice with different values, it is exit 2, because one of them would be dropped. */
+  readonly filter?: true
+  /** Does nothing without this option: `--wait`. */
   readonly needs?: string
   /** The options that it can't be used together with. */
   readonly conflicts?: readonly string[]
   readonly choices?: readonly string[]
-  /** What people may type for a choice, to suggest it. */
-  readonly otherNames?: OtherNames
   /** What holds without the option, for help. */
   readonly default?: string
   /** Turns the text into the value. @param name where the text comes from, for the message @throws CliError exit 2. */
@@ -51,15 +50,11 @@ export interface OutputDefinition {
   readonly lineSchema?: string
   /** The fields of an item in JSON, dotted: `client.name`, and `findings.code` for a field of every finding. */
   readonly fields: readonly string[]
-  /** The columns of tables, TSV and CSV; these formats also know the fields that only a column has. */
+  /** The columns of tables and TSV; these also know the fields that only a column has. */
   readonly columns?: readonly Column[]
   /** The fields of a line of `--format jsonl`, if the lines are events. */
   readonly events?: readonly string[]
-  /** The items are the service's own and are only read, so a field that isn't listed is looked for in them. */
-  readonly open?: true
-  /** It may be longer than the screen: a pager shows it. */
-  readonly paged?: true
-  /** Formats besides table, json, jsonl, csv and tsv. They aren't made of fields. */
+  /** Formats besides table, json, jsonl and tsv. They aren't made of fields. */
   readonly formats?: readonly string[]
   /** Which of `formats` applies without `--format`, on a terminal or not. */
   readonly usualFormat?: string
@@ -71,8 +66,6 @@ export interface CommandInput<Options> {
   readonly options: Options
 }
 
-export type DamagedConfigTolerance = 'silently' | 'with a warning'
-
 /**
  * What a command needs of an account: a service and a client id (`configured`), a session or an API key as well
  * (`signed_in`), or either only with some arguments and options (`sometimes`).
@@ -80,13 +73,13 @@ export type DamagedConfigTolerance = 'silently' | 'with a warning'
 export type AccountNeed = 'configured' | 'signed_in' | 'sometimes'
 
 /**
- * A command: the definition that help, completion, manual and documentation come from, and a function over plain options.
+ * A command: the definition that help, completion and documentation come from, and a function over plain options.
  *
  * `run` settles when the command is done (exit 0) and throws a `CliError` for every other expected end, after it has
  * written its output.
  */
 export interface CommandDefinition<Options = Record<string, unknown>> {
-  /** What it does, in a few sentences, below the usage line of its help. */
+  /** What it does, in one sentence, below the usage line of its help. */
   readonly description: string
   readonly arguments?: readonly ArgumentDefinition[]
   readonly options?: readonly OptionDefinition[]
@@ -101,13 +94,8 @@ export interface CommandDefinition<Options = Record<string, unknown>> {
   readonly account?: AccountNeed
   /** Whether it goes on when the reader of its output goes away: what it changes would be left half done. */
   readonly changes?: true
-  /**
-   * Runs even if the configuration can't be read, with what can be read of it. `silently`: the command repairs, reports or
-   * doesn't need it. `with a warning`: it works without it, but perhaps otherwise than the person meant.
-   */
-  readonly toleratesDamagedConfig?:
-    | DamagedConfigTolerance
-    | ((options: Options) => DamagedConfigTolerance | undefined)
+  /** Runs even if the configuration can't be read, as if there were none: the command shows or examines it, or needs none. */
+  readonly toleratesDamagedConfig?: true
   run(input: CommandInput<Options>, io: Io): Promise<void>
 }
 
@@ -131,35 +119,9 @@ export function exitCodesOf({ exits }: Pick<CommandDefinition, 'exits'>): ExitCo
   return [...all].sort((one, other) => one - other)
 }
 
-/** The formats that are made of fields; every command has them. */
-const FIELD_FORMATS: readonly string[] = FORMATS
-
-/** The fields that `--fields` can name in a format; undefined if the format isn't made of fields. */
-export function fieldsIn(output: OutputDefinition, format: string): readonly string[] | undefined {
-  if (!FIELD_FORMATS.includes(format)) return undefined
-  if (format === 'jsonl' && output.events !== undefined) return output.events
-  if (format === 'json' || format === 'jsonl') return output.fields
-  return [...new Set([...(output.columns ?? []).map(({ field }) => field), ...output.fields])]
-}
-
-/** The lists of fields that help shows, each under its title. */
-export function fieldLists({
-  fields,
-  columns = [],
-  events,
-}: OutputDefinition): [string, readonly string[]][] {
-  const words = columns
-    .map(({ field }) => field)
-    .filter((field) => !fields.some((known) => known === field || known.startsWith(`${field}.`)))
-  const lists: [string, readonly string[]][] = [['Fields', fields]]
-  if (words.length > 0) lists.push(['Fields of tables, TSV and CSV only', words])
-  if (events !== undefined) lists.push(['Fields of an event (--format jsonl)', events])
-  return lists
-}
-
-/** Fields with one entry for all those of an object: `event`, and `claim.*`. */
-export function objectsOf(fields: readonly string[]): readonly string[] {
-  return [...new Set(fields.map((field) => field.replace(/\..*/, '.*')))]
+/** The fields that `--fields` can name: those of an item, and what only a column has. */
+export function knownFields({ fields, columns = [] }: OutputDefinition): readonly string[] {
+  return [...new Set([...columns.map(({ field }) => field), ...fields])]
 }
 
 /** The output of a command whose items are its own: what isn't in a column isn't in the item. */

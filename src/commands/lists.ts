@@ -1,13 +1,9 @@
-import type { Context } from '../context.ts'
 import { CliError, InterruptedError } from '../errors.ts'
 import { idOf, type PageFetcher, pages } from '../service/paging.ts'
 import { parseCount } from '../settings/parse-value.ts'
-import type { Settings } from '../settings/settings.ts'
-import { commandWith } from '../settings/suggested-commands.ts'
+import { commandLine } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
-import { createListWriter } from '../terminal/list-writer.ts'
-import { hint } from '../terminal/notices.ts'
-import type { OutputContext, OutputSettings } from '../terminal/output.ts'
+import type { Io } from '../terminal/io.ts'
 import type { OptionDefinition } from './definition.ts'
 
 export interface ListFlags {
@@ -47,10 +43,11 @@ export async function printItems(
   items: readonly object[],
   columns: readonly Column[],
   nothing: string,
-  context: OutputContext,
-  settings: OutputSettings,
+  io: Io,
 ): Promise<void> {
-  await printPages([items], columns, nothing, context, settings)
+  const writer = io.list(columns, nothing)
+  await writer.page({ items })
+  await writer.end(false)
 }
 
 /** As `printItems`, while the items are still being read. */
@@ -58,12 +55,10 @@ export async function printPages(
   pages: AsyncIterable<readonly object[]> | Iterable<readonly object[]>,
   columns: readonly Column[],
   nothing: string,
-  context: OutputContext,
-  settings: OutputSettings,
+  io: Io,
 ): Promise<void> {
-  const writer = createListWriter({ context, settings, columns, nothing })
-  const envelope = { object: 'list', has_more: false, data: [] }
-  for await (const items of pages) await writer.page({ items, envelope, finalHasMore: false })
+  const writer = io.list(columns, nothing)
+  for await (const items of pages) await writer.page({ items })
   await writer.end(false)
 }
 
@@ -75,49 +70,47 @@ export async function printPages(
 export async function printList<T extends { readonly id?: string | null }>(
   list: ServiceList<T>,
   flags: ListFlags,
-  context: Context,
-  settings: Settings,
+  io: Io,
 ): Promise<void> {
   const { columns, nothing, fetchPage, choose } = list
-  const writer = createListWriter({ context, settings, columns, nothing })
+  const { settings } = io
+  const writer = io.list(columns, nothing)
+  const isBackward = flags.before !== undefined
   const limit = flags.all ? undefined : (flags.limit ?? list.defaultLimit)
   let hasMore = false
   let printed = 0
   let edge: string | undefined
-  const range = { limit, after: flags.after, before: flags.before, choose }
   try {
-    for await (const page of pages(fetchPage, range, context.interrupts.signal)) {
+    const range = { limit, after: flags.after, before: flags.before, choose }
+    for await (const page of pages(fetchPage, range, io.interrupts.signal)) {
       await writer.page(page)
       printed += page.items.length
       hasMore = page.hasMore
       // The next command starts from the last item, or backwards from the first one.
-      const item =
-        flags.before === undefined ? page.items.at(-1) : edge === undefined ? page.items[0] : undefined
+      const item = isBackward ? page.items[0] : page.items.at(-1)
       if (item !== undefined) edge = idOf(item)
     }
   } catch (error) {
     if (printed === 0 || !(error instanceof CliError) || error instanceof InterruptedError) throw error
-    const { code, exit, message, hint } = error
-    const rest = flags.limit === undefined ? {} : { '--limit': String(flags.limit - printed) }
     // The rest of a JSON document is no document, and after a list that doesn't go on there is none.
-    const again =
-      edge === undefined || flags.before !== undefined || settings.format === 'json' || code === 'no_progress'
-        ? undefined
-        : `for the rest: ${commandWith(settings.argv, { ...rest, '--after': edge }, context.platform)}`
-    throw new CliError(code, exit, `${message}; the list isn't whole: it ends after ${printed} items`, {
-      ...error,
-      hint: [hint, again].filter(Boolean).join('\n') || undefined,
-      cause: error,
+    const goesOn = !isBackward && settings.format !== 'json' && error.code !== 'no_progress'
+    const rest = flags.limit === undefined ? {} : { '--limit': String(flags.limit - printed) }
+    throw error.with({
+      message: `${error.message}; the list ends after ${printed} items`,
+      ...(edge !== undefined && goesOn && { hint: `for the rest: ${again(io, { ...rest, '--after': edge })}` }),
     })
   }
   await writer.end(hasMore)
-  if (hasMore && edge !== undefined) {
-    const option = flags.before === undefined ? '--after' : '--before'
-    await hint(
-      `there are more: ${commandWith(settings.argv, { [option]: edge }, context.platform)}`,
-      context,
-      // A program has to learn it too.
-      { ...settings, quiet: settings.quiet === true },
-    )
-  }
+  if (hasMore && edge !== undefined)
+    await io.hint(`there are more: ${again(io, { [isBackward ? '--before' : '--after']: edge })}`)
+}
+
+/** The command that was typed, with other values of these options: all other words are kept, quoted for the shell. */
+function again({ settings, platform }: Io, values: Readonly<Record<string, string>>): string {
+  const { argv } = settings
+  const isOther = (word = '') => !Object.hasOwn(values, word.replace(/=.*/s, ''))
+  const end = argv.indexOf('--')
+  const [before, after] = end < 0 ? [argv, []] : [argv.slice(0, end), argv.slice(end)]
+  const others = before.filter((word, at) => isOther(word) && (isOther(before[at - 1]) || before[at - 1]?.includes('=')))
+  return commandLine([...others, ...Object.entries(values).flat(), ...after], platform)
 }

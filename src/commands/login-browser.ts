@@ -144,7 +144,7 @@ function reporter(context: Context, settings: Settings): LoginReporter {
   const { stderr, environment } = context
   const always = {
     ...settings,
-    quiet: isProgramFormat(settings) && !stderr.isTTY && ('but_warnings' as const),
+    quiet: false,
   }
   const say = (text: string) => note(text, context, always)
   return {

@@ -35,7 +35,6 @@ the service stays active until it is revoked there.`,
     columns: COLUMNS,
   },
   exits: [Exit.notSignedIn, Exit.unavailable],
-  toleratesDamagedConfig: 'with a warning',
   async run({ options }, io) {
     const [context, settings] = [io, io.settings]
     const isFleet = isShared(settings) && !options.all
@@ -49,8 +48,7 @@ the service stays active until it is revoked there.`,
         forgotten.map((one) => outcomeOf(one, wasShared)),
         COLUMNS,
         'No profile is signed in.',
-        context,
-        settings,
+        io,
       )
     if (!isFleet || forgotten.some(({ record }) => record !== undefined))
       await announce(forgotten, context, settings)

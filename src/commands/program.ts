@@ -2,7 +2,7 @@ import { Exit, type ExitCode } from '../errors.ts'
 import { parseFields } from '../settings/parse-value.ts'
 import { FORMATS } from '../settings/settings.ts'
 import { NO_INPUT, PROFILE_AND_SETTINGS, SETTINGS, type Setting, settingName } from '../settings/table.ts'
-import type { ArgumentDefinition, CommandDefinition, OptionDefinition } from './definition.ts'
+import { type ArgumentDefinition, type CommandDefinition, knownFields, type OptionDefinition } from './definition.ts'
 
 /** An exit code to a script: what it means, and what follows: `retry` the same command later, or `wait` and then repeat it. */
 interface ExitMeaning {
@@ -37,44 +37,56 @@ export const EXIT_CODES: Readonly<Record<ExitCode, ExitMeaning>> = {
   [Exit.terminated]: { meaning: 'terminated', advice: 'stop' },
 }
 
-/** Above the events of a command. */
-export const EVENTS_TITLE = 'Events of --format jsonl:'
-
 export const PROGRAM = {
   description: "Claim a domain that another team verified, and see why a claim isn't verifying.",
   version: 'print the version',
   help: 'show this help',
-  welcome:
-    'Nothing is configured yet. To try everything on this machine, without an account: mailclaim sandbox. To sign in to a service: mailclaim login.',
 } as const
 
-/** What `mailclaim help` explains besides commands. Their texts are in cli/topics.ts. */
-export const TOPICS = {
-  options: 'the options of every command',
-  environment: 'the variables that the program reads',
-  'exit-codes': 'what the exit codes mean',
-  formats: 'the output formats, and how to choose fields',
-  ci: 'how to sign in and what to check in CI',
-} as const
+/** The variables that the program reads; an option overrides them. */
+export const ENVIRONMENT: readonly { readonly name: string; readonly description: string }[] = [
+  ...PROFILE_AND_SETTINGS.flatMap(([key, { variable, description, flags }]) =>
+    variable
+      ? { name: variable, description: flags ? `${description}, as --${settingName(key)}` : description }
+      : [],
+  ),
+  { name: 'MAILCLAIM_API_KEY', description: 'an API key; overrides a stored session and is never saved' },
+  { name: 'MAILCLAIM_STORE_KEY', description: 'the key that encrypts the session in etcd (base64, 32 bytes)' },
+  { name: 'MAILCLAIM_STORE_USER', description: 'the user of etcd' },
+  { name: 'MAILCLAIM_STORE_PASSWORD', description: 'the password of that user' },
+  { name: 'MAILCLAIM_CONFIG_DIR', description: 'directory of the settings' },
+  { name: 'MAILCLAIM_STATE_DIR', description: 'directory of sessions and remembered claims' },
+  { name: 'NO_COLOR', description: 'no color' },
+  { name: 'FORCE_COLOR', description: 'color even without a terminal; overrides NO_COLOR' },
+  { name: 'HTTPS_PROXY', description: 'the proxy for https addresses' },
+  { name: 'HTTP_PROXY', description: 'the proxy for http addresses' },
+  { name: 'NO_PROXY', description: 'the hosts that bypass the proxy' },
+  { name: 'NODE_EXTRA_CA_CERTS', description: 'a file with more certificate authorities' },
+]
 
-export type Topic = keyof typeof TOPICS
+/** What counts if a setting is made in several places. */
+export const PRECEDENCE =
+  'An option overrides the environment, which overrides the profile, which overrides the default.'
+
+/** What each format is. */
+export const FORMAT_MEANINGS: Readonly<Record<(typeof FORMATS)[number], string>> = {
+  table: 'for people',
+  json: 'one document: the object, or a list as {"object":"list","has_more":…,"data":[…]}',
+  jsonl: 'an object per line, as it arrives; of a command that waits, an event per line',
+  tsv: 'a header and a line per item, tab-separated',
+}
 
 /** The options that set settings: those of every command, or those of one command alone. */
 export function settingOptions(command?: Setting<unknown>['command']): OptionDefinition[] {
   return PROFILE_AND_SETTINGS.flatMap(([key, setting]) => {
-    const { flags, description, repeatable, choices, unset, default: value, late, variable } = setting
+    const { flags, description, repeatable, choices, unset, default: value, variable } = setting
     if (flags === undefined || setting.command !== command) return []
-    const check = (text: string) => {
-      setting.parse(text, `--${settingName(key)}`)
-      return text
-    }
     return {
       flags,
       description,
       ...(repeatable && { repeatable }),
       ...(choices && { choices }),
       ...((unset ?? value) && { default: unset ?? value }),
-      ...(!late && { parse: check }),
       ...(key === 'profile' && { completion: 'profiles' as const }),
       ...(variable && { variable }),
       ...(Object.hasOwn(SETTINGS, key) && { setting: settingName(key) }),
@@ -94,21 +106,15 @@ export function globalOptions(definition?: CommandDefinition): readonly OptionDe
     },
     { flags: '--json', description: 'the same as --format json' },
     {
-      flags: '--fields [list]',
-      description: 'only these fields, as in id,client.name; without a list: show which there are',
+      flags: '--fields <list>',
+      description: 'only these fields of a table or tsv, as in id,client.name',
       parse: parseFields,
-      ...(definition && { completion: definition.output.fields }),
-    },
-    {
-      flags: '--csv-safe',
-      description: "put ' before cells that a spreadsheet would run",
-      needs: '--format csv',
+      ...(definition && { completion: knownFields(definition.output) }),
     },
     { flags: '--quiet', description: 'no progress, hints or warnings, except the hint of an error' },
     { flags: '--verbose', description: 'show HTTP exchanges on stderr, without secrets' },
     { flags: '--no-input', description: 'never ask a question', variable: NO_INPUT.variable },
     { flags: '--no-color', description: 'no color' },
-    { flags: '--no-pager', description: 'print long lists on a terminal without a pager' },
   ]
 }
 

@@ -91,7 +91,6 @@ export const command = defineCommand<Options>({
   },
   output: ownOutput(COLUMNS, { schema: 'sandbox' }),
   exits: [],
-  toleratesDamagedConfig: 'silently',
 
   async run({ options }, io) {
     const [context, settings] = [io, io.settings]

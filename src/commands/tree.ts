@@ -75,11 +75,12 @@ export const tree: CommandTree = {
     summary: 'profile settings',
     heading: SETUP,
     commands: {
-      list: leaf('list the settings, with the source of each', () => import('./config/list.ts')),
-      get: leaf('print one setting', () => import('./config/get.ts')),
-      set: leaf('change a setting', () => import('./config/set.ts')),
-      unset: leaf('remove a setting', () => import('./config/unset.ts')),
-      path: leaf('print where the settings are stored', () => import('./config/path.ts')),
+      list: leaf('list the settings, and where the files are', async () => ({
+        command: (await import('./config.ts')).list,
+      })),
+      get: leaf('print one setting', async () => ({ command: (await import('./config.ts')).get })),
+      set: leaf('change a setting', async () => ({ command: (await import('./config.ts')).set })),
+      unset: leaf('remove a setting', async () => ({ command: (await import('./config.ts')).unset })),
     },
   },
   completion: leaf('print the completion script of a shell', () => import('./completion.ts'), SETUP),

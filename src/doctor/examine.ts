@@ -2,6 +2,7 @@ import type { Context, Input } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { profilesWithSession } from '../session/profiles.ts'
 import type { Settings } from '../settings/settings.ts'
+import type { Io } from '../terminal/io.ts'
 import { examineDirectDns, examineResolvers } from './dns.ts'
 import { examineConfiguration, examineDirectories, examineLock, examineStore } from './machine.ts'
 import { examineNetwork } from './network.ts'
@@ -14,7 +15,8 @@ const CHECK_TIMEOUT_MS = 9000
 const KEYCHAIN_TIMEOUT_MS = 4000
 
 /** Runs all checks. Changes nothing, except for a test item in the keychain, which it deletes again. */
-export async function examine(context: Context, settings: Settings): Promise<Diagnosis[]> {
+export async function examine(context: Io): Promise<Diagnosis[]> {
+  const { settings } = context
   const bounded: Context = {
     ...context,
     stdin: withoutTerminal(context.stdin),

@@ -58,16 +58,18 @@ export function parseServiceUrls(text: string, name: string): string[] {
   )
 }
 
-function parseServiceUrl(text: string, fail: (problem: string, hint?: string) => CliError): URL {
-  // A password in it must not be shown, however the address is mistyped.
-  const shown = JSON.stringify(text.replace(/^(https?:\/\/)?.*@/is, '$1…@'))
-  const unusable = (why: string, hint?: string) => fail(`${shown} ${why}`, hint)
+/**
+ * Reads the address of a server. HTTPS is required except on loopback.
+ *
+ * @param fail makes the error of what is wrong with it
+ */
+export function parseServiceUrl(text: string, fail: (problem: string, hint?: string) => CliError): URL {
+  const unusable = (why: string, hint?: string) => fail(`${JSON.stringify(maskUrl(text))} ${why}`, hint)
   // The URL class would drop line breaks and tabs.
   if (/\s/.test(text.trim())) throw unusable('contains a space or a line break')
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url === undefined) throw unusable('is not a URL', schemeHint(text))
-  if (url.protocol !== 'https:' && url.protocol !== 'http:')
-    throw unusable('is not an https address', schemeHint(text))
+  if (url === undefined) throw unusable('is not a URL')
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw unusable('is not an https address')
   if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
     throw unusable(
       'is not encrypted',
@@ -82,15 +84,14 @@ function parseServiceUrl(text: string, fail: (problem: string, hint?: string) =>
   return url
 }
 
-/** A host with a dot or a port, or `localhost`; then perhaps a path. */
-const WITHOUT_SCHEME = /^(?=.*[.:]|localhost$)[\w.[\]:-]+(\/[\w.-][\w./-]*)?\/?$/i
+/** An address as it may be printed, however it is mistyped: without a password, a query or a fragment, which may be secret. */
+export function maskUrl(text: string): string {
+  return text.replace(/^([a-z][\w+.-]*:\/\/)?[^?#]*@/is, '$1…@').replace(/([?#]).+$/s, '$1…')
+}
 
-/** Of an address that only lacks its scheme, such as `localhost:8025`, the whole one. */
-function schemeHint(text: string): string | undefined {
-  const host = text.trim()
-  if (!WITHOUT_SCHEME.test(host) || !URL.canParse(`https://${host}`)) return undefined
-  const scheme = isLoopback(new URL(`https://${host}`).hostname) ? 'http' : 'https'
-  return `did you mean ${scheme}://${host}?`
+/** A text without the user names and passwords of the addresses in it. */
+export function maskUserInfo(text: string): string {
+  return text.includes('@') ? text.replace(/([a-z][\w+.-]*:\/\/)[^\s/?#"]*@/gi, '$1…@') : text
 }
 
 /** The URL of an operation: `{base_url}{path}`, with the path of the base URL kept. */

@@ -1,9 +1,7 @@
-import { homedir, userInfo } from 'node:os'
+import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 import type { Directories } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-
-type System = Pick<NodeJS.Process, 'env' | 'platform'>
 
 /**
  * The platform's directories: `~/.config/mailclaim` and `~/.local/state/mailclaim` on Linux (XDG Base Directory), the
@@ -11,8 +9,11 @@ type System = Pick<NodeJS.Process, 'env' | 'platform'>
  *
  * @param system what `process` says of the platform and the environment.
  */
-export function platformDirectories({ env, platform }: System): Omit<Directories, 'user'> {
-  const home = knownHome(homedir)
+export function platformDirectories({
+  env,
+  platform,
+}: Pick<NodeJS.Process, 'env' | 'platform'>): Pick<Directories, 'config' | 'state'> {
+  const home = knownHome()
   switch (platform) {
     case 'win32':
       return {
@@ -32,18 +33,10 @@ export function platformDirectories({ env, platform }: System): Omit<Directories
   }
 }
 
-/** A directory in the home that the system knows for this user, whatever HOME and XDG_STATE_HOME say. */
-export function userDirectory(system: System): string {
-  if (system.platform === 'win32') return platformDirectories(system).state
-  const home = knownHome(() => userInfo().homedir) || knownHome(homedir)
-  const path = system.platform === 'darwin' ? ['Library', 'Application Support'] : ['.local', 'state']
-  return join(home, ...path, 'mailclaim')
-}
-
-/** In a container, the user may have no entry and no HOME: the system's functions then throw. */
-function knownHome(lookUp: () => string): string {
+/** In a container, the user may have no entry and no HOME: the system's function then throws. */
+function knownHome(): string {
   try {
-    return lookUp()
+    return homedir()
   } catch {
     return ''
   }
@@ -51,15 +44,19 @@ function knownHome(lookUp: () => string): string {
 
 /** @throws CliError `no_home`, exit 1: relative directories would scatter secrets over the current directories. */
 export function requireAbsolute(directories: Pick<Directories, 'config' | 'state'>): void {
-  for (const path of [directories.config, directories.state]) {
-    if (isAbsolute(path)) continue
-    throw new CliError(
-      'no_home',
-      Exit.bug,
-      `there is no home directory for settings and sessions (${JSON.stringify(path)} is relative)`,
-      {
-        hint: 'set HOME, or MAILCLAIM_CONFIG_DIR and MAILCLAIM_STATE_DIR, to absolute paths',
-      },
-    )
-  }
+  const relative = [directories.config, directories.state].find((path) => !isAbsolute(path))
+  if (relative === undefined) return
+  throw new CliError(
+    'no_home',
+    Exit.bug,
+    `there is no home directory for settings and sessions (${JSON.stringify(relative)} is relative)`,
+    { hint: 'set HOME, or MAILCLAIM_CONFIG_DIR and MAILCLAIM_STATE_DIR, to absolute paths' },
+  )
+}
+
+/** A directory in the home that the system knows for this user, whatever HOME and XDG_STATE_HOME say. */
+export function userDirectory(system: Pick<NodeJS.Process, 'env' | 'platform'>): string {
+  if (system.platform === 'win32') return platformDirectories(system).state
+  const path = system.platform === 'darwin' ? ['Library', 'Application Support'] : ['.local', 'state']
+  return join(knownHome(), ...path, 'mailclaim')
 }

@@ -7,29 +7,23 @@ export const DEFAULT_PROFILE = 'default'
 const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i
 
 /**
- * Checks a profile's name. It becomes a directory and part of a keychain account, so it must mean the same on every
- * system. Lower case only, because names that differ in case are one directory on macOS and Windows.
- *
- * @throws CliError `usage`, exit 2.
+ * Whether a profile can have this name. It becomes a directory and part of a keychain account, so it must mean the same on
+ * every system. Lower case only, because names that differ in case are one directory on macOS and Windows.
  */
-export function parseProfileName(text: string): string {
-  const valid =
+export function isProfileName(text: string): boolean {
+  return (
     /^[a-z0-9][a-z0-9._-]{0,63}$/.test(text) &&
     !text.includes('..') &&
     !text.endsWith('.') &&
     !DEVICE.test(text)
-  if (valid) return text
+  )
+}
+
+/** Checks a profile's name. @throws CliError `usage`, exit 2. */
+export function parseProfileName(text: string): string {
+  if (isProfileName(text)) return text
   throw usageError(
     `${JSON.stringify(text)} is not a profile name`,
     'use 1 to 64 lowercase letters, digits, dots, dashes or underscores, starting with a letter or a digit',
   )
-}
-
-/** Whether a profile can have this name. */
-export function isProfileName(text: string): boolean {
-  try {
-    return parseProfileName(text) === text
-  } catch {
-    return false
-  }
 }

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
 import { parseBaseUrl, parseServerAddress, type ServerAddress } from './addresses.ts'
-import { type Config, readConfig, readUsableConfig } from './config.ts'
+import { type Config, readUsableConfig } from './config.ts'
 import { requireAbsolute } from './paths.ts'
 import { parseProfileName } from './profiles.ts'
 import {
@@ -17,7 +17,7 @@ import {
   settingText,
 } from './table.ts'
 
-export const FORMATS = ['table', 'json', 'jsonl', 'csv', 'tsv'] as const
+export const FORMATS = ['table', 'json', 'jsonl', 'tsv'] as const
 
 type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}`
   ? `${First}${Capitalize<CamelCase<Rest>>}`
@@ -27,19 +27,15 @@ type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}
 type SettingOptions = { [Key in SettingKey as CamelCase<Key>]?: string | readonly string[] }
 
 /** The options that every command takes, and those of a login, as they were given; what was not given is absent. */
-export interface GlobalOptions extends Omit<SettingOptions, 'pager'> {
+export interface GlobalOptions extends SettingOptions {
   profile?: string
   format?: string
   json?: true
-  /** True: the option alone, to list the fields. */
-  fields?: readonly string[] | true
-  csvSafe?: true
+  fields?: readonly string[]
   quiet?: true
   verbose?: true
   input?: boolean
   color?: boolean
-  /** False: `--no-pager`. The setting has no option. */
-  pager?: boolean
 }
 
 /** A value with where it came from. */
@@ -66,15 +62,10 @@ export interface Settings {
   readonly formatGiven: boolean
   /** Dotted paths; undefined: the command's own choice of columns. */
   readonly fields: readonly string[] | undefined
-  /** The fields that the command knows in this format. */
-  readonly knownFields: readonly string[]
-  /** Whether CSV cells that a spreadsheet would run are defused, which changes them. */
-  readonly csvSafe: boolean
-  /**
-   * True: neither notes nor warnings (`--quiet`). `but_warnings`: a program reads standard error, and wants the error at its end,
-   * not the notes before it.
-   */
-  readonly quiet: boolean | 'but_warnings'
+  /** Whether notes and progress are left out: with `--quiet`, and where a program reads (`json`, `jsonl`). */
+  readonly quiet: boolean
+  /** Whether warnings and hints are left out: with `--quiet` only. */
+  readonly silent: boolean
   readonly verbose: boolean
   /** Whether a person rules out questions, with `--no-input` or `MAILCLAIM_NO_INPUT`. */
   readonly noInput: boolean
@@ -84,7 +75,6 @@ export interface Settings {
    */
   readonly interactive: boolean
   readonly colorOption: boolean | undefined
-  readonly noPager: boolean
   readonly httpTimeoutMs: number
   /** Undefined: the system's own. */
   readonly resolvers: readonly ServerAddress[] | undefined
@@ -93,33 +83,24 @@ export interface Settings {
   readonly argv: readonly string[]
 }
 
-/** What of a command's output decides its settings. */
-export interface OutputRules {
-  /** The format without `--format`, in place of a table on a terminal and TSV elsewhere. */
-  readonly usualFormat?: string
-  /** The fields of a format. */
-  fieldsIn?(format: string): readonly string[] | undefined
-}
-
 /**
  * Resolves the settings of one command.
  *
- * @param output what the command prints
- * @param tolerateDamagedConfig continues with what can be read of a damaged configuration; see `configProblem`.
- * @throws CliError exit 2 for a bad value, `no_home`, or what `readConfig` throws.
+ * @param usualFormat of the command, in place of a table on a terminal and TSV elsewhere
+ * @param toleratesDamagedConfig goes on as if there were no configuration; `configProblem` says what is wrong with it
+ * @throws CliError exit 2 for a bad profile name, `no_home`, or what `readConfig` throws. Other values are parsed when they
+ *   are used.
  */
 export async function resolveSettings(
   options: GlobalOptions,
   argv: readonly string[],
   context: Pick<Context, 'environment' | 'directories' | 'stdin' | 'stdout' | 'stderr'>,
-  tolerateDamagedConfig = false,
-  output: OutputRules = {},
+  { usualFormat, toleratesDamagedConfig = false }: { usualFormat?: string; toleratesDamagedConfig?: boolean } = {},
 ): Promise<Settings> {
   const { environment, directories, stdin, stdout, stderr } = context
   requireAbsolute(directories)
-  const { config, problem } = tolerateDamagedConfig
-    ? await readUsableConfig(context)
-    : { config: await readConfig(context), problem: undefined }
+  const { config, problem } = await readUsableConfig(context)
+  if (problem !== undefined && !toleratesDamagedConfig) throw problem
   const profile = choose('profile', PROFILE, options, environment, config.current_profile) ?? {
     value: PROFILE.default,
     source: 'default',
@@ -129,7 +110,7 @@ export async function resolveSettings(
   const chosen = Object.fromEntries(
     SETTING_KEYS.map((key) => [key, choose(key, SETTINGS[key], options, environment, profileConfig[key])]),
   ) as ChosenSettings
-  const format = resolveFormat(options, stdout.isTTY, output.usualFormat)
+  const format = resolveFormat(options, usualFormat ?? (stdout.isTTY ? 'table' : 'tsv'))
   const noInput = options.input === false || NO_INPUT.parse(environment.settings['no_input'] ?? '')
   return {
     profile,
@@ -140,22 +121,26 @@ export async function resolveSettings(
     baseUrl: chosen.base_url,
     clientId: chosen.client_id,
     ...format,
-    fields: options.fields === true ? undefined : options.fields,
-    knownFields: output.fieldsIn?.(format.format) ?? [],
-    csvSafe: options.csvSafe === true,
-    quiet: options.quiet === true || (isProgramFormat(format) && !stderr.isTTY && 'but_warnings'),
+    fields: options.fields,
+    quiet: options.quiet === true || isProgramFormat(format),
+    silent: options.quiet === true,
     verbose: options.verbose === true,
     noInput,
     // Few commands need it, and some systems are slow to answer.
     get interactive() {
-      const isForProgram = environment.ci || isProgramFormat(format)
-      return !noInput && !isForProgram && stdin.isTTY && stderr.isTTY
+      return !noInput && !environment.ci && !isProgramFormat(format) && stdin.isTTY && stderr.isTTY
     },
     colorOption: options.color,
-    noPager: options.pager === false,
-    httpTimeoutMs: settingValue('http_timeout', { chosen }) * 1000,
-    resolvers: settingValue('resolver', { chosen })?.map((text) => parseServerAddress(text, 'resolver')),
-    authoritativePort: settingValue('authoritative_port', { chosen }),
+    get httpTimeoutMs() {
+      return settingValue('http_timeout', { chosen }) * 1000
+    },
+    get resolvers() {
+      const name = settingSource('resolver', { chosen })
+      return settingValue('resolver', { chosen })?.map((text) => parseServerAddress(text, name))
+    },
+    get authoritativePort() {
+      return settingValue('authoritative_port', { chosen })
+    },
     argv,
   }
 }
@@ -207,23 +192,20 @@ export function isProgramFormat({ format }: Pick<Settings, 'format'>): boolean {
 }
 
 function resolveFormat(
-  options: GlobalOptions,
-  onTerminal: boolean,
-  usual = onTerminal ? 'table' : 'tsv',
+  { json, format }: GlobalOptions,
+  usual: string,
 ): { format: string; formatGiven: boolean } {
-  if (options.json && options.format !== undefined && options.format !== 'json') {
-    throw usageError(`--json and --format ${options.format} can't be used together`)
-  }
-  const given = options.json ? 'json' : options.format
-  if (given === undefined) return { format: usual, formatGiven: false }
-  return { format: given, formatGiven: true }
+  if (json && format !== undefined && format !== 'json')
+    throw usageError(`--json and --format ${format} can't be used together`)
+  const given = json ? 'json' : format
+  return { format: given ?? usual, formatGiven: given !== undefined }
 }
 
 /** @throws CliError `base_url_missing` or `base_url_unusable`, exit 3. */
 export function requireBaseUrl({ baseUrl }: Pick<Settings, 'baseUrl'>): URL {
   if (baseUrl !== undefined) return parseBaseUrl(baseUrl.value)
   throw new CliError('base_url_missing', Exit.notConfigured, 'the address of the service is not configured', {
-    hint: 'sign in, which saves it: mailclaim login --base-url URL --client-id ID; or give --base-url or set MAILCLAIM_BASE_URL; to try it without an account: mailclaim sandbox',
+    hint: 'sign in, which saves it: mailclaim login --base-url URL --client-id ID',
   })
 }
 
@@ -231,6 +213,6 @@ export function requireBaseUrl({ baseUrl }: Pick<Settings, 'baseUrl'>): URL {
 export function requireClientId({ clientId }: Pick<Settings, 'clientId'>): string {
   if (clientId !== undefined && clientId.value !== '') return clientId.value
   throw new CliError('client_id_missing', Exit.notConfigured, 'the OAuth client id is not configured', {
-    hint: 'give --client-id, set MAILCLAIM_CLIENT_ID, or run: mailclaim config set client-id …',
+    hint: 'give --client-id, or save it: mailclaim config set client-id ID',
   })
 }

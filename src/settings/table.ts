@@ -1,11 +1,18 @@
 import { usageError } from '../errors.ts'
-import { issuerOf, parseBaseUrl, parseIssuer, parseServerAddresses, parseServiceUrls } from './addresses.ts'
-import { meantWord, parseChoice, parsePort, parseScopes, parseSeconds } from './parse-value.ts'
+import {
+  issuerOf,
+  parseBaseUrl,
+  parseIssuer,
+  parseServerAddresses,
+  parseServiceUrl,
+  parseServiceUrls,
+} from './addresses.ts'
+import { parseChoice, parsePort, parseScopes, parseSeconds } from './parse-value.ts'
 import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
 
 /**
- * One setting. Options, environment variables, the configuration file, `config`, help, completion, the manual and
- * docs/commands.md all come from its entry here; a new setting needs nothing else.
+ * One setting. Options, environment variables, the configuration file, `config`, help, completion and docs/commands.md all
+ * come from its entry here; a new setting needs nothing else.
  */
 export interface Setting<Value> {
   /** What it is, in one line without a full stop. */
@@ -21,8 +28,6 @@ export interface Setting<Value> {
   /** What holds by default, for people, if no value can say it. */
   readonly unset?: string
   readonly choices?: readonly string[]
-  /** Not checked before it is used: a bad one must not keep anyone from correcting it. */
-  readonly late?: true
   /**
    * Reads the value as it is typed, whether as an option, in a variable or after `config set`. A list has spaces in it,
    * and may have commas where they can't be part of a value.
@@ -47,7 +52,6 @@ export const SETTINGS = {
     flags: '--base-url <url>',
     variable: 'MAILCLAIM_BASE_URL',
     description: 'address of the service',
-    late: true,
     parse: (text) => issuerOf(parseBaseUrl(text)),
   },
   client_id: {
@@ -74,6 +78,14 @@ export const SETTINGS = {
     unset: 'the service decides',
     parse: parseScopes,
   },
+  authorization_endpoint: {
+    flags: '--authorization-endpoint <url>',
+    command: 'login',
+    description: 'the consent page, if the service does not publish it',
+    unset: "the service's metadata, else its /oauth/authorize",
+    parse: (text, name) =>
+      parseServiceUrl(text, (problem, hint) => usageError(`${name}: ${problem}`, hint)).href,
+  },
   resource: {
     flags: '--resource <uri>',
     command: 'login',
@@ -82,6 +94,13 @@ export const SETTINGS = {
       if (URL.canParse(text) && !text.includes('#')) return text
       throw usageError(`${name}: must be an absolute URI without a fragment (RFC 8707 section 2)`)
     },
+  },
+  redirect_uri: {
+    flags: '--redirect-uri <uri>',
+    command: 'login',
+    description: 'loopback address that is registered for this program (RFC 8252 section 7.3)',
+    unset: 'http://127.0.0.1:PORT/callback',
+    parse: (text) => text,
   },
   store: {
     flags: '--store <store>',
@@ -122,7 +141,15 @@ export const SETTINGS = {
     flags: '--store-cert <file>',
     command: 'login',
     variable: 'MAILCLAIM_STORE_CERT',
-    description: 'client certificate for etcd, with its private key in the same file (PEM)',
+    description: 'client certificate for etcd (PEM file)',
+    parse: (text) => text,
+  },
+  store_cert_key: {
+    flags: '--store-cert-key <file>',
+    command: 'login',
+    variable: 'MAILCLAIM_STORE_CERT_KEY',
+    description: 'private key of the client certificate (PEM file)',
+    unset: 'the file of the certificate',
     parse: (text) => text,
   },
   store_key_file: {
@@ -160,12 +187,6 @@ export const SETTINGS = {
     default: '30',
     parse: (text, name) => parseSeconds(text, name),
   },
-  pager: {
-    variable: 'MAILCLAIM_PAGER',
-    description: 'program that shows long lists on a terminal; cat for none',
-    unset: 'PAGER, else less',
-    parse: (text) => text,
-  },
 } as const satisfies Readonly<Record<string, Setting<unknown>>>
 
 /** Which profile the settings are read from: chosen like a setting, and remembered beside the profiles. */
@@ -192,8 +213,8 @@ export type SettingResult<Key extends SettingKey> =
   | SettingValue<Key>
   | ((typeof SETTINGS)[Key] extends { readonly default: string } ? never : undefined)
 
-/** The settings of one profile, as the configuration file has them. */
-export type ProfileConfig = { [Key in SettingKey]?: SettingValue<Key> }
+/** The settings of one profile, as text; `settingValue` parses what is used. */
+export type ProfileConfig = { [Key in SettingKey]?: string }
 
 /** The settings in order. */
 export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[]
@@ -215,19 +236,12 @@ export function settingName(key: string): string {
 export function settingKey(name: string): SettingKey {
   const key = name.replaceAll('-', '_')
   if (Object.hasOwn(SETTINGS, key)) return key as SettingKey
-  const names = SETTING_KEYS.map(settingName)
-  const meant = meantWord(name.toLowerCase().replaceAll('_', '-'), names)
   throw usageError(
     `${JSON.stringify(name)} is not a setting`,
-    secretHint(name) ?? (meant ? `did you mean ${meant}?` : `the settings are ${names.join(', ')}`),
+    /key|token|secret|password/i.test(name)
+      ? 'put an API key into MAILCLAIM_API_KEY, or store it: mailclaim login --with-api-key < key.txt'
+      : `the settings are ${SETTING_KEYS.map(settingName).join(', ')}`,
   )
-}
-
-/** Where a secret belongs that was given as an option or a setting; undefined if the name isn't that of a secret. */
-export function secretHint(name: string): string | undefined {
-  return /key|token|secret|password/i.test(name)
-    ? 'put an API key into MAILCLAIM_API_KEY, or store it: mailclaim login --with-api-key < key.txt'
-    : undefined
 }
 
 /** A setting's value as it is typed and shown: lists with spaces between. */

@@ -17,9 +17,9 @@ export interface RenderContext {
   readonly now: number | undefined
 }
 
-/** One field of an item, as tables, detail views, TSV and CSV show it. */
+/** One field of an item, as tables, detail views and TSV show it. */
 export interface Column {
-  /** Dotted path into the item, and the heading in TSV and CSV. */
+  /** Dotted path into the item, and the heading in TSV. */
   readonly field: string
   /** Heading for people; made from the field if absent. */
   readonly title?: string
@@ -58,31 +58,6 @@ export function valueAt(item: unknown, path: string): unknown {
   return valueAt(valueAt(item, path.slice(0, dot)), path.slice(dot + 1))
 }
 
-/** The item with only some fields; nesting and the item's own order stay. Fields it doesn't have are left out. */
-export function pickFields(item: unknown, fields: readonly string[]): unknown {
-  if (typeof item !== 'object' || item === null) return item
-  if (Array.isArray(item) && !fields.some((field) => /^\d+(\.|$)/.test(field))) {
-    return item.map((entry) => pickFields(entry, fields))
-  }
-  const picked: [string, unknown][] = []
-  for (const [key, value] of Object.entries(item)) {
-    if (fields.includes(key)) picked.push([key, value])
-    else {
-      const inner = fieldsInside(fields, key)
-      if (inner === undefined || typeof value !== 'object' || value === null) continue
-      picked.push([key, pickFields(value, inner)])
-    }
-  }
-  return Array.isArray(item) ? picked.map(([, value]) => value) : Object.fromEntries(picked)
-}
-
-function fieldsInside(fields: readonly string[], key: string): string[] | undefined {
-  const inner = fields
-    .filter((field) => field.startsWith(`${key}.`))
-    .map((field) => field.slice(key.length + 1))
-  return inner.length === 0 ? undefined : inner
-}
-
 /** The columns that `--fields` asks for, or the command's own for this kind of reader. */
 export function chooseColumns(
   columns: readonly Column[],
@@ -102,7 +77,7 @@ export function columnValue(column: Column, item: Item): unknown {
 }
 
 /**
- * A value as one cell of TSV or CSV, not yet escaped: null and missing are empty. A list is joined with commas, with `\,`
+ * A value as one cell of TSV, not yet escaped: null and missing are empty. A list is joined with commas, with `\,`
  * for a comma inside an entry and `\\` for a backslash; a list of objects or an object is JSON.
  */
 export function plainText(value: unknown): string {

@@ -12,25 +12,22 @@ const NARROWEST_VALUE = 16
  */
 export function renderDetailView(item: Item, shown: readonly Column[], context: RenderContext): string {
   const { palette, width } = context
-  const titles = shown.map(titleOf)
-  const label = Math.max(0, ...titles.map(widthOf)) + GAP
+  const label = Math.max(0, ...shown.map((column) => widthOf(titleOf(column)))) + GAP
   const room = width - label
-  const lines: string[] = []
-  shown.forEach((column, index) => {
-    const title = titles[index] ?? ''
-    const value = columnValue(column, item)
-    const text = humanText(column, item, context)
-    const paint = column.paint?.(value, palette) ?? ((piece: string) => piece)
-    const fits = widthOf(text) <= room
-    if (fits || (column.kind !== 'id' && room >= NARROWEST_VALUE)) {
+  return shown
+    .flatMap((column) => {
+      const title = titleOf(column)
+      const text = humanText(column, item, context)
+      const paint = column.paint?.(columnValue(column, item), palette) ?? ((piece: string) => piece)
+      const isId = column.kind === 'id'
+      if (widthOf(text) > room && (isId || room < NARROWEST_VALUE)) {
+        const pieces = isId ? [text] : wrap(text, width - GAP)
+        return [palette.faint(title), ...pieces.map((piece) => ' '.repeat(GAP) + paint(piece))]
+      }
+      const [first = '', ...rest] = wrap(text, room)
       const head = palette.faint(title) + ' '.repeat(label - widthOf(title))
-      const [first = '', ...rest] = fits ? [text] : wrap(text, room)
-      lines.push(head + paint(first), ...rest.map((piece) => ' '.repeat(label) + paint(piece)))
-    } else {
-      const indent = widthOf(text) + GAP <= width || column.kind !== 'id' ? GAP : 0
-      const pieces = column.kind === 'id' ? [text] : wrap(text, width - indent)
-      lines.push(palette.faint(title), ...pieces.map((piece) => ' '.repeat(indent) + paint(piece)))
-    }
-  })
-  return lines.map((line) => `${line}\n`).join('')
+      return [head + paint(first), ...rest.map((piece) => ' '.repeat(label) + paint(piece))]
+    })
+    .map((line) => `${line}\n`)
+    .join('')
 }

@@ -1,27 +1,30 @@
 import type { Context } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
-import { withGivenOptions } from '../settings/suggested-commands.ts'
-import { colorLevel, createPalette, type Paint, type Palette } from './color.ts'
+import { maskUserInfo } from '../settings/addresses.ts'
+import { colorLevel, createPalette } from './color.ts'
 import { sanitizeLine, sanitizeLines } from './sanitize.ts'
 
 type Stderr = Pick<Context, 'stderr' | 'environment'>
-/** Whether and how to say something; the words that were typed complete the commands in it. */
-export type NoticeSettings = Pick<Settings, 'quiet' | 'colorOption' | 'argv'>
+/** Whether and how to say something. */
+export type NoticeSettings = Partial<Pick<Settings, 'silent'>> & Pick<Settings, 'colorOption'>
 
-/** Reports on stderr, wrapped at words on a terminal; nothing with `--quiet`. Line feeds in the text stay. */
+/** Reports on stderr; nothing where `Settings.quiet`. Line feeds in the text stay. */
 export async function note(
   text: string,
-  context: Pick<Context, 'stderr'>,
-  settings: Pick<Settings, 'quiet'>,
+  { stderr }: Pick<Context, 'stderr'>,
+  { quiet }: Pick<Settings, 'quiet'>,
 ): Promise<void> {
-  if (settings.quiet) return
-  await context.stderr.write(`${await fitted(sanitizeLines(text), context.stderr.columns)}\n`)
+  if (!quiet) await stderr.write(`${await fitted(sanitizeLines(text), stderr.columns)}\n`)
 }
 
 /** Warns on stderr of a problem that doesn't stop the command; nothing with `--quiet`. Programs get warnings too. */
 export async function warn(text: string, context: Stderr, settings: NoticeSettings): Promise<void> {
-  if (settings.quiet !== true)
-    await writeLabeled('warning', withGivenOptions(text, settings.argv), context, settings.colorOption)
+  if (!settings.silent) await writeLabeled('warning', text, context, settings.colorOption)
+}
+
+/** Suggests a next step on stderr; nothing with `--quiet`. */
+export async function hint(text: string, context: Stderr, settings: NoticeSettings): Promise<void> {
+  if (!settings.silent) await writeLabeled('hint', text, context, settings.colorOption)
 }
 
 /** How long a person waits before a message says what for. */
@@ -42,79 +45,40 @@ export async function withWaitingNote<T>(
   }
 }
 
-/** Suggests a next step on stderr; nothing with `--quiet`. */
-export async function hint(text: string, context: Stderr, settings: NoticeSettings): Promise<void> {
-  if (!settings.quiet)
-    await writeLabeled('hint', withGivenOptions(text, settings.argv), context, settings.colorOption)
-}
-
-const LABELS = {
-  error:
-    ({ strong, bad }) =>
-    (label) =>
-      strong(bad(label)),
-  warning:
-    ({ strong, warning }) =>
-    (label) =>
-      strong(warning(label)),
-  hint: ({ accent }) => accent,
-} as const satisfies Readonly<Record<string, (palette: Palette) => Paint>>
-
 /**
- * Writes `error: …`, `warning: …` or `hint: …` to stderr. On a terminal the label is colored, and the text wrapped at words.
- * Line feeds in a hint stay.
+ * Writes `error: …`, `warning: …` or `hint: …` to stderr, with a colored label on a terminal. A hint stays one line, because
+ * the command in it is for pasting; the others are wrapped at words. Line feeds in a hint stay.
  */
 export async function writeLabeled(
-  label: keyof typeof LABELS,
+  label: 'error' | 'warning' | 'hint',
   text: string,
   { stderr, environment }: Stderr,
   colorOption: boolean | undefined,
 ): Promise<void> {
-  const clean = `${label}: ${label === 'hint' ? sanitizeLines(text) : sanitizeLine(text)}`
-  const lines = await fitted(clean, stderr.columns)
-  const palette = await createPalette(colorLevel(environment, colorOption, stderr))
-  const colored = `${LABELS[label](palette)(`${label}:`)}${lines.slice(label.length + 1)}`
-  await stderr.write(`${colored}\n`)
+  const shown = maskUserInfo(text)
+  const clean = label === 'hint' ? sanitizeLines(shown) : sanitizeLine(shown)
+  const lines = label === 'hint' ? clean : await fitted(`${label}: ${clean}`, stderr.columns)
+  const { strong, bad, warning, accent } = await createPalette(colorLevel(environment, colorOption, stderr))
+  const paint = { error: bad, warning, hint: accent }[label]
+  const body = label === 'hint' ? ` ${lines}` : lines.slice(label.length + 1)
+  await stderr.write(`${label === 'hint' ? paint('hint:') : strong(paint(`${label}:`))}${body}\n`)
 }
-
-/** A command with its arguments, up to where prose goes on, or a word. */
-export const PIECE =
-  /\(?\bmailclaim(?: (?!\()(?:\\.|'[^']*'|"[^"]*"|[.:;,()'"](?=[^\s.:;,()'"])|[^\s.:;,()'"])+)+\S*|\S+/g
-
-/** What someone pastes as a whole: the terminal wraps it, without a line break in it. */
-const PASTED = /^\(?(?:mailclaim |https?:)/
-
-/** The indent of a line that continues: no text from outside may look like a line of our own. */
-const INDENT = '  '
 
 /**
- * The lines of a text, each wrapped at words, but never inside a command or an address: what doesn't fit beside other words
- * gets a line of its own, which can be copied. What is indented is a line already.
+ * Wraps each line at words. What continues is indented, since no text from outside may look like a line of our own; what is
+ * indented already stays.
  */
-export async function fitted(text: string, width?: number): Promise<string> {
-  const lines: string[] = []
-  for (const line of text.split('\n')) lines.push(...(await fittedLine(line, width)))
-  return lines.join('\n')
+async function fitted(text: string, width = Number.POSITIVE_INFINITY): Promise<string> {
+  if (text.length <= width / 2) return text
+  const [{ widthOf }, { wrapAnsi }] = await Promise.all([import('./measure.ts'), import('fast-wrap-ansi')])
+  return text
+    .split('\n')
+    .map((line) =>
+      line.startsWith(' ') || widthOf(line) <= width
+        ? line
+        : wrapAnsi(line, Math.max(1, width - 2)).replaceAll('\n', '\n  '),
+    )
+    .join('\n')
 }
 
-async function fittedLine(line: string, width = Number.POSITIVE_INFINITY): Promise<string[]> {
-  if (line.length <= width / 2 || line.startsWith(' ')) return [line]
-  const { widthOf, wrap } = await import('./measure.ts')
-  if (widthOf(line) <= width) return [line]
-  const lines: string[] = []
-  let current = ''
-  for (const piece of line.match(PIECE) ?? []) {
-    const start = lines.length === 0 ? '' : INDENT
-    const longer = current === '' ? start + piece : `${current} ${piece}`
-    if (widthOf(longer) <= width) {
-      current = longer
-      continue
-    }
-    if (current !== '') lines.push(current)
-    const isPasted = PASTED.test(piece)
-    const parts = isPasted ? [piece.replace(/[.,;]$/, '')] : wrap(piece, width - INDENT.length)
-    lines.push(...parts.map((part) => INDENT + part))
-    current = isPasted ? '' : (lines.pop() ?? '')
-  }
-  return current === '' ? lines : [...lines, current]
-}
+export const PIECE = /\S+/g

@@ -1,31 +1,34 @@
 import type { Context } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
-import { colorLevel, createPalette } from './color.ts'
+import { colorLevel, createPalette, type Palette } from './color.ts'
 import {
   type Column,
   chooseColumns,
   columnValue,
   type Item,
+  jsonLinesOf,
   jsonOf,
-  pickFields,
   plainText,
   type RenderContext,
 } from './columns.ts'
-import { requireFields } from './fields.ts'
-import { escapeCsv, escapeTsv, sanitizeLine } from './sanitize.ts'
+import { hint } from './notices.ts'
+import { escapeTsv, sanitizeLine } from './sanitize.ts'
 
 /** What decides how data is written to stdout. */
 export type OutputContext = Pick<Context, 'stdout' | 'stderr' | 'environment' | 'clock'>
 export type OutputSettings = Pick<
   Settings,
-  'format' | 'formatGiven' | 'fields' | 'knownFields' | 'quiet' | 'colorOption' | 'csvSafe' | 'argv'
+  'format' | 'formatGiven' | 'fields' | 'quiet' | 'silent' | 'colorOption' | 'argv'
 >
 
 /** Spaces per level of JSON on a terminal; elsewhere JSON is one line. */
 const INDENT = 2
 
 /** The palette for people's output on stdout. */
-export function stdoutPalette({ environment, stdout }: OutputContext, { colorOption }: OutputSettings) {
+export function stdoutPalette(
+  { environment, stdout }: Pick<OutputContext, 'environment' | 'stdout'>,
+  { colorOption }: Pick<OutputSettings, 'colorOption'>,
+): Promise<Palette> {
   return createPalette(colorLevel(environment, colorOption, stdout))
 }
 
@@ -42,64 +45,23 @@ export async function renderContext(
   }
 }
 
-/** How separated values are written. */
-export interface SeparatedStyle {
-  readonly format: 'csv' | 'tsv'
-  readonly terminal: boolean
-  readonly defuse: boolean
-}
-
-export function separatedStyle(
-  context: OutputContext,
-  settings: OutputSettings,
-  format: 'csv' | 'tsv',
-): SeparatedStyle {
-  return { format, terminal: context.stdout.isTTY, defuse: settings.csvSafe }
-}
-
-/** The line of headings in TSV or CSV. */
-export function headingLine(columns: readonly Column[], style: SeparatedStyle): string {
-  return separated(
-    columns.map((column) => column.field),
-    style,
-  )
-}
-
-/** One record of TSV or CSV (RFC 4180: comma, CRLF), including its line end. */
-export function recordLine(item: Item, columns: readonly Column[], style: SeparatedStyle): string {
-  return separated(
-    columns.map((column) => plainText(columnValue(column, item))),
-    style,
-  )
-}
-
-function separated(cells: readonly string[], style: SeparatedStyle): string {
-  if (style.format === 'tsv') return `${cells.map((cell) => escapeTsv(cell)).join('\t')}\n`
-  return `${cells.map((cell) => escapeCsv(cell, style)).join(',')}\r\n`
-}
-
-/** The item as JSON shows it: as the service sent it, or only the requested fields. */
-export function jsonItem(item: Item, settings: Pick<OutputSettings, 'fields'>): unknown {
-  return settings.fields === undefined ? item : pickFields(item, settings.fields)
-}
-
 /** One document on stdout: indented on a terminal, one line elsewhere. */
-export async function writeJson(context: OutputContext, value: unknown): Promise<void> {
-  await context.stdout.write(`${jsonOf(value, context.stdout.isTTY ? INDENT : undefined)}\n`)
+export async function writeJson({ stdout }: Pick<Context, 'stdout'>, value: unknown): Promise<void> {
+  await stdout.write(`${jsonOf(value, stdout.isTTY ? INDENT : undefined)}\n`)
 }
 
 /** An item, or an event, as one line of JSON on stdout. */
 export async function writeJsonLine(
-  context: Pick<OutputContext, 'stdout'>,
-  settings: Pick<OutputSettings, 'fields'>,
+  { stdout }: Pick<Context, 'stdout'>,
+  _settings: unknown,
   item: Item,
 ): Promise<void> {
-  await context.stdout.write(`${jsonOf(jsonItem(item, settings))}\n`)
+  await stdout.write(`${jsonOf(item)}\n`)
 }
 
 /** Text and nothing else on stdout, on one line. */
-export async function writeValue(context: Pick<OutputContext, 'stdout'>, text: string): Promise<void> {
-  await context.stdout.write(`${sanitizeLine(text)}\n`)
+export async function writeValue({ stdout }: Pick<Context, 'stdout'>, text: string): Promise<void> {
+  await stdout.write(`${sanitizeLine(text)}\n`)
 }
 
 /** Whether a person at a terminal reads on stderr what was done, and needs no table of it. */
@@ -118,10 +80,8 @@ export async function writeOutcome(
 }
 
 /**
- * Writes one object in the chosen format: a detail view for people, a heading and a record in TSV and CSV, the service's own
- * object in JSON. A detail view ends with the fields that no column covers, so nothing the service adds stays hidden.
- *
- * @throws CliError `usage`, exit 2, for a field of `--fields` that is neither listed nor in the item.
+ * Writes one object in the chosen format: a detail view for people, a heading and a record in TSV, the service's own object in
+ * JSON. A detail view ends with the fields that no column covers, so nothing the service adds stays hidden.
  */
 export async function writeObject(
   context: OutputContext,
@@ -130,15 +90,11 @@ export async function writeObject(
   columns: readonly Column[],
 ): Promise<void> {
   const { stdout } = context
-  const { format } = settings
-  requireFields([item], settings)
-  if (format === 'json') return writeJson(context, jsonItem(item, settings))
-  if (format === 'jsonl') return writeJsonLine(context, settings, item)
-  if (format === 'csv' || format === 'tsv') {
+  if (settings.format === 'json') return writeJson(context, item)
+  if (settings.format === 'jsonl') return writeJsonLine(context, settings, item)
+  if (settings.format === 'tsv') {
     const shown = chooseColumns(columns, settings.fields, 'programs')
-    const style = separatedStyle(context, settings, format)
-    await stdout.write(headingLine(shown, style) + recordLine(item, shown, style))
-    return
+    return stdout.write(headingLine(shown) + recordLine(item, shown))
   }
   const shown = [...chooseColumns(columns, settings.fields, 'people')]
   if (settings.fields === undefined) shown.push(...uncovered(item, columns))
@@ -154,4 +110,106 @@ function uncovered(item: Item, columns: readonly Column[]): Column[] {
   return Object.keys(item)
     .filter((key) => key !== 'object' && !covered.has(key))
     .map((key) => ({ field: key, value: (whole) => (whole as Record<string, unknown>)[key] }))
+}
+
+/** The line of headings in TSV. */
+function headingLine(columns: readonly Column[]): string {
+  return `${columns.map(({ field }) => escapeTsv(field)).join('\t')}\n`
+}
+
+/** One record of TSV, including its line end. */
+function recordLine(item: Item, columns: readonly Column[]): string {
+  return `${columns.map((column) => escapeTsv(plainText(columnValue(column, item)))).join('\t')}\n`
+}
+
+/** Writes a list page by page, in the chosen format. */
+export interface ListWriter {
+  /**
+   * When it settles, the page is on stdout.
+   *
+   * @param page its items; and the service's envelope, of which JSON shows what it has besides them
+   */
+  page(page: { readonly items: readonly Item[]; readonly envelope?: object }): Promise<void>
+  /** Completes the output. Not called after a failure, so that nobody takes an unfinished JSON document for a complete one. */
+  end(hasMore: boolean): Promise<void>
+}
+
+export interface ListWriterOptions {
+  readonly context: OutputContext
+  readonly settings: OutputSettings
+  readonly columns: readonly Column[]
+  /** What a person reads on stderr if the list is empty: "no grants". */
+  readonly nothing: string | undefined
+}
+
+/** A writer for the chosen format. A page is written as it comes, so `has_more` of JSON follows `data`. */
+export function createListWriter(options: ListWriterOptions): ListWriter {
+  const { context, settings, columns } = options
+  const { stdout } = context
+  switch (settings.format) {
+    case 'json':
+      return jsonWriter(context)
+    case 'jsonl':
+      return { page: ({ items }) => stdout.write(jsonLinesOf(items)), end: async () => {} }
+    case 'tsv': {
+      const shown = chooseColumns(columns, settings.fields, 'programs')
+      let heading = headingLine(shown)
+      const page: ListWriter['page'] = async ({ items }) => {
+        await stdout.write(heading + items.map((item) => recordLine(item, shown)).join(''))
+        heading = ''
+      }
+      return { page, end: () => page({ items: [] }) }
+    }
+    default:
+      return tableWriter(options)
+  }
+}
+
+function tableWriter({ context, settings, columns, nothing }: ListWriterOptions): ListWriter {
+  const loading = (async () => {
+    const [{ TableRenderer }, rendering] = await Promise.all([
+      import('./table.ts'),
+      renderContext(context, settings),
+    ])
+    return new TableRenderer(chooseColumns(columns, settings.fields, 'people'), rendering)
+  })()
+  loading.catch(() => {})
+  let count = 0
+  return {
+    async page({ items }) {
+      count += items.length
+      await context.stdout.write((await loading).render(items))
+    },
+    async end() {
+      if (count === 0 && nothing !== undefined && !settings.quiet) await context.stderr.write(`${nothing}\n`)
+      const leftOut = (await loading).leftOut.map(({ field }) => field)
+      if (leftOut.length > 0)
+        await hint(`for ${leftOut.join(', ')}, use --fields or a wider window`, context, settings)
+    },
+  }
+}
+
+function jsonWriter({ stdout }: Pick<Context, 'stdout'>): ListWriter {
+  const [indent, line, inner] = stdout.isTTY ? [INDENT, '\n  ', '\n    '] : [undefined, '', '']
+  const colon = indent === undefined ? ':' : ': '
+  let isOpen = false
+  let count = 0
+  const head = ({ data: _data, has_more: _more, ...others }: Record<string, unknown> = {}) => {
+    if (isOpen) return ''
+    isOpen = true
+    const text = jsonOf({ object: 'list', ...others }, indent)
+    return `${text.slice(0, indent === undefined ? -1 : -2)},${line}"data"${colon}[`
+  }
+  return {
+    async page({ items, envelope }) {
+      const texts = items.map((item) => inner + jsonOf(item, indent).replaceAll('\n', inner))
+      const text = head(envelope as Record<string, unknown>) + (count > 0 && items.length > 0 ? ',' : '')
+      count += items.length
+      await stdout.write(text + texts.join(','))
+    },
+    async end(hasMore) {
+      const close = indent === undefined ? '}\n' : '\n}\n'
+      await stdout.write(`${head()}${count === 0 ? '' : line}],${line}"has_more"${colon}${hasMore}${close}`)
+    },
+  }
 }

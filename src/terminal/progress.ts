@@ -1,47 +1,165 @@
+import type { Ora } from 'ora'
 import type { Context, Output } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
-import { colorLevel } from './color.ts'
+import { colorLevel, createPalette } from './color.ts'
 import { sanitizeLine } from './sanitize.ts'
-import { canAnimate, startSpinner } from './spinner.ts'
 
-/** Tells on stderr what is being done while work is in progress. */
+/** Tells on stderr what is being done: one moving line for the step in progress, a line that stays for each that is done. */
 export interface Progress {
   /** Says what is being done now. */
   update(text: string): Promise<void>
+  /** The step is done: leaves `✔ text`. The next `update` starts another. */
+  succeed(text: string): Promise<void>
+  /** The step failed: leaves `✖ text`. */
+  fail(text: string): Promise<void>
   /** Removes the moving line, so that whatever is written next starts on a clean line. Safe to call more than once. */
   end(): Promise<void>
 }
 
-type ProgressContext = Pick<Context, 'stderr' | 'environment' | 'interrupts'>
+type ProgressContext = Pick<Context, 'stdout' | 'stderr' | 'environment' | 'interrupts'>
+type ProgressSettings = Pick<Settings, 'quiet' | 'colorOption'>
+
+/** Whether lines on stderr may move: a terminal that can, and nobody who collects what it prints. */
+export function canAnimate({ stderr, environment }: Pick<Context, 'stderr' | 'environment'>): boolean {
+  return stderr.isTTY && environment.term !== 'dumb' && !environment.ci
+}
+
+/** Where progress is shown, and the outputs beside it: what is written to them appears above the moving line. */
+export interface Screen extends Progress {
+  readonly stdout: Output
+  readonly stderr: Output
+}
 
 /**
- * Starts to show progress: a spinner on a terminal, a line for each new text elsewhere, nothing with `--quiet`. An
- * interrupt gives the cursor back.
+ * Progress on stderr: a spinner on a terminal, a line for each new text elsewhere, nothing where `Settings.quiet`. The spinner
+ * starts with the first text. An interrupt gives the cursor back.
  */
+export function createScreen(context: ProgressContext, settings: ProgressSettings): Screen {
+  const { stdout, stderr, environment, interrupts } = context
+  if (settings.quiet || !canAnimate(context)) return plainScreen(context, settings)
+  let spinner: Ora | undefined
+  const stop = () => {
+    spinner?.stop()
+    spinner = undefined
+    interrupts.signal.removeEventListener('abort', stop)
+  }
+  const start = async (text: string) => {
+    const { default: ora } = await import('ora')
+    interrupts.signal.addEventListener('abort', stop, { once: true })
+    const color = colorLevel(environment, settings.colorOption, stderr) === 0 ? false : 'cyan'
+    // Ctrl-C has to reach the program, and prompts need the input.
+    spinner = ora({ text, color, stream: asStream(stderr), isEnabled: true, discardStdin: false }).start()
+  }
+  const leave = async (mark: '✔' | '✖', text: string) => {
+    stop()
+    const { good, bad } = await createPalette(colorLevel(environment, settings.colorOption, stderr))
+    await stderr.write(`${mark === '✔' ? good(mark) : bad(mark)} ${sanitizeLine(text)}\n`)
+  }
+  /** The output, with the moving line out of the way of whatever is written. */
+  const above = (output: Output) =>
+    withWrite(output, async (text) => {
+      if (!output.isTTY) return output.write(text)
+      spinner?.clear()
+      await output.write(text)
+      spinner?.render()
+    })
+  return {
+    stdout: above(stdout),
+    stderr: above(stderr),
+    async update(text) {
+      const { truncate } = await import('./measure.ts')
+      // One line, or the redraw would leave debris above it; with room for the spinner, and for a terminal's ^C.
+      const line = truncate(sanitizeLine(text), Math.max(10, (stderr.columns ?? 80) - 5))
+      if (spinner === undefined) await start(line)
+      else spinner.text = line
+    },
+    succeed: (text) => leave('✔', text),
+    fail: (text) => leave('✖', text),
+    end: async () => stop(),
+  }
+}
+
+function plainScreen({ stdout, stderr }: ProgressContext, { quiet }: ProgressSettings): Screen {
+  let last = ''
+  const say = async (text: string) => {
+    if (text !== last && !quiet) await stderr.write(`${sanitizeLine(text)}\n`)
+    last = text
+  }
+  return { stdout, stderr, update: say, succeed: say, fail: say, end: async () => {} }
+}
+
+/** An output that differs only in what becomes of a text. What it says of the terminal stays up to date. */
+export function withWrite(output: Output, write: Output['write']): Output {
+  return {
+    get isTTY() {
+      return output.isTTY
+    },
+    get columns() {
+      return output.columns
+    },
+    write,
+  }
+}
+
+/** Our stderr as the kind of stream that the spinner draws its one line on (ECMA-48: CHA, CUU, EL). */
+function asStream(output: Output): NodeJS.WritableStream {
+  const write = (text: string) => {
+    // If the reader went away, a write of data finds out.
+    output.write(text).catch(() => {})
+    return true
+  }
+  const stream = {
+    isTTY: true,
+    get columns() {
+      return output.columns ?? 80
+    },
+    write,
+    cursorTo: (x: number) => write(`\x1b[${x + 1}G`),
+    moveCursor: (_x: number, y: number) => write(y < 0 ? `\x1b[${-y}A` : ''),
+    clearLine: () => write('\x1b[K'),
+    once: () => stream,
+    removeListener: () => stream,
+  }
+  return stream as unknown as NodeJS.WritableStream
+}
+
+const NARROWEST_BAR = 8
+const WIDEST_BAR = 30
+
+/**
+ * A progress bar on one line that fits `columns`. What doesn't fit is left out, starting at the end of `details`.
+ *
+ * @param label ASCII, like everything else on the line
+ * @param fraction from 0 to 1; if undefined, there is no bar
+ * @param details most important first
+ */
+export function renderBar(
+  label: string,
+  fraction: number | undefined,
+  details: readonly string[],
+  columns: number,
+): string {
+  const share = fraction === undefined ? undefined : Math.min(1, Math.max(0, fraction)) || 0
+  const percent = share === undefined ? [] : [`${String(Math.floor(share * 100)).padStart(3)}%`]
+  const kept = [...details]
+  const line = (bar: readonly string[]) => [label, ...bar, ...percent, ...kept].join('  ')
+  const room = () => columns - line([]).length - 2
+  while (kept.length > 0 && room() < (share === undefined ? 0 : NARROWEST_BAR)) kept.pop()
+  if (share === undefined) return line([])
+  const width = Math.min(WIDEST_BAR, Math.max(0, room()))
+  const full = Math.floor(share * width)
+  return line(width === 0 ? [] : ['█'.repeat(full) + '░'.repeat(width - full)])
+}
+
+/** Starts with a first text. */
 export async function startProgress(
   text: string,
   context: ProgressContext,
-  settings: Pick<Settings, 'quiet' | 'colorOption'>,
+  settings: ProgressSettings,
 ): Promise<Progress> {
-  if (settings.quiet) return { update: async () => {}, end: async () => {} }
-  if (!canAnimate(context)) return plainProgress(text, context.stderr)
-
-  const { spinner } = await startSpinner(context.stderr, {
-    text: sanitizeLine(text),
-    color: colorLevel(context.environment, settings.colorOption, context.stderr) === 0 ? false : 'cyan',
-  })
-  const stop = () => {
-    spinner.stop()
-    context.interrupts.signal.removeEventListener('abort', stop)
-  }
-  context.interrupts.signal.addEventListener('abort', stop, { once: true })
-  return {
-    async update(next) {
-      // One line, or the redraw would leave debris above it.
-      spinner.text = sanitizeLine(next)
-    },
-    end: async () => stop(),
-  }
+  const screen = createScreen(context, settings)
+  await screen.update(text)
+  return screen
 }
 
 /** Does work that takes seconds, with a spinner for a person at a terminal; a log gets no line. */
@@ -49,7 +167,7 @@ export async function withProgress<T>(
   text: string,
   work: () => Promise<T>,
   context: ProgressContext,
-  settings: Pick<Settings, 'quiet' | 'colorOption'>,
+  settings: ProgressSettings,
 ): Promise<T> {
   if (!canAnimate(context)) return work()
   const progress = await startProgress(text, context, settings)
@@ -58,14 +176,4 @@ export async function withProgress<T>(
   } finally {
     await progress.end()
   }
-}
-
-async function plainProgress(text: string, stderr: Output): Promise<Progress> {
-  let last = ''
-  const say = async (next: string) => {
-    if (next !== last) await stderr.write(`${sanitizeLine(next)}\n`)
-    last = next
-  }
-  await say(text)
-  return { update: say, end: async () => {} }
 }

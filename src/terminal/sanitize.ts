@@ -97,35 +97,9 @@ export function excerpt(text: string, length = 200): string {
 /**
  * One cell of tab-separated values. Tabs, line breaks, backslashes and everything unsafe are escaped, so a record is always
  * one line and reversible: `\t`, `\n`, `\r`, `\\`, `\u{hex}`.
- *
- * @param keep characters that stay as they are
  */
-export function escapeTsv(text: string, keep = ''): string {
-  return PLAIN.test(text) && !text.includes('\\') ? text : escapeUnsafe(text.replaceAll('\\', '\\\\'), keep)
-}
-
-/**
- * Where a spreadsheet may see the start of a formula: https://owasp.org/www-community/attacks/CSV_Injection. Also behind what
- * separates cells or rows in other settings, in which quotation marks inside a line may not count.
- */
-const FORMULA_START = /^(?=[\t\r\n])|(?<=^|[;\t\r\n])(?="*[=+\-@＝＋－＠])/gu
-
-/**
- * One cell of comma-separated values (RFC 4180 section 2), with the escapes of TSV, so it is reversible as well and can be
- * shown by a pager at the end of a pipe. But line breaks (LF, CRLF) and tabs stay, quoted, unless it is for a `terminal`.
- * With `defuse`, an apostrophe stands in front of everything that a spreadsheet would run; this changes the value, so it is
- * optional.
- */
-export function escapeCsv(text: string, options: { terminal: boolean; defuse: boolean }): string {
-  const defused = options.defuse ? text.replace(FORMULA_START, "'") : text
-  // A carriage return alone would move a terminal's cursor; in front of a line feed it is a line break.
-  const cell = options.terminal
-    ? escapeTsv(defused)
-    : defused
-        .split('\r\n')
-        .map((part) => escapeTsv(part, '\n\t'))
-        .join('\r\n')
-  return /[",;\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
+export function escapeTsv(text: string): string {
+  return PLAIN.test(text) && !text.includes('\\') ? text : escapeUnsafe(text.replaceAll('\\', '\\\\'), '')
 }
 
 /** JSON.stringify escapes C0 inside strings, and writes line feeds itself between them. */

@@ -1,203 +1,157 @@
 import Table from 'cli-table3'
-import type { Paint } from './color.ts'
 import { type Column, columnValue, humanText, type Item, type RenderContext, titleOf } from './columns.ts'
 import { renderDetailView } from './detail-view.ts'
 import { widthOf, wrap } from './measure.ts'
 
 const GAP = 2
+/** Text is broken within words before it gets a narrower column. */
 const NARROWEST_TEXT = 8
-const LONGEST_WHOLE_WORD = 20
+/** An optional column goes before a longer word than this would have to break. */
+const LONGEST_WORD = 20
 
 /**
- * Renders a list page by page. The first page decides the widths, so that nothing waits for the last page. The others keep
- * them unless a word would break, or, where lines may have any length, wrap. If not even the narrowest table fits the
- * terminal, every item is a detail view.
+ * Renders a list page by page. The first page decides the widths, so that nothing waits for the last one; a later page gets
+ * others only if something doesn't fit that must not break. If not even the narrowest table fits the terminal, every item is
+ * a detail view.
  */
 export class TableRenderer {
   readonly #columns: readonly Column[]
   readonly #context: RenderContext
-  readonly #isOneByOne: boolean
-  /** Of everything rendered so far. */
-  readonly #measures: ColumnMeasure[]
-  #widths: readonly number[] | 'too narrow' | undefined
+  /** What the longest cell so far needs. */
+  readonly #longest: number[]
+  /** Of each column, 0 for one that the terminal has no room for; undefined for detail views. */
+  #widths: number[] | undefined
   #printed = false
 
-  /** @param isOneByOne whether pages are single rows: the heading doesn't come again where columns become wider */
-  constructor(columns: readonly Column[], context: RenderContext, isOneByOne = false) {
+  constructor(columns: readonly Column[], context: RenderContext) {
     this.#columns = columns
     this.#context = context
-    this.#isOneByOne = isOneByOne
-    this.#measures = columns.map((column) => measureColumn(column, [titleOf(column)]))
+    this.#longest = columns.map((column) => widthOf(titleOf(column)))
   }
 
   /** The columns that the terminal has no room for. */
   get leftOut(): readonly Column[] {
-    const widths = this.#widths
-    return Array.isArray(widths) ? this.#columns.filter((_, index) => widths[index] === 0) : []
+    return this.#widths === undefined ? [] : this.#columns.filter((_, index) => this.#widths?.[index] === 0)
   }
 
   /** @returns whole lines; nothing for an empty page */
   render(items: readonly Item[]): string {
     if (items.length === 0 || this.#columns.length === 0) return ''
     const cells = items.map((item) => this.#columns.map((column) => humanText(column, item, this.#context)))
-    const before = this.#widths
-    if (before !== 'too narrow' && !this.#fits(cells, before))
-      this.#widths = fitWidths(this.#columns, this.#measures, this.#context.width)
-    const changed = String(this.#widths) !== String(before)
-    const heading = !this.#printed || (changed && !this.#isOneByOne)
-    const text =
-      this.#widths === 'too narrow'
-        ? this.#detailViews(items)
-        : this.#table(items, cells, this.#widths ?? [], heading)
+    for (const row of cells)
+      row.forEach((text, index) => {
+        this.#longest[index] = Math.max(this.#longest[index] ?? 0, widthOf(text))
+      })
+    const isFirst = !this.#printed
     this.#printed = true
-    return text
+    if (isFirst || (this.#widths !== undefined && !this.#fits(this.#widths)))
+      this.#widths = fitWidths(this.#columns, this.#longest, cells, this.#context.width)
+    return this.#widths === undefined
+      ? (isFirst ? '' : '\n') +
+          items.map((item) => renderDetailView(item, this.#columns, this.#context)).join('\n')
+      : this.#table(items, cells, this.#widths, isFirst)
   }
 
-  #detailViews(items: readonly Item[]): string {
-    const views = items.map((item) => renderDetailView(item, this.#columns, this.#context))
-    return (this.#printed ? '\n' : '') + views.join('\n')
-  }
-
-  /** Measures a page. @returns whether it can keep the widths, because nothing breaks that fits in one piece */
-  #fits(cells: readonly (readonly string[])[], widths: readonly number[] | undefined): boolean {
-    const page = this.#columns.map((column, index) =>
-      measureColumn(
-        column,
-        cells.map((row) => row[index] ?? ''),
-      ),
+  /** Whether everything that must stay in one piece has room: ids, numbers and times; any cell where lines have no end. */
+  #fits(widths: readonly number[]): boolean {
+    const { width } = this.#context
+    return this.#columns.every(
+      ({ kind = 'text' }, index) =>
+        widths[index] === 0 ||
+        (kind === 'text' && width !== Number.POSITIVE_INFINITY) ||
+        (this.#longest[index] ?? 0) <= (widths[index] ?? 0),
     )
-    page.forEach(({ whole, unbroken }, index) => {
-      const all = this.#measures[index] as ColumnMeasure
-      all.whole = Math.max(all.whole, whole)
-      all.unbroken = Math.max(all.unbroken, unbroken)
-    })
-    if (widths === undefined) return false
-    const least = this.#context.width === Number.POSITIVE_INFINITY ? 'whole' : 'unbroken'
-    return page.every((measure, index) => widths[index] === 0 || measure[least] <= (widths[index] ?? 0))
   }
 
   #table(
     items: readonly Item[],
     cells: readonly (readonly string[])[],
     widths: readonly number[],
-    heading: boolean,
+    withHeading: boolean,
   ): string {
     const { palette } = this.#context
-    const shown = this.#columns
-      .map((column, index) => ({ column, index, width: widths[index] ?? 0 }))
-      .filter(({ width }) => width > 0)
-    /** The lines of one row, each with a piece for each column. */
-    const wrapRow = (texts: readonly string[], paintOf: (column: Column) => Paint | undefined) => {
-      const wrapped = shown.map(({ column, index, width }) => {
-        const paint = paintOf(column)
-        const pieces = wrap(texts[index] ?? '', width)
-        return paint === undefined ? pieces : pieces.map(paint)
-      })
-      const height = Math.max(...wrapped.map((pieces) => pieces.length))
-      return Array.from({ length: height }, (_, line) => wrapped.map((pieces) => pieces[line] ?? ''))
-    }
-    const head = heading ? wrapRow(this.#columns.map(titleOf), () => palette.heading) : []
-    const rows = items.flatMap((item, at) =>
-      wrapRow(cells[at] ?? [], (column) => column.paint?.(columnValue(column, item), palette)),
-    )
-    return layOut(
-      [...head, ...rows],
-      shown.map(({ width }) => width),
-      shown.map(({ column }) => (column.kind === 'number' ? 'right' : 'left')),
-    )
+    const shown = this.#columns.flatMap((column, index) => {
+      const width = widths[index] ?? 0
+      return width === 0 ? [] : { column, index, width }
+    })
+    const table = new Table({
+      chars: NO_BORDERS,
+      style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [], compact: true },
+      colWidths: shown.map(({ width }) => width),
+      colAligns: shown.map(({ column }) => (column.kind === 'number' ? 'right' : 'left')),
+    })
+    const cell = (text: string, width: number, paint = (piece: string) => piece) =>
+      wrap(text, width).map(paint).join('\n')
+    if (withHeading)
+      table.push(shown.map(({ column, width }) => cell(titleOf(column), width, palette.heading)))
+    items.forEach((item, row) => {
+      table.push(
+        shown.map(({ column, index, width }) =>
+          cell(cells[row]?.[index] ?? '', width, column.paint?.(columnValue(column, item), palette)),
+        ),
+      )
+    })
+    return table
+      .toString()
+      .split('\n')
+      .map((line) => `${withoutTrailingSpaces(line)}\n`)
+      .join('')
   }
 }
 
-/**
- * Lines that the library gets at once, as the lines of one row. A cell of its own for each would take twice the time, and
- * the time for one cell grows with the square of its lines.
- */
-const LINES_AT_ONCE = 8
-const BORDERLESS = {
+const NO_BORDERS = {
   ...{ top: '', 'top-mid': '', 'top-left': '', 'top-right': '' },
   ...{ bottom: '', 'bottom-mid': '', 'bottom-left': '', 'bottom-right': '' },
   ...{ left: '', 'left-mid': '', mid: '', 'mid-mid': '', right: '', 'right-mid': '' },
   middle: ' '.repeat(GAP),
 }
 
-function layOut(
-  lines: readonly string[][],
-  widths: readonly number[],
-  colAligns: ('left' | 'right')[],
-): string {
-  let text = ''
-  for (let at = 0; at < lines.length; at += LINES_AT_ONCE) {
-    const table = new Table({
-      chars: BORDERLESS,
-      style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [], compact: true },
-      colWidths: [...widths],
-      colAligns,
-      // Never shown, since every piece fits. For a debug message the library cuts each cell down to 10 columns, a character
-      // at a time, unless this mark alone takes them.
-      truncate: ' '.repeat(10),
-    })
-    const block = lines.slice(at, at + LINES_AT_ONCE)
-    table.push(widths.map((_, column) => block.map((pieces) => pieces[column]).join('\n')))
-    text += `${table.toString().split('\n').map(withoutTrailingSpaces).join('\n')}\n`
-  }
-  return text
-}
-
-/** In columns of a terminal. */
-interface ColumnMeasure {
-  /** What the longest cell needs. */
-  whole: number
-  /** What it needs at least for nothing to break but between words; an id, a number or a time not even there. */
-  unbroken: number
-}
-
-function measureColumn({ kind = 'text' }: Column, texts: readonly string[]): ColumnMeasure {
-  const widest = (pieces: readonly string[]) =>
-    pieces.reduce((most, piece) => Math.max(most, widthOf(piece)), 0)
-  const whole = widest(texts)
-  return { whole, unbroken: kind === 'text' ? widest(texts.flatMap((text) => text.split(' '))) : whole }
-}
-
 /**
- * The width of each column, 0 for one that is left out. Ids, numbers and times keep what they need. The widest of the others
- * give way first, until words would break; then optional columns go, the last one first; then words break.
+ * The width of each column, 0 for one that is left out; undefined if the terminal is too narrow. Ids, numbers and times keep
+ * what they need. The widest of the others give way first, until words would break; then optional columns go, the last one
+ * first; then words break.
  */
 function fitWidths(
   columns: readonly Column[],
-  measures: readonly ColumnMeasure[],
+  longest: readonly number[],
+  cells: readonly (readonly string[])[],
   terminalWidth: number,
-): number[] | 'too narrow' {
-  const optional = columns.flatMap((column, index) => (column.optional ? [index] : []))
+): number[] | undefined {
+  const words = columns.map((column, index) =>
+    Math.max(
+      ...[titleOf(column), ...cells.map((row) => row[index] ?? '')].flatMap((text) =>
+        text.split(' ').map(widthOf),
+      ),
+    ),
+  )
+  const optional = columns.flatMap((column, index) => (column.optional ? [index] : [])).reverse()
   const attempts = [
-    ...[...optional, columns.length].reverse().map((end) => ({ end, longest: LONGEST_WHOLE_WORD })),
-    { end: 0, longest: NARROWEST_TEXT },
+    ...[columns.length, ...optional].map((end) => ({ end, word: LONGEST_WORD })),
+    { end: 0, word: NARROWEST_TEXT },
   ]
-  for (const { end, longest } of attempts) {
-    const shown = columns.map((column, index) => !column.optional || index < end)
-    const needed = measures.map(({ whole }, index) => (shown[index] ? whole : 0))
-    const least = measures.map(({ unbroken }, index) => {
-      const kind = columns[index]?.kind ?? 'text'
-      return Math.min(needed[index] ?? 0, kind === 'text' ? Math.min(longest, unbroken) : unbroken)
-    })
-    const gaps = GAP * (shown.filter((yes) => yes).length - 1)
+  for (const { end, word } of attempts) {
+    const needed = columns.map(({ optional }, index) => (optional && index >= end ? 0 : (longest[index] ?? 0)))
+    const least = needed.map((width, index) =>
+      (columns[index]?.kind ?? 'text') === 'text' ? Math.min(width, word, words[index] ?? 0) : width,
+    )
+    const gaps = GAP * (needed.filter((width) => width > 0).length - 1)
     const fitted = shrink(needed, least, terminalWidth - gaps)
     if (fitted !== undefined) return fitted
   }
-  return 'too narrow'
+  return undefined
 }
 
 /** Takes columns from the widest until the sum is `room`; undefined if that would go below the least. */
 function shrink(needed: readonly number[], least: readonly number[], room: number): number[] | undefined {
   const widths = [...needed]
-  let excess = sum(widths) - room
-  while (excess > 0) {
+  let excess = widths.reduce((sum, width) => sum + width, 0) - room
+  for (; excess > 0; excess--) {
     let widest = -1
     widths.forEach((width, index) => {
       if (width > (least[index] ?? 0) && width > (widths[widest] ?? 0)) widest = index
     })
     if (widest < 0) return undefined
     widths[widest] = (widths[widest] ?? 0) - 1
-    excess--
   }
   return widths
 }
@@ -207,8 +161,4 @@ function withoutTrailingSpaces(line: string): string {
   let end = line.length
   while (line[end - 1] === ' ') end--
   return line.slice(0, end)
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0)
 }

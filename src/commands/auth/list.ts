@@ -45,7 +45,7 @@ export const command = defineCommand({
         base_url: settings.config.profiles[profile]?.base_url ?? null,
       })),
     )
-    await printItems(items, COLUMNS, 'no profiles', context, settings)
+    await printItems(items, COLUMNS, 'no profiles', io)
   },
 })
 

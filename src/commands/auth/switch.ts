@@ -18,7 +18,6 @@ export const command = defineCommand({
   },
   output: ownOutput(COLUMNS, {}),
   exits: [Exit.notFound],
-  toleratesDamagedConfig: 'silently',
   async run({ arguments: [name = ''] }, io) {
     const [context, settings] = [io, io.settings]
     const profile = parseProfileName(name)

@@ -128,7 +128,6 @@ export const command = defineCommand<Options>({
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   account: 'sometimes',
   // With a value, it needs no account.
-  toleratesDamagedConfig: ({ value }) => (value === undefined ? undefined : 'with a warning'),
   async run({ arguments: domains, options }, io) {
     const [context, settings] = [io, io.settings]
     if (isMany(domains, options)) return checkMany(domains, options, context, settings)

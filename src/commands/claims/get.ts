@@ -16,7 +16,7 @@ export const command = defineCommand({
       'any claim, by its placeholder domain id',
     'mailclaim claims get example.com --format tsv --fields status | tail -1': 'only the status',
   },
-  output: { schema: 'claim', fields: CLAIM_FIELDS, columns: CLAIM_COLUMNS, open: true },
+  output: { schema: 'claim', fields: CLAIM_FIELDS, columns: CLAIM_COLUMNS },
   exits: SERVICE_EXITS,
   account: 'signed_in',
   async run({ arguments: [argument] }, io) {

@@ -56,8 +56,6 @@ ended or were gone more than ${KEPT_DAYS} days ago, and weren't viewed since, ar
     lineSchema: 'claim',
     fields: [...CLAIM_FIELDS, 'gone_at'],
     columns: CLAIM_LIST_COLUMNS,
-    paged: true,
-    open: true,
   },
   exits: SERVICE_EXITS,
   account: 'sometimes',
@@ -89,7 +87,7 @@ ended or were gone more than ${KEPT_DAYS} days ago, and weren't viewed since, ar
       prune === undefined
         ? `No claims${here} are known in profile ${settings.profile.value}.`
         : 'There was nothing to forget.'
-    await printPages(claims(), CLAIM_LIST_COLUMNS, nothing, context, settings)
+    await printPages(claims(), CLAIM_LIST_COLUMNS, nothing, io)
     if (isEmpty && prune === undefined) {
       const elsewhere = await noOpenClaims(context, settings)
       await hint(elsewhere.hint ?? 'start one with: mailclaim claims create <domain>', context, settings)

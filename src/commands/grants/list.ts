@@ -28,47 +28,36 @@ const GRANT_COLUMNS: readonly Column[] = [
 ]
 
 export const command = defineCommand<ListFlags & { readonly state?: 'active' | 'revoked' }>({
-  description: `Lists the OAuth grants of the team, revoked ones included: what each client may do on the team's behalf. The list is
-read in pages of 100, and each is printed as it arrives. --state filters on this machine, since the service has no such
-filter; --limit counts the grants that match.`,
+  description: 'Lists the OAuth grants of the team, revoked ones included.',
   options: [
     {
       flags: '--state <state>',
-      description: 'only active or only revoked grants',
+      description: 'only these grants (filtered here)',
       choices: ['active', 'revoked'],
+      filter: true,
     },
     ...listOptions('all'),
   ],
   examples: {
     'mailclaim grants list': 'all grants',
-    'mailclaim grants list --state active --fields id,client.name --format csv':
-      'the clients with access now, for a spreadsheet',
-    'mailclaim grants list --state revoked --json': 'revoked grants, as the service has them',
+    'mailclaim grants list --state active --format tsv': 'those with access now, for a script',
+    'mailclaim grants list --state revoked --json': 'as the service has them',
   },
-  output: {
-    schema: 'list',
-    lineSchema: 'grant',
-    fields: GRANT_FIELDS,
-    columns: GRANT_COLUMNS,
-    paged: true,
-    open: true,
-  },
+  output: { schema: 'list', lineSchema: 'grant', fields: GRANT_FIELDS, columns: GRANT_COLUMNS },
   exits: SERVICE_EXITS,
   account: 'signed_in',
   async run({ options }, io) {
-    const [context, settings] = [io, io.settings]
     const { state } = options
     await printList(
       {
-        fetchPage: grantPages(connect(context, settings)),
+        fetchPage: grantPages(connect(io, io.settings)),
         defaultLimit: undefined,
         choose: state === undefined ? undefined : (grant) => isRevoked(grant) === (state === 'revoked'),
         columns: GRANT_COLUMNS,
         nothing: state === undefined ? 'There are no grants.' : `There are no ${state} grants.`,
       },
       options,
-      context,
-      settings,
+      io,
     )
   },
 })

@@ -17,7 +17,7 @@ export const command = defineCommand({
     'mailclaim imports get 479e3145-dd38-4932-8c0c-e58b548c9e76': 'one import',
     'mailclaim imports get 479e3145-dd38-4932-8c0c-e58b548c9e76 --json | jq .counts': 'its counts',
   },
-  output: { schema: 'import', fields: IMPORT_FIELDS, columns: IMPORT_COLUMNS, open: true },
+  output: { schema: 'import', fields: IMPORT_FIELDS, columns: IMPORT_COLUMNS },
   exits: SERVICE_EXITS,
   account: 'signed_in',
   async run({ arguments: [id = ''] }, io) {

@@ -14,6 +14,7 @@ export const command = defineCommand<ListFlags & { readonly status?: ImportStatu
     {
       flags: '--status <status>',
       description: 'only imports with this status (the service filters)',
+      filter: true,
       choices: IMPORT_STATUSES,
     },
     ...listOptions(String(DEFAULT_LIMIT)),
@@ -28,8 +29,6 @@ export const command = defineCommand<ListFlags & { readonly status?: ImportStatu
     lineSchema: 'import',
     fields: IMPORT_FIELDS,
     columns: IMPORT_LIST_COLUMNS,
-    paged: true,
-    open: true,
   },
   exits: SERVICE_EXITS,
   account: 'signed_in',
@@ -47,8 +46,7 @@ export const command = defineCommand<ListFlags & { readonly status?: ImportStatu
             : `There are no contact imports with the status ${status}.`,
       },
       options,
-      context,
-      settings,
+      io,
     )
   },
 })

@@ -1,0 +1,153 @@
+import { CliError, Exit, usageError } from '../errors.ts'
+import { maskUrl } from '../settings/addresses.ts'
+import { SETTING_KEYS, SETTINGS, type Setting, settingKey, settingName } from '../settings/table.ts'
+import type { Column } from '../terminal/columns.ts'
+import { type ArgumentDefinition, defineCommand, ownOutput, VALUE } from './definition.ts'
+
+const SETTING: ArgumentDefinition = {
+  syntax: '<setting>',
+  description: 'name of the setting, such as base-url',
+  completion: 'settings',
+}
+const NAME: Column = { field: 'name', title: 'Setting', kind: 'id' }
+const LIST_COLUMNS: readonly Column[] = [
+  NAME,
+  { field: 'value' },
+  { field: 'source', title: 'From' },
+  { field: 'says', title: 'Meaning', only: 'people', optional: true },
+]
+
+/** What only a fleet needs is shown where it is set. */
+const FLEET: readonly string[] = ['store_url', 'store_cert', 'store_cert_key', 'store_key_file']
+
+export const list = defineCommand({
+  description: 'Lists the settings in force, where each comes from, and where the files are.',
+  examples: {
+    'mailclaim config list': 'which values are active, and why',
+    'mailclaim config list --profile staging': 'of another profile',
+    'mailclaim config list --json': 'for a script, with the paths of the files',
+  },
+  output: ownOutput(LIST_COLUMNS, {}),
+  exits: [],
+  toleratesDamagedConfig: true,
+  async run(_input, io) {
+    const { settings, directories } = io
+    if (settings.configProblem !== undefined) await io.warn(settings.configProblem.message)
+    const items = SETTING_KEYS.flatMap((key) => {
+      const { description, unset }: Setting<unknown> = SETTINGS[key]
+      const { value = null, source = unset ? 'default' : null } = settings.chosen[key] ?? {}
+      if (value === null && FLEET.includes(key)) return []
+      const says = unset ? `${description} (default: ${unset})` : description
+      return { name: settingName(key), value: value && shown(value), source, says }
+    })
+    const { configPath } = await import('../settings/config.ts')
+    const paths = { config: configPath(io), state: directories.state }
+    const writer = io.list(LIST_COLUMNS)
+    await writer.page({ items, envelope: { paths } })
+    await writer.end(false)
+    await io.note(`Settings are in ${paths.config}, sessions and remembered claims in ${paths.state}`)
+  },
+})
+
+const GET_COLUMNS: readonly Column[] = [NAME, { field: 'value' }]
+
+export const get = defineCommand({
+  description: 'Prints a setting of the profile and nothing else, whatever flags and variables say.',
+  arguments: [SETTING],
+  examples: {
+    'mailclaim config get base-url': 'the address of the service',
+    'mailclaim config get scope --profile ci': 'of another profile',
+  },
+  output: ownOutput(GET_COLUMNS, VALUE),
+  exits: [Exit.notFound],
+  async run({ arguments: [typed = ''] }, io) {
+    const { profile, profileConfig, format } = io.settings
+    const key = settingKey(typed)
+    const name = settingName(key)
+    const value = profileConfig[key]
+    if (value === undefined) {
+      throw new CliError('setting_unset', Exit.notFound, `the profile ${profile.value} does not set ${name}`, {
+        hint: `mailclaim config set ${name} …`,
+      })
+    }
+    if (format === 'value') await io.writeValue(value)
+    else await io.write({ name, value }, GET_COLUMNS)
+  },
+})
+
+const SET_COLUMNS: readonly Column[] = [{ field: 'profile' }, NAME, { field: 'value' }]
+
+export const set = defineCommand({
+  description: 'Changes a setting of the profile.',
+  arguments: [
+    SETTING,
+    {
+      syntax: '<value>',
+      description: 'new value; separate a list with spaces',
+      completion: 'setting_values',
+    },
+  ],
+  examples: {
+    'mailclaim config set base-url https://api.example.com': 'set the address of the service',
+    'mailclaim config set resolver "9.9.9.9 1.1.1.1"': 'query these DNS resolvers',
+    'mailclaim config set store file --profile ci': 'for one profile, on a machine without a keychain',
+  },
+  output: ownOutput(SET_COLUMNS, {}),
+  exits: [],
+  async run({ arguments: [typed = '', value = ''] }, io) {
+    const key = settingKey(typed)
+    const name = settingName(key)
+    const profile = io.settings.profile.value
+    const setting: Setting<unknown> = SETTINGS[key]
+    if (value.trim() === '')
+      throw usageError(`${name}: the value is empty`, `to remove it: mailclaim config unset ${name}`)
+    try {
+      setting.parse(value, name)
+    } catch (error) {
+      // An unusable base URL is a typo here, not a program that isn't configured.
+      throw error instanceof CliError ? usageError(error.message, error.hint) : error
+    }
+    const { updateConfig, withSetting } = await import('../settings/config.ts')
+    await updateConfig(io, (config) => {
+      config.profiles[profile] = withSetting(config.profiles[profile], key, value)
+    })
+    await io.writeOutcome({ profile, name, value: shown(value) }, SET_COLUMNS)
+    await io.note(`${profile}: ${name} is now ${shown(value)}`)
+    if (io.environment.settings[key] !== undefined)
+      await io.warn(`${setting.variable} is set, and overrides this`)
+  },
+})
+
+const UNSET_COLUMNS: readonly Column[] = [{ field: 'profile' }, NAME, { field: 'was_set' }]
+
+export const unset = defineCommand({
+  description: 'Removes a setting from the profile, which brings back its default.',
+  arguments: [SETTING],
+  examples: {
+    'mailclaim config unset resolver': "query the system's DNS resolvers again",
+    'mailclaim config unset base-url --profile staging': 'of another profile',
+  },
+  output: ownOutput(UNSET_COLUMNS, {}),
+  exits: [],
+  async run({ arguments: [typed = ''] }, io) {
+    const key = settingKey(typed)
+    const name = settingName(key)
+    const profile = io.settings.profile.value
+    const { updateConfig, withSetting } = await import('../settings/config.ts')
+    let was = false
+    await updateConfig(io, (config) => {
+      const before = config.profiles[profile]
+      was = before?.[key] !== undefined
+      if (was) config.profiles[profile] = withSetting(before, key, undefined)
+      // A profile without settings is gone, unless it has a session or claims.
+      if (Object.keys(config.profiles[profile] ?? {}).length === 0) delete config.profiles[profile]
+    })
+    await io.writeOutcome({ profile, name, was_set: was }, UNSET_COLUMNS)
+    await io.note(`${profile}: ${name} is ${was ? 'no longer' : 'not'} set`)
+  },
+})
+
+/** A value as it may be printed. */
+function shown(value: string): string {
+  return value.includes('://') ? value.split(' ').map(maskUrl).join(' ') : value
+}
