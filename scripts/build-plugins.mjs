@@ -98,47 +98,6 @@ export function nativeLocks() {
 }
 
 /**
- * Gives cli-table3 and ora the program's own measure of a text's width: cli-table3's version of string-width doesn't know
- * today's emoji. The measure itself loads string-width at the first text in which characters may combine, because
- * compiling its patterns takes 25 ms.
- */
-export function currentStringWidth(root, packages = ['cli-table3', 'ora']) {
-  const measure = join(root, 'src/terminal/measure.ts')
-  const replaced = mustHappen('string-width', ...packages)
-  return {
-    name: 'current-string-width',
-    setup(build) {
-      build.onResolve({ filter: /^string-width$/ }, ({ path, importer }) => {
-        if (importer === measure) {
-          replaced.add(path)
-          return { path, namespace: 'late-package' }
-        }
-        const user = /.*[\\/]node_modules[\\/]([^\\/]+)/.exec(importer)?.[1]
-        if (!packages.includes(user)) return undefined
-        replaced.add(user)
-        // Relative: source maps are published, and name it.
-        return { path: `./${relative(root, measure)}`, namespace: 'measure' }
-      })
-      const onLoad = (namespace, name) =>
-        build.onLoad({ filter: /.*/, namespace }, ({ path }) => ({
-          contents: `
-            let loaded
-            module.exports = (...values) => (loaded ??= require(${JSON.stringify(path)}).${name})(...values)`,
-          resolveDir: root,
-        }))
-      onLoad('late-package', 'default')
-      onLoad('measure', 'widthOf')
-      // For borders in color, which no table here has.
-      build.onResolve({ filter: /^@colors\/colors\/safe$/ }, ({ path }) => ({ path, namespace: 'unused' }))
-      build.onLoad({ filter: /.*/, namespace: 'unused' }, () => ({
-        contents: "throw new Error('not in the bundle')",
-      }))
-      build.onEnd(replaced.check)
-    },
-  }
-}
-
-/**
  * Puts the modules that every command needs into one chunk, and what nearly every one adds into two more: 5 to 13 ms of a
  * start. Left to itself, esbuild makes a chunk for each set of commands that share a module, and Node takes time to find
  * and load each file. Here every module that is imported dynamically, a package too, also imports these modules, so that

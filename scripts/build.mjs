@@ -3,14 +3,7 @@ import { cp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
-import {
-  chunksAsCommonJs,
-  coreChunk,
-  currentStringWidth,
-  leanUndici,
-  nativeLocks,
-  nodeBuiltins,
-} from './build-plugins.mjs'
+import { chunksAsCommonJs, coreChunk, leanUndici, nativeLocks, nodeBuiltins } from './build-plugins.mjs'
 import { billOfMaterials, bundledPackages, licenseNotices } from './bundled-packages.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -45,6 +38,7 @@ const COPES_WITHOUT_URL = ['node_modules/open/index.js']
 
 const common = {
   absWorkingDir: root,
+  alias: { 'string-width': './scripts/string-width.cjs' },
   platform: 'node',
   target: 'node20.19',
   // Half the bytes take V8 half the time to read. The source maps give stack traces their names and lines back; only
@@ -67,7 +61,7 @@ const { metafile } = await build({
   // All in one directory: code that names a file beside it may end up in an entry or in a chunk.
   chunkNames: '[name]-[hash]',
   define: { MAILCLAIM_VERSION: JSON.stringify(manifest.version) },
-  plugins: [leanUndici(), currentStringWidth(root), nodeBuiltins(), nativeLocks(), coreChunk(root, SHARED)],
+  plugins: [leanUndici(), nodeBuiltins(), nativeLocks(), coreChunk(root, SHARED)],
   metafile: true,
 })
 

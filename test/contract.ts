@@ -1,42 +1,40 @@
 /** The commands that scripts rely on, with the options that each of them promises. */
+const MANY = '--from --jobs'
+const CREATE =
+  '--region --custom-return-path --open-tracking --no-open-tracking --click-tracking --no-click-tracking --tracking-subdomain'
+
 export const COMMANDS: Readonly<Record<string, string>> = {
   login:
-    '--base-url --client-id --scope --resource --port --redirect-uri --no-browser --timeout --profile --store --store-url --store-prefix --store-ca --store-cert --store-key-file --issuer --with-api-key --no-check',
-  logout: '--all --yes',
+    '--base-url --client-id --scope --resource --redirect-uri --issuer --authorization-endpoint --no-browser --timeout --store --store-url --store-cert --store-cert-key --store-key-file --with-api-key',
+  logout: '--all',
   'auth status': '--online',
-  'auth token': '',
-  'auth refresh': '--scope --retry-interrupted',
-  'auth rekey': '',
+  'auth token': '--scope',
+  'auth refresh': '--retry-interrupted',
   'auth list': '',
   'auth switch': '',
   'grants list': '--state --limit --all --after --before',
   'imports list': '--status --limit --all --after --before',
   'imports get': '',
-  'imports watch': '',
-  'claims create':
-    '--region --custom-return-path --open-tracking --no-open-tracking --click-tracking --no-click-tracking --tracking-subdomain --from --jobs --fail-fast',
+  'imports watch': '--timeout',
+  'claims create': `${CREATE} ${MANY}`,
   'claims list': '--refresh',
   'claims get': '',
-  'claims record': '--provider --only-new --from --all --jobs --fail-fast',
-  'claims publish': '--with --publish-timeout --only-new --from --all --jobs --fail-fast',
-  'claims check':
-    '--name --value --wait --interval --timeout --public-resolvers --from --all --jobs --fail-fast',
-  'claims verify':
-    '--no-check --force --wait --interval --timeout --through-blocked --public-resolvers --from --all --jobs --fail-fast',
-  'claims watch': '--interval --timeout --through-blocked --from --all --jobs --fail-fast',
-  claim:
-    '--interval --timeout --through-blocked --no-check --public-resolvers --publish --unpublish --publish-timeout --only-new --from --all --jobs --fail-fast',
-  sandbox: '--auto-approve --auto-publish --rate-limit',
+  'claims record': `--all ${MANY}`,
+  'claims check': `--name --value --wait --timeout --public-resolvers --all ${MANY}`,
+  'claims verify': `--no-check --wait --timeout --through-blocked --all ${MANY}`,
+  'claims watch': `--timeout --through-blocked --all ${MANY}`,
+  claim: `--publish --no-check --timeout --through-blocked --all ${CREATE} ${MANY}`,
+  sandbox:
+    '--auto-approve --auto-publish --port --dns-port --imports --grants --access-token-seconds --exit-with-stdin',
   doctor: '',
   'config list': '',
   'config get': '',
   'config set': '',
   'config unset': '',
-  'config path': '',
   completion: '',
   commands: '',
 }
 
 /** The options that every command promises. */
 export const GLOBAL_FLAGS =
-  '--profile --base-url --format --json --fields --quiet --verbose --no-input --no-color --no-pager --http-timeout --resolver --authoritative-port'
+  '--profile --base-url --client-id --format --json --fields --quiet --verbose --no-input --no-color --http-timeout --resolver --authoritative-port'

@@ -109,7 +109,6 @@ export interface FakeContextOptions {
   dns?: Context['dns']
   prompts?: Partial<Context['prompts']>
   programs?: Context['programs']
-  pager?: Context['pager']
   keychain?: Context['keychain']
   clock?: FakeClock
 }
@@ -161,9 +160,6 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
       },
     },
     programs: options.programs ?? { check: async () => undefined, run: unexpected('a program') },
-    pager: options.pager ?? {
-      start: () => Promise.reject(Object.assign(new Error('no pager'), { code: 'ENOENT' })),
-    },
     prompts: {
       input: unexpected('a question'),
       password: unexpected('a question for a secret'),

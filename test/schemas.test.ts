@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { everyCommand } from '../src/cli/line.ts'
+import { everyCommand } from '../src/commands/definition.ts'
+import { tree } from '../src/commands/tree.ts'
 import { run } from '../src/cli.ts'
 import { Exit } from '../src/errors.ts'
 import { createFakeContext } from './fake-context.ts'
@@ -57,7 +58,7 @@ describe('mailclaim commands --json', () => {
     const document = await describedCommands()
     expect(schemas.problems('commands.json', document)).toEqual([])
     expect(document.data.map(({ command }: { command: string }) => command)).toEqual(
-      [...everyCommand()].map(({ words }) => words.join(' ')),
+      [...everyCommand(tree)].map(({ words }) => words.join(' ')),
     )
   })
 

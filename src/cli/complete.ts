@@ -59,7 +59,8 @@ async function complete(words: readonly string[], context: Context): Promise<Ans
     const found = option === undefined ? [] : await optionValues(option, before, typed, context)
     return found === 'files' ? found : found.map(([value, does]) => [`${flag}=${value}`, does])
   }
-  if (!isLiteral && partial.startsWith('-')) return startingWith(partial, unusedOptions(options, before, line))
+  if (!isLiteral && partial.startsWith('-'))
+    return startingWith(partial, unusedOptions(options, before, line))
   if (definition === undefined) return startingWith(partial, commandWords(line))
   const argument = argumentAt(definition, operands(line.rest, options).length)
   if (argument === undefined || line.helpWord) return []
@@ -161,7 +162,9 @@ async function values(
 /** The settings that the words before the cursor give. */
 function settingsOf(before: readonly string[], context: Context) {
   const value = (flag: string) =>
-    before.findLast((word, at) => before[at - 1] === flag || word.startsWith(`${flag}=`))?.replace(`${flag}=`, '')
+    before
+      .findLast((word, at) => before[at - 1] === flag || word.startsWith(`${flag}=`))
+      ?.replace(`${flag}=`, '')
   const [profile, baseUrl] = [value('--profile'), value('--base-url')]
   const options: GlobalOptions = { ...(profile && { profile }), ...(baseUrl && { baseUrl }) }
   return resolveSettings(options, [], context, { toleratesDamagedConfig: true })

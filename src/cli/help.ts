@@ -1,4 +1,4 @@
-import { type Command, Help, type Option } from 'commander'
+import { Help, type Option } from 'commander'
 import type { CommandDefinition } from '../commands/definition.ts'
 import type { Output } from '../context.ts'
 import type { Palette } from '../terminal/color.ts'

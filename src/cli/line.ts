@@ -64,7 +64,8 @@ export function readLine(argv: readonly string[]): CommandLine {
       node = level[word]
     } else {
       const before = argv[at - 1] ?? ''
-      const unknownOption = before.startsWith('-') && !GLOBAL_FLAGS.has(before) ? before : undefined
+      const isUnknown = before.startsWith('-') && !GLOBAL_FLAGS.has(before.replace(/=.*/s, ''))
+      const unknownOption = isUnknown ? before : undefined
       return {
         words,
         node,

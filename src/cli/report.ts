@@ -68,10 +68,15 @@ export function usageErrorOf(
   if (error.code === 'commander.help')
     return usageError(`a command is missing after ${words.join(' ')}`, `see: ${words.join(' ')} --help`)
   if (error.code === 'commander.unknownCommand' && line.unknownOption !== undefined)
-    return usageError(`unknown option '${nameOf(line.unknownOption)}'`, 'options of a command follow its name')
+    return usageError(
+      `unknown option '${nameOf(line.unknownOption)}'`,
+      'options of a command follow its name',
+    )
   if (error.code !== 'commander.unknownOption') return usageError(first, hint)
   const typed = /'(.*)'/s.exec(error.message)?.[1] ?? ''
-  const known = [...(definition?.options ?? []), ...globalOptions(definition)].map(({ flags }) => longFlag(flags))
+  const known = [...(definition?.options ?? []), ...globalOptions(definition)].map(({ flags }) =>
+    longFlag(flags),
+  )
   return typed.includes('=') && known.includes(nameOf(typed))
     ? usageError(`${nameOf(typed)} takes no value`, `write ${nameOf(typed)} alone`)
     : usageError(`unknown option '${nameOf(typed)}'`, hint)

@@ -7,6 +7,7 @@ import {
   type CommandLeaf,
   type CommandTree,
   defineCommand,
+  everyCommand,
   exitCodesOf,
   knownFields,
   longFlag,
@@ -33,11 +34,16 @@ export function describing(tree: CommandTree): CommandDefinition<never> {
       'mailclaim commands --json': 'everything, for a program that drives mailclaim',
       'mailclaim commands --format jsonl': 'a command per line',
     },
-    output: { schema: 'commands', lineSchema: 'commands#/$defs/command', fields: ['command', 'summary'], columns: COLUMNS },
+    output: {
+      schema: 'commands',
+      lineSchema: 'commands#/$defs/command',
+      fields: ['command', 'summary'],
+      columns: COLUMNS,
+    },
     exits: [],
     toleratesDamagedConfig: true,
     async run(_input, io) {
-      const items = await Promise.all(leavesOf(tree).map((leaf) => describeCommand(...leaf)))
+      const items = await Promise.all([...everyCommand(tree)].map(describeCommand))
       const { version, schemas } = io.program
       const envelope = {
         version,
@@ -58,23 +64,13 @@ export function describing(tree: CommandTree): CommandDefinition<never> {
   })
 }
 
-type NamedLeaf = readonly [command: string, leaf: CommandLeaf]
-
-function leavesOf(tree: CommandTree): NamedLeaf[] {
-  return Object.entries(tree).flatMap(([word, node]): NamedLeaf[] =>
-    'commands' in node
-      ? Object.entries(node.commands).map(([second, leaf]) => [`${word} ${second}`, leaf])
-      : [[word, node]],
-  )
-}
-
 /** The entry of a command. */
-async function describeCommand(command: string, leaf: CommandLeaf) {
+async function describeCommand({ words, leaf }: { words: readonly string[]; leaf: CommandLeaf }) {
   const definition = await leaf.load()
   const { description, output, events, examples, options = [], account = 'none' } = definition
   const { schema, lineSchema = schema, formats = [], usualFormat = null } = output
   return {
-    command,
+    command: words.join(' '),
     summary: leaf.summary,
     description: description.replace(/\s+/g, ' '),
     account,
@@ -88,8 +84,8 @@ async function describeCommand(command: string, leaf: CommandLeaf) {
     event_fields: output.events ?? null,
     events: Object.entries(events ?? {}).map(([event, meaning]) => ({ event, meaning })),
     examples: Object.entries(examples).map(([line, text]) => ({ line, description: text })),
-    schema: schema === undefined ? null : `${schema}.json`,
-    line_schema: lineSchema === undefined ? null : `${lineSchema}.json`,
+    schema: schemaFile(schema),
+    line_schema: schemaFile(lineSchema),
   }
 }
 
@@ -128,4 +124,9 @@ function describeOption(option: OptionDefinition, others: readonly OptionDefinit
 
 function describeExit(code: ExitCode) {
   return { code, ...EXIT_CODES[code] }
+}
+
+/** The name of a schema's file, or of a part of it: `commands.json#/$defs/command`. */
+function schemaFile(name: string | undefined): string | null {
+  return name?.replace(/^[\w-]+/, '$&.json') ?? null
 }

@@ -9,11 +9,9 @@ export const command = defineCommand({
   description: 'Prints the completion script of a shell, for commands, options, profiles and known domains.',
   arguments: [{ syntax: '<shell>', description: 'bash, zsh, fish or powershell', completion: SHELLS }],
   examples: {
-    "echo 'source <(mailclaim completion bash)' >> ~/.bashrc": 'bash',
-    "echo 'source <(mailclaim completion zsh)' >> ~/.zshrc": 'zsh',
+    'mailclaim completion bash >> ~/.bashrc': 'or zsh, for ~/.zshrc',
     'mailclaim completion fish > ~/.config/fish/completions/mailclaim.fish': 'fish',
-    'mailclaim completion powershell | Out-String | Invoke-Expression':
-      'PowerShell; add the line to $PROFILE to keep it',
+    'mailclaim completion powershell | Out-String | Invoke-Expression': 'in $PROFILE',
   },
   output: ownOutput(COLUMNS, VALUE),
   exits: [],

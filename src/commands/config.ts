@@ -1,6 +1,13 @@
 import { CliError, Exit, usageError } from '../errors.ts'
 import { maskUrl } from '../settings/addresses.ts'
-import { SETTING_KEYS, SETTINGS, type Setting, settingKey, settingName } from '../settings/table.ts'
+import {
+  SETTING_KEYS,
+  SETTINGS,
+  type Setting,
+  settingKey,
+  settingName,
+  settingText,
+} from '../settings/table.ts'
 import type { Column } from '../terminal/columns.ts'
 import { type ArgumentDefinition, defineCommand, ownOutput, VALUE } from './definition.ts'
 
@@ -66,9 +73,14 @@ export const get = defineCommand({
     const name = settingName(key)
     const value = profileConfig[key]
     if (value === undefined) {
-      throw new CliError('setting_unset', Exit.notFound, `the profile ${profile.value} does not set ${name}`, {
-        hint: `mailclaim config set ${name} …`,
-      })
+      throw new CliError(
+        'setting_unset',
+        Exit.notFound,
+        `the profile ${profile.value} does not set ${name}`,
+        {
+          hint: `mailclaim config set ${name} …`,
+        },
+      )
     }
     if (format === 'value') await io.writeValue(value)
     else await io.write({ name, value }, GET_COLUMNS)
@@ -94,15 +106,16 @@ export const set = defineCommand({
   },
   output: ownOutput(SET_COLUMNS, {}),
   exits: [],
-  async run({ arguments: [typed = '', value = ''] }, io) {
+  async run({ arguments: [typed = '', text = ''] }, io) {
     const key = settingKey(typed)
     const name = settingName(key)
     const profile = io.settings.profile.value
     const setting: Setting<unknown> = SETTINGS[key]
-    if (value.trim() === '')
+    if (text.trim() === '')
       throw usageError(`${name}: the value is empty`, `to remove it: mailclaim config unset ${name}`)
+    let value: string
     try {
-      setting.parse(value, name)
+      value = settingText(setting.parse(text, name))
     } catch (error) {
       // An unusable base URL is a typo here, not a program that isn't configured.
       throw error instanceof CliError ? usageError(error.message, error.hint) : error

@@ -207,3 +207,11 @@ export interface CommandGroup {
 }
 
 export type CommandTree = Readonly<Record<string, CommandLeaf | CommandGroup>>
+
+/** Every command with the words that are typed for it, in the order of the tree. */
+export function* everyCommand(tree: CommandTree): Generator<{ words: readonly string[]; leaf: CommandLeaf }> {
+  for (const [word, node] of Object.entries(tree)) {
+    if (!('commands' in node)) yield { words: [word], leaf: node }
+    else for (const [second, leaf] of Object.entries(node.commands)) yield { words: [word, second], leaf }
+  }
+}

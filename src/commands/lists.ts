@@ -97,7 +97,8 @@ export async function printList<T extends { readonly id?: string | null }>(
     const rest = flags.limit === undefined ? {} : { '--limit': String(flags.limit - printed) }
     throw error.with({
       message: `${error.message}; the list ends after ${printed} items`,
-      ...(edge !== undefined && goesOn && { hint: `for the rest: ${again(io, { ...rest, '--after': edge })}` }),
+      ...(edge !== undefined &&
+        goesOn && { hint: `for the rest: ${again(io, { ...rest, '--after': edge })}` }),
     })
   }
   await writer.end(hasMore)
@@ -111,6 +112,8 @@ function again({ settings, platform }: Io, values: Readonly<Record<string, strin
   const isOther = (word = '') => !Object.hasOwn(values, word.replace(/=.*/s, ''))
   const end = argv.indexOf('--')
   const [before, after] = end < 0 ? [argv, []] : [argv.slice(0, end), argv.slice(end)]
-  const others = before.filter((word, at) => isOther(word) && (isOther(before[at - 1]) || before[at - 1]?.includes('=')))
+  const others = before.filter(
+    (word, at) => isOther(word) && (isOther(before[at - 1]) || before[at - 1]?.includes('=')),
+  )
   return commandLine([...others, ...Object.entries(values).flat(), ...after], platform)
 }

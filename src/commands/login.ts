@@ -50,17 +50,12 @@ result follows. With --no-input it doesn't start, because somebody has to approv
 An API key is tried with the service before it is stored; if the service refuses it, nothing changes.`,
   options: [
     ...settingOptions('login'),
-    { flags: '--redirect-uri <uri>', description: 'redirect URI, as registered' },
     { flags: '--no-browser', description: 'only print the address' },
     {
       flags: '--timeout <seconds>',
       description: 'how long to wait for the browser',
       default: String(DEFAULT_TIMEOUT_SECONDS),
       parse: (text, name) => parseSeconds(text, name),
-    },
-    {
-      flags: '--authorization-endpoint <url>',
-      description: 'the consent page, if the service does not publish it',
     },
     {
       flags: '--with-api-key',

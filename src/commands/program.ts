@@ -2,7 +2,12 @@ import { Exit, type ExitCode } from '../errors.ts'
 import { parseFields } from '../settings/parse-value.ts'
 import { FORMATS } from '../settings/settings.ts'
 import { NO_INPUT, PROFILE_AND_SETTINGS, SETTINGS, type Setting, settingName } from '../settings/table.ts'
-import { type ArgumentDefinition, type CommandDefinition, knownFields, type OptionDefinition } from './definition.ts'
+import {
+  type ArgumentDefinition,
+  type CommandDefinition,
+  knownFields,
+  type OptionDefinition,
+} from './definition.ts'
 
 /** An exit code to a script: what it means, and what follows: `retry` the same command later, or `wait` and then repeat it. */
 interface ExitMeaning {
@@ -51,7 +56,10 @@ export const ENVIRONMENT: readonly { readonly name: string; readonly description
       : [],
   ),
   { name: 'MAILCLAIM_API_KEY', description: 'an API key; overrides a stored session and is never saved' },
-  { name: 'MAILCLAIM_STORE_KEY', description: 'the key that encrypts the session in etcd (base64, 32 bytes)' },
+  {
+    name: 'MAILCLAIM_STORE_KEY',
+    description: 'the key that encrypts the session in etcd (base64, 32 bytes)',
+  },
   { name: 'MAILCLAIM_STORE_USER', description: 'the user of etcd' },
   { name: 'MAILCLAIM_STORE_PASSWORD', description: 'the password of that user' },
   { name: 'MAILCLAIM_CONFIG_DIR', description: 'directory of the settings' },
@@ -86,6 +94,10 @@ export function settingOptions(command?: Setting<unknown>['command']): OptionDef
       description,
       ...(repeatable && { repeatable }),
       ...(choices && { choices }),
+      parse: (text: string, name: string) => {
+        setting.parse(text, name)
+        return text
+      },
       ...((unset ?? value) && { default: unset ?? value }),
       ...(key === 'profile' && { completion: 'profiles' as const }),
       ...(variable && { variable }),

@@ -95,7 +95,10 @@ export async function resolveSettings(
   options: GlobalOptions,
   argv: readonly string[],
   context: Pick<Context, 'environment' | 'directories' | 'stdin' | 'stdout' | 'stderr'>,
-  { usualFormat, toleratesDamagedConfig = false }: { usualFormat?: string; toleratesDamagedConfig?: boolean } = {},
+  {
+    usualFormat,
+    toleratesDamagedConfig = false,
+  }: { usualFormat?: string; toleratesDamagedConfig?: boolean } = {},
 ): Promise<Settings> {
   const { environment, directories, stdin, stdout, stderr } = context
   requireAbsolute(directories)

@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
-import type { Settings } from '../settings/settings.ts'
 import { maskUserInfo } from '../settings/addresses.ts'
+import type { Settings } from '../settings/settings.ts'
 import { colorLevel, createPalette } from './color.ts'
 import { sanitizeLine, sanitizeLines } from './sanitize.ts'
 
@@ -68,7 +68,7 @@ export async function writeLabeled(
  * Wraps each line at words. What continues is indented, since no text from outside may look like a line of our own; what is
  * indented already stays.
  */
-async function fitted(text: string, width = Number.POSITIVE_INFINITY): Promise<string> {
+export async function fitted(text: string, width = Number.POSITIVE_INFINITY): Promise<string> {
   if (text.length <= width / 2) return text
   const [{ widthOf }, { wrapAnsi }] = await Promise.all([import('./measure.ts'), import('fast-wrap-ansi')])
   return text

@@ -8,10 +8,12 @@ const GAP = 2
 const NARROWEST_TEXT = 8
 /** An optional column goes before a longer word than this would have to break. */
 const LONGEST_WORD = 20
+/** Nobody reads a longer cell to its end, and the library's time for one grows with the square of its lines. */
+const LONGEST_CELL = 1000
 
 /**
  * Renders a list page by page. The first page decides the widths, so that nothing waits for the last one; a later page gets
- * others only if something doesn't fit that must not break. If not even the narrowest table fits the terminal, every item is
+ * others only if something doesn't fit that must not break, or there is room left. If not even the narrowest table fits the terminal, every item is
  * a detail view.
  */
 export class TableRenderer {
@@ -37,7 +39,11 @@ export class TableRenderer {
   /** @returns whole lines; nothing for an empty page */
   render(items: readonly Item[]): string {
     if (items.length === 0 || this.#columns.length === 0) return ''
-    const cells = items.map((item) => this.#columns.map((column) => humanText(column, item, this.#context)))
+    const cellOf = (column: Column, item: Item) => {
+      const text = humanText(column, item, this.#context)
+      return text.length > LONGEST_CELL ? `${text.slice(0, LONGEST_CELL)}…` : text
+    }
+    const cells = items.map((item) => this.#columns.map((column) => cellOf(column, item)))
     for (const row of cells)
       row.forEach((text, index) => {
         this.#longest[index] = Math.max(this.#longest[index] ?? 0, widthOf(text))
@@ -52,14 +58,14 @@ export class TableRenderer {
       : this.#table(items, cells, this.#widths, isFirst)
   }
 
-  /** Whether everything that must stay in one piece has room: ids, numbers and times; any cell where lines have no end. */
+  /** Whether a page can keep the widths: everything has room, or is text, and no column could be wider. */
   #fits(widths: readonly number[]): boolean {
-    const { width } = this.#context
+    const used = widths.reduce((sum, width) => sum + width + (width > 0 ? GAP : 0), -GAP)
     return this.#columns.every(
       ({ kind = 'text' }, index) =>
         widths[index] === 0 ||
-        (kind === 'text' && width !== Number.POSITIVE_INFINITY) ||
-        (this.#longest[index] ?? 0) <= (widths[index] ?? 0),
+        (this.#longest[index] ?? 0) <= (widths[index] ?? 0) ||
+        (kind === 'text' && used >= this.#context.width),
     )
   }
 
@@ -130,7 +136,9 @@ function fitWidths(
     { end: 0, word: NARROWEST_TEXT },
   ]
   for (const { end, word } of attempts) {
-    const needed = columns.map(({ optional }, index) => (optional && index >= end ? 0 : (longest[index] ?? 0)))
+    const needed = columns.map(({ optional }, index) =>
+      optional && index >= end ? 0 : (longest[index] ?? 0),
+    )
     const least = needed.map((width, index) =>
       (columns[index]?.kind ?? 'text') === 'text' ? Math.min(width, word, words[index] ?? 0) : width,
     )

@@ -38,7 +38,7 @@ test('a list of claims has each on one line of 100 columns, with a relative expi
   const context = createFakeContext({ terminal: { columns: 100 }, environment: { noColor: true } })
   const settings = await fakeSettings(context)
   const writer = createListWriter({ context, settings, columns: CLAIM_LIST_COLUMNS, nothing: '' })
-  await writer.page({ items: [claim('pending')], envelope: {}, finalHasMore: false })
+  await writer.page({ items: [claim('pending')], envelope: {} })
   expect(context.stdout.text).toMatchInlineSnapshot(`
     "Domain                 Status   Meaning                                    Expires
     xn--bcher-kva.example  pending  waiting for the TXT record to be verified  in 8 days
@@ -51,7 +51,7 @@ test.each([50, 60, 80])('a list of claims at %i columns breaks no word', async (
   const settings = await fakeSettings(context)
   const writer = createListWriter({ context, settings, columns: CLAIM_LIST_COLUMNS, nothing: '' })
   const items = [claim('completed'), claim('pending')]
-  await writer.page({ items, envelope: { object: 'list', has_more: false, data: [] }, finalHasMore: false })
+  await writer.page({ items, envelope: { object: 'list', has_more: false, data: [] } })
   await writer.end(false)
   expect(context.stdout.text).toContain('completed')
   expect(context.stdout.text).toContain('waiting')

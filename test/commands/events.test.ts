@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { everyCommand } from '../../src/cli/line.ts'
+import { everyCommand } from '../../src/commands/definition.ts'
+import { tree } from '../../src/commands/tree.ts'
 import { run } from '../../src/cli.ts'
 import { TransportError } from '../../src/context.ts'
 import { createFakeContext, createFakeOutput, jsonResponse } from '../fake-context.ts'
@@ -29,7 +30,7 @@ const documentedFor = (command: string) =>
 const keys = [...section.matchAll(/^\| `(\w+)` \|/gm)].slice(0, 8).map(([, key]) => key)
 
 async function definedFor(command: string) {
-  const found = [...everyCommand()].find(({ words }) => words.join(' ') === command)
+  const found = [...everyCommand(tree)].find(({ words }) => words.join(' ') === command)
   return (await found?.leaf.load())?.events ?? {}
 }
 
@@ -80,7 +81,7 @@ const outputOf = async (client: Client, ...words: string[]) =>
 describe('the events of --format jsonl', () => {
   it('the documentation has the events of each command, as its help has them', async () => {
     const withEvents: string[] = []
-    for (const { words } of everyCommand()) {
+    for (const { words } of everyCommand(tree)) {
       const command = words.join(' ')
       const events = await definedFor(command)
       if (Object.keys(events).length === 0) continue

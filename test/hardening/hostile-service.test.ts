@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { everyCommand } from '../../src/cli/line.ts'
+import { everyCommand } from '../../src/commands/definition.ts'
+import { tree } from '../../src/commands/tree.ts'
 import { exitCodesOf } from '../../src/commands/definition.ts'
 import type { Programs } from '../../src/context.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
@@ -300,7 +301,7 @@ async function meet(cases: readonly Case[], row: FaultRow): Promise<Ran[]> {
 
 /** The exit codes that the command's help lists. */
 async function exitCodes(command: string): Promise<readonly number[]> {
-  const found = [...everyCommand()].find(({ words }) => words.join(' ') === command)
+  const found = [...everyCommand(tree)].find(({ words }) => words.join(' ') === command)
   return found === undefined ? [] : exitCodesOf(await found.leaf.load())
 }
 
@@ -333,7 +334,7 @@ function expectedExit(one: Case, row: FaultRow): number {
 
 describe.runIf(needs('posix'))('a hostile service', () => {
   test('the test of hostile services covers every command of the program', () => {
-    const all = [...everyCommand()].map(({ words }) => words.join(' ')).filter((words) => words !== 'sandbox')
+    const all = [...everyCommand(tree)].map(({ words }) => words.join(' ')).filter((words) => words !== 'sandbox')
     expect(CASES.map(({ command }) => command).toSorted()).toEqual(all.toSorted())
   })
 

@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { everyCommand } from '../../src/cli/line.ts'
+import { everyCommand } from '../../src/commands/definition.ts'
+import { tree } from '../../src/commands/tree.ts'
 import { readSchemas, SCHEMAS } from '../schemas.ts'
 import { createWorld, type Ended, type ServedWorld, shareSandbox } from './built-program.ts'
 
@@ -19,7 +20,7 @@ interface Described {
   readonly options: readonly { readonly name: string }[]
 }
 
-const NAMES = [...everyCommand()].map(({ words }) => words.join(' '))
+const NAMES = [...everyCommand(tree)].map(({ words }) => words.join(' '))
 
 let described: readonly Described[] = []
 

@@ -1,11 +1,16 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import stringWidth from 'fast-string-width'
+import { describe, expect, test } from 'vitest'
 import type { GlobalOptions } from '../../src/settings/settings.ts'
-import { type Column, pickFields, plainText, valueAt } from '../../src/terminal/columns.ts'
-import { createListWriter } from '../../src/terminal/list-writer.ts'
-import { writeObject } from '../../src/terminal/output.ts'
+import { colorLevel, createPalette, PLAIN_PALETTE } from '../../src/terminal/color.ts'
+import { type Column, plainText, valueAt } from '../../src/terminal/columns.ts'
+import { createIo } from '../../src/terminal/io.ts'
+import { wrap } from '../../src/terminal/measure.ts'
+import { renderBar } from '../../src/terminal/progress.ts'
+import { TableRenderer } from '../../src/terminal/table.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 
+const ID = '6f1c2a4e-0000-4000-8000-000000000001'
 const COLUMNS: readonly Column[] = [
   { field: 'id', kind: 'id' },
   { field: 'client.name', title: 'Client' },
@@ -13,231 +18,105 @@ const COLUMNS: readonly Column[] = [
   { field: 'only_people', only: 'people', value: () => 'seen' },
   { field: 'only_programs', only: 'programs' },
 ]
-const ID = '6f1c2a4e-0000-4000-8000-000000000001'
 
-interface Output {
-  out: string
-  err: string
+async function ioFor(options: GlobalOptions = {}, columns?: number) {
+  const context = createFakeContext(columns === undefined ? {} : { terminal: { columns } })
+  const io = createIo(context, await fakeSettings(context, { color: false, ...options }))
+  return { io, context }
 }
 
-async function writeList(
+async function list(
   pages: readonly (readonly object[])[],
   options: GlobalOptions,
-  more: { terminal?: number; hasMore?: boolean; finalHasMore?: boolean; envelope?: object } = {},
-): Promise<Output> {
-  const context = createFakeContext(
-    more.terminal === undefined ? {} : { terminal: { columns: more.terminal } },
-  )
-  const settings = await fakeSettings(context, { color: false, ...options })
-  const writer = createListWriter({ context, settings, columns: COLUMNS, nothing: 'There is nothing.' })
-  for (const items of pages) {
-    await writer.page({
-      items,
-      envelope: more.envelope ?? { object: 'list', has_more: true, data: items },
-      finalHasMore: more.finalHasMore,
-    })
-  }
-  await writer.end(more.hasMore ?? false)
+  { columns, hasMore = false, envelope }: { columns?: number; hasMore?: boolean; envelope?: object } = {},
+) {
+  const { io, context } = await ioFor(options, columns)
+  const writer = io.list(COLUMNS, 'There is nothing.')
+  for (const items of pages) await writer.page({ items, ...(envelope && { envelope }) })
+  await writer.end(hasMore)
   return { out: context.stdout.text, err: context.stderr.text }
 }
 
-async function writeOne(item: object, options: GlobalOptions, terminal?: number): Promise<Output> {
-  const context = createFakeContext(terminal === undefined ? {} : { terminal: { columns: terminal } })
-  await writeObject(context, await fakeSettings(context, { color: false, ...options }), item, COLUMNS)
-  return { out: context.stdout.text, err: context.stderr.text }
+async function one(item: object, options: GlobalOptions, columns?: number) {
+  const { io, context } = await ioFor(options, columns)
+  await io.write(item, COLUMNS)
+  return context.stdout.text
 }
 
-describe('a list as JSON', () => {
-  it("a JSON list is the service's envelope, in its order, if the end is known at the start", async () => {
-    const { out } = await writeList([[{ id: 'a' }], [{ id: 'b' }]], { json: true }, { finalHasMore: false })
-    expect(out).toBe('{"object":"list","has_more":false,"data":[{"id":"a"},{"id":"b"}]}\n')
+describe('a list', () => {
+  test('in JSON is one document, with what else the envelope has', async () => {
+    const envelope = { total: 2, object: 'list', data: [], has_more: true }
+    const { out } = await list([[{ id: 'a' }], [{ id: 'b' }]], { json: true }, { envelope, hasMore: true })
+    expect(out).toBe('{"object":"list","total":2,"data":[{"id":"a"},{"id":"b"}],"has_more":true}\n')
   })
 
-  it('a JSON list has has_more at its end if that was not known before', async () => {
-    const { out } = await writeList([[{ id: 'a' }], [{ id: 'b' }]], { json: true }, { hasMore: true })
-    expect(out).toBe('{"object":"list","data":[{"id":"a"},{"id":"b"}],"has_more":true}\n')
-  })
-
-  it('a JSON list keeps the other fields of the envelope', async () => {
-    const envelope = { total: 2, object: 'list', data: [], has_more: false, note: 'x' }
-    const { out } = await writeList([[{ id: 'a' }]], { json: true }, { envelope, finalHasMore: false })
-    expect(JSON.parse(out)).toEqual({
-      total: 2,
-      object: 'list',
-      data: [{ id: 'a' }],
-      has_more: false,
-      note: 'x',
-    })
-    expect(out.startsWith('{"total":2,"object":"list",')).toBe(true)
-  })
-
-  it('a JSON list on a terminal is indented, and still one document', async () => {
-    const { out } = await writeList(
-      [[{ id: 'a', c: { d: 1 } }], [{ id: 'b' }]],
-      { json: true },
-      { terminal: 80, finalHasMore: false },
-    )
-    expect(out).toBe(
-      `${JSON.stringify({ object: 'list', has_more: false, data: [{ id: 'a', c: { d: 1 } }, { id: 'b' }] }, null, 2)}\n`,
-    )
-  })
-
-  it('a JSON list parses, whatever the items, the pages and the fields', async () => {
+  test('in JSON parses and is indented on a terminal, whatever the items and the pages', async () => {
     const item = fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 4 })
+    const pages = fc.array(fc.array(item, { maxLength: 3 }), { maxLength: 3 })
     await fc.assert(
-      fc.asyncProperty(
-        fc.array(fc.array(item, { maxLength: 3 }), { maxLength: 3 }),
-        fc.boolean(),
-        fc.boolean(),
-        async (pages, tty, early) => {
-          const { out } = await writeList(
-            pages,
-            { json: true },
-            {
-              ...(tty ? { terminal: 80 } : {}),
-              ...(early ? { finalHasMore: true } : {}),
-              hasMore: true,
-            },
-          )
-          const plain = JSON.parse(JSON.stringify(pages.flat()))
-          expect(JSON.parse(out)).toEqual({ object: 'list', has_more: true, data: plain })
-        },
-      ),
+      fc.asyncProperty(pages, fc.boolean(), async (found, tty) => {
+        const { out } = await list(found, { json: true }, tty ? { columns: 80 } : {})
+        const whole = { object: 'list', data: JSON.parse(JSON.stringify(found.flat())), has_more: false }
+        expect(JSON.parse(out)).toEqual(whole)
+        if (tty) expect(out.split('\n').length).toBe(`${JSON.stringify(whole, null, 2)}\n`.split('\n').length)
+      }),
       { numRuns: 200 },
     )
   })
 
-  it('every page is on stdout before the next one arrives', async () => {
-    const context = createFakeContext()
-    const settings = await fakeSettings(context, { json: true })
-    const writer = createListWriter({ context, settings, columns: COLUMNS, nothing: '' })
-    await writer.page({
-      items: [{ id: 'a' }],
-      envelope: { object: 'list', has_more: true, data: [] },
-      finalHasMore: undefined,
-    })
-    expect(context.stdout.text).toContain('{"id":"a"}')
-  })
-})
-
-describe('a list in lines', () => {
-  it('jsonl is one item per line, as received', async () => {
-    const { out } = await writeList([[{ id: 'a', x: [1] }], [{ id: 'b' }]], { format: 'jsonl' })
-    expect(out).toBe('{"id":"a","x":[1]}\n{"id":"b"}\n')
-  })
-
-  it('TSV is a heading and full values, empty for null, without the columns for people', async () => {
-    const { out } = await writeList(
-      [[{ id: ID, client: { name: 'A\tB\n' }, count: 0, only_programs: null }], [{ id: 'x', client: null }]],
-      { format: 'tsv' },
-    )
-    expect(out).toBe(`id\tclient.name\tcount\tonly_programs\n${ID}\tA\\tB\\n\t0\t\nx\t\t\t\n`)
-  })
-
-  it('CSV lines end with CRLF, and values are quoted if necessary', async () => {
-    const { out } = await writeList(
-      [[{ id: 'a', client: { name: 'x, "y"' }, count: 1, only_programs: ['p', 'q'] }]],
-      {
-        format: 'csv',
-      },
-    )
-    expect(out).toBe('id,client.name,count,only_programs\r\na,"x, ""y""",1,"p,q"\r\n')
-  })
-
-  it('CSV defuses spreadsheet formulas only on request', async () => {
-    const item = { id: '=cmd()' }
-    expect((await writeList([[item]], { format: 'csv', fields: ['id'] })).out).toBe('id\r\n=cmd()\r\n')
-    expect((await writeList([[item]], { format: 'csv', fields: ['id'], csvSafe: true })).out).toBe(
-      "id\r\n'=cmd()\r\n",
-    )
-  })
-
-  it.each(['tsv', 'csv'])('an empty list in %s still has its heading', async (format) => {
-    const { out, err } = await writeList([[]], { format })
-    expect(out.trim().split(/[\t,]/)).toEqual(['id', 'client.name', 'count', 'only_programs'])
-    expect(err).toBe('')
-  })
-
-  it('an empty table is a message on stderr', async () => {
-    expect(await writeList([[]], { format: 'table' })).toEqual({ out: '', err: 'There is nothing.\n' })
-  })
-})
-
-describe('--fields', () => {
-  const item = { id: 'a', client: { name: 'n', logo_uri: 'l' }, scopes: ['x', 'y'], other: 1 }
-
-  it('--fields chooses columns in the given order', async () => {
-    const { out } = await writeList([[item]], { format: 'tsv', fields: ['other', 'client.name', 'scopes'] })
-    expect(out).toBe('other\tclient.name\tscopes\n1\tn\tx,y\n')
-  })
-
-  it('--fields keeps the nesting in JSON', async () => {
-    const { out } = await writeList([[item]], { format: 'jsonl', fields: ['client.name', 'id', 'scopes.1'] })
-    expect(out).toBe('{"id":"a","client":{"name":"n"},"scopes":["y"]}\n')
-  })
-
-  it.each(['table', 'json', 'jsonl', 'csv', 'tsv'])(
-    'a field that the command does not list has to be in the data in %s, or nothing is printed',
+  test.each(['json', 'jsonl', 'tsv', 'table'])(
+    'in %s has a page on stdout before the next one comes',
     async (format) => {
-      const context = createFakeContext()
-      const settings = {
-        ...(await fakeSettings(context, { format, fields: ['id', 'client.name', 'other'] })),
-        knownFields: ['id', 'client.name'],
-      }
-      const list = () => createListWriter({ context, settings, columns: COLUMNS, nothing: '' })
-      const page = (items: readonly object[]) => ({ items, envelope: { data: items }, finalHasMore: false })
-      await list().page(page([{ id: 'a' }, item]))
-      await writeObject(context, settings, item, COLUMNS)
-      const before = context.stdout.text
-      for (const print of [
-        () => list().page(page([{ id: 'a', client: { name: 'n' } }])),
-        () => list().end(false),
-        () => writeObject(context, settings, { id: 'a' }, COLUMNS),
-      ]) {
-        await expect(print).rejects.toMatchObject({
-          exit: 2,
-          message: '--fields: unknown field "other"',
-          hint: 'the fields are id, client.name',
-        })
-      }
-      expect(context.stdout.text).toBe(before)
+      const { io, context } = await ioFor({ format })
+      await io.list(COLUMNS).page({ items: [{ id: ID }] })
+      expect(context.stdout.text).toContain(ID)
     },
   )
 
-  it('--fields reaches into every object of a list', async () => {
-    const one = { findings: [{ code: 'a', fix: 'x' }, { code: 'b' }], nothing: [] }
-    expect((await writeOne(one, { format: 'tsv', fields: ['findings.code', 'findings.0.fix'] })).out).toBe(
-      'findings.code\tfindings.0.fix\na,b\tx\n',
+  test('in jsonl is an item per line, in TSV a heading and full values without the columns for people', async () => {
+    const items = [{ id: ID, client: { name: 'A\tB\n' }, count: 0, only_programs: null }, { id: 'x' }]
+    expect((await list([items], { format: 'jsonl' })).out).toBe(
+      items.map((item) => `${JSON.stringify(item)}\n`).join(''),
     )
-    expect((await writeOne(one, { format: 'jsonl', fields: ['findings.code'] })).out).toBe(
-      '{"findings":[{"code":"a"},{"code":"b"}]}\n',
+    expect((await list([items], { format: 'tsv' })).out).toBe(
+      `id\tclient.name\tcount\tonly_programs\n${ID}\tA\\tB\\n\t0\t\nx\t\t\t\n`,
     )
+    expect((await list([], { format: 'tsv' })).out).toBe('id\tclient.name\tcount\tonly_programs\n')
   })
 
-  it('a list in a cell has one form, and its parts can be told apart', () => {
-    expect(plainText(['a', 'b'])).toBe('a,b')
-    const parts = fc.array(fc.string({ minLength: 1 }), { minLength: 1 })
+  test('without items is a message on stderr for people', async () => {
+    expect(await list([[]], { format: 'table' })).toEqual({ out: '', err: 'There is nothing.\n' })
+    expect((await list([[]], { format: 'tsv' })).err).toBe('')
+  })
+})
+
+describe('fields', () => {
+  test('--fields chooses columns in the given order, and reaches into objects and lists', async () => {
+    const item = { id: 'a', client: { name: 'n' }, scopes: ['x', 'y'], findings: [{ code: 'c', fix: 'f' }] }
+    const fields = ['findings.code', 'client.name', 'scopes', 'findings.0.fix']
+    expect(await one(item, { format: 'tsv', fields })).toBe(`${fields.join('\t')}\nc\tn\tx,y\tf\n`)
+  })
+
+  test('a list in a cell has one form, and its parts can be told apart', () => {
     fc.assert(
-      fc.property(parts, (list) => {
-        const read = plainText(list).match(/(?:[^\\,]|\\.)+/gs)
-        expect(read?.map((part) => part.replaceAll(/\\(.)/gs, '$1'))).toEqual(list)
+      fc.property(fc.array(fc.string({ minLength: 1 }), { minLength: 1 }), (parts) => {
+        const read = plainText(parts).match(/(?:[^\\,]|\\.)+/gs)
+        expect(read?.map((part) => part.replaceAll(/\\(.)/gs, '$1'))).toEqual(parts)
       }),
     )
   })
 
-  it('--fields never finds members that every object inherits', () => {
+  test('members that every object inherits are no fields', () => {
     expect(valueAt({}, 'constructor')).toBeUndefined()
     expect(valueAt({}, '__proto__.polluted')).toBeUndefined()
-    expect(pickFields(JSON.parse('{"__proto__":{"a":1},"b":2}'), ['b'])).toEqual({ b: 2 })
   })
 })
 
 describe('one object', () => {
   const item = { object: 'thing', id: ID, client: { name: null }, count: 3, added_lately: { a: 1 } }
 
-  it('an object on a terminal is a detail view, with a dash for null and unknown fields at the end', async () => {
-    const { out } = await writeOne(item, {}, 80)
-    expect(out).toMatchInlineSnapshot(`
+  test('on a terminal is a detail view, with a dash for null and unknown fields at the end', async () => {
+    expect(await one(item, {}, 80)).toMatchInlineSnapshot(`
       "Id            6f1c2a4e-0000-4000-8000-000000000001
       Client        –
       Count         3
@@ -245,54 +124,211 @@ describe('one object', () => {
       Added lately  {"a":1}
       "
     `)
+    expect(await one(item, {}, 30)).toContain(`Id\n  ${ID}\n`)
   })
 
-  it('an object in a pipe is a heading and a record', async () => {
-    const { out } = await writeOne(item, {})
-    expect(out).toBe(`id\tclient.name\tcount\tonly_programs\n${ID}\t\t3\t\n`)
+  test("in a pipe is a heading and a record, in JSON the service's own", async () => {
+    expect(await one(item, {})).toBe(`id\tclient.name\tcount\tonly_programs\n${ID}\t\t3\t\n`)
+    expect(await one(item, { json: true })).toBe(`${JSON.stringify(item)}\n`)
   })
 
-  it("an object in JSON is the service's own", async () => {
-    expect((await writeOne(item, { json: true })).out).toBe(`${JSON.stringify(item)}\n`)
-  })
-
-  it('an object that is nested too deeply to be written is an expected failure', async () => {
+  test('that is nested too deeply to be written is an expected failure', async () => {
     let deep: object = {}
     for (let depth = 0; depth < 200_000; depth++) deep = { deep }
-    await expect(writeOne({ deep }, { json: true })).rejects.toMatchObject({
-      exit: 7,
-      code: 'unexpected_answer',
-    })
+    await expect(one({ deep }, { json: true })).rejects.toMatchObject({ exit: 7, code: 'unexpected_answer' })
   })
 })
 
-describe('hostile text', () => {
-  const evil = '\x1b]52;c;AAAA\x07\x9b31m\u202e\u200b\r\u2028\u{e0041}\ud800'
-  const item = {
-    id: evil,
-    client: { name: evil },
-    [evil]: evil,
-    [evil.slice(0, 3)]: null,
-    count: [evil],
-    only_programs: { [evil]: evil },
-  }
+test.each(['table', 'json', 'jsonl', 'tsv'])(
+  'hostile text reaches stdout and stderr harmless in %s',
+  async (format) => {
+    const evil = '\x1b]52;c;AAAA\x07\x9b31m\u202e\u200b\r\u2028\u{e0041}\ud800'
+    const item = {
+      id: evil,
+      client: { name: evil },
+      [evil]: evil,
+      count: [evil],
+      only_programs: { [evil]: evil },
+    }
+    for (const columns of [undefined, 40, 200]) {
+      const place = columns === undefined ? {} : { columns }
+      const { out, err } = await list([[item], [item]], { format }, place)
+      expect(out + err + (await one(item, { format }, columns))).not.toMatch(
+        /[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2028\u202e\ud800]|[\u{e0000}-\u{e007f}]/u,
+      )
+    }
+  },
+)
 
-  it.each(['table', 'json', 'jsonl', 'csv', 'tsv'])(
-    'reaches stdout and stderr harmless in %s',
-    async (format) => {
-      for (const terminal of [undefined, 40, 200]) {
-        for (const fields of [undefined, ['id', evil, evil.slice(0, 3)]]) {
-          const options = { format, ...(fields === undefined ? {} : { fields }) }
-          const place = terminal === undefined ? {} : { terminal }
-          const list = await writeList([[item], [item]], options, place)
-          const one = await writeOne(item, options, terminal)
-          const bytes = list.out + list.err + one.out + one.err
-          expect(bytes.replaceAll('\r\n', '\n')).not.toMatch(
-            /[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2028\u202e]|[\u{e0000}-\u{e007f}]/u,
-          )
-          expect(Buffer.from(bytes).toString()).toBe(bytes)
-        }
-      }
+describe('a table', () => {
+  const TABLE = [COLUMNS[0], { field: 'name' }, COLUMNS[2]] as readonly Column[]
+  const id = (index: number) => `6f1c2a4e-0000-4000-8000-${String(index).padStart(12, '0')}`
+  const tableOf = (width: number, columns = TABLE, palette = PLAIN_PALETTE) =>
+    new TableRenderer(columns, { palette, width, now: undefined })
+  const long = 'a rather long name of a client that does not fit'
+
+  test('is as wide as necessary, and wraps text but never an id', () => {
+    expect(tableOf(200).render([{ id: id(1), name: 'News', count: 5 }])).toMatchInlineSnapshot(`
+      "Id                                    Name  Count
+      6f1c2a4e-0000-4000-8000-000000000001  News      5
+      "
+    `)
+    expect(tableOf(62).render([{ id: id(1), name: long, count: 1 }])).toMatchInlineSnapshot(`
+      "Id                                    Name               Count
+      6f1c2a4e-0000-4000-8000-000000000001  a rather long          1
+                                            name of a client
+                                            that does not fit
+      "
+    `)
+  })
+
+  test('leaves out an optional column rather than break words, and becomes detail views on 40 columns', () => {
+    const columns: readonly Column[] = [...TABLE.slice(0, 2), { field: 'created', optional: true }]
+    const item = { id: id(1), name: 'contacts:write', created: '3 hours ago' }
+    const table = tableOf(60, columns)
+    expect(table.render([item])).toBe(`Id${' '.repeat(36)}Name\n${id(1)}  contacts:write\n`)
+    expect(table.leftOut.map(({ field }) => field)).toEqual(['created'])
+    expect(tableOf(40).render([item, item])).toMatch(/^Id\n {2}6f.*\nName +contacts:write\nCount +–\n\nId\n/)
+  })
+
+  test('has the widths of its first page, and shows the heading once', () => {
+    const renderer = tableOf(56)
+    renderer.render([{ id: id(1), name: 'Newsletter', count: 5 }])
+    const second = renderer.render([{ id: id(2), name: long, count: 6 }])
+    expect(second).not.toContain('Name')
+    for (const line of second.split('\n')) expect(stringWidth(line)).toBeLessThanOrEqual(56)
+    expect(tableOf(Number.POSITIVE_INFINITY).render([{ id: id(2), name: long, count: 6 }])).toContain(long)
+  })
+
+  test.each(['日本語のクライアント', '👩‍💻 dev', '❤️ heart', 'e\u0301clair', '🇨🇭 flag', 'plain'])(
+    'keeps its columns straight around %s',
+    (name) => {
+      const items = [name, 'x'].map((text, index) => ({ id: id(index), name: text, count: 7 }))
+      const lines = tableOf(200).render(items).trimEnd().split('\n')
+      expect(new Set(lines.map((line) => stringWidth(line))).size).toBe(1)
     },
   )
+
+  test('fits the terminal and has every id in one piece, whatever the names', () => {
+    const name = fc.oneof(
+      fc.string({ maxLength: 60 }),
+      fc.lorem({ maxCount: 30 }),
+      fc.constant('日本語'.repeat(30)),
+    )
+    fc.assert(
+      fc.property(
+        fc.array(name, { minLength: 1, maxLength: 5 }),
+        fc.integer({ min: 40, max: 220 }),
+        (names, width) => {
+          const items = names.map((text, index) => ({ id: id(index), name: text, count: index }))
+          const text = tableOf(width).render(items)
+          for (const line of text.split('\n')) expect(stringWidth(line)).toBeLessThanOrEqual(width)
+          for (const { id: whole } of items) expect(text).toContain(whole)
+        },
+      ),
+      { numRuns: 200 },
+    )
+  })
+
+  test('in color keeps its shape', async () => {
+    const columns: readonly Column[] = [
+      { field: 'name', paint: (_value, palette) => palette.good },
+      { field: 'id' },
+    ]
+    const text = tableOf(30, columns, await createPalette(1)).render([{ name: long, id: 'x' }])
+    for (const line of text.split('\n').slice(1, -1))
+      expect(line).toMatch(/^\x1b\[32m[^\x1b]+\x1b\[39m( +x)?$/)
+  })
+
+  test('takes time that grows with the length of a very long cell, not with its square', () => {
+    for (const name of ['x'.repeat(200_000), 'word '.repeat(40_000), '👩‍👩‍👧'.repeat(120)]) {
+      const before = process.cpuUsage()
+      tableOf(80).render([{ id: id(1), name, count: 1 }])
+      expect(process.cpuUsage(before).user / 1e6).toBeLessThan(5)
+    }
+  })
+})
+
+test('wrapping loses nothing', () => {
+  const text = fc.string({ unit: fc.constantFrom('a', 'b', 'c', '日', ' ', '-'), maxLength: 60 })
+  fc.assert(
+    fc.property(text, fc.integer({ min: 2, max: 30 }), (line, width) => {
+      const pieces = wrap(line, width)
+      for (const piece of pieces) expect(stringWidth(piece)).toBeLessThanOrEqual(width)
+      expect(pieces.join('').replaceAll(' ', '')).toBe(line.replaceAll(' ', ''))
+    }),
+  )
+})
+
+describe('color', () => {
+  const environment = { noColor: false, ci: false, ssh: false, term: 'xterm' }
+  test.each<[string, object, boolean | undefined, boolean, number]>([
+    ['a terminal has it', {}, undefined, true, 1],
+    ['a pipe has none', {}, undefined, false, 0],
+    ['--no-color takes it away', { forceColor: '3' }, false, true, 0],
+    ['NO_COLOR takes it away', { noColor: true }, undefined, true, 0],
+    ['FORCE_COLOR beats NO_COLOR and a pipe', { forceColor: '1', noColor: true }, undefined, false, 1],
+    ['FORCE_COLOR=0 takes it away', { forceColor: '0' }, undefined, true, 0],
+    ['TERM=dumb has none', { term: 'dumb' }, undefined, true, 0],
+    ['256 colors are seen', { term: 'xterm-256color' }, undefined, true, 2],
+    ['all colors are seen', { colorterm: 'truecolor' }, undefined, true, 3],
+  ])('%s', (_what, more, option, isTTY, level) => {
+    expect(colorLevel({ ...environment, ...more }, option, { isTTY })).toBe(level)
+  })
+})
+
+describe('what people read on stderr', () => {
+  test('progress is a line per text without a terminal, and nothing with --quiet or --json', async () => {
+    for (const options of [{}, { quiet: true }, { json: true }] as const) {
+      const { io, context } = await ioFor(options)
+      await io.progress.update('waiting')
+      await io.progress.update('waiting')
+      await io.progress.succeed('found \x1b[2J')
+      await io.note('a note')
+      await io.warn('a warning')
+      const lines = { notes: 'waiting\nfound \\u{1b}[2J\na note\n', warning: 'warning: a warning\n' }
+      expect(context.stderr.text).toBe(
+        'quiet' in options ? '' : 'json' in options ? lines.warning : lines.notes + lines.warning,
+      )
+    }
+  })
+
+  test('on a terminal a step moves, what is written meanwhile appears above it, and a done step stays', async () => {
+    const { io, context } = await ioFor({}, 60)
+    await io.progress.update('waiting for DNS')
+    await io.warn('no answer yet')
+    await io.progress.succeed('record found')
+    await io.progress.end()
+    const seen = context.stderr.text.replaceAll(/\x1b\[[0-9;?]*[A-Za-z]/g, '\r')
+    expect(seen).toContain('⠋ waiting for DNS')
+    expect(seen).toMatch(/\rwarning: no answer yet\n/)
+    expect(seen).toMatch(/✔ record found\n$/)
+    expect(context.stderr.text).toContain('\x1b[?25h')
+  })
+
+  test('messages wrap at words on a terminal, a hint is one line, and nobody is asked without a terminal', async () => {
+    const { io, context } = await ioFor({}, 20)
+    await io.warn('one two three four five')
+    await io.hint('one two three: mailclaim claims get example.com')
+    expect(context.stderr.text).toMatchInlineSnapshot(`
+      "warning: one two
+        three four five
+      hint: one two three: mailclaim claims get example.com
+      "
+    `)
+    expect(io.ask).toBeDefined()
+    expect((await ioFor({ json: true }, 20)).io.ask).toBeUndefined()
+    expect((await ioFor()).io.ask).toBeUndefined()
+  })
+
+  test('a progress bar fits, and leaves out the least important details first', () => {
+    const details = ['1200/5000', '31 s left', '120/s']
+    expect(renderBar('in progress', 0.24, details, 77)).toMatchInlineSnapshot(
+      `"in progress  ██████░░░░░░░░░░░░░░░░░░░░░░░   24%  1200/5000  31 s left  120/s"`,
+    )
+    for (const columns of [20, 37, 50])
+      expect(renderBar('in progress', 0.24, details, columns).length).toBeLessThanOrEqual(columns)
+    expect(renderBar('x', 7, [], 40)).toContain('100%')
+    expect(renderBar('x', Number.NaN, [], 40)).toContain('  0%')
+  })
 })

@@ -1,7 +1,6 @@
 import type { Context } from '../../context.ts'
 import type { CliError, UnusableLine } from '../../errors.ts'
 import { isProgramFormat, type Settings } from '../../settings/settings.ts'
-import { withGivenOptions } from '../../settings/suggested-commands.ts'
 import { commandLine } from '../../shell-quote.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { createListWriter } from '../../terminal/list-writer.ts'
@@ -77,8 +76,7 @@ export async function createReporter(
   const forPeople = isForPeople(context, settings)
   const hasRows = !isReport(settings) && report.isText !== true && (!forPeople || report.rowsForPeople)
   const { columns } = report
-  const rows = createListWriter({ context, settings, columns, nothing: undefined, isOneByOne: true })
-  const envelope = { object: 'list', has_more: false, data: [] }
+  const rows = createListWriter({ context, settings, columns, nothing: undefined })
   const live =
     settings.quiet || !canAnimate(context)
       ? undefined
@@ -116,7 +114,7 @@ export async function createReporter(
       if (hasRows && !(forPeople && done.error !== undefined)) {
         const item = done.error === undefined ? done.item : { ...done.item, ...done.error.toJSON() }
         await write(() =>
-          rows.page({ items: [item], envelope: { ...envelope, data: [item] }, finalHasMore: undefined }),
+          rows.page({ items: [item] }),
         )
       }
       if (warning === undefined || warnings.size > MAX_WARNINGS || warnings.has(warning)) return
@@ -172,7 +170,7 @@ async function summarize(
   // Standard input can't be read again.
   const same = selection.map((word) => (word === '-' ? 'FILE' : word))
   const check = commandLine(['claims', 'check', ...same, '--format', 'markdown'], context.platform)
-  const more = legend(tally, sanitizeLine(withGivenOptions(check, settings.argv, context.platform)))
+  const more = legend(tally, sanitizeLine(check))
   if (!isForPeople(context, settings)) {
     // The rows that are there name each domain.
     const lines = [...summaryLines(tally), ...(more?.includes('\n') ? [`  ${more.replace('\n', ' ')}`] : [])]

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest'
+import { run } from '../../src/cli.ts'
+import type { Context } from '../../src/context.ts'
+import { type GlobalOptions, resolveSettings, settingValue } from '../../src/settings/settings.ts'
+import {
+  SETTING_KEYS,
+  SETTINGS,
+  type Setting,
+  type SettingKey,
+  settingName,
+} from '../../src/settings/table.ts'
+import { createFakeContext, type FakeContextOptions } from '../fake-context.ts'
+
+/** A valid value of each setting other than its default, and one that its parser refuses; null if it accepts any text. */
+const EXAMPLES: Readonly<Partial<Record<SettingKey, readonly [valid: string, invalid: string | null]>>> = {
+  base_url: ['https://api.example.com', 'ftp://api.example.com'],
+  client_id: ['client-7', 'client-ü'],
+  issuer: ['https://auth.example.com', 'auth.example.com'],
+  authorization_endpoint: ['https://auth.example.com/authorize', 'auth.example.com'],
+  scope: ['emails:send domains:read', 'emails:"send'],
+  resource: ['https://mail.example.com', 'mail'],
+  redirect_uri: ['http://127.0.0.1:4000/callback', null],
+  store: ['file', 'cloud'],
+  store_url: ['https://a.example.com:2379 https://b.example.com:2379', 'http://a.example.com:2379'],
+  store_cert: ['/etc/mailclaim/client.pem', null],
+  store_cert_key: ['/etc/mailclaim/client.key', null],
+  store_key_file: ['/etc/mailclaim/key', null],
+  resolver: ['192.0.2.1 [2001:db8::1]:5353', 'dns.example'],
+  authoritative_port: ['5353', '0'],
+  http_timeout: ['5', 'soon'],
+}
+
+const inVariable = (key: SettingKey, value: string): FakeContextOptions => ({
+  environment: { settings: { [key]: value } },
+})
+
+describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string | null]][])(
+  'the setting %s',
+  (key, [valid, invalid]) => {
+    const name = settingName(key)
+    const setting: Setting<unknown> = SETTINGS[key]
+    const options = (value: string): GlobalOptions => ({
+      [key.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())]: setting.repeatable
+        ? value.split(' ')
+        : value,
+    })
+    const chosen = async (given: GlobalOptions, context: Context) =>
+      (await resolveSettings(given, [], context)).chosen[key]
+
+    test('is stored, printed, listed and removed by mailclaim config', async () => {
+      const context = createFakeContext()
+      expect(await run(['config', 'set', name, valid], context)).toBe(0)
+      expect(await run(['config', 'get', name], context)).toBe(0)
+      expect(context.stdout.text.split('\n').at(-2)).toBe(valid)
+      await run(['config', 'list'], context)
+      expect(context.stdout.text).toContain(`\n${name}\t${valid}\tprofile\n`)
+      expect(await run(['config', 'unset', name], context)).toBe(0)
+      expect(await run(['config', 'get', name], context)).toBe(5)
+    })
+
+    test('comes from its option before its variable, the profile and the default', async () => {
+      const context = createFakeContext()
+      expect(await chosen({}, context)).toEqual(
+        setting.default && { value: setting.default, source: 'default' },
+      )
+      await run(['config', 'set', name, valid], context)
+      expect(await chosen({}, context)).toEqual({ value: valid, source: 'profile' })
+      const variable = {
+        ...context,
+        ...{ environment: { ...context.environment, settings: { [key]: 'v' } } },
+      }
+      if (setting.variable !== undefined) {
+        expect(setting.variable).toBe(`MAILCLAIM_${key.toUpperCase()}`)
+        expect(await chosen({}, variable)).toEqual({ value: 'v', source: 'environment' })
+      }
+      if (setting.flags !== undefined) {
+        expect(setting.flags).toMatch(new RegExp(`^--${name} <\\w+>$`))
+        expect(await chosen(options(valid), variable)).toEqual({ value: valid, source: 'flag' })
+      }
+    })
+
+    test.runIf(invalid !== null)('refuses what it cannot be', async () => {
+      const context = createFakeContext()
+      expect(await run(['config', 'set', name, invalid ?? ''], context)).toBe(2)
+      expect(context.stderr.text).toMatch(new RegExp(`^error: .*(${name}|${JSON.stringify(invalid)})`))
+      const settings = await resolveSettings({}, [], createFakeContext(inVariable(key, invalid ?? '')))
+      // It stops only what uses it.
+      expect(() => settingValue(key, settings)).toThrow(key === 'base_url' ? 'base URL' : `MAILCLAIM_`)
+    })
+  },
+)
+
+test('every setting has its examples here, and accepts its own default', () => {
+  expect(SETTING_KEYS.filter((key) => EXAMPLES[key] === undefined)).toEqual([])
+  for (const key of SETTING_KEYS) {
+    const setting: Setting<unknown> = SETTINGS[key]
+    if (setting.default !== undefined) expect(() => setting.parse(setting.default ?? '', key)).not.toThrow()
+  }
+})
+
+describe('whether a question may be asked', () => {
+  const mayAsk = async (options: GlobalOptions, environment: Partial<Context['environment']> = {}) =>
+    (await resolveSettings(options, [], createFakeContext({ terminal: { columns: 80 }, environment })))
+      .interactive
+
+  test('a person on a terminal is asked, nobody else', async () => {
+    expect(await mayAsk({})).toBe(true)
+    expect(await mayAsk({ format: 'tsv' })).toBe(true)
+    expect((await resolveSettings({}, [], createFakeContext())).interactive).toBe(false)
+  })
+
+  test.each<[string, GlobalOptions, Partial<Context['environment']>, boolean]>([
+    ['--json', { json: true }, {}, false],
+    ['--format jsonl', { format: 'jsonl' }, {}, false],
+    ['--no-input', { input: false }, {}, false],
+    ['MAILCLAIM_NO_INPUT=1', {}, { settings: { no_input: '1' } }, false],
+    ['MAILCLAIM_NO_INPUT=0', {}, { settings: { no_input: '0' } }, true],
+    ['CI=true', {}, { ci: true }, false],
+  ])('with %s', async (_what, options, environment, asks) => {
+    expect(await mayAsk(options, environment)).toBe(asks)
+  })
+})
