@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
-import { CliError, Exit, usageError } from '../errors.ts'
-import type { Sandbox, SandboxRuntime } from '../sandbox/sandbox.ts'
-import { parseCount, parsePort, secondsHint } from '../settings/parse-value.ts'
+import { CliError, Exit } from '../errors.ts'
+import type { Sandbox } from '../sandbox/sandbox.ts'
+import { parseCount, parsePort } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
 import { writeObject } from '../terminal/output.ts'
 import { defineCommand, ownOutput } from './definition.ts'
@@ -18,14 +18,9 @@ interface Options {
   dnsPort?: number
   autoApprove?: true
   autoPublish?: true
-  rateLimit?: number
   imports?: number
   grants?: number
   accessTokenSeconds?: number
-  checkSeconds?: number
-  transferSeconds?: number
-  metadata?: boolean
-  iss?: boolean
   exitWithStdin?: true
 }
 
@@ -50,12 +45,6 @@ export const command = defineCommand<Options>({
     { flags: '--auto-approve', description: 'approve every sign-in without the consent page' },
     { flags: '--auto-publish', description: 'publish the record of each new claim at once' },
     {
-      flags: '--rate-limit <n>',
-      description: 'API requests a second, above which the answer is 429',
-      default: 'no limit',
-      parse: count('--rate-limit', 1),
-    },
-    {
       flags: '--imports <n>',
       description: 'number of contact imports',
       default: '25',
@@ -68,20 +57,6 @@ export const command = defineCommand<Options>({
       default: '900',
       parse: count('--access-token-seconds', 1),
     },
-    {
-      flags: '--check-seconds <seconds>',
-      description: 'from the verification request to the DNS check',
-      default: '1',
-      parse: seconds('--check-seconds'),
-    },
-    {
-      flags: '--transfer-seconds <seconds>',
-      description: 'from finding the record to the completed claim',
-      default: '1',
-      parse: seconds('--transfer-seconds'),
-    },
-    { flags: '--no-metadata', description: 'publish no RFC 8414 metadata' },
-    { flags: '--no-iss', description: 'omit RFC 9207 iss from authorization responses' },
     { flags: '--exit-with-stdin', description: 'end when standard input closes' },
   ],
   examples: {
@@ -93,44 +68,24 @@ export const command = defineCommand<Options>({
   exits: [],
 
   async run({ options }, io) {
-    const [context, settings] = [io, io.settings]
     const { exitWithStdin, ...rest } = options
     const { startSandbox } = await import('../sandbox/sandbox.ts')
-    const sandbox = await startSandbox({ ...rest, runtime: sandboxRuntime(context) }).catch(
-      (error: unknown) => {
-        throw portError(error)
-      },
-    )
+    const log = (line: string) => void io.stderr.write(`${line}\n`).catch(() => {})
+    const sandbox = await startSandbox({ ...rest, log }).catch((error: unknown) => {
+      throw portError(error)
+    })
+    const { baseUrl, dns, clientId, apiKey } = sandbox
+    const ready = { base_url: baseUrl, dns, client_id: clientId, api_key: apiKey }
     try {
-      if (settings.format === 'table' && settings.fields === undefined)
-        await context.stdout.write(readyText(sandbox))
-      else await writeObject(context, settings, readyItem(sandbox), COLUMNS)
-      await untilEnd(context, exitWithStdin === true)
+      if (io.settings.format === 'table' && io.settings.fields === undefined)
+        await io.stdout.write(readyText(sandbox))
+      else await writeObject(io, io.settings, ready, COLUMNS)
+      await untilEnd(io, exitWithStdin === true)
     } finally {
       await sandbox.close()
     }
   },
 })
-
-/** The sandbox shares no code with the client: it gets only what it needs. */
-function sandboxRuntime({ clock, random, stderr }: Context): SandboxRuntime {
-  return {
-    clock: {
-      now: () => clock.now(),
-      after(ms, run) {
-        const cancellation = new AbortController()
-        clock.sleep(ms, cancellation.signal).then(run, () => {})
-        return () => cancellation.abort()
-      },
-    },
-    random: { bytes: (length) => random.bytes(length) },
-    log: (line) => void stderr.write(`${line}\n`).catch(() => {}),
-  }
-}
-
-function readyItem({ baseUrl, dns, clientId, apiKey }: Sandbox) {
-  return { base_url: baseUrl, dns, client_id: clientId, api_key: apiKey }
-}
 
 function readyText({ baseUrl, dns, clientId, apiKey }: Sandbox): string {
   return `The sandbox is ready.
@@ -186,11 +141,4 @@ function portError(error: unknown): unknown {
 
 function count(option: string, least = 0): (text: string) => number {
   return (text) => parseCount(text, option, least)
-}
-
-function seconds(option: string): (text: string) => number {
-  return (text) => {
-    if (/^\d{1,7}(\.\d{1,3})?$/.test(text)) return Number(text)
-    throw usageError(`${option}: ${JSON.stringify(text)} is not a number of seconds`, secondsHint(text))
-  }
 }

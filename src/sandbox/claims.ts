@@ -1,11 +1,9 @@
-import type { ClaimRequest } from './claim-requests.ts'
-import { alreadyOwned, type ClaimScenario, refusalByName, stepsByName } from './claim-scenarios.ts'
-import { notFound, Problem } from './problems.ts'
-import { randomUuid, type SandboxRuntime } from './runtime.ts'
-import { timestamp, type VirtualClock } from './virtual-clock.ts'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { domainToASCII } from 'node:url'
+import { timestamp, type VirtualClock } from './clock.ts'
+import { asObject, notFound, Problem, validationError } from './http.ts'
 
 const CLAIM_WINDOW_MS = 7 * 86_400_000
-const VALUE_PREFIX = 'sandbox-domain-verification'
 
 /** A domain claim as the service shows it (interface, section 2.5). */
 export interface DomainClaim {
@@ -19,12 +17,56 @@ export interface DomainClaim {
     readonly type: 'TXT'
     readonly name: string
     readonly value: string
-    readonly ttl: string
+    readonly ttl: 'Auto'
   }
   readonly blocked_reason: string | null
   readonly failure_reason: string | null
   readonly created_at: string
   readonly expires_at: string
+}
+
+/** What becomes of a claim: a status, known or not, and the reason of a block or failure. */
+export interface Outcome {
+  readonly status: string
+  readonly reason?: string
+}
+
+/**
+ * First labels that decide what happens to a claim once its TXT record was found. The steps run in order, each after
+ * the transfer delay; without a label here, the claim completes.
+ */
+const BY_FIRST_LABEL: Readonly<Record<string, readonly Outcome[]>> = {
+  blocked: [{ status: 'blocked', reason: 'recent_owner_activity' }],
+  'blocked-grace': [{ status: 'blocked', reason: 'grace_period' }],
+  'blocked-emails': [{ status: 'blocked', reason: 'pending_scheduled_emails' }],
+  'blocked-briefly': [
+    { status: 'blocked', reason: 'grace_period' },
+    { status: 'verified' },
+    { status: 'completed' },
+  ],
+  failed: [{ status: 'failed', reason: 'ownership_check_failed' }],
+  expired: [{ status: 'expired' }],
+  superseded: [{ status: 'superseded' }],
+  canceled: [{ status: 'canceled' }],
+  'unheard-of': [{ status: 'under_review' }, { status: 'completed' }],
+  'unheard-of-for-ever': [{ status: 'under_review' }],
+}
+
+const alreadyOwned = () =>
+  new Problem(409, 'domain_already_owned', 'The domain already belongs to your team.')
+const notClaimable = () =>
+  new Problem(
+    403,
+    'claim_not_allowed',
+    'The domain is not verified by another team: create the domain instead of claiming it.',
+  )
+
+/** First labels with which no claim is created. */
+const REFUSALS: Readonly<Record<string, () => Problem>> = { unclaimable: notClaimable, own: alreadyOwned }
+
+function byFirstLabel<T>(table: Readonly<Record<string, T>>, domain: string): T | undefined {
+  const label = domain.split('.')[0] ?? ''
+  return Object.hasOwn(table, label) ? table[label] : undefined
 }
 
 interface Claim {
@@ -35,212 +77,226 @@ interface Claim {
   readonly createdAt: number
   readonly expiresAt: number
   status: string
-  blockedReason: string | null
-  failureReason: string | null
+  reason: string | null
   verifyAsked: boolean
   recordSeen: boolean
-  /** Set for the domain before this claim existed. */
-  readonly preset: ClaimScenario | undefined
   /** Cancels the next planned step. */
   cancelNext: () => void
 }
 
-interface ClaimDelays {
-  /** From the verification request to the first DNS lookup, and between lookups. */
-  readonly checkMs: number
-  /** Between the steps after the record was found. */
-  readonly transferMs: number
-}
-
 export interface Claims {
-  /** @throws Problem 403 or 409 for a domain that cannot be claimed. */
-  create(request: ClaimRequest): { claim: DomainClaim; isNew: boolean }
-  /** @throws Problem 404 or 409. */
+  /** @throws Problem 403 or 409 for a domain that cannot be claimed, 422 for a request that is malformed */
+  create(body: unknown): { claim: DomainClaim; isNew: boolean }
+  /** @throws Problem 404 or 409 */
   verify(domainId: string): DomainClaim
-  /** @throws Problem 404. */
+  /** @throws Problem 404 */
   get(domainId: string): DomainClaim
-  /**
-   * Applies a scenario to a claim now; `key` is a domain or a placeholder domain id. For a domain without a claim, the
-   * scenario is kept for its next one and applies once that one's record was found.
-   */
-  settle(key: string, outcome: ClaimScenario): DomainClaim | undefined
-  /** By domain (its newest claim) or placeholder domain id. */
-  find(key: string): DomainClaim | undefined
+  /** Gives the newest claim of a domain this status now. @throws Problem 404 */
+  settle(key: string, outcome: Outcome): DomainClaim
+  /** The newest claim of a domain, or the one with this placeholder domain id. @throws Problem 404 */
+  find(key: string): DomainClaim
   list(): readonly DomainClaim[]
 }
 
 export interface ClaimsOptions {
-  readonly runtime: SandboxRuntime
   readonly clock: VirtualClock
-  readonly delays: ClaimDelays
+  /** From the verification request to the first DNS lookup, and between lookups. */
+  readonly checkMs: number
+  /** Between the steps after the record was found. */
+  readonly transferMs: number
   /** The TXT records of a name as a DNS query finds them. */
   readonly lookUp: (name: string) => Promise<readonly string[]>
-  /** Makes sure that the domain has a zone. */
-  readonly ensureZone: (name: string) => void
 }
 
-const VERIFIABLE = new Set(['pending', 'verified', 'blocked', 'completed'])
+/** Asking for verification in any other status is refused. */
+const VERIFIABLE = ['pending', 'verified', 'blocked', 'completed']
 /** In any other status, known or not, a claim can still proceed. */
-const OVER = new Set(['completed', 'expired', 'superseded', 'canceled', 'failed'])
-
-const STATUS = {
-  complete: 'completed',
-  verify: 'verified',
-  block: 'blocked',
-  fail: 'failed',
-  expire: 'expired',
-  supersede: 'superseded',
-  cancel: 'canceled',
-} as const
-
-function statusAfter(claim: Claim, scenario: ClaimScenario, now: number): string {
-  if (scenario.outcome === 'status') return scenario.status
-  if (scenario.outcome !== 'unblock') return STATUS[scenario.outcome]
-  if (claim.recordSeen) return 'verified'
-  return now < claim.expiresAt ? 'pending' : 'expired'
-}
+const OVER = ['completed', 'expired', 'superseded', 'canceled', 'failed']
 
 /** All claims; only a verification request makes the service query DNS (interface, section 3.4). */
-export function createClaims({ runtime, clock, delays, lookUp, ensureZone }: ClaimsOptions): Claims {
+export function createClaims({ clock, checkMs, transferMs, lookUp }: ClaimsOptions): Claims {
   const byDomainId = new Map<string, Claim>()
   /** The newest claim of a domain. */
   const byName = new Map<string, Claim>()
-  const presets = new Map<string, ClaimScenario>()
 
-  const named = (key: string) => byDomainId.get(key) ?? byName.get(key)
+  function find(claim: Claim | undefined): Claim {
+    if (claim === undefined) throw notFound('There is no such claim.')
+    return claim
+  }
+  const named = (key: string) => find(byDomainId.get(key) ?? byName.get(key.toLowerCase()))
 
   function later(claim: Claim, due: number, run: (due: number) => void | Promise<void>): void {
     claim.cancelNext()
     claim.cancelNext = clock.at(due, run)
   }
 
-  async function look(claim: Claim, due: number): Promise<void> {
-    const values = await lookUp(claim.request.name)
-    if (claim.status !== 'pending' || claim.recordSeen) return
-    if (values.includes(claim.value)) {
+  function lookLater(claim: Claim): void {
+    // From now, not from when this fell due: nothing changes in DNS during a jump of the clock.
+    later(claim, clock.now() + checkMs, async (due) => {
+      const values = await lookUp(claim.request.name)
+      if (claim.status !== 'pending' || claim.recordSeen) return
+      if (!values.includes(claim.value)) return lookLater(claim)
       claim.recordSeen = true
       claim.status = 'verified'
-      runSteps(claim, due, claim.preset === undefined ? stepsByName(claim.request.name) : [claim.preset])
-    } else {
-      // From now, not from `due`: nothing changes in DNS during a jump of the clock.
-      later(claim, clock.now() + delays.checkMs, (next) => look(claim, next))
-    }
+      runSteps(claim, due, byFirstLabel(BY_FIRST_LABEL, claim.request.name) ?? [{ status: 'completed' }])
+    })
   }
 
-  function runSteps(claim: Claim, from: number, [step, ...rest]: readonly ClaimScenario[]): void {
+  function runSteps(claim: Claim, from: number, [step, ...rest]: readonly Outcome[]): void {
     if (step === undefined) return
-    later(claim, from + delays.transferMs, (due) => {
+    later(claim, from + transferMs, (due) => {
       apply(claim, step)
       runSteps(claim, due, rest)
     })
   }
 
-  function apply(claim: Claim, scenario: ClaimScenario): void {
-    const { outcome } = scenario
+  /** What was planned for the claim is called off. */
+  function apply(claim: Claim, { status, reason }: Outcome): void {
     claim.cancelNext()
-    claim.blockedReason = outcome === 'block' ? scenario.reason : null
-    claim.failureReason = outcome === 'fail' ? scenario.reason : null
-    claim.status = statusAfter(claim, scenario, clock.now())
-    if (outcome === 'verify') claim.recordSeen = true
-    if (outcome === 'verify' || outcome === 'unblock') resume(claim)
-  }
-
-  function resume(claim: Claim): void {
-    if (claim.recordSeen) runSteps(claim, clock.now(), [{ outcome: 'complete' }])
-    else if (claim.status === 'pending' && claim.verifyAsked)
-      later(claim, clock.now() + delays.checkMs, (due) => look(claim, due))
-  }
-
-  function find(domainId: string): Claim {
-    const claim = byDomainId.get(domainId)
-    if (claim === undefined) throw notFound('There is no claim for this domain id.')
-    return claim
+    claim.status = status
+    claim.reason = reason ?? null
   }
 
   return {
-    create(request) {
-      const refusal = refusalByName(request.name)
-      if (refusal !== undefined) throw refusal
+    create(body) {
+      const request = readClaimRequest(body)
+      const refusal = byFirstLabel(REFUSALS, request.name)
+      if (refusal !== undefined) throw refusal()
       const earlier = byName.get(request.name)
-      if (earlier !== undefined && !OVER.has(earlier.status)) {
-        if (JSON.stringify(earlier.request) === JSON.stringify(request)) {
-          return { claim: shown(earlier), isNew: false }
-        }
-        apply(earlier, { outcome: 'supersede' })
-      }
       if (earlier?.status === 'completed') throw alreadyOwned()
+      if (earlier !== undefined && !OVER.includes(earlier.status)) {
+        if (JSON.stringify(earlier.request) === JSON.stringify(request))
+          return { claim: shown(earlier), isNew: false }
+        apply(earlier, { status: 'superseded' })
+      }
       const now = clock.now()
       const claim: Claim = {
-        id: randomUuid(runtime.random),
-        domainId: randomUuid(runtime.random),
+        id: randomUUID(),
+        domainId: randomUUID(),
         request,
-        value: `${VALUE_PREFIX}=${verificationToken(runtime.random)}`,
+        value: `sandbox-domain-verification=${verificationToken()}`,
         createdAt: now,
         expiresAt: now + CLAIM_WINDOW_MS,
         status: 'pending',
-        blockedReason: null,
-        failureReason: null,
+        reason: null,
         verifyAsked: false,
         recordSeen: false,
-        preset: presets.get(request.name),
         cancelNext: () => {},
       }
-      presets.delete(request.name)
       byDomainId.set(claim.domainId, claim)
       byName.set(request.name, claim)
-      ensureZone(request.name)
       clock.at(claim.expiresAt, () => {
-        if (claim.status === 'pending') apply(claim, { outcome: 'expire' })
+        if (claim.status === 'pending') apply(claim, { status: 'expired' })
       })
       return { claim: shown(claim), isNew: true }
     },
     verify(domainId) {
-      const claim = find(domainId)
-      if (claim.status === 'pending') {
-        // If asked again, the lookup that is already planned is enough.
-        if (!claim.verifyAsked) later(claim, clock.now() + delays.checkMs, (due) => look(claim, due))
-        claim.verifyAsked = true
-      } else if (!VERIFIABLE.has(claim.status)) {
+      const claim = find(byDomainId.get(domainId))
+      if (!VERIFIABLE.includes(claim.status))
         throw new Problem(409, 'claim_not_pending', `The claim is ${claim.status}: create a new one.`)
-      }
+      // If asked again, the lookup that is already planned is enough.
+      if (claim.status === 'pending' && !claim.verifyAsked) lookLater(claim)
+      claim.verifyAsked = true
       return shown(claim)
     },
-    get: (domainId) => shown(find(domainId)),
+    get: (domainId) => shown(find(byDomainId.get(domainId))),
     settle(key, outcome) {
       const claim = named(key)
-      if (claim === undefined) {
-        presets.set(key, outcome)
-        return undefined
-      }
       apply(claim, outcome)
+      // In these two, a claim proceeds: so a block is lifted.
+      claim.recordSeen = outcome.status === 'verified'
+      if (claim.recordSeen) runSteps(claim, clock.now(), [{ status: 'completed' }])
+      if (outcome.status === 'pending' && claim.verifyAsked) lookLater(claim)
       return shown(claim)
     },
-    find(key) {
-      const claim = named(key)
-      return claim === undefined ? undefined : shown(claim)
-    },
+    find: (key) => shown(named(key)),
     list: () => [...byDomainId.values()].map(shown),
   }
 }
 
 function shown(claim: Claim): DomainClaim {
+  const { name, region } = claim.request
   return {
     object: 'domain_claim',
     id: claim.id,
-    name: claim.request.name,
+    name,
     status: claim.status,
     domain_id: claim.domainId,
-    region: claim.request.region,
-    record: { type: 'TXT', name: claim.request.name, value: claim.value, ttl: 'Auto' },
-    blocked_reason: claim.blockedReason,
-    failure_reason: claim.failureReason,
+    region,
+    record: { type: 'TXT', name, value: claim.value, ttl: 'Auto' },
+    blocked_reason: claim.status === 'blocked' ? claim.reason : null,
+    failure_reason: claim.status === 'blocked' ? null : claim.reason,
     created_at: timestamp(claim.createdAt),
     expires_at: timestamp(claim.expiresAt),
   }
 }
 
 /** Letters of both cases and digits, so that a value in lower case is a wrong value. */
-function verificationToken(random: SandboxRuntime['random']): string {
-  const text = Buffer.from(random.bytes(48)).toString('base64').replaceAll(/[+/=]/g, '').slice(0, 30)
-  return `V${text}k`
+function verificationToken(): string {
+  return `V${randomBytes(48).toString('base64').replaceAll(/[+/=]/g, '').slice(0, 30)}k`
+}
+
+/** @throws Problem 422 */
+export function readOutcome(fields: Record<string, unknown>): Outcome {
+  const { status, reason } = fields
+  if (typeof status !== 'string' || status === '') throw validationError('`status` must be a text.')
+  if (reason !== undefined && typeof reason !== 'string') throw validationError('`reason` must be a text.')
+  if (reason !== undefined) return { status, reason }
+  if (status === 'blocked') return { status, reason: 'recent_owner_activity' }
+  return status === 'failed' ? { status, reason: 'ownership_check_failed' } : { status }
+}
+
+/** The body of a claim creation with its defaults (interface, section 4.5). */
+interface ClaimRequest {
+  readonly name: string
+  readonly region: string
+  readonly customReturnPath: string
+  readonly openTracking: boolean | null
+  readonly clickTracking: boolean | null
+  readonly trackingSubdomain: string | null
+}
+
+const REGIONS = ['us-east-1', 'eu-west-1', 'sa-east-1', 'ap-northeast-1']
+const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
+
+/**
+ * Reads the body of a claim creation. Fields that the interface doesn't know are ignored.
+ * @throws Problem 422 for a field that is missing or malformed
+ */
+function readClaimRequest(body: unknown): ClaimRequest {
+  const fields = asObject(body, 'The body')
+  const region = fields['region'] ?? 'us-east-1'
+  if (typeof region !== 'string' || !REGIONS.includes(region))
+    throw validationError(`The \`region\` field must be one of ${REGIONS.join(', ')}.`)
+  return {
+    name: domainName(fields['name']),
+    region,
+    customReturnPath: label(fields, 'custom_return_path') ?? 'send',
+    openTracking: flag(fields, 'open_tracking'),
+    clickTracking: flag(fields, 'click_tracking'),
+    trackingSubdomain: label(fields, 'tracking_subdomain'),
+  }
+}
+
+function domainName(text: unknown): string {
+  if (typeof text !== 'string' || text === '') throw validationError('The `name` field is missing.')
+  const ascii = /^[^\s/:@?#%\\]+$/.test(text) ? domainToASCII(text).replace(/\.$/, '') : ''
+  const labels = ascii.split('.')
+  const isNumber = /^[0-9]+$/.test(labels.at(-1) ?? '')
+  if (labels.length < 2 || ascii.length > 253 || isNumber || !labels.every((part) => LABEL.test(part)))
+    throw validationError('The `name` field is not a valid domain name.')
+  return ascii
+}
+
+function flag(fields: Record<string, unknown>, name: string): boolean | null {
+  const value = fields[name] ?? null
+  if (value === null || typeof value === 'boolean') return value
+  throw validationError(`The \`${name}\` field must be true or false.`)
+}
+
+function label(fields: Record<string, unknown>, name: string): string | null {
+  const value = fields[name] ?? null
+  if (value === null) return null
+  if (typeof value === 'string' && LABEL.test(value.toLowerCase())) return value.toLowerCase()
+  throw validationError(`The \`${name}\` field must be one label of a domain name.`)
 }

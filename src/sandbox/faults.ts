@@ -1,169 +1,167 @@
-import { validationError } from './problems.ts'
-import { randomUuid, type SandboxRuntime } from './runtime.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import type { Context, Hono, MiddlewareHandler } from 'hono'
+import { asObject, CONTROL_PREFIX, type Env, readObject, validationError } from './http.ts'
 
-/** Ways for an exchange to go wrong; some process the request first. */
+/** Ways for an exchange to go wrong. Those in the second half process the request first. */
 export const FAULT_KINDS = [
-  /** Answers with `status`, `headers` and `body`; processes the request first with `after`. */
+  /** Answers with `status`, `headers` and `body`. */
   'status',
-  /** Processes the request, with a delay of `before_ms` before and `after_ms` after (both work with every kind). */
-  'delay',
-  /** Never answers; processes the request first with `after`. */
-  'hang',
-  /** Resets the connection; processes the request first with `after`. */
+  /** Resets the connection. */
   'reset',
-  /** Processes the request, then closes the connection without an answer. */
+  /** Closes the connection without an answer. */
   'drop',
-  /** Processes the request, then closes the connection after `bytes` of the body (default: half). */
+  /** Closes the connection in the middle of the answer's body. */
   'truncate',
-  /** 200 and JSON by its headers, noise in the body; processes the request first with `after`. */
-  'garbage',
-  /** Bytes that are not HTTP; processes the request first with `after`. */
-  'not_http',
-  /** Processes the request, then answers with another `content_type`. */
-  'content_type',
-  /** Processes the request, then sends the body a byte every `interval_ms`. */
-  'drip',
-  /** A JSON text of `bytes` bytes without an end; processes the request first with `after`. */
-  'flood',
-  /** Redirects (`status`, default 307) to `url`; processes the request first with `after`. */
-  'redirect',
-  /** A small gzip body that unpacks to `bytes` bytes; processes the request first with `after`. */
-  'gzip_bomb',
-  /** 200 without a body; processes the request first with `after`. */
-  'empty',
-  /** 200 and JSON by its headers, HTML in the body; processes the request first with `after`. */
-  'not_json',
-  /** Processes the request, then puts `fields` over the answer's own (and `item_fields` over those of each item of a list). */
+  /** Puts `headers` and `fields` over the answer's own, and `item_fields` over those of each item of a list. */
   'merge',
+  /** The right answer. */
+  'delay',
 ] as const
-type FaultKind = (typeof FAULT_KINDS)[number]
+const PROCESSED = ['drop', 'truncate', 'merge', 'delay']
 
-const ALWAYS_PROCESSED: readonly FaultKind[] = ['delay', 'drop', 'truncate', 'content_type', 'drip', 'merge']
-
-export interface Fault {
-  readonly id: string
-  readonly kind: FaultKind
+interface Fault {
+  readonly kind: (typeof FAULT_KINDS)[number]
   readonly method: string | undefined
-  /** An exact path, or one with `*` for any text. */
-  readonly path: string | undefined
-  readonly probability: number
-  readonly seed: number
-  readonly processesFirst: boolean
+  /** Of the paths that it applies to. */
+  readonly path: RegExp
+  /** Process the request, though the client doesn't learn it. */
+  readonly after: boolean
+  /** Milliseconds before and after the request is processed. */
   readonly beforeMs: number
   readonly afterMs: number
-  readonly status: number | undefined
+  readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  readonly bytes: number | undefined
-  readonly intervalMs: number
-  readonly url: string
-  readonly contentType: string
   readonly fields: Readonly<Record<string, unknown>>
   readonly itemFields: Readonly<Record<string, unknown>>
   /** How many more matching requests to skip. */
   skip: number
   /** How many more requests it may hit. */
   left: number
-  struck: number
 }
 
-export interface Faults {
-  /** @throws Problem 422. */
-  add(body: unknown): Fault
-  clear(): void
-  list(): readonly Fault[]
-  /** The fault to apply to this request, if any; counts it as applied. */
-  take(method: string, path: string): Fault | undefined
+/** Middleware that lets exchanges go wrong, and the controls of that: POST and DELETE /_sandbox/faults. */
+export function addFaults(app: Hono<Env>): void {
+  const faults: Fault[] = []
+
+  app.use(async (c, next) => {
+    const { method, path } = c.req
+    const fault = path.startsWith(CONTROL_PREFIX)
+      ? undefined
+      : faults.find((one) => {
+          const applies = one.left > 0 && (one.method ?? method) === method && one.path.test(path)
+          if (applies && one.skip > 0) one.skip -= 1
+          else return applies
+          return false
+        })
+    if (fault === undefined) return await next()
+    fault.left -= 1
+    const instead = await apply(fault, c, next)
+    if (instead === undefined) return
+    // Without the first, the headers of both would be sent.
+    c.res = undefined
+    c.res = instead
+  })
+
+  app.post(`${CONTROL_PREFIX}faults`, async (c) => {
+    faults.push(readFault(await readObject(c)))
+    return c.body(null, 204)
+  })
+  app.delete(`${CONTROL_PREFIX}faults`, (c) => {
+    faults.length = 0
+    return c.body(null, 204)
+  })
 }
 
-export function createFaults(random: SandboxRuntime['random']): Faults {
-  const faults: { fault: Fault; matches: RegExp; draw: () => number }[] = []
-  return {
-    add(body) {
-      const fault = readFault(body, randomUuid(random))
-      const pattern = (fault.path ?? '*').split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'))
-      faults.push({ fault, matches: new RegExp(`^${pattern.join('.*')}$`), draw: seededDraw(fault.seed) })
-      return fault
-    },
-    clear() {
-      faults.length = 0
-    },
-    list: () => faults.map(({ fault }) => fault),
-    take(method, path) {
-      for (const { fault, matches, draw } of faults) {
-        if (fault.left <= 0 || (fault.method !== undefined && fault.method !== method) || !matches.test(path))
-          continue
-        if (fault.skip > 0) {
-          fault.skip -= 1
-          continue
-        }
-        if (fault.probability < 1 && draw() >= fault.probability) continue
-        fault.left -= 1
-        fault.struck += 1
-        return fault
-      }
+/** @returns what is sent instead of the answer, if anything */
+async function apply(
+  fault: Fault,
+  c: Context<Env>,
+  next: Parameters<MiddlewareHandler>[1],
+): Promise<Response | undefined> {
+  const { incoming, outgoing } = c.env
+  const gone = new AbortController()
+  outgoing.once('close', () => gone.abort())
+  const pause = async (ms: number) => {
+    if (ms > 0) await sleep(ms, undefined, { signal: gone.signal }).catch(() => {})
+  }
+  await pause(fault.beforeMs)
+  if (gone.signal.aborted) return RESPONSE_ALREADY_SENT
+  if (fault.after || PROCESSED.includes(fault.kind)) await next()
+  await pause(fault.afterMs)
+
+  switch (fault.kind) {
+    case 'delay':
       return undefined
-    },
+    case 'status':
+      return new Response(fault.body, { status: fault.status, headers: fault.headers })
+    case 'merge':
+      return await merge(c.res, fault)
+    case 'truncate': {
+      const body = Buffer.from(await c.res.arrayBuffer())
+      outgoing.writeHead(c.res.status, {
+        ...Object.fromEntries(c.res.headers),
+        'content-length': body.length,
+      })
+      outgoing.write(body.subarray(0, body.length / 2), () => incoming.socket.destroy())
+      return RESPONSE_ALREADY_SENT
+    }
+    case 'reset':
+      incoming.socket.resetAndDestroy()
+      return RESPONSE_ALREADY_SENT
+    case 'drop':
+      incoming.socket.destroy()
+      return RESPONSE_ALREADY_SENT
   }
 }
 
-/** Numbers in [0, 1) that are the same for the same seed (mulberry32). */
-function seededDraw(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let t = Math.imul(state ^ (state >>> 15), state | 1)
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
-    return ((t ^ (t >>> 14)) >>> 0) / 0x1_0000_0000
-  }
+async function merge(response: Response, { headers, fields, itemFields }: Fault): Promise<Response> {
+  const merged: Record<string, unknown> = { ...(JSON.parse(await response.text()) as object), ...fields }
+  const data: unknown = merged['data']
+  if (Array.isArray(data)) merged['data'] = data.map((item: object) => ({ ...item, ...itemFields }))
+  return new Response(JSON.stringify(merged), {
+    status: response.status,
+    headers: { ...Object.fromEntries(response.headers), ...headers },
+  })
 }
 
-function readFault(body: unknown, id: string): Fault {
-  const fields: Record<string, unknown> = typeof body === 'object' && body !== null ? { ...body } : {}
-  const text = (name: string): string | undefined => {
-    const value = fields[name]
-    if (value === undefined || typeof value === 'string') return value
-    throw validationError(`\`${name}\` must be a text.`)
+/** @throws Problem 422 */
+function readFault(given: Record<string, unknown>): Fault {
+  const read = <T>(name: string, otherwise: T, what: string, isValid: (value: unknown) => boolean): T => {
+    const value = given[name]
+    if (value === undefined) return otherwise
+    if (isValid(value)) return value as T
+    throw validationError(`\`${name}\` must be ${what}.`)
   }
-  const number = (name: string): number | undefined => {
-    const value = fields[name]
-    if (value === undefined || (typeof value === 'number' && value >= 0)) return value
-    throw validationError(`\`${name}\` must be a number of 0 or more.`)
-  }
-  const object = (name: string): Record<string, unknown> => {
-    const value = fields[name] ?? {}
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
-    throw validationError(`\`${name}\` must be an object.`)
-  }
-  const kind = FAULT_KINDS.find((known) => known === fields['kind'])
+  const text = (name: string) =>
+    read<string | undefined>(name, undefined, 'a text', (value) => typeof value === 'string')
+  const number = (name: string, otherwise: number) =>
+    read(name, otherwise, 'a number of 0 or more', (value) => typeof value === 'number' && value >= 0)
+  const object = (name: string) => asObject(given[name] ?? {}, `\`${name}\``)
+
+  const kind = FAULT_KINDS.find((known) => known === given['kind'])
   if (kind === undefined) throw validationError(`\`kind\` must be one of ${FAULT_KINDS.join(', ')}.`)
-  const whole = fields['body'] ?? ''
-  const headers = Object.entries(object('headers')).map(([name, value]) => [name, String(value)] as const)
-  const status = number('status')
-  if (status !== undefined && !(Number.isInteger(status) && status >= 200 && status <= 599)) {
+  const parts = (text('path') ?? '*').split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'))
+  const body = given['body'] ?? ''
+  const status = number('status', 500)
+  if (!(Number.isInteger(status) && status >= 200 && status <= 599))
     throw validationError('`status` must be from 200 to 599.')
-  }
   return {
-    id,
     kind,
     method: text('method')?.toUpperCase(),
-    path: text('path'),
-    probability: number('probability') ?? 1,
-    seed: number('seed') ?? 1,
-    processesFirst: fields['after'] === true || ALWAYS_PROCESSED.includes(kind),
-    beforeMs: number('before_ms') ?? 0,
-    afterMs: number('after_ms') ?? 0,
+    path: new RegExp(`^${parts.join('.*')}$`),
+    after: given['after'] === true,
+    beforeMs: number('before_ms', 0),
+    afterMs: number('after_ms', 0),
     status,
-    headers: Object.fromEntries(headers),
-    body: typeof whole === 'string' ? whole : JSON.stringify(whole),
-    bytes: number('bytes'),
-    intervalMs: number('interval_ms') ?? 100,
-    url: text('url') ?? 'http://127.0.0.1:9/',
-    contentType: text('content_type') ?? 'text/html',
+    headers: Object.fromEntries(
+      Object.entries(object('headers')).map(([name, value]) => [name, String(value)]),
+    ),
+    body: typeof body === 'string' ? body : JSON.stringify(body),
     fields: object('fields'),
     itemFields: object('item_fields'),
-    skip: number('skip') ?? 0,
-    left: number('count') ?? Number.POSITIVE_INFINITY,
-    struck: 0,
+    skip: number('skip', 0),
+    left: number('count', Number.POSITIVE_INFINITY),
   }
 }

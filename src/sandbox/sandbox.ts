@@ -1,34 +1,31 @@
-import { randomInt } from 'node:crypto'
-import { Hono } from 'hono'
-import { createAccessTokens } from './access-tokens.ts'
-import { addApiRoutes } from './api-routes.ts'
-import { createAuthorization } from './authorization.ts'
-import { addAuthorizeRoutes } from './authorize-routes.ts'
-import { createClaims } from './claims.ts'
-import { type OAuthClient, SEEDED_CLIENTS } from './clients.ts'
-import { addControlRoutes } from './control-routes.ts'
-import { addDnsPage } from './dns-page.ts'
-import { addDnsRoutes } from './dns-routes.ts'
-import { startDnsServer } from './dns-server.ts'
-import { createFaults } from './faults.ts'
-import { createGrants } from './grants.ts'
-import { listen } from './http-server.ts'
-import { createImports } from './imports.ts'
-import { Problem } from './problems.ts'
-import { createRateLimit } from './rate-limit.ts'
-import { createRequestLog } from './request-log.ts'
-import { randomToken, type SandboxRuntime } from './runtime.ts'
-import { sameSiteOnly } from './same-site.ts'
-import type { SandboxState } from './sandbox-state.ts'
-import { addTokenRoutes } from './token-routes.ts'
-import { lookUpTxt } from './txt-lookup.ts'
-import { createVirtualClock } from './virtual-clock.ts'
-import { createZones, DEFAULT_TTL } from './zones.ts'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { getRequestListener } from '@hono/node-server'
+import type { Hono } from 'hono'
+import { type Claims, createClaims } from './claims.ts'
+import { createVirtualClock } from './clock.ts'
+import { addControlRoutes } from './control.ts'
+import { lookUpTxt, startDnsServer } from './dns-server.ts'
+import { addFaults } from './faults.ts'
+import { CONTROL_PREFIX, createApp, type Env, Problem, readJson } from './http.ts'
+import { addListRoutes } from './lists.ts'
+import { MISTAKES, publish } from './mistakes.ts'
+import {
+  addTokenRoutes,
+  CLIENTS,
+  checkCredential,
+  createOAuth,
+  createSigningKey,
+  randomToken,
+} from './oauth.ts'
+import { addAuthorizeRoutes, addDnsPage } from './pages.ts'
+import { createZones, type Zones } from './zones.ts'
 
-export type { SandboxRuntime } from './runtime.ts'
+const LOOPBACK = '127.0.0.1'
 
 export interface SandboxOptions {
-  readonly runtime: SandboxRuntime
+  /** Prints a diagnostic line for the person who runs the sandbox. */
+  readonly log: (line: string) => void
   /** Loopback ports; 0 or nothing for a free one. */
   readonly port?: number
   readonly dnsPort?: number
@@ -38,19 +35,16 @@ export interface SandboxOptions {
   readonly autoApprove?: boolean
   /** The record of each new claim is published at once. */
   readonly autoPublish?: boolean
-  /** API requests a second; no limit by default. */
+  /** API requests a second, all credentials together; no limit by default. */
   readonly rateLimit?: number
   /** How many contact imports and (revoked and active) grants there are from the start. */
   readonly imports?: number
   readonly grants?: number
   /** Default: 900. */
   readonly accessTokenSeconds?: number
-  /** From the verification request to the DNS lookup, and from there to the end; in virtual seconds, 1 each. */
+  /** From the verification request to the DNS lookup, and from there to the end; in virtual seconds. */
   readonly checkSeconds?: number
   readonly transferSeconds?: number
-  /** RFC 8414 metadata and RFC 9207 `iss`; both on unless false. */
-  readonly metadata?: boolean
-  readonly iss?: boolean
 }
 
 /** A running sandbox. */
@@ -65,126 +59,135 @@ export interface Sandbox {
 }
 
 /**
- * Starts the local service: HTTP and DNS on loopback, all state in memory.
- * @throws the system's error if a port is not available.
+ * Starts the local service: HTTP and DNS on loopback, all state in memory. It shares no code with the client, so that a
+ * mistake of either shows.
+ * @throws the system's error if a port is not available
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
-  const { runtime } = options
   const report = (error: unknown) => {
     // A client that disconnects while sending its request is not an error here.
     if (error instanceof Error && 'code' in error && error.code === 'ECONNRESET') return
-    runtime.log(`sandbox: ${error instanceof Error ? error.stack : String(error)}`)
+    options.log(`sandbox: ${error instanceof Error ? error.stack : String(error)}`)
   }
-  const clock = createVirtualClock(runtime.clock, report)
-  const startedAt = clock.now()
+  const key = await createSigningKey()
   const zones = createZones()
-  const http = await listen(options.port ?? 0)
-  const dns = await startDnsServer(zones, options.dnsPort ?? 0).catch(async (error: unknown) => {
-    await http.close()
+  const dns = await startDnsServer(zones, options.dnsPort ?? 0)
+  // The service needs its own address, so it is built when the port is known.
+  let app: Hono<Env> | undefined
+  const server = createServer(
+    getRequestListener(
+      (request, env) => app?.fetch(plainRequest(request), env) ?? new Response(null, { status: 503 }),
+      { overrideGlobalObjects: false },
+    ),
+  )
+  await new Promise<void>((done, fail) => {
+    server.once('error', fail)
+    server.listen(options.port ?? 0, LOOPBACK, done)
+  }).catch(async (error: unknown) => {
+    await dns.close()
     throw error
   })
-  const baseUrl = `http://127.0.0.1:${http.port}`
-  const apiKey = `sandbox_key_${randomToken(runtime.random, 24)}`
-  const clients = new Map<string, OAuthClient>(
-    Object.values(SEEDED_CLIENTS).map((client) => [client.id, client] as const),
-  )
-  const grants = createGrants(options.grants ?? 3, startedAt)
-  const tokens = await createAccessTokens(baseUrl)
-  const sandbox: SandboxState = {
-    runtime,
+  const { port } = server.address() as AddressInfo
+  const issuer = `http://${LOOPBACK}:${port}`
+  const apiKey = `sandbox_key_${randomToken(24)}`
+  const clock = createVirtualClock(report)
+  const { now } = clock
+  const oauth = createOAuth({ now, issuer, key, accessTokenSeconds: options.accessTokenSeconds ?? 900 })
+  const claims = createClaims({
     clock,
-    startedAt,
-    baseUrl,
-    apiKey,
-    clients,
-    tokens,
-    grants,
-    zones,
-    dns,
-    authorization: createAuthorization({
-      runtime,
-      now: clock.now,
-      clients,
-      grants,
-      tokens,
-      accessTokenSeconds: options.accessTokenSeconds ?? 900,
-      issuer: baseUrl,
-    }),
-    imports: createImports(options.imports ?? 25, startedAt, clock.now),
-    claims: createClaims({
-      runtime,
-      clock,
-      delays: {
-        checkMs: (options.checkSeconds ?? 1) * 1000,
-        transferMs: (options.transferSeconds ?? 1) * 1000,
-      },
-      lookUp: (name) => lookUpTxt(options.verifierPort ?? dns.port, randomInt(65_536), name),
-      ensureZone: (name) => addExampleRecords(zones, name),
-    }),
-    faults: createFaults(runtime.random),
-    requestLog: createRequestLog(),
-    rateLimit: createRateLimit(
-      options.rateLimit === undefined ? undefined : { requests: options.rateLimit, seconds: 1 },
-      clock.now,
-    ),
-    autoApprove: options.autoApprove ?? false,
-    autoPublish: options.autoPublish ?? false,
-    metadata: options.metadata ?? true,
-    iss: options.iss ?? true,
-  }
-  addExampleRecords(zones, 'example.com')
-  http.serve({
-    app: buildApp(sandbox, report),
-    faults: sandbox.faults,
-    requestLog: sandbox.requestLog,
-    apiKey,
-    now: clock.now,
-    report,
+    checkMs: (options.checkSeconds ?? 0.25) * 1000,
+    transferMs: (options.transferSeconds ?? 0.25) * 1000,
+    lookUp: (name) => lookUpTxt(options.verifierPort ?? dns.port, name),
   })
+  const requests = { total: 0, by_route: {} as Record<string, number>, rate_limited: 0 }
 
-  let closed: Promise<void> | undefined
+  app = createApp(port, report)
+  app.use(async (c, next) => {
+    if (!c.req.path.startsWith(CONTROL_PREFIX)) {
+      const path = c.req.path.replace(/^\/(contacts\/imports|domains)\/(?!claim$)[^/]+/, '/$1/{id}')
+      const route = `${c.req.method} ${path}`
+      requests.total += 1
+      requests.by_route[route] = (requests.by_route[route] ?? 0) + 1
+    }
+    await next()
+  })
+  addFaults(app)
+  addTokenRoutes(app, oauth, issuer)
+  addAuthorizeRoutes(app, { oauth, now, issuer, autoApprove: options.autoApprove ?? false })
+  const limit = createRateLimit(options.rateLimit, now)
+  for (const path of ['/oauth/grants', '/contacts/*', '/domains/*']) {
+    app.use(path, async (c, next) => {
+      checkCredential(oauth, apiKey, c.req.header('authorization'))
+      const refusal = limit()
+      if (refusal !== undefined) requests.rate_limited += 1
+      if (refusal !== undefined) throw refusal
+      await next()
+    })
+  }
+  addListRoutes(app, {
+    imports: options.imports ?? 25,
+    grants: options.grants ?? 3,
+    issued: oauth.issued,
+    now,
+  })
+  addClaimRoutes(app, claims, zones, options.autoPublish ?? false)
+  addControlRoutes(app, { clock, oauth, claims, zones, requests })
+  addDnsPage(app, claims, zones)
+
+  let closed: Promise<unknown> | undefined
   return {
-    baseUrl,
-    dns: `127.0.0.1:${dns.port}`,
-    clientId: SEEDED_CLIENTS.normal.id,
+    baseUrl: issuer,
+    dns: `${LOOPBACK}:${dns.port}`,
+    clientId: CLIENTS.usual.id,
     apiKey,
-    close() {
+    async close() {
       clock.close()
-      closed ??= Promise.all([http.close(), dns.close()]).then(() => {})
-      return closed
+      closed ??= Promise.all([
+        dns.close(),
+        new Promise<void>((done) => {
+          server.close(() => done())
+          server.closeAllConnections()
+        }),
+      ])
+      await closed
     },
   }
 }
 
-/** A zone as its previous owner left it: a web server and mail, but no verification record. */
-function addExampleRecords(zones: SandboxState['zones'], name: string): void {
-  const { apex, names } = zones.ensure(name)
-  if (names.get(apex)?.has('A') === true || names.get(apex)?.has('CNAME') === true) return
-  zones.set(apex, 'A', { ttl: DEFAULT_TTL, data: [{ type: 'A', value: '192.0.2.10' }] })
-  zones.set(apex, 'MX', { ttl: DEFAULT_TTL, data: [{ type: 'MX', preference: 10, value: `mx1.${apex}` }] })
-  zones.set(`mx1.${apex}`, 'A', { ttl: DEFAULT_TTL, data: [{ type: 'A', value: '192.0.2.25' }] })
+/** The server's own requests are less than what the limit of bodies takes. */
+function plainRequest({ url, method, headers, body }: Request): Request {
+  return new Request(url, { method, headers, body, duplex: 'half' } as RequestInit)
 }
 
-function buildApp(sandbox: SandboxState, report: (error: unknown) => void): Hono {
-  const app = new Hono()
-  for (const path of ['/_sandbox/*', '/oauth/authorize']) app.use(path, sameSiteOnly)
-  addTokenRoutes(app, sandbox)
-  addAuthorizeRoutes(app, sandbox)
-  addApiRoutes(app, sandbox)
-  addControlRoutes(app, sandbox)
-  addDnsRoutes(app, sandbox)
-  addDnsPage(app, sandbox)
-  app.notFound(() => {
-    throw new Problem(404, 'not_found', 'There is nothing at this address.')
+/** Claims (interface, sections 4.5 to 4.7). */
+function addClaimRoutes(app: Hono<Env>, claims: Claims, zones: Zones, autoPublish: boolean): void {
+  app.post('/domains/claim', async (c) => {
+    const { claim, isNew } = claims.create(await readJson(c))
+    zones.ensure(claim.name)
+    if (isNew && autoPublish) publish(zones, claim.record, MISTAKES[0])
+    return c.json(claim, isNew ? 201 : 200)
   })
-  app.onError((error) => {
-    if (!(error instanceof Problem)) report(error)
-    const problem =
-      error instanceof Problem ? error : new Problem(500, 'internal_error', 'The sandbox failed: a bug.')
-    return Response.json(
-      { statusCode: problem.status, name: problem.title, message: problem.message },
-      { status: problem.status, headers: problem.headers },
-    )
-  })
-  return app
+  app.post('/domains/:domain_id/claim/verify', (c) => c.json(claims.verify(c.req.param('domain_id'))))
+  app.get('/domains/:domain_id/claim', (c) => c.json(claims.get(c.req.param('domain_id'))))
+}
+
+/**
+ * @param perSecond the requests that each second allows; undefined for no limit
+ * @returns counts a request, and gives the refusal if it is above the limit
+ */
+function createRateLimit(perSecond: number | undefined, now: () => number): () => Problem | undefined {
+  let windowEnd = 0
+  let used = 0
+  return () => {
+    if (perSecond === undefined) return undefined
+    if (now() >= windowEnd) {
+      windowEnd = now() + 1000
+      used = 0
+    }
+    used += 1
+    const message = `Only ${perSecond} requests a second are allowed.`
+    return used > perSecond
+      ? new Problem(429, 'rate_limit_exceeded', message, { 'Retry-After': '1' })
+      : undefined
+  }
 }

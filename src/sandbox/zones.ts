@@ -1,186 +1,255 @@
-/** The records of one name and type. TXT values are the character strings of each record, as bytes. */
-export type RecordData =
-  | { readonly type: 'TXT'; readonly strings: readonly Buffer[] }
-  | { readonly type: 'A' | 'AAAA' | 'CNAME' | 'NS'; readonly value: string }
-  | { readonly type: 'MX'; readonly preference: number; readonly value: string }
+import type { Answer } from 'dns-packet'
 
-export type RecordType = RecordData['type']
-export const RECORD_TYPES: readonly RecordType[] = ['TXT', 'A', 'AAAA', 'CNAME', 'MX', 'NS']
+export type RecordType = 'A' | 'CNAME' | 'NS' | 'TXT'
 
-export interface RecordSet {
-  /** Seconds. */
-  readonly ttl: number
-  readonly data: readonly RecordData[]
-}
+/** The data of one record: an address or host, or the character strings of a TXT record. */
+export type RecordData = string | readonly Buffer[]
 
-/** A way for all name servers of a zone to misbehave. */
-export type Trouble = 'servfail' | 'refused' | 'silent' | 'lame'
-export const TROUBLES: readonly Trouble[] = ['servfail', 'refused', 'silent', 'lame']
+/** How the name servers of a zone misbehave; with `cached`, resolvers still have the answer from before. */
+export type Trouble = 'silent' | 'refused' | 'lame' | 'cached'
 
 export interface Zone {
   /** Lower case, no dot at the end; the root is ''. */
   readonly apex: string
   serial: number
-  /** By name, then by type; the SOA is made from the zone itself. */
-  readonly names: Map<string, Map<RecordType, RecordSet>>
-  /** A parent of others, there only so that a walk from the root down finds a delegation. */
-  readonly parent: boolean
+  /** The root, or a registry: there only so that a walk from the root down finds a delegation. */
+  readonly isParent: boolean
   trouble: Trouble | undefined
-  /** How the second of its two name servers differs from the first: by trouble, or by an older copy of the zone. */
-  second: Trouble | Zone | undefined
 }
 
-export const NAME_SERVERS: readonly [string, string] = ['ns1.sandbox-dns.test', 'ns2.sandbox-dns.test']
-/** A name server with another address, for zones whose two servers differ. */
-export const OTHER_SERVER = { host: 'ns3.sandbox-dns.test', address: '127.0.0.2' } as const
-/** The name server of the root and the registries; at 127.0.0.1 if the system doesn't have this address. */
-export const REGISTRY_SERVER = { host: 'registry.sandbox-dns.test', address: '127.0.0.3' } as const
-export const HOSTMASTER = 'hostmaster.sandbox-dns.test'
-/** Where the name servers themselves have their names. */
-export const INFRASTRUCTURE_ZONE = 'sandbox-dns.test'
-export const NS_TTL = 3600
-export const DEFAULT_TTL = 300
+/** The name servers of every zone. All have the address of the sandbox. */
+const NAME_SERVERS = ['ns1.sandbox-dns.test', 'ns2.sandbox-dns.test']
+/** That of the root and the registries. */
+const REGISTRY_SERVER = 'registry.sandbox-dns.test'
+/** A host without the record of any claim, for aliases to lead to. */
+export const PARKED_HOST = 'parked.sandbox-dns.test'
 
-/**
- * Second-level names under which registries sell the third level; enough to guess the zone of a name in a sandbox.
- * The true list is that of publicsuffix.org.
- */
-const SECOND_LEVELS = new Set(['ac', 'co', 'com', 'edu', 'gov', 'net', 'ne', 'nom', 'or', 'org'])
+const TTL: Readonly<Record<RecordType, number>> = { A: 3600, NS: 3600, CNAME: 300, TXT: 300 }
+/** Seconds for which a "no" may be remembered (RFC 2308, section 5). */
+const NEGATIVE_TTL = 60
 
-/** Lower case and without the final dot, as zones are kept. */
-export function normalName(name: string): string {
-  return name.replace(/\.$/, '').toLowerCase()
-}
+/** Second-level names under which registries sell the third level; the true list is that of publicsuffix.org. */
+const SECOND_LEVELS = ['ac', 'co', 'com', 'edu', 'gov', 'net', 'ne', 'nom', 'or', 'org']
 
 export function parentName(name: string): string {
   const dot = name.indexOf('.')
   return dot < 0 ? '' : name.slice(dot + 1)
 }
 
-export function isWithin(name: string, apex: string): boolean {
-  return apex === '' || name === apex || name.endsWith(`.${apex}`)
-}
-
+/** All zones, with names in lower case and without the final dot. */
 export interface Zones {
-  /** All zones that people see, in order of their names; without the parents. */
-  list(): readonly Zone[]
-  /** The deepest zone that holds the name, parents included. */
+  /** The deepest zone that holds the name; none for names below a top level that has no zones. */
   holding(name: string): Zone | undefined
-  /** The deepest of the parents that holds the name. */
-  registryOf(name: string): Zone | undefined
-  /** The zone for a name; creates it (as the registrable domain) if missing. */
+  /** The zone of a name, made as the registrable domain if it is missing. */
   ensure(name: string): Zone
-  set(name: string, type: RecordType, records: RecordSet): Zone
-  /** True where something was removed. */
-  remove(name: string, type: RecordType): boolean
+  typesAt(name: string): ReadonlyMap<RecordType, readonly RecordData[]> | undefined
+  /** Puts these records in the place of those with the same name and type; none removes them. */
+  set(name: string, type: RecordType, data: readonly RecordData[]): void
   /** Whether anything lives at or below the name, which tells NODATA from NXDOMAIN (RFC 8020). */
-  exists(zone: Zone, name: string): boolean
+  exists(name: string): boolean
 }
 
 export function createZones(): Zones {
   const zones = new Map<string, Zone>()
+  /** Of all zones: a name is in the deepest zone that holds it. */
+  const names = new Map<string, Map<RecordType, readonly RecordData[]>>()
 
-  function create(apex: string, parent: boolean): Zone {
-    const zone: Zone = { apex, serial: 1, names: new Map(), parent, trouble: undefined, second: undefined }
+  function create(apex: string, isParent: boolean): Zone {
+    const zone: Zone = { apex, serial: 1, isParent, trouble: undefined }
     zones.set(apex, zone)
-    const hosts = parent ? [REGISTRY_SERVER.host] : NAME_SERVERS
-    put(zone, apex, 'NS', { ttl: NS_TTL, data: hosts.map((value) => ({ type: 'NS', value })) })
+    set(apex, 'NS', isParent ? [REGISTRY_SERVER] : NAME_SERVERS)
+    // As its previous owner left it: a web server, but no record of a claim.
+    if (!isParent) set(apex, 'A', ['192.0.2.10'])
     return zone
-  }
-
-  function put(zone: Zone, name: string, type: RecordType, records: RecordSet): void {
-    const types = zone.names.get(name) ?? new Map<RecordType, RecordSet>()
-    zone.names.set(name, types.set(type, records))
-    zone.serial += 1
   }
 
   function holding(name: string): Zone | undefined {
     for (let apex = name; ; apex = parentName(apex)) {
       const zone = zones.get(apex)
-      // The root and the parents exist, but they cannot deny names outside this sandbox.
-      if (zone !== undefined) return apex === '' && name !== '' ? undefined : zone
-      if (apex === '') return undefined
+      // The root cannot deny names outside this sandbox.
+      if (zone !== undefined || apex === '') return apex === '' && name !== '' ? undefined : zone
     }
-  }
-
-  function registryOf(name: string): Zone | undefined {
-    const zone = holding(name)
-    return zone === undefined || zone.parent ? zone : registryOf(parentName(zone.apex))
   }
 
   function ensure(name: string): Zone {
     const held = holding(name)
-    if (held !== undefined && !held.parent) return held
+    if (held !== undefined && !held.isParent) return held
     const labels = name.split('.')
-    const third = labels.length > 2 && labels.at(-1)?.length === 2 && SECOND_LEVELS.has(labels.at(-2) ?? '')
-    const apex = labels.slice(third ? -3 : -2).join('.')
     const top = labels.at(-1) ?? ''
-    if (!zones.has('')) create('', true)
-    if (!zones.has(top)) create(top, true)
-    return zones.get(apex) ?? create(apex, false)
+    const isThird = labels.length > 2 && top.length === 2 && SECOND_LEVELS.includes(labels.at(-2) ?? '')
+    for (const parent of ['', top]) if (!zones.has(parent)) create(parent, true)
+    return create(labels.slice(isThird ? -3 : -2).join('.'), false)
   }
 
-  // A host without the record of any claim, for aliases to lead to.
-  put(ensure(INFRASTRUCTURE_ZONE), `parked.${INFRASTRUCTURE_ZONE}`, 'A', {
-    ttl: NS_TTL,
-    data: [{ type: 'A', value: '192.0.2.80' }],
-  })
-  for (const host of [...NAME_SERVERS, REGISTRY_SERVER.host]) {
-    put(ensure(INFRASTRUCTURE_ZONE), host, 'A', { ttl: NS_TTL, data: [{ type: 'A', value: '127.0.0.1' }] })
+  function set(name: string, type: RecordType, data: readonly RecordData[]): void {
+    const held = holding(name)
+    const zone = held?.apex === name ? held : ensure(name)
+    const types = names.get(name) ?? new Map<RecordType, readonly RecordData[]>()
+    if (data.length > 0) types.set(type, data)
+    else if (!types.delete(type)) return
+    if (types.size > 0) names.set(name, types)
+    else names.delete(name)
+    zone.serial += 1
   }
-  put(ensure(INFRASTRUCTURE_ZONE), OTHER_SERVER.host, 'A', {
-    ttl: NS_TTL,
-    data: [{ type: 'A', value: OTHER_SERVER.address }],
-  })
+
+  for (const host of [...NAME_SERVERS, REGISTRY_SERVER]) {
+    ensure(host)
+    set(host, 'A', ['127.0.0.1'])
+  }
+  set(PARKED_HOST, 'A', ['192.0.2.80'])
+  ensure('example.com')
 
   return {
     holding,
-    registryOf,
     ensure,
-    list: () => [...zones.values()].filter((zone) => !zone.parent).sort((a, b) => (a.apex < b.apex ? -1 : 1)),
-    set(name, type, records) {
-      const zone = ensure(name)
-      put(zone, name, type, records)
-      return zone
-    },
-    remove(name, type) {
-      const zone = holding(name)
-      const types = zone?.names.get(name)
-      if (zone === undefined || types?.delete(type) !== true) return false
-      if (types.size === 0) zone.names.delete(name)
-      zone.serial += 1
-      return true
-    },
-    exists(zone, name) {
-      if (zone.names.has(name)) return true
-      const below = (other: string) => other.endsWith(`.${name}`)
-      for (const other of zone.names.keys()) if (below(other)) return true
-      if (zone.parent) for (const other of zones.keys()) if (other === name || below(other)) return true
+    set,
+    typesAt: (name) => names.get(name),
+    exists(name) {
+      if (names.has(name)) return true
+      for (const other of names.keys()) if (other.endsWith(`.${name}`)) return true
       return false
     },
   }
 }
 
-/** What a zone is now, untouched by what becomes of it. */
-export function copyOf(zone: Zone): Zone {
-  return { ...zone, names: new Map([...zone.names].map(([name, types]) => [name, new Map(types)])) }
-}
-
-/** TXT data from text: one string, or the given ones; each split if longer than 255 bytes (RFC 1035, 3.3.14). */
-export function txtData(strings: readonly string[]): RecordData {
-  const pieces = strings.flatMap((text) => {
-    const bytes = Buffer.from(text, 'utf8')
-    const cut: Buffer[] = []
-    for (let start = 0; start === 0 || start < bytes.length; start += 255) {
-      cut.push(bytes.subarray(start, start + 255))
-    }
-    return cut
+/** A TXT record of one string, or of these; each is split if longer than 255 bytes (RFC 1035, section 3.3.14). */
+export function txt(...strings: readonly string[]): RecordData {
+  return strings.flatMap((text) => {
+    const bytes = Buffer.from(text)
+    const pieces: Buffer[] = []
+    for (let at = 0; at === 0 || at < bytes.length; at += 255) pieces.push(bytes.subarray(at, at + 255))
+    return pieces
   })
-  return { type: 'TXT', strings: pieces }
 }
 
-/** The record's data as people write it; the strings of a TXT record joined. */
-export function shownData(data: RecordData): string {
-  if (data.type === 'TXT') return Buffer.concat(data.strings).toString('utf8')
-  return data.type === 'MX' ? `${data.preference} ${data.value}` : data.value
+export const RCODES = { noError: 0, formErr: 1, servFail: 2, nxDomain: 3, notImp: 4, refused: 5 } as const
+
+export interface DnsAnswer {
+  readonly rcode: number
+  readonly authoritative?: boolean
+  readonly answers?: readonly Answer[]
+  readonly authorities?: readonly Answer[]
+  readonly additionals?: readonly Answer[]
+}
+
+const MOST_ALIASES = 8
+
+/** What a resolver still knows when the name servers of a zone are in trouble. */
+const STILL_KNOWN = ['NS', 'SOA', 'A', 'AAAA', 'DS']
+
+/**
+ * What the server says (RFC 1034, section 4.3.2, with the wildcards of RFC 4592).
+ * @param asked the name as the question wrote it
+ * @param recursion whether it is asked as a resolver, not as a name server of root, registry or zone
+ */
+export function answerQuestion(
+  zones: Zones,
+  asked: string,
+  type: string,
+  recursion: boolean,
+): DnsAnswer | 'silence' {
+  let owner = asked.replace(/\.$/, '').toLowerCase()
+  let shownOwner = asked
+  // The parent answers for DS (RFC 4035, section 3.1.4.1).
+  const isOfParent = type === 'DS' && owner !== '' && zones.holding(owner)?.apex === owner
+  const parent = isOfParent ? parentName(owner) : owner
+  let zone = zones.holding(parent)
+  // Nobody may transfer a zone (RFC 5936, section 2.2.1).
+  if (zone === undefined || type === 'AXFR' || type === 'IXFR') return { rcode: RCODES.refused }
+  const instead = troubled(zones, zone, type, recursion)
+  if (instead !== undefined) return instead
+
+  const answers: Answer[] = []
+  for (;;) {
+    const types = typesAt(zones, zone, owner)
+    const authorities = [soa(zone, NEGATIVE_TTL)]
+    if (types === undefined) return { rcode: RCODES.nxDomain, authoritative: true, answers, authorities }
+    const found =
+      type === 'SOA' && owner === zone.apex
+        ? [soa(zone, 3600)]
+        : records(shownOwner, type as RecordType, types.get(type as RecordType))
+    const [target] = types.get('CNAME') ?? []
+    if (found.length > 0 || typeof target !== 'string') {
+      answers.push(...found)
+      return {
+        rcode: RCODES.noError,
+        authoritative: true,
+        answers,
+        ...(found.length === 0 ? { authorities } : {}),
+        ...(type === 'NS' ? { additionals: glue(zones, types.get('NS')) } : {}),
+      }
+    }
+    answers.push(...records(shownOwner, 'CNAME', [target]))
+    owner = target.toLowerCase()
+    shownOwner = target
+    const next = zones.holding(owner)
+    if (next === undefined || answers.length >= MOST_ALIASES)
+      return { rcode: RCODES.noError, authoritative: true, answers }
+    zone = next
+  }
+}
+
+/** What is said about a zone in trouble, where that shows. */
+function troubled(
+  zones: Zones,
+  zone: Zone,
+  type: string,
+  recursion: boolean,
+): DnsAnswer | 'silence' | undefined {
+  if (zone.trouble === undefined) return undefined
+  if (zone.trouble === 'cached') {
+    const isOld = recursion && type === 'TXT'
+    return isOld ? { rcode: RCODES.noError, authorities: [soa(zone, NEGATIVE_TTL)] } : undefined
+  }
+  if (recursion) return STILL_KNOWN.includes(type) ? undefined : { rcode: RCODES.servFail }
+  // What the registry would answer, which has the same address as the servers of the zone.
+  if (type === 'SOA' || type === 'NS') {
+    const hosts = zones.typesAt(zone.apex)?.get('NS')
+    const authorities = records(zone.apex, 'NS', hosts)
+    return { rcode: RCODES.noError, authorities, additionals: glue(zones, hosts) }
+  }
+  if (zone.trouble === 'silent') return 'silence'
+  return { rcode: zone.trouble === 'refused' ? RCODES.refused : RCODES.noError }
+}
+
+/** The records at a name, or at the wildcard that covers it; undefined if the name doesn't exist. */
+function typesAt(zones: Zones, zone: Zone, name: string): ReturnType<Zones['typesAt']> {
+  const types = zones.typesAt(name)
+  if (types !== undefined) return types
+  if (zones.exists(name)) return new Map()
+  let encloser = parentName(name)
+  while (encloser !== zone.apex && !zones.exists(encloser)) encloser = parentName(encloser)
+  return zones.typesAt(`*.${encloser}`)
+}
+
+function glue(zones: Zones, hosts: readonly RecordData[] | undefined): Answer[] {
+  return (hosts ?? []).flatMap((host) =>
+    typeof host === 'string' ? records(host, 'A', zones.typesAt(host)?.get('A')) : [],
+  )
+}
+
+function soa(zone: Zone, ttl: number): Answer {
+  return {
+    type: 'SOA',
+    name: zone.apex === '' ? '.' : zone.apex,
+    ttl,
+    data: {
+      mname: NAME_SERVERS[0] ?? '',
+      rname: 'hostmaster.sandbox-dns.test',
+      serial: zone.serial,
+      refresh: 7200,
+      retry: 900,
+      expire: 1_209_600,
+      minimum: NEGATIVE_TTL,
+    },
+  }
+}
+
+function records(name: string, type: RecordType, data: readonly RecordData[] | undefined): Answer[] {
+  const owner = name === '' ? '.' : name
+  return (data ?? []).map((one) => {
+    // The encoder changes the list of strings that it gets.
+    const value = typeof one === 'string' ? one : [...one]
+    return { type, name: owner, ttl: TTL[type], data: value } as Answer
+  })
 }

@@ -82,8 +82,6 @@ describe('options', () => {
     ['--imports', '100000', 100000],
     ['--grants', '0', 0],
     ['--access-token-seconds', '2', 2],
-    ['--check-seconds', '0.25', 0.25],
-    ['--transfer-seconds', '0', 0],
   ])('%s takes %s', (flag, text, value) => {
     expect(parse(flag, text)).toBe(value)
   })
@@ -94,8 +92,6 @@ describe('options', () => {
     ['--imports', '-1'],
     ['--grants', '1.5'],
     ['--access-token-seconds', '0'],
-    ['--check-seconds', '1e3'],
-    ['--transfer-seconds', ''],
   ])('%s refuses %j', (flag, text) => {
     expect(() => parse(flag, text)).toThrow(CliError)
   })

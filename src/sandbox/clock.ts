@@ -1,5 +1,3 @@
-import type { SandboxClock } from './runtime.ts'
-
 /** Node fires a timer of more than 2^31 - 1 ms at once; a day is well below. */
 const LONGEST_TIMER_MS = 86_400_000
 
@@ -14,7 +12,7 @@ export interface VirtualClock {
    * Runs `run` when virtual time reaches `due`; it is told `due`, which lies in the past after a jump. The function
    * returned calls it off.
    */
-  at(due: number, run: (due: number) => void | Promise<void>): () => void
+  at(due: number, run: Timer['run']): () => void
   /** Jumps forward, and settles once everything that fell due has run, in order of its due time. */
   advance(ms: number): Promise<void>
   close(): void
@@ -25,12 +23,12 @@ interface Timer {
   readonly run: (due: number) => void | Promise<void>
 }
 
-export function createVirtualClock(base: SandboxClock, report: (error: unknown) => void): VirtualClock {
+export function createVirtualClock(report: (error: unknown) => void): VirtualClock {
   let offset = 0
   let closed = false
-  let disarm = () => {}
+  let armed: NodeJS.Timeout | undefined
   const timers = new Set<Timer>()
-  const now = () => base.now() + offset
+  const now = () => Date.now() + offset
 
   function earliest(): Timer | undefined {
     let first: Timer | undefined
@@ -40,7 +38,7 @@ export function createVirtualClock(base: SandboxClock, report: (error: unknown) 
 
   function takeDue(): Timer | undefined {
     const timer = earliest()
-    if (timer === undefined || timer.due > now()) return undefined
+    if (closed || timer === undefined || timer.due > now()) return undefined
     timers.delete(timer)
     return timer
   }
@@ -54,14 +52,16 @@ export function createVirtualClock(base: SandboxClock, report: (error: unknown) 
   }
 
   function arm(): void {
-    disarm()
-    disarm = () => {}
+    clearTimeout(armed)
     const timer = closed ? undefined : earliest()
     if (timer === undefined) return
-    disarm = base.after(Math.min(Math.max(timer.due - now(), 0), LONGEST_TIMER_MS), () => {
-      for (let due = takeDue(); due !== undefined; due = takeDue()) void run(due)
-      arm()
-    })
+    armed = setTimeout(
+      () => {
+        for (let due = takeDue(); due !== undefined; due = takeDue()) void run(due)
+        arm()
+      },
+      Math.min(Math.max(timer.due - now(), 0), LONGEST_TIMER_MS),
+    )
   }
 
   return {
@@ -76,16 +76,16 @@ export function createVirtualClock(base: SandboxClock, report: (error: unknown) 
       }
     },
     async advance(ms) {
-      disarm()
+      clearTimeout(armed)
       offset += ms
       // One after the other, and awaited: a look-up that fell due before an expiry also ends before it.
-      for (let due = takeDue(); due !== undefined && !closed; due = takeDue()) await run(due)
+      for (let due = takeDue(); due !== undefined; due = takeDue()) await run(due)
       arm()
     },
     close() {
       closed = true
       timers.clear()
-      disarm()
+      clearTimeout(armed)
     },
   }
 }

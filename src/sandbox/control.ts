@@ -1,0 +1,106 @@
+import type { Hono } from 'hono'
+import { type Claims, readOutcome } from './claims.ts'
+import { timestamp, type VirtualClock } from './clock.ts'
+import {
+  asObject,
+  CONTROL_PREFIX,
+  type Env,
+  notFound,
+  readJson,
+  readObject,
+  validationError,
+} from './http.ts'
+import { MISTAKES, publish } from './mistakes.ts'
+import type { OAuth } from './oauth.ts'
+import { type RecordData, txt, type Zones } from './zones.ts'
+
+export interface ControlOptions {
+  readonly clock: VirtualClock
+  readonly oauth: OAuth
+  readonly claims: Claims
+  readonly zones: Zones
+  /** How many requests came, by "METHOD /path" with ids as `{id}`, and how many were above the rate limit. */
+  readonly requests: object
+}
+
+/** The control plane below /_sandbox: clock, state, sessions, claims and DNS. */
+export function addControlRoutes(app: Hono<Env>, options: ControlOptions): void {
+  const { clock, oauth, claims, zones, requests } = options
+  const control = app.basePath(CONTROL_PREFIX)
+
+  control.post('clock', async (c) => {
+    const seconds = (await readObject(c))['advance_seconds']
+    if (typeof seconds !== 'number' || !(seconds >= 0 && seconds <= 1e10))
+      throw validationError('`advance_seconds` must be a number of 0 or more.')
+    await clock.advance(seconds * 1000)
+    return c.json({ now: timestamp(clock.now()) })
+  })
+
+  control.get('state', (c) =>
+    c.json({
+      now: timestamp(clock.now()),
+      requests,
+      refreshes: oauth.counts.refreshes,
+      reuse_detections: oauth.counts.reuseDetections,
+      grants_issued: oauth.issued.length,
+      grants_revoked: oauth.issued.filter(({ revokedAt }) => revokedAt !== undefined).length,
+      claims: claims.list(),
+    }),
+  )
+
+  control.post('sessions', async (c) => c.json(await oauth.startSession(), 201))
+
+  control.post('grants/all/revoke', (c) => {
+    oauth.revokeAll()
+    return c.body(null, 204)
+  })
+
+  control.post('claims/:domain/outcome', async (c) =>
+    c.json(claims.settle(c.req.param('domain'), readOutcome(await readObject(c)))),
+  )
+
+  control.post('claims/:domain/publish', async (c) => {
+    const wanted = (await readObject(c))['mistake'] ?? 'none'
+    const mistake = MISTAKES.find(({ id }) => id === wanted)
+    if (mistake === undefined)
+      throw validationError(`\`mistake\` must be one of ${MISTAKES.map(({ id }) => id).join(', ')}.`)
+    const { record } = claims.find(c.req.param('domain'))
+    publish(zones, record, mistake)
+    return c.json(record)
+  })
+
+  control.put('dns/:name/TXT', async (c) => {
+    const name = readName(c.req.param('name'))
+    const data = readValues(await readJson(c))
+    zones.set(name, 'TXT', data)
+    return c.body(null, 204)
+  })
+
+  control.delete('dns/:name/TXT', (c) => {
+    const name = readName(c.req.param('name'))
+    if (zones.typesAt(name)?.has('TXT') !== true) throw notFound('There are no such records.')
+    zones.set(name, 'TXT', [])
+    return c.body(null, 204)
+  })
+}
+
+/** @throws Problem 422 */
+function readName(text: string): string {
+  const name = text.trim().replace(/\.$/, '').toLowerCase()
+  const labels = name.split('.')
+  const fits = name.length <= 253 && labels.every((label) => label !== '' && Buffer.byteLength(label) <= 63)
+  if (fits && labels.length >= 2) return name
+  throw validationError('That is not a name below a top-level domain.')
+}
+
+/** `{"values": ["text", …]}`, or the list or one text alone. @throws Problem 422 */
+function readValues(body: unknown): readonly RecordData[] {
+  const isObject = typeof body === 'object' && !Array.isArray(body)
+  const given = isObject ? asObject(body, 'The body')['values'] : body
+  const list: unknown[] = Array.isArray(given) ? given : [given]
+  if (list.length === 0) throw validationError('Give at least one value, or delete the records.')
+  return list.map((value) => {
+    if (typeof value === 'string') return txt(value)
+    throw validationError('`values` must be a list of texts.')
+  })
+}

@@ -1,0 +1,141 @@
+import type { HttpBindings } from '@hono/node-server'
+import { type Context, Hono } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import { csrf } from 'hono/csrf'
+import { HTTPException } from 'hono/http-exception'
+import { methodNotAllowed } from 'hono/method-not-allowed'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+
+const LARGEST_BODY = 256 * 1024
+
+/** The routes see Node's own request and response beside those of the web. */
+export interface Env {
+  readonly Bindings: HttpBindings
+}
+
+/**
+ * An answer other than success, thrown by the parts of the sandbox and turned into HTTP in one place: for the token
+ * endpoint `{"error","error_description"}` (RFC 6749, section 5.2), else `{"statusCode","name","message"}`.
+ */
+export class Problem extends Error {
+  readonly status: number
+  readonly title: string
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(status: number, title: string, message: string, headers: Record<string, string> = {}) {
+    super(message)
+    this.status = status
+    this.title = title
+    this.headers = headers
+  }
+}
+
+export function validationError(message: string): Problem {
+  return new Problem(422, 'validation_error', message)
+}
+
+export function notFound(message: string): Problem {
+  return new Problem(404, 'not_found', message)
+}
+
+export const TOKEN_PATH = '/oauth/token'
+export const CONTROL_PREFIX = '/_sandbox/'
+
+/** The error codes of the token endpoint (interface, section 7.1). */
+const TOKEN_ERRORS = [
+  'invalid_request',
+  'invalid_scope',
+  'invalid_grant',
+  'invalid_client',
+  'unauthorized_client',
+]
+
+/**
+ * The application without its routes: answers only to its own names on loopback, keeps other sites' pages from changing
+ * anything, limits bodies, and words every refusal. `port` is that of the server.
+ */
+export function createApp(port: number, report: (error: unknown) => void): Hono<Env> {
+  const app = new Hono<Env>()
+  const hosts = ['127.0.0.1', 'localhost'].flatMap((host) => [
+    `${host}:${port}`,
+    ...(port === 80 ? [host] : []),
+  ])
+
+  app.onError((error, c) => {
+    const problem =
+      error instanceof Problem
+        ? error
+        : error instanceof HTTPException
+          ? new Problem(error.status, 'cross_site_request', 'Another site cannot do this.')
+          : new Problem(500, 'internal_error', 'The sandbox failed: a bug.')
+    if (problem.status === 500) report(error)
+    return problemResponse(c, problem)
+  })
+  app.notFound((c) => problemResponse(c, notFound('There is nothing at this address.')))
+
+  app.use(async (c, next) => {
+    // A web page must not reach this server through a host name that resolves to loopback (DNS rebinding).
+    if (hosts.includes(c.req.header('host')?.toLowerCase() ?? '')) return await next()
+    throw new Problem(421, 'misdirected_request', 'This server has another name.', { Connection: 'close' })
+  })
+  const sameSite = csrf()
+  for (const path of [`${CONTROL_PREFIX}*`, '/oauth/authorize']) {
+    app.use(path, (c, next) => {
+      // Every browser says where a form comes from; a program doesn't, and needs no protection from itself.
+      const isBrowser = (c.req.header('origin') ?? c.req.header('sec-fetch-site')) !== undefined
+      return isBrowser ? sameSite(c, next) : next()
+    })
+  }
+  const tooLarge = () =>
+    new Problem(413, 'payload_too_large', 'The body is too large.', { Connection: 'close' })
+  app.use(
+    bodyLimit({
+      maxSize: LARGEST_BODY,
+      onError: () => {
+        throw tooLarge()
+      },
+    }),
+  )
+  app.use(
+    methodNotAllowed({
+      app,
+      onMethodNotAllowed: (_c, methods) => {
+        const allow = methods.filter((method) => method !== 'HEAD').join(', ')
+        throw new Problem(405, 'method_not_allowed', `This address takes ${allow}.`, { Allow: allow })
+      },
+    }),
+  )
+  return app
+}
+
+function problemResponse(c: Context, { status, title, message, headers }: Problem): Response {
+  const isToken = c.req.path === TOKEN_PATH
+  const body = isToken
+    ? { error: TOKEN_ERRORS.includes(title) ? title : 'invalid_request', error_description: message }
+    : { statusCode: status, name: title, message }
+  return c.json(body, status as ContentfulStatusCode, {
+    ...headers,
+    ...(isToken ? { 'Cache-Control': 'no-store', Pragma: 'no-cache' } : {}),
+  })
+}
+
+/** The body as JSON. @throws Problem 422 */
+export async function readJson(c: Context): Promise<unknown> {
+  try {
+    return JSON.parse(await c.req.text())
+  } catch {
+    throw validationError('The body is not JSON.')
+  }
+}
+
+/** The body as a JSON object; an empty body counts as an empty one. @throws Problem 422 */
+export async function readObject(c: Context): Promise<Record<string, unknown>> {
+  const isEmpty = (await c.req.text()).trim() === ''
+  return isEmpty ? {} : asObject(await readJson(c), 'The body')
+}
+
+/** @throws Problem 422 */
+export function asObject(value: unknown, what: string): Record<string, unknown> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
+  throw validationError(`${what} must be a JSON object.`)
+}

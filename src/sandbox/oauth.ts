@@ -1,0 +1,365 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import type { Context, Hono } from 'hono'
+import { type CryptoKey, generateKeyPair, SignJWT } from 'jose'
+import { timestamp } from './clock.ts'
+import { type Env, Problem, TOKEN_PATH } from './http.ts'
+
+/** A registered OAuth client. */
+export interface OAuthClient {
+  readonly id: string
+  readonly name: string
+  readonly grantTypes: readonly string[]
+  /**
+   * A loopback address without a port stands for any port at request time (RFC 8252, section 7.3); every other
+   * registration has to be met to the letter.
+   */
+  readonly redirectUris: readonly string[]
+  readonly disabled: boolean
+}
+
+const GRANT_TYPES = ['authorization_code', 'refresh_token']
+
+/** Of these, only `emails:send` is known from the interface. */
+export const SCOPES = [
+  'emails:send',
+  'contacts:read',
+  'contacts:write',
+  'domains:read',
+  'domains:write',
+  'grants:read',
+]
+
+function client(digit: number, name: string, rest: Partial<OAuthClient> = {}): OAuthClient {
+  return {
+    id: `4f1c7b52-6f0e-4a53-9d2b-5c0a1de5c00${digit}`,
+    name,
+    grantTypes: GRANT_TYPES,
+    redirectUris: ['127.0.0.1', '[::1]', 'localhost'].map((host) => `http://${host}/callback`),
+    disabled: false,
+    ...rest,
+  }
+}
+
+/** One client for each row of the interface that needs one. */
+export const CLIENTS = {
+  usual: client(1, 'mailclaim'),
+  disabled: client(2, 'Retired Tool', { disabled: true }),
+  codeOnly: client(3, 'One-Time Tool', { grantTypes: ['authorization_code'] }),
+  refreshOnly: client(4, 'Background Tool', { grantTypes: ['refresh_token'] }),
+  fixedRedirect: client(5, 'Fixed Port Tool', { redirectUris: ['http://127.0.0.1:47821/callback'] }),
+} as const
+
+export function clientOf(id: string | undefined): OAuthClient | undefined {
+  return Object.values(CLIENTS).find((known) => known.id === id)
+}
+
+/** Whether a client may be sent back to this address. */
+export function acceptsRedirect({ redirectUris }: OAuthClient, redirectUri: string): boolean {
+  // The registered form, with the port of the request put in, has to give the very text that was asked for.
+  const port = /^http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost):([1-9][0-9]{0,4})\//.exec(redirectUri)?.[1]
+  return redirectUris.some(
+    (registered) =>
+      registered === redirectUri ||
+      (Number(port) <= 65_535 &&
+        registered.replace(/^(http:\/\/[^/:]+|http:\/\/\[::1\])\//, `$1:${port}/`) === redirectUri),
+  )
+}
+
+/** A grant that came from a sign-in at this sandbox. */
+export interface IssuedGrant {
+  readonly id: string
+  readonly client: OAuthClient
+  readonly scopes: readonly string[]
+  readonly resource: string | null
+  readonly createdAt: number
+  revokedAt: number | undefined
+  revokedReason: string | undefined
+}
+
+/** A grant as the service shows it (interface, section 2.2). */
+export function shownGrant({ client, ...grant }: IssuedGrant): object {
+  return {
+    id: grant.id,
+    client_id: client.id,
+    scopes: grant.scopes,
+    resource: grant.resource,
+    created_at: timestamp(grant.createdAt),
+    revoked_at: grant.revokedAt === undefined ? null : timestamp(grant.revokedAt),
+    revoked_reason: grant.revokedReason ?? null,
+    client: { name: client.name, logo_uri: 'https://logos.example/sandbox.png' },
+  }
+}
+
+/** What an approved authorization request was about; the code stands for it. */
+export interface Approved {
+  readonly client: OAuthClient
+  readonly redirectUri: string
+  readonly scopes: readonly string[]
+  readonly resource: string | null
+  /** S256 of the verifier (RFC 7636, section 4.2). */
+  readonly codeChallenge: string
+}
+
+/** The answer of the token endpoint (interface, section 2.1). */
+interface TokenResponse {
+  readonly access_token: string
+  readonly token_type: 'Bearer'
+  readonly expires_in: number
+  readonly refresh_token: string
+  readonly scope: string
+}
+
+export interface OAuth {
+  /** @returns the code, good for ten minutes and one use */
+  issueCode(approved: Approved): string
+  /** @throws Problem for each row of the interface's section 7.1 */
+  exchange(fields: ReadonlyMap<string, string>): Promise<TokenResponse>
+  /** A session without a browser, for tests that are about something else. */
+  startSession(): Promise<TokenResponse>
+  /** Revokes every grant, as somebody with an API key would. */
+  revokeAll(): void
+  /** The grant that a valid access token belongs to, revoked or not. */
+  grantOf(accessToken: string): IssuedGrant | undefined
+  readonly issued: readonly IssuedGrant[]
+  readonly counts: { readonly refreshes: number; readonly reuseDetections: number }
+}
+
+export interface OAuthOptions {
+  /** Virtual time, in milliseconds since 1970. */
+  readonly now: () => number
+  readonly issuer: string
+  /** That signs access tokens; it lives as long as the sandbox. */
+  readonly key: CryptoKey
+  readonly accessTokenSeconds: number
+}
+
+export async function createSigningKey(): Promise<CryptoKey> {
+  return (await generateKeyPair('ES256')).privateKey
+}
+
+const CODE_LIFETIME_MS = 10 * 60_000
+const REFRESH_LIFETIME_MS = 60 * 86_400_000
+
+/** A random string that is safe in URLs and headers; `bytes` counts its randomness, not its characters. */
+export function randomToken(bytes: number): string {
+  return randomBytes(bytes).toString('base64url')
+}
+
+/** Codes, tokens and what becomes of them (interface, section 3.1). */
+export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptions): OAuth {
+  const codes = new Map<string, Approved & { expires: number; redeemed: boolean }>()
+  const refreshTokens = new Map<string, { grant: IssuedGrant; expires: number; rotated: boolean }>()
+  const accessTokens = new Map<string, { grant: IssuedGrant; expires: number }>()
+  const issued: IssuedGrant[] = []
+  const counts = { refreshes: 0, reuseDetections: 0 }
+
+  async function issue(grant: IssuedGrant, scopes: readonly string[]): Promise<TokenResponse> {
+    // The refresh token is on record before anything is awaited: two requests at once cannot both win.
+    const refreshToken = `rt_${randomToken(32)}`
+    const at = now()
+    refreshTokens.set(refreshToken, { grant, expires: at + REFRESH_LIFETIME_MS, rotated: false })
+    const scope = scopes.join(' ')
+    // Rounded up, so that no token is valid for less than its lifetime.
+    const expires = Math.ceil(at / 1000) + accessTokenSeconds
+    const accessToken = await new SignJWT({ client_id: grant.client.id, scope, grant_id: grant.id })
+      .setProtectedHeader({ alg: 'ES256', typ: 'at+jwt' })
+      .setIssuer(issuer)
+      .setSubject('sandbox-team')
+      .setAudience(grant.resource ?? issuer)
+      .setIssuedAt(Math.floor(at / 1000))
+      .setExpirationTime(expires)
+      .setJti(randomUUID())
+      .sign(key)
+    accessTokens.set(accessToken, { grant, expires: expires * 1000 })
+    return {
+      access_token: accessToken,
+      token_type: 'Bearer',
+      expires_in: accessTokenSeconds,
+      refresh_token: refreshToken,
+      scope,
+    }
+  }
+
+  function startSession(about: Pick<Approved, 'client' | 'scopes' | 'resource'>): Promise<TokenResponse> {
+    const { client, scopes, resource } = about
+    const revoked = { revokedAt: undefined, revokedReason: undefined }
+    const grant: IssuedGrant = { id: randomUUID(), client, scopes, resource, createdAt: now(), ...revoked }
+    issued.push(grant)
+    return issue(grant, scopes)
+  }
+
+  function revoke(grant: IssuedGrant, reason: string): void {
+    if (grant.revokedAt !== undefined) return
+    grant.revokedAt = now()
+    grant.revokedReason = reason
+  }
+
+  function redeem(client: OAuthClient, fields: ReadonlyMap<string, string>): Promise<TokenResponse> {
+    const verifier = fields.get('code_verifier') ?? ''
+    if (!/^[A-Za-z0-9\-._~]{43,128}$/.test(verifier))
+      throw refusal('invalid_request', 'code_verifier must be 43 to 128 unreserved characters')
+    const code = codes.get(fields.get('code') ?? '')
+    if (code === undefined || code.client !== client) throw refusal('invalid_grant', 'the code is not known')
+    if (code.redeemed) throw refusal('invalid_grant', 'the code was already used')
+    if (code.expires <= now()) throw refusal('invalid_grant', 'the code has expired')
+    if (code.redirectUri !== fields.get('redirect_uri'))
+      throw refusal('invalid_grant', 'redirect_uri is not the one of the authorization request')
+    if (createHash('sha256').update(verifier).digest('base64url') !== code.codeChallenge)
+      throw refusal('invalid_grant', 'code_verifier does not match the code challenge')
+    code.redeemed = true
+    return startSession(code)
+  }
+
+  function refresh(client: OAuthClient, fields: ReadonlyMap<string, string>): Promise<TokenResponse> {
+    const current = refreshTokens.get(fields.get('refresh_token') ?? '')
+    if (current === undefined || current.grant.client !== client)
+      throw refusal('invalid_grant', 'the refresh token is not known')
+    const { grant } = current
+    if (current.rotated) {
+      counts.reuseDetections += 1
+      revoke(grant, 'refresh_token_reuse')
+      throw refusal('invalid_grant', 'the refresh token was already used; the grant has been revoked')
+    }
+    if (grant.revokedAt !== undefined) throw refusal('invalid_grant', 'the grant has been revoked')
+    if (current.expires <= now()) throw refusal('invalid_grant', 'the refresh token has expired')
+    // A set, as RFC 6749, section 3.3, has it.
+    const asked = [...new Set(fields.get('scope')?.split(' ') ?? grant.scopes)]
+    if (asked.some((scope) => !grant.scopes.includes(scope)))
+      throw refusal('invalid_scope', `the grant has only the scope ${grant.scopes.join(' ')}`)
+    current.rotated = true
+    counts.refreshes += 1
+    return issue(grant, asked)
+  }
+
+  return {
+    issued,
+    counts,
+    issueCode(approved) {
+      const code = `ac_${randomToken(24)}`
+      codes.set(code, { ...approved, expires: now() + CODE_LIFETIME_MS, redeemed: false })
+      return code
+    },
+    startSession: () => startSession({ client: CLIENTS.usual, scopes: SCOPES, resource: null }),
+    revokeAll() {
+      for (const grant of issued) revoke(grant, 'revoked_from_api')
+    },
+    grantOf(accessToken) {
+      const known = accessTokens.get(accessToken)
+      return known === undefined || known.expires <= now() ? undefined : known.grant
+    },
+    async exchange(fields) {
+      const grantType = required(fields, 'grant_type')
+      // The interface defines no code for this: the field counts as malformed.
+      if (!GRANT_TYPES.includes(grantType))
+        throw refusal('invalid_request', `grant_type must be ${GRANT_TYPES.join(' or ')}`)
+      const isCode = grantType === 'authorization_code'
+      for (const name of isCode ? ['code', 'redirect_uri', 'code_verifier'] : ['refresh_token'])
+        required(fields, name)
+      const client = clientOf(required(fields, 'client_id'))
+      if (client === undefined) throw refusal('invalid_client', 'the client is not known')
+      if (client.disabled) throw refusal('invalid_client', 'the client is disabled')
+      if (!client.grantTypes.includes(grantType))
+        throw refusal('unauthorized_client', `the client is not registered for ${grantType}`)
+      return isCode ? redeem(client, fields) : refresh(client, fields)
+    },
+  }
+}
+
+/** A refusal by the token endpoint (interface, section 7.1). */
+function refusal(error: string, description: string): Problem {
+  return new Problem(error === 'invalid_client' ? 401 : 400, error, description)
+}
+
+function required(fields: ReadonlyMap<string, string>, name: string): string {
+  const value = fields.get(name)
+  if (value === undefined) throw refusal('invalid_request', `${name} is missing`)
+  return value
+}
+
+/** POST /oauth/token (interface, section 4.1) and the metadata of RFC 8414. */
+export function addTokenRoutes(app: Hono<Env>, oauth: OAuth, issuer: string): void {
+  app.post(TOKEN_PATH, async (c) => {
+    const answer = await oauth.exchange(await readFields(c))
+    return c.json(answer, 200, { 'Cache-Control': 'no-store', Pragma: 'no-cache' })
+  })
+
+  app.get('/.well-known/oauth-authorization-server', (c) =>
+    c.json({
+      issuer,
+      authorization_endpoint: `${issuer}/oauth/authorize`,
+      token_endpoint: `${issuer}${TOKEN_PATH}`,
+      scopes_supported: SCOPES,
+      response_types_supported: ['code'],
+      response_modes_supported: ['query'],
+      grant_types_supported: GRANT_TYPES,
+      token_endpoint_auth_methods_supported: ['none'],
+      code_challenge_methods_supported: ['S256'],
+      authorization_response_iss_parameter_supported: true,
+    }),
+  )
+}
+
+const PARAMETERS = [
+  'grant_type',
+  'client_id',
+  'code',
+  'redirect_uri',
+  'code_verifier',
+  'refresh_token',
+  'scope',
+]
+
+/**
+ * The fields of a token request, from form encoding or JSON. An empty value counts as left out, and parameters that
+ * nobody knows are ignored (RFC 6749, section 3.2).
+ * @throws Problem `invalid_request`
+ */
+async function readFields(c: Context): Promise<ReadonlyMap<string, string>> {
+  const mediaType = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()
+  const body = await c.req.text()
+  let given: readonly (readonly [string, unknown])[]
+  if (mediaType === 'application/x-www-form-urlencoded') given = [...new URLSearchParams(body)]
+  else if (mediaType === 'application/json') given = Object.entries(parseObject(body))
+  else throw refusal('invalid_request', 'the body must be form-encoded or JSON')
+
+  const fields = new Map<string, string>()
+  for (const [name, value] of given) {
+    if (value === null || value === '' || !PARAMETERS.includes(name)) continue
+    if (typeof value !== 'string') throw refusal('invalid_request', `${name} is not a text`)
+    if (fields.has(name)) throw refusal('invalid_request', `${name} is given twice`)
+    fields.set(name, value)
+  }
+  return fields
+}
+
+function parseObject(body: string): object {
+  try {
+    const parsed: unknown = JSON.parse(body)
+    if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return parsed
+  } catch {
+    // Said below.
+  }
+  throw refusal('invalid_request', 'the body is not a JSON object')
+}
+
+/**
+ * Checks the credential of an API request: the API key, or an access token of a grant that is not revoked.
+ * @throws Problem 401 (RFC 6750, section 3)
+ */
+export function checkCredential(oauth: OAuth, apiKey: string, header: string | undefined): void {
+  const token = /^Bearer +([\x21-\x7e]+)$/i.exec(header ?? '')?.[1]
+  if (token === undefined)
+    throw new Problem(401, 'missing_credential', 'Send an API key or an access token as a bearer token.', {
+      'WWW-Authenticate': 'Bearer realm="sandbox"',
+    })
+  if (token === apiKey) return
+  const grant = oauth.grantOf(token)
+  if (grant !== undefined && grant.revokedAt === undefined) return
+  const message =
+    grant === undefined
+      ? 'The API key or access token is invalid or has expired.'
+      : 'The grant of this access token has been revoked.'
+  throw new Problem(401, 'invalid_credential', message, {
+    'WWW-Authenticate': 'Bearer realm="sandbox", error="invalid_token"',
+  })
+}

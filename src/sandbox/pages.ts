@@ -1,0 +1,289 @@
+import type { Context, Hono, MiddlewareHandler } from 'hono'
+import { html, raw } from 'hono/html'
+import { NONCE, secureHeaders } from 'hono/secure-headers'
+import type { Claims, DomainClaim } from './claims.ts'
+import type { Env } from './http.ts'
+import { Problem, validationError } from './http.ts'
+import { MISTAKES, publish } from './mistakes.ts'
+import {
+  type Approved,
+  acceptsRedirect,
+  clientOf,
+  type OAuth,
+  type OAuthClient,
+  randomToken,
+  SCOPES,
+} from './oauth.ts'
+import type { Zones } from './zones.ts'
+
+const STYLE = `
+:root{color-scheme:light dark;--ink:#1c2024;--quiet:#51585f;--paper:#f4f6f7;--card:#fff;--line:#7d868d;--mark:#0b6e4f;--on-mark:#fff;--bad:#a3262a}
+@media(prefers-color-scheme:dark){:root{--ink:#eceef0;--quiet:#b0b8be;--paper:#111315;--card:#1a1d1f;--line:#7b848b;--mark:#5fd3a8;--on-mark:#06251a;--bad:#ff9b97}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}
+main{width:min(36rem,100%);margin:0 auto;padding:1.5rem 1rem}
+section{margin:1rem 0;padding:1.25rem;border:1px solid var(--line);border-radius:.75rem;background:var(--card)}
+h1,h2{margin:0 0 .5rem;line-height:1.25;overflow-wrap:anywhere;font-size:1.5rem}h2{font-size:1.2rem}
+p,dl,ul{margin:0 0 .75rem}p,dd,li{overflow-wrap:anywhere}
+.name{font-weight:600;color:var(--mark)}.quiet{color:var(--quiet)}.bad{color:var(--bad);font-weight:600}
+dt{font-weight:600}dd{margin:0 0 .5rem}
+code{font-family:ui-monospace,monospace;font-size:.95em;overflow-wrap:anywhere;white-space:pre-wrap}
+form{margin:0;display:grid;gap:.75rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,10rem),1fr));align-items:end}
+label{display:block;font-weight:600}
+select,button{width:100%;min-height:2.75rem;padding:.5rem .75rem;border:1px solid var(--line);border-radius:.5rem;background:var(--card);color:var(--ink);font:inherit}
+button{cursor:pointer;font-weight:600}button.primary{background:var(--mark);border-color:var(--mark);color:var(--on-mark)}
+:focus-visible{outline:3px solid var(--mark);outline-offset:2px}
+`
+
+/** Where the form of this page may lead, beside this server: browsers apply form-action to its redirect too. */
+function formTarget(c: Context): string {
+  const redirectUri = c.req.query('redirect_uri') ?? ''
+  if (!URL.canParse(redirectUri)) return ''
+  const { origin, hostname } = new URL(redirectUri)
+  // It cannot contain IPv6 addresses.
+  return hostname.startsWith('[') ? 'http:' : origin
+}
+
+/** A page loads nothing, runs nothing, and cannot be framed. */
+function pageHeaders(): MiddlewareHandler {
+  const headers = secureHeaders({
+    contentSecurityPolicy: {
+      defaultSrc: ["'none'"],
+      styleSrc: [NONCE],
+      formAction: ["'self'", formTarget],
+      baseUri: ["'none'"],
+      frameAncestors: ["'none'"],
+    },
+    xFrameOptions: 'DENY',
+    referrerPolicy: 'same-origin',
+    strictTransportSecurity: false,
+  })
+  return (c, next) => {
+    c.header('Cache-Control', 'no-store')
+    return headers(c, next)
+  }
+}
+
+type Html = ReturnType<typeof html>
+
+function sendPage(c: Context, status: 200 | 400 | 422, title: string, body: Html) {
+  return c.html(
+    html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title} · mailclaim sandbox</title>
+<style nonce="${c.get('secureHeadersNonce')}">${raw(STYLE)}</style>
+</head>
+<body>
+<main>
+<p class="name">mailclaim sandbox</p>
+${body}
+</main>
+</body>
+</html>
+`,
+    status,
+  )
+}
+
+const TICKET_LIFETIME_MS = 10 * 60_000
+
+const SCOPE_TEXTS: Readonly<Record<string, string>> = {
+  'emails:send': 'Send e-mail in your name',
+  'contacts:read': 'See your contacts and imports',
+  'contacts:write': 'Change your contacts and imports',
+  'domains:read': 'See your domains and claims',
+  'domains:write': 'Claim and change domains',
+  'grants:read': 'See which programs have access',
+}
+
+export interface AuthorizeOptions {
+  readonly oauth: OAuth
+  /** Virtual time, in milliseconds since 1970. */
+  readonly now: () => number
+  readonly issuer: string
+  /** No consent page. */
+  readonly autoApprove: boolean
+}
+
+/** GET and POST /oauth/authorize: the authorization code grant (RFC 6749, section 4.1) with PKCE (RFC 7636). */
+export function addAuthorizeRoutes(app: Hono<Env>, options: AuthorizeOptions): void {
+  const { oauth, now, issuer, autoApprove } = options
+  /** By ticket: the page's form carries one, so that no other page can approve in the person's name. */
+  const pending = new Map<string, Approved & { state: string | undefined; expires: number }>()
+
+  /** The authorization response, with the `iss` of RFC 9207. */
+  function redirectTo(
+    redirectUri: string,
+    state: string | undefined,
+    fields: Record<string, string>,
+  ): string {
+    const url = new URL(redirectUri)
+    for (const [name, value] of Object.entries(fields)) url.searchParams.set(name, value)
+    if (state !== undefined) url.searchParams.set('state', state)
+    url.searchParams.set('iss', issuer)
+    return url.href
+  }
+
+  app.use('/oauth/authorize', pageHeaders())
+
+  app.get('/oauth/authorize', (c) => {
+    const query = new URL(c.req.url).searchParams
+    const trusted = findRedirect(query)
+    // If client or address cannot be trusted, there is no redirect (RFC 6749, section 4.1.2.1).
+    if (typeof trusted === 'string') return refusalPage(c, trusted)
+    const state = query.get('state') ?? undefined
+    const request = readRequest(query, trusted.client)
+    if ('error' in request) return c.redirect(redirectTo(trusted.redirectUri, state, request))
+    const approved: Approved = { ...trusted, ...request }
+    if (autoApprove)
+      return c.redirect(redirectTo(trusted.redirectUri, state, { code: oauth.issueCode(approved) }))
+
+    const ticket = randomToken(24)
+    pending.set(ticket, { ...approved, state, expires: now() + TICKET_LIFETIME_MS })
+    return consentPage(c, approved, ticket)
+  })
+
+  app.post('/oauth/authorize', async (c) => {
+    const form = new URLSearchParams(await c.req.text())
+    const ticket = form.get('ticket') ?? ''
+    const request = pending.get(ticket)
+    pending.delete(ticket)
+    if (request === undefined || request.expires <= now())
+      return refusalPage(
+        c,
+        'This request was answered already, or it is too old. Start again where you came from.',
+      )
+    const fields: Record<string, string> =
+      form.get('decision') === 'approve'
+        ? { code: oauth.issueCode(request) }
+        : { error: 'access_denied', error_description: 'the request was denied' }
+    return c.redirect(redirectTo(request.redirectUri, request.state, fields), 303)
+  })
+}
+
+/** The client and its redirect URI, or why they can't be trusted. */
+function findRedirect(query: URLSearchParams): { client: OAuthClient; redirectUri: string } | string {
+  const clientIds = query.getAll('client_id')
+  const redirectUris = query.getAll('redirect_uri')
+  const client = clientIds.length === 1 ? clientOf(clientIds[0]) : undefined
+  const [redirectUri] = redirectUris
+  if (client === undefined) return 'No client is registered under this client_id.'
+  if (client.disabled) return 'This client has been disabled.'
+  if (redirectUri === undefined || redirectUris.length > 1)
+    return 'The request does not name one redirect_uri.'
+  if (!acceptsRedirect(client, redirectUri)) return 'The redirect_uri is not registered for this client.'
+  return { client, redirectUri }
+}
+
+function readRequest(
+  query: URLSearchParams,
+  client: OAuthClient,
+): Pick<Approved, 'scopes' | 'resource' | 'codeChallenge'> | { error: string; error_description: string } {
+  const bad = (error_description: string, error = 'invalid_request') => ({ error, error_description })
+  for (const name of query.keys())
+    if (name !== 'resource' && query.getAll(name).length > 1) return bad('a parameter is given twice')
+  if (!query.get('response_type')) return bad('response_type is missing')
+  if (query.get('response_type') !== 'code')
+    return bad('response_type must be code', 'unsupported_response_type')
+  if (!client.grantTypes.includes('authorization_code'))
+    return bad('the client is not registered for authorization_code', 'unauthorized_client')
+  const codeChallenge = query.get('code_challenge') ?? ''
+  if (codeChallenge === '') return bad('code_challenge is missing: PKCE is mandatory')
+  if (query.get('code_challenge_method') !== 'S256') return bad('code_challenge_method must be S256')
+  if (!/^[A-Za-z0-9_-]{43}$/.test(codeChallenge)) return bad('code_challenge is not a S256 challenge')
+  const asked = [...new Set((query.get('scope') ?? '').split(' '))].filter((scope) => scope !== '')
+  if (asked.some((scope) => !SCOPES.includes(scope)))
+    return bad(`the client may ask for ${SCOPES.join(' ')}`, 'invalid_scope')
+  const [resource = null, ...others] = query.getAll('resource')
+  // RFC 8707, section 2.
+  if (others.length > 0 || (resource !== null && (!URL.canParse(resource) || resource.includes('#'))))
+    return bad('resource must be one absolute address without a fragment', 'invalid_target')
+  return { scopes: asked.length === 0 ? SCOPES : asked, resource, codeChallenge }
+}
+
+function refusalPage(c: Context, problem: string) {
+  const title = 'This sign-in cannot go on'
+  return sendPage(c, 400, title, html`<section><h1>${title}</h1><p>${problem}</p></section>`)
+}
+
+function consentPage(c: Context, { client, scopes, redirectUri, resource }: Approved, ticket: string) {
+  return sendPage(
+    c,
+    200,
+    `Allow ${client.name}?`,
+    html`<section>
+<h1>Allow <bdi>${client.name}</bdi> to use your account?</h1>
+<dl>
+<dt>Account</dt><dd>owner@sandbox.example (Sandbox Team)</dd>
+<dt>Program</dt><dd><bdi>${client.name}</bdi> <span class="quiet">(client ${client.id})</span></dd>
+<dt>It will be able to</dt><dd><ul>${scopes.map(
+      (scope) => html`<li>${SCOPE_TEXTS[scope] ?? 'Use this scope'} <code>${scope}</code></li>`,
+    )}</ul></dd>
+${resource === null ? '' : html`<dt>For the resource</dt><dd><code>${resource}</code></dd>`}
+<dt>Afterwards you return to</dt><dd><code>${redirectUri}</code></dd>
+</dl>
+<form method="post" action="/oauth/authorize">
+<input type="hidden" name="ticket" value="${ticket}">
+<button class="primary" name="decision" value="approve">Approve</button>
+<button name="decision" value="deny">Deny</button>
+</form>
+</section>
+<p class="quiet">This is a local sandbox: no real account, no real e-mail.</p>`,
+  )
+}
+
+const DNS_PAGE = '/_sandbox/dns'
+
+/** The page of the DNS provider, where a person publishes the record of a claim or plants a mistake. */
+export function addDnsPage(app: Hono<Env>, claims: Claims, zones: Zones): void {
+  app.use(DNS_PAGE, pageHeaders())
+
+  app.get(DNS_PAGE, (c) => dnsPage(c, claims, c.req.query('done') === undefined ? undefined : 'published'))
+
+  app.post(DNS_PAGE, async (c) => {
+    const form = new URLSearchParams(await c.req.text())
+    try {
+      const { record } = claims.find(form.get('claim') ?? '')
+      const mistake = MISTAKES.find(({ id }) => id === form.get('mistake'))
+      if (mistake === undefined) throw validationError('There is no such mistake.')
+      publish(zones, record, mistake)
+    } catch (error) {
+      if (error instanceof Problem) return dnsPage(c, claims, error)
+      throw error
+    }
+    return c.redirect(`${DNS_PAGE}?done`, 303)
+  })
+}
+
+function dnsPage(c: Context, claims: Claims, said: 'published' | Problem | undefined) {
+  const pending = claims.list().filter(({ status }) => status === 'pending')
+  const notice =
+    said === 'published'
+      ? html`<p class="name" role="status">Published. See what the check says now.</p>`
+      : said && html`<p class="bad" role="alert">${said.message}</p>`
+  return sendPage(
+    c,
+    said instanceof Problem ? 422 : 200,
+    'DNS',
+    html`<h1>Your DNS provider</h1>
+<p>Publish the record of a claim here, or plant a usual mistake. It takes effect at once.</p>
+${notice ?? ''}
+${pending.length === 0 ? html`<p>No claim is pending. Create one with <code>mailclaim claims create example.com</code>.</p>` : pending.map(claimForm)}`,
+  )
+}
+
+function claimForm({ name, domain_id, record }: DomainClaim, index: number): Html {
+  return html`<section aria-labelledby="claim-${index}">
+<h2 id="claim-${index}">${name}</h2>
+<p>TXT record at <code>${record.name}</code> with the value <code>${record.value}</code></p>
+<form method="post" action="${DNS_PAGE}">
+<input type="hidden" name="claim" value="${domain_id}">
+<label>Publish, or plant a mistake, for ${name}
+<select name="mistake">${MISTAKES.map(({ id, description }) => html`<option value="${id}">${description}</option>`)}</select></label>
+<button class="primary">Publish</button>
+</form>
+</section>`
+}

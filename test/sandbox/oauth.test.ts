@@ -1,0 +1,311 @@
+import { decodeJwt, decodeProtectedHeader } from 'jose'
+import { describe, expect, test } from 'vitest'
+import { CLIENTS } from '../../src/sandbox/oauth.ts'
+import type { Sandbox } from '../../src/sandbox/sandbox.ts'
+import { sandboxForTest } from './start-sandbox.ts'
+import {
+  advance,
+  api,
+  authorize,
+  codeFields,
+  codeFor,
+  control,
+  ENCODINGS,
+  REDIRECT_URI,
+  refreshFields,
+  token,
+} from './talk.ts'
+
+const DAY = 86_400
+const OTHER_VERIFIER = 'another-verifier-of-more-than-forty-three-characters'
+
+type Fields = Record<string, string>
+const code = async (sandbox: Sandbox, scope?: string): Promise<Fields> =>
+  codeFields(sandbox, await codeFor(sandbox, { scope }))
+
+async function signIn(sandbox: Sandbox, scope?: string) {
+  const { status, body } = await token(sandbox, 'form', await code(sandbox, scope))
+  expect(status).toBe(200)
+  return body
+}
+const refresh = async (sandbox: Sandbox): Promise<Fields> =>
+  refreshFields(sandbox, (await signIn(sandbox))['refresh_token'])
+
+const newestGrant = async (sandbox: Sandbox) =>
+  ((await api(sandbox, 'GET', '/oauth/grants?limit=1')).body['data'] as Record<string, unknown>[])[0]
+const state = async (sandbox: Sandbox) => (await control(sandbox, 'GET', '/state')).body
+const INVALID_GRANT = { status: 400, body: { error: 'invalid_grant' } }
+
+describe('codes and tokens (interface 3.1)', () => {
+  test.each(ENCODINGS)('a code asked for in %s gives the tokens of the interface', async (encoding) => {
+    const sandbox = await sandboxForTest({ autoApprove: true })
+    const answer = await token(sandbox, encoding, await code(sandbox, 'emails:send'))
+    expect(answer.headers.get('cache-control')).toBe('no-store')
+    expect(Object.keys(answer.body)).toEqual([
+      'access_token',
+      'token_type',
+      'expires_in',
+      'refresh_token',
+      'scope',
+    ])
+    expect(answer.body).toMatchObject({ token_type: 'Bearer', expires_in: 900, scope: 'emails:send' })
+    expect(decodeProtectedHeader(String(answer.body['access_token'])).alg).toBe('ES256')
+    const { iat = 0, exp = 0 } = decodeJwt(String(answer.body['access_token']))
+    expect([900, 901]).toContain(exp - iat)
+  })
+
+  test('a redeemed code is refused, and the grant stays as it is', async () => {
+    const sandbox = await sandboxForTest({ autoApprove: true })
+    const fields = await code(sandbox)
+    expect((await token(sandbox, 'form', fields)).status).toBe(200)
+    expect(await token(sandbox, 'form', fields)).toMatchObject(INVALID_GRANT)
+    expect(await newestGrant(sandbox)).toMatchObject({ revoked_at: null, revoked_reason: null })
+  })
+
+  test.each([
+    { seconds: 599, status: 200 },
+    { seconds: 600, status: 400 },
+  ])('a code that is $seconds seconds old gives $status', async ({ seconds, status }) => {
+    const sandbox = await sandboxForTest({ autoApprove: true })
+    const fields = await code(sandbox)
+    await advance(sandbox, seconds)
+    expect((await token(sandbox, 'form', fields)).status).toBe(status)
+  })
+
+  test.each([
+    { days: 59.99, status: 200 },
+    { days: 60, status: 400 },
+  ])('a refresh token that was issued $days days ago gives $status', async ({ days, status }) => {
+    const sandbox = await sandboxForTest({ autoApprove: true })
+    const fields = await refresh(sandbox)
+    await advance(sandbox, 59 * DAY)
+    const rotated = (await token(sandbox, 'form', fields)).body['refresh_token']
+    await advance(sandbox, days * DAY)
+    expect((await token(sandbox, 'form', refreshFields(sandbox, rotated))).status).toBe(status)
+    expect(await newestGrant(sandbox)).toMatchObject({ revoked_at: null })
+  })
+
+  test('a rotated refresh token that comes back revokes the grant and ends all its tokens', async () => {
+    const sandbox = await sandboxForTest({ autoApprove: true })
+    const first = await refresh(sandbox)
+    const second = (await token(sandbox, 'form', first)).body
+    const bearer = String(second['access_token'])
+    expect((await api(sandbox, 'GET', '/contacts/imports', { bearer })).status).toBe(200)
+
+    expect(await token(sandbox, 'form', first)).toMatchObject(INVALID_GRANT)
+    expect(await newestGrant(sandbox)).toMatchObject({
+      revoked_at: expect.stringMatching(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{1,6}\+00$/),
+      revoked_reason: 'refresh_token_reuse',
+    })
+    expect((await api(sandbox, 'GET', '/contacts/imports', { bearer })).status).toBe(401)
+    const last = refreshFields(sandbox, second['refresh_token'])
+    expect(await token(sandbox, 'form', last)).toMatchObject(INVALID_GRANT)
+    expect(await state(sandbox)).toMatchObject({ refreshes: 1, reuse_detections: 1, grants_revoked: 1 })
+  })
+
+  test('of twenty refreshes at once with one token one wins, and the grant is revoked', async () => {
+    const sandbox = await sandboxForTest({ autoApprove: true })
+    const fields = await refresh(sandbox)
+    const answers = await Promise.all(Array.from({ length: 20 }, () => token(sandbox, 'form', fields)))
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+    expect(await state(sandbox)).toMatchObject({ refreshes: 1, reuse_detections: 19, grants_revoked: 1 })
+  })
+
+  test('a refused exchange uses up neither the code nor the refresh token', async () => {
+    const sandbox = await sandboxForTest({ autoApprove: true })
+    const fields = await code(sandbox)
+    expect((await token(sandbox, 'form', { ...fields, code_verifier: OTHER_VERIFIER })).status).toBe(400)
+    const session = await token(sandbox, 'form', fields)
+    const again = refreshFields(sandbox, session.body['refresh_token'])
+    expect((await token(sandbox, 'form', { ...again, scope: 'emails:destroy' })).status).toBe(400)
+    expect((await token(sandbox, 'form', again)).status).toBe(200)
+  })
+
+  test('a narrower scope applies to one access token only; the next refresh has the full scope', async () => {
+    const sandbox = await sandboxForTest({ autoApprove: true })
+    const session = await signIn(sandbox, 'emails:send domains:read')
+    const fields = refreshFields(sandbox, session['refresh_token'])
+    const narrow = (await token(sandbox, 'json', { ...fields, scope: 'domains:read domains:read' })).body
+    expect(narrow['scope']).toBe('domains:read')
+    expect(decodeJwt(String(narrow['access_token']))['scope']).toBe('domains:read')
+    const whole = await token(sandbox, 'json', refreshFields(sandbox, narrow['refresh_token']))
+    expect(whole.body['scope']).toBe('emails:send domains:read')
+  })
+
+  test('an access token is valid for its lifetime, 900 seconds or as configured', async () => {
+    for (const seconds of [900, 2]) {
+      const sandbox = await sandboxForTest({ autoApprove: true, accessTokenSeconds: seconds })
+      const session = await signIn(sandbox)
+      const bearer = String(session['access_token'])
+      expect(session['expires_in']).toBe(seconds)
+      await advance(sandbox, seconds - 1)
+      expect((await api(sandbox, 'GET', '/oauth/grants', { bearer })).status).toBe(200)
+      await advance(sandbox, 2)
+      expect((await api(sandbox, 'GET', '/oauth/grants', { bearer })).status).toBe(401)
+    }
+  })
+})
+
+interface Refusal {
+  readonly row: string
+  readonly error: string
+  readonly from: (sandbox: Sandbox) => Promise<Fields>
+  readonly change?: Readonly<Fields>
+}
+
+const REFUSALS: readonly Refusal[] = [
+  ...['grant_type', 'client_id', 'code', 'redirect_uri', 'code_verifier'].map((name) => ({
+    row: `a code exchange without ${name}`,
+    error: 'invalid_request',
+    from: code,
+    change: { [name]: '' },
+  })),
+  {
+    row: 'a refresh without a token',
+    error: 'invalid_request',
+    from: refresh,
+    change: { refresh_token: '' },
+  },
+  { row: 'an unknown grant type', error: 'invalid_request', from: code, change: { grant_type: 'password' } },
+  { row: 'a short verifier', error: 'invalid_request', from: code, change: { code_verifier: 'short' } },
+  { row: 'a scope beyond the grant', error: 'invalid_scope', from: refresh, change: { scope: 'other' } },
+  { row: 'an invalid code', error: 'invalid_grant', from: code, change: { code: 'no-such-code' } },
+  {
+    row: 'the code of another client',
+    error: 'invalid_grant',
+    from: code,
+    change: { client_id: CLIENTS.codeOnly.id },
+  },
+  { row: 'an invalid token', error: 'invalid_grant', from: refresh, change: { refresh_token: 'none' } },
+  { row: 'another verifier', error: 'invalid_grant', from: code, change: { code_verifier: OTHER_VERIFIER } },
+  {
+    row: 'another redirect URI',
+    error: 'invalid_grant',
+    from: code,
+    change: { redirect_uri: `${REDIRECT_URI}/` },
+  },
+  { row: 'an unknown client', error: 'invalid_client', from: code, change: { client_id: 'nobody' } },
+  {
+    row: 'a disabled client',
+    error: 'invalid_client',
+    from: refresh,
+    change: { client_id: CLIENTS.disabled.id },
+  },
+  {
+    row: 'a code from a client for refreshes only',
+    error: 'unauthorized_client',
+    from: code,
+    change: { client_id: CLIENTS.refreshOnly.id },
+  },
+  {
+    row: 'a refresh by a client for codes only',
+    error: 'unauthorized_client',
+    from: refresh,
+    change: { client_id: CLIENTS.codeOnly.id },
+  },
+]
+
+describe('errors of the token endpoint (interface 7.1)', () => {
+  test.each(REFUSALS)('$row is refused with $error', async ({ from, change, error }) => {
+    const sandbox = await sandboxForTest({ autoApprove: true })
+    const fields = { ...(await from(sandbox)), ...change }
+    for (const encoding of ENCODINGS) {
+      const answer = await token(sandbox, encoding, fields)
+      expect(answer).toMatchObject({ status: error === 'invalid_client' ? 401 : 400, body: { error } })
+      expect(answer.body['error_description']).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/)
+    }
+  })
+
+  test.each([
+    ['JSON that does not parse', 400, { method: 'POST', type: 'application/json', body: '{"code":' }],
+    ['JSON that is not an object', 400, { method: 'POST', type: 'application/json', body: '[]' }],
+    ['a field that is not a text', 400, { method: 'POST', type: 'application/json', body: '{"code":1}' }],
+    ['another media type', 400, { method: 'POST', type: 'text/plain', body: 'code=a' }],
+    [
+      'a repeated field',
+      400,
+      { method: 'POST', type: 'application/x-www-form-urlencoded', body: 'code=a&code=b' },
+    ],
+    ['a body of 300 kB', 413, { method: 'POST', type: 'application/json', body: ' '.repeat(300_000) }],
+    ['another method', 405, { method: 'GET', type: 'text/plain' }],
+  ])('%s is an invalid_request', async (_row, status, { type, ...init }) => {
+    const sandbox = await sandboxForTest()
+    const headers = { 'content-type': type }
+    const response = await fetch(`${sandbox.baseUrl}/oauth/token`, { ...init, headers })
+    expect(response.status).toBe(status)
+    if (status === 405) expect(response.headers.get('allow')).toBe('POST')
+    expect(await response.json()).toMatchObject({ error: 'invalid_request' })
+  })
+
+  test('a token request may have parameters that nobody knows, whatever they hold', async () => {
+    const sandbox = await sandboxForTest({ autoApprove: true })
+    const fields = { ...(await code(sandbox)), unknown: 5, nested: {} } as unknown as Fields
+    expect((await token(sandbox, 'json', fields)).status).toBe(200)
+  })
+})
+
+describe('the authorization endpoint', () => {
+  test.each([
+    ['no response type', { response_type: undefined }, 'invalid_request'],
+    ['another response type', { response_type: 'token' }, 'unsupported_response_type'],
+    ['no challenge', { code_challenge: undefined }, 'invalid_request'],
+    ['a plain challenge', { code_challenge_method: 'plain' }, 'invalid_request'],
+    ['an unknown scope', { scope: 'everything' }, 'invalid_scope'],
+    ['a relative resource', { resource: 'mail' }, 'invalid_target'],
+    ['a client for refreshes only', { client_id: CLIENTS.refreshOnly.id }, 'unauthorized_client'],
+  ])('reports %s to the client', async (_row, changes, error) => {
+    const sandbox = await sandboxForTest({ autoApprove: true })
+    const target = await authorize(sandbox, changes)
+    expect(target?.origin).toBe('http://127.0.0.1:41234')
+    expect(Object.fromEntries(target?.searchParams ?? [])).toMatchObject({ error, state: 'state-1' })
+    expect(target?.searchParams.has('code')).toBe(false)
+  })
+
+  test.each([
+    ['no client', { client_id: undefined }],
+    ['an unknown client', { client_id: 'nobody' }],
+    ['a disabled client', { client_id: CLIENTS.disabled.id }],
+    ['no redirect URI', { redirect_uri: undefined }],
+    ['the redirect URI of a stranger', { redirect_uri: 'https://evil.example/callback' }],
+    ['another path', { redirect_uri: 'http://127.0.0.1:41234/other' }],
+    ['a user name before the host', { redirect_uri: 'http://127.0.0.1:1@evil.example/callback' }],
+    ['a host that begins like loopback', { redirect_uri: 'http://127.0.0.1.evil.example/callback' }],
+    [
+      'another port than the registered one',
+      { client_id: CLIENTS.fixedRedirect.id, redirect_uri: 'http://127.0.0.1:47822/callback' },
+    ],
+  ])('does not redirect for %s', async (_row, changes) => {
+    const sandbox = await sandboxForTest({ autoApprove: true })
+    expect(await authorize(sandbox, changes)).toBeUndefined()
+  })
+
+  test.each([
+    'http://127.0.0.1:1/callback',
+    'http://127.0.0.1:65535/callback',
+    'http://[::1]:8080/callback',
+    'http://localhost:3000/callback',
+  ])('accepts %s (RFC 8252, section 7.3), and names the issuer (RFC 9207)', async (redirectUri) => {
+    const sandbox = await sandboxForTest({ autoApprove: true })
+    const target = await authorize(sandbox, { redirect_uri: redirectUri })
+    expect(target?.href.startsWith(`${redirectUri}?code=`)).toBe(true)
+    expect(target?.searchParams.get('iss')).toBe(sandbox.baseUrl)
+  })
+
+  test('keeps the resource with the grant and puts it into the access token', async () => {
+    const sandbox = await sandboxForTest({ autoApprove: true })
+    const resource = 'https://api.example/mail'
+    const session = await token(sandbox, 'form', codeFields(sandbox, await codeFor(sandbox, { resource })))
+    expect(decodeJwt(String(session.body['access_token'])).aud).toBe(resource)
+    expect(await newestGrant(sandbox)).toMatchObject({ resource, client: { name: 'mailclaim' } })
+  })
+
+  test('is named by the metadata of RFC 8414', async () => {
+    const { baseUrl } = await sandboxForTest()
+    const metadata = await fetch(`${baseUrl}/.well-known/oauth-authorization-server`)
+    expect(await metadata.json()).toMatchObject({
+      issuer: baseUrl,
+      authorization_endpoint: `${baseUrl}/oauth/authorize`,
+      token_endpoint: `${baseUrl}/oauth/token`,
+    })
+  })
+})
