@@ -135,7 +135,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
   test('says of a claim that a newer one replaced what to do, and starts no other', async () => {
     const { world, run, domain } = createJob()
     const first = run({ domain, timeout: '1' })
-    await world.control('POST', `claims/${domain}/outcome`, { outcome: 'supersede', status: 'superseded' })
+    await world.control('POST', `claims/${domain}/outcome`, { status: 'superseded' })
     const { status, outputs, commands } = run({ domain, timeout: '1' })
     expect({ status, outputs }).toMatchObject({
       status: 9,

@@ -105,7 +105,7 @@ describe('claim when the time is up', () => {
 it('claim leaves an ended claim on stdout, and its last event says so', async () => {
   const { sandbox, client } = await claiming('over.example.com')
   await control(sandbox, 'POST', 'claims/over.example.com/outcome', {
-    outcome: 'block',
+    status: 'blocked',
     reason: 'grace_period',
   })
   const words = ['claim', 'over.example.com', '--timeout', '60', '--no-check']

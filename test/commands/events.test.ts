@@ -128,8 +128,8 @@ describe('the events of --format jsonl', () => {
       outputs.push(output)
     }
     await watch()
-    for (const outcome of ['status', 'block', 'complete']) {
-      await control(sandbox, 'POST', `claims/${domain}/outcome`, { outcome })
+    for (const status of ['under_review', 'blocked', 'completed']) {
+      await control(sandbox, 'POST', `claims/${domain}/outcome`, { status })
       await watch()
     }
     const events = sent(...outputs)

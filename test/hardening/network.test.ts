@@ -140,7 +140,11 @@ describe('a redirect to another host', () => {
     await world.login()
     for (const status of [301, 302, 303, 307, 308]) {
       await world.control('DELETE', 'faults')
-      await world.control('POST', 'faults', { kind: 'redirect', status, url: `http://127.0.0.1:${thief}/x` })
+      await world.control('POST', 'faults', {
+        kind: 'status',
+        status,
+        headers: { location: `http://127.0.0.1:${thief}/x` },
+      })
       expect((await world.run(['grants', 'list'])).code).toBe(7)
       expect((await world.run(['claims', 'create', 'example.com'])).code).toBe(7)
       expect((await world.run(['auth', 'refresh', '--retry-interrupted'])).code).toBe(7)

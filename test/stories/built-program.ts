@@ -62,6 +62,8 @@ export interface ServedWorld extends World {
   login(words?: readonly string[]): Promise<Ended>
   /** A request to the sandbox's control plane. */
   control(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown): Promise<unknown>
+  /** Publishes the records of claims, or plants a mistake. */
+  publish(domains: readonly string[], mistake?: string): Promise<void>
 }
 
 /** Where the end of a world is registered: with the test that runs, unless a whole file shares it. */
@@ -195,15 +197,7 @@ export async function createServedWorld(
  *
  * @returns what makes a world with a home of its own for each test, at that sandbox.
  */
-export function shareSandbox(
-  sandboxWords: readonly string[] = [
-    '--auto-approve',
-    '--check-seconds',
-    '0.05',
-    '--transfer-seconds',
-    '0.05',
-  ],
-): () => ServedWorld {
+export function shareSandbox(sandboxWords: readonly string[] = ['--auto-approve']): () => ServedWorld {
   let service: ServedWorld['service'] | undefined
   beforeAll(async () => {
     const ends: (() => void)[] = []
@@ -246,25 +240,29 @@ function pointedAt(service: ServedWorld['service'], world: World): ServedWorld {
     MAILCLAIM_AUTHORITATIVE_PORT: service.dns.split(':').at(-1) ?? '',
   })
 
+  const control: ServedWorld['control'] = async (method, path, body) => {
+    const response = await fetch(`${service.base_url}/_sandbox/${path}`, {
+      method,
+      ...(body === undefined
+        ? {}
+        : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+    })
+    const text = await response.text()
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
+    return text === '' ? undefined : JSON.parse(text)
+  }
   return {
     ...world,
     service,
+    control,
+    async publish(domains, mistake = 'none') {
+      await Promise.all(domains.map((domain) => control('POST', `claims/${domain}/publish`, { mistake })))
+    },
     async login(words = []) {
       const running = world.start(['login', '--store', 'file', '--no-browser', ...words])
       const [url] = await running.seen(/http:\/\/\S+\/oauth\/authorize\?\S+/)
       await fetch(url)
       return running.ended
-    },
-    async control(method, path, body) {
-      const response = await fetch(`${service.base_url}/_sandbox/${path}`, {
-        method,
-        ...(body === undefined
-          ? {}
-          : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
-      })
-      const text = await response.text()
-      if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
-      return text === '' ? undefined : JSON.parse(text)
     },
   }
 }

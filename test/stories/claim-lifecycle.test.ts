@@ -21,7 +21,7 @@ const jsonLines = (text: string) =>
     )
 
 const claimsOf = async (world: ServedWorld, name: string) => {
-  const { claims } = (await world.control('GET', 'claims')) as { claims: { name: string; status: string }[] }
+  const { claims } = (await world.control('GET', 'state')) as { claims: { name: string; status: string }[] }
   return claims.filter((claim) => claim.name === name)
 }
 
@@ -93,7 +93,7 @@ describe.runIf(needs('posix'))('claim', () => {
 
       const last = start()
       await last.seen(/waiting until it lifts/)
-      await world.control('POST', `claims/${domain}/outcome`, { outcome: 'unblock' })
+      await world.control('POST', `claims/${domain}/outcome`, { status: 'verified' })
       const ended = await last.ended
       expect(ended.code, ended.stderr).toBe(0)
       expect(jsonLines(ended.stdout).at(-1)).toMatchObject({
@@ -140,7 +140,7 @@ describe.runIf(needs('posix'))('claim', () => {
   test('a claim that ended unsuccessfully is replaced by a new one', async () => {
     const world = keyed()
     await world.run(['claims', 'create', 'again.example'])
-    await world.control('POST', 'claims/again.example/outcome', { outcome: 'expire' })
+    await world.control('POST', 'claims/again.example/outcome', { status: 'expired' })
     const running = world.start(['claim', 'again.example', '--format', 'jsonl'])
     await running.seen(/"message":"a new claim: the earlier one ended \(expired\)/)
     await running.seen(/"event":"waiting"/)
@@ -155,26 +155,26 @@ describe.runIf(needs('posix'))('claim', () => {
 
 describe('how a claim ends', () => {
   test.each<[label: string, outcome: Record<string, string>, exit: number, message: RegExp]>([
-    ['completed', { outcome: 'complete' }, 0, /is yours/],
+    ['completed', { status: 'completed' }, 0, /is yours/],
     [
       'blocked',
-      { outcome: 'block', reason: 'grace_period' },
+      { status: 'blocked', reason: 'grace_period' },
       9,
       /error: .*grace period.*\nhint: .*--through-blocked/,
     ],
-    ['blocked-oddly', { outcome: 'block', reason: 'moon_phase' }, 9, /error: .*moon_phase/],
+    ['blocked-oddly', { status: 'blocked', reason: 'moon_phase' }, 9, /error: .*moon_phase/],
     [
       'failed',
-      { outcome: 'fail', reason: 'ownership_check_failed' },
+      { status: 'failed', reason: 'ownership_check_failed' },
       9,
       /error: .*failed.*ownership_check_failed/,
     ],
-    ['expired', { outcome: 'expire' }, 9, /error: .*expired/],
-    ['superseded', { outcome: 'supersede' }, 9, /error: .*newer claim/],
-    ['canceled', { outcome: 'cancel' }, 9, /error: .*canceled/],
+    ['expired', { status: 'expired' }, 9, /error: .*expired/],
+    ['superseded', { status: 'superseded' }, 9, /error: .*newer claim/],
+    ['canceled', { status: 'canceled' }, 9, /error: .*canceled/],
     [
       'unheard',
-      { outcome: 'status', status: 'under_review' },
+      { status: 'under_review' },
       8,
       /warning: .*under_review.*\n.*error: timed out after 1 second: .*/s,
     ],
@@ -209,7 +209,7 @@ describe('an outage during claims watch', () => {
     ['a 503 with Retry-After', { kind: 'status', status: 503, headers: { 'retry-after': '1' } }],
     ['a 429', { kind: 'status', status: 429, headers: { 'retry-after': '1' } }],
     ['a reset', { kind: 'reset' }],
-    ['an HTML page', { kind: 'not_json' }],
+    ['an HTML page', { kind: 'status', status: 200, body: '<html>' }],
     ['half an answer', { kind: 'truncate' }],
   ])('claims watch reports and survives %s', async (what, fault) => {
     const world = keyed()
@@ -220,7 +220,7 @@ describe('an outage during claims watch', () => {
     }[]
     await world.control('POST', 'faults', { ...fault, path: `/domains/${domain_id}/claim`, count: 1 })
     await running.seen(/"event":"warning"/)
-    await world.control('POST', `claims/${domain}/outcome`, { outcome: 'complete' })
+    await world.control('POST', `claims/${domain}/outcome`, { status: 'completed' })
     const ended = await running.ended
     expect(ended.code, ended.stderr).toBe(0)
     expect(jsonLines(ended.stdout).map(({ event }) => event)).toEqual(['status', 'warning', 'done'])
@@ -238,7 +238,7 @@ describe('an outage during claims watch', () => {
       async () =>
         ((await world.control('GET', 'state')) as { refreshes: number }).refreshes > before.refreshes,
     )
-    await world.control('POST', 'claims/token.example/outcome', { outcome: 'complete' })
+    await world.control('POST', 'claims/token.example/outcome', { status: 'completed' })
     const ended = await running.ended
     expect(ended.code, ended.stderr).toBe(0)
     expect(((await world.control('GET', 'state')) as { refreshes: number }).refreshes).toBe(

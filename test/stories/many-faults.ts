@@ -41,7 +41,7 @@ export async function checkWithFaults(world: ServedWorld, { domains, zones, each
   expect(created.code, created.stderr).toBe(0)
   for (const mistake of Object.keys(FAULTS)) {
     const at = [...faulty].filter(([, fault]) => fault === mistake).map(([domain]) => domain)
-    await world.control('POST', 'claims/publish', { mistake, domains: at })
+    await world.publish(at, mistake)
   }
   const { code, stdout, stderr } = await world.run(['claims', 'check', '--from', list, '--format', 'jsonl'])
   expect(code, stderr).toBe(8)

@@ -193,7 +193,8 @@ describe.runIf(needs('posix', 'bash'))('a program of the user', () => {
       'hook',
       `echo "\${MAILCLAIM_RECORD_OLD_VALUES-unset} \${MAILCLAIM_RECORD_SET-unset}"; ${publish}`,
     )
-    await world.control('PUT', `zones/${domain}/trouble`, { trouble: 'servfail' })
+    await world.run(['claims', 'create', domain])
+    await world.publish([domain], 'refused')
     const ended = await world.run(words)
     expect(ended.code, ended.stderr).toBe(8)
     expect(ended.stderr).toMatch(/^error: couldn't see which TXT values .* has: /m)

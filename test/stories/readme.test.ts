@@ -15,13 +15,7 @@ function firstScreen(): string[] {
 
 describe.runIf(needs('tmux'))("the README's first screen", () => {
   test('leads from nothing to a completed claim in at most ten commands', async () => {
-    const world = await createServedWorld([
-      '--auto-approve',
-      '--check-seconds',
-      '0.1',
-      '--transfer-seconds',
-      '0.1',
-    ])
+    const world = await createServedWorld(['--auto-approve'])
     const { base_url, client_id } = world.service
     // A real account has none of what a sandbox's user pastes; its DNS alone is private.
     delete world.env['MAILCLAIM_BASE_URL']

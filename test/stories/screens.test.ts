@@ -8,7 +8,7 @@ const SGR = /\x1b\[[\d;]*m/g
 
 describe.runIf(needs('tmux'))('on a terminal', () => {
   // Verification takes its time here, so that a test can look while it runs.
-  const serve = shareSandbox(['--auto-approve', '--check-seconds', '0.05', '--transfer-seconds', '3'])
+  const serve = shareSandbox()
 
   function signedIn(): ServedWorld {
     const world = serve()
@@ -28,7 +28,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
   }
 
   async function recordValue(world: ServedWorld, domain: string): Promise<string> {
-    const { claims } = (await world.control('GET', 'claims')) as {
+    const { claims } = (await world.control('GET', 'state')) as {
       claims: { name: string; record: { value: string } }[]
     }
     return claims.findLast((claim) => claim.name === domain)?.record.value ?? ''
@@ -289,7 +289,13 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       at: 'the claim is being created',
       line: 'mailclaim claim i1.example',
       before: (world) =>
-        world.control('POST', 'faults', { kind: 'hang', method: 'POST', path: '/domains/claim', count: 1 }),
+        world.control('POST', 'faults', {
+          kind: 'delay',
+          before_ms: 600_000,
+          method: 'POST',
+          path: '/domains/claim',
+          count: 1,
+        }),
       shows: /[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] Claim/,
       leaves: 'hint: nothing is lost; to continue, run the same command again',
     },
@@ -337,7 +343,12 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       at: 'a list is awaited',
       line: 'mailclaim imports list',
       before: (world) =>
-        world.control('POST', 'faults', { kind: 'hang', path: '/contacts/imports', count: 1 }),
+        world.control('POST', 'faults', {
+          kind: 'delay',
+          before_ms: 600_000,
+          path: '/contacts/imports',
+          count: 1,
+        }),
       shows: /^$/,
     },
     {

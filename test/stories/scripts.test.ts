@@ -31,7 +31,7 @@ describe.runIf(needs('posix'))('exit codes, as a script sees them', () => {
       9,
       'a claim that failed',
       `mailclaim claims create failed.example
-       curl -sf -X POST "$MAILCLAIM_BASE_URL/_sandbox/claims/failed.example/outcome" -d '{"outcome":"fail"}' >&2
+       curl -sf -X POST "$MAILCLAIM_BASE_URL/_sandbox/claims/failed.example/outcome" -d '{"status":"failed"}' >&2
        mailclaim claims watch failed.example`,
     ],
     [
@@ -253,7 +253,7 @@ describe('a pipeline that replaces the TXT set of a domain', () => {
       `set -eu
        mailclaim claims create unseen.example > claim.tsv
        curl -sSf -X PUT "$MAILCLAIM_BASE_URL/_sandbox/dns/unseen.example/TXT" --data '"v=spf1 -all"' > put.json
-       curl -sSf -X PUT "$MAILCLAIM_BASE_URL/_sandbox/zones/unseen.example/trouble" --data '{"trouble":"servfail"}' > put.json
+       curl -sSf -X POST "$MAILCLAIM_BASE_URL/_sandbox/claims/unseen.example/publish" --data '{"mistake":"refused"}' > put.json
        mailclaim claims record unseen.example --provider route53`,
     )
     expect(ended).toMatchObject({ code: 8, stdout: '' })

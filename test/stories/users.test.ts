@@ -1,3 +1,4 @@
+import { Resolver } from 'node:dns/promises'
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -240,8 +241,9 @@ describe.runIf(needs('bash', 'script', 'curl', 'jq'))('a pipeline', () => {
     })
     expect(code, stdout + stderr).toBe(0)
 
-    const { values } = (await world.control('GET', `dns/${domain}/TXT`)) as { values: string[] }
-    expect(values).toEqual([SPF, expect.stringMatching(/^\S+=\S+$/)])
+    const resolver = new Resolver()
+    resolver.setServers([world.service.dns])
+    expect((await resolver.resolveTxt(domain)).flat()).toEqual([SPF, expect.stringMatching(/^\S+=\S+$/)])
 
     // No cursor is moved, no line rewritten, no question asked: the log reads from top to bottom.
     const log = (stdout + stderr).replace(COLORS, '').replaceAll('\r\n', '\n')
@@ -380,7 +382,7 @@ describe.runIf(needs('posix', 'script'))('a program', () => {
     const claim = await drive(world.start(['claim', domain, '--format', 'jsonl'], options), async (item) => {
       if (item['event'] !== 'record') return
       const { record } = item['claim'] as { record: { name: string; value: string } }
-      await world.control('PUT', `dns/${record.name}/TXT`, { value: record.value })
+      await world.control('PUT', `dns/${record.name}/TXT`, { values: [record.value] })
     })
     expect(claim.ended.code, claim.ended.stdout + claim.ended.stderr).toBe(0)
     const names = claim.items.map((item) => item['event'])

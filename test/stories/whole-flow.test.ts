@@ -10,7 +10,6 @@ import { createServedWorld, program, type Running, type ServedWorld, shareSandbo
 import { openTerminal } from './terminal.ts'
 
 const ADDRESS = /http:\/\/\S+\/oauth\/authorize\S+/
-const FAST = ['--check-seconds', '0.05', '--transfer-seconds', '0.05']
 
 /** From the signed-in person to the domain that is theirs, each step a process of its own. */
 async function claimStepByStep(world: ServedWorld, domain: string): Promise<void> {
@@ -124,7 +123,7 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
   }
 
   test('a user signs in with Chromium and claims a domain', async () => {
-    const world = await createServedWorld(FAST)
+    const world = await createServedWorld([])
     const { file } = fakeOpener(world)
     const login = world.start(['login', '--store', 'file'])
     const opened = await openedAddress(login, file)
@@ -230,7 +229,7 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
 })
 
 describe.runIf(needs('posix'))('signing in with a pasted address', () => {
-  const serve = shareSandbox(['--auto-approve', ...FAST])
+  const serve = shareSandbox()
 
   /** Where the browser of another machine ends: the listener is not reached from there. */
   async function redirectOf(address: string): Promise<string> {
