@@ -204,7 +204,7 @@ async function askServers(
   let isOver = false
   const askOne = async ({ host, server }: ServerAtHost, index: number): Promise<ServerAnswer | undefined> => {
     if (index >= 3) await clock.sleep(NEXT_SERVERS_MS, signal)
-    if (isOver) return undefined
+    if (isOver || search.share.isSilent(server)) return undefined
     const message = await askFor(server, { name: target, type: 'SOA' }, LEVEL_MS, search)
     if (message === undefined) return undefined
     const hasData = soaOf(message) !== undefined || message.answers.length > 0

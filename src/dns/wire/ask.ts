@@ -80,8 +80,8 @@ export async function ask(
     const halfTime = Math.max(0, options.deadline - start) / 2
     const pause = clock.sleep(Math.min(RETRY_AFTER_MS, halfTime), signal)
     const second = Promise.race([first.catch(kindOf), pause]).then((early) => {
-      // What can't be sent over UDP can't be sent at all; a closed port needs no wait, and TCP may still be open.
-      if (typeof early === 'object' || (early && isUnsent(early))) return first
+      // Without a route there is none over TCP either; a closed or blocked port needs no wait, and TCP may still be open.
+      if (typeof early === 'object' || early === 'no-route' || early === 'over-limit') return first
       return Promise.any([via('udp', undefined), via('tcp', UDP_SIZE)])
     })
     let message = await Promise.any([first, second])

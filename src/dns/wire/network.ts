@@ -1,25 +1,45 @@
 import { createSocket } from 'node:dgram'
 import { getServers } from 'node:dns'
+import { readFile } from 'node:fs/promises'
 import { connect, isIPv6 } from 'node:net'
 import { type DnsAddress, type DnsExchange, type DnsNetwork, DnsTransportError } from '../../context.ts'
 import { parseServerAddress } from '../../settings/addresses.ts'
+import { createTurns } from '../../turns.ts'
+import { canonicalAddress } from './address.ts'
+
+/** Sockets at once: systems with a low limit of open files allow 256, and a run of many has other things open as well. */
+const MAX_SOCKETS = 200
 
 /** The real network. Each exchange has its own socket, so every query comes from a different port. */
 export function createDnsNetwork(): DnsNetwork {
+  const inTurn = createTurns(MAX_SOCKETS)
   return {
-    udp: exchangeUdp,
-    tcp: exchangeTcp,
+    udp: (exchange) => inTurn(() => exchangeUdp(exchange)),
+    tcp: (exchange) => inTurn(() => exchangeTcp(exchange)),
     systemResolvers: async () =>
-      getServers()
-        // The system's configuration may hold anything; ignore what can't be used.
-        .flatMap((text) => {
-          try {
-            return [parseServerAddress(text, 'system resolver')]
-          } catch {
-            return []
-          }
-        }),
+      withScopes(getServers(), await readFile(RESOLV_CONF, 'utf8').catch(() => '')),
   }
+}
+
+const RESOLV_CONF = '/etc/resolv.conf'
+
+/**
+ * The resolvers of the system, of which those that can't be used are left out. Node drops the scope of a link-local address
+ * (`fe80::1%eth0`), without which nothing can be sent to it.
+ *
+ * @param config the text of `resolv.conf`, where the scope is
+ */
+export function withScopes(servers: readonly string[], config: string): DnsAddress[] {
+  const scoped = [...config.matchAll(/^\s*nameserver\s+((fe80:[^\s%]*)%\S+)/gim)]
+  return servers.flatMap((text) => {
+    try {
+      const server = parseServerAddress(text, 'system resolver')
+      const address = scoped.find(([, , bare = '']) => canonicalAddress(bare) === server.address)?.[1]
+      return [{ ...server, address: address ?? server.address }]
+    } catch {
+      return []
+    }
+  })
 }
 
 /** What Node's error codes mean to the check. */

@@ -1,7 +1,7 @@
 import { Socket } from 'node:dgram'
 import { createServer } from 'node:net'
 import { afterEach, expect, test, vi } from 'vitest'
-import { createDnsNetwork } from '../../../src/dns/wire/network.ts'
+import { createDnsNetwork, withScopes } from '../../../src/dns/wire/network.ts'
 
 const closing: (() => void)[] = []
 afterEach(() => {
@@ -72,4 +72,13 @@ test.each([
     accept: () => true,
   })
   await expect(exchange).rejects.toMatchObject({ kind })
+})
+
+test('a link-local resolver keeps its scope, which Node drops, and what is no address is left out', () => {
+  const config = '# nameserver fe80::9%wlan0\nnameserver fe80::1%eth0\nnameserver 192.0.2.53\n'
+  expect(withScopes(['fe80::1', '192.0.2.53', 'fe80::2', 'nonsense'], config)).toEqual([
+    { address: 'fe80::1%eth0', port: 53 },
+    { address: '192.0.2.53', port: 53 },
+    { address: 'fe80::2', port: 53 },
+  ])
 })

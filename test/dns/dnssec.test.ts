@@ -1,0 +1,104 @@
+import type packet from 'dns-packet'
+import { expect, test } from 'vitest'
+import { type Asked, EDNS, type FakeReply, RA, RCODE } from './fake-dns.ts'
+import { fakeInternet, RESOLVER, txt } from './fake-internet.ts'
+import { timedObserve } from './timed-check.ts'
+
+/** The example of RFC 4034 section 5.4. */
+const ZONE = 'dskey.example.com'
+const KEY =
+  'AQOeiiR0GOMYkDshWoSKz9XzfwJr1AYtsmx3TGkJaNXVbfi/2pHm822aJ5iI9BMzNXxeYCmZDRD99WYwYqUSdjMmmAphXdvxegXd/M5+X7OrzKBaMbCVdFLUUh6DhweJBjEVv5f2wwjM9XzcnOf+EPbtG9DMBmADjFDc2w/rljwvFw=='
+const DIGEST = '2BB183AF5F22588179A53B0A98631FAD1A292118'
+const DAY = 86_400
+
+const ds = (digest = DIGEST, algorithm = 5): packet.Answer => ({
+  type: 'DS',
+  name: ZONE,
+  ttl: 60,
+  data: { keyTag: 60485, algorithm, digestType: 1, digest: Buffer.from(digest, 'hex') },
+})
+const dnskey: packet.Answer = {
+  type: 'DNSKEY',
+  name: ZONE,
+  ttl: 60,
+  data: { flags: 256, algorithm: 5, key: Buffer.from(KEY, 'base64') },
+}
+/** Virtual time starts in 1970, so dates are seconds from the start. */
+const signature = (expiration: number): packet.Answer => ({
+  type: 'RRSIG',
+  name: ZONE,
+  ttl: 60,
+  data: {
+    typeCovered: 'SOA',
+    algorithm: 5,
+    labels: 3,
+    originalTTL: 60,
+    expiration: expiration >>> 0,
+    inception: (-2 * DAY) >>> 0,
+    keyTag: 60485,
+    signersName: ZONE,
+    signature: Buffer.alloc(8),
+  },
+})
+
+/** What is seen of a zone with these records, at a resolver that answers TXT queries as `resolver` says. */
+async function observed(
+  { signers = [ds()], keys = [dnskey], signatures = [signature(DAY)] },
+  resolver: (asked: Asked) => FakeReply | undefined = () => undefined,
+) {
+  const world = fakeInternet([
+    { apex: 'com', servers: { 'a.nic.com': ['192.0.2.1'] } },
+    { apex: 'example.com', servers: { 'ns.example.com': ['192.0.2.2'] } },
+    { apex: ZONE, servers: { [`ns.${ZONE}`]: ['192.0.2.3'] }, records: [txt(ZONE, 'prefix=token')] },
+  ])
+  const { seen } = await timedObserve(
+    (asked) => {
+      const special = asked.server === RESOLVER ? resolver(asked) : undefined
+      if (special !== undefined) return special
+      const reply = world(asked)
+      if (typeof reply === 'string' || !asked.dnssecOk || asked.name !== ZONE) return reply
+      const records = { DS: signers, DNSKEY: keys, SOA: [...(reply.answers ?? []), ...signatures] }[
+        asked.type
+      ]
+      return records === undefined ? reply : { ...reply, answers: records, additionals: [EDNS] }
+    },
+    { name: ZONE },
+  )
+  return seen
+}
+
+test.each([
+  ['a DS record that matches the key, and a valid signature', {}, { state: 'ok', keyTags: [60485] }],
+  [
+    'one valid signature beside an expired one',
+    { signatures: [signature(-DAY), signature(DAY)] },
+    { state: 'ok' },
+  ],
+  ['no DS record', { signers: [] }, { state: 'unsigned' }],
+  [
+    'only a DS record of an algorithm that nobody supports',
+    { signers: [ds(DIGEST, 3)] },
+    { state: 'unsigned' },
+  ],
+  ['a DS record without a key, as after a move', { keys: [] }, { state: 'no_key', keyTags: [60485] }],
+  ['a DS record of another key', { signers: [ds('00'.repeat(20))] }, { state: 'wrong_ds' }],
+  [
+    'a DS record of another key beside the right one',
+    { signers: [ds('00'.repeat(20)), ds()] },
+    { state: 'ok' },
+  ],
+  ['no signature', { signatures: [] }, { state: 'no_signature' }],
+  ['an expired signature', { signatures: [signature(-DAY)] }, { state: 'expired', expiredAt: -DAY }],
+])('%s', async (_title, records, expected) => {
+  expect((await observed(records)).dnssec).toMatchObject(expected)
+})
+
+test('a zone that was repaired, and a resolver that still has the old keys, which expire', async () => {
+  const seen = await observed({}, ({ name, type, checkingDisabled }) => {
+    if (name !== ZONE) return undefined
+    if (type === 'DNSKEY') return { flags: RA, answers: [{ ...dnskey, ttl: 555 }] }
+    return checkingDisabled ? undefined : { flags: RA | RCODE.SERVFAIL }
+  })
+  expect(seen.dnssec?.state).toBe('ok')
+  expect(seen.resolvers).toMatchObject([{ outcome: 'servfail', unchecked: 'match', keysTtl: 555 }])
+})

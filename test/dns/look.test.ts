@@ -1,0 +1,114 @@
+import type packet from 'dns-packet'
+import { describe, expect, test } from 'vitest'
+import { look } from '../../src/dns/look.ts'
+import { AA, type Asked, type FakeReply, RCODE, TC } from './fake-dns.ts'
+import { type FakeZone, fakeInternet, RESOLVER, txt } from './fake-internet.ts'
+import { timedEffects } from './timed-check.ts'
+
+const FIRST = '192.0.2.11'
+const SECOND = '192.0.2.12'
+const SPF = 'v=spf1 -all'
+const HOSTS = { 'ns1.shop.com': [FIRST], 'ns2.shop.com': [SECOND] }
+
+async function looking(
+  records: readonly packet.Answer[],
+  odd?: (asked: Asked) => FakeReply | undefined,
+  name = 'shop.com',
+) {
+  const zones: FakeZone[] = [
+    { apex: 'com', servers: { 'a.nic.com': ['192.0.2.1'] } },
+    { apex: 'shop.com', servers: HOSTS, records },
+  ]
+  const { effects, asked } = timedEffects(fakeInternet(zones, odd))
+  const seen = await look(
+    name,
+    { resolvers: [{ address: RESOLVER, port: 53 }], authoritativePort: 53 },
+    effects,
+  )
+  const texts = seen.set?.values.map(({ strings }) => strings.map((bytes) => Buffer.from(bytes)))
+  return { seen, texts, asked, ms: effects.clock.monotonic() }
+}
+
+const txtAt = (server: string, reply: FakeReply) => (asked: Asked) =>
+  asked.server === server && asked.type === 'TXT' ? reply : undefined
+
+describe('a look at a name', () => {
+  test('has the zone, its servers, every value in its exact strings, and the TTL', async () => {
+    const binary = Buffer.from([0, 0xff, 0x22, 0x5c])
+    const split: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 300, data: ['a'.repeat(255), binary] }
+    const { seen, texts, asked } = await looking([txt('shop.com', SPF), split])
+    expect(seen).toMatchObject({
+      zone: 'shop.com',
+      nameservers: Object.keys(HOSTS),
+      set: { ttl: 300 },
+      reason: null,
+    })
+    expect(texts).toEqual([[Buffer.from(SPF)], [Buffer.from('a'.repeat(255)), binary]])
+    expect(asked.filter(({ server, type }) => server === RESOLVER && type === 'TXT')).toEqual([])
+  })
+
+  test.each(['shop.com', 'app.shop.com'])('knows that there is nothing at %s', async (name) => {
+    const { seen } = await looking([], undefined, name)
+    expect(seen).toMatchObject({ zone: 'shop.com', set: { values: [], ttl: null } })
+  })
+
+  test.each(['silent', 'unreachable', { flags: RCODE.REFUSED }] as const)(
+    'knows the set if one of two servers answers and the other is out of order: %j',
+    async (reply) => {
+      expect((await looking([txt('shop.com', SPF)], txtAt(FIRST, reply))).texts).toEqual([[Buffer.from(SPF)]])
+    },
+  )
+
+  test('has the TTL of the server that doesn’t count it down', async () => {
+    const counted: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 17, data: SPF }
+    const { seen } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: AA, answers: [counted] }))
+    expect(seen.set?.ttl).toBe(300)
+  })
+
+  test.each<[string, packet.Answer[], ((asked: Asked) => FakeReply | undefined) | undefined, object]>([
+    [
+      'the servers disagree',
+      [txt('shop.com', SPF)],
+      txtAt(FIRST, { flags: AA, answers: [txt('shop.com', 'x')] }),
+      { reason: 'the name servers of shop.com disagree' },
+    ],
+    [
+      'no server answers',
+      [],
+      ({ server }) => (server === FIRST || server === SECOND ? 'silent' : undefined),
+      { zone: 'shop.com', reason: 'no name server of shop.com gave a complete authoritative answer' },
+    ],
+    [
+      'answers are cut',
+      [],
+      ({ type, transport }) =>
+        type !== 'TXT' ? undefined : transport === 'tcp' ? 'refused' : { flags: AA | TC },
+      { zone: 'shop.com', partial: [] },
+    ],
+    [
+      'the name is an alias',
+      [{ type: 'CNAME', name: 'shop.com', ttl: 60, data: 'www.shop.com' }],
+      undefined,
+      { obstacle: 'alias', reason: 'shop.com is an alias (CNAME) for www.shop.com' },
+    ],
+    [
+      'no resolver answers',
+      [],
+      () => 'silent',
+      { zone: null, reason: expect.stringContaining("weren't found: 192.0.2.53 timeout") },
+    ],
+  ])('doesn’t know the set if %s', async (_title, records, odd, expected) => {
+    const { seen, ms } = await looking(records, odd)
+    expect(seen).toMatchObject({ set: null, ...expected })
+    expect(ms).toBeLessThan(10_000)
+  })
+
+  test('knows that a domain doesn’t exist', async () => {
+    const { seen } = await looking([], undefined, 'nowhere.com')
+    expect(seen).toMatchObject({
+      zone: null,
+      obstacle: 'no_domain',
+      reason: "nowhere.com doesn't exist in DNS",
+    })
+  })
+})

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest'
+import { observe } from '../../src/dns/check.ts'
+import { createShare } from '../../src/dns/share.ts'
+import type { Asked, FakeReply } from './fake-dns.ts'
+import { type FakeZone, fakeInternet, RESOLVER, txt } from './fake-internet.ts'
+import { timedEffects } from './timed-check.ts'
+
+const COM: FakeZone = { apex: 'com', servers: { 'a.nic.com': ['192.0.2.1'], 'b.nic.com': ['192.0.2.2'] } }
+
+/** A zone with names below it that have the record, on two servers whose addresses end in `host` and the number after it. */
+function zone(apex: string, host: number, names: number): FakeZone {
+  return {
+    apex,
+    servers: { [`ns1.${apex}`]: [`192.0.2.${host}`], [`ns2.${apex}`]: [`192.0.2.${host + 1}`] },
+    records: Array.from({ length: names }, (_, n) => txt(`d${n}.${apex}`, 'prefix=token')),
+  }
+}
+
+/** A run over many domains. */
+function createRun(respond: (asked: Asked) => FakeReply) {
+  const { effects, asked } = timedEffects(respond)
+  const share = createShare(effects.clock)
+  const outcomesOf = async (name: string) => {
+    const request = {
+      name,
+      expected: 'prefix=token',
+      resolvers: [{ address: RESOLVER, port: 53 }],
+      authoritativePort: 53,
+      publicResolvers: false,
+      share,
+    }
+    return (await observe(request, effects)).servers.map(({ outcome }) => outcome).join()
+  }
+  /** Sixteen at a time. */
+  const all = async (names: readonly string[]) => {
+    const outcomes = new Map<string, string>()
+    const queue = [...names]
+    const work = async () => {
+      for (let name = queue.shift(); name !== undefined; name = queue.shift())
+        outcomes.set(name, await outcomesOf(name))
+    }
+    await Promise.all(Array.from({ length: 16 }, work))
+    return outcomes
+  }
+  return { outcomesOf, all, asked, clock: effects.clock }
+}
+
+const isDead = ({ server }: Asked) => /^192\.0\.2\.1[12]$/.test(server)
+
+describe('what the checks of a run share', () => {
+  test('is the zone and its hosts, for five minutes, but never the record', async () => {
+    const world = fakeInternet([COM, zone('example.com', 11, 3)])
+    const { outcomesOf, asked, clock } = createRun(world)
+    const above = () => asked.filter(({ server, type }) => /2\.[12]$/.test(server) && type === 'SOA').length
+    expect(await outcomesOf('d0.example.com')).toBe('match,match')
+    const [alone, first] = [asked.length, above()]
+    expect(await outcomesOf('d1.example.com')).toBe('match,match')
+    expect(asked.length - alone).toBeLessThan(alone)
+    expect(above()).toBe(first)
+    expect(await outcomesOf('d9.example.com')).toBe('nxdomain,nxdomain')
+    await clock.sleep(301_000)
+    await outcomesOf('d2.example.com')
+    expect(above()).toBeGreaterThan(first)
+  })
+
+  test('isn’t a search that failed', async () => {
+    let isBroken = true
+    const world = fakeInternet([COM, zone('example.com', 11, 1)])
+    const { outcomesOf } = createRun((asked) => (isBroken ? 'silent' : world(asked)))
+    expect(await outcomesOf('d0.example.com')).toBe('')
+    isBroken = false
+    expect(await outcomesOf('d0.example.com')).toBe('match,match')
+  })
+
+  test('a registry that is asked by many at once is asked once', async () => {
+    const { all, asked } = createRun(fakeInternet([COM, zone('example.com', 11, 16)]))
+    const outcomes = await all(Array.from({ length: 16 }, (_, n) => `d${n}.example.com`))
+    expect(new Set(outcomes.values())).toEqual(new Set(['match,match']))
+    expect(asked.filter(({ name, server }) => name === 'com' && server === RESOLVER)).toHaveLength(1)
+  })
+})
+
+describe('a server that is silent', () => {
+  const names = Array.from({ length: 300 }, (_, n) => `d${n}.example.com`)
+
+  test('costs a run of 300 domains less than ten seconds, and isn’t checked any more', async () => {
+    const world = fakeInternet([COM, zone('example.com', 11, 300)])
+    const healthy = createRun(world)
+    await healthy.all(names)
+    const broken = createRun((asked) => (isDead(asked) ? 'silent' : world(asked)))
+    const outcomes = await broken.all(names)
+    expect(broken.clock.monotonic() - healthy.clock.monotonic()).toBeLessThan(10_000)
+    expect(outcomes.get('d0.example.com')).toBe('timeout,timeout')
+    expect(outcomes.get('d299.example.com')).toBe('not_checked,not_checked')
+  })
+
+  test('is asked again after five minutes', async () => {
+    let isSilent = true
+    const world = fakeInternet([COM, zone('example.com', 11, 5)])
+    const { outcomesOf, clock } = createRun((asked) => (isSilent && isDead(asked) ? 'silent' : world(asked)))
+    for (const n of [0, 1, 2]) expect(await outcomesOf(`d${n}.example.com`)).toBe('timeout,timeout')
+    isSilent = false
+    expect(await outcomesOf('d3.example.com')).toBe('not_checked,not_checked')
+    await clock.sleep(301_000)
+    expect(await outcomesOf('d4.example.com')).toBe('match,match')
+  })
+
+  test('about one domain is still asked about the others, if it answers between', async () => {
+    const world = fakeInternet([
+      COM,
+      zone('quiet.com', 11, 9),
+      { ...zone('example.com', 11, 9), servers: zone('quiet.com', 11, 0).servers },
+    ])
+    const { outcomesOf } = createRun((asked) =>
+      isDead(asked) && asked.name.endsWith('.quiet.com') ? 'silent' : world(asked),
+    )
+    for (const n of [0, 1, 2, 3]) {
+      expect(await outcomesOf(`d${n}.quiet.com`)).toBe('timeout,timeout')
+      expect(await outcomesOf(`d${n}.example.com`)).toBe('match,match')
+    }
+  })
+})

@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'vitest'
+import { ask, limitQueries } from '../../../src/dns/wire/ask.ts'
+import { AA, type Asked, createFakeDns, type FakeReply, RCODE, TC } from '../fake-dns.ts'
+import { createVirtualClock } from '../virtual-clock.ts'
+
+const SERVER = { address: '192.0.2.1', port: 53 }
+const question = { name: 'example.com', type: 'TXT' } as const
+const answer: FakeReply = {
+  flags: AA,
+  answers: [{ name: 'example.com', type: 'TXT', ttl: 60, data: 'value' }],
+}
+const random = { bytes: (length: number) => new Uint8Array(length).fill(3), fraction: () => 0 }
+
+async function asking(respond: (asked: Asked) => FakeReply, { deadline = 5000, max = 100 } = {}) {
+  const clock = createVirtualClock()
+  const dns = createFakeDns(respond, clock)
+  const limited = limitQueries(dns, max)
+  const effects = { clock, dns: limited, random, signal: new AbortController().signal }
+  const reply = await ask(SERVER, question, { deadline }, effects)
+  const tried = dns.asked.map(({ transport, edns }) =>
+    edns === undefined ? transport : `${transport} ${edns}`,
+  )
+  return { reply, asked: dns.asked, tried, limited }
+}
+
+describe('one question to one server', () => {
+  test('goes over UDP with EDNS and without recursion', async () => {
+    const { reply, asked } = await asking(() => answer)
+    expect(reply).toMatchObject({
+      kind: 'answer',
+      isIncomplete: false,
+      message: { answers: [{ type: 'TXT' }] },
+    })
+    expect(asked).toMatchObject([
+      { transport: 'udp', server: '192.0.2.1', recursionDesired: false, checkingDisabled: false, edns: 1232 },
+    ])
+  })
+
+  test.each<[string, (asked: Asked) => FakeReply, readonly string[]]>([
+    [
+      'over TCP if the answer is cut',
+      ({ transport }) => (transport === 'udp' ? { flags: AA | TC } : answer),
+      ['udp 1232', 'tcp 1232'],
+    ],
+    [
+      'without EDNS after FORMERR',
+      ({ edns }) => (edns === undefined ? answer : { flags: RCODE.FORMERR }),
+      ['udp 1232', 'udp'],
+    ],
+    [
+      'over TCP without EDNS after both',
+      ({ transport, edns }) => {
+        if (edns !== undefined) return { flags: RCODE.FORMERR }
+        return transport === 'udp' ? { flags: AA | TC } : answer
+      },
+      ['udp 1232', 'udp', 'tcp'],
+    ],
+    [
+      'without EDNS and over TCP after silence',
+      ({ transport, edns }) => (transport === 'udp' && edns === undefined ? answer : 'pending'),
+      ['udp 1232', 'udp', 'tcp 1232'],
+    ],
+    [
+      'over TCP if UDP is closed',
+      ({ transport }) => (transport === 'udp' ? 'refused' : answer),
+      ['udp 1232', 'udp', 'tcp 1232'],
+    ],
+    [
+      'over TCP if a firewall here blocks UDP',
+      ({ transport }) => (transport === 'udp' ? 'blocked' : answer),
+      ['udp 1232', 'udp', 'tcp 1232'],
+    ],
+  ])('goes %s', async (_title, respond, expected) => {
+    const { reply, tried } = await asking(respond)
+    expect(reply).toMatchObject({ kind: 'answer', isIncomplete: false, message: { rcode: 'NOERROR' } })
+    expect(tried).toEqual(expected)
+  })
+
+  test('is answered incompletely if TCP doesn’t bring the rest', async () => {
+    const { reply } = await asking(({ transport }) => (transport === 'udp' ? { flags: AA | TC } : 'refused'))
+    expect(reply).toMatchObject({ kind: 'answer', isIncomplete: true })
+  })
+
+  test.each([
+    ['refused', 'unreachable'],
+    ['unreachable', 'unreachable'],
+    ['no-route', 'not-asked'],
+    ['blocked', 'not-asked'],
+    ['silent', 'silent'],
+  ] as const)('%s everywhere ends as %s', async (behavior, kind) => {
+    expect((await asking(() => behavior)).reply.kind).toBe(kind)
+  })
+
+  test('isn’t asked after the deadline or beyond the limit, which says nothing about the server', async () => {
+    const late = await asking(() => answer, { deadline: 0 })
+    expect([late.reply.kind, late.asked]).toEqual(['not-asked', []])
+    const beyond = await asking(() => answer, { max: 0 })
+    expect([beyond.reply.kind, beyond.asked, beyond.limited.isReached()]).toEqual(['not-asked', [], true])
+  })
+
+  test('what couldn’t be sent doesn’t count for the limit', async () => {
+    const { limited } = await asking(() => 'no-route', { max: 1 })
+    expect(limited.isReached()).toBe(false)
+  })
+
+  test('ends with the reason of the interrupt', async () => {
+    const clock = createVirtualClock()
+    const controller = new AbortController()
+    const dns = createFakeDns(() => {
+      controller.abort(new Error('interrupted'))
+      return 'silent'
+    }, clock)
+    const asked = ask(SERVER, question, { deadline: 5000 }, { clock, dns, random, signal: controller.signal })
+    await expect(asked).rejects.toThrow('interrupted')
+  })
+})
