@@ -6,32 +6,20 @@ import { join } from 'node:path'
 
 /**
  * The Node that runs this, and those of `--node PATH` (repeatable). By default the releases 20, 22, 24 and 26, from npm's
- * packages of Node, kept in the temporary directory. Each comes with its environment variables.
+ * packages of Node, kept in the temporary directory.
  */
 export function nodesToMeasure(argv) {
   const given = argv.flatMap((word, at) => (argv[at - 1] === '--node' ? [word] : []))
   const paths = given.length > 0 ? given : ['20', '22', '24', '26'].map(installed)
-  const nodes = [...new Set([process.execPath, ...paths])]
+  return [...new Set([process.execPath, ...paths])]
     .filter((path) => path !== undefined)
     .map((path) => ({
       path,
       version: execFileSync(path, ['--version'], { encoding: 'utf8' }).trim().slice(1),
-      env: {},
     }))
     .filter(
       ({ version }, at, all) => all.findIndex((other) => major(other.version) === major(version)) === at,
     )
-  return nodes.flatMap((node) => [node, ...withAuthorities(node)])
-}
-
-/**
- * If NODE_EXTRA_CA_CERTS is set, Node 20 reads that file at every start, even a bare one; later releases read it when they
- * first need it.
- */
-function withAuthorities(node) {
-  const file = process.env['NODE_EXTRA_CA_CERTS']
-  if (file === undefined || major(node.version) >= 22) return []
-  return [{ ...node, version: `${node.version} with CAs`, env: { NODE_EXTRA_CA_CERTS: file } }]
 }
 
 export const major = (version) => Number(version.split('.')[0])
