@@ -30,7 +30,6 @@ export const tree: CommandTree = {
       ),
       token: leaf('print a valid access token', () => import('./auth/token.ts')),
       refresh: leaf('renew the session now', () => import('./auth/refresh.ts')),
-      rekey: leaf('encrypt a session in etcd with another key', () => import('./auth/rekey.ts')),
       list: leaf('list the profiles', () => import('./auth/list.ts')),
       switch: leaf('use another profile from now on', () => import('./auth/switch.ts')),
     },

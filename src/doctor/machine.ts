@@ -3,14 +3,12 @@ import { dirname, join, sep } from 'node:path'
 import type { Context } from '../context.ts'
 import { proveKeychain } from '../credentials/keychain.ts'
 import { CliError, Exit } from '../errors.ts'
-import { sessionPaths } from '../session/paths.ts'
-import { readRecord } from '../session/record.ts'
-import type { SharedContext } from '../session/shared/vault.ts'
+import { profileFiles, readSessionIfAny } from '../session/session-file.ts'
 import { configPath } from '../settings/config.ts'
 import { requireBaseUrl, requireClientId, type Settings, settingValue } from '../settings/settings.ts'
 import { isShared } from '../settings/shared-store.ts'
 import { shellQuote } from '../shell-quote.ts'
-import { isThere, preallocate, uniqueSuffix } from '../storage/durable-file.ts'
+import { isThere, removeDurable, writeDurable } from '../storage/atomic-file.ts'
 import { cannotWrite } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import { type Diagnosis, ok, problem, skipped, warning } from './report.ts'
@@ -18,19 +16,13 @@ import { type Diagnosis, ok, problem, skipped, warning } from './report.ts'
 type LockContext = Pick<Context, 'directories' | 'clock' | 'random' | 'interrupts'>
 
 /** Whether the configuration is valid and has what a request needs. */
-export async function examineConfiguration(context: SharedContext, settings: Settings): Promise<Diagnosis> {
+export async function examineConfiguration(context: Context, settings: Settings): Promise<Diagnosis> {
   const check = 'configuration'
   if (settings.configProblem !== undefined) return problem(check, settings.configProblem)
   try {
     const base = requireBaseUrl(settings)
     const profile = `profile ${settings.profile.value}`
     const at = `${profile} at ${base.href.replace(/\/+$/, '')}`
-    if (context.environment.apiKey === undefined && settings.clientId === undefined && isShared(settings)) {
-      // Machines of a fleet need no client id: it is in the session.
-      const { clientIdOfSession } = await import('./etcd.ts')
-      const clientId = await clientIdOfSession(context, settings)
-      if (clientId !== undefined) return ok(check, `${at}; client id ${clientId}, from the session`)
-    }
     if (context.environment.apiKey === undefined) requireClientId(settings)
     const file = configPath(context)
     return ok(check, isThere(file) ? `${at} (${file})` : `${at}; no settings are saved yet`)
@@ -55,7 +47,9 @@ export async function examineDirectories(
         continue
       }
       // In the way that tokens are written: with a temporary file in the same directory.
-      preallocate(join(directory, `.doctor.${uniqueSuffix()}.tmp`), 1024).discard()
+      const path = join(directory, '.doctor.tmp')
+      writeDurable(path, ' '.repeat(1024))
+      removeDurable(path)
     }
     const exposed = context.platform === 'win32' ? [] : await accessibleToOthers([config, state])
     if (exposed.length > 0) {
@@ -113,17 +107,15 @@ async function accessibleToOthers(paths: readonly string[], depth = 2): Promise<
 
 /** Whether the store of the session (or else of the next login) works: saves, reads and deletes a test secret. */
 export async function examineStore(
-  context: Pick<Context, 'directories' | 'environment' | 'keychain' | 'stdin'> & SharedContext,
+  context: Context,
   settings: Pick<Settings, 'profile' | 'chosen'>,
-): Promise<Diagnosis | Diagnosis[]> {
+): Promise<Diagnosis> {
   const check = 'credential store'
-  if (isShared(settings)) {
-    const { examineShared } = await import('./etcd.ts')
-    return examineShared(check, context, settings)
-  }
+  // The check of the session reads it.
+  if (isShared(settings)) return skipped(check, 'the session is in etcd')
   try {
-    const record = await readRecord(sessionPaths(context, settings.profile.value)).catch(() => undefined)
-    const store = record?.store ?? settingValue('store', settings)
+    const session = readSessionIfAny(profileFiles(context, settings.profile.value))
+    const store = session?.store ?? settingValue('store', settings)
     if (store === 'file') return ok(check, 'secrets are in a file that only you can read, as configured')
     await proveKeychain(context, settings.profile.value)
     return ok(check, "the system's keychain can save, read and delete a secret")
@@ -141,7 +133,7 @@ export async function examineLock(
   settings: Pick<Settings, 'profile'>,
 ): Promise<Diagnosis> {
   const check = 'lock'
-  const paths = sessionPaths(context, settings.profile.value)
+  const paths = profileFiles(context, settings.profile.value)
   // Next to the session if there is one: whether locks work depends on the file system.
   const candidates = [paths.directory, context.directories.state]
   for (const directory of candidates) {
@@ -154,7 +146,7 @@ export async function examineLock(
         return problem(
           check,
           new CliError(
-            'lock_unavailable',
+            'store_unavailable',
             Exit.notSignedIn,
             `locks in ${directory} don't work, as on some network file systems`,
             { hint: 'set MAILCLAIM_STATE_DIR to a directory on a local disk' },

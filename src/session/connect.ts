@@ -1,10 +1,63 @@
 import type { Context } from '../context.ts'
+import type { Authorizer, Credential } from '../service/authorizer.ts'
 import { createServiceClient, type ServiceClient } from '../service/client.ts'
 import type { Settings } from '../settings/settings.ts'
-import { createIo } from '../terminal/io.ts'
-import { createAuthorizer } from './authorizer.ts'
+import { createIo, type Io } from '../terminal/io.ts'
+import { currentCredential, goodCredential, renewedCredential } from './credential.ts'
+import { notSignedIn } from './messages.ts'
+
+export interface ConnectOptions {
+  /** False: only a key, or an access token that is good, is used; without one requests end with exit 4. */
+  readonly renews?: boolean
+}
 
 /** The service, with the credential of the current profile. @throws CliError exit 3 without a usable base URL. */
-export function connect(context: Context, settings: Settings): ServiceClient {
-  return createServiceClient(createIo(context, settings), createAuthorizer(context, settings))
+export function connect(io: Io, options?: ConnectOptions): ServiceClient
+export function connect(context: Context, settings: Settings): ServiceClient
+export function connect(context: Context | Io, given: Settings | ConnectOptions = {}): ServiceClient {
+  const io = 'settings' in context ? context : createIo(context, given as Settings)
+  const { renews = true } = 'profile' in given ? {} : given
+  const authorizer = renews ? createAuthorizer(io) : withoutRenewal(io)
+  return createServiceClient(io, authorizer)
+}
+
+/**
+ * The credential of a command: the API key in the environment, else what `login` stored for the profile. Requests that need it
+ * at the same time share one look at it, and one renewal; a key is read once.
+ */
+function createAuthorizer(io: Io): Authorizer {
+  let key: Credential | undefined
+  let asked: Promise<Credential> | undefined
+  const renewals = new Map<string, Promise<Credential | undefined>>()
+  return {
+    async credential() {
+      if (key !== undefined) return key
+      asked ??= currentCredential(io).finally(() => {
+        asked = undefined
+      })
+      const credential = await asked
+      if (credential.kind === 'api_key') key = credential
+      return credential
+    },
+    refused(credential) {
+      const { kind, value } = credential
+      if (kind === 'api_key') return Promise.resolve(undefined)
+      const renewal =
+        renewals.get(value) ??
+        renewedCredential(io, { reason: 'refused', outdated: value }).finally(() => renewals.delete(value))
+      renewals.set(value, renewal)
+      return renewal
+    },
+  }
+}
+
+function withoutRenewal(io: Io): Authorizer {
+  return {
+    async credential() {
+      const found = await goodCredential(io)
+      if ('kind' in found) return found
+      throw notSignedIn(io.settings.profile.value)
+    },
+    refused: async () => undefined,
+  }
 }

@@ -1,18 +1,13 @@
 import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/login-command.ts'
-import { similarWord } from '../settings/parse-value.ts'
-import { type Settings, settingValue } from '../settings/settings.ts'
-import { formatTime } from '../terminal/relative-time.ts'
-import { excerpt } from '../terminal/sanitize.ts'
-import type { SessionRecord, SignIn } from './record.ts'
-import { expiryOf, REFRESH_TOKEN_DAYS } from './refresh-token.ts'
-import type { SessionValue } from './session-store.ts'
+import type { ProfileFiles, Session } from './session-file.ts'
 
-type SignedIn = Pick<SessionRecord | SignIn, 'profile' | 'store'>
+/** How long an unused refresh token lives (section 7 of the interface). */
+const REFRESH_TOKEN_MS = 60 * 24 * 3600 * 1000
 
-/** The command that signs in to the profile again and keeps its store; the settings of the profile give the rest. */
-export function signInAgain({ profile, store }: SignedIn): string {
-  return loginCommand({ profile, store })
+/** Wall-clock milliseconds at which a session ends if it isn't renewed. */
+export function expiresIfUnused({ issuedAt }: Pick<Session, 'issuedAt'>): number {
+  return issuedAt + REFRESH_TOKEN_MS
 }
 
 /** The command for a profile. */
@@ -20,299 +15,113 @@ export function withProfile(command: string, profile: string): string {
   return profile === 'default' ? command : `${command} --profile ${profile}`
 }
 
-/**
- * Nobody has signed in to the profile. The store that settings choose may be only a variable of this shell.
- *
- * @param others the profiles that have a session
- */
-export function notSignedIn(
-  { profile, chosen }: Pick<Settings, 'profile' | 'chosen'>,
-  others: readonly string[] = [],
-): CliError {
-  const store = chosen.store?.value === 'file' ? 'file' : undefined
-  const login = loginCommand({ profile: profile.value, store })
-  const hints = [otherProfile(profile, others), `run ${login}, or set MAILCLAIM_API_KEY`]
-  return new CliError('not_signed_in', Exit.notSignedIn, `profile ${profile.value} is not signed in`, {
-    hint: hints.filter(Boolean).join(' Otherwise '),
-  })
+export function signInHint(profile: string): string {
+  return `sign in again: ${loginCommand({ profile })}`
 }
 
-/** As many profiles as a hint names. */
-const NAMED = 3
-const LIST = new Intl.ListFormat('en-US')
-
-/** The profile that was probably meant if one was named, else those that could be used; undefined if there is none. */
-function otherProfile({ value, source }: Settings['profile'], all: readonly string[]): string | undefined {
-  const others = all.filter((name) => name !== value)
-  if (source === 'flag' || source === 'environment') {
-    const meant = similarWord(value, others)
-    return meant && `did you mean --profile ${meant}?`
-  }
-  const [first, ...rest] = others
-  if (first === undefined || others.length > NAMED) return undefined
-  const [signedIn, name] =
-    rest.length === 0
-      ? [`profile ${first} is signed in`, first]
-      : [`profiles ${LIST.format(others)} are signed in`, 'NAME']
-  return `${signedIn}: add --profile ${name}, or run mailclaim auth switch ${name}.`
+function signedOut(code: string, message: string, hint: string, cause?: unknown): CliError {
+  return new CliError(code, Exit.notSignedIn, message, { hint, cause })
 }
 
-/** Step 4 of a refresh: the token may have been sent, with no known outcome. */
-export function interrupted(
-  session: SignedIn,
-  sentAt: number | undefined,
-  settings: Pick<Settings, 'chosen'>,
-): CliError {
-  return new CliError(
+/** Nobody has signed in to the profile. */
+export function notSignedIn(profile: string): CliError {
+  const hint = `run ${loginCommand({ profile })}, or set MAILCLAIM_API_KEY`
+  return signedOut('not_signed_in', `profile ${profile} is not signed in`, hint)
+}
+
+/** The refresh token may have been sent, and nobody knows what became of it. @param why what is known */
+export function interrupted(profile: string, why = 'the last renewal was interrupted'): CliError {
+  return signedOut(
     'refresh_interrupted',
-    Exit.notSignedIn,
-    `the last refresh of profile ${session.profile}${at(sentAt)} has no known outcome: the refresh token may have been sent, and no usable response was stored. A refresh token works once and a second use ends the session, so it is kept${sentAgain(settings)}`,
-    { hint: signInOrRetry(session) },
-  )
-}
-
-/** Asks a person instead. */
-export function interruptedQuestion(profile: string, sentAt: number | undefined): string {
-  return `The last refresh of profile ${profile}${at(sentAt)} has no known outcome: the service may or may not have taken the refresh token. Send it once more? If it was taken, this ends the session everywhere, and you sign in again`
-}
-
-function at(ms: number | undefined): string {
-  return ms === undefined ? '' : `, at ${formatTime(ms)},`
-}
-
-function signInOrRetry(session: SignedIn): string {
-  return `sign in again, which is always safe: ${signInAgain(session)}. Or try the old token: ${retryInterrupted(session.profile)}; if the service did take it, that ends this session everywhere`
-}
-
-/** What the next command does with a token that may have been sent. */
-function sentAgain(settings: Pick<Settings, 'chosen'>): string {
-  return settingValue('on_interrupted', settings) === 'retry'
-    ? '; the next command that needs it sends it once more, because on-interrupted is set to retry'
-    : ' and not sent again'
-}
-
-/** The refresh that was just sent has no known outcome. */
-export function outcomeUnknown(session: SignedIn, why: string, settings: Pick<Settings, 'chosen'>): CliError {
-  return new CliError(
-    'refresh_unknown',
-    Exit.unavailable,
-    `the service gave no usable answer to the refresh of profile ${session.profile} (${why}). It may have taken the refresh token; a second use would end the session, so the token is kept${sentAgain(settings)}`,
-    { hint: signInOrRetry(session) },
+    `the refresh token of profile ${profile} may have been sent: ${why}`,
+    `${signInHint(profile)} (trying the old token: docs/token-safety.md)`,
   )
 }
 
 /** The service no longer accepts the session. */
-export function sessionOver(record: SignIn): CliError {
-  const ended = record.ended
-  const said = ended?.description ? ` It says: ${ended.description}` : ''
-  const why = {
-    expired: `its refresh token was last renewed more than ${REFRESH_TOKEN_DAYS} days ago, on ${formatTime(ended?.renewedAt ?? record.signedInAt)}`,
-    interrupted:
-      'the service refused its refresh token (invalid_grant). It was sent before, in a refresh whose answer was lost: if the service took it then, the second use ended the session. Or it was revoked, or used elsewhere',
-    refused: `the service refused its refresh token (invalid_grant): it was revoked, it was used elsewhere, or it expired${
-      ended && ended.at > expiryOf(ended.renewedAt) ? `: ${lastRenewed(ended.renewedAt)}` : ''
-    }`,
-  }[ended?.cause ?? 'refused']
-  return new CliError(
-    'session_over',
-    Exit.notSignedIn,
-    `the session of profile ${record.profile} is over: ${why}.${said}`,
-    { hint: `run ${signInAgain(record)}` },
+export function sessionOver({ profile, ended }: Session): CliError {
+  const why = ended?.why ?? 'the service refused its refresh token'
+  return signedOut('session_over', `the session of profile ${profile} is over: ${why}`, signInHint(profile))
+}
+
+/** The service rotated the token, and the new one isn't anywhere on this machine. */
+export function tokenLost(profile: string, why = 'something removed its file', cause?: unknown): CliError {
+  const message = `the new refresh token of profile ${profile} could not be stored: ${why}`
+  return signedOut('refresh_token_lost', message, signInHint(profile), cause)
+}
+
+/** The keychain holds an older token than this machine had: the service would take it for a stolen one. */
+export function tokenOutdated(profile: string): CliError {
+  return signedOut(
+    'refresh_token_lost',
+    `the keychain doesn't hold the last refresh token of profile ${profile}, but another`,
+    signInHint(profile),
   )
 }
 
-/** Nothing but the wall clock, which may have jumped, says that the refresh token is too old. */
-export function mayHaveExpired(profile: string, renewedAt: number): string {
-  return `the session of profile ${profile} may have expired: ${lastRenewed(renewedAt)}`
+/** The keychain gives nothing. */
+export function lockedOrMissing(profile: string): CliError {
+  return signedOut(
+    'store_unavailable',
+    `the keychain is locked, or the secret of profile ${profile} is missing from it`,
+    `unlock it and try again; if it is unlocked, ${signInHint(profile)}`,
+  )
 }
 
-function lastRenewed(at: number): string {
-  return `by this machine's clock, it was last renewed more than ${REFRESH_TOKEN_DAYS} days ago, on ${formatTime(at)}`
+/** The files are a copy of another profile's. */
+export function copied({ directory, profile }: ProfileFiles, { profile: owner }: Session): CliError {
+  return signedOut(
+    'session_elsewhere',
+    `the session in ${directory} is a copy: it belongs to profile ${owner}, and is not sent`,
+    signInHint(profile),
+  )
 }
 
-/** Somebody signed in to the profile while its previous session was being renewed. */
-export function replacedMeanwhile({ profile }: SignIn): CliError {
+/** The settings name another service or client than the session's. */
+export function ofAnother(what: 'service' | 'client', own: string, asked: string, profile: string): CliError {
+  return signedOut(
+    'session_elsewhere',
+    `the session of profile ${profile} belongs to the ${what} ${own}, not to ${asked}; it is not sent there`,
+    `use the ${what} of the session, or sign in to that ${what} in another profile (--profile NAME)`,
+  )
+}
+
+/** Somebody signed in or out while the session was renewed. */
+export function replacedMeanwhile(profile: string): CliError {
+  return signedOut(
+    'session_elsewhere',
+    `profile ${profile} was signed in again, or out, while this command renewed its session`,
+    `see ${withProfile('mailclaim auth status', profile)}`,
+  )
+}
+
+/** Something keeps changing the session although this process holds its lock. */
+export function keepsChanging(profile: string): CliError {
   return new CliError(
     'session_busy',
     Exit.unavailable,
-    `profile ${profile} was signed in again while this command renewed the session before, which is no longer used`,
+    `the session of profile ${profile} keeps changing; nothing was sent`,
     { hint: 'run this command again' },
   )
 }
 
-/** Somebody signed out of the profile while its session was being renewed. */
-export function signedOutMeanwhile(session: SignedIn): CliError {
-  return new CliError(
-    'not_signed_in',
-    Exit.notSignedIn,
-    `profile ${session.profile} was signed out while this command renewed its session, so its new tokens are not used`,
-    { hint: `to sign in again, run ${signInAgain(session)}` },
-  )
+/** Nothing was sent, or the service refused the token, but its note can't be removed. */
+export function noteStays(profile: string, failure: unknown, refusal?: CliError): CliError {
+  const message = failure instanceof Error ? failure.message : String(failure)
+  const what = refusal === undefined ? 'nothing was sent' : `the token is unused (${refusal.message})`
+  const retry = withProfile('mailclaim auth refresh --retry-interrupted', profile)
+  return new CliError('cannot_write', Exit.bug, `${what}, but ${message}`, {
+    hint: `once that file can be removed, this is safe: ${retry}`,
+    cause: failure,
+  })
 }
 
-/** The answer to storing a sign-in for a fleet was lost, and now there is another one. */
-export function perhapsReplaced({ profile, store }: SignedIn): CliError {
+/** The service renewed the session, but without an access token that can be used. */
+export function noAccessToken(profile: string, why: string): CliError {
   return new CliError(
-    'session_busy',
+    'unexpected_answer',
     Exit.unavailable,
-    `the new session of profile ${profile} may have been stored, but somebody else has signed in or out before that was confirmed`,
-    { hint: `see mailclaim auth status; to replace what is there, run ${loginCommand({ profile, store })}` },
+    `the session of profile ${profile} was renewed, but the answer has no usable access token: ${why}`,
+    { hint: 'run the command again' },
   )
-}
-
-/** A logout of a fleet has found another session than the one that it was to remove. */
-export function perhapsSignedInAgain(profile: string): CliError {
-  return new CliError(
-    'session_busy',
-    Exit.unavailable,
-    `the session of profile ${profile} may have been removed, but somebody may have signed in again before that was confirmed. What is in etcd now was left as it is`,
-    {
-      hint: `see ${withProfile('mailclaim auth status', profile)}; to sign every machine out of that session too, run ${withProfile('mailclaim logout', profile)}`,
-    },
-  )
-}
-
-/** One address of etcd may be wrong, and nobody knows. @param silent the members that didn't answer, at least one */
-export function maybeElsewhere(silent: readonly URL[]): string {
-  const names = silent.map(({ host }) => host).join(', ')
-  return `no answer from ${names}: if that is another cluster of etcd, a session there was left as it is. Once it answers, mailclaim doctor shows whether it is`
-}
-
-/** Somebody has signed the whole fleet out. @param by `unknown`: a session that this machine has used is gone. */
-export function removedForAll(
-  profile: string,
-  by: { readonly host: string; readonly at: number } | 'unknown',
-): CliError {
-  const who =
-    by === 'unknown'
-      ? 'somebody has removed its session from etcd'
-      : `by ${excerpt(by.host, 100)}, at ${formatTime(by.at)}`
-  return new CliError(
-    'not_signed_in',
-    Exit.notSignedIn,
-    `profile ${profile} was signed out for every machine${by === 'unknown' ? ': ' : ' '}${who}`,
-    { hint: `to sign in again, for the whole fleet, run ${loginCommand({ profile })}` },
-  )
-}
-
-/** Something keeps deleting or replacing the lock file. */
-export function lockReplaced(profile: string, path: string): CliError {
-  return new CliError(
-    'session_busy',
-    Exit.unavailable,
-    `the session of profile ${profile} cannot be renewed: something keeps deleting or replacing its lock file (${path}). Nothing was sent, and the session is untouched`,
-    { hint: 'find out what cleans up that directory, and run this command again' },
-  )
-}
-
-/** The token is unused, but its journal entry can't be removed. @param failure why; that of etcd says what to do. */
-export function journalStays({ profile, store }: SignedIn, cause: unknown, failure: unknown): CliError {
-  const error = cause instanceof CliError ? cause : new CliError('cannot_write', Exit.bug, String(cause))
-  const hint =
-    store === 'etcd' && failure instanceof CliError
-      ? failure.hint
-      : `once that file can be removed, this is safe and continues the session: ${retryInterrupted(profile)}`
-  return withSentence(
-    error,
-    `The service has not used the refresh token, but ${messageOf(failure)}`,
-    failure,
-    hint,
-  )
-}
-
-/** The way on if this machine keeps that the token is unused. */
-export const ENTRY_IS_KEPT =
-  'run any command on this machine once etcd answers: it removes the journal entry from etcd'
-
-/** The way on if nothing keeps that the token is unused. */
-export function entryStays(profile: string): string {
-  return `the journal entry may be in etcd. If machines then say that this refresh has no known outcome, this is safe, because the token was not used: ${retryInterrupted(profile)}`
-}
-
-function retryInterrupted(profile: string): string {
-  return withProfile('mailclaim auth refresh --retry-interrupted', profile)
-}
-
-/** The session is renewed, but its new access token couldn't replace the old one. */
-export function accessTokenNotStored(cause: unknown, oldStays: boolean): CliError {
-  if (!(cause instanceof CliError)) throw cause
-  const then = oldStays ? 'the previous one is still stored and may be used' : 'it is not stored'
-  return withSentence(cause, `The session is renewed, but its new access token is lost: ${then}`, cause)
-}
-
-/** The session is renewed, but nothing on this machine says so anymore. */
-export function recordDeleted(session: SignedIn): CliError {
-  return new CliError(
-    'session_deleted',
-    Exit.notSignedIn,
-    `the session of profile ${session.profile} was renewed, but its files were deleted meanwhile, so no other command can use it`,
-    { hint: `run ${signInAgain(session)}` },
-  )
-}
-
-/** The session is renewed, but the access token that came with it is missing or unusable. */
-export function accessTokenUnusable(profile: string, why: string): CliError {
-  return new CliError(
-    'access_token_unusable',
-    Exit.unavailable,
-    `the service renewed the session of profile ${profile}, and the new refresh token is stored, but its response has no usable access token: ${why}`,
-    { hint: 'run the command again, which renews the session once more' },
-  )
-}
-
-/** The service rotated the token, and the new one couldn't be stored anywhere. */
-export function tokenLost(session: SignedIn, cause: unknown): CliError {
-  return new CliError(
-    'refresh_token_lost',
-    Exit.notSignedIn,
-    `the service renewed the session of profile ${session.profile}, but the new refresh token could not be stored: ${messageOf(cause)}. The old one is used up, so the session cannot continue`,
-    { hint: `make the store work again, then run ${signInAgain(session)}`, cause },
-  )
-}
-
-/** The service's error, with the reason why it couldn't be recorded, which may prevent the next sign-in as well. */
-export function notRecorded(error: CliError, failure: unknown): CliError {
-  const hints = [failure instanceof CliError ? failure.hint : undefined, error.hint]
-  const hint = hints.filter(Boolean).join('\n') || undefined
-  return withSentence(
-    error,
-    `This could not be recorded on this machine: ${messageOf(failure)}`,
-    failure,
-    hint,
-  )
-}
-
-/** The refresh failed before the token was sent. */
-export function nothingSent(profile: string, error: unknown): unknown {
-  if (!(error instanceof CliError)) return error
-  const message = `the session of profile ${profile} cannot be renewed: ${error.message}. Nothing was sent, and the session is untouched`
-  return new CliError(error.code, error.exit, message, { hint: error.hint, cause: error })
-}
-
-/**
- * Nothing was sent, but the store may still say that something was: there is nowhere to keep that it wasn't. An earlier refresh
- * with no known outcome keeps having none.
- */
-export function entryMayStay(
-  { record, journal: earlier }: SessionValue,
-  sentAt: number,
-  error: CliError,
-): CliError {
-  const before =
-    earlier && `, and the outcome of the refresh before it${at(earlier.sentAt)} is still not known`
-  const message = `the session of profile ${record.profile} cannot be renewed: ${error.message}. Nothing was sent, but the journal entry of ${formatTime(sentAt)} may be in etcd, or arrive there later${before ?? ''}`
-  const hint = earlier
-    ? signInOrRetry(record)
-    : `run the command again later. If machines then say that the refresh of that time has no known outcome, this is safe and continues the session: ${retryInterrupted(record.profile)}`
-  return new CliError(error.code, error.exit, message, { hint, cause: error })
-}
-
-/** The same error with one more sentence, and with another hint if one is given. */
-function withSentence(error: CliError, sentence: string, cause: unknown, hint = error.hint): CliError {
-  const message = `${error.message.replace(/\.$/, '')}. ${sentence}`
-  return new CliError(error.code, error.exit, message, { hint, status: error.status, cause })
-}
-
-function messageOf(failure: unknown): string {
-  return failure instanceof Error ? failure.message : String(failure)
 }

@@ -1,48 +1,58 @@
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
-import { similarWord } from '../settings/parse-value.ts'
+import { type CliError, usageError } from '../errors.ts'
 import { DEFAULT_PROFILE, isProfileName } from '../settings/profiles.ts'
 import type { Settings } from '../settings/settings.ts'
 import { namesIn } from '../storage/private-directory.ts'
-import { profilesDirectory, sessionPaths } from './paths.ts'
+import type { Io } from '../terminal/io.ts'
+import { notSignedIn } from './messages.ts'
+import { profilesDirectory } from './session-file.ts'
 
-/** The profiles that have a session on this machine, or one whose secret could not be removed. */
+/** The profiles that have a session on this machine. */
 export function profilesWithSession(context: Pick<Context, 'directories'>): string[] {
-  return profilesWith(context, (file) => file === 'session.json' || file === 'superseded.json')
+  return profilesWith(context, (name) => name === 'session.json')
 }
 
-/** The profiles with any file that may hold a secret, the fallback directories included. */
+/** The profiles with any file that may hold a secret. */
 export function profilesWithSecrets(context: Pick<Context, 'directories'>): string[] {
-  const inProfiles = profilesWith(context, (file) => !/^lock$|^shared\.|\.damaged-/.test(file))
-  const { fallbackDirectories } = sessionPaths(context, DEFAULT_PROFILE)
-  const inFallbacks = fallbackDirectories.flatMap((directory) =>
-    namesIn(directory).flatMap((name) => /^secret\.(.+)\.[0-9a-f]{12}\.json$/.exec(name)?.[1] ?? []),
-  )
-  return [...new Set([...inProfiles, ...inFallbacks])].filter(isProfileName).sort()
+  return profilesWith(context, (name) => name !== 'lock')
 }
 
-function profilesWith(context: Pick<Context, 'directories'>, counts: (file: string) => boolean): string[] {
-  return namesIn(profilesDirectory(context))
-    .filter((name) => isProfileName(name) && namesIn(sessionPaths(context, name).directory).some(counts))
+function profilesWith(context: Pick<Context, 'directories'>, counts: (name: string) => boolean): string[] {
+  const directory = profilesDirectory(context)
+  return namesIn(directory)
+    .filter((name) => isProfileName(name) && namesIn(join(directory, name)).some(counts))
     .sort()
 }
 
-/**
- * Says that a profile doesn't exist, with one that was probably meant; undefined if it exists. A profile does as soon as
- * something is configured for it, somebody has signed in, or a claim was seen with it.
- */
-export function unknownProfile(
-  name: string,
+/** The profiles that have a session, a setting or remembered claims, and the default one. */
+export function knownProfiles(
   context: Pick<Context, 'directories'>,
   { config }: Pick<Settings, 'config'>,
-): string | undefined {
-  const known = [
-    DEFAULT_PROFILE,
-    ...Object.keys(config.profiles),
-    ...profilesWithSession(context),
-    ...namesIn(join(context.directories.state, 'claims')),
-  ]
-  if (known.includes(name)) return undefined
-  const meant = similarWord(name, known)
-  return `there is no profile ${name}${meant === undefined ? '' : `; did you mean ${meant}?`}`
+): string[] {
+  const withSetting = Object.entries(config.profiles).flatMap(([name, fields]) =>
+    Object.keys(fields).length > 0 ? [name] : [],
+  )
+  const withClaims = namesIn(join(context.directories.state, 'claims')).filter(isProfileName)
+  return [
+    ...new Set([DEFAULT_PROFILE, ...withSetting, ...profilesWithSession(context), ...withClaims]),
+  ].sort()
+}
+
+/** @throws CliError `usage`, exit 2, for a profile that nothing is known of: it may be mistyped. */
+export function requireKnownProfile(
+  profile: string,
+  context: Pick<Context, 'directories'>,
+  settings: Pick<Settings, 'config'>,
+): void {
+  const known = knownProfiles(context, settings)
+  if (!known.includes(profile))
+    throw usageError(`there is no profile ${profile}`, `use one of these, or sign in: ${known.join(', ')}`)
+}
+
+/** What a command that needs a credential says where there is none. @throws CliError as `requireKnownProfile`. */
+export function noSession(io: Io): CliError {
+  const profile = io.settings.profile.value
+  requireKnownProfile(profile, io, io.settings)
+  return notSignedIn(profile)
 }

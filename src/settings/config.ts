@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import { writeDurable } from '../storage/durable-file.ts'
+import { writeDurable } from '../storage/atomic-file.ts'
 import { readJson, requireFormat } from '../storage/json-file.ts'
-import { withLockIfAny } from '../storage/lock.ts'
+import { withLock } from '../storage/lock.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import { type ProfileConfig, SETTINGS, type SettingKey, settingText } from './table.ts'
 
@@ -68,7 +68,7 @@ export async function readUsableConfig(
  * Reads, changes and writes the configuration while no other process does. What this version doesn't know is kept. On a
  * system without file locks the change is made anyway: what can be lost is a setting, not a session.
  *
- * @throws CliError as `readConfig`; `config_busy`, `cannot_write` and `directory_unusable`, exit 1.
+ * @throws CliError as `readConfig`; `config_busy`, `cannot_write`, exit 1.
  */
 export async function updateConfig(
   context: Pick<Context, 'directories' | 'clock' | 'random' | 'interrupts'>,
@@ -80,10 +80,11 @@ export async function updateConfig(
     new CliError('config_busy', Exit.bug, `another mailclaim is changing the settings (${lock})`, {
       hint: 'let it finish, or end it, and run this command again; do not delete the lock file',
     })
-  return withLockIfAny(lock, context, { deadlineMs: LOCK_DEADLINE_MS, busy }, async () => {
+  const waiting = { deadlineMs: LOCK_DEADLINE_MS, busy, withoutLocks: 'continue' as const }
+  return withLock(lock, context, waiting, async () => {
     const config = await readConfig(context)
     change(config)
-    await writeDurable(configPath(context), `${JSON.stringify(config, null, 2)}\n`)
+    writeDurable(configPath(context), `${JSON.stringify(config, null, 2)}\n`)
     return config
   })
 }

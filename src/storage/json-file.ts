@@ -16,45 +16,13 @@ export interface ReadOptions {
 }
 
 /**
- * Reads a JSON file of this program; undefined if it doesn't exist.
+ * Reads a file of this program; undefined if it doesn't exist. Synchronous: the files are small, every command reads two, and
+ * loading `node:fs/promises` would take longer.
  *
- * @param parse validates the value; throws an Error that says what is wrong with it, or a CliError that also says what to
- *   do about it.
- * @throws CliError `file_unusable`, with the path and a remedy: the file is empty, damaged, written by a later version, a
- *   link, or belongs to another user. It is left as it is.
+ * @throws CliError `file_unusable`, with the path and a remedy: it is a link, belongs to another user, or can't be read. It is
+ *   left as it is.
  */
-export async function readJson<T>(
-  path: string,
-  parse: (value: unknown) => T,
-  options: ReadOptions = {},
-): Promise<T | undefined> {
-  // A loop that waits for a lock reads again and again: let other work run in between.
-  await new Promise((resolve) => setImmediate(resolve))
-  return readJsonSync(path, parse, options)
-}
-
-/** As `readJson`, for one of many files: between some of them, the caller lets other work run. */
-export function readJsonSync<T>(
-  path: string,
-  parse: (value: unknown) => T,
-  options: ReadOptions = {},
-): T | undefined {
-  const unusable = (
-    why: string,
-    hint = options.remedy ?? `it was left as it is; fix it, or move it away: ${moveAway(path)}`,
-    cause?: unknown,
-  ) =>
-    new CliError('file_unusable', options.exit ?? Exit.bug, `the file ${path} cannot be used: ${why}`, {
-      hint,
-      cause,
-    })
-  const unreadable = (error: unknown) =>
-    unusable(
-      `it cannot be read (${reason(error)})`,
-      remedy(error, 'check the owner and the permissions of that file and its directory'),
-      error,
-    )
-  // Synchronous: the files are small, every command reads two, and loading `node:fs/promises` would take longer.
+export function readOwnFile(path: string, options: ReadOptions = {}): string | undefined {
   let file: number
   try {
     // O_NONBLOCK: opening a pipe would wait for a writer.
@@ -63,39 +31,71 @@ export function readJsonSync<T>(
     const code = codeOf(error)
     if (code === 'ENOENT') return undefined
     if (code === 'ELOOP' || code === 'EMLINK')
-      throw unusable('it is a symbolic link, which this program never creates')
-    throw unreadable(error)
+      throw unusable(path, 'it is a symbolic link, which this program never creates', options)
+    throw unreadable(path, error, options)
   }
-  let text: string
   try {
     const found = fstatSync(file)
-    if (!found.isFile()) throw unusable('it is not a file')
+    if (!found.isFile()) throw unusable(path, 'it is not a file', options)
     if (POSIX && found.uid !== ownUser()) {
       // What a command with sudo has left may be moved away; another person's file is in use.
-      const hint = found.uid === 0 ? undefined : 'run this command as that user (without sudo)'
-      throw unusable('it belongs to another user', hint)
+      const remedy = found.uid === 0 ? options.remedy : 'run this command as that user (without sudo)'
+      throw unusable(path, 'it belongs to another user', { ...options, ...(remedy && { remedy }) })
     }
-    if (found.size > MAX_FILE_BYTES) throw unusable(`it is too large (${found.size} bytes)`)
-    text = readFileSync(file, 'utf8')
+    if (found.size > MAX_FILE_BYTES) throw unusable(path, `it is too large (${found.size} bytes)`, options)
+    return readFileSync(file, 'utf8')
   } catch (error) {
-    throw error instanceof CliError ? error : unreadable(error)
+    throw error instanceof CliError ? error : unreadable(path, error, options)
   } finally {
     closeQuietly(file)
   }
-  if (text.trim() === '') throw unusable('it is empty')
+}
+
+/**
+ * Reads a JSON file of this program; undefined if it doesn't exist.
+ *
+ * @param parse validates the value; throws an Error that says what is wrong with it, or a CliError that also says what to do
+ *   about it.
+ * @throws CliError `file_unusable`, as `readOwnFile`, and if it is empty, damaged, or written by a later version.
+ */
+export function readJson<T>(
+  path: string,
+  parse: (value: unknown) => T,
+  options: ReadOptions = {},
+): T | undefined {
+  const text = readOwnFile(path, options)
+  if (text === undefined) return undefined
+  if (text.trim() === '') throw unusable(path, 'it is empty', options)
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
     // The parser's message would quote the file, which may hold a secret.
-    throw unusable('it is damaged: it is not valid JSON')
+    throw unusable(path, 'it is damaged: it is not valid JSON', options)
   }
   try {
     return parse(value)
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw unusable(error instanceof Error ? error.message : String(error))
+    throw unusable(path, error instanceof Error ? error.message : String(error), options)
   }
+}
+
+/** For who still calls it so. */
+export const readJsonSync = readJson
+
+/** The error for a file that can't be used: `file_unusable`. */
+export function unusable(path: string, why: string, options: ReadOptions, cause?: unknown): CliError {
+  const hint = options.remedy ?? `it was left as it is; fix it, or move it away: ${moveAway(path)}`
+  return new CliError('file_unusable', options.exit ?? Exit.bug, `the file ${path} can't be used: ${why}`, {
+    hint,
+    cause,
+  })
+}
+
+function unreadable(path: string, error: unknown, { exit }: ReadOptions): CliError {
+  const hint = remedy(error, 'check the owner and the permissions of that file and its directory')
+  return unusable(path, `it can't be read (${reason(error)})`, { remedy: hint, ...(exit && { exit }) }, error)
 }
 
 /** @throws Error if a file doesn't have the format that this version of the program reads. */

@@ -1,26 +1,26 @@
-import { constants, fchmodSync, openSync } from 'node:fs'
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import { isAt } from './durable-file.ts'
-import { closeQuietly, reason, remedy } from './file-errors.ts'
+import { type Disk, realDisk } from './atomic-file.ts'
+import { codeOf, reason, remedy } from './file-errors.ts'
 
 /** The operating system's locks on open files. A lock is released when its process ends, however that happens. */
 export interface FileLocks {
-  /** False if another process holds the lock. A shared lock, which others can share, works on a read-only disk too. */
-  tryLock(fd: number, options?: { readonly shared?: boolean }): boolean
+  /** False if another open file holds the lock. */
+  tryLock(fd: number): boolean
 }
 
 export interface LockOptions<T> {
   /** Milliseconds to wait for another process. */
   readonly deadlineMs: number
   /** Called while another process holds the lock; a result ends the wait. */
-  readonly meanwhile?: () => Promise<T | undefined>
+  readonly meanwhile?: () => T | undefined
   /** Called once, when the wait has taken two seconds. */
   readonly onWait?: () => Promise<void>
   /** The error if another process holds the lock until the deadline; `session_busy` by default. */
   readonly busy?: () => CliError
-  /** The first pause, and the longest. */
-  readonly pausesMs?: readonly [number, number]
+  /** `continue`: the work is done without a lock where there is none, because it can't lose a refresh token. */
+  readonly withoutLocks?: 'continue'
+  readonly disk?: Disk
   /** Loads the locks; only tests replace it. */
   readonly load?: () => Promise<FileLocks>
 }
@@ -28,167 +28,109 @@ export interface LockOptions<T> {
 /** What waiting for a lock needs. */
 export type LockContext = Pick<Context, 'clock' | 'random' | 'interrupts'>
 
-export interface HeldLock extends FileLocks {
-  /**
-   * Whether the locked file is still the one at its path. If something deleted or replaced it, another process can hold
-   * "the" lock as well.
-   */
-  isCurrent(): boolean
-}
-
-/** What the work returns to wait on, because another process is still at it although its lock file was deleted. */
-export const STILL_HELD = Symbol('still held')
-
 /** The first pause, and the longest: asking the kernel is cheap. */
-const PAUSES_MS = [20, 250] as const
+const FIRST_PAUSE_MS = 20
+const LONGEST_PAUSE_MS = 250
 const SILENT_MS = 2_000
 
 /**
- * Runs work while this process holds the lock on a file. The lock is never stolen because of its age: only the kernel
- * knows whether its holder is alive.
+ * Runs work while this process holds the lock on a file. The lock is never stolen because of its age: only the kernel knows
+ * whether its holder is alive. It is for waiting politely: what must not happen twice doesn't rely on it.
  *
- * @throws CliError `lock_unavailable`, exit 4, if this system has no such locks; `session_busy`, exit 7, if another
- *   process held it until the deadline; the reason of an interrupt.
+ * @throws CliError `store_unavailable`, exit 4, if this system has no such locks; `session_busy`, exit 7, if another process
+ *   held it until the deadline; the reason of an interrupt.
  */
 export async function withLock<T>(
   path: string,
   context: LockContext,
   options: LockOptions<T>,
-  work: (lock: HeldLock) => Promise<T | typeof STILL_HELD>,
+  work: () => Promise<T>,
 ): Promise<T> {
-  const locks = await loadLocks(options.load ?? loadNative)
-  const busy = () => options.busy?.() ?? sessionBusy(path, options.deadlineMs)
-  return untilFree(context, { ...options, busy }, async () => {
-    const fd = openLockFile(path)
-    try {
-      // If the file was deleted between opening and locking it, the next process would lock another one.
-      if (!take(locks, fd, path) || !isAt(fd, path)) return STILL_HELD
-      return await work({ isCurrent: () => isAt(fd, path), tryLock: locks.tryLock })
-    } finally {
-      // This releases the lock.
-      closeQuietly(fd)
-    }
-  })
-}
-
-/**
- * Repeats work, with growing pauses, as long as another process is at it.
- *
- * @throws what `busy` says after the deadline; the reason of an interrupt.
- */
-export async function untilFree<T>(
-  context: LockContext,
-  options: LockOptions<T> & { readonly busy: () => CliError },
-  work: () => Promise<T | typeof STILL_HELD>,
-): Promise<T> {
-  const { deadlineMs, meanwhile, busy, pausesMs: [first, longest] = PAUSES_MS } = options
-  const start = context.clock.monotonic()
+  const { clock, random, interrupts } = context
+  const { disk = realDisk, deadlineMs, meanwhile, busy = () => sessionBusy(path) } = options
+  const start = clock.monotonic()
   let { onWait } = options
-  for (let pause = first; ; pause *= 1.5) {
-    const result = await work()
-    if (result !== STILL_HELD) return result
-    const found = await meanwhile?.()
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 1.5, LONGEST_PAUSE_MS)) {
+    const fd = await takeLock(path, options)
+    if (fd === 'none') return work()
+    if (fd !== 'held') {
+      try {
+        return await work()
+      } finally {
+        // This releases the lock.
+        disk.close(fd)
+      }
+    }
+    const found = meanwhile?.()
     if (found !== undefined) return found
-    const waited = context.clock.monotonic() - start
+    const waited = clock.monotonic() - start
     if (waited >= deadlineMs) throw busy()
     if (waited >= SILENT_MS) {
       await onWait?.()
       onWait = undefined
     }
-    const wait = Math.min(pause, longest, deadlineMs - waited)
-    await context.clock.sleep(wait * (0.5 + context.random.fraction() / 2), context.interrupts.signal)
+    const wait = Math.min(pause, deadlineMs - waited)
+    await clock.sleep(wait * (0.5 + random.fraction() / 2), interrupts.signal)
   }
 }
 
-/** As `withLock`, but runs the work without a lock on a system that has none: for work that can't lose a refresh token. */
-export async function withLockIfAny<T>(
+/** @returns the file that holds the lock now; `held` if another process has it; `none` if it works without. */
+async function takeLock(
   path: string,
-  context: LockContext,
-  options: LockOptions<T>,
-  work: () => Promise<T>,
-): Promise<T> {
-  let started = false
-  const locked = () => {
-    started = true
-    return work()
-  }
+  {
+    disk = realDisk,
+    load = loadNative,
+    withoutLocks,
+  }: Pick<LockOptions<unknown>, 'disk' | 'load' | 'withoutLocks'>,
+): Promise<number | 'held' | 'none'> {
+  let fd: number | undefined
   try {
-    return await withLock(path, context, options, locked)
+    const locks = await load()
+    // Processes that we start don't inherit the descriptor (O_CLOEXEC), so they can't keep the lock.
+    fd = disk.openLock(path)
+    if (locks.tryLock(fd)) return fd
+    disk.close(fd)
+    return 'held'
   } catch (error) {
-    if (error instanceof CliError && error.code === 'lock_unavailable' && !started) return work()
-    throw error
+    if (fd !== undefined) disk.close(fd)
+    if (withoutLocks === 'continue') return 'none'
+    throw noLock(path, error)
   }
-}
-
-/** Processes that we start don't inherit the descriptor (O_CLOEXEC), so they can't keep the lock. */
-function openLockFile(path: string): number {
-  try {
-    const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), 0o600)
-    try {
-      // The umask may have removed our own permissions, and with them the next command's.
-      fchmodSync(fd, 0o600)
-    } catch {
-      // A file system without permissions.
-    }
-    return fd
-  } catch (error) {
-    const why =
-      (error as NodeJS.ErrnoException).code === 'ELOOP'
-        ? 'it is a symbolic link, which this program never creates'
-        : reason(error)
-    throw new CliError('lock_unavailable', Exit.notSignedIn, `the lock ${path} cannot be opened: ${why}`, {
-      hint: remedy(
-        error,
-        'check the owner and the permissions of that file and its directory; until then MAILCLAIM_API_KEY works',
-      ),
-      cause: error,
-    })
-  }
-}
-
-function take(locks: FileLocks, fd: number, path: string): boolean {
-  try {
-    return locks.tryLock(fd)
-  } catch (error) {
-    throw new CliError(
-      'lock_unavailable',
-      Exit.notSignedIn,
-      `${path} cannot be locked: ${error instanceof Error ? error.message : String(error)}`,
-      {
-        hint: 'without a lock two commands could use one refresh token, so nothing is refreshed; set MAILCLAIM_STATE_DIR to a local disk, or use MAILCLAIM_API_KEY',
-        cause: error,
-      },
-    )
-  }
-}
-
-/** The locks of this system, for whoever only looks whether others hold one; undefined if it has none. */
-export async function locksIfAny(): Promise<FileLocks | undefined> {
-  return loadNative().catch(() => undefined)
 }
 
 async function loadNative(): Promise<FileLocks> {
-  return import('./native-locks.ts')
+  return import('fs-native-extensions')
 }
 
-async function loadLocks(load: () => Promise<FileLocks>): Promise<FileLocks> {
+/** Whether another process holds the lock at this moment; undefined if that can't be found out. */
+export async function isLocked(
+  path: string,
+  options: Pick<LockOptions<void>, 'disk' | 'load'> = {},
+): Promise<boolean | undefined> {
   try {
-    return await load()
-  } catch (error) {
-    throw new CliError(
-      'lock_unavailable',
-      Exit.notSignedIn,
-      'the file lock (fs-native-extensions) does not work on this system, so sessions cannot be refreshed safely',
-      { hint: remedy(error, 'use an API key (MAILCLAIM_API_KEY), which needs no lock'), cause: error },
-    )
+    const fd = await takeLock(path, options)
+    if (typeof fd === 'number') (options.disk ?? realDisk).close(fd)
+    return fd === 'held'
+  } catch {
+    return undefined
   }
 }
 
-function sessionBusy(path: string, deadlineMs: number): CliError {
+/** Without a lock two commands could be at the same session, so nothing is renewed. */
+function noLock(path: string, error: unknown): CliError {
+  const why =
+    codeOf(error) === 'ELOOP' ? 'it is a symbolic link, which this program never creates' : reason(error)
+  return new CliError('store_unavailable', Exit.notSignedIn, `${path} can't be locked: ${why}`, {
+    hint: remedy(error, 'set MAILCLAIM_STATE_DIR to a directory of yours on a local disk, or use an API key'),
+    cause: error,
+  })
+}
+
+function sessionBusy(path: string): CliError {
   return new CliError(
     'session_busy',
     Exit.unavailable,
-    `another mailclaim has held the lock of this session for ${Math.round(deadlineMs / 1000)} seconds (${path})`,
-    { hint: 'wait for it or stop it, then run this command again; do not delete the lock file' },
+    `another mailclaim is using this session (it holds ${path})`,
+    { hint: 'wait for it or stop it, then run this command again' },
   )
 }

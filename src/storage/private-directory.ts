@@ -1,4 +1,4 @@
-import { readdirSync, rmSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { chmod, lstat, mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { CliError, Exit } from '../errors.ts'
@@ -10,7 +10,7 @@ import { codeOf, POSIX, reason, remedy } from './file-errors.ts'
  *
  * @param existing `leave` for a directory that a person may have named, which may be their home or `/tmp`: if it exists, it
  *   keeps its permissions, and it may belong to the system.
- * @throws CliError `directory_unusable`, exit 1, with the path and a remedy.
+ * @throws CliError `cannot_write`, exit 1, with the path and a remedy.
  */
 export async function ensurePrivateDirectory(
   path: string,
@@ -19,7 +19,7 @@ export async function ensurePrivateDirectory(
   await makeDirectory(path)
   if (!POSIX) return
   const link = await lstat(path).catch((error: unknown) => {
-    throw directoryUnusable(path, `it cannot be examined (${reason(error)})`, error)
+    throw directoryUnusable(path, `it can't be examined (${reason(error)})`, error)
   })
   if (link.isSymbolicLink() && link.uid !== ownUser() && link.uid !== 0) {
     throw directoryUnusable(path, 'it is a link that another user made')
@@ -30,11 +30,7 @@ export async function ensurePrivateDirectory(
   if (!fits) throw directoryUnusable(path, 'it belongs to another user')
   if (existing === 'tighten' && (target.mode & 0o777) !== 0o700) {
     await chmod(path, 0o700).catch((error: unknown) => {
-      throw directoryUnusable(
-        path,
-        `others have access, and that cannot be changed (${reason(error)})`,
-        error,
-      )
+      throw directoryUnusable(path, `others have access, and that can't be changed (${reason(error)})`, error)
     })
   }
 }
@@ -49,7 +45,7 @@ async function makeDirectory(path: string, parentExists = false): Promise<void> 
     if (code === 'EEXIST') return
     // Below a dangling link, in /proc and in automounted directories, an existing parent doesn't help.
     if (code !== 'ENOENT' || parentExists || dirname(path) === path) {
-      throw directoryUnusable(path, `it cannot be created (${reason(error)})`, error)
+      throw directoryUnusable(path, `it can't be created (${reason(error)})`, error)
     }
     await makeDirectory(dirname(path))
     await makeDirectory(path, true)
@@ -57,36 +53,22 @@ async function makeDirectory(path: string, parentExists = false): Promise<void> 
 }
 
 function directoryUnusable(path: string, why: string, cause?: unknown): CliError {
-  return new CliError('directory_unusable', Exit.bug, `the directory ${path} cannot be used: ${why}`, {
+  return new CliError('cannot_write', Exit.bug, `the directory ${path} can't be used: ${why}`, {
     hint: remedy(
       cause,
-      'fix its owner and permissions, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR to directories that belong to you',
+      'fix its owner and permissions, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR to directories of yours',
     ),
     cause,
   })
 }
 
-/**
- * The names in a directory; none if it doesn't exist.
- *
- * @param unreadable `skip` for one of several directories that rarely hold what is looked for.
- * @throws CliError `directory_unusable`, exit 1.
- */
-export function namesIn(directory: string, unreadable: 'throw' | 'skip' = 'throw'): string[] {
+/** The names in a directory; none if it doesn't exist. @throws CliError `cannot_write`, exit 1. */
+export function namesIn(directory: string): string[] {
   try {
     return readdirSync(directory)
   } catch (error) {
-    if (codeOf(error) === 'ENOENT' || unreadable === 'skip') return []
-    throw directoryUnusable(directory, `it cannot be read (${reason(error)})`, error)
-  }
-}
-
-/** Removes a directory with everything in it, as far as possible. Never throws. */
-export function removeTree(path: string): void {
-  try {
-    rmSync(path, { recursive: true, force: true })
-  } catch {
-    // What stays is worthless.
+    if (codeOf(error) === 'ENOENT') return []
+    throw directoryUnusable(directory, `it can't be read (${reason(error)})`, error)
   }
 }
 

@@ -9,8 +9,8 @@ import { createDnsNetwork } from '../../src/dns/wire/network.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import type { ProxySettings } from '../../src/service/proxy.ts'
 import { createTransport } from '../../src/service/transport.ts'
-import { sessionPaths } from '../../src/session/paths.ts'
-import { replaceSession } from '../../src/session/replace.ts'
+import { profileFiles, readSessionIfAny } from '../../src/session/session-file.ts'
+import { createIo } from '../../src/terminal/io.ts'
 import {
   createFakeContext,
   createFakeOutput,
@@ -18,7 +18,7 @@ import {
   type FakeContext,
   fakeSettings,
 } from '../fake-context.ts'
-import { expireAccessToken, withEffects } from '../session/sandbox-session.ts'
+import { expireAccessToken, signInWith, withEffects } from '../session/sandbox-session.ts'
 
 /** A clock on which pauses of up to ten minutes pass at once; work takes the time that it takes. */
 export function createHastyClock(): FakeClock {
@@ -139,7 +139,7 @@ export function createClient(sandbox: Sandbox, options: ClientOptions = {}): Cli
       },
     },
   })
-  const paths = sessionPaths(context, 'default')
+  const files = profileFiles(context, 'default')
   return {
     context,
     async run(words, terminal) {
@@ -152,30 +152,24 @@ export function createClient(sandbox: Sandbox, options: ClientOptions = {}): Cli
     async signIn() {
       const answer = await fetch(`${sandbox.baseUrl}/_sandbox/sessions`, { method: 'POST', body: '{}' })
       const tokens = (await answer.json()) as Record<string, never>
-      await replaceSession(context, await fakeSettings(context, { baseUrl }), {
-        base: new URL(baseUrl),
-        clientId: sandbox.clientId,
-        scope: undefined,
-        resource: undefined,
-        tokens: {
+      const settings = await fakeSettings(context, { baseUrl, clientId: sandbox.clientId })
+      await signInWith(
+        createIo(context, settings),
+        {
           accessToken: tokens['access_token'] ?? '',
           refreshToken: tokens['refresh_token'] ?? '',
           expiresInSeconds: tokens['expires_in'] ?? 0,
           scope: tokens['scope'],
         },
-        store: 'file',
-      })
+        'file',
+      )
     },
-    expire: () => expireAccessToken(paths.accessToken),
+    expire: () => expireAccessToken(files),
     secrets() {
       const found = [sandbox.apiKey]
-      for (const file of filesBelow(context.directories.state)) {
-        const fields = JSON.parse(readFileSync(file, 'utf8') || '{}') as Record<string, unknown>
-        for (const name of ['secret', 'access_token']) {
-          if (typeof fields[name] === 'string') found.push(fields[name])
-        }
-      }
-      return found
+      const session = readSessionIfAny(files)
+      found.push(session?.refreshToken ?? '', session?.access?.value ?? '')
+      return found.filter((secret) => secret !== '')
     },
   }
 }

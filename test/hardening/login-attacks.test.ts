@@ -5,8 +5,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { run } from '../../src/cli.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
-import { sessionPaths } from '../../src/session/paths.ts'
-import { readRecord } from '../../src/session/record.ts'
+import { profileFiles, readSession } from '../../src/session/session-file.ts'
 import { launchChromium } from '../chromium.ts'
 import { needs } from '../requirements.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
@@ -102,9 +101,9 @@ async function expectSignedIn(login: Login): Promise<void> {
   expect(await page.text()).toContain('You are signed in')
   expect(await login.ended, login.stderr()).toBe(0)
   const { context } = login.client
-  expect(await readRecord(sessionPaths(context, 'default'))).toMatchObject({
-    kind: 'oauth',
-    issuer: login.sandbox.baseUrl,
+  expect(readSession(profileFiles(context, 'default'))?.session).toMatchObject({
+    kind: 'session',
+    service: login.sandbox.baseUrl,
   })
   expect(harmfulIn(login.stderr())).toEqual([])
 }
@@ -202,7 +201,7 @@ describe('a waiting login', () => {
     async (_what, attack, status) => {
       const login = await startLogin()
       expect(await attack(login)).toEqual(status)
-      expect(existsSync(sessionPaths(login.client.context, 'default').session)).toBe(false)
+      expect(existsSync(profileFiles(login.client.context, 'default').session)).toBe(false)
       await expectSignedIn(login)
     },
   )

@@ -3,12 +3,10 @@ import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from 'vitest'
 import { run } from '../../src/cli.ts'
 import { type Context, type HttpRequest, TransportError } from '../../src/context.ts'
-import { writeAccessToken } from '../../src/session/access-token.ts'
-import { sessionPaths } from '../../src/session/paths.ts'
-import { replaceSession } from '../../src/session/replace.ts'
-import { moment } from '../../src/storage/moment.ts'
+import { profileFiles } from '../../src/session/session-file.ts'
+import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings, jsonResponse, textResponse } from '../fake-context.ts'
-import { withEffects } from '../session/sandbox-session.ts'
+import { changeSession, signInWith, withEffects } from '../session/sandbox-session.ts'
 
 const HOUR = 3_600_000
 const BASE = 'http://127.0.0.1:1'
@@ -95,34 +93,23 @@ async function follow(words: readonly string[], answerAt: (hours: number) => obj
     random: { bytes: (length) => new Uint8Array(length).fill(9), fraction: () => 0.5 },
     http: { send: (request) => service.respond(request), close: async () => {} },
   })
-  const settings = await fakeSettings(context, { baseUrl: BASE })
+  const settings = await fakeSettings(context, { baseUrl: BASE, clientId: 'client-1' })
   const tokens = {
     accessToken: 'access-0',
     refreshToken: 'refresh-0',
     expiresInSeconds: TOKEN_SECONDS,
     scope: undefined,
   }
-  const session = {
-    base: new URL(BASE),
-    clientId: 'client-1',
-    scope: undefined,
-    resource: undefined,
-    tokens,
-    store: 'file' as const,
-  }
-  const { record } = await replaceSession(context, settings, session)
-  const paths = sessionPaths(context, 'default')
+  await signInWith(createIo(context, settings), tokens, 'file')
   // A minute of the first token is gone already.
-  writeAccessToken(paths, {
-    session: record.id,
-    generation: 1,
-    issuer: record.issuer,
-    clientId: 'client-1',
-    value: 'access-0',
-    scope: null,
-    narrowed: false,
-    expiresInSeconds: 840,
-    received: moment(context.clock),
+  const files = profileFiles(context, 'default')
+  changeSession(files, {
+    access: {
+      value: 'access-0',
+      scope: null,
+      lifetimeSeconds: 840,
+      expiresAt: context.clock.now() + 840_000,
+    },
   })
   const code = await run([...words, '--format', 'jsonl'], context)
   const events = context.stdout.text

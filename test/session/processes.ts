@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import type { Context } from '../../src/context.ts'
 import { createKeychain } from '../../src/credentials/keychain-process.ts'
+import type { Session } from '../../src/session/session-file.ts'
 import { userDirectory } from '../../src/settings/paths.ts'
 import { createWorld, type Ended, type World } from '../stories/built-program.ts'
 import { createSandboxSession, type SandboxSession } from './sandbox-session.ts'
@@ -18,8 +19,8 @@ export interface ProcessSession extends World {
   readonly session: SandboxSession
   /** How often the service saw a rotated token, and how many grants it revoked: both have to stay 0. */
   harm(): Promise<{ reuse: number; revoked: number }>
-  /** The session as it is on the disk. @throws if a file is torn. */
-  readFiles(): Record<string, unknown>
+  /** The session as it is on the disk. @throws if it is torn. */
+  readFiles(): Session
 }
 
 export interface ProcessWorldOptions {
@@ -54,15 +55,7 @@ export async function createProcessSession({ store, keyring }: ProcessWorldOptio
       return { reuse: reuse_detections, revoked: grants_revoked }
     },
     readFiles() {
-      const { directory } = session.paths
-      return Object.fromEntries(
-        readdirSync(directory)
-          .filter((name) => /^(session|access-token|superseded|secret\..+)\.json$/.test(name))
-          .map((name) => [name, readFileSync(join(directory, name), 'utf8')])
-          // A process that was killed may leave the space that it took for a token.
-          .filter(([, text]) => text?.trim() !== '')
-          .map(([name, text]) => [name, JSON.parse(text ?? '')]),
-      )
+      return session.session()
     },
   }
 }

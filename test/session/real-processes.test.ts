@@ -1,10 +1,19 @@
 import { execFile } from 'node:child_process'
-import { chmodSync, chownSync, cpSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { readRecord } from '../../src/session/record.ts'
+import { accountOf } from '../../src/session/secret.ts'
 import { needs } from '../requirements.ts'
 import { createServedWorld } from '../stories/built-program.ts'
 import { createProcessSession, endingOf, type ProcessSession, startKeyring } from './processes.ts'
@@ -34,7 +43,7 @@ describe('the hot path of `auth token`', () => {
 
       expect(opened.filter((path) => path.startsWith(world.home))).toEqual([
         join(world.home, 'config', 'config.json'),
-        world.session.paths.accessToken,
+        world.session.files.session,
       ])
       expect(opened.filter((path) => /keytar|keychain|fs-native|libsecret|\.node$/.test(path))).toEqual([])
       expect(lines.filter((line) => /\b(socket|connect|sendto)\(/.test(line))).toEqual([])
@@ -58,12 +67,7 @@ describe('two logins at once', () => {
     const ended = await Promise.all([world.login(), world.login(), world.login()])
     expect(ended.map(({ code }) => code)).toEqual([0, 0, 0])
     const files = readdirSync(join(world.home, 'state', 'profiles', 'default')).sort()
-    expect(files).toEqual([
-      'access-token.json',
-      'lock',
-      expect.stringMatching(/^secret\.[0-9a-f]{12}\.json$/),
-      'session.json',
-    ])
+    expect(files).toEqual(['lock', 'session.json'])
     for (let round = 0; round < 2; round++) expect((await world.run(['auth', 'refresh'])).code).toBe(0)
     expect(await world.control('GET', 'state')).toMatchObject({ refreshes: 2, reuse_detections: 0 })
   })
@@ -83,10 +87,8 @@ describe.runIf(needs('posix'))('a signal', () => {
       const ended = await running.ended
       expect(ended.code).toBe(signal === 'SIGINT' ? 130 : 143)
       await world.session.clearFaults()
-      const { directory } = world.session.paths
-      const secrets = Object.entries(world.readFiles()).filter(([name]) => name.startsWith('secret.'))
-      expect(secrets).toEqual([[expect.any(String), expect.objectContaining({ generation: 2 })]])
-      expect(readdirSync(directory).filter((name) => name.startsWith('journal.'))).toEqual([])
+      expect(world.readFiles().generation).toBe(2)
+      expect(readdirSync(world.session.files.directory).sort()).toEqual(['lock', 'session.json'])
       expect((await world.run(['auth', 'refresh', '--json'])).code).toBe(0)
       expect(await world.harm()).toEqual({ reuse: 0, revoked: 0 })
     },
@@ -121,7 +123,7 @@ describe.runIf(needs('posix'))('a disk', () => {
   it('a disk that is read-only before the refresh means that nothing is sent or lost', async () => {
     const world = await createProcessSession({ store: 'file' })
     world.session.expire()
-    const { directory } = world.session.paths
+    const { directory } = world.session.files
     chmodSync(directory, 0o500)
     const ended = await runUnprivileged(world, ['auth', 'token', '--json'])
     expect(endingOf(ended)).toBe('1 cannot_write')
@@ -170,16 +172,15 @@ async function runUnprivileged(world: ProcessSession, words: readonly string[]) 
 
 describe.runIf(needs('posix'))('secrets', () => {
   /** Every secret that the session ever had, gathered while it goes on. */
-  async function secretsOf(world: ProcessSession): Promise<string[]> {
-    const found = new Set<string>()
-    const text = JSON.stringify(world.readFiles())
-    for (const match of text.matchAll(/"(?:access_token|secret)":"([^"]+)"/g)) found.add(match[1] ?? '')
-    return [...found]
+  function secretsOf(world: ProcessSession): string[] {
+    if (!existsSync(world.session.files.session)) return []
+    const { refreshToken, access } = world.readFiles()
+    return [refreshToken, access?.value].filter((secret) => secret !== undefined)
   }
 
   it('secrets are in no message, log, argument, environment or readable file', async () => {
     const world = await createProcessSession({ store: 'file' })
-    const secrets = await secretsOf(world)
+    const secrets = secretsOf(world)
     const said: string[] = []
     const note = async (words: readonly string[], fault?: Record<string, unknown>) => {
       if (fault !== undefined) await world.session.fault(fault)
@@ -188,11 +189,11 @@ describe.runIf(needs('posix'))('secrets', () => {
       const { stdout, stderr } = await running.ended
       said.push(stdout, stderr)
       await world.session.clearFaults()
-      secrets.push(...(await secretsOf(world)))
+      secrets.push(...secretsOf(world))
     }
     world.session.expire()
     // A service that quotes what it was sent must not bring it into a message.
-    const [, refreshToken = ''] = /"secret":"([^"]+)"/.exec(JSON.stringify(world.readFiles())) ?? []
+    const { refreshToken } = world.readFiles()
     await note(['auth', 'refresh', '--verbose'], {
       kind: 'status',
       status: 400,
@@ -216,15 +217,14 @@ describe.runIf(needs('posix'))('secrets', () => {
     async () => {
       const keyring = await startKeyring({ state: 'unlocked' })
       const world = await createProcessSession({ store: 'keychain', keyring })
-      const record = await readRecord(world.session.paths)
-      const account = `default ${world.session.base.href.replace(/\/$/, '')} ${record?.id}`
+      const account = accountOf(world.session.files)
       const held = await keyring.keychain.call({
         operation: 'get',
         service: 'mailclaim',
         account,
         timeoutMs: 15_000,
       })
-      const before = held.ok ? String(held.value).replace(/^[\d@]+:/, '') : ''
+      const before = held.ok ? String(held.value).replace(/^.*?:/, '') : ''
       expect(before).not.toBe('')
       world.session.expire()
       const running = world.start(['auth', 'token', '--verbose'])
@@ -237,7 +237,7 @@ describe.runIf(needs('posix'))('secrets', () => {
         account,
         timeoutMs: 15_000,
       })
-      const after = now.ok ? String(now.value).replace(/^[\d@]+:/, '') : ''
+      const after = now.ok ? String(now.value).replace(/^.*?:/, '') : ''
       expect(after).not.toBe(before)
       // The helper has been seen, or this test would prove nothing.
       expect(said.some((text) => text.includes('keychain-helper'))).toBe(true)

@@ -1,14 +1,23 @@
 import { randomBytes } from 'node:crypto'
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { Context } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
 import type { Tokens } from '../../src/oauth/token-endpoint.ts'
 import { createTransport } from '../../src/service/transport.ts'
-import { type SessionPaths, sessionPaths } from '../../src/session/paths.ts'
-import { replaceSession } from '../../src/session/replace.ts'
-import type { GlobalOptions, Settings } from '../../src/settings/settings.ts'
+import { accessTokenOf } from '../../src/session/renew.ts'
+import {
+  encode,
+  type ProfileFiles,
+  profileFiles,
+  readSession,
+  type Session,
+} from '../../src/session/session-file.ts'
+import { prepareSignIn } from '../../src/session/sign-in.ts'
+import { issuerOf } from '../../src/settings/addresses.ts'
+import { type GlobalOptions, requireBaseUrl, type Settings } from '../../src/settings/settings.ts'
+import { createIo, type Io } from '../../src/terminal/io.ts'
 import {
   createFakeContext,
   type FakeContext,
@@ -27,7 +36,8 @@ export interface TokenCounts {
 export interface SandboxSession {
   readonly context: FakeContext
   readonly settings: Settings
-  readonly paths: SessionPaths
+  readonly io: Io
+  readonly files: ProfileFiles
   readonly base: URL
   readonly clientId: string
   /** Tokens of a new grant, as a login would get them. */
@@ -35,6 +45,7 @@ export interface SandboxSession {
   signIn(store?: 'keychain' | 'file'): Promise<void>
   /** As if the access token had been received 15 minutes earlier. */
   expire(): void
+  session(): Session
   counts(): Promise<TokenCounts>
   fault(body: Record<string, unknown>): Promise<void>
   clearFaults(): Promise<void>
@@ -55,7 +66,8 @@ export async function createSandboxSession(
   const context = withEffects(createFakeContext({ http, ...options }), { random, ...effects })
   const given = { baseUrl: sandbox.baseUrl, clientId: sandbox.clientId }
   const settings = await fakeSettings(context, given)
-  const paths = sessionPaths(context, 'default')
+  const io = createIo(context, settings)
+  const files = profileFiles(context, 'default')
   const control = async (method: string, path: string, body?: unknown) => {
     const response = await fetch(`${sandbox.baseUrl}/_sandbox/${path}`, {
       method,
@@ -76,21 +88,16 @@ export async function createSandboxSession(
   return {
     context,
     settings,
-    paths,
+    io,
+    files,
     base: new URL(sandbox.baseUrl),
     clientId: sandbox.clientId,
     newTokens,
     async signIn(store = 'file') {
-      await replaceSession(context, settings, {
-        base: new URL(sandbox.baseUrl),
-        clientId: sandbox.clientId,
-        scope: undefined,
-        resource: undefined,
-        tokens: await newTokens(),
-        store,
-      })
+      await signInWith(io, await newTokens(), store)
     },
-    expire: () => expireAccessToken(paths.accessToken),
+    expire: () => expireAccessToken(files),
+    session: () => sessionIn(files),
     counts: async () => (await control('GET', 'state')) as TokenCounts,
     fault: async (body) => {
       await control('POST', 'faults', { path: '/oauth/token', ...body })
@@ -102,12 +109,37 @@ export async function createSandboxSession(
   }
 }
 
-/** As if the access token in this file had been received 15 minutes earlier. */
-export function expireAccessToken(path: string): void {
-  const token = JSON.parse(readFileSync(path, 'utf8')) as { received_at: string; received_since_boot: number }
-  token.received_at = new Date(Date.parse(token.received_at) - 900_000).toISOString()
-  token.received_since_boot -= 900
-  writeFileSync(path, JSON.stringify(token))
+/** Signs in with tokens, as a login does that has exchanged its code. */
+export async function signInWith(io: Io, tokens: Tokens, store: 'keychain' | 'file'): Promise<Session> {
+  const prepared = await prepareSignIn(io, store, 'session')
+  return prepared.complete({
+    kind: 'session',
+    service: issuerOf(requireBaseUrl(io.settings)),
+    client: io.settings.clientId?.value ?? '',
+    scope: tokens.scope ?? null,
+    resource: null,
+    secret: tokens.refreshToken,
+    access: accessTokenOf(tokens, io.clock.now()),
+  })
+}
+
+/** The session in these files. */
+export function sessionIn(files: ProfileFiles): Session {
+  const found = readSession(files)
+  if (found === undefined) throw new Error('nobody is signed in')
+  return found.session
+}
+
+/** Changes the session in these files, as nothing but a test does. */
+export function changeSession(files: ProfileFiles, changes: Partial<Session>): void {
+  writeFileSync(files.session, encode({ ...sessionIn(files), ...changes }))
+}
+
+/** As if the access token in these files had been received 15 minutes earlier. */
+export function expireAccessToken(files: ProfileFiles): void {
+  const { access } = sessionIn(files)
+  if (access !== undefined)
+    changeSession(files, { access: { ...access, expiresAt: access.expiresAt - 900_000 } })
 }
 
 /** The files in a directory with their permissions, temporary ones included. */
@@ -117,11 +149,6 @@ export function filesOf(directory: string): Record<string, string> {
       .sort()
       .map((name) => [name, (statSync(join(directory, name)).mode & 0o777).toString(8)]),
   )
-}
-
-/** Reads a JSON file of the session. */
-export function readSessionFile(path: string): Record<string, unknown> {
-  return JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>
 }
 
 /** The context with some of its effects replaced. */

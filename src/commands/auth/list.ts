@@ -1,9 +1,5 @@
-import type { Context } from '../../context.ts'
-import { CliError } from '../../errors.ts'
-import { sessionPaths } from '../../session/paths.ts'
-import { profilesWithSession } from '../../session/profiles.ts'
-import { readRecord, type SessionRecord } from '../../session/record.ts'
 import type { Column } from '../../terminal/columns.ts'
+import type { Io } from '../../terminal/io.ts'
 import { defineCommand, ownOutput } from '../definition.ts'
 import { printItems } from '../lists.ts'
 
@@ -21,7 +17,7 @@ const COLUMNS: readonly Column[] = [
 ]
 
 export const command = defineCommand({
-  description: 'Lists the profiles that are configured or signed in.',
+  description: 'Lists the profiles: what has a session, a setting or remembered claims.',
   examples: {
     'mailclaim auth list': 'all profiles',
     'mailclaim auth list --json': 'for a script',
@@ -29,19 +25,14 @@ export const command = defineCommand({
   output: ownOutput(COLUMNS, {}),
   exits: [],
   async run(_input, io) {
-    const [context, settings] = [io, io.settings]
-    const names = new Set([
-      settings.profile.value,
-      ...Object.keys(settings.config.profiles),
-      ...profilesWithSession(context),
-    ])
+    const { knownProfiles } = await import('../../session/profiles.ts')
+    const { settings } = io
+    const names = [...new Set([settings.profile.value, ...knownProfiles(io, settings)])].sort()
     const items = await Promise.all(
-      [...names].sort().map(async (profile) => ({
+      names.map(async (profile) => ({
         profile,
         current: profile === settings.profile.value,
-        ...(settings.config.profiles[profile]?.store === 'etcd'
-          ? { credential: 'session', store: 'etcd' }
-          : await credentialOf(context, profile)),
+        ...(await credentialOf(io, profile)),
         base_url: settings.config.profiles[profile]?.base_url ?? null,
       })),
     )
@@ -49,19 +40,19 @@ export const command = defineCommand({
   },
 })
 
-/** What a profile's session record says of its credential; the store isn't read. */
+/** What a profile's file says of its credential; the store isn't read. */
 async function credentialOf(
-  context: Context,
+  io: Io,
   profile: string,
-): Promise<{ credential: string; store: string | null }> {
-  let record: SessionRecord | undefined
-  try {
-    record = await readRecord(sessionPaths(context, profile))
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error
-    return { credential: 'damaged', store: null }
+): Promise<{ readonly credential: string; readonly store: string | null }> {
+  const { profileFiles, readSessionIfAny } = await import('../../session/session-file.ts')
+  if (io.settings.config.profiles[profile]?.store === 'etcd') return { credential: 'session', store: 'etcd' }
+  const files = profileFiles(io, profile)
+  const session = readSessionIfAny(files)
+  if (session !== undefined) {
+    const { kind, ended, store } = session
+    return { credential: ended === undefined ? kind : 'ended_session', store }
   }
-  if (record === undefined) return { credential: 'none', store: null }
-  if (record.kind === 'api_key') return { credential: 'api_key', store: record.store }
-  return { credential: record.ended === null ? 'session' : 'ended_session', store: record.store }
+  const { isThere } = await import('../../storage/atomic-file.ts')
+  return { credential: isThere(files.session) ? 'damaged' : 'none', store: null }
 }

@@ -1,10 +1,6 @@
-import { CliError, Exit, usageError } from '../../errors.ts'
-import { unknownProfile } from '../../session/profiles.ts'
-import { updateConfig } from '../../settings/config.ts'
+import { usageError } from '../../errors.ts'
 import { parseProfileName } from '../../settings/profiles.ts'
 import type { Column } from '../../terminal/columns.ts'
-import { note, warn } from '../../terminal/notices.ts'
-import { writeOutcome } from '../../terminal/output.ts'
 import { defineCommand, ownOutput } from '../definition.ts'
 
 const COLUMNS: readonly Column[] = [{ field: 'profile' }]
@@ -17,28 +13,26 @@ export const command = defineCommand({
     'mailclaim auth switch default': 'use the first profile again',
   },
   output: ownOutput(COLUMNS, {}),
-  exits: [Exit.notFound],
+  exits: [],
+  toleratesDamagedConfig: 'silently',
   async run({ arguments: [name = ''] }, io) {
-    const [context, settings] = [io, io.settings]
+    const { settings, environment } = io
+    const { requireKnownProfile } = await import('../../session/profiles.ts')
+    const { updateConfig } = await import('../../settings/config.ts')
     const profile = parseProfileName(name)
     if (settings.profile.source === 'flag' && settings.profile.value !== profile)
       throw usageError(
         `the argument ${profile} and --profile ${settings.profile.value} are different profiles`,
       )
-    const unknown = unknownProfile(profile, context, settings)
-    if (unknown !== undefined) {
-      throw new CliError('profile_not_found', Exit.notFound, unknown, {
-        hint: `create it by signing in: mailclaim login --profile ${profile}; for the existing ones: mailclaim auth list`,
-      })
-    }
-    await updateConfig(context, (config) => {
+    requireKnownProfile(profile, io, settings)
+    await updateConfig(io, (config) => {
       config.current_profile = profile
     })
-    await writeOutcome(context, settings, { profile }, COLUMNS)
-    await note(`Using profile ${profile} from now on.`, context, settings)
-    if ((context.environment.settings['profile'] ?? profile) !== profile)
-      await warn('MAILCLAIM_PROFILE is set to another profile and overrides this', context, settings)
-    if (context.environment.apiKey !== undefined)
-      await warn('MAILCLAIM_API_KEY is set, and commands keep using it', context, settings)
+    await io.writeOutcome({ profile }, COLUMNS)
+    await io.note(`Using profile ${profile} from now on.`)
+    if ((environment.settings['profile'] ?? profile) !== profile)
+      await io.warn('MAILCLAIM_PROFILE is set to another profile and overrides this')
+    if (environment.apiKey !== undefined)
+      await io.warn('MAILCLAIM_API_KEY is set, and commands keep using it')
   },
 })

@@ -1,0 +1,331 @@
+import { isDeepStrictEqual } from 'node:util'
+import { hasNoKeychain } from '../credentials/keychain.ts'
+import { CliError, usageError } from '../errors.ts'
+import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
+import { redirectTarget } from '../oauth/redirect-uri.ts'
+import { scopeDifference } from '../oauth/scopes.ts'
+import { exchangeCode } from '../oauth/token-endpoint.ts'
+import { isBearerToken } from '../service/authorizer.ts'
+import { createServiceClient } from '../service/client.ts'
+import { tryCredential } from '../service/grants.ts'
+import { noShared } from '../session/credential.ts'
+import { accessTokenOf } from '../session/renew.ts'
+import type { Session } from '../session/session-file.ts'
+import { type PreparedSignIn, prepareSignIn } from '../session/sign-in.ts'
+import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
+import { updateConfig } from '../settings/config.ts'
+import { loginCommand } from '../settings/login-command.ts'
+import {
+  isProgramFormat,
+  requireBaseUrl,
+  requireClientId,
+  type Settings,
+  settingValue,
+} from '../settings/settings.ts'
+import { SETTING_KEYS, SETTINGS, type StoreKind } from '../settings/table.ts'
+import type { Column } from '../terminal/columns.ts'
+import { createIo, type Io } from '../terminal/io.ts'
+import { note } from '../terminal/notices.ts'
+import { sanitizeLine } from '../terminal/sanitize.ts'
+import type { LoginFlags } from './login.ts'
+
+const DEFAULT_TIMEOUT_SECONDS = 300
+/** Bytes; longer than any key: a file that was piped in by mistake. */
+const LONGEST_KEY = 2000
+
+/**
+ * Signs in, with the browser or an API key, and remembers where. The session of the profile is replaced.
+ *
+ * @throws CliError exit 2 for a bad option or without a person, exit 3 for what is not configured, or as `prepareSignIn`, `login`
+ *   and `exchangeCode`.
+ */
+export async function signIn(options: LoginFlags, given: Io, columns: readonly Column[]): Promise<void> {
+  const withApiKey = options.withApiKey === true
+  if (given.settings.noInput && !withApiKey) {
+    throw usageError(
+      'a sign-in with the browser needs a person, which --no-input or MAILCLAIM_NO_INPUT rules out',
+      'set MAILCLAIM_API_KEY, or pipe a key into: mailclaim login --with-api-key',
+    )
+  }
+  const io = createIo(given, await askForMissing(given, withApiKey))
+  const issuer = issuerOfLogin(io.settings)
+  // What could fail after the person's part is tried before it.
+  requireBaseUrl(io.settings)
+  if (!withApiKey) requireClientId(io.settings)
+  const prepared = await prepare(io, withApiKey ? 'api_key' : 'session')
+  let session: Session
+  try {
+    session = withApiKey
+      ? await signInWithApiKey(prepared, io)
+      : await signInWithBrowser(options, prepared, issuer, io)
+  } finally {
+    prepared.discard()
+  }
+  await remember(session.store, issuer, io)
+  await announce(session, io, columns)
+}
+
+/** Asks a person for what is not configured; a script gets an error later. */
+async function askForMissing(io: Io, withApiKey: boolean): Promise<Settings> {
+  const { settings, prompts } = io
+  if (!settings.interactive) return settings
+  let { baseUrl, clientId } = settings
+  // Whoever answers questions must not learn afterward that what was given can't be used.
+  settingValue('base_url', settings)
+  if (!withApiKey) settingValue('client_id', settings)
+  if (baseUrl === undefined) {
+    await io.note('To try it without an account, run this in another terminal: mailclaim sandbox')
+    const value = await prompts.input({
+      message: 'Base URL of the service:',
+      validate: (text) => validate(() => parseBaseUrl(text)),
+    })
+    baseUrl = { value, source: 'flag' }
+  }
+  if (clientId === undefined && !withApiKey) {
+    const value = await prompts.input({
+      message: 'OAuth client id:',
+      validate: (text) => validate(() => SETTINGS.client_id.parse(text, 'client-id')),
+    })
+    clientId = { value, source: 'flag' }
+  }
+  return { ...settings, baseUrl, clientId }
+}
+
+function validate(check: () => unknown): true | string {
+  try {
+    check()
+    return true
+  } catch (error) {
+    if (error instanceof CliError && error.hint !== undefined) return `${error.message}; ${error.hint}`
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+/** Proves the store. Where there is no keychain and nobody has chosen one, a person may choose a file instead. */
+async function prepare(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
+  const { settings, prompts } = io
+  const store = settingValue('store', settings)
+  // The one place where a session in etcd goes another way.
+  if (store === 'etcd') {
+    if (kind === 'api_key') throw usageError("an API key isn't kept in etcd", 'add --store file')
+    throw noShared()
+  }
+  try {
+    return await prepareSignIn(io, store, kind)
+  } catch (error) {
+    const isChosen = settings.chosen.store?.source !== 'default'
+    if (!settings.interactive || isChosen || !hasNoKeychain(error)) throw error
+    await io.note((error as CliError).message)
+    const message = 'Keep the secret in a file that only you can read instead?'
+    if (!(await prompts.confirm({ message, default: false }))) throw error
+    return prepareSignIn(io, 'file', kind)
+  }
+}
+
+/** Lets a person approve in the browser, and stores the session. */
+async function signInWithBrowser(
+  options: LoginFlags,
+  prepared: PreparedSignIn,
+  issuer: string | undefined,
+  io: Io,
+): Promise<Session> {
+  const { settings } = io
+  const scopes = settingValue('scope', settings) ?? []
+  const resource = settingValue('resource', settings)
+  const scope = scopes.length === 0 ? undefined : scopes.join(' ')
+  // A program that asks for JSON decides itself where the address is opened.
+  const opens = options.browser !== false && !isProgramFormat(settings)
+  const again = { profile: settings.profile.value }
+  const exchange = async (code: ReceivedCode) => {
+    prepared.reserve()
+    const tokens = await exchangeCode(io, {
+      base: code.base,
+      clientId: code.clientId,
+      settings,
+      callback: code.parameters,
+      redirectUri: code.redirectUri,
+      codeVerifier: code.codeVerifier,
+      requestedScope: scope,
+      login: loginCommand(again),
+    })
+    return prepared.complete({
+      kind: 'session',
+      service: issuerOf(code.base),
+      client: code.clientId,
+      scope: tokens.scope ?? scope ?? null,
+      resource: resource ?? null,
+      secret: tokens.refreshToken,
+      access: accessTokenOf(tokens, io.clock.now()),
+    })
+  }
+  return login(
+    {
+      scopes,
+      resource,
+      target: redirectTarget(options.redirectUri, undefined),
+      openBrowser: opens && !io.environment.ssh,
+      // On a terminal that allows questions, or in a pipe where no browser is opened.
+      readInput: settings.interactive || (!opens && !io.stdin.isTTY),
+      timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
+      issuer,
+      authorizationEndpoint: options.authorizationEndpoint,
+      again,
+    },
+    exchange,
+    reporter(io),
+    io,
+    settings,
+  )
+}
+
+/** Everything here is needed to continue, so --quiet doesn't silence it. A program gets the address as an event instead. */
+function reporter(io: Io): LoginReporter {
+  const { settings, stderr, clock } = io
+  const isForProgram = isProgramFormat(settings)
+  const always = createIo(io, {
+    ...settings,
+    quiet: isForProgram && !stderr.isTTY && ('but_warnings' as const),
+    fields: undefined,
+  })
+  return {
+    async ready(url, browser, readsInput) {
+      if (isForProgram)
+        await always.writeLine({ event: 'authorization', at: new Date(clock.now()).toISOString(), url })
+      await always.note(
+        browser === 'opening'
+          ? 'Opening the browser. If nothing opens, go to:'
+          : 'Open this address in a browser:',
+      )
+      // Not wrapped: it has to be copied.
+      await note(`\n  ${sanitizeLine(url)}\n`, { stderr: { ...stderr, columns: undefined } }, always.settings)
+      if (readsInput)
+        await always.note('If the browser runs on another machine, paste the address of its last page here.')
+      await always.note('Waiting for your approval …')
+    },
+    browserFailed: () => always.note('No browser could be opened. Open the address above yourself.'),
+    async ignored(why, next) {
+      await always.warn(`an answer was ignored: ${why}`)
+      if (next !== undefined) await always.hint(next)
+    },
+  }
+}
+
+/** Reads an API key, tries it with the service, and stores it. */
+async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Session> {
+  const value = await readApiKey(io)
+  if (!isBearerToken(value) || value.length > LONGEST_KEY)
+    throw usageError('that is not an API key: it has to be one line of printable ASCII without spaces')
+  const credential = { kind: 'api_key', value, description: 'the API key' } as const
+  const authorizer = { credential: async () => credential, refused: async () => undefined }
+  try {
+    await tryCredential(createServiceClient({ context: io, settings: io.settings, authorizer }))
+  } catch (error) {
+    // A service that knows the key but forbids the request has accepted it.
+    if (!(error instanceof CliError) || error.status !== 403) throw error
+    await io.warn(`the service knows the API key, but: ${error.message}`)
+  }
+  const service = issuerOf(requireBaseUrl(io.settings))
+  return prepared.complete({
+    kind: 'api_key',
+    service,
+    client: null,
+    scope: null,
+    resource: null,
+    secret: value,
+  })
+}
+
+/** Reads an API key from standard input, or asks for it on a terminal. @throws CliError exit 2. */
+async function readApiKey({ stdin, prompts, settings }: Io): Promise<string> {
+  if (stdin.isTTY) {
+    if (settings.interactive) return (await prompts.password({ message: 'API key:' })).trim()
+    throw usageError('the API key is missing', 'pipe it in: mailclaim login --with-api-key < key.txt')
+  }
+  const pieces: Buffer[] = []
+  let length = 0
+  for await (const piece of stdin.stream as AsyncIterable<Buffer | string>) {
+    const bytes = Buffer.from(piece)
+    length += bytes.length
+    if (length > LONGEST_KEY)
+      throw usageError(`standard input is not an API key: it is over ${LONGEST_KEY} bytes`)
+    pieces.push(bytes)
+  }
+  const key = Buffer.concat(pieces).toString('utf8').trim()
+  if (key === '') throw usageError('there is no API key on standard input: it is empty')
+  return key
+}
+
+/**
+ * The authorization server, if it is not the service under its base URL. The issuer of a profile belongs to the base URL
+ * of that profile, and must not be used for another service.
+ */
+function issuerOfLogin(settings: Settings): string | undefined {
+  const base = settings.baseUrl && issuerOf(parseBaseUrl(settings.baseUrl.value))
+  const { base_url: remembered } = settings.profileConfig
+  const isSameService =
+    settings.baseUrl?.source === 'profile' || remembered === undefined || remembered === base
+  if (settings.chosen.issuer?.source === 'profile' && !isSameService) return undefined
+  const issuer = settingValue('issuer', settings)
+  return issuer === base ? undefined : issuer
+}
+
+/** Saves where the profile signed in and what it chose, so that the next command needs no options. */
+async function remember(store: StoreKind, issuer: string | undefined, io: Io): Promise<void> {
+  const { settings } = io
+  const { baseUrl, clientId, chosen, profileConfig } = settings
+  const profile = settings.profile.value
+  const ofEtcd = store === 'etcd' ? SETTING_KEYS.filter((key) => key.startsWith('store_')) : []
+  const fields = {
+    ...(baseUrl && { base_url: issuerOf(parseBaseUrl(baseUrl.value)) }),
+    ...(clientId && { client_id: clientId.value }),
+    ...(store !== (profileConfig.store ?? SETTINGS.store.default) && { store }),
+    ...Object.fromEntries(
+      ofEtcd.flatMap((key) => (chosen[key] === undefined ? [] : [[key, chosen[key]?.value]])),
+    ),
+  }
+  const { issuer: _replaced, ...others } = profileConfig
+  const changed = { ...others, ...fields, ...(issuer === undefined ? {} : { issuer }) }
+  if (isDeepStrictEqual(changed, profileConfig)) return
+  try {
+    await updateConfig(io, (config) => {
+      const { issuer: _former, ...rest } = config.profiles[profile] ?? {}
+      config.profiles[profile] = { ...rest, ...fields, ...(issuer === undefined ? {} : { issuer }) }
+    })
+  } catch (error) {
+    // The sign-in is stored and works without it.
+    if (!(error instanceof CliError)) throw error
+    await io.warn(`what this login was given could not be saved for later commands: ${error.message}`)
+  }
+}
+
+const WHERE: Readonly<Record<StoreKind, string>> = {
+  keychain: "the system's keychain",
+  file: 'a file that only you can read',
+  etcd: 'etcd, encrypted, for every machine with the key',
+}
+
+/** Says what was stored and where, and prints the result. */
+async function announce(session: Session, io: Io, columns: readonly Column[]): Promise<void> {
+  const { kind, profile, service, scope, store } = session
+  const { settings } = io
+  const what = kind === 'session' ? 'Signed in' : 'API key stored'
+  await io.note(`${what} at ${service} as profile ${profile}; the secret is in ${WHERE[store]}.`)
+  if (io.environment.apiKey !== undefined)
+    await io.warn('MAILCLAIM_API_KEY is set and overrides it: unset it to use what was just stored')
+  const requested = settingValue('scope', settings) ?? []
+  if (kind === 'session' && requested.length > 0 && scope !== null) {
+    // Otherwise a command would be refused, much later.
+    const { missing } = scopeDifference(requested, scope)
+    if (missing.length > 0) await io.warn(`requested but not granted: ${missing.join(' ')}`)
+  }
+  // The address came as a line of JSON, so the result is one too, on a terminal as elsewhere.
+  const format = kind === 'session' && settings.format === 'json' ? 'jsonl' : settings.format
+  const outcome = {
+    profile,
+    kind: kind === 'session' ? 'oauth' : 'api_key',
+    base_url: service,
+    scope,
+    store,
+  }
+  await createIo(io, { ...settings, format }).writeOutcome(outcome, columns)
+}

@@ -1,0 +1,100 @@
+import { CliError, Exit, usageError } from '../errors.ts'
+import { type Credential, isBearerToken } from '../service/authorizer.ts'
+import { isShared } from '../settings/shared-store.ts'
+import type { Io } from '../terminal/io.ts'
+import { sessionOver } from './messages.ts'
+import { noSession } from './profiles.ts'
+import type { RenewOptions } from './renew.ts'
+import {
+  type AccessToken,
+  isFresh,
+  profileFiles,
+  readSession,
+  requireSameService,
+  type Session,
+} from './session-file.ts'
+
+/**
+ * The hot path of scripts: an API key from the environment, or one read of one file. The code of a renewal and of a stored key
+ * is loaded only for these.
+ *
+ * @throws CliError `credential_unusable`, exit 4; as `renew`.
+ */
+export async function currentCredential(io: Io): Promise<Credential> {
+  const found = await goodCredential(io)
+  return 'kind' in found ? found : renewedCredential(io, { reason: 'stale', outdated: found.outdated })
+}
+
+/**
+ * The credential without a renewal: a key, or an access token that is good for another minute.
+ *
+ * @returns the access token that isn't good anymore, if there is no good one.
+ * @throws CliError as `currentCredential`.
+ */
+export async function goodCredential(
+  io: Io,
+): Promise<Credential | { readonly outdated?: string | undefined }> {
+  const fromEnvironment = environmentKey(io)
+  if (fromEnvironment !== undefined) return fromEnvironment
+  if (isShared(io.settings)) return {}
+  const session = readSession(profileFiles(io, io.settings.profile.value))?.session
+  if (session === undefined) throw noSession(io)
+  requireSameService(session, io)
+  if (session.kind === 'api_key') return storedKey(io, session)
+  if (session.ended !== undefined) throw sessionOver(session)
+  const { access } = session
+  if (access !== undefined && isFresh(access, io.clock.now())) return asCredential(io, access)
+  return { outdated: access?.value }
+}
+
+/** An access token for less than the session was granted, which isn't kept. @throws CliError as `renew`; exit 2 with a key. */
+export async function narrowedCredential(io: Io, scope: string): Promise<Credential> {
+  if (environmentKey(io) !== undefined)
+    throw usageError("an API key can't be narrowed", 'unset MAILCLAIM_API_KEY to use the session')
+  return renewedCredential(io, { reason: 'asked', scope })
+}
+
+/** Renews the session of the profile, wherever it is kept. @throws CliError as `renew`. */
+export async function renewAccessToken(io: Io, options: RenewOptions): Promise<AccessToken> {
+  // The one place where a session in etcd goes another way.
+  if (isShared(io.settings)) throw noShared()
+  const { renew } = await import('./renew.ts')
+  return renew(io, options)
+}
+
+export function noShared(): CliError {
+  return new CliError('store_unavailable', Exit.notSignedIn, "sessions in etcd can't be used in this build", {
+    hint: 'use --store file, or MAILCLAIM_API_KEY',
+  })
+}
+
+/** The API key in the environment, if there is one. @throws CliError `credential_unusable`, exit 4. */
+export function environmentKey({ environment }: Pick<Io, 'environment'>): Credential | undefined {
+  // A secret that was read from a file often ends with a line break.
+  const value = environment.apiKey?.trim()
+  if (value === undefined) return undefined
+  if (!isBearerToken(value)) {
+    const message =
+      "MAILCLAIM_API_KEY can't be an API key: it isn't one line of printable ASCII without spaces"
+    throw new CliError('credential_unusable', Exit.notSignedIn, message, {
+      hint: 'set it again, or unset it to use the stored session',
+    })
+  }
+  return { kind: 'api_key', value, description: 'the API key in MAILCLAIM_API_KEY' }
+}
+
+/** The credential after a renewal. @throws CliError as `renew`. */
+export async function renewedCredential(io: Io, options: RenewOptions): Promise<Credential> {
+  return asCredential(io, await renewAccessToken(io, options))
+}
+
+/** The API key that `login --with-api-key` stored. @throws CliError exit 4. */
+async function storedKey(io: Io, session: Session): Promise<Credential> {
+  const { readSecret } = await import('./secret.ts')
+  const { value } = await readSecret(io, profileFiles(io, session.profile), session)
+  return { kind: 'api_key', value, description: `the stored API key of profile ${session.profile}` }
+}
+
+function asCredential({ settings: { profile } }: Io, { value }: AccessToken): Credential {
+  return { kind: 'access_token', value, description: `the access token of profile ${profile.value}` }
+}

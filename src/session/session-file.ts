@@ -1,0 +1,350 @@
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import type { Context } from '../context.ts'
+import { CliError, Exit } from '../errors.ts'
+import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
+import { parseProfileName } from '../settings/profiles.ts'
+import type { Settings } from '../settings/settings.ts'
+import type { StoreKind } from '../settings/table.ts'
+import { type Disk, realDisk, removeDurable, removeQuietly } from '../storage/atomic-file.ts'
+import { cannotWrite, codeOf } from '../storage/file-errors.ts'
+import { unusable } from '../storage/json-file.ts'
+import type { FileLocks } from '../storage/lock.ts'
+import { ensurePrivateDirectory } from '../storage/private-directory.ts'
+import { copied, ofAnother, signInHint, tokenLost } from './messages.ts'
+
+/** What is known about a sign-in: the one value, wherever it is kept. */
+export interface Session {
+  /** An `api_key` is never renewed: it has the key where a session has its refresh token. */
+  readonly kind: 'session' | 'api_key'
+  readonly profile: string
+  /** Names the sign-in: 12 hex digits. Generations of different sign-ins are never compared. */
+  readonly id: string
+  /** Counts the refresh tokens of the sign-in, from 1. */
+  readonly generation: number
+  readonly store: StoreKind
+  /** The base URL that it is bound to; null for an API key if none was configured. */
+  readonly service: string | null
+  /** Null for an API key. */
+  readonly client: string | null
+  /** The scope of the grant; null if nobody named any. */
+  readonly scope: string | null
+  readonly resource: string | null
+  /** Wall-clock milliseconds of the sign-in, and of the receipt of this generation's refresh token. */
+  readonly signedInAt: number
+  readonly issuedAt: number
+  /** Absent while the keychain has it, and once the session is over. */
+  readonly refreshToken?: string
+  readonly access?: AccessToken
+  /** The service no longer accepts the session; `why` is what it said. */
+  readonly ended?: { readonly at: number; readonly why: string | null }
+}
+
+export interface AccessToken {
+  readonly value: string
+  readonly scope: string | null
+  /** Wall-clock milliseconds. A wrong clock costs one 401 and one renewal. */
+  readonly expiresAt: number
+  readonly lifetimeSeconds: number
+}
+
+/** The directory of a profile's session. */
+export interface ProfileFiles {
+  readonly profile: string
+  readonly directory: string
+  readonly session: string
+  /** A kernel lock, held from reading to storing. */
+  readonly lock: string
+  readonly disk: Disk
+  /** Creates the directory, 0700. @throws CliError `cannot_write`, exit 1. */
+  prepare(): Promise<void>
+  /** Loads the locks; only tests replace it. */
+  readonly load?: () => Promise<FileLocks>
+}
+
+const FORMAT = 1
+/** Enough for a value with any refresh token; taken from the disk before the token is sent. */
+export const RESERVED_BYTES = 16 * 1024
+/** An access token that expires within this time is renewed first, because the request takes time as well. */
+const MARGIN_SECONDS = 60
+
+/** It has a directory for each profile that ever had a session. */
+export function profilesDirectory(context: Pick<Context, 'directories'>): string {
+  return join(context.directories.state, 'profiles')
+}
+
+/** @throws CliError exit 2 if the profile's name, which becomes a directory, is not valid. */
+export function profileFiles(context: Pick<Context, 'directories'>, profile: string): ProfileFiles {
+  const directory = join(profilesDirectory(context), parseProfileName(profile))
+  return {
+    profile,
+    directory,
+    session: join(directory, 'session.json'),
+    lock: join(directory, 'lock'),
+    disk: realDisk,
+    async prepare() {
+      await ensurePrivateDirectory(context.directories.state, 'leave')
+      await ensurePrivateDirectory(profilesDirectory(context))
+      await ensurePrivateDirectory(directory)
+    },
+  }
+}
+
+/** Whether an access token is good for another minute, or a quarter of its life if that is shorter. */
+export function isFresh(token: AccessToken | undefined, now: number): boolean {
+  if (token === undefined) return false
+  return token.expiresAt - now >= 1000 * Math.min(MARGIN_SECONDS, token.lifetimeSeconds / 4)
+}
+
+/**
+ * A session is sent only to the service and the client that it was made for, whatever options and variables say.
+ *
+ * @throws CliError `session_elsewhere`, exit 4.
+ */
+export function requireSameService(
+  { service, client, profile }: Pick<Session, 'service' | 'client' | 'profile'>,
+  { settings: { baseUrl, clientId } }: { readonly settings: Pick<Settings, 'baseUrl' | 'clientId'> },
+): void {
+  const asked = baseUrl && issuerOf(parseBaseUrl(baseUrl.value))
+  if (asked !== undefined && service !== null && asked !== service)
+    throw ofAnother('service', service, asked, profile)
+  if (clientId !== undefined && client !== null && clientId.value !== client)
+    throw ofAnother('client', client, clientId.value, profile)
+}
+
+/** The text of a value: a line of JSON, and its SHA-256. What doesn't fit goes without its access token. */
+export function encode(session: Session): string {
+  const text = withChecksum(session)
+  if (Buffer.byteLength(text) <= RESERVED_BYTES) return text
+  const { access: _tooLong, ...rest } = session
+  return withChecksum(rest)
+}
+
+function withChecksum(session: Session): string {
+  const line = JSON.stringify({ format: FORMAT, ...session })
+  return `${line}\n${sha256(line)}\n`
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+/** @throws Error that says what is wrong with a text that isn't one whole value. */
+export function decode(text: string): Session {
+  const [line = '', checksum, ...more] = text.trimEnd().split('\n')
+  if (more.length > 0 || checksum !== sha256(line))
+    throw new Error(isJson(text) ? 'it was written by an older build of mailclaim' : 'it is damaged')
+  const { format, ...session } = JSON.parse(line) as { format: unknown } & Session
+  if (format !== FORMAT) throw new Error('it was written by a later version of mailclaim')
+  return session
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A value that was read, with its text byte for byte. */
+export interface ReadSession {
+  readonly session: Session
+  readonly text: string
+}
+
+/**
+ * Reads `session.json`; undefined if nobody has signed in.
+ *
+ * @throws CliError `file_unusable`, exit 4; `session_elsewhere`, exit 4, if it belongs to another profile: with two holders
+ *   of one refresh token, the second to use it would revoke the grant.
+ */
+export function readSession(files: ProfileFiles): ReadSession | undefined {
+  const text = files.disk.read(files.session)
+  if (text === undefined) return undefined
+  let session: Session
+  try {
+    session = decode(text)
+  } catch (error) {
+    const options = { exit: Exit.notSignedIn, remedy: signInHint(files.profile) }
+    throw unusable(files.session, (error as Error).message, options)
+  }
+  if (session.profile !== files.profile) throw copied(files, session)
+  return { session, text }
+}
+
+/** As `readSession`, of a value that may be damaged: nobody is stopped by it. */
+export function readSessionIfAny(files: ProfileFiles): Session | undefined {
+  try {
+    return readSession(files)?.session
+  } catch (error) {
+    if (error instanceof CliError) return undefined
+    throw error
+  }
+}
+
+/** The name of the file that is the note of a token and the space for its successor. */
+export function nextName({ id, generation }: Pick<Session, 'id' | 'generation'>): string {
+  return `next.${id}.${generation}`
+}
+
+/** What such a file holds: a whole value, or not, and then its token may have been sent. */
+export function readNext(files: ProfileFiles, name: string): Session | 'absent' | 'incomplete' {
+  try {
+    const text = files.disk.read(join(files.directory, name))
+    return text === undefined ? 'absent' : decode(text)
+  } catch {
+    return 'incomplete'
+  }
+}
+
+/** Whether a file can take the place of `session.json` by itself; without its token only if the keychain has that. */
+export function isFinishable(next: Session | 'absent' | 'incomplete' | undefined): next is Session {
+  return typeof next === 'object' && (next.refreshToken !== undefined || next.ended !== undefined)
+}
+
+/** Every file that notes a token or reserves space, by name. @throws CliError `cannot_write`, exit 1. */
+export function nextNames(files: ProfileFiles): string[] {
+  try {
+    return files.disk.names(files.directory).filter((name) => name.startsWith('next.'))
+  } catch (error) {
+    throw cannotWrite(files.directory, error)
+  }
+}
+
+/** Note and reserved space in one, open. */
+export interface Reservation {
+  readonly path: string
+  readonly fd: number
+  /** Whether this process created it. Somebody else's stays, unless its value is stored. */
+  readonly isOwn: boolean
+}
+
+/**
+ * Creates the note of a token, and takes the space for its successor from the disk. Of several processes that do it at the same
+ * time, one succeeds.
+ *
+ * @param mode `retry` takes over the note of an earlier use; `new` fails with 'exists'.
+ * @throws CliError `cannot_write`, exit 1; an own note is removed again.
+ */
+export function reserve(
+  files: ProfileFiles,
+  name: string,
+  mode: 'new' | 'retry' = 'new',
+): Reservation | 'exists' {
+  const { disk, directory } = files
+  const path = join(directory, name)
+  const [fd, isOwn] = openNote(disk, path, mode)
+  if (fd === undefined) return 'exists'
+  const reservation = { path, fd, isOwn }
+  try {
+    disk.write(fd, ' '.repeat(RESERVED_BYTES))
+    disk.sync(fd)
+    disk.syncDirectory(directory)
+    return reservation
+  } catch (error) {
+    disk.close(fd)
+    if (isOwn) removeQuietly(path, disk)
+    throw cannotWrite(path, error)
+  }
+}
+
+function openNote(
+  disk: Disk,
+  path: string,
+  mode: 'new' | 'retry',
+): readonly [fd: number | undefined, isOwn: boolean] {
+  try {
+    return [disk.create(path), true]
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw cannotWrite(path, error)
+  }
+  if (mode === 'new') return [undefined, false]
+  try {
+    return [disk.open(path), false]
+  } catch (error) {
+    throw cannotWrite(path, error)
+  }
+}
+
+/** Removes a note whose token is certainly unused. @throws CliError `cannot_write`, exit 1. */
+export function withdraw({ disk }: ProfileFiles, { path }: Reservation): void {
+  removeDurable(path, disk)
+}
+
+/** Writes a value into its space, and flushes it. @throws the system's error, of the second try. */
+export function fill({ disk }: ProfileFiles, { fd }: Reservation, session: Session): void {
+  const text = encode(session).padEnd(RESERVED_BYTES)
+  try {
+    disk.write(fd, text)
+    disk.sync(fd)
+  } catch {
+    // Nobody else has the token, so once more.
+    disk.write(fd, text)
+    disk.sync(fd)
+  }
+}
+
+/**
+ * Puts a value that is whole on the disk in the place of `session.json`: this stores it and removes the note in one step.
+ *
+ * @returns whether the disk has confirmed it, so that notes of earlier tokens may go.
+ * @throws CliError `refresh_token_lost`, exit 4, if something has removed it; `cannot_write`, exit 1: the next command does it.
+ */
+export function putInPlace(
+  files: ProfileFiles,
+  { path }: Pick<Reservation, 'path'>,
+  session: Session,
+): boolean {
+  const { disk, directory } = files
+  try {
+    disk.rename(path, files.session)
+  } catch (error) {
+    // Somebody else may have finished it, or the system has, despite the error.
+    const now = readSessionIfAny(files)
+    const isStored = now?.id === session.id && now.generation >= session.generation
+    if (!isStored) throw codeOf(error) === 'ENOENT' ? tokenLost(files.profile) : cannotWrite(path, error)
+  }
+  try {
+    disk.syncDirectory(directory)
+    return true
+  } catch {
+    // Every reader sees it already.
+    return false
+  }
+}
+
+/** Removes the notes of earlier tokens of a sign-in, which are used up. Never throws. */
+export function sweep(files: ProfileFiles, { id, generation }: Session): void {
+  const { disk, directory } = files
+  try {
+    for (const name of nextNames(files)) {
+      const [, ofId, ofGeneration] = name.split('.')
+      if (ofId === id && Number(ofGeneration) < generation) removeQuietly(join(directory, name), disk)
+    }
+  } catch {
+    // They are of no use to anybody.
+  }
+}
+
+/**
+ * Finishes what an earlier process has written whole, but not put in place. It may be in memory only, so it is flushed first.
+ *
+ * @throws CliError `cannot_write`, exit 1.
+ */
+export function finish(files: ProfileFiles, name: string, session: Session): void {
+  const { disk, directory } = files
+  const path = join(directory, name)
+  try {
+    const fd = disk.open(path)
+    try {
+      disk.sync(fd)
+    } finally {
+      disk.close(fd)
+    }
+  } catch (error) {
+    throw cannotWrite(path, error)
+  }
+  putInPlace(files, { path }, session)
+}

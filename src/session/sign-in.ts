@@ -1,0 +1,205 @@
+import { basename, join } from 'node:path'
+import { proveKeychain } from '../credentials/keychain.ts'
+import { CliError } from '../errors.ts'
+import type { LocalStoreKind } from '../settings/table.ts'
+import { removeDurable, removeQuietly } from '../storage/atomic-file.ts'
+import { cannotWrite } from '../storage/file-errors.ts'
+import { withLock } from '../storage/lock.ts'
+import type { Io } from '../terminal/io.ts'
+import { lockDeadline } from './renew.ts'
+import { deleteItem, storeValue } from './secret.ts'
+import {
+  type AccessToken,
+  nextName,
+  nextNames,
+  type ProfileFiles,
+  profileFiles,
+  type Reservation,
+  readSessionIfAny,
+  reserve,
+  type Session,
+} from './session-file.ts'
+
+/** What a login brings. */
+export interface SignIn extends Pick<Session, 'kind' | 'service' | 'client' | 'scope' | 'resource'> {
+  /** The refresh token, or the API key. */
+  readonly secret: string
+  readonly access?: AccessToken
+}
+
+/** A login that has proved its store, and reserved its space. */
+export interface PreparedSignIn {
+  readonly store: Session['store']
+  /** To be called before the code is exchanged: a logout may have removed the reservation. @throws CliError exit 1. */
+  reserve(): void
+  /**
+   * Makes the sign-in the session of the profile, in place of the one before, which stays whole until this one is stored.
+   *
+   * @throws CliError, exit 1 or 4.
+   */
+  complete(signIn: SignIn): Promise<Session>
+  /** Gives the reservation back, if nothing was stored. Never throws. */
+  discard(): void
+}
+
+/**
+ * Proves that a store of this machine works before a person is sent to the browser: the directory can be written to, the lock
+ * can be taken, and the keychain takes an item, returns it and deletes it. Reserves the space of the session. The lock isn't
+ * held while the browser is open.
+ *
+ * @param kind an API key doesn't rotate, so it needs no lock.
+ * @throws CliError, exit 1 or 4, with the cause and the ways on.
+ */
+export async function prepareSignIn(
+  io: Io,
+  store: LocalStoreKind,
+  kind: Session['kind'],
+  files: ProfileFiles = profileFiles(io, io.settings.profile.value),
+): Promise<PreparedSignIn> {
+  const id = Buffer.from(io.random.bytes(6)).toString('hex')
+  const name = nextName({ id, generation: 0 })
+  const locking = lockingOf(io, files, kind === 'api_key')
+  let reservation: Reservation | undefined
+  const reserved = (): Reservation => {
+    if (reservation !== undefined && files.disk.read(reservation.path) !== undefined) return reservation
+    discard()
+    const made = reserve(files, name)
+    if (made === 'exists') throw cannotWrite(join(files.directory, name), new Error('it exists already'))
+    reservation = made
+    return made
+  }
+  const discard = () => {
+    if (reservation === undefined) return
+    files.disk.close(reservation.fd)
+    removeQuietly(reservation.path, files.disk)
+    reservation = undefined
+  }
+  await files.prepare()
+  await withLock(files.lock, io, locking, async () => undefined)
+  if (store === 'keychain') await proveKeychain(io, files.profile, io.interrupts.signal)
+  reserved()
+  return {
+    store,
+    reserve: () => void reserved(),
+    discard,
+    async complete({ secret, ...signIn }) {
+      const now = io.clock.now()
+      const { profile } = files
+      const session = { ...signIn, profile, id, generation: 1, store, signedInAt: now, issuedAt: now }
+      await withLock(files.lock, io, locking, () =>
+        io.interrupts.shield(() => replace(io, files, reserved(), session, secret)),
+      )
+      files.disk.close(reservation?.fd ?? -1)
+      reservation = undefined
+      return session
+    },
+  }
+}
+
+function lockingOf(io: Io, files: ProfileFiles, worksWithout: boolean) {
+  return {
+    deadlineMs: lockDeadline(io),
+    disk: files.disk,
+    onWait: () => io.note('Waiting for another mailclaim, which is using this session …'),
+    ...(files.load && { load: files.load }),
+    ...(worksWithout && { withoutLocks: 'continue' as const }),
+  }
+}
+
+/** Stores the new session, and then removes what is left of the one before. */
+async function replace(
+  io: Io,
+  files: ProfileFiles,
+  reservation: Reservation,
+  session: Session,
+  secret: string,
+): Promise<void> {
+  const before = readSessionIfAny(files)
+  await storeValue(io, files, reservation, session, secret)
+  try {
+    removeNotes(files, basename(reservation.path))
+  } catch {
+    // They belong to sign-ins that nobody uses anymore; the next login or logout removes them.
+  }
+  if (before?.store !== 'keychain' || session.store === 'keychain') return
+  const problem = await removeItem(io, files, true)
+  if (problem !== undefined)
+    await io.warn(`the keychain still holds the secret of the session before: ${problem.message}`)
+}
+
+/**
+ * Removes every note but one, after it is certain that `session.json` is what it is: with the former session back after a power
+ * loss and without its note, a token would be sent again.
+ *
+ * @throws CliError `cannot_write`, exit 1.
+ */
+function removeNotes(files: ProfileFiles, but?: string): void {
+  const { disk, directory } = files
+  try {
+    disk.syncDirectory(directory)
+  } catch (error) {
+    throw cannotWrite(directory, error)
+  }
+  for (const name of nextNames(files)) if (name !== but) removeDurable(join(directory, name), disk)
+}
+
+/**
+ * Deletes the keychain item of a profile.
+ *
+ * @param isExpected whether there should be one: a locked keychain says that there is none.
+ * @returns why it may still be there.
+ */
+async function removeItem(io: Io, files: ProfileFiles, isExpected: boolean): Promise<CliError | undefined> {
+  const { signal } = io.interrupts
+  try {
+    const isDeleted = await deleteItem(io, files, signal)
+    if (!isDeleted && isExpected) await proveKeychain(io, files.profile, signal)
+    return undefined
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    return isExpected ? error : undefined
+  }
+}
+
+export interface Forgotten {
+  readonly profile: string
+  /** Whether there was a session, even one that can't be used. */
+  readonly wasSignedIn: boolean
+  /** Undefined if nobody was signed in, or the file was damaged. */
+  readonly session: Session | undefined
+  /** Why the keychain may still hold a secret. */
+  readonly problem: CliError | undefined
+}
+
+/**
+ * Removes the session of a profile and every copy of its secrets from this machine. The grant at the service stays.
+ *
+ * @throws CliError `session_busy`, exit 7; `cannot_write`, exit 1.
+ */
+export async function forgetSession(
+  io: Io,
+  profile: string,
+  files: ProfileFiles = profileFiles(io, profile),
+): Promise<Forgotten> {
+  let session: Session | undefined
+  let wasSignedIn = false
+  if (isAnythingThere(files)) {
+    await files.prepare()
+    await withLock(files.lock, io, lockingOf(io, files, true), async () => {
+      session = readSessionIfAny(files)
+      wasSignedIn = removeDurable(files.session, files.disk)
+      removeNotes(files)
+    })
+  }
+  // What a lost session has left in the keychain goes too, so it is asked even if nobody is signed in.
+  const isExpected = session?.store === 'keychain' || (wasSignedIn && session === undefined)
+  return { profile, wasSignedIn, session, problem: await removeItem(io, files, isExpected) }
+}
+
+function isAnythingThere({ disk, directory }: ProfileFiles): boolean {
+  try {
+    return disk.names(directory).length > 0
+  } catch (error) {
+    throw cannotWrite(directory, error)
+  }
+}
