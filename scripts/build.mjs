@@ -17,7 +17,7 @@ const SHARED = {
   core: ['./src/main.ts', './src/commands/definition.ts'],
   /** What nearly every one adds, and what is too small for a file of its own. */
   common: [
-    './src/session/authorizer.ts',
+    './src/session/credential.ts',
     './src/session/connect.ts',
     './src/service/claims.ts',
     './src/service/lists.ts',

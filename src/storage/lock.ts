@@ -99,7 +99,9 @@ async function takeLock(
 }
 
 async function loadNative(): Promise<FileLocks> {
-  return import('fs-native-extensions')
+  // As it is installed it is CommonJS; in a bundle only its default export is whole.
+  const { default: locks } = await import('fs-native-extensions')
+  return locks
 }
 
 /** Whether another process holds the lock at this moment; undefined if that can't be found out. */

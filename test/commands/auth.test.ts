@@ -51,7 +51,6 @@ describe('auth token', () => {
       /^error: profile default is not signed in\nhint: run mailclaim login.*, or set MAILCLAIM_API_KEY\n$/,
     )
   })
-  })
 
   it('auth token --scope prints a narrower token, and the next command has the whole scope again', async () => {
     const world = await signedIn()
