@@ -2,12 +2,11 @@ import { isDeepStrictEqual } from 'node:util'
 import { hasNoKeychain } from '../credentials/keychain.ts'
 import { CliError, usageError } from '../errors.ts'
 import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
-import { redirectTarget } from '../oauth/redirect-uri.ts'
-import { scopeDifference } from '../oauth/scopes.ts'
-import { exchangeCode } from '../oauth/token-endpoint.ts'
+import { redirectTarget } from '../oauth/redirect.ts'
+import { exchangeCode, scopeDifference } from '../oauth/token-endpoint.ts'
 import { isBearerToken } from '../service/authorizer.ts'
 import { createServiceClient } from '../service/client.ts'
-import { tryCredential } from '../service/grants.ts'
+import { tryCredential } from '../service/lists.ts'
 import { noShared } from '../session/credential.ts'
 import { accessTokenOf } from '../session/renew.ts'
 import type { Session } from '../session/session-file.ts'
@@ -25,7 +24,6 @@ import {
 import { SETTING_KEYS, SETTINGS, type StoreKind } from '../settings/table.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
-import { note } from '../terminal/notices.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import type { LoginFlags } from './login.ts'
 
@@ -135,7 +133,6 @@ async function signInWithBrowser(
   const scope = scopes.length === 0 ? undefined : scopes.join(' ')
   // A program that asks for JSON decides itself where the address is opened.
   const opens = options.browser !== false && !isProgramFormat(settings)
-  const again = { profile: settings.profile.value }
   const exchange = async (code: ReceivedCode) => {
     prepared.reserve()
     const tokens = await exchangeCode(io, {
@@ -146,7 +143,7 @@ async function signInWithBrowser(
       redirectUri: code.redirectUri,
       codeVerifier: code.codeVerifier,
       requestedScope: scope,
-      login: loginCommand(again),
+      login: loginCommand({ profile: settings.profile.value }),
     })
     return prepared.complete({
       kind: 'session',
@@ -162,19 +159,17 @@ async function signInWithBrowser(
     {
       scopes,
       resource,
-      target: redirectTarget(options.redirectUri, undefined),
+      target: redirectTarget(settingValue('redirect_uri', settings)),
       openBrowser: opens && !io.environment.ssh,
       // On a terminal that allows questions, or in a pipe where no browser is opened.
       readInput: settings.interactive || (!opens && !io.stdin.isTTY),
       timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
       issuer,
-      authorizationEndpoint: options.authorizationEndpoint,
-      again,
+      authorizationEndpoint: settingValue('authorization_endpoint', settings),
     },
     exchange,
     reporter(io),
     io,
-    settings,
   )
 }
 
@@ -184,7 +179,8 @@ function reporter(io: Io): LoginReporter {
   const isForProgram = isProgramFormat(settings)
   const always = createIo(io, {
     ...settings,
-    quiet: isForProgram && !stderr.isTTY && ('but_warnings' as const),
+    quiet: isForProgram && !stderr.isTTY,
+    silent: false,
     fields: undefined,
   })
   return {
@@ -197,7 +193,7 @@ function reporter(io: Io): LoginReporter {
           : 'Open this address in a browser:',
       )
       // Not wrapped: it has to be copied.
-      await note(`\n  ${sanitizeLine(url)}\n`, { stderr: { ...stderr, columns: undefined } }, always.settings)
+      if (!always.settings.quiet) await stderr.write(`\n  ${sanitizeLine(url)}\n\n`)
       if (readsInput)
         await always.note('If the browser runs on another machine, paste the address of its last page here.')
       await always.note('Waiting for your approval …')
@@ -218,7 +214,7 @@ async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Sessi
   const credential = { kind: 'api_key', value, description: 'the API key' } as const
   const authorizer = { credential: async () => credential, refused: async () => undefined }
   try {
-    await tryCredential(createServiceClient({ context: io, settings: io.settings, authorizer }))
+    await tryCredential(createServiceClient(io, authorizer))
   } catch (error) {
     // A service that knows the key but forbids the request has accepted it.
     if (!(error instanceof CliError) || error.status !== 403) throw error

@@ -5,10 +5,8 @@ import { settingOptions } from './program.ts'
 
 /** The options of a login that aren't settings. */
 export interface LoginFlags {
-  readonly redirectUri?: string
   readonly browser?: boolean
   readonly timeout?: number
-  readonly authorizationEndpoint?: string
   readonly withApiKey?: true
 }
 

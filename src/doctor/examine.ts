@@ -2,7 +2,7 @@ import type { Context, Input } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { profilesWithSession } from '../session/profiles.ts'
 import type { Settings } from '../settings/settings.ts'
-import type { Io } from '../terminal/io.ts'
+import { createIo, type Io } from '../terminal/io.ts'
 import { examineDirectDns, examineResolvers } from './dns.ts'
 import { examineConfiguration, examineDirectories, examineLock, examineStore } from './machine.ts'
 import { examineNetwork } from './network.ts'
@@ -30,7 +30,7 @@ export async function examine(context: Io): Promise<Diagnosis[]> {
   // One after the other: both take the lock, and would block each other.
   const lockAndSession = async () => {
     const lock = await examineLock(bounded, settings)
-    return [lock, await examineSession(bounded, settings)]
+    return [lock, await examineSession(createIo(bounded, settings))]
   }
   const found = await Promise.all([
     run('configuration', () => examineConfiguration(bounded, settings)),

@@ -14,7 +14,7 @@ export const command = defineCommand({
   },
   output: ownOutput(COLUMNS, {}),
   exits: [],
-  toleratesDamagedConfig: 'silently',
+  toleratesDamagedConfig: true,
   async run({ arguments: [name = ''] }, io) {
     const { settings, environment } = io
     const { requireKnownProfile } = await import('../../session/profiles.ts')
