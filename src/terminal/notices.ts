@@ -70,13 +70,11 @@ export async function writeLabeled(
  */
 export async function fitted(text: string, width = Number.POSITIVE_INFINITY): Promise<string> {
   if (text.length <= width / 2) return text
-  const [{ widthOf }, { wrapAnsi }] = await Promise.all([import('./measure.ts'), import('fast-wrap-ansi')])
+  const { widthOf, wrap } = await import('./measure.ts')
   return text
     .split('\n')
     .map((line) =>
-      line.startsWith(' ') || widthOf(line) <= width
-        ? line
-        : wrapAnsi(line, Math.max(1, width - 2)).replaceAll('\n', '\n  '),
+      line.startsWith(' ') || widthOf(line) <= width ? line : wrap(line, width - 2, false).join('\n  '),
     )
     .join('\n')
 }
