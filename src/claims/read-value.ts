@@ -1,6 +1,5 @@
-import { readGivenValue } from '../dns/diagnosis/given-value.ts'
+import { readGivenValue } from '../dns/value.ts'
 import { usageError } from '../errors.ts'
-import { sanitizeLine } from '../terminal/sanitize.ts'
 import { MAX_VALUE_BYTES } from './record.ts'
 
 /**
@@ -12,7 +11,8 @@ import { MAX_VALUE_BYTES } from './record.ts'
 export function readValue(given: string, what: string): string {
   if (Buffer.byteLength(given) > MAX_VALUE_BYTES)
     throw usageError(`${what} is longer than a TXT record can be (${MAX_VALUE_BYTES} bytes)`)
-  const read = readGivenValue(given)
-  if (!read.ok) throw usageError(`${what} ${read.problem}`, sanitizeLine(read.fix))
-  return read.value
+  const value = readGivenValue(given)
+  if (value === undefined)
+    throw usageError(`${what} isn't a complete value`, 'give the complete TXT value, such as prefix=token')
+  return value
 }

@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { dnsHostsOf, dnsHostText } from '../dns/diagnosis/dns-hosts.ts'
+import { dnsHostOf } from '../dns/hosts.ts'
 import { type FoundZone, findZone } from '../dns/resolution/find-zone.ts'
 import { dnsEffects } from '../dns/wire/effects.ts'
 import { checkName, relativeName } from '../dns/wire/name.ts'
@@ -10,7 +10,7 @@ export interface RecordPlace {
   readonly zone: string
   /** The name relative to the zone; `@` if it is the zone itself. */
   readonly host: string
-  /** Who hosts the zone and where to edit it, `Cloudflare (https://…)`, if its name servers tell. */
+  /** Who hosts the zone, if its name servers tell. */
   readonly dnsHost?: string | undefined
 }
 
@@ -45,7 +45,7 @@ export async function findPlace(
   return {
     zone: found.zone,
     host: relativeName(checked.ascii, found.zone),
-    dnsHost: dnsHostText(dnsHostsOf(found.zone, found.nameservers)),
+    dnsHost: dnsHostOf(found.nameservers) ?? undefined,
   }
 }
 

@@ -1,9 +1,8 @@
 import type { Context } from '../context.ts'
-import { exitErrorOf } from '../dns/diagnosis/exit-status.ts'
-import type { CheckReport, CheckReportJson } from '../dns/diagnosis/report.ts'
-import { reportJson } from '../dns/diagnosis/report-json.ts'
-import { waitForRecord } from '../dns/old-wait.ts'
-import { dnsEffects } from '../dns/wire/effects.ts'
+import type { CheckReport, CheckReportJson } from '../dns/report.ts'
+import { exitErrorOf, reportJson } from '../dns/report.ts'
+import { waitForRecord } from '../dns/wait.ts'
+import { dnsEffects } from '../dns/wire/ask.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { lastRequestFailed, newsOnly, timeFor } from '../service/polling.ts'
@@ -385,7 +384,7 @@ const JUST_SEEN_MS = 10_000
 async function* waitForDns(
   begin: SeenClaim,
   record: TxtRecord,
-  { timeoutMs, intervalMs, publicResolvers, onCheck, onUnseen, latest }: WorkflowOptions,
+  { timeoutMs, publicResolvers, onCheck, onUnseen, latest }: WorkflowOptions,
   context: WorkflowContext,
   settings: DnsSettings,
 ): AsyncGenerator<WorkflowEvent, WorkflowResult, void> {
@@ -393,7 +392,7 @@ async function* waitForDns(
   let isStale = false
   const news = newsOnly(context.clock)
   const request = checkRequest(record, settings, publicResolvers)
-  const checks = waitForRecord(request, timeoutMs, dnsEffects(context), intervalMs)
+  const checks = waitForRecord(request, timeoutMs, dnsEffects(context))
   const lagEnd = context.clock.monotonic() + Math.min(MAX_LAG_MS, timeoutMs / 2)
   for (;;) {
     const step = await checks.next()

@@ -149,6 +149,6 @@ function reasonLines({ message, report }: WorkflowEvent): string[] {
   const [finding, ...others] = report?.findings ?? []
   if (finding === undefined) return [message]
   if (finding.code !== 'missing') return [message, `→ ${finding.fix}`]
-  const host = others.find(({ code }) => code === 'wrong_provider_hint')
+  const host = others.find(({ code }) => code === 'wrong_provider')
   return ["The TXT record above isn't in DNS yet", ...(host === undefined ? [] : [`→ ${host.message}`])]
 }

@@ -77,7 +77,7 @@ function summary(report: CheckReport, name: string): Html {
 ${status(tone, capitalize(resultOf(report)))}
 <h1 id="name">${name}</h1>
 <dl>${report.expected === null ? valuesFound(report) : record(report, report.expected)}
-${report.claim === null ? '' : html`<dt>Claim</dt><dd>${shown(report.claim.status)}</dd>`}
+${report.claim === null ? '' : html`<dt>Claim</dt><dd>${shown(report.claim.status ?? 'no status')}</dd>`}
 ${wait === undefined ? '' : html`<dt>Waiting</dt><dd>${wait}</dd>`}</dl>
 </section>`
 }

@@ -41,7 +41,7 @@ export function renderMarkdown(report: CheckReport, context: ReportContext): str
     `## DNS check of ${code(readableName(name))}`,
     '',
     `- **Result:** ${resultOf(report)}`,
-    ...(report.claim === null ? [] : [`- **Claim:** ${code(report.claim.status)}`]),
+    ...(report.claim === null ? [] : [`- **Claim:** ${code(report.claim.status ?? 'no status')}`]),
     expected === null
       ? `- **TXT records:** ${valuesSeen(report).map(code).join(', ') || 'none seen'}`
       : `- **Expected:** TXT record at ${code(name)} with the value ${code(expected)}`,

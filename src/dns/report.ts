@@ -23,7 +23,7 @@ export interface CheckReportJson {
   /** Seconds for which caches or slow servers may keep the old state; null if unknown or irrelevant. */
   retry_after_seconds: number | null
   /** The claim that the record is for, if the caller knows one. */
-  claim: { status: string } | null
+  claim: { status: string | null } | null
   /** The zone that holds the name, or null if it wasn't found. */
   zone: string | null
   nameservers: NameserverReport[]
@@ -122,6 +122,10 @@ const VERDICTS: Readonly<Record<Verdict, string>> = {
 
 /** What came of the check, in a few words. */
 export function resultOf(report: CheckReport): string {
+  const status = report.claim?.status
+  // Whatever is in DNS by now, nobody looks for it any more.
+  if (report.ready && (status === 'verified' || status === 'completed'))
+    return 'ready: the claim no longer needs its record'
   return hasLooked(report) ? 'no value was expected' : VERDICTS[report.verdict]
 }
 

@@ -44,14 +44,14 @@ function headline(report: CheckReport, layout: Layout): string {
   const { palette } = layout
   const { name, zone, expected, nameservers } = report
   const host = dnsHostOf(nameservers.map((server) => server.host))
-  const place = `${zone === null || zone === name ? '' : ` in the zone ${readableName(zone)}`}${host === null ? '' : `, hosted by ${host}`}`
+  const place = `${zone === null || (zone === name && expected !== null) ? '' : ` in the zone ${readableName(zone)}`}${host === null ? '' : `, hosted by ${host}`}`
   if (hasLooked(report)) {
     const values = valuesSeen(report)
     const listed = values.length === 0 ? ['no TXT record'] : values
     const title = paragraph(`${readableName(name)}: TXT records${place}`, '', layout, palette.strong)
     return title + listed.map((value) => paragraph(value, '  ', layout)).join('')
   }
-  const claim = report.claim === null ? '' : `; the claim is ${report.claim.status}`
+  const claim = report.claim === null ? '' : `; the claim is ${report.claim.status ?? 'of unknown status'}`
   const paint = { ready: palette.good, fix: palette.bad, unknown: palette.bad, wait: palette.warning }
   return (
     paragraph(`${readableName(name)}${place}: TXT ${expected ?? 'records'}`, '', layout, palette.strong) +

@@ -216,9 +216,9 @@ describe('claim, while it waits for DNS', () => {
 
   test('asks at most once a minute', async () => {
     const world = createWorld()
-    expect((await world.run('example.com', '--timeout', '600', '--interval', '5')).code).toBe(8)
+    expect((await world.run('example.com', '--timeout', '600')).code).toBe(8)
     const times = world.reads()
-    expect(times.length).toBeGreaterThanOrEqual(8)
+    expect(times.length).toBeGreaterThanOrEqual(6)
     expect(times.length).toBeLessThanOrEqual(11)
   })
 

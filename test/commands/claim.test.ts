@@ -47,8 +47,8 @@ describe('claim when the time is up', () => {
 
   it('claim --quiet gives the cause in the error', async () => {
     const { ran } = await claiming('late.example.com', ['--quiet'])
-    expect(ran.stderr).toMatch(/^error: timed out after 1 second: The TXT record isn't at late/)
-    expect(ran.stderr).toContain('hint: Add a TXT record')
+    expect(ran.stderr).toMatch(/^error: timed out after 1 second: the TXT record isn't at late/)
+    expect(ran.stderr).toContain('hint: add a TXT record')
   })
 
   it('claim --json leaves the claim on stdout, with what is missing', async () => {
@@ -60,7 +60,7 @@ describe('claim when the time is up', () => {
       record: { type: 'TXT' },
       missing: {
         step: 'dns',
-        message: expect.stringContaining("The TXT record isn't at"),
+        message: expect.stringContaining("the TXT record isn't at"),
         report: {
           verdict: 'fix',
           findings: expect.arrayContaining([expect.objectContaining({ code: 'missing' })]),

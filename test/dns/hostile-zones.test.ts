@@ -1,7 +1,6 @@
 import type packet from 'dns-packet'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { plainText } from '../../src/dns/diagnosis/text.ts'
 import { AA, type Asked, type FakeReply, RCODE } from './fake-dns.ts'
 import { fakeInternet, RESOLVER, txt } from './fake-internet.ts'
 import { timedCheck } from './timed-check.ts'
@@ -94,7 +93,7 @@ describe('a check stays within its limits of queries and time', () => {
         : undefined,
     )
     expect(report.findings[0]).toMatchObject({ code: 'wildcard_answer', severity: 'error' })
-    expect(plainText(report.findings[0]?.message ?? '')).toContain('"v0000002" and 2997 more')
+    expect(report.findings[0]?.message).toContain('"v0000002"')
     expect(process.cpuUsage().user - before).toBeLessThan(4_000_000)
   })
 

@@ -1,18 +1,13 @@
 import type { Context } from '../../context.ts'
-import type { Finding } from '../../dns/diagnosis/finding.ts'
-import { cacheTime } from '../../dns/diagnosis/labels.ts'
-import type { CheckReport } from '../../dns/diagnosis/report.ts'
-import { serverText } from '../../dns/diagnosis/server-list.ts'
-import { plainText } from '../../dns/diagnosis/text.ts'
+import type { CheckReport, Finding } from '../../dns/report.ts'
 import { relativeName } from '../../dns/wire/name.ts'
 import { CliError, Exit } from '../../errors.ts'
 import type { DomainClaim } from '../../service/types.ts'
 import type { Settings } from '../../settings/settings.ts'
-import { escapeCodePoint } from '../../terminal/sanitize.ts'
 import type { SeenClaim } from '../current-claim.ts'
 import { endedError, nameOf, stateOf } from '../lifecycle.ts'
 import { mayComplete } from '../precheck.ts'
-import { generalize, type Particulars } from './general-text.ts'
+import { generalize } from './general-text.ts'
 import { type Cause, causeOf, type Done, type Progress, WAITING_FOR_DNS } from './tally.ts'
 
 /**
@@ -101,9 +96,6 @@ function claimCause(claim: DomainClaim, error: CliError): Cause {
     : { ...last, particulars }
 }
 
-/** FOUND then stands for all of them. */
-const SEVERAL_FOUND = /"FOUND"(?:(?:, | and )"FOUND")+/
-
 /** What a check of DNS found that a person has to know, in the order of the report. */
 export function causesIn(report: CheckReport | undefined): readonly Cause[] {
   if (report === undefined) return []
@@ -111,77 +103,27 @@ export function causesIn(report: CheckReport | undefined): readonly Cause[] {
   return findings.map((finding) => causeIn(report, finding))
 }
 
-function causeIn(report: CheckReport, finding: Finding): Cause {
-  const { code, fix } = finding
-  const { error, blocked_reason: block, failure_reason: failure } = finding.details
-  const particulars = particularsIn(report, finding)
-  const found: string[] = []
-  const message = generalize(finding.message, particulars, (value) => {
-    const word = wordInMessage(value, finding, report)
-    if (word === 'FOUND') found.push(value)
-    return word
-  })
-  const { FOUND } = particulars
-  const values = FOUND ? [FOUND] : (finding.seen ?? found)
-  return {
-    particulars: { ...particulars, FOUND: listed(values.map(visible)) },
-    // A claim can end in several ways, with another fix for each.
-    code: code.startsWith('claim_')
-      ? [textIn(error) ?? code, textIn(block) ?? textIn(failure)].filter(Boolean).join(': ')
-      : code,
-    message: message.replace(SEVERAL_FOUND, 'FOUND'),
-    own: plainText(finding.message),
-    fix: generalize(fix, particulars),
-    // Whoever hosts the DNS has nothing to do with the claim.
-    hosts: code.startsWith('claim_') ? undefined : report.nameservers.map((server) => server.host),
-  }
-}
-
-/** Several values in quotation marks. */
-const listed = (values: readonly string[]) =>
-  values.length > 1 ? values.map((value) => `"${value}"`).join(', ') : values[0]
-
-/** A value whose spaces are visible where a person would miss them. */
-const visible = (value: string) =>
-  value.replaceAll(/^\s+|\s+$|[^\S ]/g, (spaces) => [...spaces].map(escapeCodePoint).join(''))
-
-/** What is particular to a domain in the texts of a finding about it. */
-export function particularsIn({ name, expected, zone }: CheckReport, finding: Finding): Particulars {
-  const { found_at: place, target, chain, above, domain, servers } = finding.details
-  const [seen, ...others] = finding.seen ?? []
-  const parent = textIn(above)
-  return {
+function causeIn(report: CheckReport, { code, message, fix, evidence }: Finding): Cause {
+  const { name, expected, zone, nameservers } = report
+  const particulars = {
     DOMAIN: name,
     VALUE: expected,
-    ZONE: textIn(domain) ?? zone,
-    HOST: zone === null ? undefined : relativeName(name, parent ?? zone),
-    PARENT: parent,
-    FOUND: textIn(place) ?? (others.length === 0 ? seen : undefined),
-    TARGET: textIn(target) ?? (Array.isArray(chain) ? textIn(chain.at(-1)) : undefined),
-    SERVER: serversIn(servers),
-    TIME: finding.secondsLeft === undefined ? undefined : cacheTime(finding.secondsLeft),
+    ZONE: zone,
+    HOST: zone === null ? undefined : relativeName(name, zone),
+    FOUND: textIn(evidence['found_at'] ?? evidence['seen']),
+    TARGET: textIn(evidence['target']),
   }
-}
-
-/** The servers in the details of a finding, as `listServers` has them in its message. */
-function serversIn(detail: unknown): string | undefined {
-  if (!Array.isArray(detail)) return undefined
-  const servers = detail as (string | { readonly host: string; readonly address: string | null })[]
-  return servers
-    .map((server) => (typeof server === 'string' ? server : serverText(server.host, server.address)))
-    .join(', ')
+  return {
+    particulars,
+    code,
+    message: generalize(message, particulars),
+    own: message,
+    fix: generalize(fix, particulars),
+    hosts: nameservers.map((server) => server.host),
+  }
 }
 
 const textIn = (detail: unknown) => (typeof detail === 'string' ? detail : undefined)
-
-/** The word for a value in a message, such as a part of the expected one; undefined if the value goes for all domains. */
-function wordInMessage(value: string, { seen = [] }: Finding, { name, expected }: CheckReport) {
-  if (seen.includes(value)) return 'FOUND'
-  const prefix = expected?.slice(0, expected.indexOf('=') + 1)
-  if (/^\W*$/.test(value) || value === prefix) return undefined
-  if (name.split('.').includes(value)) return 'HOST'
-  return expected?.includes(value) ? 'PART OF VALUE' : 'FOUND'
-}
 
 /** What a check of DNS found so far, while the work waits for the record. */
 export function dnsProgress(report: CheckReport): Progress {

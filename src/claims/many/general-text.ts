@@ -1,5 +1,3 @@
-import { partsOf, quote, type Text, type Value } from '../../dns/diagnosis/text.ts'
-
 /** What differs from domain to domain in the texts about them, by the word that stands for it: `{ HOST: 'mail' }`. */
 export type Particulars = Readonly<Record<string, string | null | undefined>>
 
@@ -11,32 +9,10 @@ export function wordsIn(text: string): string[] {
   return WORDS.filter((word) => new RegExp(`\\b${word}\\b`).test(text))
 }
 
-/**
- * A text about one domain as it goes for others too: with the particulars put in for the words, it's that text again.
- *
- * @param wordOf the word for a quoted value that isn't one of the particulars; it stays as it is by default
- */
-export function generalize(
-  whole: Text,
-  particulars: Particulars,
-  wordOf: (value: string) => string | undefined = () => undefined,
-): string {
+/** A text about one domain as it goes for others too: with the particulars put in for the words, it's that text again. */
+export function generalize(whole: string, particulars: Particulars): string {
   const values = Object.entries(particulars).flatMap(([word, value]) => (value ? [{ word, value }] : []))
-  const replaceIn = replacer(values)
-  const wordFor = ({ value }: Value) =>
-    values.find(({ word, value: known }) => word !== 'HOST' && quote(known).value === value)?.word ??
-    wordOf(value) ??
-    value
-  let general = ''
-  let text = ''
-  for (const part of partsOf(whole)) {
-    if (typeof part === 'string') text += part
-    else {
-      general += replaceIn(text) + (part.isQuoted ? `"${wordFor(part)}"` : wordFor(part))
-      text = ''
-    }
-  }
-  return general + replaceIn(text)
+  return replacer(values)(whole)
 }
 
 /** What stands before a particular: it's not within a longer name. */

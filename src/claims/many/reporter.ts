@@ -9,15 +9,7 @@ import { renderContext } from '../../terminal/output.ts'
 import { sanitizeLine, sanitizeLines } from '../../terminal/sanitize.ts'
 import { canAnimate } from '../../terminal/spinner.ts'
 import { createTurns } from '../../turns.ts'
-import {
-  CAUSE_COLUMNS,
-  causeBlocks,
-  headline,
-  incompleteText,
-  legend,
-  summaryLines,
-  wrapCounts,
-} from './summary.ts'
+import { CAUSE_COLUMNS, causeBlocks, headline, legend, summaryLines, wrapCounts } from './summary.ts'
 import { type Done, problemText, type RunTally } from './tally.ts'
 
 /** How the domains of a run are reported. */
@@ -139,34 +131,19 @@ export async function createReporter(
       // An unfinished JSON document must not be taken for a complete one.
       if (hasRows && !(run === 'interrupted' && settings.format === 'json')) await rows.end(run !== 'whole')
       if (run === 'whole' || tally.done + tally.steps.size + tally.problems > 0)
-        await summarize(report, tally, { run, total }, context, settings)
+        await summarize(report, tally, context, settings)
     },
     abandon: stopMoving,
   }
 }
 
 async function summarize(
-  { command, rowsForPeople, selection = [] }: Report,
+  { rowsForPeople, selection = [] }: Report,
   tally: RunTally,
-  { run, total }: { readonly run: RunEnd; readonly total: number | undefined },
   context: Context,
   settings: Settings,
 ): Promise<void> {
   const { stdout } = context
-  const facts = {
-    at: context.clock.now(),
-    version: context.program.version,
-    command,
-    incomplete: run === 'whole' ? undefined : incompleteText(tally, `the run was ${run}`, total),
-  }
-  if (settings.format === 'html') {
-    const { renderRunHtml } = await import('./report-html.ts')
-    return stdout.write(renderRunHtml(tally, facts))
-  }
-  if (settings.format === 'markdown') {
-    const { renderRunMarkdown } = await import('./report-markdown.ts')
-    return stdout.write(renderRunMarkdown(tally, facts))
-  }
   // Standard input can't be read again.
   const same = selection.map((word) => (word === '-' ? 'FILE' : word))
   const check = commandLine(['claims', 'check', ...same, '--format', 'markdown'], context.platform)

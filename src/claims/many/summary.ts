@@ -1,4 +1,4 @@
-import { readableName } from '../../dns/diagnosis/render.ts'
+import { readableName } from '../../dns/terminal.ts'
 import type { Column, RenderContext } from '../../terminal/columns.ts'
 import { wrap } from '../../terminal/measure.ts'
 import { sanitizeLine } from '../../terminal/sanitize.ts'

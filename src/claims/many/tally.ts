@@ -1,6 +1,6 @@
-import { dnsHostsOf } from '../../dns/diagnosis/dns-hosts.ts'
-import { shorten } from '../../dns/diagnosis/text.ts'
+import { dnsHostOf } from '../../dns/hosts.ts'
 import { registeredDomainOf } from '../../dns/resolution/registry.ts'
+import { shorten } from '../../dns/words.ts'
 import { CliError, EXIT_ORDER, Exit, type ExitCode, type UnusableLine } from '../../errors.ts'
 import { generalize, type Particulars } from './general-text.ts'
 
@@ -415,8 +415,8 @@ function wordsOf(code: string): string {
 
 /** Who hosts these name servers: the provider's name if it's known, else what the hosts have in common. */
 export function hostOf(hosts: readonly string[]): string | undefined {
-  const [known] = dnsHostsOf('', hosts)
-  if (known !== undefined) return known.name
+  const known = dnsHostOf(hosts)
+  if (known !== null) return known
   const domains = [...new Set(hosts.map((host) => registeredDomainOf(host)))].sort()
   const [domain, ...others] = domains
   if (domain === undefined) return undefined

@@ -1,33 +1,21 @@
 import type { ClaimReader } from '../../claims/current-claim.ts'
+import { lastSeen } from '../../claims/lifecycle.ts'
 import { causesIn, dnsProgress } from '../../claims/many/done-claim.ts'
 import { type Done, WAITING_FOR_DNS } from '../../claims/many/tally.ts'
-import {
-  checkRequest,
-  concludedReport,
-  conclusionOf,
-  endOfClaim,
-  openReport,
-  outdatedReport,
-} from '../../claims/precheck.ts'
+import { checkRequest, concludedReport, conclusionOf, openReport } from '../../claims/precheck.ts'
 import type { Context } from '../../context.ts'
-import { exitErrorOf } from '../../dns/diagnosis/exit-status.ts'
-import { doubtGivenValue } from '../../dns/diagnosis/given-value.ts'
-import { isBlocked, isCompleted, valuesSeen } from '../../dns/diagnosis/labels.ts'
-import { type CheckReport, REPORT_FIELDS } from '../../dns/diagnosis/report.ts'
-import { reportJson } from '../../dns/diagnosis/report-json.ts'
-import { plainText } from '../../dns/diagnosis/text.ts'
-import { type CheckRequest, checkDns } from '../../dns/old-check.ts'
-import { WAIT_MS, waitForRecord } from '../../dns/old-wait.ts'
+import { type CheckRequest, checkDns } from '../../dns/check.ts'
+import { type CheckReport, exitErrorOf, REPORT_FIELDS, reportJson, valuesSeen } from '../../dns/report.ts'
+import { waitForRecord } from '../../dns/wait.ts'
 import { formatDnsAddress } from '../../dns/wire/address.ts'
-import { dnsEffects } from '../../dns/wire/effects.ts'
+import { dnsEffects } from '../../dns/wire/ask.ts'
 import { CliError, Exit, usageError } from '../../errors.ts'
 import { timedOutAfter } from '../../service/polling.ts'
 import type { Settings } from '../../settings/settings.ts'
 import { commandLine } from '../../shell-quote.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { formatDuration } from '../../terminal/duration.ts'
-import { addressesIn, withLinks } from '../../terminal/hyperlinks.ts'
-import { hint, note } from '../../terminal/notices.ts'
+import { hint, note, warn } from '../../terminal/notices.ts'
 import { stdoutPalette, writeObject } from '../../terminal/output.ts'
 import { startProgress, withProgress } from '../../terminal/progress.ts'
 import {
@@ -39,6 +27,9 @@ import {
 } from '../definition.ts'
 import { type CheckTarget, findTarget, latestTarget, typedTarget } from './check-target.ts'
 import { ERROR_FIELDS, isMany, MANY_OPTIONS, type ManyFlags, runForAll } from './many.ts'
+
+/** How long to wait by default, in milliseconds. */
+const WAIT_MS = 3_600_000
 
 interface Options extends ManyFlags {
   name?: string
@@ -235,7 +226,7 @@ const GIVE_VALUE =
 /** What a report says among many. */
 function doneCheck(report: CheckReport, error: CliError | undefined): Done {
   const { name, expected, verdict } = report
-  const isLook = expected === null && error === undefined && !isCompleted(report)
+  const isLook = expected === null && error === undefined && report.claim?.status !== 'completed'
   const look = {
     code: 'claim_unknown',
     message: 'no claim of DOMAIN is known on this machine, so its DNS was only looked at',
@@ -243,13 +234,14 @@ function doneCheck(report: CheckReport, error: CliError | undefined): Done {
     particulars: { DOMAIN: name },
   }
   return {
-    label: isCompleted(report)
-      ? 'completed'
-      : report.ready && isBlocked(report)
-        ? 'blocked'
-        : isLook
-          ? 'no claim'
-          : verdict,
+    label:
+      report.claim?.status === 'completed'
+        ? 'completed'
+        : report.ready && report.claim?.status === 'blocked'
+          ? 'blocked'
+          : isLook
+            ? 'no claim'
+            : verdict,
     item: reportJson(report),
     error,
     needsPerson: error !== undefined && verdict !== 'wait',
@@ -308,19 +300,21 @@ async function checkTarget(
     const rest = { ...options, ...(wait && left > 0 && { wait, timeout: left }) }
     return checkTarget(now, latest, rest, context, settings, onCheck)
   }
-  if (now.seen === undefined) return { report: now.isGiven ? doubtGivenValue(seen) : seen }
+  if (now.seen === undefined) return { report: seen }
   const conclusion = conclusionOn(now, context)
   if (conclusion !== undefined) return { report: concludedReport(seen, conclusion), end: conclusion.error }
-  const report = openReport(seen, now.seen.claim)
-  const { unasked } = now.seen
-  return {
-    report:
-      unasked === undefined ? report : outdatedReport(report, { ...now.seen, unasked }, context.clock.now()),
-  }
+  const { unasked, claim, seenAt } = now.seen
+  if (unasked !== undefined)
+    await warn(
+      `couldn't ask the service about the claim of ${now.name} (${unasked.message}): as last seen ${lastSeen(seenAt, context.clock.now())}`,
+      context,
+      settings,
+    )
+  return { report: openReport(seen, claim) }
 }
 
 function conclusionOn({ seen }: CheckTarget, { clock }: Pick<Context, 'clock'>) {
-  if (seen?.unasked?.exit === Exit.notFound) return endOfClaim(seen.unasked)
+  if (seen?.unasked?.exit === Exit.notFound) return { status: seen.claim.status ?? null, error: seen.unasked }
   return seen && conclusionOf(seen.claim, clock.now())
 }
 
@@ -340,7 +334,7 @@ function checkOnce(request: CheckRequest, context: Context, settings: Settings):
  */
 async function untilReady(
   request: CheckRequest,
-  { timeout, interval }: Options & { readonly timeout: number },
+  { timeout }: Options & { readonly timeout: number },
   context: Context,
   settings: Settings,
   onEach: (report: CheckReport) => Promise<boolean>,
@@ -352,14 +346,14 @@ async function untilReady(
   )
   const progress = await startProgress(`querying the name servers of ${request.name}`, context, settings)
   try {
-    const checks = waitForRecord(request, timeout * 1000, dnsEffects(context), interval && interval * 1000)
+    const checks = waitForRecord(request, timeout * 1000, dnsEffects(context))
     for (;;) {
       const step = await checks.next()
       if (step.done) return step.value
       const { report, nextInMs, leftMs } = step.value
       if (nextInMs === null) continue
       if (await onEach(report)) return report
-      const reason = plainText(report.findings[0]?.message ?? 'not ready yet')
+      const reason = report.findings[0]?.message ?? 'not ready yet'
       await progress.update(
         `${reason}; next check in ${formatDuration(nextInMs / 1000)}, ${formatDuration(leftMs / 1000)} left`,
       )
@@ -379,19 +373,15 @@ async function writeReport(report: CheckReport, context: Context, settings: Sett
       resolvers: resolvers.map(formatDnsAddress),
     }
     if (settings.format === 'markdown') {
-      const { renderMarkdown } = await import('../../dns/diagnosis/markdown.ts')
+      const { renderMarkdown } = await import('../../dns/markdown.ts')
       return await stdout.write(renderMarkdown(report, made))
     }
-    const { renderHtml } = await import('../../dns/html-report/report-body.ts')
+    const { renderHtml } = await import('../../dns/html.ts')
     await stdout.write(renderHtml(report, { ...made, command: commandLine(settings.argv, context.platform) }))
   } else if (settings.format === 'table' && settings.fields === undefined) {
     const palette = await stdoutPalette(context, settings)
-    const { renderReport } = await import('../../dns/diagnosis/render.ts')
-    const pages = report.findings.flatMap(({ code, fix }) =>
-      code === 'wrong_provider_hint' ? addressesIn(plainText(fix)) : [],
-    )
-    const output = withLinks(stdout, pages, context.environment)
-    await output.write(renderReport(report, { palette, width: stdout.columns ?? Number.POSITIVE_INFINITY }))
+    const { renderReport } = await import('../../dns/terminal.ts')
+    await stdout.write(renderReport(report, { palette, width: stdout.columns ?? Number.POSITIVE_INFINITY }))
   } else {
     await writeObject(context, settings, reportJson(report), COLUMNS)
   }

@@ -153,16 +153,6 @@ describe('a claim that the service no longer has', () => {
     expect(world.asked).toEqual(['GET /domains/one/claim'])
   })
 
-  test('is in the reports of several domains by a sentence for all of them, with the next step', async () => {
-    const world = await createWorld('one.example', 'two.example')
-    Object.assign(world.statuses, { one: undefined, two: undefined })
-    world.clock.advance(120_000)
-    const { code, stdout } = await world.run('claims check --all --format markdown')
-    expect(code).toBe(5)
-    expect(stdout).toContain('the service no longer has the claim of DOMAIN')
-    expect(stdout).not.toContain('GET /domains')
-  })
-
   test('ends a watch with that sentence, the next step and the status of the response', async () => {
     const world = await createWorld('one.example')
     world.statuses['one'] = undefined
