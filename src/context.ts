@@ -249,29 +249,23 @@ export interface Browser {
   open(url: string): Promise<void>
 }
 
-/** Programs of the person's, such as one that changes DNS. */
+/** Commands of the person's, such as one that changes DNS. */
 export interface Programs {
   /**
-   * Why the program couldn't be started, without starting it; undefined if nothing that can be known prevents it.
-   *
-   * @param file as in a `ProgramRequest`
-   */
-  check(file: string): Promise<ProgramNotStarted | undefined>
-  /**
-   * Runs one to its end, without a shell and without any of our own variables. Rejects with the signal's reason if that
-   * aborts, after the program has ended.
+   * Runs one to its end by the shell, without any of our own variables. Rejects with the signal's reason if that aborts, after
+   * the command has ended.
    */
   run(request: ProgramRequest): Promise<ProgramEnd>
 }
 
 export interface ProgramRequest {
-  /** The file, which is looked for in PATH if it has no slash, and its arguments. */
-  readonly command: readonly [file: string, ...args: string[]]
+  /** As it would be typed. */
+  readonly command: string
   /** Added to the environment. */
   readonly variables: Readonly<Record<string, string>>
-  /** Then the program is ended, with what it has started. */
+  /** Then the command is ended, with what it has started. */
   readonly timeoutMs: number
-  /** Gets each line of its output, without the line break, as it is. The program waits meanwhile. */
+  /** Gets each line of its output, without the line break, as it is. The command waits meanwhile. */
   readonly onLine: (line: string) => Promise<void>
   readonly signal?: AbortSignal
 }
@@ -280,14 +274,7 @@ export type ProgramEnd =
   | { readonly kind: 'exited'; readonly code: number }
   | { readonly kind: 'killed'; readonly signal: string }
   | { readonly kind: 'timed_out' }
-  | ProgramNotStarted
-
-export interface ProgramNotStarted {
-  readonly kind: 'not_started'
-  readonly error: NodeJS.ErrnoException
-  /** Without its line feed, that of a script whose interpreter may be missing (ENOENT). */
-  readonly firstLine?: string
-}
+  | { readonly kind: 'not_started'; readonly error: NodeJS.ErrnoException }
 
 /** Questions to a person, asked only if `Settings.interactive` allows it. */
 export interface Prompts {

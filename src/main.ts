@@ -68,10 +68,6 @@ export async function main(): Promise<ExitCode> {
       },
     },
     programs: {
-      check: async (file) => {
-        const { checkProgram } = await import('./claims/run-program.ts')
-        return checkProgram(file, { environment: process.env, platform })
-      },
       run: async (request) => {
         const { runProgram } = await import('./claims/run-program.ts')
         return runProgram(request, { environment: process.env, platform })

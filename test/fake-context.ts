@@ -159,7 +159,7 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
         opened.push(url)
       },
     },
-    programs: options.programs ?? { check: async () => undefined, run: unexpected('a program') },
+    programs: options.programs ?? { run: unexpected('a program') },
     prompts: {
       input: unexpected('a question'),
       password: unexpected('a question for a secret'),

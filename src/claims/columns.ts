@@ -1,8 +1,7 @@
 import { readableTimestamp, readableTimestampInFull } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Column, Item } from '../terminal/columns.ts'
-import type { LedgerEntry } from './ledger.ts'
-import { GONE, stateOf } from './lifecycle.ts'
+import { judge } from './lifecycle.ts'
 
 /** The columns of a claim. */
 export const CLAIM_COLUMNS: readonly Column[] = [
@@ -14,7 +13,7 @@ export const CLAIM_COLUMNS: readonly Column[] = [
   {
     field: 'meaning',
     only: 'people',
-    value: (claim) => stateOf(claim as DomainClaim).description,
+    value: (claim) => judge(claim as DomainClaim, Number.NEGATIVE_INFINITY).text,
   },
   // For people, the meaning includes the reasons.
   { field: 'blocked_reason', only: 'programs' },
@@ -31,46 +30,38 @@ export const CLAIM_COLUMNS: readonly Column[] = [
   { field: 'id', title: 'Claim id', kind: 'id' },
 ]
 
-/** A claim in a list: with `gone_at` if the service no longer has it. */
-export type ListedClaim = DomainClaim & Partial<Pick<LedgerEntry, 'gone_at'>>
-
-export const listedClaim = ({ gone_at, claim }: LedgerEntry): ListedClaim =>
-  gone_at === null ? claim : { ...claim, gone_at }
+const FOR_PROGRAMS = ['domain_id', 'region', 'created_at', 'id']
 
 /** The columns of a list: a domain's name is enough for the next command, and leaves room for the meaning. */
-export const CLAIM_LIST_COLUMNS: readonly Column[] = [
-  ...CLAIM_COLUMNS.filter((column) => column.field !== 'record'),
-  { field: 'gone_at', only: 'programs' } as const,
-].map((column) => {
-  // The status stays what the service sent last.
-  if (column.field === 'status')
-    return { ...column, text: (_status, _look, claim) => goneText(claim, 'gone') }
-  if (column.field === 'meaning')
-    return { ...column, text: (_meaning, _look, claim) => goneText(claim, GONE) }
-  if (column.field === 'expires') return { ...column, optional: true, text: readableTimestamp }
-  return ['domain_id', 'region', 'created_at', 'id'].includes(column.field)
-    ? { ...column, only: 'programs' }
-    : column
+export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.flatMap((column): Column[] => {
+  if (column.field === 'record') return []
+  if (column.field === 'expires') return [{ ...column, optional: true, text: readableTimestamp }]
+  return [FOR_PROGRAMS.includes(column.field) ? { ...column, only: 'programs' } : column]
 })
 
-/** The columns of a claim among many, or of a domain without one. */
-export const MANY_CLAIM_COLUMNS: readonly Column[] = [
-  ...CLAIM_COLUMNS.flatMap((column): Column[] => {
-    if (column.field === 'record' || column.only === 'programs') return [column]
-    if (column.field === 'name' || column.field === 'status') return [column]
-    return column.only === 'people' ? [] : [{ ...column, only: 'programs' }]
-  }),
-  { field: 'error.code', title: 'Error', only: 'programs' },
-  { field: 'error.message', title: 'Problem', only: 'programs' },
+/** What a row has beside a domain's own columns if the work on it failed. */
+export const ERROR_COLUMNS: readonly Column[] = [
+  { field: 'error.code', title: 'Problem', optional: true },
+  { field: 'error.message', title: 'Message', only: 'programs' },
 ]
 
-const goneText = (item: Item, text: string) => ((item as ListedClaim).gone_at ? text : undefined)
+/** The columns of a claim among several. */
+export const MANY_CLAIM_COLUMNS: readonly Column[] = [
+  ...CLAIM_LIST_COLUMNS.filter(({ field }) => !['meaning', 'expires'].includes(field)),
+  { field: 'seen_at', title: 'Last seen', optional: true, kind: 'time' },
+  ...ERROR_COLUMNS,
+]
+
+/** The fields of JSON that an error has. */
+export const ERROR_FIELDS: readonly string[] = ['code', 'message', 'hint', 'status', 'exit'].map(
+  (field) => `error.${field}`,
+)
 
 /** When the claim expires; undefined once it can't: a date beside a completed claim would look like a deadline. */
 function expiry(item: Item): unknown {
-  const claim = item as ListedClaim
-  const { phase } = stateOf(claim)
-  const isOver = claim.gone_at || phase === 'completed' || (phase === 'ended' && claim.status !== 'expired')
+  const claim = item as DomainClaim
+  const { phase } = judge(claim, Number.NEGATIVE_INFINITY)
+  const isOver = phase === 'completed' || (phase === 'ended' && claim.status !== 'expired')
   return isOver ? undefined : claim.expires_at
 }
 

@@ -1,120 +1,107 @@
-import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import type { ServiceClient } from '../service/client.ts'
-import { drain, resumable, statusFirst } from '../service/polling.ts'
-import { commandLine } from '../shell-quote.ts'
-import { note, warn } from '../terminal/notices.ts'
-import { type OutputContext, type OutputSettings, writeJsonLine } from '../terminal/output.ts'
-import { currentClaim } from './current-claim.ts'
-import { type LedgerContext, type LedgerSettings, recordClaim } from './ledger.ts'
-import { nameOf } from './lifecycle.ts'
-import { writeNextSteps } from './next-steps.ts'
-import { laterJobHint } from './other-machines.ts'
-import type { DnsSettings } from './precheck.ts'
-import { findPlace, type PlaceContext } from './record-place.ts'
-import type { ResolvedClaim } from './resolve.ts'
-import { type WatchEvent, type WatchOptions, type WatchResult, watchClaim } from './watch.ts'
-import { writeClaim } from './write-claim.ts'
+import type { RequestOptions } from '../service/client.ts'
+import {
+  lastRequestFailed,
+  newsOnly,
+  type PollOptions,
+  poll,
+  retryMessage,
+  timedOutAfter,
+} from '../service/polling.ts'
+import type { Io } from '../terminal/io.ts'
 
-/**
- * Watches a claim and shows its progress: with `--format jsonl` as JSON lines on stdout, else as text on stderr, with the
- * claim on stdout at the end. Returns when the claim is completed.
- *
- * @throws CliError exit 9 if the claim ended unsuccessfully, exit 8 when the time is up, both with the claim on stdout;
- *   what `watchClaim` throws
- */
-export async function followClaim(
-  resolved: Pick<ResolvedClaim, 'domainId' | 'others'>,
-  options: WatchOptions,
-  client: ServiceClient,
-  context: OutputContext & LedgerContext & PlaceContext & Pick<Context, 'platform'>,
-  settings: OutputSettings & LedgerSettings & DnsSettings,
-): Promise<void> {
-  // To verify again is not what a person wants who only stopped watching.
-  const again = options.verifying ? undefined : commandLine(settings.argv, context.platform)
-  const events = watchResolved(resolved, { ...options, again }, client, context, settings)
-  const { claim } = await showWatch(
-    settings.format === 'jsonl' ? statusFirst(events) : events,
-    context,
-    settings,
-  )
-  if (settings.format !== 'jsonl') await writeClaim(claim, context, settings)
-  if (settings.quiet) return
-  await writeNextSteps(
-    claim,
-    await findPlace(claim.record?.name ?? nameOf(claim), context, settings),
-    context,
-    settings,
-  )
+/** How a thing at the service is. */
+export interface Described {
+  readonly status: string
+  /** What else counts as news, such as counts. */
+  readonly details?: string
+  /** For people, as the rest of a sentence. */
+  readonly text: string
+  /** Nothing follows; with the error that the command ends with, unless that is success. */
+  readonly end?: { readonly error?: CliError | undefined }
+  /** Its status isn't one that this version knows. */
+  readonly isOdd?: boolean
+}
+
+/** What a follower sees: how the thing is at first and after each change; that it is still so; a problem; the end. */
+export interface FollowEvent<T> {
+  readonly event: 'status' | 'waiting' | 'warning' | 'done'
+  readonly value: T
+  readonly text: string
+  readonly error?: CliError | undefined
+}
+
+export interface FollowOptions<T> extends Omit<PollOptions, 'isKnown'> {
+  /** Gets it once, with these options for its request. */
+  readonly fetch: (options: RequestOptions) => Promise<T>
+  readonly describe: (value: T) => Described
+  /** What was just seen, if anything: it isn't fetched again at once. */
+  readonly first?: T | undefined
+  /** The code, the name of the thing and the hint of the error when the time is up: exit 8. */
+  readonly timeout: (value: T) => { readonly code: string; readonly what: string; readonly hint: string }
 }
 
 /**
- * Shows what happens to a claim, and saves it at the end.
+ * Follows a thing at the service until it ends or the time is up. Yields each change and each problem, and once a minute that
+ * nothing has changed.
  *
- * @param later what another machine goes on with when the time is up, with `ID` for the claim's placeholder domain id
- * @throws CliError why the claim isn't completed, with the claim on stdout
+ * @returns the thing as last seen, with the error if it didn't end well: its own, or exit 8 when the time is up
+ * @throws CliError what `poll` throws
  */
-export async function showWatch<Result extends Pick<WatchResult, 'claim' | 'error'>>(
-  events: AsyncGenerator<WatchEvent, Result, void>,
-  context: OutputContext & LedgerContext & PlaceContext,
-  settings: OutputSettings & LedgerSettings & DnsSettings,
-  later = 'mailclaim claims watch ID',
-): Promise<Result> {
-  const result = await drain(events, (event) =>
-    settings.format === 'jsonl' ? writeJsonLine(context, settings, event) : show(event, context, settings),
-  ).catch(resumable)
-  const { claim, error } = result
-  await recordClaim(claim, context, settings)
-  if (error === undefined) return result
-  if (settings.format !== 'jsonl') await writeClaim(claim, context, settings)
-  if (error.exit !== Exit.notYet) throw error
-  // A command with the id continues anywhere.
-  const isThere = claim.domain_id && error.hint?.includes(claim.domain_id)
-  const elsewhere = isThere ? undefined : laterJobHint(claim, later, context)
-  throw new CliError(error.code, error.exit, error.message, {
-    hint: [error.hint, elsewhere].filter(Boolean).join('\n'),
-  })
-}
+export async function* follow<T>(
+  options: FollowOptions<T>,
+  io: Pick<Io, 'clock' | 'random' | 'interrupts'>,
+): AsyncGenerator<FollowEvent<T>, { readonly value: T; readonly error?: CliError | undefined }, void> {
+  const {
+    fetch,
+    describe,
+    first,
+    timeoutMs = Number.POSITIVE_INFINITY,
+    since = io.clock.monotonic(),
+  } = options
+  const news = newsOnly(io.clock)
+  let last: { readonly value: T; readonly seen: Described } | undefined
+  let failure: CliError | undefined
 
-/** Watches one of several claims to its end, and prints nothing. @param show gets each event @throws CliError what `watchClaim` throws */
-export async function followQuietly(
-  resolved: Pick<ResolvedClaim, 'domainId' | 'others'>,
-  options: WatchOptions,
-  client: ServiceClient,
-  context: LedgerContext & Pick<Context, 'random' | 'interrupts'>,
-  settings: LedgerSettings,
-  show: (event: WatchEvent) => void,
-): Promise<WatchResult> {
-  const result = await drain(watchResolved(resolved, options, client, context, settings), async (event) =>
-    show(event),
-  )
-  await recordClaim(result.claim, context, settings)
-  return result
-}
+  function* look(value: T): Generator<FollowEvent<T>, boolean, void> {
+    const seen = describe(value)
+    const { status, details = '', text, end, isOdd } = seen
+    const isFirst = last === undefined
+    const isChanged = last?.seen.status !== status
+    last = { value, seen }
+    const message = news(`${status} ${details}`, text)
+    if (message !== undefined && (isFirst || end === undefined))
+      yield { event: isChanged ? 'status' : 'waiting', value, text: message }
+    if (isChanged && isOdd)
+      yield { event: 'warning', value, text, error: new CliError('unknown_status', Exit.notYet, text) }
+    return end !== undefined
+  }
 
-function watchResolved(
-  resolved: Pick<ResolvedClaim, 'domainId' | 'others'>,
-  options: WatchOptions,
-  client: ServiceClient,
-  context: LedgerContext & Pick<Context, 'random' | 'interrupts'>,
-  settings: LedgerSettings,
-): ReturnType<typeof watchClaim> {
-  // The first poll decides which claim a name stands for.
-  let target: Parameters<typeof currentClaim>[0] = resolved
-  return watchClaim(
-    async (request) => {
-      const current = await currentClaim(target, client, context, settings, request)
-      target = current
-      return current.claim
-    },
-    options,
-    context,
-  )
-}
-
-async function show(event: WatchEvent, context: OutputContext, settings: OutputSettings): Promise<void> {
-  const { message, claim } = event
-  if (event.event === 'warning') await warn(message, context, settings)
-  else if (event.event !== 'done')
-    await note(`${nameOf(claim)}: ${claim.status ?? 'no status'} – ${message}`, context, settings)
+  let isOver = first !== undefined && (yield* look(first))
+  const isUp = first !== undefined && io.clock.monotonic() >= since + timeoutMs
+  if (!isOver && !isUp)
+    for await (const polled of poll(fetch, { ...options, since, isKnown: first !== undefined }, io)) {
+      if (polled.kind === 'value') {
+        isOver = yield* look(polled.value)
+        if (isOver) break
+      } else if (polled.kind === 'timeout') {
+        failure = polled.error
+        break
+      } else {
+        const text = retryMessage(polled)
+        const message = last && news(text, text)
+        if (last !== undefined && message !== undefined)
+          yield { event: 'warning', value: last.value, text: message, error: polled.error }
+      }
+    }
+  // Without a first value, the first poll gives one or throws.
+  const { value, seen } = last as NonNullable<typeof last>
+  if (isOver) {
+    const error = seen.end?.error
+    yield { event: 'done', value, text: seen.text, error }
+    return { value, error }
+  }
+  const { code, what, hint } = options.timeout(value)
+  const message = `${timedOutAfter(timeoutMs)}: ${what} is still in progress (${seen.text})${lastRequestFailed(failure)}`
+  return { value, error: new CliError(code, Exit.notYet, message, { hint, cause: failure }) }
 }

@@ -1,446 +1,406 @@
-import type { Context } from '../context.ts'
-import type { CheckReport, CheckReportJson } from '../dns/report.ts'
-import { exitErrorOf, reportJson } from '../dns/report.ts'
-import { waitForRecord } from '../dns/wait.ts'
-import { dnsEffects } from '../dns/wire/ask.ts'
+import { type CheckReport, exitErrorOf } from '../dns/report.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { lastRequestFailed, newsOnly, timeFor } from '../service/polling.ts'
+import { newsOnly, type PollTimes, poll, retryMessage, timedOutAfter } from '../service/polling.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
+import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
-import { type ClaimReader, currentClaim, type SeenClaim } from './current-claim.ts'
-import {
-  claimsOf,
-  isOpenEntry,
-  type LedgerContext,
-  type LedgerSettings,
-  readLedger,
-  recordClaim,
-} from './ledger.ts'
-import {
-  asArgument,
-  besideWarning,
-  endedError,
-  nameOf,
-  needsRecord,
-  stateOf,
-  unappliedWarning,
-} from './lifecycle.ts'
-import { startClaim } from './other-machines.ts'
-import { checkRequest, type DnsSettings, isWorthVerifying } from './precheck.ts'
-import type { Publication } from './publish.ts'
-import { recordOf, type TxtRecord } from './record.ts'
-import { requestVerification, watchClaim } from './watch.ts'
+import { type FollowEvent, follow } from './follow.ts'
+import { asciiName, claimsNamed } from './ledger.ts'
+import { asArgument, isOpen, judge, nameOf } from './lifecycle.ts'
+import { askToVerify, fetchClaim, type KnownClaim, startClaim } from './load.ts'
+import type { Publish } from './publish.ts'
+import { recordOf } from './record.ts'
+import { type CheckOptions, checkOnce, isWorthVerifying, notInTime, watchDns } from './verdict.ts'
 
-/** The steps, in order. */
-export type Step = 'created' | 'record' | 'published' | 'dns' | 'verification' | 'completed'
-
-/** The events of `claim --format jsonl`. */
-export const WORKFLOW_EVENTS = {
-  created:
-    'the claim exists: a new one, or the one in progress; with the earlier claim, if there was one that ended or is gone',
-  record: 'the TXT record to add to DNS',
-  published: 'the program of --publish ended without an error, or the record was in DNS already',
-  waiting:
-    'what the program waits for, when that changes or a minute has passed; while it waits for DNS, with the report of the check',
-  warning: 'a problem that does not stop it, such as a failed poll, which is repeated',
-  dns: 'the record is visible in DNS',
-  verification: 'the service was asked to verify, or is already past that',
-  completed: 'the domain is yours',
-  unpublished:
-    'after completion: the record is gone, or the program of --unpublish ended without an error and nobody can see DNS',
-  ended: 'the claim is blocked or ended unsuccessfully: exit code 9',
-} as const
-
-/** What `claim --format jsonl` writes, one per line: a step that is done, a wait, or a warning. */
-export interface WorkflowEvent {
-  readonly event: keyof typeof WORKFLOW_EVENTS
-  /** ISO 8601. */
-  readonly at: string
-  readonly message: string
+/** What a command tells of its work on a claim: a step that is done, a wait, a warning, or the end. */
+export interface ClaimEvent {
+  readonly event:
+    | 'created'
+    | 'record'
+    | 'published'
+    | 'waiting'
+    | 'warning'
+    | 'dns'
+    | 'verification'
+    | 'status'
+    | 'done'
   readonly claim: DomainClaim
-  /** While waiting for DNS. */
-  readonly report?: CheckReportJson
-  /** When a claim was started because this earlier one had ended or was gone: nobody checks its record anymore. */
+  /** For people. */
+  readonly text: string
+  /** While it waits for DNS. */
+  readonly report?: CheckReport | undefined
+  /** The milliseconds until the next check of DNS. */
+  readonly nextInMs?: number
+  /** What a warning is about; why the claim isn't completed. */
+  readonly error?: CliError | undefined
+  /** The open claim that the service may have ended in favor of a new one. */
   readonly earlier?: DomainClaim
 }
 
-export interface WorkflowOptions {
-  /** For all steps together. */
-  readonly timeoutMs: number
-  /** When that time began, on `clock.monotonic()`; now if absent. */
-  readonly since?: number
-  readonly throughBlocked: boolean
-  /** Whether to end, rather than start a claim, if the known one has ended or is gone; then no region is asked for, either. */
-  readonly resumeOnly?: boolean
-  /** Whether to wait for DNS before asking the service to verify. */
-  readonly check: boolean
-  /** A fixed delay between checks and between polls, in milliseconds; undefined: growing delays. */
-  readonly intervalMs?: number | undefined
-  /** Whether to query public resolvers as well. */
-  readonly publicResolvers?: boolean
-  /** Called after each check of DNS with the milliseconds until the next one, and what it found. */
-  readonly onCheck?: (nextInMs: number, report: CheckReport) => void
-  /** Called if the service is asked although this check didn't show the record. */
-  readonly onUnseen?: (report: CheckReport) => void
-  /** Asks the service about the claim while DNS doesn't have its record: it may have ended, or be completed, by then. */
-  readonly latest: ClaimReader
-  /** Adds the record to DNS. */
-  readonly publish?: ChangeDns | undefined
-  /** Removes the record after completion. */
-  readonly unpublish?: ChangeDns | undefined
-}
-
-/** @throws CliError if DNS wasn't changed */
-type ChangeDns = (record: TxtRecord) => Promise<Publication>
-
-/** The claim at the end of the workflow. */
-export interface WorkflowResult {
+/** How the work on a claim ended. */
+export interface ClaimEnd {
   readonly claim: DomainClaim
-  /** Why the claim isn't completed: exit 8 when the time is up, exit 9 if it ended unsuccessfully, or why `publish` failed. */
+  /** Why it isn't completed: exit 9 if it ended or is blocked, exit 8 when the time is up; or why publishing failed. */
   readonly error?: CliError | undefined
-  /** Whether the record is no longer in DNS. */
-  readonly unpublished?: boolean
-  /** Why it still is, although it was to be removed: the claim is completed all the same. */
-  readonly leftover?: string
-  /** When the time is up: the step that is missing and, for DNS, the last check. */
-  readonly missing?: { readonly step: 'dns' | 'verification' | 'completed'; readonly report?: CheckReport }
+  /** The last check that didn't show the record. */
+  readonly report?: CheckReport | undefined
 }
 
-type WorkflowContext = LedgerContext & Pick<Context, 'random' | 'interrupts' | 'dns'>
-type WorkflowSettings = LedgerSettings & DnsSettings
+export type ClaimEvents = AsyncGenerator<ClaimEvent, ClaimEnd, void>
+
+export interface VerifyOptions extends CheckOptions, PollTimes {
+  readonly throughBlocked: boolean
+  /** Whether DNS is checked before the service is asked to verify. */
+  readonly check: boolean
+}
+
+export interface WorkflowOptions extends VerifyOptions {
+  readonly timeoutMs: number
+  readonly since: number
+  /** Whether to end, rather than start a claim, if the known one has ended or is gone. */
+  readonly resumeOnly: boolean
+  /** Adds the record to DNS. */
+  readonly publish?: Publish | undefined
+  /** What the lines of that command begin with. */
+  readonly label?: string
+}
+
+/** Milliseconds between polls of a claim, and right after a verification request, which often takes only a second or two. */
+export const WATCH_DELAYS = { first: 2000, max: 30_000 } as const
+const VERIFYING_DELAYS = { first: 1000, steady: 3, max: 30_000 } as const
+/** How long to wait for name servers that don't have the record yet, in milliseconds. */
+const MAX_LAG_MS = 10 * 60 * 1000
+/** How long the service may take to say, while DNS is waited for, whether the claim is still open, in milliseconds. */
+const ASK_MS = 5000
+/** Characters of a TXT value or a status in a message. */
+const MAX_TEXT = 255
 
 /**
- * Runs a claim from start to finish: creates it or resumes the one in progress, waits until DNS has the record, asks the
- * service to verify, and follows the claim until it is settled. It can be interrupted and run again at any point: the
- * ledger and the service know how far it got. A claim that a newer one replaced is the end: starting another would end that
- * newer one, which may be somebody else's.
+ * Runs a claim from start to finish: creates it or resumes the one in progress, waits until DNS has the record, asks the service to
+ * verify, and follows the claim until it is settled. It can be interrupted and run again at any point: the ledger and the service
+ * know how far it got. A claim that a newer one replaced isn't started again: that would end the newer one, which may be somebody
+ * else's.
  *
  * @throws CliError what the operations throw; exit 5 with `resumeOnly` if there is no claim
  */
-export async function* runWorkflow(
+export async function* runClaim(
   request: ClaimRequest,
   options: WorkflowOptions,
   client: ServiceClient,
-  context: WorkflowContext,
-  settings: WorkflowSettings,
-): AsyncGenerator<WorkflowEvent, WorkflowResult, void> {
-  const { timeoutMs, since = context.clock.monotonic() } = options
-  const timed = { ...options, intervalMs: options.intervalMs, since }
-  const limitMs = timeFor(timed, context.clock)
-  const begin = await startOrResume(request, options.resumeOnly === true, limitMs, client, context, settings)
-  let { claim } = begin
-  const { origin, warning, earlier, error: ended } = begin
-  const state = stateOf(claim)
-  if (ended !== undefined) {
-    yield eventOf('ended', state.description, claim, context)
-    return { claim, error: ended }
+  io: Io,
+): ClaimEvents {
+  const { since, timeoutMs, publish, label } = options
+  const begun = yield* createOrResume(request, options, client, io)
+  let { claim } = begun
+  const judgement = judge(claim, io.clock.now())
+  const { phase, text, error } = judgement
+  if (phase === 'completed' || phase === 'ended') {
+    yield { event: 'done', claim, text, error }
+    return { claim, error }
   }
-  yield { ...eventOf('created', origin, claim, context), ...(earlier && { earlier }) }
-  if (warning !== undefined) yield eventOf('warning', warning, claim, context)
-  if (state.phase === 'completed') {
-    yield eventOf('completed', state.description, claim, context)
-    return { claim, ...(yield* unpublish(claim, options, context)) }
-  }
-  const record = recordOf(claim)
-  yield eventOf('record', `TXT  ${record.name}  ${record.value}`, claim, context)
-
-  const domainId = claim.domain_id ?? ''
-  const seen = { domainId, claim, seenAt: context.clock.now() }
-  // Once the service has accepted the record or blocked the claim, DNS no longer matters.
-  let needsDns = needsRecord(claim)
-  if (needsDns) {
-    if (options.publish !== undefined) {
-      const published = await options.publish(record).catch(expectedFailure)
-      if (published instanceof CliError) return { claim, error: published }
-      yield eventOf('published', published.message, claim, context)
+  const name = asciiName(request.name)
+  const record = recordOf(claim, name)
+  yield { event: 'record', claim, text: `TXT  ${record.name}  ${record.value}` }
+  const known: KnownClaim = { domainId: claim.domain_id ?? '', name, entry: undefined }
+  let unseen: CheckReport | undefined
+  if (judgement.needsRecord) {
+    if (publish !== undefined) {
+      const done = await publish(record, label).catch((failure: unknown) => {
+        if (failure instanceof CliError && !(failure instanceof InterruptedError)) return failure
+        throw failure
+      })
+      if (done instanceof CliError) return { claim, error: done }
+      yield { event: 'published', claim, text: done }
     }
     if (options.check) {
-      const left = { ...options, timeoutMs: Math.max(1, since + timeoutMs - context.clock.monotonic()) }
-      const waited = yield* waitForDns(seen, record, left, context, settings)
-      if (waited.error !== undefined) return waited
+      const leftMs = Math.max(1, since + timeoutMs - io.clock.monotonic())
+      const waited = yield* waitForDns(claim, known, { ...options, leftMs }, client, io)
       claim = waited.claim
-      needsDns = needsRecord(claim)
+      unseen = waited.report
+      if (waited.error !== undefined) return waited
     }
   }
-  let refusal: CliError | undefined
-  if (needsDns) {
-    const asked = yield* requestVerification({ domainId, claim }, timed, client, context)
-    claim = asked.claim
-    await recordClaim(claim, context, settings)
-    if (asked.error !== undefined) return stillInProgress('verification', claim, asked.error)
-    refusal = asked.refusal
-    if (refusal === undefined) yield eventOf('verification', 'verification requested', claim, context)
-  } else if (stateOf(claim).phase !== 'blocked') {
-    yield eventOf('dns', 'the service found the record', claim, context)
-    yield eventOf('verification', stateOf(claim).description, claim, context)
-  }
-
-  const watch = watchClaim(
-    async (options) => (await currentClaim({ domainId, claim }, client, context, settings, options)).claim,
-    { ...timed, verifying: claim, refusal, isJustSeen: !needsDns },
-    context,
-  )
-  const result = yield* followWatch(watch, context, settings)
-  return result.error === undefined
-    ? { ...result, ...(yield* unpublish(result.claim, options, context)) }
-    : result
+  const end = yield* verifyAndFollow(known, claim, options, client, io)
+  return { ...end, report: unseen }
 }
 
-function eventOf(
-  event: WorkflowEvent['event'],
-  message: string,
-  claim: DomainClaim,
-  { clock }: Pick<Context, 'clock'>,
-): WorkflowEvent {
-  return { event, at: new Date(clock.now()).toISOString(), message, claim }
-}
-
-/** Follows the claim until it is settled or the time is up. */
-async function* followWatch(
-  watch: ReturnType<typeof watchClaim>,
-  context: LedgerContext,
-  settings: LedgerSettings,
-): AsyncGenerator<WorkflowEvent, WorkflowResult, void> {
-  let step = await watch.next()
-  for (; !step.done; step = await watch.next()) {
-    const { event, message, claim } = step.value
-    if (event !== 'done') yield eventOf(event === 'warning' ? 'warning' : 'waiting', message, claim, context)
-  }
-  const { claim, state, error } = step.value
-  await recordClaim(claim, context, settings)
-  if (error?.exit === Exit.notYet) return stillInProgress('completed', claim, error, state)
-  yield eventOf(error === undefined ? 'completed' : 'ended', state.description, claim, context)
-  return { claim, error }
-}
-
-/** The result when the time is up before the claim is settled. */
-function stillInProgress(
-  step: 'verification' | 'completed',
-  claim: DomainClaim,
-  { code, exit, hint, retryAfterMs, cause }: CliError,
-  { description } = stateOf(claim),
-): WorkflowResult {
-  const message = `${nameOf(claim)} is still in progress: ${description}${lastRequestFailed(cause)}`
-  return { claim, error: new CliError(code, exit, message, { hint, retryAfterMs, cause }), missing: { step } }
-}
-
-/** Removes the record of a completed claim, if the options say how. A failure is a warning: the claim stays completed. */
-async function* unpublish(
-  claim: DomainClaim,
-  options: Pick<WorkflowOptions, 'unpublish'>,
-  context: Pick<Context, 'clock'>,
-): AsyncGenerator<WorkflowEvent, Pick<WorkflowResult, 'unpublished' | 'leftover'>, void> {
-  if (options.unpublish === undefined) return {}
-  const place = `at ${claim.record?.name ?? nameOf(claim)}: ${claim.record?.value ?? 'unknown'}`
-  const removed = await options.unpublish(recordOf(claim)).catch(expectedFailure)
-  if (removed instanceof CliError) {
-    const message = `the record wasn't removed: ${removed.message}; remove it by hand, or run the same command again (the TXT value ${place})`
-    yield eventOf('warning', message, claim, context)
-    return { leftover: removed.message }
-  }
-  const { inDns, message } = removed
-  if (inDns) {
-    const next = 'it may take a while to disappear; to try again, run the same command again'
-    yield eventOf('warning', `${message} ${place}; ${next}`, claim, context)
-    return { leftover: message }
-  }
-  yield eventOf('unpublished', message, claim, context)
-  return { unpublished: inDns === false }
-}
-
-/** A failure that the workflow goes on after, or ends with, in place of an answer. @throws anything else */
-function expectedFailure(error: unknown): CliError {
-  if (error instanceof CliError && !(error instanceof InterruptedError)) return error
-  throw error
-}
-
-/** The claim that the workflow is about, and where it came from. */
-interface Beginning {
-  readonly claim: DomainClaim
-  readonly origin: string
-  readonly warning?: string | undefined
-  /** The claim that ended, or was gone, before this one was started. */
-  readonly earlier?: DomainClaim | undefined
-  readonly error?: CliError
-}
-
-/**
- * The claim in progress, as the ledger or the service knows it, or a new one. A claim in another region than the one asked
- * for isn't resumed, and a claim that a newer one replaced isn't started again.
- *
- * @param resumeOnly see `WorkflowOptions`
- */
-async function startOrResume(
+/** The claim in progress, as the ledger or the service knows it, or a new one, with its event. */
+async function* createOrResume(
   request: ClaimRequest,
-  resumeOnly: boolean,
-  timeoutMs: number,
+  { resumeOnly, since, timeoutMs }: WorkflowOptions,
   client: ServiceClient,
-  context: LedgerContext,
-  settings: LedgerSettings,
-): Promise<Beginning> {
-  const now = context.clock.now()
-  let earlier: DomainClaim | undefined
-  let gone: CliError | undefined
-  const entries = await readLedger(context, settings, async () => {}, request.name)
-  const ordered = claimsOf(entries, request.name, now)
-  const known = ordered.map(({ claim }) => claim)
-  const open = ordered.filter((entry) => isOpenEntry(entry, now)).map(({ claim }) => claim)
-  const { region } = request
-  const suitable = open.filter((claim) => resumeOnly || !region || !claim.region || claim.region === region)
-  // A claim that was replaced by one of another region isn't started again, either.
-  const latest = open.length > 0 ? known.find((claim) => claim.region === region) : known[0]
-  const [domainId, ...others] = (suitable.length > 0 ? suitable : [latest]).flatMap((claim) =>
-    claim === undefined ? [] : [claim.domain_id ?? ''],
-  )
-  if (domainId !== undefined) {
-    const resolved = { domainId, others }
-    const found = await currentClaim(resolved, client, context, settings, { timeoutMs }).catch(
-      (error: unknown) => {
-        if (error instanceof CliError && error.exit === Exit.notFound) return error
-        throw error
-      },
-    )
-    if (found instanceof CliError) {
-      gone = found
-      earlier = known.find((claim) => claim.domain_id === domainId)
-    } else {
-      const { claim } = found
-      const state = stateOf(claim)
-      await recordClaim(claim, context, settings)
-      if (state.phase !== 'ended') {
-        const unapplied = unappliedWarning(request, claim)
-        const create = `to start another, with its own TXT record, use these options with: mailclaim claims create${asArgument(claim)}`
-        return {
-          claim,
-          origin: `resumed: ${state.description}`,
-          warning: unapplied && `${unapplied}; ${create}`,
-        }
+  io: Io,
+): AsyncGenerator<ClaimEvent, { readonly claim: DomainClaim }, void> {
+  const { name, region } = request
+  const now = io.clock.now()
+  const entries = await claimsNamed(name, io)
+  // A claim in another region than the one asked for isn't resumed.
+  const fits = ({ claim }: (typeof entries)[number]) =>
+    resumeOnly || !region || !claim.region || claim.region === region || claim.status === 'completed'
+  const [newest] = entries
+  const entry =
+    newest !== undefined && fits(newest)
+      ? newest
+      : entries.find((one) => fits(one) && !isOpen(one.claim, now))
+  let after = ''
+  if (entry !== undefined) {
+    const known = { domainId: entry.claim.domain_id ?? '', name, entry }
+    const left = Math.max(2000, since + timeoutMs - io.clock.monotonic())
+    const claim = await fetchClaim(known, client, io, { timeoutMs: left }).catch((error: unknown) => {
+      if (!resumeOnly && error instanceof CliError && error.exit === Exit.notFound) return undefined
+      throw error
+    })
+    if (claim !== undefined) {
+      const { phase, text } = judge(claim, io.clock.now())
+      if (phase !== 'ended' || claim.status === 'superseded' || resumeOnly) {
+        yield { event: 'created', claim, text: `resumed: ${text}` }
+        yield* unapplied(request, claim)
+        return { claim }
       }
-      const error = endedError(claim, state)
-      if (claim.status === 'superseded') return { claim, origin: state.description, error }
-      if (resumeOnly) return { claim, origin: state.description, error: withStart(error, request) }
-      earlier = claim
     }
+    const value = entry.claim.record?.value
+    after = value ? `; remove the TXT value "${clip(value, MAX_TEXT)}" of the earlier one` : ''
   }
-  if (resumeOnly) {
-    const message = `no claim for ${request.name} is known on this machine`
-    throw withStart(gone ?? new CliError('claim_unknown', Exit.notFound, message), request)
-  }
-  const { claim, created } = await startClaim(client, request, known)
-  await recordClaim(claim, context, settings)
-  if (!claim.domain_id) {
+  if (resumeOnly)
+    throw new CliError('claim_unknown', Exit.notFound, `no claim of ${name} is known on this machine`, {
+      hint: `to start one: mailclaim claim ${name}`,
+    })
+  const { claim, created } = await startClaim(request, client, io)
+  if (!claim.domain_id)
     throw new CliError(
       'domain_id_missing',
       Exit.unavailable,
-      `the service sent no placeholder domain id for ${nameOf(claim)}`,
-      { hint: "the claim can't be followed without it; ask the service's support for it" },
+      `the service sent no domain_id for ${nameOf(claim)}`,
+      {
+        hint: "the claim can't be followed without it; ask the service's support for it",
+      },
     )
+  const earlier = created && newest !== undefined && isOpen(newest.claim, now) ? newest.claim : undefined
+  const text = created ? `a new claim${after}` : 'the claim was already pending'
+  yield { event: 'created', claim, text, ...(earlier && { earlier }) }
+  if (!created) yield* unapplied(request, claim)
+  if (earlier !== undefined) {
+    const why = `an open claim of ${name} in ${earlier.region} may end in favor of this one`
+    yield { event: 'warning', claim, text: why, error: new CliError('claim_replaced', Exit.negativeEnd, why) }
   }
-  const after = earlier === undefined ? '' : `: ${endingOf(earlier, claim, gone !== undefined)}`
-  if (!created)
-    return {
-      claim,
-      origin: `the claim was already pending${after}`,
-      warning: unappliedWarning(request, claim),
-      earlier,
-    }
-  const beside = open.find((other) => !suitable.includes(other))
-  return { claim, origin: `a new claim${after}`, warning: beside && besideWarning(beside), earlier }
+  return { claim }
 }
 
-/** The error of a claim that isn't started again, with how to do that. */
-function withStart({ code, exit, message, status, cause }: CliError, { name }: ClaimRequest): CliError {
-  const hint = `to start another: mailclaim claim${asArgument({ name })}`
-  return new CliError(code, exit, message, { hint, status, cause })
+/** Warns of options that have no effect on a claim that already exists. The service shows only its region. */
+function* unapplied(request: ClaimRequest, claim: DomainClaim): Generator<ClaimEvent, void, void> {
+  const text = unappliedText(request, claim)
+  if (text !== undefined)
+    yield { event: 'warning', claim, text, error: new CliError('options_ignored', Exit.usage, text) }
 }
 
-/** In characters; longer TXT values don't fit into one string of a record. */
-const MAX_VALUE_LENGTH = 255
-
-/** How an earlier claim ended, and what has become of its record. */
-function endingOf(earlier: DomainClaim, claim: DomainClaim, isGone: boolean): string {
-  const ending = isGone
-    ? 'the service no longer has the earlier one'
-    : `the earlier one ended (${clip(earlier.status ?? 'no status', MAX_VALUE_LENGTH)})`
-  const value = earlier.record?.value
-  if (!value || value === claim.record?.value) return ending
-  return `${ending}, so nobody checks its TXT value anymore: replace or remove "${clip(value, MAX_VALUE_LENGTH)}"`
+/** Which options of a request have no effect on a claim that already existed; undefined if there are none. */
+export function unappliedText({ name: _, ...options }: ClaimRequest, claim: DomainClaim): string | undefined {
+  const flags = Object.entries(options)
+    .filter(([key, value]) => key !== 'region' || value !== claim.region)
+    .map(([key, value]) => `--${value === false ? 'no-' : ''}${key.replaceAll('_', '-')}`)
+  return flags.length === 0 ? undefined : `no effect on a claim that already exists: ${flags.join(', ')}`
 }
-
-/** How long to wait for name servers that don't have the record yet, in milliseconds. */
-const MAX_LAG_MS = 10 * 60 * 1000
-
-/** A claim that was seen this recently isn't asked about again, whatever has happened, in milliseconds. */
-const JUST_SEEN_MS = 10_000
 
 /**
- * Waits until the record is in DNS, or there is no point in waiting. Once a minute it asks the service whether the claim still
- * needs the record; sooner when it is about to call the value in DNS outdated, or the time is up.
+ * Waits until the record is in DNS, or there is no point in waiting.
  *
- * @returns the claim, which may no longer need the record; with an error if it has ended or the time is up
- * @throws CliError exit 5 if the service no longer has the claim
+ * @returns the claim, which may no longer need the record, and the last check if that didn't show it; with an error if the claim has
+ *   ended or the time is up
  */
 async function* waitForDns(
-  begin: SeenClaim,
-  record: TxtRecord,
-  { timeoutMs, publicResolvers, onCheck, onUnseen, latest }: WorkflowOptions,
-  context: WorkflowContext,
-  settings: DnsSettings,
-): AsyncGenerator<WorkflowEvent, WorkflowResult, void> {
-  let seen = begin
-  let isStale = false
-  const news = newsOnly(context.clock)
-  const request = checkRequest(record, settings, publicResolvers)
-  const checks = waitForRecord(request, timeoutMs, dnsEffects(context))
-  const lagEnd = context.clock.monotonic() + Math.min(MAX_LAG_MS, timeoutMs / 2)
-  for (;;) {
-    const step = await checks.next()
-    const report = step.done ? step.value : step.value.report
+  begun: DomainClaim,
+  known: KnownClaim,
+  options: WorkflowOptions & { readonly leftMs: number },
+  client: ServiceClient,
+  io: Io,
+): ClaimEvents {
+  const { leftMs, timeoutMs } = options
+  const news = newsOnly(io.clock)
+  const lagEnd = io.clock.monotonic() + Math.min(MAX_LAG_MS, leftMs / 2)
+  const ask = () =>
+    fetchClaim(known, client, io, { maxAttempts: 1, timeoutMs: ASK_MS }).catch((error: unknown) => {
+      if (error instanceof CliError && [Exit.unavailable, Exit.refused].includes(error.exit as 6))
+        return undefined
+      throw error
+    })
+  const steps = watchDns(recordOf(begun, known.name), begun, leftMs, ask, options, io)
+  let last: CheckReport | undefined
+  let step = await steps.next()
+  for (; !step.done; step = await steps.next()) {
+    const { report, claim = begun, nextInMs } = step.value
+    last = report
+    const { error, text, needsRecord } = judge(claim, io.clock.now())
+    if (error !== undefined && !needsRecord) {
+      yield { event: 'done', claim, text, error }
+      return { claim, error }
+    }
+    if (!needsRecord) return { claim }
     const failure = exitErrorOf(report)
     if (failure === undefined) {
-      yield eventOf('dns', `the record is visible at ${report.name}`, seen.claim, context)
-      return seen
+      yield { event: 'dns', claim, text: `the record is visible at ${report.name}` }
+      return { claim }
     }
-    const wasStale = isStale
-    isStale ||= report.findings.some(({ code }) => code === 'stale_token')
-    const isUrgent = step.done || isStale !== wasStale
-    const { unasked, ...asked } = await latest(seen, isUrgent ? JUST_SEEN_MS : undefined)
-    if (unasked?.exit === Exit.notFound) throw unasked
-    // A service that can't be asked is left alone for a minute, too.
-    seen = unasked === undefined ? asked : { ...asked, seenAt: context.clock.now() }
-    const { claim } = seen
-    const state = stateOf(claim)
-    if (state.phase === 'ended') {
-      yield eventOf('ended', state.description, claim, context)
-      return { claim, error: endedError(claim, state) }
+    if (report.verdict === 'unknown' || isWorthVerifying(report, io.clock.monotonic() >= lagEnd)) {
+      yield {
+        event: 'warning',
+        claim,
+        text: `${failure.message}; asking the service all the same`,
+        error: failure,
+      }
+      return { claim, report }
     }
-    if (!needsRecord(claim)) return seen
-    // Among many domains, a server may not have been asked about this one: that is no reason not to wait.
-    const isIncomplete = report.verdict === 'unknown' && context.dns.wasLeftOut?.(report.name) === true
-    if (report.verdict === 'unknown' && !isIncomplete) {
-      // The service may still see DNS.
-      const message = `couldn't query DNS from here, so the service is asked without waiting for the record; add it now if it isn't there, since the service looks again: ${failure.message}`
-      onUnseen?.(report)
-      yield eventOf('warning', message, claim, context)
-      return seen
-    }
-    if (isWorthVerifying(report, context.clock.monotonic() >= lagEnd)) {
-      onUnseen?.(report)
-      yield eventOf('warning', failure.message, claim, context)
-      return seen
-    }
-    if (failure.exit !== Exit.notYet && !isIncomplete) throw failure
-    if (step.done) return { claim, error: failure, missing: { step: 'dns', report } }
-    onCheck?.(step.value.nextInMs ?? 0, report)
+    if (failure.exit !== Exit.notYet) throw failure
+    if (nextInMs === null) return { claim, error: notInTime(report, timeoutMs), report }
     const message = news(stateInDns(report), failure.message)
-    if (message !== undefined)
-      yield { ...eventOf('waiting', message, claim, context), report: reportJson(report) }
+    if (message !== undefined) yield { event: 'waiting', claim, text: message, report, nextInMs }
   }
+  const { claim = begun } = step.value
+  return { claim, error: last && notInTime(last, timeoutMs), report: last }
 }
 
 /** What of a check counts as a change: neither counters nor times. */
 function stateInDns({ verdict, findings, nameservers }: CheckReport): string {
   const servers = nameservers.map(({ host, address, outcome, values }) => [host, address, outcome, values])
   return JSON.stringify([verdict, findings.map(({ code }) => code), servers])
+}
+
+/** Asks the service to verify the claim if it still needs that, and follows the claim until it is settled. */
+export async function* verifyAndFollow(
+  known: KnownClaim,
+  before: DomainClaim,
+  options: VerifyOptions,
+  client: ServiceClient,
+  io: Io,
+): ClaimEvents {
+  let claim = before
+  if (judge(claim, io.clock.now()).needsRecord) {
+    const asked = yield* requestVerification(known, before, options, client, io)
+    if (asked.error !== undefined) return asked
+    claim = asked.claim
+  }
+  return yield* followClaim(known, options, client, io, claim)
+}
+
+/** Asks the service to verify the claim, again after failures of the network, until the time is up: asking twice does no harm. */
+async function* requestVerification(
+  known: KnownClaim,
+  before: DomainClaim,
+  options: PollTimes,
+  client: ServiceClient,
+  io: Io,
+): ClaimEvents {
+  const ask = (request: object) => askToVerify(known, before, client, io, request)
+  for await (const polled of poll(ask, { ...options, delays: WATCH_DELAYS, isKnown: true }, io)) {
+    if (polled.kind === 'value') {
+      yield { event: 'verification', claim: polled.value, text: 'verification requested' }
+      return { claim: polled.value }
+    }
+    if (polled.kind === 'timeout') {
+      const why = polled.error?.message ?? 'the service has confirmed no request to verify it'
+      const hint = `to ask again: mailclaim claims verify${asArgument(before)} --wait`
+      const message = `${timedOutAfter(options.timeoutMs ?? 0)}: ${nameOf(before)} isn't verified: ${why}`
+      const error = new CliError('claim_in_flight', Exit.notYet, message, { hint, cause: polled.error })
+      return { claim: before, error }
+    }
+    yield { event: 'warning', claim: before, text: retryMessage(polled), error: polled.error }
+  }
+  return { claim: before }
+}
+
+/**
+ * Follows a claim until it is completed, blocked (unless `throughBlocked`) or ended.
+ *
+ * @param first the claim if the service has just been asked to verify it
+ */
+export async function* followClaim(
+  known: KnownClaim,
+  options: PollTimes & Pick<VerifyOptions, 'throughBlocked'>,
+  client: ServiceClient,
+  io: Io,
+  first?: DomainClaim,
+): ClaimEvents {
+  const events = follow<DomainClaim>(
+    {
+      ...options,
+      delays: first === undefined ? WATCH_DELAYS : VERIFYING_DELAYS,
+      fetch: (request) => fetchClaim(known, client, io, request),
+      first,
+      describe(claim) {
+        const { phase, text, error } = judge(claim, io.clock.now())
+        const isEnd =
+          phase === 'completed' || phase === 'ended' || (phase === 'blocked' && !options.throughBlocked)
+        const isAsked = first !== undefined && claim.status === 'pending' && !claim.failure_reason
+        return {
+          status: `${claim.status} ${claim.blocked_reason} ${claim.failure_reason} ${phase}`,
+          text: isAsked && phase === 'in_flight' ? 'waiting for the service to check the TXT record' : text,
+          isOdd: phase === 'unknown',
+          ...(isEnd && { end: { error } }),
+        }
+      },
+      timeout: (claim) => ({
+        code: 'claim_in_flight',
+        what: nameOf(claim),
+        hint: `it continues; to keep watching: mailclaim claims watch${asArgument(claim)}`,
+      }),
+    },
+    io,
+  )
+  for (;;) {
+    const step = await events.next()
+    if (step.done) return { claim: step.value.value, error: step.value.error }
+    yield eventOf(step.value)
+  }
+}
+
+const eventOf = ({ event, value, text, error }: FollowEvent<DomainClaim>): ClaimEvent => ({
+  event,
+  claim: value,
+  text,
+  error,
+})
+
+/**
+ * Checks DNS once, asks the service to verify, and with `wait` follows the claim. A mistake in the record stops it before the service
+ * is asked; what only this machine can't see, or caches still have, doesn't.
+ */
+export async function* verifyClaimOf(
+  known: KnownClaim,
+  options: VerifyOptions & { readonly wait: boolean },
+  client: ServiceClient,
+  io: Io,
+): ClaimEvents {
+  const { since = io.clock.monotonic(), timeoutMs = Number.POSITIVE_INFINITY, wait } = options
+  const timeLeft = () => since + timeoutMs - io.clock.monotonic()
+  const before = await fetchClaim(known, client, io, { timeoutMs: Math.max(2000, timeLeft()) })
+  const { phase, text, error } = judge(before, io.clock.now())
+  if (phase === 'completed' || phase === 'ended' || before.status === 'verified') {
+    if (wait) return yield* followClaim(known, options, client, io, before)
+    if (error !== undefined || phase === 'completed') yield { event: 'done', claim: before, text, error }
+    else yield { event: 'verification', claim: before, text }
+    return { claim: before, error }
+  }
+  let unseen: CheckReport | undefined
+  if (options.check) {
+    const report = await checkOnce(recordOf(before, known.name), options, io, timeLeft())
+    const failure = exitErrorOf(report)
+    if (report.verdict === 'fix') return { claim: before, error: failure, report }
+    unseen = failure && report
+    if (failure === undefined)
+      yield { event: 'dns', claim: before, text: `the record is visible at ${report.name}` }
+    else yield { event: 'warning', claim: before, text: `DNS: ${failure.message}`, error: failure }
+  }
+  if (wait) {
+    // A blocked claim is asked about as well: the service may have lifted the block.
+    const asked = yield* requestVerification(known, before, options, client, io)
+    if (asked.error !== undefined) return { ...asked, report: unseen }
+    const end = yield* followClaim(known, options, client, io, asked.claim)
+    return { ...end, report: unseen }
+  }
+  const claim = await askToVerify(known, before, client, io)
+  const after = judge(claim, io.clock.now())
+  yield { event: 'verification', claim, text: 'verification requested' }
+  if (after.phase === 'completed' || after.error !== undefined)
+    yield { event: 'done', claim, text: after.text, error: after.error }
+  return { claim, error: after.error, report: unseen }
 }

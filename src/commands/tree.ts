@@ -58,7 +58,6 @@ export const tree: CommandTree = {
       list: leaf('list the claims known on this machine', () => import('./claims/list.ts')),
       get: leaf('show the latest claim of a domain', () => import('./claims/get.ts')),
       record: leaf('print the TXT record to add', () => import('./claims/record.ts')),
-      publish: leaf('add the TXT record with a program of yours', () => import('./claims/publish.ts')),
       check: leaf(
         'check DNS for the TXT record, and explain what is wrong',
         () => import('./claims/check.ts'),

@@ -31,3 +31,11 @@ const IN_EVERY_LIST = ['id', 'status', 'counts.total', 'counts.failed', 'created
 export const IMPORT_LIST_COLUMNS: readonly Column[] = IMPORT_COLUMNS.map((column) =>
   IN_EVERY_LIST.includes(column.field) ? column : { ...column, optional: true },
 )
+
+/** The events of `imports watch --format jsonl`. */
+export const IMPORT_EVENTS = {
+  status: 'the status of the import, at the start and when it changes',
+  waiting: 'the counts have changed, or a minute has passed',
+  warning: 'a problem that does not stop it, with the error',
+  done: 'the import is completed or failed, with the error',
+} as const

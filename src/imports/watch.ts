@@ -1,158 +1,106 @@
-import type { Context } from '../context.ts'
+import { follow } from '../claims/follow.ts'
 import { CliError, Exit } from '../errors.ts'
-import type { RequestOptions } from '../service/client.ts'
-import {
-  lastRequestFailed,
-  newsOnly,
-  type PollTimes,
-  poll,
-  retryMessage,
-  type TimedOut,
-  timedOutAfter,
-} from '../service/polling.ts'
+import type { ServiceClient } from '../service/client.ts'
+import { getImport } from '../service/lists.ts'
+import { drain, type PollTimes, resumable } from '../service/polling.ts'
 import { type ContactImport, IMPORT_STATUSES } from '../service/types.ts'
+import type { Io } from '../terminal/io.ts'
+import { canAnimate, renderBar } from '../terminal/progress.ts'
 import { clip } from '../terminal/sanitize.ts'
+import { IMPORT_COLUMNS } from './columns.ts'
 
-/** As for a claim, in milliseconds; an import changes faster. */
-export const WATCH_DELAYS = { first: 1000, max: 10_000 } as const
-
+/** Milliseconds between polls: the first, and what it grows to. An import changes faster than a claim. */
+const DELAYS = { first: 1000, max: 10_000 } as const
 /** Characters of a status in a message: far more than a real one has. */
 const MAX_STATUS_LENGTH = 80
 
-/** The events of `imports watch --format jsonl`. */
-export const IMPORT_EVENTS = {
-  status: 'the status of the import at the start, and when it changes, unless another event says so',
-  waiting: 'the counts have changed, or a minute has passed',
-  warning: 'a failed poll, which is repeated, or a status that this version does not know',
-  done: 'the import is completed or failed; the exit code says which',
-} as const
-
-/** What `imports watch --format jsonl` writes, one per line. */
-export interface ImportEvent {
-  readonly event: keyof typeof IMPORT_EVENTS
-  /** ISO 8601. */
-  readonly at: string
-  readonly message: string
-  /** The import as last seen. */
-  readonly import: ContactImport
-}
-
-export interface ImportTimes extends PollTimes {
-  /** The command that goes on watching. */
-  readonly again: string
-}
-
-/** The import when the watch ended. */
-export interface ImportResult {
-  readonly import: ContactImport
-  /** Why it isn't completed: `import_in_flight`, exit 8, after `timeoutMs`; `import_failed`, exit 9. */
-  readonly error: CliError | undefined
-}
-
 /**
- * Watches an import until it is completed or failed. Yields each change and each problem, and once a minute that nothing
- * has changed.
+ * Follows an import until it is completed or failed, and shows its progress: with `--format jsonl` as events, else as a bar on a
+ * terminal or as lines, with the import on stdout at the end.
  *
- * @param id names the import in messages
- * @param fetch gets the import, with these options for its requests
- * @throws CliError what `poll` throws
+ * @throws CliError `import_failed`, exit 9, and `import_in_flight`, exit 8, both with the import on stdout
  */
-export async function* watchImport(
+export async function watchImport(
   id: string,
-  fetch: (options: RequestOptions) => Promise<ContactImport>,
-  times: ImportTimes,
-  context: Pick<Context, 'clock' | 'random' | 'interrupts'>,
-): AsyncGenerator<ImportEvent, ImportResult, void> {
-  const news = newsOnly(context.clock)
-  let last: ContactImport | undefined
-  let end: TimedOut | undefined
-  const eventOf = (event: ImportEvent['event'], message: string, seen: ContactImport): ImportEvent => ({
-    event,
-    at: new Date(context.clock.now()).toISOString(),
-    message,
-    import: seen,
+  times: PollTimes,
+  client: ServiceClient,
+  io: Io,
+): Promise<void> {
+  const isEvents = io.settings.format === 'jsonl'
+  const events = follow<ContactImport>(
+    {
+      ...times,
+      delays: DELAYS,
+      fetch: (options) => getImport(client, id, options),
+      describe(seen) {
+        const { status } = seen
+        const text = summary(seen)
+        const isEnd = status === 'completed' || status === 'failed'
+        return {
+          status: `${status}`,
+          details: `${processed(seen)} ${total(seen)}`,
+          text,
+          isOdd: !(IMPORT_STATUSES as readonly unknown[]).includes(status),
+          ...(isEnd && { end: { error: status === 'failed' ? failedError(id, text) : undefined } }),
+        }
+      },
+      timeout: () => ({
+        code: 'import_in_flight',
+        what: `the import ${id}`,
+        hint: `it continues; to keep watching: mailclaim imports watch ${id}`,
+      }),
+    },
+    io,
+  )
+  const { value, error } = await drain(events, async ({ event, value: seen, text, error: problem }) => {
+    const at = new Date(io.clock.now()).toISOString()
+    if (isEvents) return io.writeLine({ event, at, import: seen, ...problem?.toJSON() })
+    if (event === 'warning') return io.warn(text)
+    await io.progress.update(canAnimate(io) ? barOf(seen, io) : text)
   })
-
-  for await (const polled of poll(fetch, { ...times, delays: WATCH_DELAYS }, context)) {
-    if (polled.kind === 'timeout') {
-      end = polled
-      break
-    }
-    if (polled.kind === 'failure') {
-      const text = retryMessage(polled)
-      const message = last && news(text, text)
-      if (last !== undefined && message !== undefined) yield eventOf('warning', message, last)
-      continue
-    }
-    const previous = last
-    last = polled.value
-    if (last.status === 'completed' || last.status === 'failed') {
-      yield eventOf('done', summary(last), last)
-      return { import: last, error: last.status === 'failed' ? failedError(id, last) : undefined }
-    }
-    const isKnown = (IMPORT_STATUSES as readonly unknown[]).includes(last.status)
-    const text = isKnown ? summary(last) : `${summary(last)}: unknown status; still waiting`
-    const message = news(`${last.status} ${processed(last)} ${total(last)}`, text)
-    if (message === undefined) continue
-    const kind = previous?.status === last.status ? 'waiting' : isKnown ? 'status' : 'warning'
-    yield eventOf(kind, message, last)
-  }
-  // The first poll gives an import or throws.
-  const seen = last as ContactImport
-  return { import: seen, error: timeoutError(id, seen, times, end) }
+    .catch(resumable)
+    .finally(() => io.progress.end())
+  if (!isEvents) await io.write(value, IMPORT_COLUMNS)
+  if (error !== undefined) throw error
+  const failed = value.counts?.failed
+  if (typeof failed === 'number' && failed > 0) await io.warn(`couldn't import ${failed} of the contacts`)
 }
 
-function failedError(id: string, seen: ContactImport): CliError {
-  const share = shareDone(seen)
-  const text = `the import ${id} failed${share && `, with ${share} processed`}`
-  return new CliError('import_failed', Exit.negativeEnd, text, {
+function failedError(id: string, text: string): CliError {
+  return new CliError('import_failed', Exit.negativeEnd, `the import ${id} failed (${text})`, {
     hint: 'the API gives no reason; check the import in the web application, then start a new one',
   })
 }
 
-function timeoutError(
-  id: string,
-  seen: ContactImport,
-  { timeoutMs = 0, again }: ImportTimes,
-  end: TimedOut | undefined,
-): CliError {
-  return new CliError(
-    'import_in_flight',
-    Exit.notYet,
-    `${timedOutAfter(timeoutMs)}: the import ${id} is still ${statusText(seen)}${lastRequestFailed(end?.error)}`,
-    { hint: `the import continues; to keep watching: ${again}` },
-  )
+function barOf(seen: ContactImport, { stderr }: Pick<Io, 'stderr'>): string {
+  const [all, done] = [total(seen), processed(seen)]
+  // Leaves room for the spinner before the bar and a terminal's ^C after it: a wrapped line could not be erased.
+  const columns = (stderr.columns ?? 80) - 6
+  return all && done !== undefined
+    ? renderBar(statusText(seen), done / all, [`${done}/${all}`], columns)
+    : renderBar(statusText(seen), undefined, [], columns)
 }
 
 /** Status and progress: "in progress, 1200 of 5000 (24%)". */
-export function summary(seen: ContactImport): string {
-  return [statusText(seen), shareDone(seen)].filter(Boolean).join(', ')
-}
-
-/** "1200 of 5000 (24%)"; "" if that isn't known. */
-function shareDone(seen: ContactImport): string {
-  const done = processed(seen)
-  const all = total(seen)
-  if (done === undefined || all === undefined) return ''
+function summary(seen: ContactImport): string {
+  const [all, done] = [total(seen), processed(seen)]
+  if (done === undefined || all === undefined) return statusText(seen)
   const percent = all === 0 ? '' : ` (${Math.floor((Math.min(done, all) / all) * 100)}%)`
-  return `${done} of ${all}${percent}`
+  return `${statusText(seen)}, ${done} of ${all}${percent}`
 }
 
-export function statusText(seen: ContactImport): string {
-  return seen.status ? clip(seen.status, MAX_STATUS_LENGTH).replaceAll('_', ' ') : 'without a status'
-}
+const statusText = ({ status }: ContactImport): string =>
+  status ? clip(status, MAX_STATUS_LENGTH).replaceAll('_', ' ') : 'without a status'
 
 /** How many rows are processed. The interface doesn't say how the counts relate, so this is only an indication. */
-export function processed(seen: ContactImport): number | undefined {
+function processed(seen: ContactImport): number | undefined {
   const { created, updated, skipped, failed } = seen.counts ?? {}
   const counts = [created, updated, skipped, failed].filter(isCount)
   return counts.length === 0 ? undefined : counts.reduce((sum, count) => sum + count, 0)
 }
 
-export function total(seen: ContactImport): number | undefined {
-  const count = seen.counts?.total
-  return isCount(count) ? count : undefined
-}
+const total = ({ counts }: ContactImport): number | undefined =>
+  isCount(counts?.total) ? counts.total : undefined
 
 function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0

@@ -1,10 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { recordClaim } from '../../src/claims/ledger.ts'
+import { remember } from '../../src/claims/ledger.ts'
 import { run } from '../../src/cli.ts'
 import { everyCommand } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
 import { SETTING_KEYS, settingName } from '../../src/settings/table.ts'
+import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 
 /** What a shell gets at the end of the line: the part after the last space is the typed part of the word at the cursor. */
@@ -70,8 +71,11 @@ test('domains are those known on this machine for the given profile', async () =
     domain_id,
     status: 'pending',
   })
-  await recordClaim(claim('one.example', 'd1'), context, await fakeSettings(context))
-  await recordClaim(claim('other.example', 'd3'), context, await fakeSettings(context, { profile: 'work' }))
+  await remember(claim('one.example', 'd1'), createIo(context, await fakeSettings(context)))
+  await remember(
+    claim('other.example', 'd3'),
+    createIo(context, await fakeSettings(context, { profile: 'work' })),
+  )
   const get = 'claims get --base-url http://127.0.0.1:1'
   expect(await offers(`${get} `, context)).toEqual(['one.example'])
   expect(await offers(`${get} --profile work `, context)).toEqual(['other.example'])

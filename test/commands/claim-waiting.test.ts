@@ -77,7 +77,6 @@ function createWorld() {
     }, clock),
     environment: { settings: { base_url: 'https://api.example.com', resolver: '192.0.2.53' }, apiKey: 'key' },
     programs: {
-      check: async () => undefined,
       run: async () => {
         clock.advance(8000)
         world.whileAdding()

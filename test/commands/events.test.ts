@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { run } from '../../src/cli.ts'
 import { everyCommand } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
-import { run } from '../../src/cli.ts'
 import { TransportError } from '../../src/context.ts'
 import { createFakeContext, createFakeOutput, jsonResponse } from '../fake-context.ts'
 import { type Client, control, createClient, createRealClock } from '../hardening/in-process-client.ts'
@@ -63,7 +63,6 @@ async function world() {
     apiKey: true,
     clock: createRealClock(),
     programs: {
-      check: async () => undefined,
       async run({ variables }) {
         const name = variables['MAILCLAIM_RECORD_NAME'] ?? ''
         if (variables['MAILCLAIM_RECORD_ACTION'] === 'publish') await publish(name)

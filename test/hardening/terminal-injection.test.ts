@@ -1,7 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { PROVIDER_NAMES } from '../../src/claims/record-providers.ts'
 import { run } from '../../src/cli.ts'
 import { createFakeContext, type FakeContext, jsonResponse, textResponse } from '../fake-context.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
@@ -159,20 +158,16 @@ describe.each(EVIL)('%s', (what, evil) => {
     },
   )
 
-  test(`${what} is harmless in the record to add, for every provider and tool`, async () => {
+  test(`${what} is harmless in the record to add`, async () => {
     const { claim } = poisoned(evil)
     const record = { type: 'TXT', name: 'app.example.com', value: `prefix=${evil}`, ttl: evil }
-    const ways = [
-      ...PROVIDER_NAMES.map((name) => `--provider ${name} --only-new`),
-      '--format zone',
-      '--format value',
-    ]
+    const ways = ['--format zone', '--format value', '--format table']
     for (const way of ways) {
       for (const name of [record.name, `${evil}.example.com`]) {
         const context = world(true, {
           respond: () => jsonResponse(200, { ...claim, name, record: { ...record, name } }),
         })
-        const code = await run(['claims', 'record', ID, '--zone', 'example.com', ...way.split(' ')], context)
+        const code = await run(['claims', 'record', ID, ...way.split(' ')], context)
         expect([0, 7], context.stderr.text).toContain(code)
         expect(harmfulIn(context.stdout.text + context.stderr.text), way).toEqual([])
       }

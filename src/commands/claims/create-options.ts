@@ -1,6 +1,7 @@
-import { domainToClaim } from '../../claims/resolve.ts'
 import { usageError } from '../../errors.ts'
 import { type ClaimRequest, REGIONS } from '../../service/types.ts'
+import { commandLine } from '../../shell-quote.ts'
+import type { Io } from '../../terminal/io.ts'
 
 export interface CreateFlags {
   readonly region?: string
@@ -35,10 +36,14 @@ export const CREATE_OPTIONS = [
   },
 ] as const
 
-/** The request that starts a claim: only what was given, so that the service's defaults apply. @throws CliError exit 2. */
-export function claimRequest(domain: string, flags: CreateFlags): ClaimRequest {
+/**
+ * The request that starts a claim: only what was given, so that the service's defaults apply.
+ *
+ * @param name the domain in its ASCII form
+ */
+export function claimRequest(name: string, flags: CreateFlags): ClaimRequest {
   return {
-    name: domainToClaim(domain),
+    name,
     ...(flags.region === undefined ? {} : { region: flags.region }),
     ...(flags.customReturnPath === undefined ? {} : { custom_return_path: flags.customReturnPath }),
     ...(flags.openTracking === undefined ? {} : { open_tracking: flags.openTracking }),
@@ -53,4 +58,19 @@ function parseLabel(text: string, name: string): string {
     `${name}: ${JSON.stringify(text)} is not a DNS label`,
     'use up to 63 letters, digits and hyphens, with no hyphen at the start or the end',
   )
+}
+
+/** Asks a person for the missing domain. @throws CliError exit 2 if nobody can be asked. */
+export async function askForDomain(io: Io): Promise<string> {
+  const { settings, platform, ask } = io
+  if (ask === undefined)
+    throw usageError('the domain is missing', commandLine([...settings.argv, 'example.com'], platform))
+  const { checkName } = await import('../../dns/wire/name.ts')
+  return ask.input({
+    message: 'Domain to claim:',
+    validate: (text) => {
+      const name = checkName(text)
+      return name.ok || `${name.problem}. ${name.fix}`
+    },
+  })
 }

@@ -1,10 +1,5 @@
 import { CLAIM_COLUMNS } from '../../claims/columns.ts'
-import { currentClaim } from '../../claims/current-claim.ts'
-import { recordClaim } from '../../claims/ledger.ts'
-import { resolveClaim } from '../../claims/resolve.ts'
-import { writeClaim } from '../../claims/write-claim.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
-import { connect } from '../../session/connect.ts'
 import { CLAIM_ARGUMENT, defineCommand, SERVICE_EXITS } from '../definition.ts'
 
 export const command = defineCommand({
@@ -12,18 +7,19 @@ export const command = defineCommand({
   arguments: [CLAIM_ARGUMENT],
   examples: {
     'mailclaim claims get example.com': 'a claim made on this machine',
-    'mailclaim claims get d5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11 --json':
-      'any claim, by its placeholder domain id',
+    'mailclaim claims get d5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11 --json': 'any claim, by its domain_id',
     'mailclaim claims get example.com --format tsv --fields status | tail -1': 'only the status',
   },
   output: { schema: 'claim', fields: CLAIM_FIELDS, columns: CLAIM_COLUMNS },
   exits: SERVICE_EXITS,
   account: 'signed_in',
   async run({ arguments: [argument] }, io) {
-    const [context, settings] = [io, io.settings]
-    const resolved = await resolveClaim(argument, context, settings)
-    const { claim } = await currentClaim(resolved, connect(context, settings), context, settings)
-    await recordClaim(claim, context, settings)
-    await writeClaim(claim, context, settings)
+    const [{ fetchClaim, findClaim }, { writeClaim }, { connect }] = await Promise.all([
+      import('../../claims/load.ts'),
+      import('../../claims/write.ts'),
+      import('../../session/connect.ts'),
+    ])
+    const known = await findClaim(argument, io)
+    await writeClaim(await fetchClaim(known, connect(io, io.settings), io), io)
   },
 })

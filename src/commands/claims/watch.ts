@@ -1,46 +1,33 @@
-import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from '../../claims/columns.ts'
-import { followClaim, followQuietly } from '../../claims/follow.ts'
-import { stateOf } from '../../claims/lifecycle.ts'
-import { claimProgress, doneClaim } from '../../claims/many/done-claim.ts'
-import type { ManyWork, OneRun } from '../../claims/many/run-many.ts'
-import { type Done, VERIFYING } from '../../claims/many/tally.ts'
-import { withDnsHint } from '../../claims/precheck.ts'
-import { type ResolvedClaim, resolveClaim } from '../../claims/resolve.ts'
-import { WATCH_DELAYS, WATCH_EVENTS, type WatchOptions } from '../../claims/watch.ts'
-import type { Context } from '../../context.ts'
-import type { CheckReport } from '../../dns/report.ts'
-import { exitErrorOf } from '../../dns/report.ts'
+import { CLAIM_COLUMNS, ERROR_FIELDS, MANY_CLAIM_COLUMNS } from '../../claims/columns.ts'
+import { isMany, type ManyFlags, WATCH_EVENTS } from '../../claims/definition.ts'
+import type { ClaimEvents } from '../../claims/workflow.ts'
 import { Exit } from '../../errors.ts'
 import { pollTimes } from '../../service/polling.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
-import { connect } from '../../session/connect.ts'
+import type { Io } from '../../terminal/io.ts'
 import {
   CLAIM_ARGUMENTS,
   defineCommand,
   eventFields,
-  growing,
-  intervalOption,
   type OptionDefinition,
   type OutputDefinition,
   SERVICE_EXITS,
   timeoutOption,
 } from '../definition.ts'
-import { ERROR_FIELDS, isMany, MANY_OPTIONS, type ManyFlags, runForAll } from './many.ts'
+import { MANY_OPTIONS } from './many-options.ts'
 
 export interface WatchFlags extends ManyFlags {
-  readonly interval?: number
   readonly timeout?: number
   readonly throughBlocked?: true
 }
 
 /** The options of `claims watch`; `claims verify --wait` takes them too. */
 export const WATCH_OPTIONS: readonly OptionDefinition[] = [
-  intervalOption({ default: growing(WATCH_DELAYS) }),
-  timeoutOption({ default: 'when the claim expires' }),
+  timeoutOption({ default: 'never' }),
   { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
 ]
 
-/** What `claims watch` prints; `claims verify` prints the same, and with `--wait` the same events. */
+/** What `claims watch` prints; `claims verify` prints the same. */
 export const WATCH_OUTPUT: OutputDefinition = {
   schema: 'claim',
   lineSchema: 'event',
@@ -51,67 +38,59 @@ export const WATCH_OUTPUT: OutputDefinition = {
 
 export const command = defineCommand<WatchFlags>({
   description: `Polls a claim until it is completed, blocked (unless --through-blocked) or ended. It survives network failures and
-renews an expired access token. --format jsonl prints a line for each change and each problem.`,
+renews an expired access token.`,
   arguments: [CLAIM_ARGUMENTS],
   options: [...WATCH_OPTIONS, ...MANY_OPTIONS],
   events: WATCH_EVENTS,
   examples: {
     'mailclaim claims watch example.com': 'follow a claim until it ends',
     'mailclaim claims watch example.com --timeout 600 --format jsonl': 'for ten minutes at most, as events',
-    'mailclaim claims watch example.com --through-blocked': 'wait out a block that can lift by itself',
     'mailclaim claims watch --all': 'all open claims, in one process',
   },
   output: WATCH_OUTPUT,
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   account: 'signed_in',
   async run({ arguments: domains, options }, io) {
-    const [context, settings] = [io, io.settings]
-    const watch = watchOptions(options, context)
-    if (isMany(domains, options)) {
-      const work: ManyWork['perform'] = async ({ domain }, run) =>
-        followOne(await resolveClaim(domain, run.context, run.settings), watch, run)
-      return runForAll(domains, options, { ...WATCH_MANY, perform: work }, context, settings)
+    const watch = { ...pollTimes(options, io.clock), throughBlocked: options.throughBlocked === true }
+    const [{ followClaim }, { findClaim }, { connect }] = await Promise.all([
+      import('../../claims/workflow.ts'),
+      import('../../claims/load.ts'),
+      import('../../session/connect.ts'),
+    ])
+    if (!isMany(domains, options)) {
+      const known = await findClaim(domains[0], io)
+      const wasCompleted = known.entry?.claim.status === 'completed'
+      return showClaimWork(followClaim(known, watch, connect(io, io.settings), io), wasCompleted, io)
     }
-    const [argument] = domains
-    const resolved = await resolveClaim(argument, context, settings)
-    await followClaim(resolved, watch, connect(context, settings), context, settings)
+    const { completedBefore, drainOne, runForAll } = await import('../../claims/many.ts')
+    const work = { columns: MANY_CLAIM_COLUMNS, takesIds: true, hasEvents: true, timeoutMs: watch.timeoutMs }
+    await runForAll(
+      domains,
+      options,
+      {
+        ...work,
+        async perform({ domain }, run) {
+          const done = await completedBefore(domain, run.io)
+          return (
+            done ?? drainOne(followClaim(await findClaim(domain, run.io), watch, run.client(), run.io), run)
+          )
+        },
+      },
+      io,
+    )
   },
 })
 
-/** The time begins now, for all domains. */
-export function watchOptions(flags: WatchFlags, { clock }: Pick<Context, 'clock'>): WatchOptions {
-  return { ...pollTimes(flags, clock), throughBlocked: flags.throughBlocked === true }
-}
-
-/** How `claims watch` of several claims is reported; `claims verify --wait` is too. */
-export const WATCH_MANY = {
-  command: 'claims watch',
-  columns: MANY_CLAIM_COLUMNS,
-  rowsForPeople: false,
-  resumes: true,
-  lastEvent: 'done',
-  waits: true,
-  takesIds: true,
-  notDone: "aren't completed",
-} as const satisfies Partial<ManyWork> & { readonly takesIds: boolean }
-
 /**
- * Follows one of several claims to its end. What the ledger knows to be completed stays so.
+ * Shows the work on one claim to its end, with the claim on stdout, and the next steps of one that it has completed.
  *
- * @param unseen the check that didn't show the record before the service was asked to verify it
+ * @param wasCompleted whether this machine had seen that before: then the steps have been shown
+ * @throws CliError why the claim isn't completed
  */
-export async function followOne(
-  resolved: Pick<ResolvedClaim, 'domainId' | 'others' | 'entry'>,
-  options: WatchOptions,
-  { context, settings, client, progress }: OneRun,
-  unseen?: CheckReport,
-): Promise<Done> {
-  const known = resolved.entry?.claim
-  if (known !== undefined && stateOf(known).phase === 'completed')
-    return doneClaim(known, undefined, 'done', context, settings)
-  const { claim, error } = await followQuietly(resolved, options, client(), context, settings, ({ claim }) =>
-    progress(claimProgress(options.verifying ? VERIFYING : (claim.status ?? 'no status'), claim, unseen)),
-  )
-  const shown = error && withDnsHint(error, unseen && exitErrorOf(unseen))
-  return doneClaim(claim, shown, 'done', context, settings, unseen)
+export async function showClaimWork(events: ClaimEvents, wasCompleted: boolean, io: Io): Promise<void> {
+  const { noteEvent, showEvents, writeClaim, writeNextSteps } = await import('../../claims/write.ts')
+  const { claim, error } = await showEvents(events, (event) => noteEvent(event, io), io)
+  if (io.settings.format !== 'jsonl') await writeClaim(claim, io)
+  if (error !== undefined) throw error
+  if (claim.status === 'completed' && !wasCompleted) await writeNextSteps(claim, io)
 }

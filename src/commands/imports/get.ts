@@ -1,8 +1,5 @@
 import { IMPORT_COLUMNS } from '../../imports/columns.ts'
-import { getImport } from '../../service/lists.ts'
 import { IMPORT_FIELDS } from '../../service/types.ts'
-import { connect } from '../../session/connect.ts'
-import { writeObject } from '../../terminal/output.ts'
 import { type ArgumentDefinition, defineCommand, SERVICE_EXITS } from '../definition.ts'
 
 export const IMPORT_ARGUMENT: ArgumentDefinition = {
@@ -21,8 +18,10 @@ export const command = defineCommand({
   exits: SERVICE_EXITS,
   account: 'signed_in',
   async run({ arguments: [id = ''] }, io) {
-    const [context, settings] = [io, io.settings]
-    const found = await getImport(connect(context, settings), id)
-    await writeObject(context, settings, found, IMPORT_COLUMNS)
+    const [{ getImport }, { connect }] = await Promise.all([
+      import('../../service/lists.ts'),
+      import('../../session/connect.ts'),
+    ])
+    await io.write(await getImport(connect(io, io.settings), id), IMPORT_COLUMNS)
   },
 })

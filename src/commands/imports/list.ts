@@ -1,7 +1,5 @@
 import { IMPORT_LIST_COLUMNS } from '../../imports/columns.ts'
-import { importPages } from '../../service/lists.ts'
 import { IMPORT_FIELDS, IMPORT_STATUSES, type ImportStatus } from '../../service/types.ts'
-import { connect } from '../../session/connect.ts'
 import { defineCommand, SERVICE_EXITS } from '../definition.ts'
 import { type ListFlags, listOptions, printList } from '../lists.ts'
 
@@ -14,7 +12,6 @@ export const command = defineCommand<ListFlags & { readonly status?: ImportStatu
     {
       flags: '--status <status>',
       description: 'only imports with this status (the service filters)',
-      filter: true,
       choices: IMPORT_STATUSES,
     },
     ...listOptions(String(DEFAULT_LIMIT)),
@@ -33,11 +30,14 @@ export const command = defineCommand<ListFlags & { readonly status?: ImportStatu
   exits: SERVICE_EXITS,
   account: 'signed_in',
   async run({ options }, io) {
-    const [context, settings] = [io, io.settings]
     const { status } = options
+    const [{ importPages }, { connect }] = await Promise.all([
+      import('../../service/lists.ts'),
+      import('../../session/connect.ts'),
+    ])
     await printList(
       {
-        fetchPage: importPages(connect(context, settings), status),
+        fetchPage: importPages(connect(io, io.settings), status),
         defaultLimit: DEFAULT_LIMIT,
         columns: IMPORT_LIST_COLUMNS,
         nothing:

@@ -1,0 +1,38 @@
+/** What the definitions of commands need of claims, apart from the code that does the work. */
+
+/** The events of `claim --format jsonl`; those of the other commands are among them. */
+export const CLAIM_EVENTS = {
+  created: 'the claim exists, with `earlier` if an open one may have ended in favor of it',
+  record: 'the TXT record to add to DNS',
+  published: 'the command of --publish ended without an error, or the record was in DNS already',
+  waiting: 'what it waits for, when that changes or a minute has passed; for DNS, with the report',
+  warning: 'a problem that does not stop it, with the error',
+  dns: 'the record is visible in DNS',
+  verification: 'the service was asked to verify, or is past that',
+  status: 'the status of the claim, when it changes',
+  done: 'the claim is completed, blocked or ended, with the error',
+} as const
+
+const { dns, verification, status, waiting, warning, done } = CLAIM_EVENTS
+
+/** The events of `claims watch`. */
+export const WATCH_EVENTS = { status, waiting, warning, done } as const
+
+/** The events of `claims verify`. */
+export const VERIFY_EVENTS = { dns, verification, ...WATCH_EVENTS } as const
+
+/** The options of every command that takes several domains. */
+export interface ManyFlags {
+  readonly from?: string
+  readonly all?: true
+  readonly jobs?: number
+}
+
+export const DEFAULT_JOBS = 16
+
+/** Whether a command line means several domains, or one in a list. */
+export const isMany = (domains: readonly string[], { from, all }: ManyFlags): boolean =>
+  domains.length > 1 || from !== undefined || all === true
+
+/** How long `claim` and `claims check --wait` wait by default, in seconds. */
+export const WAIT_SECONDS = 3600

@@ -1,0 +1,118 @@
+import { createReadStream } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { CliError, usageError } from '../errors.ts'
+import { looksLikeId } from '../service/claims.ts'
+import { REGIONS } from '../service/types.ts'
+import type { Io } from '../terminal/io.ts'
+import { domainToClaim } from './load.ts'
+import { readValue } from './record.ts'
+
+/** One domain of a run over several, with what its line says beside the name. */
+export interface Subject {
+  /** In its ASCII form; or a placeholder domain id. */
+  readonly domain: string
+  /** The complete TXT value to expect. */
+  readonly value?: string | undefined
+  readonly region?: string | undefined
+}
+
+/** A domain to work on, or why a line can't be used: `FILE:LINE: why`. */
+export type Reading = Subject | { readonly problem: string }
+
+const COLUMNS: readonly string[] = ['domain', 'value', 'region']
+/** Characters: a TXT value of the largest size fits. */
+const MAX_LINE = 256 * 1024
+
+/** The domain that was typed, or the placeholder domain id if the command takes ids. @throws CliError exit 2 */
+export function readDomain(text: string, takesIds: boolean): string {
+  return takesIds && looksLikeId(text) ? text : domainToClaim(text)
+}
+
+/**
+ * The domains of a list, as `domain[,value]` lines (with a header as its columns say); each once, without blank lines and those
+ * that begin with `#`. Columns of a header besides domain, value and region are ignored, said once.
+ *
+ * @param from a path, or `-` for standard input
+ * @throws CliError exit 2 if it can't be read
+ */
+export async function* readList(
+  from: string,
+  takesIds: boolean,
+  io: Io,
+): AsyncGenerator<Reading, void, void> {
+  if (from === '-' && io.stdin.isTTY)
+    throw usageError('--from - reads standard input, which is a terminal', 'pipe the domains into it')
+  const input = from === '-' ? io.stdin.stream : createReadStream(from)
+  const name = from === '-' ? '<stdin>' : from
+  let columns: readonly string[] | undefined
+  let number = 0
+  for await (const line of linesOf(input, from)) {
+    number += 1
+    const text = number === 1 ? line.replace(/^\ufeff/, '') : line
+    if (number === 1 && /\0|^\ufffd/.test(text)) throw usageError(`--from: ${from} isn't text in UTF-8`)
+    if (text.trim() === '' || text.startsWith('#')) continue
+    const cells = cellsOf(text)
+    if (columns === undefined) {
+      const header = cells.map((cell) => cell.toLowerCase())
+      columns = header.includes('domain') ? header : COLUMNS.slice(0, 2)
+      const ignored = header.filter((cell) => columns === header && !COLUMNS.includes(cell))
+      if (ignored.length > 0) await io.note(`ignored columns of ${name}: ${ignored.join(', ')}`)
+      if (columns === header) continue
+    }
+    try {
+      yield subjectOf(text, cells, columns, takesIds)
+    } catch (error) {
+      if (!(error instanceof CliError)) throw error
+      yield { problem: `${name}:${number}: ${error.message}` }
+    }
+  }
+}
+
+async function* linesOf(input: NodeJS.ReadableStream, from: string): AsyncGenerator<string, void, void> {
+  // Rejecting through the interface alone would lose the error of a file that can't be opened.
+  let failure: NodeJS.ErrnoException | undefined
+  const lines = createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })
+  input.once('error', (error) => {
+    failure = error
+    lines.close()
+  })
+  yield* lines
+  if (failure === undefined) return
+  const known: Record<string, string> = {
+    ENOENT: "it doesn't exist",
+    EACCES: 'permission denied',
+    EISDIR: 'it is a directory',
+  }
+  throw usageError(`--from: couldn't read ${from}: ${known[failure.code ?? ''] ?? failure.message}`)
+}
+
+/** The cells of a line, with what spreadsheets put around them (RFC 4180): quotation marks, and doubled ones inside. */
+function cellsOf(line: string): string[] {
+  const cells = line.match(/(?:^|,)\s*(?:"(?:[^"]|"")*"\s*(?=,|$)|[^,]*)/g) ?? []
+  return cells.map((cell) => {
+    const text = cell.replace(/^,/, '').trim()
+    return /^".*"$/.test(text) ? text.slice(1, -1).replaceAll('""', '"').trim() : text
+  })
+}
+
+/** @throws CliError exit 2 */
+function subjectOf(
+  line: string,
+  cells: readonly string[],
+  columns: readonly string[],
+  takesIds: boolean,
+): Subject {
+  if (line.length > MAX_LINE || line.includes('\0'))
+    throw usageError("the line isn't one of a list of domains")
+  if (cells.length > columns.length) throw usageError(`columns: ${cells.length} instead of ${columns.length}`)
+  const at = (name: string) => cells[columns.indexOf(name)] || undefined
+  const [domain, value, region] = [at('domain'), at('value'), at('region')]
+  if (domain === undefined) throw usageError('the domain is missing')
+  if (region !== undefined && !(REGIONS as readonly string[]).includes(region))
+    throw usageError(`"${region}" is not a region (${REGIONS.join(', ')})`)
+  return {
+    domain: readDomain(domain, takesIds),
+    ...(value === undefined ? {} : { value: readValue(value, 'the value') }),
+    ...(region === undefined ? {} : { region }),
+  }
+}

@@ -1,0 +1,271 @@
+import type { Context } from '../context.ts'
+import { checkName } from '../dns/wire/name.ts'
+import { CliError, Exit, InterruptedError, usageError } from '../errors.ts'
+import type { Credential } from '../service/authorizer.ts'
+import { createClaim, getClaim, looksLikeId, verifyClaim } from '../service/claims.ts'
+import { createServiceClient, type RequestOptions, type ServiceClient } from '../service/client.ts'
+import { unexpectedAnswer } from '../service/problems.ts'
+import type { ClaimRequest, DomainClaim } from '../service/types.ts'
+import { isFresh, readAccessToken } from '../session/access-token.ts'
+import { environmentKey } from '../session/authorizer.ts'
+import { connect } from '../session/connect.ts'
+import { notSignedIn } from '../session/messages.ts'
+import { sessionPaths } from '../session/paths.ts'
+import { requireSameService } from '../session/same-service.ts'
+import { createIo, type Io } from '../terminal/io.ts'
+import { clip, sanitizeLine } from '../terminal/sanitize.ts'
+import { relativeTime } from '../terminal/time.ts'
+import { asciiName, claimsNamed, claimWithId, everyClaim, type LedgerEntry, remember } from './ledger.ts'
+import { asArgument, judge, nameOf } from './lifecycle.ts'
+
+/** The claim that a person means by `<claim>`. */
+export interface KnownClaim {
+  /** The placeholder domain id, which identifies the claim at the service. */
+  readonly domainId: string
+  /** The domain's name in its ASCII form, if it was typed or the ledger has it: that of every answer has to be the same. */
+  readonly name: string | undefined
+  /** What the ledger has of it. */
+  readonly entry: LedgerEntry | undefined
+}
+
+/** A claim as the service has it; as it was last seen if the service couldn't be asked. */
+export interface LoadedClaim extends KnownClaim {
+  readonly claim: DomainClaim
+  /** Why the service couldn't be asked. */
+  readonly stale?: CliError
+}
+
+/** The claim by its name or its id; picked from a list if nothing was typed. @throws CliError `claim_unknown`, exit 5; exit 2 */
+export async function findClaim(argument: string | undefined, io: Io): Promise<KnownClaim> {
+  const found = await findClaimOrDomain(argument, io)
+  if ('domainId' in found) return found
+  const { domain } = found
+  throw new CliError('claim_unknown', Exit.notFound, `no claim of ${domain} is known on this machine`, {
+    hint: `if it was made elsewhere, give its domain_id once; to start one: mailclaim claim ${domain}`,
+  })
+}
+
+/** As `findClaim`, but a domain without a known claim stands for itself, in its ASCII form. @throws CliError exit 2 */
+export async function findClaimOrDomain(
+  argument: string | undefined,
+  io: Io,
+): Promise<KnownClaim | { readonly domain: string }> {
+  const onDamaged = (error: CliError) => io.warn(`${error.message}; skipping it`)
+  if (argument === undefined) return pick(await everyClaim(io, onDamaged), io)
+  const name = checkName(argument)
+  const byName = name.ok ? (await claimsNamed(name.ascii, io, onDamaged))[0] : undefined
+  if (name.ok && byName !== undefined) return { ...knownOf(byName), name: name.ascii }
+  const byId = await claimWithId(argument, io, onDamaged)
+  if (byId !== undefined) return knownOf(byId)
+  if (looksLikeId(argument)) return { domainId: argument, name: undefined, entry: undefined }
+  if (name.ok) return { domain: name.ascii }
+  if (/^[\w-]{1,128}$/.test(argument)) return { domainId: argument, name: undefined, entry: undefined }
+  throw usageError(name.problem, name.fix)
+}
+
+/** The ASCII form of a domain to claim. @throws CliError exit 2 */
+export function domainToClaim(text: string): string {
+  const name = checkName(text)
+  if (name.ok) return name.ascii
+  const hint = looksLikeId(text)
+    ? `to go on with that claim: mailclaim claims verify ${text} --wait`
+    : name.fix
+  throw usageError(name.problem, hint)
+}
+
+function knownOf(entry: LedgerEntry): KnownClaim {
+  const { name, domain_id } = entry.claim
+  // Every claim in the ledger has an id.
+  return { domainId: domain_id ?? '', name: name ? asciiName(name) : undefined, entry }
+}
+
+async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim> {
+  if (io.ask === undefined || entries.length === 0)
+    throw usageError(
+      'which claim? give its domain name or its domain_id',
+      entries.length > 0 ? 'to see those known on this machine: mailclaim claims list' : undefined,
+    )
+  const now = io.clock.now()
+  const choices = entries.map((entry) => ({
+    name: sanitizeLine(`${nameOf(entry.claim)}  ${entry.claim.status ?? ''}`),
+    value: knownOf(entry),
+    description: sanitizeLine(judge(entry.claim, now).text),
+  }))
+  return io.ask.select({ message: 'Which claim?', choices })
+}
+
+/**
+ * Refuses a claim that isn't the one asked for: its name counts in lower case, A-labels, without the final dot. What the service
+ * doesn't send can't differ.
+ *
+ * @throws CliError `unexpected_answer`, exit 7
+ */
+export function requireAsked(
+  claim: DomainClaim,
+  { name, domainId }: Partial<Pick<KnownClaim, 'name' | 'domainId'>>,
+): DomainClaim {
+  if (name !== undefined && claim.name && asciiName(claim.name) !== name)
+    throw unexpectedAnswer(`asked for the claim of ${name}, it sent that of ${clip(claim.name, 255)}`)
+  if (domainId !== undefined && claim.domain_id && claim.domain_id !== domainId)
+    throw unexpectedAnswer(`asked for the claim ${domainId}, it sent the claim ${clip(claim.domain_id, 255)}`)
+  return claim
+}
+
+/** Gets the claim from the service, and saves it. @throws CliError as `getClaim`; exit 5 names a claim that this machine has seen */
+export async function fetchClaim(
+  known: KnownClaim,
+  client: ServiceClient,
+  io: Io,
+  options?: RequestOptions,
+): Promise<DomainClaim> {
+  const claim = await getClaim(client, known.domainId, options).catch((error: unknown) => {
+    throw isGone(error) && known.entry !== undefined ? goneError(known.entry.claim, error) : error
+  })
+  await remember(requireAsked(claim, known), io)
+  return claim
+}
+
+/**
+ * Starts a claim, and saves it. A conflict (409) is never taken for success, since the interface doesn't say which there are; its
+ * hint says how to find the claim of an earlier run.
+ *
+ * @returns the claim, and whether it is new
+ */
+export async function startClaim(
+  request: ClaimRequest,
+  client: ServiceClient,
+  io: Io,
+): Promise<{ readonly claim: DomainClaim; readonly created: boolean; readonly isSaved: boolean }> {
+  try {
+    const { claim, created } = await createClaim(client, request)
+    requireAsked(claim, { name: asciiName(request.name) })
+    return { claim, created, isSaved: await remember(claim, io) }
+  } catch (error) {
+    if (!(error instanceof CliError) || error.status !== 409) throw error
+    const hint = 'if another machine has claimed it, go on with its domain_id: mailclaim claims get DOMAIN_ID'
+    const { code, exit, message, status } = error
+    throw new CliError(code, exit, message, { status, hint, cause: error })
+  }
+}
+
+/**
+ * Asks the service to verify the claim, and saves it. A refusal may only say that this already runs or is done: then the claim
+ * has moved.
+ *
+ * @throws CliError the refusal if its status is still the same
+ */
+export async function askToVerify(
+  known: KnownClaim,
+  before: DomainClaim,
+  client: ServiceClient,
+  io: Io,
+  options?: RequestOptions,
+): Promise<DomainClaim> {
+  const { domainId } = known
+  try {
+    const claim = requireAsked(await verifyClaim(client, domainId, options), known)
+    await remember(claim, io)
+    return claim
+  } catch (refusal) {
+    if (isGone(refusal)) throw goneError(before, refusal)
+    if (!(refusal instanceof CliError) || refusal.exit !== Exit.refused) throw refusal
+    const claim = await fetchClaim(known, client, io, options).catch((error: unknown) => {
+      throw error instanceof InterruptedError || isGone(error) ? error : refusal
+    })
+    if (claim.status === before.status) throw refusal
+    return claim
+  }
+}
+
+const isGone = (error: unknown): error is CliError =>
+  error instanceof CliError && error.exit === Exit.notFound
+
+function goneError(claim: DomainClaim, { code, status }: CliError): CliError {
+  const message = `the service no longer has the claim of ${nameOf(claim)}`
+  const hint = `its placeholder domain may have been deleted; to start another: mailclaim claims create${asArgument(claim)}`
+  return new CliError(code, Exit.notFound, message, { status, hint })
+}
+
+/** The longest that a reader waits for the service, in milliseconds: it can go on with what is known. */
+const ASK_MS = 5000
+/** A service that failed isn't asked about the next claims for this long. */
+const PAUSE_MS = 30_000
+
+/** Begins to ask about a claim; the function that it returns waits for the answer, and takes what is known if that is late. */
+export type Asker = (known: KnownClaim) => () => Promise<LoadedClaim>
+
+/**
+ * Asks the service once about each claim for a command that can go on with what the ledger has: for 5 seconds, with
+ * `renews: false` altogether and without ever renewing a session. A claim that the ledger has as completed isn't asked about.
+ */
+export function createAsker(io: Io, { renews }: { readonly renews: boolean }): Asker {
+  let client: ServiceClient | undefined
+  let failure: { readonly error: CliError; readonly until: number } | undefined
+  let budgetMs = ASK_MS
+  const { clock, interrupts } = io
+  return (known) => {
+    const { entry } = known
+    if (entry?.claim.status === 'completed') return async () => ({ ...known, claim: entry.claim })
+    if (entry !== undefined && failure !== undefined && clock.monotonic() < failure.until) {
+      const { error: stale } = failure
+      return async () => ({ ...known, claim: entry.claim, stale })
+    }
+    const late = new AbortController()
+    const ask = async (): Promise<LoadedClaim> => {
+      try {
+        client ??= renews ? connect(io, io.settings) : connectWithoutRenewal(io)
+        const signal = AbortSignal.any([interrupts.signal, late.signal])
+        const options = entry === undefined ? {} : { maxAttempts: 1, timeoutMs: ASK_MS, signal }
+        return { ...known, claim: await fetchClaim(known, client, io, options) }
+      } catch (error) {
+        if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
+        if (entry === undefined || error.exit === Exit.notFound || error.code === 'unexpected_answer')
+          throw error
+        if (error.exit !== Exit.refused) failure = { error, until: clock.monotonic() + PAUSE_MS }
+        return { ...known, claim: entry.claim, stale: error }
+      }
+    }
+    const answer = ask()
+    answer.catch(() => {})
+    // A renewal that was cut off could lose the session.
+    if (entry === undefined || renews) return () => answer
+    return async () => {
+      const begun = clock.monotonic()
+      let cancel = () => {}
+      const giveUp = new Promise<LoadedClaim>((resolve) => {
+        const stale = new CliError('timeout', Exit.unavailable, `no answer in ${ASK_MS / 1000} seconds`)
+        cancel = clock.alarm(budgetMs, () => {
+          resolve({ ...known, claim: entry.claim, stale })
+          late.abort(stale)
+        })
+      })
+      try {
+        return await Promise.race([answer, giveUp])
+      } finally {
+        cancel()
+        budgetMs = Math.max(0, budgetMs - (clock.monotonic() - begun))
+      }
+    }
+  }
+}
+
+/** The service with an API key or an access token that is still good. */
+function connectWithoutRenewal(io: Io): ServiceClient {
+  const { settings } = io
+  const credential = async (): Promise<Credential> => {
+    const key = environmentKey(io)
+    if (key !== undefined) return key
+    const token = await readAccessToken(sessionPaths(io, settings.profile.value))
+    if (token === undefined || !isFresh(token, io.clock)) throw notSignedIn(settings, [])
+    requireSameService(token, settings)
+    return { kind: 'access_token', value: token.value }
+  }
+  const authorizer = { credential, refused: async () => undefined }
+  return createServiceClient(createIo(io, { ...settings, quiet: true, silent: true }), authorizer)
+}
+
+/** Says that a claim may have ended since it was last seen. */
+export function staleText({ claim, entry, stale }: LoadedClaim, { clock }: Pick<Context, 'clock'>): string {
+  const seen = relativeTime(Date.parse(entry?.seen_at ?? ''), clock.now())
+  return `couldn't ask the service about the claim of ${nameOf(claim)}, last seen ${seen}: ${stale?.message}`
+}

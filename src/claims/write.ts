@@ -1,0 +1,102 @@
+import { reportJson } from '../dns/report.ts'
+import { CliError } from '../errors.ts'
+import { drain, resumable } from '../service/polling.ts'
+import type { DomainClaim } from '../service/types.ts'
+import type { Io } from '../terminal/io.ts'
+import { CLAIM_COLUMNS } from './columns.ts'
+import { judge, nameOf } from './lifecycle.ts'
+import { findPlace, hostText, type RecordPlace } from './place.ts'
+import { recordOf } from './record.ts'
+import type { ClaimEnd, ClaimEvent, ClaimEvents } from './workflow.ts'
+
+/**
+ * Writes a claim to stdout. People see the record as long as it's needed, with the host to type at a DNS provider, for which DNS is
+ * searched; a record that isn't the claim's to ask for is left out, with a warning.
+ */
+export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
+  const { format, fields } = io.settings
+  if (format !== 'table' || fields !== undefined) return io.write(claim, CLAIM_COLUMNS)
+  const { phase } = judge(claim, io.clock.now())
+  const isNeeded = claim.record?.value && phase !== 'completed' && phase !== 'ended'
+  const record = isNeeded ? usableRecord(claim) : undefined
+  if (record instanceof CliError) await io.warn(`the claim's record isn't shown: ${record.message}`)
+  if (record === undefined || record instanceof CliError)
+    return io.write(
+      claim,
+      CLAIM_COLUMNS.filter(({ field }) => field !== 'record'),
+    )
+  const place = await findPlace(record.name, io)
+  const where = [
+    { field: 'record_host', title: 'Host', value: () => hostText(place) },
+    ...(place?.dnsHost === undefined
+      ? []
+      : [{ field: 'dns_host', title: 'DNS host', value: () => place.dnsHost }]),
+  ]
+  const columns = CLAIM_COLUMNS.flatMap((column) =>
+    column.field === 'record' ? [...where, column] : [column],
+  )
+  await io.write(claim, columns)
+}
+
+function usableRecord(claim: DomainClaim) {
+  try {
+    return recordOf(claim)
+  } catch (error) {
+    if (error instanceof CliError) return error
+    throw error
+  }
+}
+
+/** An event as a line of `--format jsonl`. */
+export function eventJson(
+  { event, claim, report, error, earlier }: ClaimEvent,
+  io: Pick<Io, 'clock'>,
+): object {
+  return {
+    event,
+    at: new Date(io.clock.now()).toISOString(),
+    claim,
+    ...(earlier && { earlier }),
+    ...(report && { report: reportJson(report) }),
+    ...error?.toJSON(),
+  }
+}
+
+/** Runs the work on a claim, and shows each event: as a line of JSON, or to people. */
+export function showEvents(
+  events: ClaimEvents,
+  forPeople: (event: ClaimEvent) => Promise<void>,
+  io: Io,
+): Promise<ClaimEnd> {
+  const show =
+    io.settings.format === 'jsonl' ? (event: ClaimEvent) => io.writeLine(eventJson(event, io)) : forPeople
+  return drain(events, show).catch(resumable)
+}
+
+/** How people follow a claim without a terminal's help: a line for each event that says something. */
+export async function noteEvent({ event, claim, text }: ClaimEvent, io: Io): Promise<void> {
+  if (event === 'warning') await io.warn(text)
+  else if (event !== 'done') await io.note(`${nameOf(claim)}: ${text}`)
+}
+
+/**
+ * Writes the next steps of a claim that has just been completed, numbered: the domain arrives brand new, so its previous owner's
+ * records are useless (section 3.4), and this program doesn't have the operations for it.
+ */
+export async function writeNextSteps(claim: DomainClaim, io: Io, known?: RecordPlace): Promise<void> {
+  if (io.settings.quiet) return
+  const name = nameOf(claim)
+  const at = claim.record?.name ?? name
+  const place = known ?? (await findPlace(at, io))
+  const host = place === undefined ? '' : ` (host ${place.host} in the zone ${place.zone})`
+  await io.note(
+    [
+      '',
+      `${name} is yours. Next steps:`,
+      `  1. Fetch the domain ${name} from the API or the dashboard: it has new DKIM keys.`,
+      "  2. Publish its new DKIM records in DNS. The previous owner's records can't be reused.",
+      '  3. Ask the service to verify the domain. Only then can it send and receive e-mail.',
+      `  4. The TXT record at ${at}${host} is no longer needed; remove it if you like.`,
+    ].join('\n'),
+  )
+}
