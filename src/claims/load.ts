@@ -1,17 +1,11 @@
 import type { Context } from '../context.ts'
 import { checkName } from '../dns/wire/name.ts'
 import { CliError, Exit, InterruptedError, usageError } from '../errors.ts'
-import type { Credential } from '../service/authorizer.ts'
 import { createClaim, getClaim, looksLikeId, verifyClaim } from '../service/claims.ts'
-import { createServiceClient, type RequestOptions, type ServiceClient } from '../service/client.ts'
+import type { RequestOptions, ServiceClient } from '../service/client.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
-import { isFresh, readAccessToken } from '../session/access-token.ts'
-import { environmentKey } from '../session/authorizer.ts'
 import { connect } from '../session/connect.ts'
-import { notSignedIn } from '../session/messages.ts'
-import { sessionPaths } from '../session/paths.ts'
-import { requireSameService } from '../session/same-service.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
 import { relativeTime } from '../terminal/time.ts'
@@ -213,7 +207,7 @@ export function createAsker(io: Io, { renews }: { readonly renews: boolean }): A
     const late = new AbortController()
     const ask = async (): Promise<LoadedClaim> => {
       try {
-        client ??= renews ? connect(io, io.settings) : connectWithoutRenewal(io)
+        client ??= connect(createIo(io, { ...io.settings, quiet: true, silent: true }), { renews })
         const signal = AbortSignal.any([interrupts.signal, late.signal])
         const options = entry === undefined ? {} : { maxAttempts: 1, timeoutMs: ASK_MS, signal }
         return { ...known, claim: await fetchClaim(known, client, io, options) }
@@ -247,21 +241,6 @@ export function createAsker(io: Io, { renews }: { readonly renews: boolean }): A
       }
     }
   }
-}
-
-/** The service with an API key or an access token that is still good. */
-function connectWithoutRenewal(io: Io): ServiceClient {
-  const { settings } = io
-  const credential = async (): Promise<Credential> => {
-    const key = environmentKey(io)
-    if (key !== undefined) return key
-    const token = await readAccessToken(sessionPaths(io, settings.profile.value))
-    if (token === undefined || !isFresh(token, io.clock)) throw notSignedIn(settings, [])
-    requireSameService(token, settings)
-    return { kind: 'access_token', value: token.value }
-  }
-  const authorizer = { credential, refused: async () => undefined }
-  return createServiceClient(createIo(io, { ...settings, quiet: true, silent: true }), authorizer)
 }
 
 /** Says that a claim may have ended since it was last seen. */

@@ -97,7 +97,7 @@ export async function runForAll(
     const run: OneRun = {
       io: shared.io,
       client() {
-        client ??= connect(shared.io, shared.io.settings)
+        client ??= connect(shared.io)
         return client
       },
       inTurn: shared.inTurn,

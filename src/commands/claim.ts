@@ -82,7 +82,7 @@ in DNS, asks the service to verify, and follows the claim until it ends. It can 
       const { domainToClaim } = await import('../claims/load.ts')
       const request = claimRequest(domainToClaim(domains[0] ?? (await askForDomain(io))), options)
       const { connect } = await import('../session/connect.ts')
-      const events = runClaim(request, { ...flow, publish: publisher(io) }, connect(io, io.settings), io)
+      const events = runClaim(request, { ...flow, publish: publisher(io) }, connect(io), io)
       return claimAlone(request.name, events, publish !== undefined, io)
     }
     const [{ completedBefore, drainOne, runForAll }, { recordOf }] = await Promise.all([

@@ -43,7 +43,7 @@ claim may end an earlier one of the domain; of several domains, those with an op
     const request = claimRequest(domainToClaim(domains[0] ?? (await askForDomain(io))), options)
     const [earlier] = await ledger.claimsNamed(request.name, io)
     const wasOpen = earlier !== undefined && isOpen(earlier.claim, io.clock.now())
-    const { claim, created, isSaved } = await startClaim(request, session.connect(io, io.settings), io)
+    const { claim, created, isSaved } = await startClaim(request, session.connect(io), io)
     const unapplied = created ? undefined : unappliedText(request, claim)
     if (!created) await io.note(`${nameOf(claim)} was already being claimed; showing that claim.`)
     if (unapplied !== undefined) await io.warn(unapplied)

@@ -54,7 +54,7 @@ async function createRefresher(io: Io) {
     import('../../claims/lifecycle.ts'),
     import('../../session/connect.ts'),
   ])
-  const client = connect(io, io.settings)
+  const client = connect(io)
   let failure: CliError | undefined
   let inRow = 0
   const one = async (entry: LedgerEntry): Promise<DomainClaim | undefined> => {

@@ -50,7 +50,7 @@ in the record stops it before the service is asked (exit 8). --wait follows the 
     if (!isMany(domains, options)) {
       const known = await findClaim(domains[0], io)
       const wasCompleted = known.entry?.claim.status === 'completed'
-      await showClaimWork(verifyClaimOf(known, verify, connect(io, io.settings), io), wasCompleted, io)
+      await showClaimWork(verifyClaimOf(known, verify, connect(io), io), wasCompleted, io)
       if (!wait) await io.hint(`to follow it: mailclaim claims watch ${domains[0] ?? known.domainId}`)
       return
     }

@@ -60,7 +60,7 @@ renews an expired access token.`,
     if (!isMany(domains, options)) {
       const known = await findClaim(domains[0], io)
       const wasCompleted = known.entry?.claim.status === 'completed'
-      return showClaimWork(followClaim(known, watch, connect(io, io.settings), io), wasCompleted, io)
+      return showClaimWork(followClaim(known, watch, connect(io), io), wasCompleted, io)
     }
     const { completedBefore, drainOne, runForAll } = await import('../../claims/many.ts')
     const work = { columns: MANY_CLAIM_COLUMNS, takesIds: true, hasEvents: true, timeoutMs: watch.timeoutMs }

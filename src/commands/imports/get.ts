@@ -22,6 +22,6 @@ export const command = defineCommand({
       import('../../service/lists.ts'),
       import('../../session/connect.ts'),
     ])
-    await io.write(await getImport(connect(io, io.settings), id), IMPORT_COLUMNS)
+    await io.write(await getImport(connect(io), id), IMPORT_COLUMNS)
   },
 })

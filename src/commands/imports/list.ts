@@ -37,7 +37,7 @@ export const command = defineCommand<ListFlags & { readonly status?: ImportStatu
     ])
     await printList(
       {
-        fetchPage: importPages(connect(io, io.settings), status),
+        fetchPage: importPages(connect(io), status),
         defaultLimit: DEFAULT_LIMIT,
         columns: IMPORT_LIST_COLUMNS,
         nothing:

@@ -30,6 +30,6 @@ failures and renews an expired access token.`,
       import('../../imports/watch.ts'),
       import('../../session/connect.ts'),
     ])
-    await watchImport(id, pollTimes(options, io.clock), connect(io, io.settings), io)
+    await watchImport(id, pollTimes(options, io.clock), connect(io), io)
   },
 })
