@@ -8,7 +8,7 @@ import {
   type ServerObservation,
 } from './observations.ts'
 import { type CheckReport, type Finding, findingOf } from './report.ts'
-import { isRegistry, registeredDomain } from './resolution/registry.ts'
+import { isRegistry, registeredDomainOf } from './wire/registry.ts'
 import { type ExplainedValue, explainValues, faultOnItsOwn, invisibleCharacters, isProof } from './value.ts'
 import { formatDnsAddress } from './wire/address.ts'
 import { relativeName } from './wire/name.ts'
@@ -158,7 +158,7 @@ function provider({ zone, servers }: Seen): Found[] {
 function registryFound({ name, zone }: Seen): Found[] | undefined {
   if (isRegistry(name)) return [{ code: 'registry_name', facts: { name, example: `example.${name}` } }]
   if (!isRegistry(zone)) return undefined
-  return [{ code: 'domain_not_found', facts: { domain: registeredDomain(name, zone), said_by: zone } }]
+  return [{ code: 'domain_not_found', facts: { domain: registeredDomainOf(name), said_by: zone } }]
 }
 
 /** A name with a CNAME can't have other records (RFC 1034 section 3.6.2). */

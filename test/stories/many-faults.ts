@@ -12,8 +12,8 @@ const FAULTS: Readonly<Record<string, string>> = {
   truncated: 'truncated',
   lower_case: 'case_changed',
   stale_token: 'stale_token',
-  token_only: 'token_only',
-  cname_dangling: 'cname_dangling',
+  token_only: 'prefix_or_token_only',
+  cname: 'cname_at_name',
   split_records: 'split_records',
 }
 
