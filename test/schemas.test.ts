@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { run } from '../src/cli.ts'
 import { everyCommand } from '../src/commands/definition.ts'
 import { tree } from '../src/commands/tree.ts'
-import { run } from '../src/cli.ts'
 import { Exit } from '../src/errors.ts'
 import { createFakeContext } from './fake-context.ts'
 import { readSchemas, SCHEMAS } from './schemas.ts'

@@ -1,4 +1,4 @@
-import type { Diagnosis, Result, Status } from '../doctor/report.ts'
+import type { Diagnosis, Status } from '../doctor/report.ts'
 import { Exit } from '../errors.ts'
 import type { Palette } from '../terminal/color.ts'
 import type { Column } from '../terminal/columns.ts'
@@ -35,7 +35,7 @@ export const command = defineCommand({
       const palette = await stdoutPalette(io, io.settings)
       await io.stdout.write(await renderPeople(diagnoses, io.stdout.columns ?? 80, palette))
     } else {
-      const items: Result[] = diagnoses.map(({ exit: _exit, ...result }) => result)
+      const items = diagnoses.map(({ exit: _exit, ...result }) => result)
       await printItems(items, COLUMNS, 'nothing to check', io)
     }
     const failure = problemsError(diagnoses, isForPeople)

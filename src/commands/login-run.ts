@@ -13,7 +13,7 @@ import type { Session } from '../session/session-file.ts'
 import { type PreparedSignIn, prepareSignIn } from '../session/sign-in.ts'
 import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import { updateConfig } from '../settings/config.ts'
-import { loginCommand } from '../settings/login-command.ts'
+import { loginCommand } from '../settings/profiles.ts'
 import {
   isProgramFormat,
   requireBaseUrl,

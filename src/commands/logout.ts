@@ -18,7 +18,6 @@ the service stays active until it is revoked there.`,
   },
   output: ownOutput(COLUMNS, {}),
   exits: [Exit.notSignedIn, Exit.unavailable],
-  toleratesDamagedConfig: true,
   async run({ options }, io) {
     const { profilesWithSecrets } = await import('../session/profiles.ts')
     const { forgetSession } = await import('../session/sign-in.ts')

@@ -1,6 +1,6 @@
 import type { Context, KeychainAnswer, KeychainRequest } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import { loginCommand } from '../settings/login-command.ts'
+import { loginCommand } from '../settings/profiles.ts'
 
 /** The name of the items in the system's keychain program. */
 const SERVICE = 'mailclaim'

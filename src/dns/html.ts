@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Html, html, type Inserted } from '../terminal/html.ts'
-import { formatTime } from '../terminal/relative-time.ts'
 import { stringifyJson } from '../terminal/sanitize.ts'
+import { formatTime } from '../terminal/time.ts'
 import { dnsHostOf } from './hosts.ts'
 import type { ReportContext } from './markdown.ts'
 import type { PathStep } from './observations.ts'

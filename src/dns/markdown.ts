@@ -1,5 +1,5 @@
-import { formatTime } from '../terminal/relative-time.ts'
 import { sanitizeLine, stringifyJson } from '../terminal/sanitize.ts'
+import { formatTime } from '../terminal/time.ts'
 import { dnsHostOf } from './hosts.ts'
 import {
   type CheckReport,

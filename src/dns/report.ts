@@ -1,6 +1,6 @@
 import { CliError, Exit } from '../errors.ts'
-import { formatDuration } from '../terminal/duration.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
+import { formatDuration } from '../terminal/time.ts'
 import { isDnsData, type Outcome, type PathStep } from './observations.ts'
 import {
   type Code,

@@ -1,4 +1,4 @@
-import { formatDuration } from '../terminal/duration.ts'
+import { formatDuration } from '../terminal/time.ts'
 
 export type Verdict = 'ready' | 'ready_with_warning' | 'wait' | 'fix' | 'unknown'
 export type Severity = 'error' | 'warning' | 'info'

@@ -1,13 +1,16 @@
-import type { Context, Input } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { profilesWithSession } from '../session/profiles.ts'
-import type { Settings } from '../settings/settings.ts'
-import { createIo, type Io } from '../terminal/io.ts'
+import type { Io } from '../terminal/io.ts'
 import { examineDirectDns, examineResolvers } from './dns.ts'
-import { examineConfiguration, examineDirectories, examineLock, examineStore } from './machine.ts'
+import {
+  examineConfiguration,
+  examineDirectories,
+  examineLock,
+  examineSession,
+  examineStore,
+} from './machine.ts'
 import { examineNetwork } from './network.ts'
 import { type Diagnosis, skipped, warning } from './report.ts'
-import { examineSession } from './session.ts'
 
 /** The time limit of each check; all run in parallel. */
 const CHECK_TIMEOUT_MS = 9000
@@ -15,43 +18,44 @@ const CHECK_TIMEOUT_MS = 9000
 const KEYCHAIN_TIMEOUT_MS = 4000
 
 /** Runs all checks. Changes nothing, except for a test item in the keychain, which it deletes again. */
-export async function examine(context: Io): Promise<Diagnosis[]> {
-  const { settings } = context
-  const bounded: Context = {
-    ...context,
-    stdin: withoutTerminal(context.stdin),
+export async function examine(io: Io): Promise<Diagnosis[]> {
+  const { stdin, keychain } = io
+  const bounded: Io = {
+    ...io,
+    // Nothing waits for a person.
+    stdin: {
+      isTTY: false,
+      get stream() {
+        return stdin.stream
+      },
+    },
     keychain: {
       call: (request) =>
-        context.keychain.call({ ...request, timeoutMs: Math.min(request.timeoutMs, KEYCHAIN_TIMEOUT_MS) }),
+        keychain.call({ ...request, timeoutMs: Math.min(request.timeoutMs, KEYCHAIN_TIMEOUT_MS) }),
     },
   }
-  const run = (check: string, work: () => Promise<Diagnosis | Diagnosis[]>) =>
-    withTimeout(check, work, context)
-  // One after the other: both take the lock, and would block each other.
-  const lockAndSession = async () => {
-    const lock = await examineLock(bounded, settings)
-    return [lock, await examineSession(createIo(bounded, settings))]
-  }
+  const run = (check: string, work: (io: Io) => Promise<Diagnosis | Diagnosis[]>) =>
+    withTimeout(check, work(bounded), io)
   const found = await Promise.all([
-    run('configuration', () => examineConfiguration(bounded, settings)),
-    run('folders', () => examineDirectories(bounded)),
-    run('credential store', () => examineStore(bounded, settings)),
-    run('session', lockAndSession),
-    run('network', () => examineNetwork(bounded, settings)),
-    run('DNS resolvers', () => examineResolvers(bounded, settings)),
-    run('direct DNS', () => examineDirectDns(bounded, settings)),
+    run('configuration', examineConfiguration),
+    run('folders', examineDirectories),
+    run('credential store', examineStore),
+    // One after the other: both take the lock, and would block each other.
+    run('session', async () => [await examineLock(bounded), await examineSession(bounded)]),
+    run('network', examineNetwork),
+    run('DNS resolvers', examineResolvers),
+    run('direct DNS', examineDirectDns),
   ])
-  const diagnoses = found.flat()
-  return isSetUp(context, settings) ? diagnoses : diagnoses.map(withoutAccount)
+  return isSetUp(io) ? found.flat() : found.flat().map(withoutAccount)
 }
 
 /** Whether this machine has anything of an account: an address, a client id, a credential, or a profile that was chosen. */
-function isSetUp({ environment, directories }: Context, settings: Settings): boolean {
-  const { profile, baseUrl, clientId, configProblem } = settings
+function isSetUp(io: Io): boolean {
+  const { profile, baseUrl, clientId, configProblem } = io.settings
   return (
     profile.source !== 'default' ||
-    [baseUrl, clientId, configProblem, environment.apiKey].some((found) => found !== undefined) ||
-    profilesWithSession({ directories }).includes(profile.value)
+    [baseUrl, clientId, configProblem, io.environment.apiKey].some((found) => found !== undefined) ||
+    profilesWithSession(io).includes(profile.value)
   )
 }
 
@@ -66,35 +70,21 @@ function withoutAccount(diagnosis: Diagnosis): Diagnosis {
 
 async function withTimeout(
   check: string,
-  work: () => Promise<Diagnosis | Diagnosis[]>,
-  { clock, interrupts }: Pick<Context, 'clock' | 'interrupts'>,
+  work: Promise<Diagnosis | Diagnosis[]>,
+  { clock, interrupts }: Io,
 ): Promise<Diagnosis | Diagnosis[]> {
   const over = new AbortController()
+  const late = `this took longer than ${CHECK_TIMEOUT_MS / 1000} seconds`
   const timeout = clock.sleep(CHECK_TIMEOUT_MS, AbortSignal.any([over.signal, interrupts.signal])).then(
-    () =>
-      warning(
-        check,
-        `this took longer than ${CHECK_TIMEOUT_MS / 1000} seconds`,
-        'for details, run: mailclaim doctor --verbose',
-      ),
+    () => warning(check, late, 'for details, run: mailclaim doctor --verbose'),
     (reason) => {
       if (reason instanceof CliError) throw reason
       return []
     },
   )
   try {
-    return await Promise.race([work(), timeout])
+    return await Promise.race([work, timeout])
   } finally {
     over.abort()
-  }
-}
-
-/** The same input without a terminal, so that nothing waits for a person. */
-function withoutTerminal(stdin: Input): Input {
-  return {
-    isTTY: false,
-    get stream() {
-      return stdin.stream
-    },
   }
 }

@@ -1,30 +1,28 @@
 import { access, constants, lstat, readdir, rm } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
-import type { Context } from '../context.ts'
 import { proveKeychain } from '../credentials/keychain.ts'
 import { CliError, Exit } from '../errors.ts'
+import { describeSession } from '../session/describe.ts'
 import { profileFiles, readSessionIfAny } from '../session/session-file.ts'
 import { configPath } from '../settings/config.ts'
-import { requireBaseUrl, requireClientId, type Settings, settingValue } from '../settings/settings.ts'
-import { isShared } from '../settings/shared-store.ts'
+import { isShared, requireBaseUrl, requireClientId, settingValue } from '../settings/settings.ts'
 import { shellQuote } from '../shell-quote.ts'
 import { isThere, removeDurable, writeDurable } from '../storage/atomic-file.ts'
 import { cannotWrite } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
-import { type Diagnosis, ok, problem, skipped, warning } from './report.ts'
-
-type LockContext = Pick<Context, 'directories' | 'clock' | 'random' | 'interrupts'>
+import type { Io } from '../terminal/io.ts'
+import { asCliError, type Diagnosis, ok, problem, problemWithoutKey, skipped, warning } from './report.ts'
 
 /** Whether the configuration is valid and has what a request needs. */
-export async function examineConfiguration(context: Context, settings: Settings): Promise<Diagnosis> {
+export async function examineConfiguration(io: Io): Promise<Diagnosis> {
   const check = 'configuration'
-  if (settings.configProblem !== undefined) return problem(check, settings.configProblem)
+  const { settings } = io
   try {
+    if (settings.configProblem !== undefined) throw settings.configProblem
     const base = requireBaseUrl(settings)
-    const profile = `profile ${settings.profile.value}`
-    const at = `${profile} at ${base.href.replace(/\/+$/, '')}`
-    if (context.environment.apiKey === undefined) requireClientId(settings)
-    const file = configPath(context)
+    if (io.environment.apiKey === undefined) requireClientId(settings)
+    const at = `profile ${settings.profile.value} at ${base.href.replace(/\/+$/, '')}`
+    const file = configPath(io)
     return ok(check, isThere(file) ? `${at} (${file})` : `${at}; no settings are saved yet`)
   } catch (error) {
     return problem(check, asCliError(error))
@@ -32,16 +30,14 @@ export async function examineConfiguration(context: Context, settings: Settings)
 }
 
 /** Whether this user, and nobody else, can write to the directories. */
-export async function examineDirectories(
-  context: Pick<Context, 'directories' | 'environment' | 'platform'>,
-): Promise<Diagnosis> {
+export async function examineDirectories(io: Io): Promise<Diagnosis> {
   const check = 'folders'
-  const { config, state } = context.directories
+  const { config, state } = io.directories
+  const tops = [config, state]
   try {
     const missing: string[] = []
-    for (const directory of [config, state]) {
-      const found = await lstat(directory).catch(() => undefined)
-      if (found === undefined) {
+    for (const directory of tops) {
+      if (!isThere(directory)) {
         await requireCreatable(directory)
         missing.push(directory)
         continue
@@ -51,28 +47,20 @@ export async function examineDirectories(
       writeDurable(path, ' '.repeat(1024))
       removeDurable(path)
     }
-    const exposed = context.platform === 'win32' ? [] : await accessibleToOthers([config, state])
+    const exposed = io.platform === 'win32' ? [] : await accessibleToOthers(tops)
     if (exposed.length > 0) {
-      const tops = [config, state].filter((top) =>
-        exposed.some((path) => `${path}${sep}`.startsWith(`${top}${sep}`)),
-      )
+      const named = tops.filter((top) => exposed.some((path) => `${path}${sep}`.startsWith(`${top}${sep}`)))
+      const more = exposed.length > 3 ? ` and ${exposed.length - 3} more` : ''
       return warning(
         check,
-        `other users of this machine may have access to ${exposed.slice(0, 3).join(', ')}${exposed.length > 3 ? ` and ${exposed.length - 3} more` : ''}`,
-        `chmod -R go= ${tops.map((path) => shellQuote(path, context.platform)).join(' ')}`,
+        `other users of this machine may have access to ${exposed.slice(0, 3).join(', ')}${more}`,
+        `chmod -R go= ${named.map((path) => shellQuote(path, io.platform)).join(' ')}`,
       )
     }
     if (missing.length > 0) return ok(check, `not created yet: ${missing.join(', ')}`)
     return ok(check, `only you can write to ${config} and ${state}`)
   } catch (error) {
-    const failure = asCliError(error)
-    return context.environment.apiKey === undefined
-      ? problem(check, failure)
-      : warning(
-          check,
-          `${failure.message}; MAILCLAIM_API_KEY works without it, but claims won't be saved`,
-          failure.hint ?? '',
-        )
+    return problemWithoutKey(check, asCliError(error), io.environment.apiKey !== undefined)
   }
 }
 
@@ -106,77 +94,58 @@ async function accessibleToOthers(paths: readonly string[], depth = 2): Promise<
 }
 
 /** Whether the store of the session (or else of the next login) works: saves, reads and deletes a test secret. */
-export async function examineStore(
-  context: Context,
-  settings: Pick<Settings, 'profile' | 'chosen'>,
-): Promise<Diagnosis> {
+export async function examineStore(io: Io): Promise<Diagnosis> {
   const check = 'credential store'
+  const profile = io.settings.profile.value
   // The check of the session reads it.
-  if (isShared(settings)) return skipped(check, 'the session is in etcd')
+  if (isShared(io.settings)) return skipped(check, 'the session is in etcd')
   try {
-    const session = readSessionIfAny(profileFiles(context, settings.profile.value))
-    const store = session?.store ?? settingValue('store', settings)
+    const store = readSessionIfAny(profileFiles(io, profile))?.store ?? settingValue('store', io.settings)
     if (store === 'file') return ok(check, 'secrets are in a file that only you can read, as configured')
-    await proveKeychain(context, settings.profile.value)
+    await proveKeychain(io, profile)
     return ok(check, "the system's keychain can save, read and delete a secret")
   } catch (error) {
     const failure = asCliError(error)
-    if (context.environment.apiKey === undefined || failure.exit === Exit.usage)
-      return problem(check, failure)
-    return warning(check, `${failure.message}; MAILCLAIM_API_KEY works without it`, failure.hint ?? '')
+    const needsNone = io.environment.apiKey !== undefined && failure.exit !== Exit.usage
+    return problemWithoutKey(check, failure, needsNone)
   }
 }
 
-/** Whether the lock that a refresh needs works. */
-export async function examineLock(
-  context: LockContext,
-  settings: Pick<Settings, 'profile'>,
-): Promise<Diagnosis> {
+/** Whether the lock that a renewal needs excludes others. */
+export async function examineLock(io: Io): Promise<Diagnosis> {
   const check = 'lock'
-  const paths = profileFiles(context, settings.profile.value)
+  const files = profileFiles(io, io.settings.profile.value)
   // Next to the session if there is one: whether locks work depends on the file system.
-  const candidates = [paths.directory, context.directories.state]
-  for (const directory of candidates) {
-    const found = await lstat(directory).catch(() => undefined)
-    if (found === undefined) continue
-    const path = directory === paths.directory ? paths.lock : join(directory, 'doctor.lock')
-    try {
-      const isExclusive = await withLock(path, context, { deadlineMs: 1500 }, () => isLocked(path, context))
-      if (!isExclusive) {
-        return problem(
-          check,
-          new CliError(
-            'store_unavailable',
-            Exit.notSignedIn,
-            `locks in ${directory} don't work, as on some network file systems`,
-            { hint: 'set MAILCLAIM_STATE_DIR to a directory on a local disk' },
-          ),
-        )
-      }
-      // A session's lock must never be deleted, but this one protects nothing.
-      if (path !== paths.lock) await rm(path, { force: true })
-      return ok(check, 'only one command at a time can refresh the session')
-    } catch (error) {
-      const failure = asCliError(error)
-      if (failure.code === 'session_busy')
-        return warning(check, failure.message, failure.hint ?? 'wait until it finishes')
-      return problem(check, failure)
-    }
-  }
-  return skipped(check, 'there is no directory for a lock file yet')
-}
-
-/** Whether a held lock excludes others. */
-async function isLocked(path: string, context: LockContext): Promise<boolean> {
+  const directory = [files.directory, io.directories.state].find(isThere)
+  if (directory === undefined) return skipped(check, 'there is no directory for a lock file yet')
+  const path = directory === files.directory ? files.lock : join(directory, 'doctor.lock')
   try {
-    return await withLock(path, context, { deadlineMs: 0 }, async () => false)
+    const excludes = await withLock(path, io, { deadlineMs: 1500 }, () =>
+      withLock(path, io, { deadlineMs: 0 }, async () => false).catch(
+        (error) => asCliError(error).code === 'session_busy',
+      ),
+    )
+    // A session's lock must never be deleted, but this one protects nothing.
+    if (path !== files.lock) await rm(path, { force: true })
+    if (excludes) return ok(check, 'only one command at a time can refresh the session')
+    const message = `locks in ${directory} don't work, as on some network file systems`
+    const hint = 'set MAILCLAIM_STATE_DIR to a directory on a local disk'
+    return problem(check, new CliError('store_unavailable', Exit.notSignedIn, message, { hint }))
   } catch (error) {
-    return asCliError(error).code === 'session_busy'
+    const failure = asCliError(error)
+    return failure.code === 'session_busy'
+      ? warning(check, failure.message, failure.hint ?? 'wait until it finishes')
+      : problem(check, failure)
   }
 }
 
-/** @throws whatever else was thrown */
-function asCliError(error: unknown): CliError {
-  if (error instanceof CliError) return error
-  throw error
+/** Whether commands have a credential to send, as far as this machine knows. */
+export async function examineSession(io: Io): Promise<Diagnosis> {
+  const check = 'session'
+  const { state, inForce, problem: failure } = await describeSession(io)
+  if (failure !== undefined) return problem(check, failure)
+  if (inForce === 'MAILCLAIM_API_KEY') return ok(check, 'using MAILCLAIM_API_KEY')
+  if (inForce === 'stored API key') return ok(check, 'signed in with a stored API key')
+  if (state === 'refreshing') return ok(check, 'signed in; another command is refreshing the access token')
+  return ok(check, state === 'fine' ? 'signed in' : 'signed in; the next command refreshes the access token')
 }

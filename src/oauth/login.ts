@@ -1,8 +1,8 @@
 import { CliError, Exit, usageError } from '../errors.ts'
-import { loginCommand } from '../settings/login-command.ts'
+import { loginCommand } from '../settings/profiles.ts'
 import { requireBaseUrl, requireClientId } from '../settings/settings.ts'
-import { formatDuration } from '../terminal/duration.ts'
 import type { Io } from '../terminal/io.ts'
+import { formatDuration } from '../terminal/time.ts'
 import {
   type AuthorizationResponse,
   authorizationUrl,

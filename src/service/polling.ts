@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
-import { formatDuration } from '../terminal/duration.ts'
+import { formatDuration } from '../terminal/time.ts'
 import type { RequestOptions } from './client.ts'
 
 /** The options of the watch commands, in seconds. */

@@ -1,9 +1,9 @@
 import { type HttpResponse, TransportError } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import { loginCommand } from '../settings/login-command.ts'
-import { formatDuration } from '../terminal/duration.ts'
+import { loginCommand } from '../settings/profiles.ts'
 import { redact } from '../terminal/redact.ts'
 import { excerpt, sanitizeLine } from '../terminal/sanitize.ts'
+import { formatDuration } from '../terminal/time.ts'
 import type { Credential } from './authorizer.ts'
 import { isTemporary, parseRetryAfter } from './retry.ts'
 

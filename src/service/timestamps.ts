@@ -1,5 +1,5 @@
 import type { RenderContext } from '../terminal/columns.ts'
-import { formatTime, relativeTime } from '../terminal/relative-time.ts'
+import { formatTime, relativeTime } from '../terminal/time.ts'
 
 const SHAPE =
   /^(\d{4})-(\d{2})-(\d{2})(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d+))?)?)?\s?(?:(Z)|([+-])(\d{2})(?::?(\d{2}))?)?$/i

@@ -8,7 +8,7 @@ import {
   type TlsIdentity,
   TransportError,
 } from '../context.ts'
-import { formatDuration } from '../terminal/duration.ts'
+import { formatDuration } from '../terminal/time.ts'
 import { type ProxySettings, proxyFor, tunnelThroughProxy } from './proxy.ts'
 import { classify } from './transport-errors.ts'
 

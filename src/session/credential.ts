@@ -1,6 +1,6 @@
 import { CliError, Exit, usageError } from '../errors.ts'
 import { type Credential, isBearerToken } from '../service/authorizer.ts'
-import { isShared } from '../settings/shared-store.ts'
+import { isShared } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { sessionOver } from './messages.ts'
 import { noSession } from './profiles.ts'

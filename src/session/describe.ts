@@ -1,5 +1,5 @@
 import { CliError } from '../errors.ts'
-import { isShared } from '../settings/shared-store.ts'
+import { isShared } from '../settings/settings.ts'
 import { isLocked } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { environmentKey, noShared } from './credential.ts'

@@ -1,5 +1,5 @@
 import { CliError, Exit } from '../errors.ts'
-import { loginCommand } from '../settings/login-command.ts'
+import { loginCommand } from '../settings/profiles.ts'
 import type { ProfileFiles, Session } from './session-file.ts'
 
 /** How long an unused refresh token lives (section 7 of the interface). */

@@ -86,7 +86,7 @@ export function parseServiceUrl(text: string, fail: (problem: string, hint?: str
 
 /** An address as it may be printed, however it is mistyped: without a password, a query or a fragment, which may be secret. */
 export function maskUrl(text: string): string {
-  return text.replace(/^([a-z][\w+.-]*:\/\/)?[^?#]*@/is, '$1…@').replace(/([?#]).+$/s, '$1…')
+  return text.replace(/^([a-z][\w+.-]*:\/\/)?.*@/is, '$1…@').replace(/([?#]).+$/s, '$1…')
 }
 
 /** A text without the user names and passwords of the addresses in it. */

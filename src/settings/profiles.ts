@@ -1,4 +1,5 @@
 import { usageError } from '../errors.ts'
+import { commandLine } from '../shell-quote.ts'
 
 /** The profile that is used if nothing names another. */
 export const DEFAULT_PROFILE = 'default'
@@ -26,4 +27,13 @@ export function parseProfileName(text: string): string {
     `${JSON.stringify(text)} is not a profile name`,
     'use 1 to 64 lowercase letters, digits, dots, dashes or underscores, starting with a letter or a digit',
   )
+}
+
+/** The command that signs in to the profile again, for hints. What the profile remembers needs no option. */
+export function loginCommand({ profile, issuer }: { profile: string; issuer?: string }): string {
+  const words = [
+    ...(profile === DEFAULT_PROFILE ? [] : ['--profile', profile]),
+    ...(issuer ? ['--issuer', issuer] : []),
+  ]
+  return commandLine(['login', ...words], process.platform)
 }

@@ -189,6 +189,11 @@ export function settingSource(key: SettingKey, { chosen }: Pick<Settings, 'chose
   return source === 'flag' ? `--${name}` : source === 'environment' ? (variable ?? name) : name
 }
 
+/** Whether the session of the profile is in etcd, so that it isn't looked for on this machine. */
+export function isShared({ chosen }: Pick<Settings, 'chosen'>): boolean {
+  return chosen.store?.value === 'etcd'
+}
+
 /** Whether the output is JSON, so that a program reads it. */
 export function isProgramFormat({ format }: Pick<Settings, 'format'>): boolean {
   return format === 'json' || format === 'jsonl'

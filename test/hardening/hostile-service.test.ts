@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { everyCommand } from '../../src/commands/definition.ts'
+import { everyCommand, exitCodesOf } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
-import { exitCodesOf } from '../../src/commands/definition.ts'
 import type { Programs } from '../../src/context.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import { needs } from '../requirements.ts'
@@ -331,7 +330,9 @@ function expectedExit(one: Case, row: FaultRow): number {
 
 describe.runIf(needs('posix'))('a hostile service', () => {
   test('the test of hostile services covers every command of the program', () => {
-    const all = [...everyCommand(tree)].map(({ words }) => words.join(' ')).filter((words) => words !== 'sandbox')
+    const all = [...everyCommand(tree)]
+      .map(({ words }) => words.join(' '))
+      .filter((words) => words !== 'sandbox')
     expect(CASES.map(({ command }) => command).toSorted()).toEqual(all.toSorted())
   })
 

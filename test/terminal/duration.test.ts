@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { formatDuration } from '../../src/terminal/duration.ts'
-import { formatTime, relativeTime } from '../../src/terminal/relative-time.ts'
+import { formatDuration, formatTime, relativeTime } from '../../src/terminal/time.ts'
 
 const MINUTE = 60
 const HOUR = 3600

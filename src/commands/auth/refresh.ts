@@ -1,5 +1,5 @@
 import type { Column } from '../../terminal/columns.ts'
-import { formatDuration } from '../../terminal/duration.ts'
+import { formatDuration } from '../../terminal/time.ts'
 import { defineCommand, ownOutput, SERVICE_EXITS } from '../definition.ts'
 
 const COLUMNS: readonly Column[] = [

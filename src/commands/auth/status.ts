@@ -3,8 +3,8 @@ import { readableTimestamp } from '../../service/timestamps.ts'
 import type { SessionDescription, SessionState } from '../../session/describe.ts'
 import type { StoreKind } from '../../settings/table.ts'
 import { type Column, valueAt } from '../../terminal/columns.ts'
-import { formatDuration } from '../../terminal/duration.ts'
 import type { Io } from '../../terminal/io.ts'
+import { formatDuration } from '../../terminal/time.ts'
 import { defineCommand, SERVICE_EXITS } from '../definition.ts'
 
 const STATE_LABELS: Readonly<Record<SessionState, string>> = {

@@ -14,7 +14,6 @@ export const command = defineCommand({
   },
   output: ownOutput(COLUMNS, {}),
   exits: [],
-  toleratesDamagedConfig: true,
   async run({ arguments: [name = ''] }, io) {
     const { settings, environment } = io
     const { requireKnownProfile } = await import('../../session/profiles.ts')

@@ -1,1 +1,0 @@
-export { createListWriter, type ListWriter } from './output.ts'

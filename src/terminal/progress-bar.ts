@@ -1,1 +1,0 @@
-export { renderBar } from './progress.ts'

@@ -1,1 +1,0 @@
-export { formatTime, relativeTime } from './time.ts'
