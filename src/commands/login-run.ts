@@ -7,7 +7,6 @@ import { exchangeCode, scopeDifference } from '../oauth/token-endpoint.ts'
 import { isBearerToken } from '../service/authorizer.ts'
 import { createServiceClient } from '../service/client.ts'
 import { tryCredential } from '../service/lists.ts'
-import { noShared } from '../session/credential.ts'
 import { accessTokenOf } from '../session/renew.ts'
 import type { Session } from '../session/session-file.ts'
 import { type PreparedSignIn, prepareSignIn } from '../session/sign-in.ts'
@@ -103,10 +102,10 @@ function validate(check: () => unknown): true | string {
 async function prepare(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
   const { settings, prompts } = io
   const store = settingValue('store', settings)
-  // The one place where a session in etcd goes another way.
   if (store === 'etcd') {
     if (kind === 'api_key') throw usageError("an API key isn't kept in etcd", 'add --store file')
-    throw noShared()
+    const { prepareSharedSignIn } = await import('../session/shared/sign-in.ts')
+    return prepareSharedSignIn(io)
   }
   try {
     return await prepareSignIn(io, store, kind)

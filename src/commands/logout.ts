@@ -20,10 +20,9 @@ the service stays active until it is revoked there.`,
   exits: [Exit.notSignedIn, Exit.unavailable],
   async run({ options }, io) {
     const { profilesWithSecrets } = await import('../session/profiles.ts')
-    const { forgetSession } = await import('../session/sign-in.ts')
     const profiles = options.all ? profilesWithSecrets(io) : [io.settings.profile.value]
     const forgotten: Forgotten[] = []
-    for (const profile of profiles) forgotten.push(await forgetSession(io, profile))
+    for (const profile of profiles) forgotten.push(await forget(io, profile))
     if (!isToldOnStderr(io.settings)) {
       const items = forgotten.map(({ profile, wasSignedIn }) => ({ profile, was_signed_in: wasSignedIn }))
       await printItems(items, COLUMNS, 'No profile is signed in.', io)
@@ -37,6 +36,20 @@ the service stays active until it is revoked there.`,
   },
 })
 
+/** Forgets a profile's session where it is; of a profile in etcd that isn't the current one, what this machine keeps. */
+async function forget(io: Io, profile: string): Promise<Forgotten> {
+  const { isShared } = await import('../settings/shared-store.ts')
+  if (profile === io.settings.profile.value && isShared(io.settings)) {
+    const { forgetShared } = await import('../session/shared/sign-in.ts')
+    return forgetShared(io, profile)
+  }
+  const { profileFiles } = await import('../session/session-file.ts')
+  const { removeKept } = await import('../session/shared/local.ts')
+  const { forgetSession } = await import('../session/sign-in.ts')
+  removeKept(profileFiles(io, profile))
+  return forgetSession(io, profile)
+}
+
 async function announce(forgotten: readonly Forgotten[], io: Io): Promise<void> {
   if (forgotten.length === 0) await io.note('No profile is signed in.')
   for (const { profile, wasSignedIn, session, problem } of forgotten) {
@@ -44,6 +57,8 @@ async function announce(forgotten: readonly Forgotten[], io: Io): Promise<void> 
     else if (!wasSignedIn) await io.note(`Profile ${profile} was not signed in.`)
     else if (session?.kind === 'api_key')
       await io.note(`The API key of profile ${profile} was removed. It stays valid.`)
+    else if (session?.store === 'etcd')
+      await io.note(`Profile ${profile} is signed out on every machine that shares it.`)
     else await io.note(`Profile ${profile} is signed out: its tokens were removed from this machine.`)
   }
   if (forgotten.some(({ session }) => session?.kind === 'session' && session.ended === undefined))

@@ -1,5 +1,4 @@
 import type { Context } from '../context.ts'
-import { CliError, Exit } from '../errors.ts'
 
 const BASE_DELAY_MS = 500
 const MAX_DELAY_MS = 8000
@@ -38,13 +37,4 @@ export function parseRetryAfter(value: string | undefined, now: number): number 
   // All three date formats name a day or a month; Date.parse alone would take "1" or "-5" for a year.
   const date = /[a-z]{3}/i.test(text) ? Date.parse(text) : Number.NaN
   return Number.isNaN(date) ? undefined : Math.max(0, date - now)
-}
-
-/** The error of a command whose time went on its session. @param code `session_busy` if another process renews it */
-export function renewalTooLate(code: 'timeout' | 'session_busy' = 'timeout'): CliError {
-  const [what, hint] =
-    code === 'timeout'
-      ? ['the session was being renewed', 'try again, or allow more time with --timeout SECONDS']
-      : ['another mailclaim was renewing the session', 'wait for it or stop it, then run this command again']
-  return new CliError(code, Exit.unavailable, `the time was up while ${what}`, { hint })
 }

@@ -36,15 +36,29 @@ export async function goodCredential(
 ): Promise<Credential | { readonly outdated?: string | undefined }> {
   const fromEnvironment = environmentKey(io)
   if (fromEnvironment !== undefined) return fromEnvironment
-  if (isShared(io.settings)) return {}
-  const session = readSession(profileFiles(io, io.settings.profile.value))?.session
+  const files = profileFiles(io, io.settings.profile.value)
+  if (isShared(io.settings)) {
+    // Only etcd knows more than what is good: whether the session is over, or a new one has begun.
+    const { readLocal } = await import('./shared/local.ts')
+    return goodAccess(io, readLocal(files))
+  }
+  const session = readSession(files)?.session
   if (session === undefined) throw noSession(io)
   requireSameService(session, io)
   if (session.kind === 'api_key') return storedKey(io, session)
   if (session.ended !== undefined) throw sessionOver(session)
-  const { access } = session
-  if (access !== undefined && isFresh(access, io.clock.now())) return asCredential(io, access)
-  return { outdated: access?.value }
+  return goodAccess(io, session)
+}
+
+function goodAccess(
+  io: Io,
+  session: Session | undefined,
+): Credential | { readonly outdated?: string | undefined } {
+  const access = session?.access
+  if (session === undefined || access === undefined) return {}
+  if (!isFresh(access, io.clock.now())) return { outdated: access.value }
+  requireSameService(session, io)
+  return asCredential(io, access)
 }
 
 /** An access token for less than the session was granted, which isn't kept. @throws CliError as `renew`; exit 2 with a key. */
@@ -56,16 +70,12 @@ export async function narrowedCredential(io: Io, scope: string): Promise<Credent
 
 /** Renews the session of the profile, wherever it is kept. @throws CliError as `renew`. */
 export async function renewAccessToken(io: Io, options: RenewOptions): Promise<AccessToken> {
-  // The one place where a session in etcd goes another way.
-  if (isShared(io.settings)) throw noShared()
+  if (isShared(io.settings)) {
+    const { renewShared } = await import('./shared/renew.ts')
+    return renewShared(io, options)
+  }
   const { renew } = await import('./renew.ts')
   return renew(io, options)
-}
-
-export function noShared(): CliError {
-  return new CliError('store_unavailable', Exit.notSignedIn, "sessions in etcd can't be used in this build", {
-    hint: 'use --store file, or MAILCLAIM_API_KEY',
-  })
 }
 
 /** The API key in the environment, if there is one. @throws CliError `credential_unusable`, exit 4. */

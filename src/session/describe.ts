@@ -2,7 +2,7 @@ import { CliError } from '../errors.ts'
 import { isShared } from '../settings/settings.ts'
 import { isLocked } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
-import { environmentKey, noShared } from './credential.ts'
+import { environmentKey } from './credential.ts'
 import { interrupted, lockedOrMissing, sessionOver, tokenOutdated } from './messages.ts'
 import { noSession } from './profiles.ts'
 import { newestToken, readItemIfAny } from './secret.ts'
@@ -67,7 +67,10 @@ export async function describeSession(
       environmentKey(io)
       return { ...known, state: 'fine' }
     }
-    if (isShared(io.settings)) throw noShared()
+    if (isShared(io.settings)) {
+      const { describeShared } = await import('./shared/sign-in.ts')
+      return { inForce: 'session', ...(await describeShared(io)) }
+    }
     const session = readSession(files)?.session
     if (session === undefined) throw noSession(io)
     known = { inForce: session.kind === 'api_key' ? 'stored API key' : 'session', session }

@@ -1,0 +1,230 @@
+import type { HttpResponse, TlsIdentity } from '../../context.ts'
+import { TransportError } from '../../context.ts'
+import { CliError, Exit } from '../../errors.ts'
+import { parseObject } from '../../service/problems.ts'
+import { operationUrl } from '../../settings/addresses.ts'
+import type { Io } from '../../terminal/io.ts'
+import { excerpt } from '../../terminal/sanitize.ts'
+
+/** How this machine reaches etcd. */
+export interface EtcdAccess {
+  /** The members of one cluster, at least one. */
+  readonly members: readonly URL[]
+  readonly tls: TlsIdentity | undefined
+  readonly user: { readonly name: string; readonly password: string } | undefined
+}
+
+/** What is at a key. */
+export interface EtcdValue {
+  readonly text: string
+  /** The `mod_revision`: it changes with every write to the key. "0" is that of a key that doesn't exist. */
+  readonly revision: string
+}
+
+export type Swapped =
+  | { readonly isDone: true; readonly revision: string }
+  /** Something else is at the key. The transaction isn't applied anymore, even if a copy of it arrives late. */
+  | { readonly isDone: false; readonly found: EtcdValue | undefined }
+
+type Json = Record<string, unknown>
+
+/** The first try of a member, in milliseconds; a slow one gets more in the next round. */
+const FIRST_TRY_MS = 2000
+/** The pause after each round of all members: a new leader may have to be elected. */
+const PAUSE_MS = 100
+/** Far more than a session. */
+const MAX_ANSWER_BYTES = 256 * 1024
+const LOGIN = '/v3/auth/authenticate'
+/** gRPC's code of a missing, wrong or expired token. */
+const UNAUTHENTICATED = 16
+/** gRPC's code of a user without the right role. */
+const PERMISSION_DENIED = 7
+
+/**
+ * A client for one key at a time over the JSON gateway of etcd 3 (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/). Reads
+ * are linearizable. It asks the members in turn, again and again, until one answers or the time is up.
+ */
+export class Etcd {
+  readonly #io: Io
+  readonly #access: EtcdAccess
+  #token: string | undefined
+  #turn = 0
+
+  constructor(io: Io, access: EtcdAccess) {
+    this.#io = io
+    this.#access = access
+  }
+
+  /** What is at the key; undefined if it doesn't exist. @throws CliError `store_unavailable`, exit 7; exit 4 if refused. */
+  async read(key: string, limitMs: number): Promise<EtcdValue | undefined> {
+    const { body } = await this.#ask('/v3/kv/range', { key: encode(key) }, limitMs)
+    return firstOf(body)
+  }
+
+  /**
+   * Writes the key if it still has this revision. The same transaction is repeated until it is answered: a read alone would
+   * never show that it can't be applied anymore.
+   *
+   * @throws Unanswered if it may be applied, even later; CliError as `read` if it certainly isn't
+   */
+  async swap(key: string, revision: string, text: string, limitMs: number): Promise<Swapped> {
+    const at = encode(key)
+    const { body, isRepeated } = await this.#ask(
+      '/v3/kv/txn',
+      {
+        compare: [{ key: at, target: 'MOD', result: 'EQUAL', mod_revision: revision }],
+        success: [{ request_put: { key: at, value: encode(text) } }],
+        failure: [{ request_range: { key: at } }],
+      },
+      limitMs,
+    )
+    if (body['succeeded'] === true)
+      return { isDone: true, revision: String((body['header'] as Json)['revision']) }
+    const [response] = listOf(body['responses'])
+    const found = firstOf((response?.['response_range'] ?? {}) as Json)
+    // An earlier copy of this very transaction was applied, and its answer was lost.
+    if (isRepeated && found?.text === text) return { isDone: true, revision: found.revision }
+    return { isDone: false, found }
+  }
+
+  /** Sends a request until a member answers it. */
+  async #ask(path: string, request: Json, limitMs: number): Promise<{ body: Json; isRepeated: boolean }> {
+    const { clock, random, interrupts } = this.#io
+    const { members, user } = this.#access
+    const end = clock.monotonic() + limitMs
+    /** Whether a copy may have been applied without an answer. */
+    let isRepeated = false
+    let problem = 'no time left'
+    for (let tries = 0; ; tries++) {
+      const left = end - clock.monotonic()
+      if (left <= 0) throw isRepeated ? new Unanswered(members, problem) : unavailable(members, problem)
+      const member = members[this.#turn % members.length] as URL
+      const round = Math.floor(tries / members.length) + 1
+      const limit = Math.min(left, FIRST_TRY_MS * round)
+      try {
+        if (user !== undefined && this.#token === undefined && path !== LOGIN) {
+          const { name, password } = user
+          const { status, body } = await this.#post(member, LOGIN, { name, password }, limit)
+          if (typeof body['token'] === 'string') {
+            this.#token = body['token']
+            continue
+          }
+          const said = messageOf(body, status)
+          if (isFinal(body, said)) throw refused(member, said)
+          problem = `${member.host}: ${said}`
+        } else {
+          const { status, body } = await this.#post(member, path, request, limit)
+          if (status === 200 && isAnswer(body)) return { body, isRepeated }
+          const said = status === 200 ? 'the answer is not from etcd' : messageOf(body, status)
+          // etcd has refused this copy: it isn't applied.
+          if (isFinal(body, said)) throw isRepeated ? new Unanswered(members, said) : refused(member, said)
+          if (body['code'] === UNAUTHENTICATED || /revision .* is old/.test(said)) this.#token = undefined
+          else isRepeated = true
+          problem = `${member.host}: ${said}`
+        }
+      } catch (error) {
+        if (!(error instanceof TransportError)) throw error
+        interrupts.signal.throwIfAborted()
+        if (error.sent === 'maybe') isRepeated = true
+        problem = `${member.host}: ${error.message}`
+      }
+      this.#turn++
+      if ((tries + 1) % members.length === 0) {
+        const pause = Math.min(
+          PAUSE_MS * round * (0.5 + random.fraction()),
+          Math.max(0, end - clock.monotonic()),
+        )
+        await clock.sleep(pause, interrupts.signal)
+      }
+    }
+  }
+
+  async #post(
+    member: URL,
+    path: string,
+    request: Json,
+    timeoutMs: number,
+  ): Promise<{ status: number; body: Json }> {
+    const { http, interrupts } = this.#io
+    const { tls } = this.#access
+    const response = await http.send({
+      method: 'POST',
+      url: operationUrl(member, path),
+      headers: {
+        'content-type': 'application/json',
+        ...(this.#token !== undefined && path !== LOGIN && { authorization: this.#token }),
+      },
+      body: JSON.stringify(request),
+      timeoutMs,
+      signal: interrupts.signal,
+      ...(tls && { tls }),
+    })
+    return { status: response.status, body: await readBody(response) }
+  }
+}
+
+/** A proxy's page, say, counts as an empty object: the status has to be enough. */
+async function readBody({ body }: HttpResponse): Promise<Json> {
+  const pieces: Uint8Array[] = []
+  let size = 0
+  for await (const piece of body) {
+    size += piece.length
+    if (size > MAX_ANSWER_BYTES) return {}
+    pieces.push(piece)
+  }
+  return parseObject(Buffer.concat(pieces).toString('utf8')) ?? {}
+}
+
+/** Whether it is etcd's answer: each says at which revision of the whole store it was made. */
+function isAnswer(body: Json): boolean {
+  const header = body['header']
+  return typeof header === 'object' && header !== null && 'revision' in header
+}
+
+const encode = (text: string) => Buffer.from(text, 'utf8').toString('base64')
+
+function listOf(value: unknown): readonly Json[] {
+  return Array.isArray(value) ? (value as Json[]) : []
+}
+
+function firstOf(range: Json): EtcdValue | undefined {
+  const [pair] = listOf(range['kvs'])
+  if (pair === undefined) return undefined
+  const text = Buffer.from(String(pair['value'] ?? ''), 'base64').toString('utf8')
+  return { text, revision: String(pair['mod_revision']) }
+}
+
+function messageOf(body: Json, status = 0): string {
+  const said = body['message'] ?? body['error']
+  return typeof said === 'string' ? excerpt(said, 200) : `HTTP status ${status}`
+}
+
+/** Whether no member will say anything else before a person has changed something. */
+function isFinal(body: Json, said: string): boolean {
+  return (
+    body['code'] === PERMISSION_DENIED ||
+    /authentication failed|authentication is not enabled|user name is empty|space exceeded/.test(said)
+  )
+}
+
+function unavailable(members: readonly URL[], problem: string): CliError {
+  const names = members.map(({ host }) => host).join(', ')
+  return new CliError('store_unavailable', Exit.unavailable, `etcd doesn't answer at ${names}: ${problem}`, {
+    hint: 'run the command again later; mailclaim doctor shows more',
+  })
+}
+
+/** A write had no answer: it may be applied, even later. */
+export class Unanswered extends CliError {
+  constructor(members: readonly URL[], problem: string) {
+    const { code, exit, message, hint } = unavailable(members, problem)
+    super(code, exit, message, { hint })
+  }
+}
+
+/** A person has to look at users, roles or space. */
+function refused({ host }: URL, said: string): CliError {
+  return new CliError('store_unavailable', Exit.notSignedIn, `etcd refused the request (${host}): ${said}`, {
+    hint: 'check its user, password, role and space (docs/fleet.md)',
+  })
+}

@@ -1,0 +1,65 @@
+import { join } from 'node:path'
+import { CliError } from '../../errors.ts'
+import { removeQuietly, writeDurable } from '../../storage/atomic-file.ts'
+import { decode, encode, type ProfileFiles, type Session } from '../session-file.ts'
+
+const pathOf = ({ directory }: ProfileFiles) => join(directory, 'shared.json')
+
+/** What this machine last knew of a session in etcd, with its access token; undefined if there is nothing usable. */
+export function readLocal(files: ProfileFiles): Session | undefined {
+  try {
+    const text = files.disk.read(pathOf(files))
+    const session = text === undefined ? undefined : decode(text)
+    return session?.profile === files.profile ? session : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Keeps the access token on this machine, without the refresh token. If it can't, the next command asks etcd. */
+export async function keepLocal(files: ProfileFiles, session: Session): Promise<void> {
+  const { refreshToken: _inEtcd, ...kept } = session
+  try {
+    await files.prepare()
+    writeDurable(pathOf(files), encode(kept), files.disk)
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+  }
+}
+
+export function removeLocal(files: ProfileFiles): void {
+  removeQuietly(pathOf(files), files.disk)
+}
+
+/** A write that etcd has not acknowledged, by its file. */
+export interface PendingFile {
+  readonly path: string
+  /** The sign-in, and the generation of the token that was to be sent. */
+  readonly id: string
+  readonly generation: number
+  readonly writer: string
+}
+
+const PENDING = /^pending\.(?<id>[0-9a-f]+)\.(?<generation>\d+)\.(?<writer>[0-9a-f]+)$/
+
+export function pendingPath(
+  files: ProfileFiles,
+  { id, generation, writer }: Omit<PendingFile, 'path'>,
+): string {
+  return join(files.directory, `pending.${id}.${generation}.${writer}`)
+}
+
+export function pendingFiles({ disk, directory }: ProfileFiles): PendingFile[] {
+  return disk.names(directory).flatMap((name) => {
+    const groups = PENDING.exec(name)?.groups
+    if (groups === undefined) return []
+    const { id = '', generation, writer = '' } = groups
+    return [{ path: join(directory, name), id, generation: Number(generation), writer }]
+  })
+}
+
+/** Removes everything that this machine keeps of a session in etcd. Never throws. */
+export function removeKept(files: ProfileFiles): void {
+  removeLocal(files)
+  for (const { path } of pendingFiles(files)) removeQuietly(path, files.disk)
+}

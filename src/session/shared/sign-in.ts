@@ -1,0 +1,117 @@
+import { CliError, Exit } from '../../errors.ts'
+import type { Io } from '../../terminal/io.ts'
+import type { SessionDescription } from '../describe.ts'
+import { notSignedIn, sessionOver } from '../messages.ts'
+import { isFresh, type Session } from '../session-file.ts'
+import type { Forgotten, PreparedSignIn } from '../sign-in.ts'
+import { Unanswered } from './etcd.ts'
+import { keepLocal, readLocal, removeKept, removeLocal } from './local.ts'
+import { interruptedAt } from './messages.ts'
+import { newId, openShared, READ_LIMIT_MS, readShared, type SharedStore, swapShared } from './store.ts'
+import { seal } from './value.ts'
+
+/** How long a login or logout may take to reach etcd, in milliseconds. */
+const WRITE_LIMIT_MS = 30_000
+/** How long `auth status` and `doctor` wait for etcd. */
+const LOOK_LIMIT_MS = 2000
+
+/**
+ * Proves, before a person is sent to the browser, that etcd answers and lets this user read, and that there is a key to encrypt
+ * with.
+ *
+ * @throws CliError `store_not_configured`, exit 3; `store_unavailable`, exit 4 or 7
+ */
+export async function prepareSharedSignIn(io: Io, store = openShared(io)): Promise<PreparedSignIn> {
+  await store.etcd.read(store.access.key, READ_LIMIT_MS)
+  return {
+    store: 'etcd',
+    reserve() {},
+    discard() {},
+    async complete({ secret, ...signIn }) {
+      const { profile } = store.files
+      const now = io.clock.now()
+      const made = {
+        profile,
+        id: newId(6),
+        generation: 1,
+        store: 'etcd',
+        signedInAt: now,
+        issuedAt: now,
+      } as const
+      const session = { ...signIn, ...made }
+      await io.interrupts.shield(() => replace(store, { ...session, refreshToken: secret }))
+      // What is left of the sign-in before is of no use anymore.
+      removeKept(store.files)
+      await keepLocal(store.files, session)
+      return session
+    },
+  }
+}
+
+/** Puts a sign-in in the place of whatever is there, even if that is encrypted with another key. */
+async function replace(store: SharedStore, session: Session): Promise<void> {
+  const { etcd, access } = store
+  const sealed = await seal({ session, note: null }, access)
+  let revision = (await etcd.read(access.key, READ_LIMIT_MS))?.revision ?? '0'
+  try {
+    for (;;) {
+      const swapped = await etcd.swap(access.key, revision, sealed, WRITE_LIMIT_MS)
+      if (swapped.isDone) return
+      revision = swapped.found?.revision ?? '0'
+    }
+  } catch (error) {
+    if (!(error instanceof Unanswered)) throw error
+    const { code, exit, message } = error
+    const hint = 'see mailclaim auth status, and sign in again if it is not there'
+    throw new CliError(code, exit, `the sign-in may not be stored: ${message}`, { hint, cause: error })
+  }
+}
+
+/**
+ * Ends the session of the profile on every machine: the value that is in etcd then has no tokens. The key is never deleted, so that
+ * nothing that comes late can bring a token back.
+ *
+ * @throws CliError as `readShared`; this machine's access token is removed in any case
+ */
+export async function forgetShared(io: Io, profile: string, store = openShared(io)): Promise<Forgotten> {
+  removeLocal(store.files)
+  return io.interrupts.shield(async () => {
+    let found = await readShared(store)
+    const session = found?.session
+    const wasSignedIn = found !== undefined && found.session.ended === undefined
+    while (found !== undefined && found.session.ended === undefined) {
+      const { refreshToken: _removed, access: _former, ...rest } = found.session
+      const ended = { at: io.clock.now(), why: `signed out on ${io.program.host}` }
+      const next = { session: { ...rest, ended }, note: null }
+      const swapped = await swapShared(store, found.revision, next, WRITE_LIMIT_MS)
+      if (swapped.isDone) break
+      found = swapped.found
+    }
+    removeKept(store.files)
+    return { profile, wasSignedIn, session, problem: undefined }
+  })
+}
+
+/**
+ * What etcd says of the session, within two seconds; while it doesn't answer, what this machine keeps, if that is good.
+ *
+ * @throws CliError why it can't be used
+ */
+export async function describeShared(
+  io: Io,
+  store = openShared(io),
+): Promise<Required<Pick<SessionDescription, 'state' | 'session'>>> {
+  const isGood = ({ access }: Session) => isFresh(access, io.clock.now())
+  const local = readLocal(store.files)
+  const found = await readShared(store, LOOK_LIMIT_MS).catch((error: unknown) => {
+    const isSilent = error instanceof CliError && error.exit === Exit.unavailable
+    if (isSilent && local !== undefined && isGood(local)) return local
+    throw error
+  })
+  if (found === undefined) throw notSignedIn(store.files.profile)
+  if (!('note' in found)) return { state: 'fine', session: found }
+  const { session, note } = found
+  if (session.ended !== undefined) throw sessionOver(session)
+  if (note?.unknown) throw interruptedAt(session.profile, note)
+  return { state: note !== null ? 'refreshing' : isGood(session) ? 'fine' : 'needs_refresh', session }
+}

@@ -1,0 +1,127 @@
+import { readFileSync, statSync } from 'node:fs'
+import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose'
+import { CliError, Exit } from '../../errors.ts'
+import { settingValue } from '../../settings/settings.ts'
+import type { SettingKey } from '../../settings/table.ts'
+import { POSIX, reason } from '../../storage/file-errors.ts'
+import type { Io } from '../../terminal/io.ts'
+import type { Session } from '../session-file.ts'
+import type { EtcdAccess } from './etcd.ts'
+
+/** That the refresh token of this generation may have been sent. */
+export interface Note {
+  /** The renewal that wrote it: a random id. */
+  readonly writer: string
+  /** Its machine, which may hold the next token. */
+  readonly host: string
+  /** Wall-clock milliseconds of that machine. */
+  readonly sentAt: number
+  /** Nobody knows what became of the token. */
+  readonly unknown?: true
+  /** The token had been sent before, with no known outcome: a refusal says nothing about that. */
+  readonly isRetry?: true
+}
+
+/** What is in etcd, at one key for each profile. */
+export interface SharedValue {
+  readonly session: Session
+  readonly note: Note | null
+}
+
+/** What it takes to reach and read the value of a profile. */
+export interface SharedAccess {
+  /** The key in etcd. */
+  readonly key: string
+  readonly etcd: EtcdAccess
+  readonly sealing: Uint8Array
+}
+
+const KEY_BYTES = 32
+const FORMAT = 1
+
+/** @throws CliError `store_not_configured`, exit 3. */
+export function sharedAccess(io: Io): SharedAccess {
+  const { environment, settings } = io
+  const urls = settingValue('store_url', settings)
+  if (urls === undefined)
+    throw notConfigured(
+      'the members of etcd are not configured',
+      'set --store-url at login, or MAILCLAIM_STORE_URL',
+    )
+  const cert = readSetting('store_cert', io)
+  const key = readSetting('store_cert_key', io)
+  const { storeUser: name, storePassword: password = '' } = environment
+  return {
+    key: `/mailclaim/sessions/${settings.profile.value}`,
+    etcd: {
+      members: urls.map((url) => new URL(url)),
+      tls: cert === undefined ? undefined : { cert, key: key ?? cert },
+      user: name === undefined ? undefined : { name, password },
+    },
+    sealing: sealingKey(io),
+  }
+}
+
+/** The key that seals the session: base64 of 32 bytes. */
+function sealingKey(io: Io): Uint8Array {
+  const make = 'make a key with: openssl rand -base64 32'
+  const { storeKey = readSetting('store_key_file', io, 'private') } = io.environment
+  if (storeKey === undefined)
+    throw notConfigured('the key that encrypts the session in etcd is missing (MAILCLAIM_STORE_KEY)', make)
+  const key = Buffer.from(storeKey.trim(), 'base64')
+  if (key.length !== KEY_BYTES) throw notConfigured('the key for etcd is not 32 bytes in base64', make)
+  return new Uint8Array(key)
+}
+
+/** The file that a setting names. @param access `private`: others must not be able to read it */
+function readSetting(key: SettingKey, io: Io, access?: 'private'): string | undefined {
+  const path = settingValue(key, io.settings) as string | undefined
+  if (path === undefined) return undefined
+  try {
+    if (access === 'private' && POSIX && (statSync(path).mode & 0o077) !== 0)
+      throw notConfigured(`others may read the file ${path}`, `run: chmod 600 ${path}`)
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if (error instanceof CliError) throw error
+    throw notConfigured(
+      `the file ${path} can't be read: ${reason(error)}`,
+      `check ${key.replaceAll('_', '-')}`,
+    )
+  }
+}
+
+function notConfigured(message: string, hint: string): CliError {
+  return new CliError('store_not_configured', Exit.notConfigured, message, { hint })
+}
+
+/**
+ * Encrypts a value for its key in etcd: JWE in its compact form, `dir` with A256GCM (RFC 7516, RFC 7518 sections 4.5 and 5.3). The
+ * protected header names the key in etcd, so that a ciphertext can't be moved to another one.
+ */
+export async function seal(value: SharedValue, { key, sealing }: SharedAccess): Promise<string> {
+  const text = JSON.stringify({ format: FORMAT, ...value })
+  return new CompactEncrypt(Buffer.from(text, 'utf8'))
+    .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', key })
+    .encrypt(sealing)
+}
+
+/** @throws CliError `store_unavailable`, exit 4: another key, or somebody changed or moved it. */
+export async function unseal(sealed: string, { key, sealing }: SharedAccess): Promise<SharedValue> {
+  try {
+    if (decodeProtectedHeader(sealed)['key'] !== key) throw new Error('moved')
+    const options = { keyManagementAlgorithms: ['dir'], contentEncryptionAlgorithms: ['A256GCM'] }
+    const { plaintext } = await compactDecrypt(sealed, sealing, options)
+    const { format, ...value } = JSON.parse(Buffer.from(plaintext).toString('utf8')) as {
+      format: unknown
+    } & SharedValue
+    if (format !== FORMAT) throw new Error('another format')
+    return value
+  } catch (error) {
+    throw new CliError(
+      'store_unavailable',
+      Exit.notSignedIn,
+      `the session in etcd (${key}) can't be decrypted: another key, or it was changed or moved`,
+      { hint: 'check MAILCLAIM_STORE_KEY or store-key-file (docs/fleet.md)', cause: error },
+    )
+  }
+}

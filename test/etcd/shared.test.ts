@@ -1,0 +1,342 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Clock } from '../../src/context.ts'
+import { CliError } from '../../src/errors.ts'
+import { goodCredential } from '../../src/session/credential.ts'
+import { describeShared, forgetShared } from '../../src/session/shared/sign-in.ts'
+import { openShared, readShared } from '../../src/session/shared/store.ts'
+import type { Io } from '../../src/terminal/io.ts'
+import type { FakeClock } from '../fake-context.ts'
+import { createFleet, type ServiceFate } from './fleet.ts'
+import type { Fate } from './memory-etcd.ts'
+
+const failed = (work: Promise<unknown>): Promise<CliError> =>
+  work.then(
+    () => expect.fail('it should have failed'),
+    (error: unknown) => {
+      expect(error).toBeInstanceOf(CliError)
+      return error as CliError
+    },
+  )
+
+/** Two machines that are signed in. */
+async function pair() {
+  const fleet = createFleet()
+  const [a, b] = [await fleet.machine('build-a'), await fleet.machine('build-b')]
+  await fleet.signIn(a)
+  return { ...fleet, a, b, clock: fleet.clock as FakeClock }
+}
+
+const pendingOf = (io: Io) =>
+  readdirSync(join(io.directories.state, 'profiles', 'default')).filter((name) => name.startsWith('pending.'))
+
+/** The first requests to swap meet these fates, and all later ones the last. */
+function fates(...all: readonly Fate[]) {
+  const left = [...all]
+  return (path: string) =>
+    path === '/v3/kv/txn' ? ((left.length > 1 ? left.shift() : left[0]) ?? 'pass') : 'pass'
+}
+
+describe('a session that machines share', () => {
+  test('one machine renews, the others use its access token, and each keeps it for itself', async () => {
+    const { a, b, etcd, service, renew } = await pair()
+    const token = await renew(a)
+    expect(await renew(b, { reason: 'stale' })).toEqual(token)
+    expect(service.refreshes).toBe(1)
+    const asked = etcd.asked
+    expect(await goodCredential(b)).toMatchObject({ kind: 'access_token', value: token.value })
+    expect(etcd.asked).toBe(asked)
+  })
+
+  test('with a good access token, an outage of etcd is not noticed; else nothing is sent: exit 7', async () => {
+    const { a, b, etcd, service, renew } = await pair()
+    await renew(a)
+    etcd.fate = () => 'lost'
+    expect(await goodCredential(a)).toMatchObject({ kind: 'access_token' })
+    expect((await describeShared(a)).state).toBe('fine')
+    expect(await failed(renew(b))).toMatchObject({ code: 'store_unavailable', exit: 7 })
+    expect(await failed(describeShared(b))).toMatchObject({ code: 'store_unavailable', exit: 7 })
+    expect(service.refreshes).toBe(1)
+  })
+
+  test('a narrowed access token is for the one who asked, and the new refresh token is kept', async () => {
+    const { a, service, renew } = await pair()
+    const { value } = await renew(a, { scope: 'emails:send' })
+    const found = await readShared(openShared(a))
+    expect(found?.session.access).toBeUndefined()
+    expect(value).toBe('access-2')
+    expect(service.isCurrent(found?.session.refreshToken)).toBe(true)
+  })
+
+  test('an expired token of etcd is asked for again', async () => {
+    const { a, etcd, renew } = await pair()
+    const store = openShared(a)
+    await readShared(store)
+    etcd.forgetTokens()
+    expect((await readShared(store))?.note).toBeNull()
+    await renew(a)
+  })
+
+  test.each<[string, Fate[]]>([
+    ['does not arrive', ['lost', 'lost', 'pass']],
+    ['is done, but its answer is lost', ['unanswered', 'pass']],
+    ['is repeated, and done in between', ['lost', 'unanswered', 'lost', 'pass']],
+  ])('a note or an outcome whose first transaction %s is written once', async (_what, all) => {
+    for (const before of [[], ['pass'] as const]) {
+      const { a, etcd, service, renew } = await pair()
+      etcd.fate = fates(...before, ...all)
+      await renew(a)
+      etcd.fate = () => 'pass'
+      expect(await readShared(openShared(a))).toMatchObject({ note: null, session: { generation: 2 } })
+      expect([service.refreshes, service.reuse, pendingOf(a)]).toEqual([1, 0, []])
+    }
+  })
+
+  test('a note that has no answer sends nothing, and the next command takes it back should it arrive', async () => {
+    const { a, b, etcd, service, renew } = await pair()
+    etcd.fate = fates('late')
+    const failure = await failed(renew(a))
+    expect(failure).toMatchObject({ code: 'store_unavailable', exit: 7 })
+    expect(failure.message).toContain('nothing was sent')
+    etcd.arrive()
+    etcd.fate = () => 'pass'
+    expect((await describeShared(b)).state).toBe('refreshing')
+    await renew(a)
+    expect([service.refreshes, service.reuse, pendingOf(a)]).toEqual([1, 0, []])
+  })
+
+  test('a note that arrives after the next command fails, as that wrote the same value again', async () => {
+    const { a, b, etcd, service, renew } = await pair()
+    etcd.fate = fates('late')
+    await failed(renew(a))
+    etcd.fate = () => 'pass'
+    await renew(a)
+    etcd.arrive()
+    await renew(b)
+    expect([service.refreshes, service.reuse]).toEqual([2, 0])
+  })
+
+  test('an unknown outcome is known on every machine at once, with the host: exit 4', async () => {
+    const { a, b, clock, service, renew } = await pair()
+    service.fate = () => 'consumed'
+    expect(await failed(renew(a))).toMatchObject({ code: 'refresh_interrupted', exit: 4 })
+    const before = clock.monotonic()
+    for (const failure of [await failed(renew(b)), await failed(describeShared(b))])
+      expect(failure).toMatchObject({
+        code: 'refresh_interrupted',
+        exit: 4,
+        message: expect.stringContaining('may have been sent by build-a'),
+        hint: expect.stringMatching(/^run any command on build-a first/),
+      })
+    expect(clock.monotonic()).toBe(before)
+    expect(service.refreshes).toBe(1)
+  })
+
+  test('a machine that is killed after it has sent the token is waited for 60 s, and then counts as unknown', async () => {
+    const { a, b, clock, service, renew } = await pair()
+    service.fate = () => 'killed'
+    void renew(a)
+    await expect.poll(() => service.refreshes).toBe(1)
+    const before = clock.monotonic()
+    expect(await failed(renew(b))).toMatchObject({ code: 'refresh_interrupted' })
+    expect(clock.monotonic() - before).toBeGreaterThanOrEqual(60_000)
+    expect(clock.monotonic() - before).toBeLessThan(65_000)
+    expect(await failed(renew(a))).toMatchObject({ code: 'refresh_interrupted' })
+  })
+
+  test.each<[ServiceFate, string | undefined]>([
+    ['refused', 'invalid_request'],
+    ['unreachable', 'service_unreachable'],
+    ['busy', undefined],
+  ])('a token that is unused after "%s" leaves no note', async (fate, code) => {
+    const { a, b, service, renew } = await pair()
+    let times = 0
+    service.fate = () => (code !== undefined || ++times === 1 ? fate : 'tokens')
+    const ended = await renew(a).catch((error: CliError) => error.code)
+    if (code !== undefined) expect(ended).toBe(code)
+    service.fate = () => 'tokens'
+    await renew(b)
+    expect([service.refreshes, service.reuse, pendingOf(a)]).toEqual([code === undefined ? 2 : 1, 0, []])
+  })
+
+  test('a retry is sent only after a note that is unknown, and a refusal of it says nothing', async () => {
+    const { a, b, service, renew } = await pair()
+    service.fate = () => 'consumed'
+    await failed(renew(a))
+    service.fate = () => 'refused'
+    expect(await failed(renew(b, { retryInterrupted: true }))).toMatchObject({ code: 'refresh_interrupted' })
+    expect(await failed(renew(a))).toMatchObject({ code: 'refresh_interrupted' })
+    service.fate = () => 'tokens'
+    expect(await failed(renew(b, { retryInterrupted: true }))).toMatchObject({ code: 'session_over' })
+    expect(service.reuse).toBe(1)
+    expect(await failed(renew(a))).toMatchObject({ code: 'session_over' })
+  })
+
+  test('tokens that etcd does not confirm stay on the machine, whose next command brings them', async () => {
+    const { a, b, etcd, service, renew } = await pair()
+    etcd.fate = fates('pass', 'lost')
+    expect((await renew(a)).value).toBe('access-2')
+    expect(pendingOf(a)).toHaveLength(1)
+    expect(a.stderr).toMatchObject({ text: expect.stringContaining('this machine keeps it') })
+    etcd.fate = () => 'pass'
+    expect(await failed(renew(b))).toMatchObject({ code: 'refresh_interrupted' })
+    await renew(a, { reason: 'stale' })
+    expect([pendingOf(a), service.refreshes]).toEqual([[], 1])
+    await renew(b)
+    expect([service.refreshes, service.reuse]).toEqual([2, 0])
+  })
+
+  test('a machine that was stopped for more than 15 s after its note sends nothing', async () => {
+    const { a, clock, service, renew } = await pair()
+    service.connected = () => clock.advance(16_000)
+    expect(await failed(renew(a))).toMatchObject({ code: 'store_unavailable', exit: 7 })
+    service.connected = () => {}
+    await renew(a)
+    expect([service.refreshes, service.reuse]).toEqual([1, 0])
+  })
+
+  test('a logout ends the session on every machine, and a login starts it again', async () => {
+    const { a, b, signIn, renew, service } = await pair()
+    await renew(a)
+    expect((await forgetShared(b, 'default')).wasSignedIn).toBe(true)
+    expect(await failed(renew(a))).toMatchObject({ code: 'session_over', exit: 4 })
+    expect((await forgetShared(a, 'default')).wasSignedIn).toBe(false)
+    await signIn(b)
+    await renew(a)
+    expect(service.reuse).toBe(0)
+  })
+
+  test('tokens of an earlier sign-in, or for a session that was ended, are dropped', async () => {
+    for (const end of ['login', 'logout'] as const) {
+      const { a, b, etcd, signIn, renew, service } = await pair()
+      etcd.fate = fates('pass', 'lost')
+      await renew(a)
+      etcd.fate = () => 'pass'
+      if (end === 'login') await signIn(b)
+      else await forgetShared(b, 'default')
+      await renew(a).catch((error: CliError) => expect(error.code).toBe('session_over'))
+      expect([pendingOf(a), service.reuse]).toEqual([[], 0])
+    }
+  })
+
+  test('an etcd that was set back is noticed by a machine that has seen more, and nothing is sent', async () => {
+    const { a, etcd, service, renew } = await pair()
+    const early = etcd.value()
+    await renew(a)
+    etcd.put(early)
+    expect(await failed(renew(a))).toMatchObject({ code: 'store_unavailable', exit: 4 })
+    expect([service.refreshes, service.reuse]).toEqual([1, 0])
+  })
+
+  test('another key, or a value that was changed, is exit 4; a login seals anew', async () => {
+    const { a, machine, etcd, signIn, renew, service } = await pair()
+    const stranger = await machine('build-c', Buffer.alloc(32, 9).toString('base64'))
+    expect(await failed(renew(stranger))).toMatchObject({ code: 'store_unavailable', exit: 4 })
+    const value = Buffer.from(etcd.value() ?? '', 'base64').toString()
+    etcd.put(Buffer.from(`${value.slice(0, -4)}AAAA`).toString('base64'))
+    expect(await failed(renew(a))).toMatchObject({ code: 'store_unavailable', exit: 4 })
+    expect(service.refreshes).toBe(0)
+    await signIn(stranger)
+    await renew(stranger)
+  })
+
+  test('nobody is signed in without a key in etcd', async () => {
+    const fleet = createFleet()
+    const io = await fleet.machine('build-a')
+    expect(await failed(fleet.renew(io))).toMatchObject({ code: 'not_signed_in', exit: 4 })
+  })
+})
+
+/** Time that passes 20 times as fast as outside. */
+function fastClock(): Clock {
+  const start = performance.now()
+  const now = () => (performance.now() - start) * 20
+  return {
+    now: () => Date.parse('2026-11-20T12:00:00Z') + now(),
+    monotonic: now,
+    alarm: () => () => {},
+    sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms / 20)),
+  } as Partial<Clock> as Clock
+}
+
+test('20 machines that all need a new token at once send one refresh a round', async () => {
+  const fleet = createFleet(fastClock())
+  const machines = await Promise.all(Array.from({ length: 20 }, (_, at) => fleet.machine(`build-${at}`)))
+  await fleet.signIn(machines[0] as Io)
+  let outdated: string | undefined
+  for (let round = 1; round <= 5; round++) {
+    const given = { reason: 'refused' as const, outdated }
+    const tokens = await Promise.all(machines.map((io) => fleet.renew(io, given)))
+    expect(new Set(tokens.map(({ value }) => value)).size).toBe(1)
+    expect([fleet.service.refreshes, fleet.service.reuse]).toEqual([round, 0])
+    outdated = tokens[0]?.value
+  }
+})
+
+test('whatever etcd, the service and kills do, no plain renewal sends a used token, and no confirmed one is lost', async () => {
+  const etcdFate = fc.constantFrom<Fate>(
+    'pass',
+    'pass',
+    'pass',
+    'pass',
+    'lost',
+    'unanswered',
+    'late',
+    'killed',
+  )
+  const serviceFate = fc.constantFrom<ServiceFate>(
+    'tokens',
+    'tokens',
+    'refused',
+    'busy',
+    'consumed',
+    'killed',
+  )
+  const step = fc.record({
+    machine: fc.nat(2),
+    etcd: fc.array(etcdFate, { minLength: 1, maxLength: 8 }),
+    service: serviceFate,
+    arrives: fc.boolean(),
+  })
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 8 }), async (steps) => {
+      const { etcd, service, ...fleet } = createFleet()
+      const machines = await Promise.all(['a', 'b', 'c'].map((host) => fleet.machine(host)))
+      await fleet.signIn(machines[0] as Io)
+      for (const { machine, etcd: all, service: fate, arrives } of steps) {
+        let isKilled = () => {}
+        const killed = new Promise<void>((resolve) => {
+          isKilled = resolve
+        })
+        const next = fates(...all)
+        etcd.fate = (path) => {
+          const chosen = next(path)
+          if (chosen === 'killed') isKilled()
+          return chosen
+        }
+        service.fate = () => {
+          if (fate === 'killed') isKilled()
+          return fate
+        }
+        const work = fleet.renew(machines[machine] as Io).catch((error: unknown) => error)
+        const ended = await Promise.race([work, killed])
+        if (ended instanceof Error) expect(ended).toBeInstanceOf(CliError)
+        if (arrives) etcd.arrive()
+        expect(service.reuse).toBe(0)
+      }
+      etcd.arrive()
+      etcd.fate = () => 'pass'
+      service.fate = () => 'tokens'
+      const ends = []
+      for (const io of machines) ends.push(await fleet.renew(io).catch((error: CliError) => error))
+      expect(service.reuse).toBe(0)
+      const mayBeLost = steps.some(
+        ({ service: fate, etcd: all }) => ['consumed', 'killed'].includes(fate) || all.includes('killed'),
+      )
+      expect(mayBeLost || ends.some((end) => !(end instanceof Error))).toBe(true)
+    }),
+    { numRuns: 60 },
+  )
+}, 60_000)
