@@ -38,7 +38,7 @@ the service stays active until it is revoked there.`,
 
 /** Forgets a profile's session where it is; of a profile in etcd that isn't the current one, what this machine keeps. */
 async function forget(io: Io, profile: string): Promise<Forgotten> {
-  const { isShared } = await import('../settings/shared-store.ts')
+  const { isShared } = await import('../settings/settings.ts')
   if (profile === io.settings.profile.value && isShared(io.settings)) {
     const { forgetShared } = await import('../session/shared/sign-in.ts')
     return forgetShared(io, profile)
