@@ -63,13 +63,13 @@ export function explainValue(expected: string, value: TxtValue): ValueFault | un
   const seen = decodeValue(value.bytes)
   const wanted = bare(expected)
   if (seen === expected || wanted === '') return undefined
-  const strings = value.strings.map(decodeValue)
-  if (strings.length > 1 && strings.some((string) => bare(string) === wanted)) return 'extra_text'
   if (visible(seen) === visible(expected)) return 'whitespace'
   const inner = bare(seen)
   if (inner === wanted) return 'quoted'
   if (inner.toLowerCase() === wanted.toLowerCase()) return 'case_changed'
-  if ([seen, strings.join(' '), inner].some((text) => holdsWhole(text, wanted))) return 'extra_text'
+  // Two strings of a record are no more one word than two records are.
+  const apart = value.strings.map(decodeValue).join(' ')
+  if ([seen, apart, inner].some((text) => holdsWhole(text, wanted))) return 'extra_text'
   const { prefix, token } = halves(wanted)
   if ([prefix, `${prefix}=`, token].includes(inner)) return 'prefix_or_token_only'
   if (isCut(wanted, inner, (prefix?.length ?? 2) + 2) || isCut(token ?? '', inner, 4)) return 'truncated'
