@@ -39,17 +39,11 @@ const BY_FIRST_LABEL: Readonly<Record<string, readonly Outcome[]>> = {
   blocked: [{ status: 'blocked', reason: 'recent_owner_activity' }],
   'blocked-grace': [{ status: 'blocked', reason: 'grace_period' }],
   'blocked-emails': [{ status: 'blocked', reason: 'pending_scheduled_emails' }],
-  'blocked-briefly': [
-    { status: 'blocked', reason: 'grace_period' },
-    { status: 'verified' },
-    { status: 'completed' },
-  ],
   failed: [{ status: 'failed', reason: 'ownership_check_failed' }],
   expired: [{ status: 'expired' }],
   superseded: [{ status: 'superseded' }],
   canceled: [{ status: 'canceled' }],
   'unheard-of': [{ status: 'under_review' }, { status: 'completed' }],
-  'unheard-of-for-ever': [{ status: 'under_review' }],
 }
 
 const alreadyOwned = () =>
@@ -84,20 +78,6 @@ interface Claim {
   cancelNext: () => void
 }
 
-export interface Claims {
-  /** @throws Problem 403 or 409 for a domain that cannot be claimed, 422 for a request that is malformed */
-  create(body: unknown): { claim: DomainClaim; isNew: boolean }
-  /** @throws Problem 404 or 409 */
-  verify(domainId: string): DomainClaim
-  /** @throws Problem 404 */
-  get(domainId: string): DomainClaim
-  /** Gives the newest claim of a domain this status now. @throws Problem 404 */
-  settle(key: string, outcome: Outcome): DomainClaim
-  /** The newest claim of a domain, or the one with this placeholder domain id. @throws Problem 404 */
-  find(key: string): DomainClaim
-  list(): readonly DomainClaim[]
-}
-
 export interface ClaimsOptions {
   readonly clock: VirtualClock
   /** From the verification request to the first DNS lookup, and between lookups. */
@@ -113,8 +93,10 @@ const VERIFIABLE = ['pending', 'verified', 'blocked', 'completed']
 /** In any other status, known or not, a claim can still proceed. */
 const OVER = ['completed', 'expired', 'superseded', 'canceled', 'failed']
 
+export type Claims = ReturnType<typeof createClaims>
+
 /** All claims; only a verification request makes the service query DNS (interface, section 3.4). */
-export function createClaims({ clock, checkMs, transferMs, lookUp }: ClaimsOptions): Claims {
+export function createClaims({ clock, checkMs, transferMs, lookUp }: ClaimsOptions) {
   const byDomainId = new Map<string, Claim>()
   /** The newest claim of a domain. */
   const byName = new Map<string, Claim>()
@@ -158,7 +140,8 @@ export function createClaims({ clock, checkMs, transferMs, lookUp }: ClaimsOptio
   }
 
   return {
-    create(body) {
+    /** @throws Problem 403 or 409 for a domain that cannot be claimed, 422 for a malformed request */
+    create(body: unknown): { claim: DomainClaim; isNew: boolean } {
       const request = readClaimRequest(body)
       const refusal = byFirstLabel(REFUSALS, request.name)
       if (refusal !== undefined) throw refusal()
@@ -190,7 +173,8 @@ export function createClaims({ clock, checkMs, transferMs, lookUp }: ClaimsOptio
       })
       return { claim: shown(claim), isNew: true }
     },
-    verify(domainId) {
+    /** @throws Problem 404 or 409 */
+    verify(domainId: string): DomainClaim {
       const claim = find(byDomainId.get(domainId))
       if (!VERIFIABLE.includes(claim.status))
         throw new Problem(409, 'claim_not_pending', `The claim is ${claim.status}: create a new one.`)
@@ -199,8 +183,10 @@ export function createClaims({ clock, checkMs, transferMs, lookUp }: ClaimsOptio
       claim.verifyAsked = true
       return shown(claim)
     },
-    get: (domainId) => shown(find(byDomainId.get(domainId))),
-    settle(key, outcome) {
+    /** @throws Problem 404 */
+    get: (domainId: string) => shown(find(byDomainId.get(domainId))),
+    /** Gives a claim this status now. @throws Problem 404 */
+    settle(key: string, outcome: Outcome): DomainClaim {
       const claim = named(key)
       apply(claim, outcome)
       // In these two, a claim proceeds: so a block is lifted.
@@ -209,7 +195,8 @@ export function createClaims({ clock, checkMs, transferMs, lookUp }: ClaimsOptio
       if (outcome.status === 'pending' && claim.verifyAsked) lookLater(claim)
       return shown(claim)
     },
-    find: (key) => shown(named(key)),
+    /** The newest claim of a domain, or the one with this placeholder domain id. @throws Problem 404 */
+    find: (key: string) => shown(named(key)),
     list: () => [...byDomainId.values()].map(shown),
   }
 }

@@ -21,29 +21,26 @@ export interface VirtualClock {
 interface Timer {
   readonly due: number
   readonly run: (due: number) => void | Promise<void>
+  armed?: NodeJS.Timeout
 }
 
 export function createVirtualClock(report: (error: unknown) => void): VirtualClock {
   let offset = 0
-  let closed = false
-  let armed: NodeJS.Timeout | undefined
   const timers = new Set<Timer>()
   const now = () => Date.now() + offset
 
-  function earliest(): Timer | undefined {
-    let first: Timer | undefined
-    for (const timer of timers) if (first === undefined || timer.due < first.due) first = timer
-    return first
+  function arm(timer: Timer): void {
+    const wait = Math.min(Math.max(timer.due - now(), 0), LONGEST_TIMER_MS)
+    timer.armed = setTimeout(() => (timer.due > now() ? arm(timer) : void fire(timer)), wait)
   }
 
-  function takeDue(): Timer | undefined {
-    const timer = earliest()
-    if (closed || timer === undefined || timer.due > now()) return undefined
+  function callOff(timer: Timer): void {
+    clearTimeout(timer.armed)
     timers.delete(timer)
-    return timer
   }
 
-  async function run(timer: Timer): Promise<void> {
+  async function fire(timer: Timer): Promise<void> {
+    callOff(timer)
     try {
       await timer.run(timer.due)
     } catch (error) {
@@ -51,41 +48,30 @@ export function createVirtualClock(report: (error: unknown) => void): VirtualClo
     }
   }
 
-  function arm(): void {
-    clearTimeout(armed)
-    const timer = closed ? undefined : earliest()
-    if (timer === undefined) return
-    armed = setTimeout(
-      () => {
-        for (let due = takeDue(); due !== undefined; due = takeDue()) void run(due)
-        arm()
-      },
-      Math.min(Math.max(timer.due - now(), 0), LONGEST_TIMER_MS),
-    )
-  }
-
   return {
     now,
-    at(due, callback) {
-      const timer: Timer = { due, run: callback }
+    at(due, run) {
+      const timer: Timer = { due, run }
       timers.add(timer)
-      arm()
-      return () => {
-        timers.delete(timer)
-        arm()
-      }
+      arm(timer)
+      return () => callOff(timer)
     },
     async advance(ms) {
-      clearTimeout(armed)
       offset += ms
+      for (const { armed } of timers) clearTimeout(armed)
       // One after the other, and awaited: a look-up that fell due before an expiry also ends before it.
-      for (let due = takeDue(); due !== undefined; due = takeDue()) await run(due)
-      arm()
+      for (;;) {
+        const [first] = [...timers].sort((one, other) => one.due - other.due)
+        if (first === undefined || first.due > now()) break
+        await fire(first)
+      }
+      for (const timer of timers) {
+        clearTimeout(timer.armed)
+        arm(timer)
+      }
     },
     close() {
-      closed = true
-      timers.clear()
-      clearTimeout(armed)
+      for (const timer of timers) callOff(timer)
     },
   }
 }

@@ -41,15 +41,6 @@ export function notFound(message: string): Problem {
 export const TOKEN_PATH = '/oauth/token'
 export const CONTROL_PREFIX = '/_sandbox/'
 
-/** The error codes of the token endpoint (interface, section 7.1). */
-const TOKEN_ERRORS = [
-  'invalid_request',
-  'invalid_scope',
-  'invalid_grant',
-  'invalid_client',
-  'unauthorized_client',
-]
-
 /**
  * The application without its routes: answers only to its own names on loopback, keeps other sites' pages from changing
  * anything, limits bodies, and words every refusal. `port` is that of the server.
@@ -111,7 +102,10 @@ export function createApp(port: number, report: (error: unknown) => void): Hono<
 function problemResponse(c: Context, { status, title, message, headers }: Problem): Response {
   const isToken = c.req.path === TOKEN_PATH
   const body = isToken
-    ? { error: TOKEN_ERRORS.includes(title) ? title : 'invalid_request', error_description: message }
+    ? {
+        error: /^(invalid|unauthorized)_/.test(title) ? title : 'invalid_request',
+        error_description: message,
+      }
     : { statusCode: status, name: title, message }
   return c.json(body, status as ContentfulStatusCode, {
     ...headers,

@@ -109,21 +109,6 @@ interface TokenResponse {
   readonly scope: string
 }
 
-export interface OAuth {
-  /** @returns the code, good for ten minutes and one use */
-  issueCode(approved: Approved): string
-  /** @throws Problem for each row of the interface's section 7.1 */
-  exchange(fields: ReadonlyMap<string, string>): Promise<TokenResponse>
-  /** A session without a browser, for tests that are about something else. */
-  startSession(): Promise<TokenResponse>
-  /** Revokes every grant, as somebody with an API key would. */
-  revokeAll(): void
-  /** The grant that a valid access token belongs to, revoked or not. */
-  grantOf(accessToken: string): IssuedGrant | undefined
-  readonly issued: readonly IssuedGrant[]
-  readonly counts: { readonly refreshes: number; readonly reuseDetections: number }
-}
-
 export interface OAuthOptions {
   /** Virtual time, in milliseconds since 1970. */
   readonly now: () => number
@@ -145,8 +130,10 @@ export function randomToken(bytes: number): string {
   return randomBytes(bytes).toString('base64url')
 }
 
+export type OAuth = ReturnType<typeof createOAuth>
+
 /** Codes, tokens and what becomes of them (interface, section 3.1). */
-export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptions): OAuth {
+export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptions) {
   const codes = new Map<string, Approved & { expires: number; redeemed: boolean }>()
   const refreshTokens = new Map<string, { grant: IssuedGrant; expires: number; rotated: boolean }>()
   const accessTokens = new Map<string, { grant: IssuedGrant; expires: number }>()
@@ -232,22 +219,27 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
   }
 
   return {
-    issued,
-    counts,
-    issueCode(approved) {
+    issued: issued as readonly IssuedGrant[],
+    counts: counts as Readonly<typeof counts>,
+    /** @returns the code, good for ten minutes and one use */
+    issueCode(approved: Approved): string {
       const code = `ac_${randomToken(24)}`
       codes.set(code, { ...approved, expires: now() + CODE_LIFETIME_MS, redeemed: false })
       return code
     },
+    /** A session without a browser, for tests that are about something else. */
     startSession: () => startSession({ client: CLIENTS.usual, scopes: SCOPES, resource: null }),
-    revokeAll() {
+    /** Revokes every grant, as somebody with an API key would. */
+    revokeAll(): void {
       for (const grant of issued) revoke(grant, 'revoked_from_api')
     },
-    grantOf(accessToken) {
+    /** The grant that a valid access token belongs to, revoked or not. */
+    grantOf(accessToken: string): IssuedGrant | undefined {
       const known = accessTokens.get(accessToken)
       return known === undefined || known.expires <= now() ? undefined : known.grant
     },
-    async exchange(fields) {
+    /** @throws Problem for each row of the interface's section 7.1 */
+    async exchange(fields: ReadonlyMap<string, string>): Promise<TokenResponse> {
       const grantType = required(fields, 'grant_type')
       // The interface defines no code for this: the field counts as malformed.
       if (!GRANT_TYPES.includes(grantType))
@@ -288,9 +280,7 @@ export function addTokenRoutes(app: Hono<Env>, oauth: OAuth, issuer: string): vo
       issuer,
       authorization_endpoint: `${issuer}/oauth/authorize`,
       token_endpoint: `${issuer}${TOKEN_PATH}`,
-      scopes_supported: SCOPES,
       response_types_supported: ['code'],
-      response_modes_supported: ['query'],
       grant_types_supported: GRANT_TYPES,
       token_endpoint_auth_methods_supported: ['none'],
       code_challenge_methods_supported: ['S256'],

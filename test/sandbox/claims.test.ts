@@ -198,13 +198,11 @@ test('a claim that is no longer blocked proceeds', async () => {
 test.each([
   ['blocked-grace', { status: 'blocked', blocked_reason: 'grace_period' }],
   ['blocked-emails', { status: 'blocked', blocked_reason: 'pending_scheduled_emails' }],
-  ['blocked-briefly', { status: 'completed', blocked_reason: null }],
   ['failed', { status: 'failed', failure_reason: 'ownership_check_failed' }],
   ['expired', { status: 'expired' }],
   ['superseded', { status: 'superseded' }],
   ['canceled', { status: 'canceled' }],
   ['unheard-of', { status: 'completed' }],
-  ['unheard-of-for-ever', { status: 'under_review' }],
   ['constructor', { status: 'completed' }],
 ])('the first label %s decides how the claim ends', async (label, ends) => {
   const sandbox = await sandboxForTest({ ...SLOW, autoPublish: true })
