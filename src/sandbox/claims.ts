@@ -5,25 +5,7 @@ import { asObject, notFound, Problem, validationError } from './http.ts'
 
 const CLAIM_WINDOW_MS = 7 * 86_400_000
 
-/** A domain claim as the service shows it (interface, section 2.5). */
-export interface DomainClaim {
-  readonly object: 'domain_claim'
-  readonly id: string
-  readonly name: string
-  readonly status: string
-  readonly domain_id: string
-  readonly region: string
-  readonly record: {
-    readonly type: 'TXT'
-    readonly name: string
-    readonly value: string
-    readonly ttl: 'Auto'
-  }
-  readonly blocked_reason: string | null
-  readonly failure_reason: string | null
-  readonly created_at: string
-  readonly expires_at: string
-}
+export type DomainClaim = ReturnType<typeof shown>
 
 /** What becomes of a claim: a status, known or not, and the reason of a block or failure. */
 export interface Outcome {
@@ -66,7 +48,7 @@ function byFirstLabel<T>(table: Readonly<Record<string, T>>, domain: string): T 
 interface Claim {
   readonly id: string
   readonly domainId: string
-  readonly request: ClaimRequest
+  readonly request: ReturnType<typeof readClaimRequest>
   readonly value: string
   readonly createdAt: number
   readonly expiresAt: number
@@ -201,7 +183,8 @@ export function createClaims({ clock, checkMs, transferMs, lookUp }: ClaimsOptio
   }
 }
 
-function shown(claim: Claim): DomainClaim {
+/** A domain claim as the service shows it (interface, section 2.5). */
+function shown(claim: Claim) {
   const { name, region } = claim.request
   return {
     object: 'domain_claim',
@@ -233,24 +216,14 @@ export function readOutcome(fields: Record<string, unknown>): Outcome {
   return status === 'failed' ? { status, reason: 'ownership_check_failed' } : { status }
 }
 
-/** The body of a claim creation with its defaults (interface, section 4.5). */
-interface ClaimRequest {
-  readonly name: string
-  readonly region: string
-  readonly customReturnPath: string
-  readonly openTracking: boolean | null
-  readonly clickTracking: boolean | null
-  readonly trackingSubdomain: string | null
-}
-
 const REGIONS = ['us-east-1', 'eu-west-1', 'sa-east-1', 'ap-northeast-1']
 const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * Reads the body of a claim creation. Fields that the interface doesn't know are ignored.
+ * Reads the body of a claim creation, with its defaults (interface, section 4.5). Fields that the interface doesn't know are ignored.
  * @throws Problem 422 for a field that is missing or malformed
  */
-function readClaimRequest(body: unknown): ClaimRequest {
+function readClaimRequest(body: unknown) {
   const fields = asObject(body, 'The body')
   const region = fields['region'] ?? 'us-east-1'
   if (typeof region !== 'string' || !REGIONS.includes(region))

@@ -10,7 +10,7 @@ import {
   readObject,
   validationError,
 } from './http.ts'
-import { MISTAKES, publish } from './mistakes.ts'
+import { mistakeOf, publish } from './mistakes.ts'
 import type { OAuth } from './oauth.ts'
 import { type RecordData, txt, type Zones } from './zones.ts'
 
@@ -19,7 +19,7 @@ export interface ControlOptions {
   readonly oauth: OAuth
   readonly claims: Claims
   readonly zones: Zones
-  /** How many requests came, by "METHOD /path" with ids as `{id}`, and how many were above the rate limit. */
+  /** How many requests came, by "METHOD /path" with ids as `{id}`. */
   readonly requests: object
 }
 
@@ -42,7 +42,6 @@ export function addControlRoutes(app: Hono<Env>, options: ControlOptions): void 
       requests,
       refreshes: oauth.counts.refreshes,
       reuse_detections: oauth.counts.reuseDetections,
-      grants_issued: oauth.issued.length,
       grants_revoked: oauth.issued.filter(({ revokedAt }) => revokedAt !== undefined).length,
       claims: claims.list(),
     }),
@@ -60,19 +59,14 @@ export function addControlRoutes(app: Hono<Env>, options: ControlOptions): void 
   )
 
   control.post('claims/:domain/publish', async (c) => {
-    const wanted = (await readObject(c))['mistake'] ?? 'none'
-    const mistake = MISTAKES.find(({ id }) => id === wanted)
-    if (mistake === undefined)
-      throw validationError(`\`mistake\` must be one of ${MISTAKES.map(({ id }) => id).join(', ')}.`)
+    const mistake = mistakeOf((await readObject(c))['mistake'] ?? 'none')
     const { record } = claims.find(c.req.param('domain'))
     publish(zones, record, mistake)
     return c.json(record)
   })
 
   control.put('dns/:name/TXT', async (c) => {
-    const name = readName(c.req.param('name'))
-    const data = readValues(await readJson(c))
-    zones.set(name, 'TXT', data)
+    zones.set(readName(c.req.param('name')), 'TXT', readValues(await readJson(c)))
     return c.body(null, 204)
   })
 

@@ -1,17 +1,20 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { Resolver } from 'node:dns/promises'
 import { createServer, type Server, type Socket } from 'node:net'
-import { decode, encode, type OptAnswer, type Packet } from 'dns-packet'
+import {
+  AUTHORITATIVE_ANSWER,
+  CHECKING_DISABLED,
+  decode,
+  encode,
+  type OptAnswer,
+  type Packet,
+  RECURSION_AVAILABLE,
+  RECURSION_DESIRED,
+  TRUNCATED_RESPONSE,
+} from 'dns-packet'
 import { answerQuestion, type DnsAnswer, RCODES, type Zones } from './zones.ts'
 
 const LOOPBACK = '127.0.0.1'
-const FLAG = {
-  authoritative: 1 << 10,
-  truncated: 1 << 9,
-  recursionDesired: 1 << 8,
-  recursionAvailable: 1 << 7,
-  checkingDisabled: 1 << 4,
-}
 /** What UDP may carry without EDNS, and what this server says that it takes (DNS flag day 2020). */
 const PLAIN_UDP_SIZE = 512
 const OWN_UDP_SIZE = 1232
@@ -101,10 +104,7 @@ function respond(zones: Zones, query: Buffer, room: number | undefined): Buffer 
   try {
     packet = decode(query)
   } catch {
-    const header = Buffer.alloc(12)
-    query.copy(header, 0, 0, 2)
-    header.writeUInt16BE(0x8000 | RCODES.formErr, 2)
-    return header
+    return undefined
   }
   const [question, ...more] = packet.questions ?? []
   const asked = packet.flags ?? 0
@@ -117,21 +117,22 @@ function respond(zones: Zones, query: Buffer, room: number | undefined): Buffer 
       zones,
       question.name === '.' ? '' : question.name,
       question.type,
-      (asked & FLAG.recursionDesired) !== 0,
+      (asked & RECURSION_DESIRED) !== 0,
     )
   if (answer === 'silence') return undefined
 
   const opt = packet.additionals?.find((record): record is OptAnswer => record.type === 'OPT')
-  const edns: Packet['additionals'] = opt === undefined ? [] : [ownOpt(opt)]
+  const edns: Packet['additionals'] =
+    opt === undefined ? [] : [{ ...opt, udpPayloadSize: OWN_UDP_SIZE, options: [] }]
   const message: Packet = {
     type: 'response',
     ...(packet.id === undefined ? {} : { id: packet.id }),
     flags:
       answer.rcode |
       (opcode << 11) |
-      (answer.authoritative === true ? FLAG.authoritative : 0) |
-      (asked & FLAG.recursionDesired ? FLAG.recursionDesired | FLAG.recursionAvailable : 0) |
-      (asked & FLAG.checkingDisabled),
+      (answer.authoritative === true ? AUTHORITATIVE_ANSWER : 0) |
+      (asked & RECURSION_DESIRED ? RECURSION_DESIRED | RECURSION_AVAILABLE : 0) |
+      (asked & CHECKING_DISABLED),
     ...(packet.questions === undefined ? {} : { questions: packet.questions }),
     answers: [...(answer.answers ?? [])],
     authorities: [...(answer.authorities ?? [])],
@@ -140,21 +141,8 @@ function respond(zones: Zones, query: Buffer, room: number | undefined): Buffer 
   const whole = encode(message)
   const limit = Math.min(Math.max(opt?.udpPayloadSize ?? 0, room ?? 0), 4096)
   if (room === undefined || whole.length <= limit) return whole
-  const flags = (message.flags ?? 0) | FLAG.truncated
+  const flags = (message.flags ?? 0) | TRUNCATED_RESPONSE
   return encode({ ...message, flags, answers: [], authorities: [], additionals: edns })
-}
-
-function ownOpt({ flags, flag_do }: OptAnswer): OptAnswer {
-  return {
-    type: 'OPT',
-    name: '.',
-    udpPayloadSize: OWN_UDP_SIZE,
-    extendedRcode: 0,
-    ednsVersion: 0,
-    flags: flags & 0x8000,
-    flag_do,
-    options: [],
-  }
 }
 
 /** The verifier's DNS lookup: the TXT values of a name at the server on this loopback port; none if it can't say. */

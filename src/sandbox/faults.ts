@@ -20,41 +20,16 @@ export const FAULT_KINDS = [
 ] as const
 const PROCESSED = ['drop', 'truncate', 'merge', 'delay']
 
-interface Fault {
-  readonly kind: (typeof FAULT_KINDS)[number]
-  readonly method: string | undefined
-  /** Of the paths that it applies to. */
-  readonly path: RegExp
-  /** Process the request, though the client doesn't learn it. */
-  readonly after: boolean
-  /** Milliseconds before and after the request is processed. */
-  readonly beforeMs: number
-  readonly afterMs: number
-  readonly status: number
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string
-  readonly fields: Readonly<Record<string, unknown>>
-  readonly itemFields: Readonly<Record<string, unknown>>
-  /** How many more matching requests to skip. */
-  skip: number
-  /** How many more requests it may hit. */
-  left: number
-}
+type Fault = ReturnType<typeof readFault>
 
 /** Middleware that lets exchanges go wrong, and the controls of that: POST and DELETE /_sandbox/faults. */
 export function addFaults(app: Hono<Env>): void {
   const faults: Fault[] = []
 
   app.use(async (c, next) => {
-    const { method, path } = c.req
-    const fault = path.startsWith(CONTROL_PREFIX)
-      ? undefined
-      : faults.find((one) => {
-          const applies = one.left > 0 && (one.method ?? method) === method && one.path.test(path)
-          if (applies && one.skip > 0) one.skip -= 1
-          else return applies
-          return false
-        })
+    const { path } = c.req
+    const matching = path.startsWith(CONTROL_PREFIX) ? [] : faults.filter((one) => one.path.test(path))
+    const fault = matching.find((one) => one.left > 0 && one.skip-- <= 0)
     if (fault === undefined) return await next()
     fault.left -= 1
     const instead = await apply(fault, c, next)
@@ -127,40 +102,41 @@ async function merge(response: Response, { headers, fields, itemFields }: Fault)
 }
 
 /** @throws Problem 422 */
-function readFault(given: Record<string, unknown>): Fault {
-  const read = <T>(name: string, otherwise: T, what: string, isValid: (value: unknown) => boolean): T => {
-    const value = given[name]
-    if (value === undefined) return otherwise
-    if (isValid(value)) return value as T
-    throw validationError(`\`${name}\` must be ${what}.`)
+function readFault(given: Record<string, unknown>) {
+  const number = (name: string, otherwise: number): number => {
+    const value = given[name] ?? otherwise
+    if (typeof value === 'number' && value >= 0) return value
+    throw validationError(`\`${name}\` must be a number of 0 or more.`)
   }
-  const text = (name: string) =>
-    read<string | undefined>(name, undefined, 'a text', (value) => typeof value === 'string')
-  const number = (name: string, otherwise: number) =>
-    read(name, otherwise, 'a number of 0 or more', (value) => typeof value === 'number' && value >= 0)
   const object = (name: string) => asObject(given[name] ?? {}, `\`${name}\``)
 
   const kind = FAULT_KINDS.find((known) => known === given['kind'])
   if (kind === undefined) throw validationError(`\`kind\` must be one of ${FAULT_KINDS.join(', ')}.`)
-  const parts = (text('path') ?? '*').split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'))
+  const path = given['path'] ?? '*'
+  if (typeof path !== 'string') throw validationError('`path` must be a text.')
+  const parts = path.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'))
   const body = given['body'] ?? ''
   const status = number('status', 500)
   if (!(Number.isInteger(status) && status >= 200 && status <= 599))
     throw validationError('`status` must be from 200 to 599.')
   return {
     kind,
-    method: text('method')?.toUpperCase(),
+    /** Of the paths that it applies to; in what is given, `*` stands for any text. */
     path: new RegExp(`^${parts.join('.*')}$`),
+    /** Process the request, though the client doesn't learn it. */
     after: given['after'] === true,
+    /** Milliseconds before and after the request is processed. */
     beforeMs: number('before_ms', 0),
     afterMs: number('after_ms', 0),
     status,
     headers: Object.fromEntries(
       Object.entries(object('headers')).map(([name, value]) => [name, String(value)]),
     ),
-    body: typeof body === 'string' ? body : JSON.stringify(body),
+    // Text would give it a content type.
+    body: body === '' ? null : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
     fields: object('fields'),
     itemFields: object('item_fields'),
+    /** How many more matching requests to skip, and then to hit. */
     skip: number('skip', 0),
     left: number('count', Number.POSITIVE_INFINITY),
   }

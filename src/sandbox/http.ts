@@ -77,13 +77,11 @@ export function createApp(port: number, report: (error: unknown) => void): Hono<
       return isBrowser ? sameSite(c, next) : next()
     })
   }
-  const tooLarge = () =>
-    new Problem(413, 'payload_too_large', 'The body is too large.', { Connection: 'close' })
   app.use(
     bodyLimit({
       maxSize: LARGEST_BODY,
       onError: () => {
-        throw tooLarge()
+        throw new Problem(413, 'payload_too_large', 'The body is too large.', { Connection: 'close' })
       },
     }),
   )

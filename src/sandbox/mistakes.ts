@@ -1,3 +1,4 @@
+import { validationError } from './http.ts'
 import { PARKED_HOST, type RecordData, type RecordType, type Trouble, txt, type Zones } from './zones.ts'
 
 /** What a mistake is made of. */
@@ -50,16 +51,12 @@ export const MISTAKES: readonly [Mistake, ...Mistake[]] = [
   mistake('missing', 'Nothing at all', () => ({})),
   wrongName('doubled_name', 'At a doubled name', ({ name, zone }) => `${name}.${zone}`),
   wrongName('www', 'At www instead of the domain itself', ({ name }) => `www.${name}`),
-  wrongName(
-    'underscore_label',
-    'At a label that begins with an underscore',
-    ({ name, prefix }) => `_${prefix}.${name}`,
-  ),
+  wrongName('underscore_label', 'At a label with an underscore', ({ name, prefix }) => `_${prefix}.${name}`),
   wrongValue('quotes', 'Quotation marks typed into the value', ({ value }) => `"${value}"`),
   wrongValue('trailing_space', 'A space behind the value', ({ value }) => `${value} `),
   wrongValue(
     'zero_width',
-    'An invisible character inside the value',
+    'An invisible character inside',
     ({ prefix, token }) => `${prefix}=\u200b${token}`,
   ),
   wrongValue('truncated', 'The end of the value is missing', ({ value }) => value.slice(0, -8)),
@@ -67,7 +64,7 @@ export const MISTAKES: readonly [Mistake, ...Mistake[]] = [
   wrongValue(
     'stale_token',
     'The value of an older claim',
-    ({ prefix, token }) => `${prefix}=${[...token].reverse().join('')}`,
+    ({ prefix }) => `${prefix}=VhPq3ZtOlderClaim0Tb7eYw2RsKm5k`,
   ),
   wrongValue('token_only', 'Only what follows the equals sign', ({ token }) => token),
   wrongValue('extra_text', 'More text in the value', ({ value }) => `our domain: ${value}`),
@@ -78,15 +75,19 @@ export const MISTAKES: readonly [Mistake, ...Mistake[]] = [
     at: `*.${zone}`,
     data: [txt('v=spf1 -all')],
   })),
-  mistake('cname', 'A CNAME at the name, to a host without the record', () => ({
-    type: 'CNAME',
-    data: [PARKED_HOST],
-  })),
+  mistake('cname', 'A CNAME at the name, to another host', () => ({ type: 'CNAME', data: [PARKED_HOST] })),
   trouble('cached', 'The right record, but resolvers still remember that there was none'),
   trouble('silent', 'The right record, but the name servers do not answer'),
   trouble('refused', 'The right record, but the name servers refuse'),
   trouble('lame', 'The right record, but the name servers do not know the zone'),
 ]
+
+/** @throws Problem 422 for an id that no mistake has */
+export function mistakeOf(id: unknown): Mistake {
+  const found = MISTAKES.find((mistake) => mistake.id === id)
+  if (found !== undefined) return found
+  throw validationError(`\`mistake\` must be one of ${MISTAKES.map((mistake) => mistake.id).join(', ')}.`)
+}
 
 /** Clears what was published for the record of a claim before, and publishes it in this way. */
 export function publish(zones: Zones, record: { name: string; value: string }, { publish }: Mistake): void {
@@ -95,12 +96,7 @@ export function publish(zones: Zones, record: { name: string; value: string }, {
   const [prefix = '', token = ''] = value.split('=')
   for (const used of [name, `${name}.${zone.apex}`, `www.${name}`, `_${prefix}.${name}`, `*.${zone.apex}`])
     for (const type of ['TXT', 'CNAME'] as const) zones.set(used, type, [])
-  const {
-    at = name,
-    type = 'TXT',
-    data = [],
-    trouble,
-  } = publish({ name, zone: zone.apex, value, prefix, token })
-  zones.set(at, type, data)
-  zone.trouble = trouble
+  const published = publish({ name, zone: zone.apex, value, prefix, token })
+  zones.set(published.at ?? name, published.type ?? 'TXT', published.data ?? [])
+  zone.trouble = published.trouble
 }

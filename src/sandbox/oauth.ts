@@ -1,6 +1,6 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import type { Context, Hono } from 'hono'
-import { type CryptoKey, generateKeyPair, SignJWT } from 'jose'
+import { type CryptoKey, SignJWT } from 'jose'
 import { timestamp } from './clock.ts'
 import { type Env, Problem, TOKEN_PATH } from './http.ts'
 
@@ -100,15 +100,6 @@ export interface Approved {
   readonly codeChallenge: string
 }
 
-/** The answer of the token endpoint (interface, section 2.1). */
-interface TokenResponse {
-  readonly access_token: string
-  readonly token_type: 'Bearer'
-  readonly expires_in: number
-  readonly refresh_token: string
-  readonly scope: string
-}
-
 export interface OAuthOptions {
   /** Virtual time, in milliseconds since 1970. */
   readonly now: () => number
@@ -116,10 +107,6 @@ export interface OAuthOptions {
   /** That signs access tokens; it lives as long as the sandbox. */
   readonly key: CryptoKey
   readonly accessTokenSeconds: number
-}
-
-export async function createSigningKey(): Promise<CryptoKey> {
-  return (await generateKeyPair('ES256')).privateKey
 }
 
 const CODE_LIFETIME_MS = 10 * 60_000
@@ -140,7 +127,8 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
   const issued: IssuedGrant[] = []
   const counts = { refreshes: 0, reuseDetections: 0 }
 
-  async function issue(grant: IssuedGrant, scopes: readonly string[]): Promise<TokenResponse> {
+  /** The answer of the token endpoint (interface, section 2.1). */
+  async function issue(grant: IssuedGrant, scopes: readonly string[]) {
     // The refresh token is on record before anything is awaited: two requests at once cannot both win.
     const refreshToken = `rt_${randomToken(32)}`
     const at = now()
@@ -167,7 +155,7 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
     }
   }
 
-  function startSession(about: Pick<Approved, 'client' | 'scopes' | 'resource'>): Promise<TokenResponse> {
+  function startSession(about: Pick<Approved, 'client' | 'scopes' | 'resource'>) {
     const { client, scopes, resource } = about
     const revoked = { revokedAt: undefined, revokedReason: undefined }
     const grant: IssuedGrant = { id: randomUUID(), client, scopes, resource, createdAt: now(), ...revoked }
@@ -181,7 +169,7 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
     grant.revokedReason = reason
   }
 
-  function redeem(client: OAuthClient, fields: ReadonlyMap<string, string>): Promise<TokenResponse> {
+  function redeem(client: OAuthClient, fields: ReadonlyMap<string, string>) {
     const verifier = fields.get('code_verifier') ?? ''
     if (!/^[A-Za-z0-9\-._~]{43,128}$/.test(verifier))
       throw refusal('invalid_request', 'code_verifier must be 43 to 128 unreserved characters')
@@ -197,7 +185,7 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
     return startSession(code)
   }
 
-  function refresh(client: OAuthClient, fields: ReadonlyMap<string, string>): Promise<TokenResponse> {
+  function refresh(client: OAuthClient, fields: ReadonlyMap<string, string>) {
     const current = refreshTokens.get(fields.get('refresh_token') ?? '')
     if (current === undefined || current.grant.client !== client)
       throw refusal('invalid_grant', 'the refresh token is not known')
@@ -239,7 +227,7 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
       return known === undefined || known.expires <= now() ? undefined : known.grant
     },
     /** @throws Problem for each row of the interface's section 7.1 */
-    async exchange(fields: ReadonlyMap<string, string>): Promise<TokenResponse> {
+    async exchange(fields: ReadonlyMap<string, string>) {
       const grantType = required(fields, 'grant_type')
       // The interface defines no code for this: the field counts as malformed.
       if (!GRANT_TYPES.includes(grantType))
@@ -281,23 +269,13 @@ export function addTokenRoutes(app: Hono<Env>, oauth: OAuth, issuer: string): vo
       authorization_endpoint: `${issuer}/oauth/authorize`,
       token_endpoint: `${issuer}${TOKEN_PATH}`,
       response_types_supported: ['code'],
-      grant_types_supported: GRANT_TYPES,
-      token_endpoint_auth_methods_supported: ['none'],
       code_challenge_methods_supported: ['S256'],
       authorization_response_iss_parameter_supported: true,
     }),
   )
 }
 
-const PARAMETERS = [
-  'grant_type',
-  'client_id',
-  'code',
-  'redirect_uri',
-  'code_verifier',
-  'refresh_token',
-  'scope',
-]
+const PARAMETER = /^(grant_type|client_id|code|redirect_uri|code_verifier|refresh_token|scope)$/
 
 /**
  * The fields of a token request, from form encoding or JSON. An empty value counts as left out, and parameters that
@@ -314,7 +292,7 @@ async function readFields(c: Context): Promise<ReadonlyMap<string, string>> {
 
   const fields = new Map<string, string>()
   for (const [name, value] of given) {
-    if (value === null || value === '' || !PARAMETERS.includes(name)) continue
+    if (value === null || value === '' || !PARAMETER.test(name)) continue
     if (typeof value !== 'string') throw refusal('invalid_request', `${name} is not a text`)
     if (fields.has(name)) throw refusal('invalid_request', `${name} is given twice`)
     fields.set(name, value)

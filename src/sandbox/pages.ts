@@ -3,8 +3,8 @@ import { html, raw } from 'hono/html'
 import { NONCE, secureHeaders } from 'hono/secure-headers'
 import type { Claims, DomainClaim } from './claims.ts'
 import type { Env } from './http.ts'
-import { Problem, validationError } from './http.ts'
-import { MISTAKES, publish } from './mistakes.ts'
+import { Problem } from './http.ts'
+import { MISTAKES, mistakeOf, publish } from './mistakes.ts'
 import {
   type Approved,
   acceptsRedirect,
@@ -89,15 +89,6 @@ ${body}
 }
 
 const TICKET_LIFETIME_MS = 10 * 60_000
-
-const SCOPE_TEXTS: Readonly<Record<string, string>> = {
-  'emails:send': 'Send e-mail in your name',
-  'contacts:read': 'See your contacts and imports',
-  'contacts:write': 'Change your contacts and imports',
-  'domains:read': 'See your domains and claims',
-  'domains:write': 'Claim and change domains',
-  'grants:read': 'See which programs have access',
-}
 
 export interface AuthorizeOptions {
   readonly oauth: OAuth
@@ -219,9 +210,7 @@ function consentPage(c: Context, { client, scopes, redirectUri, resource }: Appr
 <dl>
 <dt>Account</dt><dd>owner@sandbox.example (Sandbox Team)</dd>
 <dt>Program</dt><dd><bdi>${client.name}</bdi> <span class="quiet">(client ${client.id})</span></dd>
-<dt>It will be able to</dt><dd><ul>${scopes.map(
-      (scope) => html`<li>${SCOPE_TEXTS[scope] ?? 'Use this scope'} <code>${scope}</code></li>`,
-    )}</ul></dd>
+<dt>It may use</dt><dd><ul>${scopes.map((scope) => html`<li><code>${scope}</code></li>`)}</ul></dd>
 ${resource === null ? '' : html`<dt>For the resource</dt><dd><code>${resource}</code></dd>`}
 <dt>Afterwards you return to</dt><dd><code>${redirectUri}</code></dd>
 </dl>
@@ -247,9 +236,7 @@ export function addDnsPage(app: Hono<Env>, claims: Claims, zones: Zones): void {
     const form = new URLSearchParams(await c.req.text())
     try {
       const { record } = claims.find(form.get('claim') ?? '')
-      const mistake = MISTAKES.find(({ id }) => id === form.get('mistake'))
-      if (mistake === undefined) throw validationError('There is no such mistake.')
-      publish(zones, record, mistake)
+      publish(zones, record, mistakeOf(form.get('mistake')))
     } catch (error) {
       if (error instanceof Problem) return dnsPage(c, claims, error)
       throw error

@@ -2,22 +2,16 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import type { Hono } from 'hono'
+import { generateKeyPair } from 'jose'
 import { type Claims, createClaims } from './claims.ts'
 import { createVirtualClock } from './clock.ts'
 import { addControlRoutes } from './control.ts'
 import { lookUpTxt, startDnsServer } from './dns-server.ts'
 import { addFaults } from './faults.ts'
-import { CONTROL_PREFIX, createApp, type Env, Problem, readJson } from './http.ts'
+import { CONTROL_PREFIX, createApp, type Env, readJson } from './http.ts'
 import { addListRoutes } from './lists.ts'
 import { MISTAKES, publish } from './mistakes.ts'
-import {
-  addTokenRoutes,
-  CLIENTS,
-  checkCredential,
-  createOAuth,
-  createSigningKey,
-  randomToken,
-} from './oauth.ts'
+import { addTokenRoutes, CLIENTS, checkCredential, createOAuth, randomToken } from './oauth.ts'
 import { addAuthorizeRoutes, addDnsPage } from './pages.ts'
 import { createZones, type Zones } from './zones.ts'
 
@@ -35,8 +29,6 @@ export interface SandboxOptions {
   readonly autoApprove?: boolean
   /** The record of each new claim is published at once. */
   readonly autoPublish?: boolean
-  /** API requests a second, all credentials together; no limit by default. */
-  readonly rateLimit?: number
   /** How many contact imports and (revoked and active) grants there are from the start. */
   readonly imports?: number
   readonly grants?: number
@@ -69,7 +61,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     if (error instanceof Error && 'code' in error && error.code === 'ECONNRESET') return
     options.log(`sandbox: ${error instanceof Error ? error.stack : String(error)}`)
   }
-  const key = await createSigningKey()
+  const { privateKey: key } = await generateKeyPair('ES256')
   const zones = createZones()
   const dns = await startDnsServer(zones, options.dnsPort ?? 0)
   // The service needs its own address, so it is built when the port is known.
@@ -99,7 +91,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     transferMs: (options.transferSeconds ?? 0.25) * 1000,
     lookUp: (name) => lookUpTxt(options.verifierPort ?? dns.port, name),
   })
-  const requests = { total: 0, by_route: {} as Record<string, number>, rate_limited: 0 }
+  const requests = { total: 0, by_route: {} as Record<string, number> }
 
   app = createApp(port, report)
   app.use(async (c, next) => {
@@ -114,13 +106,9 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   addFaults(app)
   addTokenRoutes(app, oauth, issuer)
   addAuthorizeRoutes(app, { oauth, now, issuer, autoApprove: options.autoApprove ?? false })
-  const limit = createRateLimit(options.rateLimit, now)
   for (const path of ['/oauth/grants', '/contacts/*', '/domains/*']) {
     app.use(path, async (c, next) => {
       checkCredential(oauth, apiKey, c.req.header('authorization'))
-      const refusal = limit()
-      if (refusal !== undefined) requests.rate_limited += 1
-      if (refusal !== undefined) throw refusal
       await next()
     })
   }
@@ -169,25 +157,4 @@ function addClaimRoutes(app: Hono<Env>, claims: Claims, zones: Zones, autoPublis
   })
   app.post('/domains/:domain_id/claim/verify', (c) => c.json(claims.verify(c.req.param('domain_id'))))
   app.get('/domains/:domain_id/claim', (c) => c.json(claims.get(c.req.param('domain_id'))))
-}
-
-/**
- * @param perSecond the requests that each second allows; undefined for no limit
- * @returns counts a request, and gives the refusal if it is above the limit
- */
-function createRateLimit(perSecond: number | undefined, now: () => number): () => Problem | undefined {
-  let windowEnd = 0
-  let used = 0
-  return () => {
-    if (perSecond === undefined) return undefined
-    if (now() >= windowEnd) {
-      windowEnd = now() + 1000
-      used = 0
-    }
-    used += 1
-    const message = `Only ${perSecond} requests a second are allowed.`
-    return used > perSecond
-      ? new Problem(429, 'rate_limit_exceeded', message, { 'Retry-After': '1' })
-      : undefined
-  }
 }

@@ -31,25 +31,15 @@ const NEGATIVE_TTL = 60
 /** Second-level names under which registries sell the third level; the true list is that of publicsuffix.org. */
 const SECOND_LEVELS = ['ac', 'co', 'com', 'edu', 'gov', 'net', 'ne', 'nom', 'or', 'org']
 
-export function parentName(name: string): string {
+function parentName(name: string): string {
   const dot = name.indexOf('.')
   return dot < 0 ? '' : name.slice(dot + 1)
 }
 
-/** All zones, with names in lower case and without the final dot. */
-export interface Zones {
-  /** The deepest zone that holds the name; none for names below a top level that has no zones. */
-  holding(name: string): Zone | undefined
-  /** The zone of a name, made as the registrable domain if it is missing. */
-  ensure(name: string): Zone
-  typesAt(name: string): ReadonlyMap<RecordType, readonly RecordData[]> | undefined
-  /** Puts these records in the place of those with the same name and type; none removes them. */
-  set(name: string, type: RecordType, data: readonly RecordData[]): void
-  /** Whether anything lives at or below the name, which tells NODATA from NXDOMAIN (RFC 8020). */
-  exists(name: string): boolean
-}
+export type Zones = ReturnType<typeof createZones>
 
-export function createZones(): Zones {
+/** All zones, with names in lower case and without the final dot. */
+export function createZones() {
   const zones = new Map<string, Zone>()
   /** Of all zones: a name is in the deepest zone that holds it. */
   const names = new Map<string, Map<RecordType, readonly RecordData[]>>()
@@ -63,6 +53,7 @@ export function createZones(): Zones {
     return zone
   }
 
+  /** The deepest zone that holds the name; none for names below a top level that has no zones. */
   function holding(name: string): Zone | undefined {
     for (let apex = name; ; apex = parentName(apex)) {
       const zone = zones.get(apex)
@@ -71,6 +62,7 @@ export function createZones(): Zones {
     }
   }
 
+  /** The zone of a name, made as the registrable domain if it is missing. */
   function ensure(name: string): Zone {
     const held = holding(name)
     if (held !== undefined && !held.isParent) return held
@@ -81,6 +73,7 @@ export function createZones(): Zones {
     return create(labels.slice(isThird ? -3 : -2).join('.'), false)
   }
 
+  /** Puts these records in the place of those with the same name and type; none removes them. */
   function set(name: string, type: RecordType, data: readonly RecordData[]): void {
     const held = holding(name)
     const zone = held?.apex === name ? held : ensure(name)
@@ -103,8 +96,9 @@ export function createZones(): Zones {
     holding,
     ensure,
     set,
-    typesAt: (name) => names.get(name),
-    exists(name) {
+    typesAt: (name: string): ReadonlyMap<RecordType, readonly RecordData[]> | undefined => names.get(name),
+    /** Whether anything lives at or below the name, which tells NODATA from NXDOMAIN (RFC 8020). */
+    exists(name: string): boolean {
       if (names.has(name)) return true
       for (const other of names.keys()) if (other.endsWith(`.${name}`)) return true
       return false
@@ -133,9 +127,6 @@ export interface DnsAnswer {
 }
 
 const MOST_ALIASES = 8
-
-/** What a resolver still knows when the name servers of a zone are in trouble. */
-const STILL_KNOWN = ['NS', 'SOA', 'A', 'AAAA', 'DS']
 
 /**
  * What the server says (RFC 1034, section 4.3.2, with the wildcards of RFC 4592).
@@ -201,7 +192,8 @@ function troubled(
     const isOld = recursion && type === 'TXT'
     return isOld ? { rcode: RCODES.noError, authorities: [soa(zone, NEGATIVE_TTL)] } : undefined
   }
-  if (recursion) return STILL_KNOWN.includes(type) ? undefined : { rcode: RCODES.servFail }
+  // A resolver still knows where the zone is.
+  if (recursion) return type === 'TXT' ? { rcode: RCODES.servFail } : undefined
   // What the registry would answer, which has the same address as the servers of the zone.
   if (type === 'SOA' || type === 'NS') {
     const hosts = zones.typesAt(zone.apex)?.get('NS')

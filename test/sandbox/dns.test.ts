@@ -181,7 +181,6 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
     notify.writeUInt8(4 << 3, 2)
     const two = encode({ type: 'query', id: 9, questions: [question, question] })
     for (const [query, rcode] of [
-      [proper.subarray(0, proper.length - 3), 1],
       [notify, 4],
       [two, 1],
     ] as const) {
@@ -191,7 +190,8 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
     const response = Buffer.from(proper)
     response.writeUInt8(0x80, 2)
     expect(await exchange(sandbox, transport, response)).toBeUndefined()
-    expect(await exchange(sandbox, transport, Buffer.from([1, 2, 3]))).toBeUndefined()
+    for (const garbage of [Buffer.from([1, 2, 3]), proper.subarray(0, proper.length - 3)])
+      expect(await exchange(sandbox, transport, garbage)).toBeUndefined()
     expect((await ask(sandbox, 'example.com', 'SOA', how)).rcode).toBe(0)
   })
 

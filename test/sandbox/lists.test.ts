@@ -152,13 +152,3 @@ test('unknown paths are 404 and other methods 405, both as JSON', async () => {
   expect(answer).toMatchObject({ status: 405, body: { statusCode: 405, name: 'method_not_allowed' } })
   expect(answer.headers.get('allow')).toBe('POST')
 })
-
-test('requests above the rate limit are 429 with Retry-After, and are counted', async () => {
-  const sandbox = await sandboxForTest({ rateLimit: 2 })
-  const answers = await Promise.all([1, 2, 3].map(() => api(sandbox, 'GET', '/oauth/grants')))
-  expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 429])
-  expect(answers.find(({ status }) => status === 429)?.headers.get('retry-after')).toBe('1')
-  expect((await control(sandbox, 'GET', '/state')).body).toMatchObject({ requests: { rate_limited: 1 } })
-  await advance(sandbox, 1)
-  expect((await api(sandbox, 'GET', '/oauth/grants')).status).toBe(200)
-})
