@@ -29,8 +29,9 @@ export function createVirtualClock(report: (error: unknown) => void): VirtualClo
 
   function arm(timer: Timer): void {
     if (closed) return
-    // Nothing here is due in more than seven days; Node's timers take up to 24.
-    timer.armed = setTimeout(() => void fire(timer), Math.max(timer.due - now(), 0))
+    // Nothing is due in more than the 24 days that Node's timers take; they may end a millisecond early.
+    const end = () => (timer.due > now() ? arm(timer) : void fire(timer))
+    timer.armed = setTimeout(end, Math.max(timer.due - now(), 0))
   }
 
   function callOff(timer: Timer): void {
