@@ -94,16 +94,16 @@ function values(list: readonly string[]): string {
  * A row of a table. A pipe ends a cell, even in a code span, unless a backslash precedes it. If the text already has that
  * backslash, renderers disagree, so such a pipe becomes `\u{7c}`, like an invisible character.
  */
-export const cells = (...row: readonly string[]) =>
+const cells = (...row: readonly string[]) =>
   `| ${row.map((cell) => cell.replaceAll('\\|', '\\u{7c}').replaceAll('|', '\\|')).join(' | ')} |`
 
 /** A sentence with its facts in code spans. */
-export function prose(text: Text): string {
+function prose(text: Text): string {
   return text.map((part) => (typeof part === 'string' ? part : code(part.value))).join('')
 }
 
 /** A code span whose fence is longer than any run of backticks inside (CommonMark section 6.1). */
-export function code(value: string): string {
+function code(value: string): string {
   const clean = sanitizeLine(value)
   if (clean === '') return '(empty)'
   const longest = Math.max(0, ...[...clean.matchAll(/`+/g)].map(([run]) => run.length))

@@ -8,10 +8,10 @@ import {
   type ServerObservation,
 } from './observations.ts'
 import { type CheckReport, type Finding, findingOf } from './report.ts'
-import { isRegistry, registeredDomainOf } from './wire/registry.ts'
 import { type ExplainedValue, explainValues, faultOnItsOwn, invisibleCharacters, isProof } from './value.ts'
 import { formatDnsAddress } from './wire/address.ts'
 import { relativeName } from './wire/name.ts'
+import { isRegistry, registeredDomainOf } from './wire/registry.ts'
 import { decodeValue, decodeValues, distinctValues, hasText } from './wire/txt-answer.ts'
 import { type Code, type Facts, type ServerFact, type Severity, type Verdict, WORDS } from './words.ts'
 
@@ -186,15 +186,12 @@ function wildcardFound(seen: Seen): Found | undefined {
 
 function valueFound(seen: Seen, { fault, seen: values }: ExplainedValue): Found {
   const [first = ''] = values
-  const invisible = invisibleCharacters(first).map(
-    ({ position, code_point }) => `${code_point} at ${position}`,
-  )
   return {
     code: fault,
     facts: {
       ...placeOf(seen),
       seen: values.length === 1 ? first : values,
-      ...(fault === 'whitespace' && { invisible }),
+      ...(fault === 'whitespace' && { invisible: invisibleCharacters(first) }),
     },
   }
 }

@@ -133,7 +133,7 @@ function editDistance(a: string, b: string): number {
 }
 
 /** Two or more records that together, in some order, make the value. */
-export function splitRecords(expected: string, seen: readonly string[]): string[] | undefined {
+function splitRecords(expected: string, seen: readonly string[]): string[] | undefined {
   let steps = 0
   const search = (rest: string, left: readonly string[]): string[] | undefined => {
     if (rest === '') return []
@@ -222,16 +222,11 @@ export function readablePiece({ text, differs }: Piece): string {
   return sanitizeLine(text.replace(/ /g, '␣').replace(/\p{Zs}/gu, escapeCodePoint))
 }
 
-/** The invisible characters of a value, with their positions, counted from 1. */
-export function invisibleCharacters(value: string): { position: number; code_point: string }[] {
+/** The invisible characters of a value with their positions, counted from 1: `U+00A0 at 13`. */
+export function invisibleCharacters(value: string): string[] {
+  const named = (character: string) =>
+    `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
   return Array.from(value).flatMap((character, index) =>
-    character.match(INVISIBLE) === null
-      ? []
-      : [
-          {
-            position: index + 1,
-            code_point: `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`,
-          },
-        ],
+    visible(character) === '' ? [`${named(character)} at ${index + 1}`] : [],
   )
 }

@@ -184,7 +184,7 @@ export const WORDS = {
 export type Code = keyof typeof WORDS
 
 /** What `reason` stands for in the message of `dnssec_bogus`. */
-export const DNSSEC_REASONS = {
+const DNSSEC_REASONS = {
   no_key: 'the registry has a DS record, but the zone has no key',
   wrong_ds: "the DS record at the registry matches none of the zone's keys",
   no_signature: 'the registry has a DS record, but the zone has no signatures',
