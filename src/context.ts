@@ -213,10 +213,6 @@ export interface DnsNetwork {
   tcp(exchange: DnsExchange): Promise<Uint8Array>
   /** The recursive resolvers this machine is configured with; empty if none is usable. */
   systemResolvers(): Promise<readonly DnsAddress[]>
-  /** Runs one check when its turn comes, if the checks of many domains share this network. */
-  inTurn?<T>(check: () => Promise<T>): Promise<T>
-  /** Whether queries about the zone of this name weren't sent since the last call, because a server seemed to be silent. */
-  wasLeftOut?(name: string): boolean
 }
 
 /**

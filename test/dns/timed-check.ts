@@ -3,9 +3,7 @@ import packet from 'dns-packet'
 import { checkDns, observe } from '../../src/dns/check.ts'
 import type { Observations } from '../../src/dns/observations.ts'
 import type { CheckReport } from '../../src/dns/report.ts'
-import { createResolutionContext } from '../../src/dns/resolution/create-resolution-context.ts'
-import type { ResolutionContext } from '../../src/dns/resolution/resolution-context.ts'
-import type { DnsEffects } from '../../src/dns/wire/effects.ts'
+import type { DnsEffects } from '../../src/dns/wire/ask.ts'
 import { type Asked, createFakeDns, type FakeReply } from './fake-dns.ts'
 import { RESOLVER } from './fake-internet.ts'
 import { createVirtualClock } from './virtual-clock.ts'
@@ -99,19 +97,4 @@ export async function timedCheck(
     effects,
   )
   return { report, ms: effects.clock.monotonic(), asked }
-}
-
-/** A resolution context in virtual time. */
-export function timedContext(respond: (asked: Asked) => FakeReply): {
-  context: ResolutionContext
-  asked: readonly Asked[]
-} {
-  const { effects, asked } = timedEffects(respond)
-  const context = createResolutionContext({
-    resolvers: [{ address: RESOLVER, port: 53 }],
-    authoritativePort: 53,
-    deadline: 9000,
-    effects,
-  })
-  return { context, asked }
 }

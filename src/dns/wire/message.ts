@@ -1,7 +1,7 @@
 import packet from 'dns-packet'
 import { canonicalAddress } from './address.ts'
 
-export type QuestionType = 'TXT' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'CNAME' | 'DS' | 'DNSKEY'
+export type QuestionType = 'TXT' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'DS' | 'DNSKEY'
 
 export interface Question {
   /** Lowercase, without the trailing dot; the root is `.`. */
@@ -11,8 +11,6 @@ export interface Question {
 
 export interface Soa {
   readonly zone: string
-  /** The zone's first server (RFC 1035 section 3.3.13): copies of one zone have the same. */
-  readonly primary: string
   readonly serial: number
   /** Seconds after which a secondary server looks for changes without being notified. */
   readonly refresh: number
@@ -68,8 +66,6 @@ export interface Message {
   readonly aa: boolean
   readonly tc: boolean
   readonly ra: boolean
-  /** The resolver has validated the answer (RFC 4035 section 3.2.3). */
-  readonly ad: boolean
   /** Whether the answer has an OPT record (RFC 6891). */
   readonly edns: boolean
   /** The first one (RFC 8914). */
@@ -77,8 +73,6 @@ export interface Message {
   readonly answers: readonly ResourceRecord[]
   readonly authority: readonly ResourceRecord[]
   readonly additional: readonly ResourceRecord[]
-  /** Size on the wire in bytes. */
-  readonly size: number
 }
 
 export interface QueryFlags {
@@ -91,26 +85,7 @@ export interface QueryFlags {
   readonly udpSize: number | undefined
 }
 
-const HEADER_SIZE = 12
 const EXTENDED_ERROR = 15
-const TXT = 16
-const OPT = 41
-const IN = 1
-/**
- * More strings than one answer of TXT records with text can have: 64 kilobytes are at most 4,680 records of one character.
- * Empty strings take one byte on the wire and a hundred in memory.
- */
-const MAX_STRINGS = 5000
-
-declare module 'dns-packet' {
-  export const name: Decoder<string>
-  export const question: Decoder<Question>
-  export const answer: Decoder<Answer>
-  /** `bytes` is the size of what was decoded last. */
-  interface Decoder<T> {
-    readonly decode: { (buffer: Buffer, offset: number): T; readonly bytes: number }
-  }
-}
 
 /** The query on the wire. The name must have passed `checkName` or come from a decoded message. */
 export function encodeQuery(id: number, question: Question, flags: QueryFlags): Uint8Array {
@@ -118,8 +93,7 @@ export function encodeQuery(id: number, question: Question, flags: QueryFlags): 
     type: 'query',
     id,
     flags:
-      // With AD set, a resolver says whether it validated the answer (RFC 6840 section 5.7).
-      (flags.recursionDesired ? packet.RECURSION_DESIRED | packet.AUTHENTIC_DATA : 0) |
+      (flags.recursionDesired ? packet.RECURSION_DESIRED : 0) |
       (flags.checkingDisabled ? packet.CHECKING_DISABLED : 0),
     questions: [{ type: question.type, name: question.name, class: 'IN' }],
     additionals:
@@ -140,31 +114,9 @@ export function encodeQuery(id: number, question: Question, flags: QueryFlags): 
   })
 }
 
-/** What a query that `encodeQuery` made asks. */
-export interface DecodedQuery {
-  readonly id: number
-  readonly question: Question
-  readonly recursionDesired: boolean
-  /** The offset after the question. */
-  readonly end: number
-}
-
-/** Reads the header and the question of a query. Throws a `RangeError` if it isn't one. */
-export function decodeQuestion(query: Uint8Array): DecodedQuery {
-  const buffer = Buffer.from(query.buffer, query.byteOffset, query.length)
-  const { name, type } = packet.question.decode(buffer, HEADER_SIZE)
-  return {
-    id: buffer.readUInt16BE(0),
-    question: { name: canonicalName(name), type: type as QuestionType },
-    recursionDesired: (buffer.readUInt8(2) & 1) === 1,
-    end: HEADER_SIZE + packet.question.decode.bytes,
-  }
-}
-
 /**
- * The answer to exactly this query, or undefined for anything else: another id, another question, a query, junk, far more
- * strings than real zones have. If the records of a truncated answer can't be read, it comes without records: its header is
- * enough to go on.
+ * The answer to exactly this query, or undefined for anything else: another id, another question, a query, junk. If the records
+ * of a truncated answer can't be read, it comes without records: its header is enough to go on.
  */
 export function decodeAnswer(wire: Uint8Array, id: number, question: Question): Message | undefined {
   if (wire.length < 12) return undefined
@@ -173,105 +125,54 @@ export function decodeAnswer(wire: Uint8Array, id: number, question: Question): 
   const isResponse = (flags & 0x8000) !== 0
   const opcode = (flags >> 11) & 0xf
   if (buffer.readUInt16BE(0) !== id || !isResponse || opcode !== 0) return undefined
-  const rcode = flags & 0xf
   const header = {
+    rcode: rcodeName(flags & 0xf),
     aa: (flags & 0x0400) !== 0,
     tc: (flags & 0x0200) !== 0,
     ra: (flags & 0x0080) !== 0,
-    ad: (flags & 0x0020) !== 0,
-    size: wire.length,
   }
   const empty = { edns: false, extendedError: undefined, answers: [], authority: [], additional: [] }
-
-  const questions = buffer.readUInt16BE(4)
+  const decoded = tryDecode(buffer)
+  if (decoded === undefined) return header.tc ? { ...header, ...empty } : undefined
+  const [asked, ...others] = decoded.questions ?? []
   // A server that can't parse the query may leave the question out (RFC 1035 section 4.1.1, FORMERR; also NOTIMP), and
   // unbound does so when it refuses a client.
-  if (questions === 0 && (rcode === 1 || rcode === 4 || rcode === 5))
-    return { ...header, ...empty, rcode: rcodeName(rcode) }
-  if (questions !== 1) return undefined
+  if (asked === undefined)
+    return ['FORMERR', 'NOTIMP', 'REFUSED'].includes(header.rcode) ? { ...header, ...empty } : undefined
+  const isSame =
+    asked.type === question.type && asked.class === 'IN' && canonicalName(asked.name) === question.name
+  return isSame && others.length === 0 ? { ...header, ...readRecords(decoded, flags & 0xf) } : undefined
+}
+
+function tryDecode(buffer: Buffer): packet.Packet | undefined {
   try {
-    const asked = packet.question.decode(buffer, HEADER_SIZE)
-    if (asked.type !== question.type || asked.class !== 'IN') return undefined
-    if (canonicalName(asked.name) !== question.name) return undefined
+    return packet.decode(buffer)
   } catch {
     return undefined
   }
-  try {
-    return { ...header, ...readRecords(buffer, HEADER_SIZE + packet.question.decode.bytes, rcode) }
-  } catch {
-    return header.tc ? { ...header, ...empty, rcode: rcodeName(rcode) } : undefined
-  }
 }
 
-function readRecords(buffer: Buffer, start: number, headerRcode: number) {
-  const budget = { strings: MAX_STRINGS }
-  const answers = readSection(buffer, start, buffer.readUInt16BE(6), budget)
-  const authority = readSection(buffer, answers.end, buffer.readUInt16BE(8), budget)
-  const additional = readSection(buffer, authority.end, buffer.readUInt16BE(10), budget)
-  const opt = additional.records.find((record): record is packet.OptAnswer => record.type === 'OPT')
-  const rcode = headerRcode | ((opt?.extendedRcode ?? 0) << 4)
+function readRecords({ answers, authorities, additionals = [] }: packet.Packet, headerRcode: number) {
+  const opt = additionals.find((record): record is packet.OptAnswer => record.type === 'OPT')
   const error = opt?.options.find((option) => Number(option.code) === EXTENDED_ERROR)?.data
   return {
-    rcode: rcodeName(rcode),
+    rcode: rcodeName(headerRcode | ((opt?.extendedRcode ?? 0) << 4)),
     edns: opt !== undefined,
     extendedError:
       error && error.length >= 2
         ? { code: error.readUInt16BE(0), text: error.subarray(2).toString('utf8') }
         : undefined,
     answers: toRecords(answers),
-    authority: toRecords(authority),
-    additional: toRecords(additional),
+    authority: toRecords(authorities),
+    additional: toRecords(additionals),
   }
 }
 
-/** On the wire: A, NS, CNAME, SOA, TXT, AAAA, DNAME, OPT, DS, RRSIG, DNSKEY. */
-const TYPES_READ = new Set([1, 2, 5, 6, TXT, 28, 39, OPT, 43, 46, 48])
-
-interface Section {
-  readonly records: readonly packet.Answer[]
-  /** The offset after its last record. */
-  readonly end: number
-}
-
-/**
- * Decodes the records of the types that the check reads. The others are skipped, because decoded ones can take far more
- * memory than on the wire: an NSEC record of nine kilobytes may list 65,536 types.
- */
-function readSection(buffer: Buffer, start: number, count: number, budget: { strings: number }): Section {
-  const records: packet.Answer[] = []
-  let offset = start
-  for (let index = 0; index < count; index += 1) {
-    packet.name.decode(buffer, offset)
-    const type = offset + packet.name.decode.bytes
-    const data = type + 10
-    const end = data + buffer.readUInt16BE(type + 8)
-    if (end > buffer.length) throw new RangeError('a record runs past the end of the message')
-    const number = buffer.readUInt16BE(type)
-    const isRead = TYPES_READ.has(number) && (number === OPT || buffer.readUInt16BE(type + 2) === IN)
-    if (isRead) {
-      if (number === TXT) budget.strings -= countStrings(buffer.subarray(data, end))
-      if (budget.strings < 0) throw new RangeError('too many strings')
-      records.push(packet.answer.decode(buffer, offset))
-      // dns-packet ignores the length of most types, and may read past it.
-      if (packet.answer.decode.bytes !== end - offset) throw new RangeError('a record has the wrong length')
-    }
-    offset = end
-  }
-  return { records, end: offset }
-}
-
-function countStrings(data: Buffer): number {
-  let count = 0
-  for (let offset = 0; offset < data.length; offset += 1 + (data[offset] ?? 0)) count += 1
-  return count
-}
-
-function toRecords({ records }: Section): ResourceRecord[] {
-  return records.map(toRecord).filter((record) => record !== undefined)
-}
+const toRecords = (records: readonly packet.Answer[] = []): ResourceRecord[] =>
+  records.map(toRecord).filter((record) => record !== undefined)
 
 function toRecord(record: packet.Answer): ResourceRecord | undefined {
-  if (record.type === 'OPT') return undefined
+  if (record.type === 'OPT' || record.class !== 'IN') return undefined
   // A TTL with the highest bit set counts as 0 (RFC 2181 section 8).
   const ttl = (record.ttl ?? 0) > 0x7fffffff ? 0 : (record.ttl ?? 0)
   const base = { name: canonicalName(record.name), ttl }
@@ -292,14 +193,8 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
     case 'AAAA':
       return { ...base, type: record.type, address: canonicalAddress(record.data) }
     case 'SOA': {
-      const { mname, serial = 0, refresh = 0, minimum = 0 } = record.data
-      const soa = {
-        zone: base.name,
-        primary: canonicalName(mname),
-        serial,
-        refresh,
-        negativeTtl: Math.min(ttl, minimum),
-      }
+      const { serial = 0, refresh = 0, minimum = 0 } = record.data
+      const soa = { zone: base.name, serial, refresh, negativeTtl: Math.min(ttl, minimum) }
       return { ...base, type: 'SOA', soa }
     }
     case 'DS': {

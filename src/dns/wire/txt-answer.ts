@@ -1,4 +1,4 @@
-import type { Message, ResourceRecord } from './message.ts'
+import type { Message } from './message.ts'
 import { isWithin, MAX_NAME_LENGTH } from './name.ts'
 
 /** One TXT record: its strings, and their bytes joined (RFC 1035 section 3.3.14). */
@@ -8,15 +8,12 @@ export interface TxtValue {
 }
 
 /**
- * The value that is this text in UTF-8; none is null. Byte for byte: TXT values are case-sensitive, and nothing is trimmed.
+ * Whether one of the values is this text in UTF-8; none is null. Byte for byte: TXT values are case-sensitive, and nothing is
+ * trimmed.
  */
-export function findText(values: readonly TxtValue[], text: string | null): TxtValue | undefined {
-  const wanted = text === null ? undefined : Buffer.from(text)
-  return values.find(({ bytes }) => wanted?.equals(bytes))
-}
-
 export function hasText(values: readonly TxtValue[], text: string | null): boolean {
-  return findText(values, text) !== undefined
+  const wanted = text === null ? undefined : Buffer.from(text)
+  return wanted !== undefined && values.some(({ bytes }) => wanted.equals(bytes))
 }
 
 /** The values without repetitions. */
@@ -55,16 +52,12 @@ export function decodeValues(values: readonly TxtValue[]): string[] {
 
 export interface TxtAnswer {
   readonly aliases: readonly string[]
-  /** The owner of the DNAME behind the first alias. */
-  readonly dname: string | undefined
   /** The aliases lead in a circle, below themselves, or further than resolvers follow. */
   readonly loop: boolean
   readonly values: readonly TxtValue[]
+  /** Of the TXT set; without one, of the first alias. */
   readonly ttl: number | null
-  /** The TTL of the first alias. */
   readonly aliasTtl: number | null
-  /** The target of a CNAME at the name itself, next to TXT records there (which RFC 1034 section 3.6.2 forbids). */
-  readonly cnameBeside: string | undefined
 }
 
 /** The most that any common resolver follows. */
@@ -74,63 +67,40 @@ export const MAX_ALIASES = 16
  * Reads the TXT set from an answer, following CNAMEs and DNAMEs (RFC 1034 section 4.3.2, RFC 6672). Stops after
  * `MAX_ALIASES`, or at an alias whose name is too long to exist: a DNAME below itself makes a longer name each time.
  */
-export function readTxt(message: Message, name: string): TxtAnswer {
+export function readTxt({ answers }: Message, name: string): TxtAnswer {
   const aliases: string[] = []
-  const visited = new Set([name])
-  let owner = name
   let aliasTtl: number | null = null
-  const dnameOwner = dnameAbove(message, name)?.name
-  const answer = (found: Pick<TxtAnswer, 'loop' | 'values' | 'ttl'>, cnameBeside?: string): TxtAnswer => ({
-    ...found,
-    dname: dnameOwner,
-    aliases,
-    aliasTtl,
-    cnameBeside,
-  })
-  while (aliases.length <= MAX_ALIASES && owner.length <= MAX_NAME_LENGTH) {
-    const txt = message.answers.filter((record) => record.type === 'TXT' && record.name === owner)
+  for (let owner = name; aliases.length <= MAX_ALIASES && owner.length <= MAX_NAME_LENGTH; ) {
+    const at = owner
+    const txt = answers.filter((record) => record.type === 'TXT' && record.name === at)
     const values = txt.flatMap((record) =>
       record.type === 'TXT' ? [{ bytes: Buffer.concat(record.strings), strings: record.strings }] : [],
     )
-    const cname = cnameAt(message, owner)
-    if (values.length > 0)
-      return answer(
-        { loop: false, values, ttl: txt[0]?.ttl ?? null },
-        owner === name ? cname?.target : undefined,
-      )
-    const dname = dnameAbove(message, owner)
-    const next = cname?.target ?? (dname && substitute(owner, dname))
-    if (next === undefined) return answer({ loop: false, values: [], ttl: aliasTtl })
-    aliasTtl ??= cname?.ttl ?? dname?.ttl ?? null
+    if (values.length > 0) return { aliases, loop: false, values, ttl: txt[0]?.ttl ?? null, aliasTtl }
+    const cname = answers.find((record) => record.type === 'CNAME' && record.name === at)
+    // The server synthesizes the CNAME next to a DNAME, or leaves it out (RFC 6672 section 3.1).
+    const dname = answers.find(
+      (record) => record.type === 'DNAME' && record.name !== at && isWithin(at, record.name),
+    )
+    const alias = cname ?? dname
+    if (alias === undefined || !('target' in alias))
+      return { aliases, loop: false, values, ttl: aliasTtl, aliasTtl }
+    const next = cname === undefined ? substitute(at, alias) : alias.target
+    aliasTtl ??= alias.ttl
+    const isBelowItself = dname !== undefined && 'target' in dname && isWithin(dname.target, dname.name)
+    const isLoop = isBelowItself || next === name || aliases.includes(next)
     aliases.push(next)
-    const isBelowItself = dname !== undefined && isWithin(dname.target, dname.name)
-    if (isBelowItself || visited.has(next)) return answer({ loop: true, values: [], ttl: aliasTtl })
-    visited.add(next)
+    if (isLoop) return { aliases, loop: true, values, ttl: aliasTtl, aliasTtl }
     owner = next
   }
-  const loop = owner.length <= MAX_NAME_LENGTH
-  return answer({ loop, values: [], ttl: aliasTtl })
-}
-
-type TargetRecord = Extract<ResourceRecord, { target: string }>
-
-/** The CNAME of a name in an answer. */
-export function cnameAt(message: Message, name: string): TargetRecord | undefined {
-  return message.answers.find(
-    (record): record is TargetRecord => record.type === 'CNAME' && record.name === name,
-  )
-}
-
-/** The DNAME for a name in an answer; the server synthesizes the CNAME next to it (RFC 6672 section 3.1). */
-function dnameAbove(message: Message, name: string): TargetRecord | undefined {
-  return message.answers.find(
-    (record): record is TargetRecord =>
-      record.type === 'DNAME' && record.name !== name && isWithin(name, record.name),
-  )
+  return { aliases, loop: aliases.length > MAX_ALIASES, values: [], ttl: aliasTtl, aliasTtl }
 }
 
 /** The name with the DNAME's target in place of its owner (RFC 6672 section 2.2); it may be too long to exist. */
-function substitute(name: string, dname: TargetRecord): string {
-  const labels = dname.name === '.' ? name : name.slice(0, -dname.name.length - 1)
-  return dname.target === '.' ? labels : `${labels}.${dname.target}`
+function substitute(
+  name: string,
+  { name: owner, target }: { readonly name: string; readonly target: string },
+): string {
+  const labels = owner === '.' ? name : name.slice(0, -owner.length - 1)
+  return target === '.' ? labels : `${labels}.${target}`
 }

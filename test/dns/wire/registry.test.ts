@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { isRegistry, registeredDomainOf } from '../../../src/dns/wire/registry.ts'
+
+test.each(['.', 'com', 'test', 'co.uk', 'com.au', 'pvt.k12.ma.us', 'xn--55qx5d.cn'])(
+  '%s gives names to those who register them',
+  (zone) => expect(isRegistry(zone)).toBe(true),
+)
+
+// Companies whose names look like registries, or that give names to anyone.
+test.each(['id.me', 'web.de', 'go.io', 'example.co.uk', 'uk.com', 'github.io'])('%s does not', (zone) =>
+  expect(isRegistry(zone)).toBe(false),
+)
+
+test.each([
+  ['app.nobody.com', 'nobody.com'],
+  ['app.nobody.co.jp', 'nobody.co.jp'],
+  ['new.id.me', 'id.me'],
+  ['app.nobody.pvt.k12.ma.us', 'nobody.pvt.k12.ma.us'],
+  ['a.b.internal.test', 'internal.test'],
+  ['co.uk', 'co.uk'],
+])('the registered domain of %s is %s', (name, domain) => {
+  expect(registeredDomainOf(name)).toBe(domain)
+})
