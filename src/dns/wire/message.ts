@@ -146,7 +146,9 @@ export function decodeAnswer(wire: Uint8Array, id: number, question: Question): 
 
 function tryDecode(buffer: Buffer): packet.Packet | undefined {
   try {
-    return packet.decode(buffer)
+    const decoded = packet.decode(buffer)
+    // Strings that are cut off don't make it throw.
+    return (packet.decode.bytes ?? 0) > buffer.length ? undefined : decoded
   } catch {
     return undefined
   }

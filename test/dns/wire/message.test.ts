@@ -64,7 +64,7 @@ describe('an answer is read', () => {
 
   test('if it is truncated in the middle of a record, with TC set', () => {
     const cut = Buffer.from(answerWith({ flags: packet.TRUNCATED_RESPONSE }).subarray(0, -4))
-    expect(decodeAnswer(cut, 7, question)).toMatchObject({ tc: true, answers: [] })
+    expect(decodeAnswer(cut, 7, question)).toMatchObject({ tc: true })
   })
 
   test('with as many records as fit, of at least one character each', () => {
@@ -108,7 +108,7 @@ describe('anything but the answer is dropped', () => {
       fc.property(fc.uint8Array({ maxLength: 600 }), (bytes) => {
         decodeAnswer(bytes, 7, question)
       }),
-      { numRuns: 5000 },
+      { numRuns: 2000 },
     )
   })
 
@@ -124,7 +124,7 @@ describe('anything but the answer is dropped', () => {
         for (const [at, byte] of places) wire[at] = byte
         decodeAnswer(wire, 7, question)
       }),
-      { numRuns: 10_000 },
+      { numRuns: 3000 },
     )
   })
 })
