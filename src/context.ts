@@ -38,8 +38,6 @@ export interface Program {
 export interface Directories {
   readonly config: string
   readonly state: string
-  /** One for each user of the machine, whatever variables say: it holds the lock files of keychain items. */
-  readonly user: string
 }
 
 /** The variables that the program knows, read once by `main.ts`. An empty variable counts as not set. */
@@ -95,11 +93,6 @@ export interface Clock {
   now(): number
   /** Milliseconds on a clock that never jumps; only differences within this process mean anything. */
   monotonic(): number
-  /**
-   * How long the machine has been running, to measure spans across processes whatever the wall clock does. `boot`
-   * identifies the start of the machine if the system has an identifier for it.
-   */
-  sinceBoot(): { seconds: number; boot: string | undefined }
   /** Settles after `ms` milliseconds; rejects with the signal's reason when that aborts first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
   /** Calls `ring` once after `ms` milliseconds; the returned function cancels it. It doesn't keep the process alive. */

@@ -38,17 +38,7 @@ export interface CliErrorOptions {
   retryAfterMs?: number | undefined
   /** Says nothing to people: they did what the command had asked for. */
   silent?: boolean
-  /** What of a list couldn't be used. */
-  unusable?: readonly UnusableLine[] | undefined
-  /** What in the message and the hint is particular to one domain, by the word that a summary of several has for it. */
-  particulars?: Readonly<Record<string, string | undefined>> | undefined
   cause?: unknown
-}
-
-/** What of a list couldn't be used: `where` is FILE:LINE, or absent if it was an argument. */
-export interface UnusableLine {
-  readonly where?: string | undefined
-  readonly why: string
 }
 
 /**
@@ -65,8 +55,6 @@ export class CliError extends Error {
   readonly status: number | undefined
   readonly retryAfterMs: number | undefined
   readonly silent: boolean
-  readonly unusable: readonly UnusableLine[] | undefined
-  readonly particulars: Readonly<Record<string, string | undefined>> | undefined
 
   constructor(code: string, exit: ExitCode, message: string, options: CliErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
@@ -76,8 +64,6 @@ export class CliError extends Error {
     this.status = options.status
     this.retryAfterMs = options.retryAfterMs
     this.silent = options.silent === true
-    this.unusable = options.unusable
-    this.particulars = options.particulars
   }
 
   /** The same error, with another message or hint. */
@@ -89,24 +75,10 @@ export class CliError extends Error {
     })
   }
 
-  /**
-   * The error as `--json` shows it on stderr: `{"error":{"code","message","hint","status","exit"},"unusable":[…]}`, the latter
-   * only of a list with lines that couldn't be used.
-   */
-  toJSON(): {
-    error: { code: string; message: string; hint?: string; status?: number; exit: number }
-    unusable?: readonly UnusableLine[]
-  } {
-    return {
-      error: {
-        code: this.code,
-        message: this.message,
-        ...(this.hint === undefined ? {} : { hint: this.hint }),
-        ...(this.status === undefined ? {} : { status: this.status }),
-        exit: this.exit,
-      },
-      ...(this.unusable === undefined ? {} : { unusable: this.unusable }),
-    }
+  /** The error as `--json` shows it on stderr: `{"error":{"code","message","hint","status","exit"}}`. */
+  toJSON(): { error: { code: string; message: string; hint?: string; status?: number; exit: number } } {
+    const { code, message, hint, status, exit } = this
+    return { error: { code, message, ...(hint && { hint }), ...(status && { status }), exit } }
   }
 }
 

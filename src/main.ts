@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
-import { hostname, uptime } from 'node:os'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { run } from './cli.ts'
@@ -15,7 +14,7 @@ import {
   TransportError,
 } from './context.ts'
 import type { ExitCode } from './errors.ts'
-import { platformDirectories, userDirectory } from './settings/paths.ts'
+import { platformDirectories } from './settings/paths.ts'
 import { PROFILE_AND_SETTINGS } from './settings/table.ts'
 import { watchSignals } from './signals.ts'
 import { realInput, realOutput, watchTerminals } from './streams.ts'
@@ -157,7 +156,7 @@ function keychainEnvironment(variables: NodeJS.ProcessEnv): Record<string, strin
 /** Looked up on demand: help and the version don't need them. */
 function readDirectories(variables: NodeJS.ProcessEnv): Directories {
   const { MAILCLAIM_CONFIG_DIR: config, MAILCLAIM_STATE_DIR: state } = variables
-  let found: Omit<Directories, 'user'> | undefined
+  let found: Directories | undefined
   const usual = () => {
     found ??= platformDirectories(process)
     return found
@@ -169,9 +168,6 @@ function readDirectories(variables: NodeJS.ProcessEnv): Directories {
     get state() {
       return state || usual().state
     },
-    get user() {
-      return userDirectory(process)
-    },
   }
 }
 
@@ -181,7 +177,6 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1
 const clock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  sinceBoot: () => ({ seconds: uptime(), boot: bootId() }),
   sleep: (ms, signal) =>
     new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason)
@@ -203,14 +198,6 @@ const clock: Clock = {
     const timer = setTimeout(ring, ms).unref()
     return () => clearTimeout(timer)
   },
-}
-
-function bootId(): string | undefined {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-  } catch {
-    return undefined // Only Linux has one.
-  }
 }
 
 /** Loads the DNS client for the first query. */

@@ -47,7 +47,6 @@ export function createFakeClock(start = Date.parse('2026-11-20T12:00:00Z')): Fak
     },
     now: () => wall,
     monotonic: () => passed,
-    sinceBoot: () => ({ seconds: 1000 + passed / 1000, boot: 'boot-1' }),
     advance(ms) {
       wall += ms
       passed += ms
@@ -133,7 +132,7 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
       schemas: '/schemas',
     },
     environment: { settings: {}, noColor: false, ci: false, ssh: false, ...options.environment },
-    directories: { config: join(home, 'config'), state: join(home, 'state'), user: join(home, 'user') },
+    directories: { config: join(home, 'config'), state: join(home, 'state') },
     platform: 'linux',
     stdin: { isTTY: options.terminal !== undefined, stream: new PassThrough() },
     stdout: createFakeOutput(options.terminal),

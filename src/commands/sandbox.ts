@@ -3,7 +3,6 @@ import { CliError, Exit } from '../errors.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { parseCount, parsePort } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
-import { writeObject } from '../terminal/output.ts'
 import { defineCommand, ownOutput } from './definition.ts'
 
 const COLUMNS: readonly Column[] = [
@@ -79,7 +78,7 @@ export const command = defineCommand<Options>({
     try {
       if (io.settings.format === 'table' && io.settings.fields === undefined)
         await io.stdout.write(readyText(sandbox))
-      else await writeObject(io, io.settings, ready, COLUMNS)
+      else await io.write(ready, COLUMNS)
       await untilEnd(io, exitWithStdin === true)
     } finally {
       await sandbox.close()

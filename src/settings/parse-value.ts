@@ -73,7 +73,3 @@ export function parseFields(text: string, name: string): string[] {
 export function splitList(text: string): string[] {
   return text.split(/[\s,]+/).filter((part) => part !== '')
 }
-
-export type OtherNames = Readonly<Record<string, readonly string[]>>
-export const similarWord = (_name: string, _known: readonly string[]): string | undefined => undefined
-export const secondsHint = (_text: string): string => 'give it in seconds: ten minutes are 600'

@@ -12,7 +12,7 @@ import { CliError, Exit } from '../errors.ts'
 export function platformDirectories({
   env,
   platform,
-}: Pick<NodeJS.Process, 'env' | 'platform'>): Pick<Directories, 'config' | 'state'> {
+}: Pick<NodeJS.Process, 'env' | 'platform'>): Directories {
   const home = knownHome()
   switch (platform) {
     case 'win32':
@@ -43,7 +43,7 @@ function knownHome(): string {
 }
 
 /** @throws CliError `no_home`, exit 1: relative directories would scatter secrets over the current directories. */
-export function requireAbsolute(directories: Pick<Directories, 'config' | 'state'>): void {
+export function requireAbsolute(directories: Directories): void {
   const relative = [directories.config, directories.state].find((path) => !isAbsolute(path))
   if (relative === undefined) return
   throw new CliError(
@@ -52,11 +52,4 @@ export function requireAbsolute(directories: Pick<Directories, 'config' | 'state
     `there is no home directory for settings and sessions (${JSON.stringify(relative)} is relative)`,
     { hint: 'set HOME, or MAILCLAIM_CONFIG_DIR and MAILCLAIM_STATE_DIR, to absolute paths' },
   )
-}
-
-/** A directory in the home that the system knows for this user, whatever HOME and XDG_STATE_HOME say. */
-export function userDirectory(system: Pick<NodeJS.Process, 'env' | 'platform'>): string {
-  if (system.platform === 'win32') return platformDirectories(system).state
-  const path = system.platform === 'darwin' ? ['Library', 'Application Support'] : ['.local', 'state']
-  return join(knownHome(), ...path, 'mailclaim')
 }

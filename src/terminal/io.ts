@@ -1,17 +1,10 @@
 import { type Context, OutputClosedError, type Prompts } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
-import type { Column, Item } from './columns.ts'
+import { type Column, type Item, jsonLinesOf } from './columns.ts'
 import { hint, note, warn, withWaitingNote } from './notices.ts'
-import {
-  createListWriter,
-  type ListWriter,
-  writeJson,
-  writeJsonLine,
-  writeObject,
-  writeOutcome,
-  writeValue,
-} from './output.ts'
+import { createListWriter, isToldOnStderr, type ListWriter, writeJson, writeObject } from './output.ts'
 import { createScreen, type Progress, withWrite } from './progress.ts'
+import { sanitizeLine } from './sanitize.ts'
 
 /**
  * What a command gets: the effects, the settings in force, and how it talks. Everything that would take `context, settings`
@@ -60,11 +53,13 @@ export function createIo(outer: Context, settings: Settings): Io {
     hint: (text) => hint(text, context, settings),
     waiting: (text, work) => withWaitingNote(text, context, settings, work),
     write: (item, columns) => writeObject(context, settings, item, columns),
-    writeOutcome: (outcome, columns) => writeOutcome(context, settings, outcome, columns),
+    async writeOutcome(outcome, columns) {
+      if (!isToldOnStderr(settings)) await writeObject(context, settings, outcome, columns)
+    },
     list: (columns, nothing) => createListWriter({ context, settings, columns, nothing }),
     writeJson: (value) => writeJson(context, value),
-    writeLine: (item) => writeJsonLine(context, settings, item),
-    writeValue: (text) => writeValue(context, text),
+    writeLine: (item) => stdout.write(jsonLinesOf([item])),
+    writeValue: (text) => stdout.write(`${sanitizeLine(text)}\n`),
   }
 }
 

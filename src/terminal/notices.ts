@@ -6,7 +6,7 @@ import { sanitizeLine, sanitizeLines } from './sanitize.ts'
 
 type Stderr = Pick<Context, 'stderr' | 'environment'>
 /** Whether and how to say something. */
-export type NoticeSettings = Partial<Pick<Settings, 'silent'>> & Pick<Settings, 'colorOption'>
+export type NoticeSettings = Pick<Settings, 'silent' | 'colorOption'>
 
 /** Reports on stderr; nothing where `Settings.quiet`. Line feeds in the text stay. */
 export async function note(
@@ -68,7 +68,7 @@ export async function writeLabeled(
  * Wraps each line at words. What continues is indented, since no text from outside may look like a line of our own; what is
  * indented already stays.
  */
-export async function fitted(text: string, width = Number.POSITIVE_INFINITY): Promise<string> {
+async function fitted(text: string, width = Number.POSITIVE_INFINITY): Promise<string> {
   if (text.length <= width / 2) return text
   const { widthOf, wrap } = await import('./measure.ts')
   return text
@@ -78,5 +78,3 @@ export async function fitted(text: string, width = Number.POSITIVE_INFINITY): Pr
     )
     .join('\n')
 }
-
-export const PIECE = /\S+/g

@@ -12,14 +12,11 @@ import {
   type RenderContext,
 } from './columns.ts'
 import { hint } from './notices.ts'
-import { escapeTsv, sanitizeLine } from './sanitize.ts'
+import { escapeTsv } from './sanitize.ts'
 
 /** What decides how data is written to stdout. */
-export type OutputContext = Pick<Context, 'stdout' | 'stderr' | 'environment' | 'clock'>
-export type OutputSettings = Pick<
-  Settings,
-  'format' | 'formatGiven' | 'fields' | 'quiet' | 'silent' | 'colorOption' | 'argv'
->
+type OutputContext = Pick<Context, 'stdout' | 'stderr' | 'environment' | 'clock'>
+type OutputSettings = Pick<Settings, 'format' | 'formatGiven' | 'fields' | 'quiet' | 'silent' | 'colorOption'>
 
 /** Spaces per level of JSON on a terminal; elsewhere JSON is one line. */
 const INDENT = 2
@@ -33,10 +30,7 @@ export function stdoutPalette(
 }
 
 /** How items are shown on stdout: on a terminal, in its width and with relative times. */
-export async function renderContext(
-  context: OutputContext,
-  settings: OutputSettings,
-): Promise<RenderContext> {
+async function renderContext(context: OutputContext, settings: OutputSettings): Promise<RenderContext> {
   const { stdout, clock } = context
   return {
     palette: await stdoutPalette(context, settings),
@@ -50,33 +44,9 @@ export async function writeJson({ stdout }: Pick<Context, 'stdout'>, value: unkn
   await stdout.write(`${jsonOf(value, stdout.isTTY ? INDENT : undefined)}\n`)
 }
 
-/** An item, or an event, as one line of JSON on stdout. */
-export async function writeJsonLine(
-  { stdout }: Pick<Context, 'stdout'>,
-  _settings: unknown,
-  item: Item,
-): Promise<void> {
-  await stdout.write(`${jsonOf(item)}\n`)
-}
-
-/** Text and nothing else on stdout, on one line. */
-export async function writeValue({ stdout }: Pick<Context, 'stdout'>, text: string): Promise<void> {
-  await stdout.write(`${sanitizeLine(text)}\n`)
-}
-
 /** Whether a person at a terminal reads on stderr what was done, and needs no table of it. */
 export function isToldOnStderr({ format, formatGiven, fields }: OutputSettings): boolean {
   return format === 'table' && !formatGiven && fields === undefined
-}
-
-/** Writes what a command did, which it also says on stderr. */
-export async function writeOutcome(
-  context: OutputContext,
-  settings: OutputSettings,
-  outcome: Item,
-  columns: readonly Column[],
-): Promise<void> {
-  if (!isToldOnStderr(settings)) await writeObject(context, settings, outcome, columns)
 }
 
 /**
@@ -91,7 +61,7 @@ export async function writeObject(
 ): Promise<void> {
   const { stdout } = context
   if (settings.format === 'json') return writeJson(context, item)
-  if (settings.format === 'jsonl') return writeJsonLine(context, settings, item)
+  if (settings.format === 'jsonl') return stdout.write(jsonLinesOf([item]))
   if (settings.format === 'tsv') {
     const shown = chooseColumns(columns, settings.fields, 'programs')
     return stdout.write(headingLine(shown) + recordLine(item, shown))
@@ -134,7 +104,7 @@ export interface ListWriter {
   end(hasMore: boolean): Promise<void>
 }
 
-export interface ListWriterOptions {
+interface ListWriterOptions {
   readonly context: OutputContext
   readonly settings: OutputSettings
   readonly columns: readonly Column[]

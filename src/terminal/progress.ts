@@ -150,30 +150,3 @@ export function renderBar(
   const full = Math.floor(share * width)
   return line(width === 0 ? [] : ['█'.repeat(full) + '░'.repeat(width - full)])
 }
-
-/** Starts with a first text. */
-export async function startProgress(
-  text: string,
-  context: ProgressContext,
-  settings: ProgressSettings,
-): Promise<Progress> {
-  const screen = createScreen(context, settings)
-  await screen.update(text)
-  return screen
-}
-
-/** Does work that takes seconds, with a spinner for a person at a terminal; a log gets no line. */
-export async function withProgress<T>(
-  text: string,
-  work: () => Promise<T>,
-  context: ProgressContext,
-  settings: ProgressSettings,
-): Promise<T> {
-  if (!canAnimate(context)) return work()
-  const progress = await startProgress(text, context, settings)
-  try {
-    return await work()
-  } finally {
-    await progress.end()
-  }
-}

@@ -11,7 +11,6 @@ export function realEffects(signal: AbortSignal = new AbortController().signal):
     clock: {
       now: () => Date.now(),
       monotonic: () => performance.now(),
-      sinceBoot: () => ({ seconds: 0, boot: undefined }),
       alarm: () => () => {},
       sleep: (ms, until) =>
         new Promise((resolve, reject) => {

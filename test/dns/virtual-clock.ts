@@ -31,7 +31,6 @@ export function createVirtualClock(): Clock {
       now += READING_MS
       return now
     },
-    sinceBoot: () => ({ seconds: now / 1000, boot: undefined }),
     alarm: () => () => {},
     sleep: (ms, signal) =>
       new Promise((resolve, reject) => {

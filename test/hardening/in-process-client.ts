@@ -29,7 +29,6 @@ export function createHastyClock(): FakeClock {
     slept,
     now: () => Math.floor(real() + ahead),
     monotonic: () => performance.now() + ahead,
-    sinceBoot: () => ({ seconds: 1000 + (performance.now() + ahead) / 1000, boot: 'boot-1' }),
     alarm: () => () => {},
     ring() {},
     advance(ms) {
@@ -60,7 +59,6 @@ export function createRealClock(): FakeClock {
     slept: [],
     now: () => Date.now(),
     monotonic: () => performance.now(),
-    sinceBoot: () => ({ seconds: 1000 + performance.now() / 1000, boot: 'boot-1' }),
     alarm: () => () => {},
     ring() {},
     advance() {},

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -8,7 +8,6 @@ import { onTestFinished } from 'vitest'
 import type { Context } from '../../src/context.ts'
 import { createKeychain } from '../../src/credentials/keychain-process.ts'
 import type { Session } from '../../src/session/session-file.ts'
-import { userDirectory } from '../../src/settings/paths.ts'
 import { createWorld, type Ended, type World } from '../stories/built-program.ts'
 import { createSandboxSession, type SandboxSession } from './sandbox-session.ts'
 
@@ -35,7 +34,6 @@ export async function createProcessSession({ store, keyring }: ProcessWorldOptio
   const directories: Context['directories'] = {
     config: join(world.home, 'config'),
     state: join(world.home, 'state'),
-    user: userDirectory(process),
   }
   const keychain = keyring?.keychain
   const session = await createSandboxSession(keychain === undefined ? {} : { keychain }, {
@@ -64,10 +62,6 @@ export async function createProcessSession({ store, keyring }: ProcessWorldOptio
 export const realClock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
-  sinceBoot: () => ({
-    seconds: Number(readFileSync('/proc/uptime', 'utf8').split(' ')[0]),
-    boot: readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim(),
-  }),
   sleep: (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms)),
   alarm: () => () => {},
 }

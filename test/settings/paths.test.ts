@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { platformDirectories, userDirectory } from '../../src/settings/paths.ts'
+import { platformDirectories } from '../../src/settings/paths.ts'
 import { needs } from '../requirements.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -30,24 +30,6 @@ describe('the directories of the platform', () => {
     const { config, state } = platformDirectories({ env, platform: 'win32' })
     expect([config, state]).toEqual(['/roaming/mailclaim/Config', '/local/mailclaim/Data'])
   })
-})
-
-describe('the directory of the user', () => {
-  it('the directory of the user is the local data directory on Windows, whatever HOME says', () => {
-    const env = { LOCALAPPDATA: '/local', HOME: '/home/other' }
-    expect(userDirectory({ env, platform: 'win32' })).toBe('/local/mailclaim/Data')
-  })
-
-  it.each([
-    ['darwin', /\/Library\/Application Support\/mailclaim$/],
-    ['linux', /\/\.local\/state\/mailclaim$/],
-  ] as const)(
-    'the directory of the user is in the home of the account on %s, whatever XDG_STATE_HOME says',
-    (platform, expected) => {
-      const directory = userDirectory({ env: { XDG_STATE_HOME: '/elsewhere' }, platform })
-      expect(directory).toMatch(expected)
-    },
-  )
 })
 
 describe('a user whom the system does not know, without HOME', () => {
