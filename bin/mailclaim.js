@@ -1,7 +1,5 @@
 #!/usr/bin/env node
 keepCompiled(process)
-// A bug's stack trace is shown with --verbose alone; only then are the maps worth reading.
-if (process.argv.includes('--verbose')) process.setSourceMapsEnabled(true)
 require('../dist/main.js')
   .main()
   .then((code) => {
