@@ -19,8 +19,8 @@ interface Flags extends CreateFlags, ManyFlags {
 }
 
 export const command = defineCommand<Flags>({
-  description: `The whole flow in one command: starts the claim or resumes the one in progress, shows the TXT record, waits until it is
-in DNS, asks the service to verify, and follows the claim until it ends. It can be interrupted at any point and run again.`,
+  description:
+    'Starts or resumes a claim, shows its TXT record, waits for DNS, verifies, and follows it to its end.',
   arguments: [
     {
       syntax: '[domain...]',

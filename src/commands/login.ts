@@ -19,8 +19,7 @@ const COLUMNS: readonly Column[] = [
 ]
 
 export const command = defineCommand<LoginFlags>({
-  description: `Signs you in with the browser (OAuth 2.0 authorization code with PKCE) and stores the session. The address is
-printed as well; if the browser runs on another machine, paste the address of its last page.`,
+  description: 'Signs you in with the browser (OAuth 2.0 with PKCE) and stores the session.',
   options: [
     ...settingOptions('login'),
     { flags: '--no-browser', description: 'only print the address' },

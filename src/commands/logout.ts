@@ -9,8 +9,7 @@ import { printItems } from './lists.ts'
 const COLUMNS: readonly Column[] = [{ field: 'profile' }, { field: 'was_signed_in' }]
 
 export const command = defineCommand<{ readonly all?: true }>({
-  description: `Forgets the session or the API key of the profile: every copy of its secrets on this machine. The grant at
-the service stays active until it is revoked there.`,
+  description: 'Forgets the session or the API key of the profile; the grant at the service stays active.',
   options: [{ flags: '--all', description: 'for all profiles', conflicts: ['--profile'] }],
   examples: {
     'mailclaim logout': 'sign out of the current profile',

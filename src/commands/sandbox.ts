@@ -31,7 +31,8 @@ export const command = defineCommand<Options>({
   options: [
     {
       flags: '--port <n>',
-      description: 'HTTP port',
+      description:
+        'Runs a local service with the interface of the real one, HTTP and DNS, to try things out.',
       default: 'a free one',
       parse: (text) => parsePort(text, '--port', 0),
     },

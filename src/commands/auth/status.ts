@@ -48,8 +48,7 @@ const COLUMNS: readonly Column[] = [
 ]
 
 export const command = defineCommand<{ readonly online?: true }>({
-  description: `Shows who is signed in, how, until when, and where the secret is stored. It works offline, unless --online
-tries the credential with the service. Exit code 0 means that commands have a credential to use.`,
+  description: 'Shows who is signed in, how, until when, and where the secret is stored.',
   options: [{ flags: '--online', description: 'try the credential with the service' }],
   examples: {
     'mailclaim auth status': 'of the current profile',

@@ -5,8 +5,7 @@ import { defineCommand, ownOutput, SERVICE_EXITS, VALUE } from '../definition.ts
 const COLUMNS: readonly Column[] = [{ field: 'kind' }, { field: 'token', kind: 'id' }]
 
 export const command = defineCommand<{ readonly scope?: readonly (readonly string[])[] }>({
-  description: `Prints a valid access token, or the active API key, and nothing else. Renews the session if needed. While the
-token is valid, this reads one file and uses neither keychain nor network.`,
+  description: 'Prints a valid access token, or the API key in force, and nothing else.',
   options: [
     {
       flags: '--scope <scope>',

@@ -49,9 +49,7 @@ const COLUMNS: readonly Column[] = [
 ]
 
 export const command = defineCommand<Flags>({
-  description: `Checks from here whether the TXT record of a claim is visible, and if not, why: it queries the domain's own name
-servers and names the cause with a fix. It doesn't ask the service to verify anything. With --value it needs no account; without a
-value and a known claim it shows what is in DNS.`,
+  description: "Checks from here whether the TXT record is in DNS, and if not, why; the service isn't asked.",
   arguments: [
     {
       syntax: '[domain...]',

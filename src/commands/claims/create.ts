@@ -10,8 +10,7 @@ import { MANY_OPTIONS } from './many-options.ts'
 interface Flags extends CreateFlags, ManyFlags {}
 
 export const command = defineCommand<Flags>({
-  description: `Starts a claim to a domain that another team has verified, and prints the TXT record that proves ownership. A new
-claim may end an earlier one of the domain; of several domains, those with an open claim are left as they are.`,
+  description: 'Starts a claim to a domain that another team has verified, and prints the TXT record.',
   arguments: [{ syntax: '[domain...]', description: 'the domain to claim, or several', asked: true }],
   options: [...CREATE_OPTIONS, ...MANY_OPTIONS.filter(({ flags }) => flags !== '--all')],
   examples: {

@@ -13,8 +13,7 @@ const PARALLEL = 6
 const MAX_FAILURES = 3
 
 export const command = defineCommand<{ readonly refresh?: true }>({
-  description: `Lists the claims that were made or viewed on this machine, as they were last seen. The service has no list of
-claims; --refresh requests each one, and drops those that the service no longer has.`,
+  description: 'Lists the claims that were made or viewed on this machine, as they were last seen.',
   options: [{ flags: '--refresh', description: 'request each claim from the service' }],
   examples: {
     'mailclaim claims list': 'the claims known on this machine, offline',

@@ -24,8 +24,7 @@ interface Card {
 }
 
 export const command = defineCommand<ManyFlags>({
-  description: `Prints the TXT record that proves ownership, as it has to be added to DNS. On a terminal it shows what to type into a
-provider's "host" field. Of a claim that has ended, it prints nothing (exit 9): nobody checks that record anymore.`,
+  description: 'Prints the TXT record that proves ownership, as it has to be added to DNS.',
   arguments: [CLAIM_ARGUMENTS],
   options: MANY_OPTIONS,
   output: {

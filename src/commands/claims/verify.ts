@@ -19,8 +19,7 @@ interface Flags extends WatchFlags {
 }
 
 export const command = defineCommand<Flags>({
-  description: `Checks DNS first, then asks the service to verify the claim; the service checks DNS itself, some time later. A mistake
-in the record stops it before the service is asked (exit 8). --wait follows the claim until it ends.`,
+  description: 'Checks DNS, then asks the service to verify the claim.',
   arguments: [CLAIM_ARGUMENTS],
   options: [
     { flags: '--no-check', description: "don't check DNS first", conflicts: [PUBLIC_RESOLVERS.flags] },

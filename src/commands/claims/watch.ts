@@ -37,8 +37,7 @@ export const WATCH_OUTPUT: OutputDefinition = {
 }
 
 export const command = defineCommand<WatchFlags>({
-  description: `Polls a claim until it is completed, blocked (unless --through-blocked) or ended. It survives network failures and
-renews an expired access token.`,
+  description: 'Follows a claim until it is completed, blocked or ended.',
   arguments: [CLAIM_ARGUMENTS],
   options: [...WATCH_OPTIONS, ...MANY_OPTIONS],
   events: WATCH_EVENTS,

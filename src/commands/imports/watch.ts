@@ -6,8 +6,7 @@ import { defineCommand, eventFields, SERVICE_EXITS, timeoutOption } from '../def
 import { IMPORT_ARGUMENT } from './get.ts'
 
 export const command = defineCommand<{ readonly timeout?: number }>({
-  description: `Follows a contact import until it is completed or failed, with a progress bar on a terminal. It survives network
-failures and renews an expired access token.`,
+  description: 'Follows a contact import until it is completed or failed.',
   arguments: [IMPORT_ARGUMENT],
   options: [timeoutOption({ default: 'never' })],
   events: IMPORT_EVENTS,
