@@ -11,7 +11,7 @@ import { type CheckReport, type Finding, findingOf } from './report.ts'
 import { type ExplainedValue, explainValues, faultOnItsOwn, invisibleCharacters, isProof } from './value.ts'
 import { formatDnsAddress } from './wire/address.ts'
 import { relativeName } from './wire/name.ts'
-import { isRegistry, registeredDomainOf } from './wire/registry.ts'
+import { listedRegistry, registeredDomainOf } from './wire/registry.ts'
 import { decodeValue, decodeValues, distinctValues, hasText } from './wire/txt-answer.ts'
 import { type Code, type Facts, type ServerFact, type Severity, type Verdict, WORDS } from './words.ts'
 
@@ -154,10 +154,13 @@ function provider({ zone, servers }: Seen): Found[] {
   return found === null ? [] : [{ code: 'wrong_provider', facts: { zone, provider: found, hosts } }]
 }
 
+/** A zone in which people register names; a private top-level domain is its owner's to edit. */
+const isPublicRegistry = (zone: string): boolean => zone === '.' || listedRegistry(zone) === zone
+
 /** The name is, or is directly in, a zone that only its registry can change. */
 function registryFound({ name, zone }: Seen): Found[] | undefined {
-  if (isRegistry(name)) return [{ code: 'registry_name', facts: { name, example: `example.${name}` } }]
-  if (!isRegistry(zone)) return undefined
+  if (isPublicRegistry(name)) return [{ code: 'registry_name', facts: { name, example: `example.${name}` } }]
+  if (!isPublicRegistry(zone)) return undefined
   return [{ code: 'domain_not_found', facts: { domain: registeredDomainOf(name), said_by: zone } }]
 }
 

@@ -61,7 +61,7 @@ export const WORDS = {
   cname_at_name: {
     ...error,
     message: "{name} is an alias (CNAME) for {target}, and can't have a TXT record of its own",
-    fix: 'add the TXT record at {target} if that name is yours; if not, replace the CNAME with address records',
+    fix: 'add the TXT record at {target} if that name is yours, or replace the CNAME with it and address records',
   },
   wildcard_answer: {
     ...error,

@@ -89,6 +89,7 @@ const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
   ['no_nameservers', { servers: [{ ...SILENT, address: null, outcome: 'unreachable' }] }],
   ['missing', { servers: [server()] }],
   ['missing', { servers: [with_('v=spf1 -all')] }],
+  ['missing', { name: 'mail.corp', location: found('corp'), servers: [server()] }],
   ['missing', { servers: [server(), { ...SILENT, ...second }] }],
   ['doubled_name', { servers: [server()], elsewhere: at('example.com.example.com', 'doubled') }],
   ['other_name', { servers: [server()], elsewhere: at('www.example.com', 'www') }],
