@@ -1,0 +1,58 @@
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { needs } from '../requirements.ts'
+import { shareSandbox } from '../stories/built-program.ts'
+import { startCluster } from './cluster.ts'
+
+const serve = shareSandbox()
+
+test.runIf(needs('etcd'))(
+  'machines share a sign-in through three real members, one of which is killed, then two',
+  async () => {
+    const cluster = await startCluster()
+    onTestFinished(() => cluster.stop())
+    const world = serve()
+    Object.assign(world.env, cluster.env)
+    const on = (machine: number, ...words: string[]) =>
+      world.run(words, { env: { MAILCLAIM_STATE_DIR: join(world.home, `machine-${machine}`) } })
+    const all = (...words: string[]) =>
+      Promise.all(Array.from({ length: 6 }, (_, machine) => on(machine, ...words)))
+    const counts = async () => {
+      const state = (await world.control('GET', 'state')) as Record<string, number>
+      return { reuse: state['reuse_detections'], revoked: state['grants_revoked'] }
+    }
+
+    const signedIn = await world.login(['--store', 'etcd'])
+    expect(signedIn.code, signedIn.stderr).toBe(0)
+    for (const ended of await all('auth', 'refresh')) expect(ended.code, ended.stderr).toBe(0)
+    expect(await counts()).toEqual({ reuse: 0, revoked: 0 })
+
+    const first = await cluster.leader()
+    await cluster.kill(first)
+    for (const ended of await all('auth', 'refresh')) expect(ended.code, ended.stderr).toBe(0)
+
+    // Without a majority nothing is sent, and what is good goes on.
+    const second = await cluster.leader()
+    await cluster.kill(second)
+    const refused = await on(0, 'auth', 'refresh')
+    expect([refused.code, refused.stderr]).toEqual([7, expect.stringContaining("etcd doesn't answer")])
+    expect((await on(0, 'grants', 'list')).code).toBe(0)
+    expect((await on(0, 'auth', 'status')).code).toBe(0)
+
+    for (const member of [first, second]) cluster.start(member)
+    await cluster.leader()
+    const refreshed = await on(0, 'auth', 'refresh')
+    expect(refreshed.code, refreshed.stderr).toBe(0)
+
+    const wrong = { MAILCLAIM_STORE_KEY: Buffer.alloc(32, 6).toString('base64') }
+    expect((await world.run(['auth', 'status'], { env: wrong })).code).toBe(4)
+    expect((await world.run(['auth', 'status'], { env: { MAILCLAIM_STORE_PASSWORD: 'no' } })).code).toBe(4)
+
+    const signedOut = await on(1, 'logout')
+    expect([signedOut.code, signedOut.stderr]).toEqual([0, expect.stringContaining('every machine')])
+    const over = await on(2, 'auth', 'refresh')
+    expect([over.code, over.stderr]).toEqual([4, expect.stringContaining('is over: signed out on')])
+    expect(await counts()).toEqual({ reuse: 0, revoked: 0 })
+  },
+  120_000,
+)
