@@ -109,10 +109,11 @@ describe('a session that machines share', () => {
 
   test('a note that arrives after the next command fails, as that wrote the same value again', async () => {
     const { a, b, etcd, service, renew } = await pair()
+    await renew(a)
     etcd.fate = fates('late')
     await failed(renew(a))
     etcd.fate = () => 'pass'
-    await renew(a)
+    await renew(a, { reason: 'stale' })
     etcd.arrive()
     await renew(b)
     expect([service.refreshes, service.reuse]).toEqual([2, 0])

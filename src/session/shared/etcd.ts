@@ -57,7 +57,7 @@ export class Etcd {
 
   /** What is at the key; undefined if it doesn't exist. @throws CliError `store_unavailable`, exit 7; exit 4 if refused. */
   async read(key: string, limitMs: number): Promise<EtcdValue | undefined> {
-    const { body } = await this.#ask('/v3/kv/range', { key: encode(key) }, limitMs)
+    const body = await this.#ask('/v3/kv/range', { key: encode(key) }, limitMs)
     return firstOf(body)
   }
 
@@ -69,7 +69,7 @@ export class Etcd {
    */
   async swap(key: string, revision: string, text: string, limitMs: number): Promise<Swapped> {
     const at = encode(key)
-    const { body, isRepeated } = await this.#ask(
+    const body = await this.#ask(
       '/v3/kv/txn',
       {
         compare: [{ key: at, target: 'MOD', result: 'EQUAL', mod_revision: revision }],
@@ -82,13 +82,12 @@ export class Etcd {
       return { isDone: true, revision: String((body['header'] as Json)['revision']) }
     const [response] = listOf(body['responses'])
     const found = firstOf((response?.['response_range'] ?? {}) as Json)
-    // An earlier copy of this very transaction was applied, and its answer was lost.
-    if (isRepeated && found?.text === text) return { isDone: true, revision: found.revision }
+    // That may be this very value, if an earlier copy was applied and its answer was lost.
     return { isDone: false, found }
   }
 
   /** Sends a request until a member answers it. */
-  async #ask(path: string, request: Json, limitMs: number): Promise<{ body: Json; isRepeated: boolean }> {
+  async #ask(path: string, request: Json, limitMs: number): Promise<Json> {
     const { clock, random, interrupts } = this.#io
     const { members, user } = this.#access
     const end = clock.monotonic() + limitMs
@@ -114,7 +113,7 @@ export class Etcd {
           problem = `${member.host}: ${said}`
         } else {
           const { status, body } = await this.#post(member, path, request, limit)
-          if (status === 200 && isAnswer(body)) return { body, isRepeated }
+          if (status === 200 && isAnswer(body)) return body
           const said = status === 200 ? 'the answer is not from etcd' : messageOf(body, status)
           // etcd has refused this copy: it isn't applied.
           if (isFinal(body, said)) throw isRepeated ? new Unanswered(members, said) : refused(member, said)
