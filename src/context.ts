@@ -211,8 +211,8 @@ export interface DnsNetwork {
 /**
  * No accepted answer came. `no-route`: nothing could leave this machine for that address (no IPv6, no free buffers);
  * `blocked`: this machine doesn't allow it, as a local firewall does; `refused`: nobody listens there; `unreachable`: any
- * other network error; `closed`: the connection ended before an answer arrived; `other-answers`: it only brought answers to
- * other queries; `over-limit`: one check may not send that many queries.
+ * other network error; `closed`: the connection ended before the answer arrived; `over-limit`: one check may not send that
+ * many queries, or has no time left for one.
  */
 export class DnsTransportError extends Error {
   override readonly name = 'DnsTransportError'
@@ -223,7 +223,6 @@ export class DnsTransportError extends Error {
     | 'refused'
     | 'unreachable'
     | 'closed'
-    | 'other-answers'
     | 'aborted'
     | 'over-limit'
 

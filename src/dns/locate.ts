@@ -1,5 +1,5 @@
 import type { DnsAddress } from '../context.ts'
-import type { PathStep } from './observations.ts'
+import type { Location, PathStep } from './observations.ts'
 import type { Share } from './share.ts'
 import { isServerAddress } from './wire/address.ts'
 import { ask, askFor, type DnsEffects } from './wire/ask.ts'
@@ -46,20 +46,8 @@ export interface RegistryAnswer {
   readonly kind: 'usable' | 'refused' | 'recursion'
 }
 
-/** The domain doesn't exist: the registry says so or, if no server of a registry can be asked, a resolver. */
-export interface NoDomain {
-  readonly kind: 'no_domain'
-  readonly domain: string
-  /** The registry's zone, or `resolver`. */
-  readonly saidBy: string
-  readonly negativeTtl: number | null
-  readonly path: readonly PathStep[]
-}
-
-/** No zone was found, and what the resolvers said. */
-export interface Lost {
-  readonly kind: 'lost'
-  readonly replies: readonly { resolver: DnsAddress; question: string; answer: string }[]
+/** The domain doesn't exist, or no zone was found; and how far the search came. */
+export type NotFound = Extract<Location, { kind: 'no_domain' | 'lost' }> & {
   readonly path: readonly PathStep[]
 }
 
@@ -80,7 +68,7 @@ const MAX_STEPS = 24
  * 2308). If that leads nowhere (private DNS, servers that can't be reached from here), resolvers are asked for the next name
  * down, but not for the name itself, which may not exist yet. The registered domain's zone is shared with other checks.
  */
-export async function locate(name: string, search: Search): Promise<Found | NoDomain | Lost> {
+export async function locate(name: string, search: Search): Promise<Found | NotFound> {
   const domain = registeredDomainOf(name)
   const above = await search.share.once(
     `zone ${domain}`,
@@ -94,16 +82,18 @@ export async function locate(name: string, search: Search): Promise<Found | NoDo
   return found.kind === 'lost' ? above : found
 }
 
+type ResolverReply = Extract<Location, { kind: 'lost' }>['replies'][number]
+
 /** Asks the resolvers for the NS records of each level in turn, and walks from there until one leads to the target's zone. */
 async function findFrom(
   levels: readonly string[],
   target: string,
   search: Search,
-): Promise<Found | NoDomain | Lost> {
-  const replies: Lost['replies'][number][] = []
+): Promise<Found | NotFound> {
+  const replies: ResolverReply[] = []
   const registry: RegistryAnswer[] = []
   let path: readonly PathStep[] = []
-  let denial: NoDomain | undefined
+  let denial: NotFound | undefined
   for (const level of levels) {
     const start = await askResolvers(level, search, replies)
     if (start === undefined) continue
@@ -136,7 +126,7 @@ async function walk(
   start: Found,
   search: Search,
   registry: RegistryAnswer[] = [],
-): Promise<Found | NoDomain | undefined> {
+): Promise<Found | NotFound | undefined> {
   let at = start
   for (let step = 0; step < MAX_STEPS && at.delegation.zone !== target; step += 1) {
     const { zone } = at.delegation
@@ -270,7 +260,7 @@ type Start =
 async function askResolvers(
   level: string,
   { resolvers, port, deadline, effects }: Search,
-  replies: Lost['replies'][number][],
+  replies: ResolverReply[],
 ): Promise<Start | undefined> {
   const askOne = async (resolver: DnsAddress): Promise<Start | undefined> => {
     const until = Math.min(deadline, effects.clock.monotonic() + RESOLVER_MS)

@@ -1,5 +1,5 @@
 import type { DnsAddress } from '../context.ts'
-import { type Found, type Lost, locate, type NoDomain, type Search } from './locate.ts'
+import { type Found, locate, type NotFound, type Search } from './locate.ts'
 import { isDnsData, type ServerObservation } from './observations.ts'
 import { askNameServers } from './servers.ts'
 import { createShare, type Share } from './share.ts'
@@ -73,18 +73,17 @@ export async function look(name: string, request: LookRequest, effects: DnsEffec
 
 const NOTHING: Look = { zone: null, nameservers: [], set: null, reason: null, obstacle: null, partial: [] }
 
-function notFound(location: NoDomain | Lost): Look {
+function notFound(location: NotFound): Look {
   if (location.kind === 'no_domain')
     return { ...NOTHING, obstacle: 'no_domain', reason: `${location.domain} doesn't exist in DNS` }
-  return { ...NOTHING, reason: `its name servers weren't found: ${describeReplies(location)}` }
-}
-
-/** What resolvers said in a search that found no zone: `192.0.2.53 SERVFAIL (com NS)`. */
-export function describeReplies({ replies }: Pick<Lost, 'replies'>): string {
   const said = new Map(
-    replies.map(({ resolver, question, answer }) => [formatDnsAddress(resolver), `${answer} (${question})`]),
+    location.replies.map(({ resolver, question, answer }) => [
+      formatDnsAddress(resolver),
+      `${answer} (${question})`,
+    ]),
   )
-  return said.size === 0 ? 'no resolver' : [...said].map((pair) => pair.join(' ')).join(', ')
+  const replies = said.size === 0 ? 'no resolver' : [...said].map((pair) => pair.join(' ')).join(', ')
+  return { ...NOTHING, reason: `its name servers weren't found: ${replies}` }
 }
 
 function readSet(name: string, { delegation }: Found, servers: readonly ServerObservation[]): Look {

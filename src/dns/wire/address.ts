@@ -2,7 +2,7 @@ import { BlockList, isIP } from 'node:net'
 import type { DnsAddress } from '../../context.ts'
 
 /** The default port of DNS. */
-export const DNS_PORT = 53
+const DNS_PORT = 53
 
 /** Resolvers that work for everybody. */
 export const PUBLIC_RESOLVERS: readonly DnsAddress[] = ['1.1.1.1', '8.8.8.8', '9.9.9.9'].map((address) => ({
@@ -22,16 +22,6 @@ export function canonicalAddress(address: string): string {
   return new URL(`http://[${address}]/`).hostname.slice(1, -1)
 }
 
-/** Networks without a route from the internet (RFC 1918, RFC 6598, RFC 4193, link-local). */
-const PRIVATE = new BlockList()
-PRIVATE.addSubnet('10.0.0.0', 8)
-PRIVATE.addSubnet('172.16.0.0', 12)
-PRIVATE.addSubnet('192.168.0.0', 16)
-PRIVATE.addSubnet('100.64.0.0', 10)
-PRIVATE.addSubnet('169.254.0.0', 16)
-PRIVATE.addSubnet('fc00::', 7, 'ipv6')
-PRIVATE.addSubnet('fe80::', 10, 'ipv6')
-
 /** What no other machine can be reached at (RFC 1122 section 3.2.1.3), and what filters answer for a name they block. */
 const OWN = new BlockList()
 OWN.addSubnet('0.0.0.0', 8)
@@ -42,8 +32,4 @@ OWN.addSubnet('::', 127, 'ipv6')
 export function isServerAddress({ address, port }: DnsAddress): boolean {
   if (address === '0.0.0.0' || address === '::') return false
   return port !== DNS_PORT || !OWN.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
-}
-
-export function isPrivateAddress(address: string): boolean {
-  return PRIVATE.check(address.split('%', 1)[0] ?? '', isIP(address) === 6 ? 'ipv6' : 'ipv4')
 }

@@ -1,7 +1,7 @@
 import packet from 'dns-packet'
 import { canonicalAddress } from './address.ts'
 
-export type QuestionType = 'TXT' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'DS' | 'DNSKEY'
+type QuestionType = 'TXT' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'DS' | 'DNSKEY'
 
 export interface Question {
   /** Lowercase, without the trailing dot; the root is `.`. */
@@ -9,7 +9,7 @@ export interface Question {
   readonly type: QuestionType
 }
 
-export interface Soa {
+interface Soa {
   readonly zone: string
   readonly serial: number
   /** Seconds after which a secondary server looks for changes without being notified. */
@@ -50,13 +50,10 @@ export interface ZoneKey {
   readonly key: Uint8Array
 }
 
-/** RFC 4034 section 3; the times are seconds since 1970, modulo 2^32. */
-export interface Signature {
+/** RFC 4034 section 3; the time is seconds since 1970, modulo 2^32. */
+interface Signature {
   readonly type: 'RRSIG'
   readonly covers: string
-  readonly algorithm: number
-  readonly keyTag: number
-  readonly inception: number
   readonly expiration: number
 }
 
@@ -75,7 +72,7 @@ export interface Message {
   readonly additional: readonly ResourceRecord[]
 }
 
-export interface QueryFlags {
+interface QueryFlags {
   readonly recursionDesired?: boolean | undefined
   /** Asks for the data without validation (RFC 4035 section 3.2.2). */
   readonly checkingDisabled?: boolean | undefined
@@ -208,8 +205,8 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
       return { ...base, type: 'DNSKEY', flags, algorithm, key }
     }
     case 'RRSIG': {
-      const { typeCovered, algorithm, keyTag, inception, expiration } = record.data
-      return { ...base, type: 'RRSIG', covers: typeCovered, algorithm, keyTag, inception, expiration }
+      const { typeCovered, expiration } = record.data
+      return { ...base, type: 'RRSIG', covers: typeCovered, expiration }
     }
     default:
       return undefined

@@ -42,41 +42,28 @@ export function withScopes(servers: readonly string[], config: string): DnsAddre
   })
 }
 
-/** What Node's error codes mean to the check. */
-function failureKind(code: string | undefined, ipv6: boolean): DnsTransportError['kind'] {
-  switch (code) {
-    case 'ECONNREFUSED':
-      return 'refused'
-    case 'ENETUNREACH':
-    case 'EADDRNOTAVAIL':
-    case 'EAFNOSUPPORT':
-    case 'ENOBUFS':
-    case 'ENOMEM':
-    case 'EMFILE':
-    case 'ENFILE':
-      return 'no-route'
-    case 'EPERM':
-    case 'EACCES':
-      return 'blocked'
-    case 'EHOSTUNREACH':
-      // Without an IPv6 gateway some systems answer this instead of "network unreachable".
-      return ipv6 ? 'no-route' : 'unreachable'
-    case 'ECONNRESET':
-    case 'EPIPE':
-      return 'closed'
-    case 'ETIMEDOUT':
-      return 'timeout'
-    default:
-      return 'unreachable'
-  }
+/** What Node's error codes mean to the check; any other is `unreachable`. */
+const KINDS: Readonly<Record<string, DnsTransportError['kind']>> = {
+  ECONNREFUSED: 'refused',
+  ENETUNREACH: 'no-route',
+  EADDRNOTAVAIL: 'no-route',
+  EAFNOSUPPORT: 'no-route',
+  ENOBUFS: 'no-route',
+  ENOMEM: 'no-route',
+  EMFILE: 'no-route',
+  ENFILE: 'no-route',
+  EPERM: 'blocked',
+  EACCES: 'blocked',
+  ECONNRESET: 'closed',
+  EPIPE: 'closed',
+  ETIMEDOUT: 'timeout',
 }
 
-function toTransportError(error: NodeJS.ErrnoException, server: DnsAddress): DnsTransportError {
-  return new DnsTransportError(
-    failureKind(error.code, isIPv6(server.address)),
-    `${server.address}: ${error.message}`,
-    error,
-  )
+function toTransportError(error: NodeJS.ErrnoException, { address }: DnsAddress): DnsTransportError {
+  const { code = '', message } = error
+  // Without an IPv6 gateway some systems answer this instead of "network unreachable".
+  const kind = code === 'EHOSTUNREACH' && isIPv6(address) ? 'no-route' : (KINDS[code] ?? 'unreachable')
+  return new DnsTransportError(kind, `${address}: ${message}`, error)
 }
 
 /** Settles once, and then clears the timer, the abort listener and the socket. */
@@ -135,8 +122,7 @@ function exchangeTcp(exchange: DnsExchange): Promise<Uint8Array> {
     const { done, fail } = settleOnce<Uint8Array>(exchange, () => socket.destroy(), resolve, reject)
     let received: Buffer = Buffer.alloc(0)
     let others = 0
-    const otherAnswers = () =>
-      new DnsTransportError('other-answers', `${server.address}: answered other queries than this one`)
+    const noAnswer = () => new DnsTransportError('closed', `${server.address}: no answer to this query`)
     socket.on('connect', () => {
       const length = Buffer.alloc(2)
       length.writeUInt16BE(message.length)
@@ -150,17 +136,11 @@ function exchangeTcp(exchange: DnsExchange): Promise<Uint8Array> {
         const answer = received.subarray(2, end)
         if (accept(answer)) return done(answer)
         others += 1
-        if (others >= MAX_OTHER_ANSWERS) return fail(otherAnswers())
+        if (others >= MAX_OTHER_ANSWERS) return fail(noAnswer())
         received = received.subarray(end)
       }
     })
     socket.on('error', (error) => fail(toTransportError(error, server)))
-    socket.on('close', () =>
-      fail(
-        others > 0
-          ? otherAnswers()
-          : new DnsTransportError('closed', `${server.address}: closed the connection without an answer`),
-      ),
-    )
+    socket.on('close', () => fail(noAnswer()))
   })
 }
