@@ -176,12 +176,14 @@ export function exitErrorOf(report: CheckReport, findingsShown = false): CliErro
   const [first] = report.findings
   // A check without an expected value has no verdict of its own.
   const verdict = report.expected === null && first !== undefined ? WORDS[first.code].verdict : report.verdict
+  const cannotTell = `can't tell what is at ${report.name}`
+  const notReady = `the record isn't ready at ${report.name}`
   const [code, exit, summary] =
     first?.code === 'invalid_name'
       ? (['invalid_name', Exit.usage, `"${report.name}" isn't a domain name`] as const)
       : verdict === 'unknown'
-        ? (['dns_unavailable', Exit.unavailable, `can't tell what is at ${report.name}`] as const)
-        : (['record_not_visible', Exit.notYet, `the record isn't ready at ${report.name}`] as const)
+        ? (['dns_unavailable', Exit.unavailable, cannotTell] as const)
+        : (['record_not_visible', Exit.notYet, report.expected === null ? cannotTell : notReady] as const)
   if (first === undefined || findingsShown) return new CliError(code, exit, summary)
   return new CliError(code, exit, first.message, { hint: sanitizeLine(first.fix) })
 }
