@@ -1,0 +1,194 @@
+import type { Disk } from '../../src/storage/atomic-file.ts'
+import type { FileLocks } from '../../src/storage/lock.ts'
+
+/** The process is dead: whatever it still does has no effect. */
+export class Killed extends Error {}
+
+/** What becomes of the step that a process is at: it dies before or after it, in the midst of it, or it fails. */
+export type Fate = 'killed before' | 'killed after' | 'torn' | 'fails'
+
+interface Inode {
+  /** What readers see, and what a power loss leaves. */
+  text: string
+  durable: string | undefined
+}
+
+type Change =
+  | readonly ['set' | 'delete', name: string, inode?: Inode]
+  | readonly ['rename', string, string, Inode]
+
+const failure = (code: string) => Object.assign(new Error(code), { code })
+
+/**
+ * A disk in memory with a volatile and a durable side: what wasn't flushed may or may not survive a power loss, in pieces, and so
+ * may each change of a directory that wasn't flushed.
+ */
+export class FakeDisk {
+  #names = new Map<string, Inode>()
+  #durable = new Map<string, Inode>()
+  #pending: Change[] = []
+  readonly #held = new Map<Inode, number>()
+
+  /** The disk as one process sees it. @param step called before each system call that changes something. */
+  asSeenBy(process: number, step: (call: string) => Fate | undefined): { disk: Disk; locks: FileLocks } {
+    const open = new Map<number, Inode>()
+    let next = 3
+    const opened = (inode: Inode) => {
+      open.set(next, inode)
+      return next++
+    }
+    const inodeOf = (fd: number) => {
+      const inode = open.get(fd)
+      if (inode === undefined) throw failure('EBADF')
+      return inode
+    }
+    const perform = <T>(call: string, work: () => T, torn?: () => void): T => {
+      const fate = step(call)
+      if (fate === 'killed before') throw new Killed(call)
+      if (fate === 'fails') throw failure('EIO')
+      if (fate === 'torn') {
+        torn?.()
+        throw new Killed(call)
+      }
+      const result = work()
+      if (fate === 'killed after') throw new Killed(call)
+      return result
+    }
+    const disk: Disk = {
+      read: (path) => this.#names.get(path)?.text,
+      create: (path) =>
+        perform(`create ${path}`, () => {
+          if (this.#names.has(path)) throw failure('EEXIST')
+          const inode: Inode = { text: '', durable: undefined }
+          this.#change(['set', path, inode])
+          return opened(inode)
+        }),
+      open: (path) => {
+        const inode = this.#names.get(path)
+        if (inode === undefined) throw failure('ENOENT')
+        return opened(inode)
+      },
+      write: (fd, text) => {
+        const inode = inodeOf(fd)
+        const put = (part: string) => {
+          inode.text = part + inode.text.slice(part.length)
+        }
+        const half = () => put(text.slice(0, Math.floor(text.trimEnd().length / 2)))
+        perform('write', () => put(text), half)
+      },
+      sync: (fd) =>
+        perform('sync', () => {
+          const inode = inodeOf(fd)
+          inode.durable = inode.text
+        }),
+      close: (fd) => {
+        const inode = open.get(fd)
+        open.delete(fd)
+        if (inode !== undefined && this.#held.get(inode) === process) this.#held.delete(inode)
+      },
+      rename: (from, to) =>
+        perform(`rename ${from}`, () => {
+          const inode = this.#names.get(from)
+          if (inode === undefined) throw failure('ENOENT')
+          this.#change(['rename', from, to, inode])
+        }),
+      remove: (path) =>
+        perform(`remove ${path}`, () => {
+          if (!this.#names.has(path)) throw failure('ENOENT')
+          this.#change(['delete', path])
+        }),
+      names: (directory) =>
+        [...this.#names.keys()]
+          .filter((path) => path.startsWith(`${directory}/`))
+          .map((path) => path.slice(directory.length + 1)),
+      syncDirectory: () =>
+        perform('sync directory', () => {
+          this.#durable = new Map(this.#names)
+          this.#pending = []
+        }),
+      openLock: (path) => {
+        let inode = this.#names.get(path)
+        if (inode === undefined) {
+          inode = { text: '', durable: '' }
+          this.#names.set(path, inode)
+        }
+        return opened(inode)
+      },
+    }
+    const locks: FileLocks = {
+      tryLock: (fd) => {
+        const inode = inodeOf(fd)
+        if (this.#held.has(inode)) return false
+        this.#held.set(inode, process)
+        return true
+      },
+    }
+    return { disk, locks }
+  }
+
+  #change(change: Change): void {
+    this.#pending.push(change)
+    apply(this.#names, change)
+  }
+
+  /** Everything as it is; locks of a process that is dead are free. */
+  release(process: number): void {
+    for (const [inode, holder] of this.#held) if (holder === process) this.#held.delete(inode)
+  }
+
+  /** Whether the lock in this file is held. */
+  isHeld(path: string): boolean {
+    const inode = this.#names.get(path)
+    return inode !== undefined && this.#held.has(inode)
+  }
+
+  /** Puts a file there, on the disk. */
+  put(path: string, text: string): void {
+    const inode = { text, durable: text }
+    this.#names.set(path, inode)
+    this.#durable.set(path, inode)
+  }
+
+  /** Deletes a file behind everybody's back. */
+  delete(path: string): void {
+    this.#names.delete(path)
+    this.#durable.delete(path)
+  }
+
+  /** The text of every file. */
+  get files(): ReadonlyMap<string, string> {
+    return new Map([...this.#names].map(([path, { text }]) => [path, text]))
+  }
+
+  /** How many ways there are for a power loss to end. */
+  get powerLosses(): number {
+    return 2 ** Math.min(this.#pending.length, 5) * 3
+  }
+
+  /** @param which from 0: which of the unflushed changes survive, and whether unflushed texts are old, new or torn. */
+  losePower(which: number): void {
+    const texts = which % 3
+    const kept = Math.floor(which / 3)
+    const names = new Map(this.#durable)
+    this.#pending.forEach((change, at) => {
+      if ((kept >> at) & 1) apply(names, change)
+    })
+    for (const inode of new Set([...this.#names.values(), ...names.values()])) {
+      const { text, durable } = inode
+      if (durable === text || texts === 1) inode.durable = text
+      else
+        inode.text = inode.durable = texts === 0 ? (durable ?? '') : text.slice(0, text.trimEnd().length / 2)
+    }
+    this.#names = names
+    this.#durable = new Map(names)
+    this.#pending = []
+    this.#held.clear()
+  }
+}
+
+function apply(names: Map<string, Inode>, change: Change): void {
+  const [kind, name, to, inode] = change as readonly [string, string, Inode | string | undefined, Inode?]
+  if (kind === 'set') names.set(name, to as Inode)
+  else names.delete(name)
+  if (kind === 'rename') names.set(to as string, inode as Inode)
+}

@@ -1,0 +1,316 @@
+import type { HttpRequest, KeychainAnswer, KeychainRequest } from '../../src/context.ts'
+import { TransportError } from '../../src/context.ts'
+import { CliError } from '../../src/errors.ts'
+import { renew } from '../../src/session/renew.ts'
+import { decode, encode, type ProfileFiles, type Session } from '../../src/session/session-file.ts'
+import { forgetSession, prepareSignIn } from '../../src/session/sign-in.ts'
+import { createIo, type Io } from '../../src/terminal/io.ts'
+import { createFakeClock, createFakeContext, fakeSettings, jsonResponse } from '../fake-context.ts'
+import { FakeDisk, type Fate, Killed } from './fake-disk.ts'
+
+const DIRECTORY = '/state/profiles/default'
+const SESSION = `${DIRECTORY}/session.json`
+const LOCK = `${DIRECTORY}/lock`
+const BASE = 'https://api.example.com'
+
+export const COMMANDS = ['renew', 'retry', 'login', 'logout'] as const
+export type Command = (typeof COMMANDS)[number]
+export type Store = 'file' | 'keychain'
+
+/** What can go wrong with one step of a command, by its kind. */
+const FATES = {
+  disk: ['killed before', 'killed after', 'fails'],
+  write: ['killed before', 'killed after', 'torn', 'fails'],
+  get: ['killed before', 'gives nothing', 'fails'],
+  set: ['killed before', 'killed after', 'fails', 'hangs, but is done'],
+  delete: ['killed before', 'killed after', 'fails'],
+  send: [
+    'killed before',
+    'killed after',
+    'unreachable',
+    'refused',
+    'lost, consumed',
+    'lost, unused',
+    'answered oddly',
+  ],
+} as const
+type Kind = keyof typeof FATES
+export type StepFate = (typeof FATES)[Kind][number]
+
+/** A fault at one step of a command; power is lost in one of several ways if `power` says which. */
+export interface Fault {
+  readonly step: number
+  readonly fate: StepFate
+  readonly power?: number
+}
+
+export interface Ran {
+  /** `ok`, `killed`, or the code of the error. */
+  readonly end: string
+  readonly error: CliError | undefined
+  /** Whether the refresh token was sent. */
+  readonly isSent: boolean
+  /** The kinds of its steps. */
+  readonly steps: readonly Kind[]
+}
+
+/** The effects that all machines of a test share: nothing of the real world. */
+export async function createBase(): Promise<Io> {
+  const context = createFakeContext()
+  return createIo(context, await fakeSettings(context, { baseUrl: BASE, clientId: 'client-1', quiet: true }))
+}
+
+/**
+ * A machine with a disk and a keychain, and a service that revokes a grant when a refresh token comes again. What a plain renewal
+ * must never do is noted in `broken`.
+ */
+export class Machine {
+  readonly disk = new FakeDisk()
+  readonly broken: string[] = []
+  item: string | undefined
+  /** The grants of the service: `N.M` is the Mth refresh token of grant N. */
+  readonly grants: { good: number; isRevoked: boolean }[] = []
+  /** The grant that should be signed in: null after a logout, `any` after a login or logout was cut off. */
+  wanted: number | null | 'any' = 0
+  readonly #io: Io
+  readonly #store: Store
+  #ids = 0
+  /** Lets a test decide when a process goes on. */
+  turn: (process: number, what: 'works' | 'waits for the lock') => Promise<void> = async () => {}
+
+  constructor(base: Io, store: Store) {
+    this.#io = base
+    this.#store = store
+    this.grants.push({ good: 1, isRevoked: false })
+    const session = this.#session('000000000000', '0.1')
+    this.disk.put(SESSION, encode(session))
+    if (store === 'keychain') this.item = '000000000000.1@0:0.1'
+  }
+
+  #session(id: string, token: string): Session {
+    const session = {
+      kind: 'session',
+      profile: 'default',
+      id,
+      generation: 1,
+      store: this.#store,
+      service: BASE,
+      client: 'client-1',
+      // Says which grant it is.
+      scope: '0',
+      resource: null,
+      signedInAt: 0,
+      issuedAt: 0,
+    } as const
+    return this.#store === 'file' ? { ...session, refreshToken: token } : session
+  }
+
+  /** Runs a command to its end, as process 0 unless said otherwise. */
+  async run(command: Command, fault?: Fault, process = 0): Promise<Ran> {
+    const steps: Kind[] = []
+    const state = { isDead: false, isSent: false }
+    /** What happens at the next step. */
+    const fateOf = (kind: Kind): StepFate | undefined => {
+      if (state.isDead) return 'killed before'
+      steps.push(kind)
+      if (fault?.step !== steps.length - 1) return undefined
+      if (!(FATES[kind] as readonly string[]).includes(fault.fate))
+        throw new Error(`no ${fault.fate} of ${kind}`)
+      if (/^(killed|torn)/.test(fault.fate)) state.isDead = true
+      return fault.fate
+    }
+    const { disk, locks } = this.disk.asSeenBy(
+      process,
+      (call) => fateOf(call === 'write' ? 'write' : 'disk') as Fate,
+    )
+    const files: ProfileFiles = {
+      profile: 'default',
+      directory: DIRECTORY,
+      session: SESSION,
+      lock: LOCK,
+      disk,
+      load: async () => locks,
+      prepare: async () => {},
+    }
+    const clock = createFakeClock()
+    const io: Io = {
+      ...this.#io,
+      clock: {
+        ...clock,
+        sleep: async (ms) => {
+          clock.advance(ms)
+          await this.turn(process, this.disk.isHeld(LOCK) ? 'waits for the lock' : 'works')
+        },
+      },
+      random: { bytes: () => Buffer.from(String(++this.#ids).padStart(12, '0'), 'hex'), fraction: () => 0 },
+      keychain: { call: (request) => this.#keychain(request, fateOf, process) },
+      http: {
+        close: async () => {},
+        send: (request) => this.#send(request, fateOf, state, command === 'retry', process),
+      },
+    }
+    let end = 'ok'
+    let error: CliError | undefined
+    try {
+      if (command === 'renew') await renew(io, { reason: 'asked' }, files)
+      if (command === 'retry') await renew(io, { reason: 'asked', retryInterrupted: true }, files)
+      if (command === 'login') await this.#login(io, files)
+      if (command === 'logout') {
+        await forgetSession(io, 'default', files)
+        this.wanted = null
+      }
+    } catch (caught) {
+      if (caught instanceof CliError) error = caught
+      else if (!(caught instanceof Killed) && !state.isDead) throw caught
+      end = error?.code ?? 'killed'
+    }
+    if (state.isDead) {
+      end = 'killed'
+      if (command === 'login' || command === 'logout') this.wanted = 'any'
+      if (fault?.power !== undefined) this.disk.losePower(fault.power)
+    } else if (error !== undefined && (command === 'login' || command === 'logout')) this.wanted = 'any'
+    this.disk.release(process)
+    if (error?.message.includes('nothing was sent') && state.isSent)
+      this.broken.push(`says "nothing was sent", but it was: ${error.message}`)
+    return { end, error: state.isDead ? undefined : error, isSent: state.isSent, steps }
+  }
+
+  async #login(io: Io, files: ProfileFiles): Promise<void> {
+    const prepared = await prepareSignIn(io, this.#store, 'session', files)
+    try {
+      prepared.reserve()
+      const grant = this.grants.push({ good: 1, isRevoked: false }) - 1
+      const { kind, service, client, resource } = this.#session('', '')
+      await prepared.complete({ kind, service, client, resource, scope: String(grant), secret: `${grant}.1` })
+      this.wanted = grant
+    } finally {
+      prepared.discard()
+    }
+  }
+
+  async #keychain(
+    request: KeychainRequest,
+    fateOf: (kind: Kind) => StepFate | undefined,
+    process: number,
+  ): Promise<KeychainAnswer> {
+    const { operation, account, secret } = request
+    // The test item of a login, which works.
+    if (account.includes('self-test')) return { ok: true, value: operation === 'get' ? 'self-test' : true }
+    if (operation !== 'set') await this.turn(process, 'works')
+    const fate = fateOf(operation)
+    if (fate === 'killed before') throw new Killed(operation)
+    if (fate === 'fails') return { ok: false, reason: 'refused', detail: '' }
+    if (fate === 'gives nothing') return { ok: true, value: null }
+    const value = this.item ?? null
+    if (operation === 'set') this.item = secret
+    if (operation === 'delete') this.item = undefined
+    if (fate === 'killed after') throw new Killed(operation)
+    if (fate === 'hangs, but is done') return { ok: false, reason: 'timeout', detail: '' }
+    return { ok: true, value: operation === 'get' ? value : true }
+  }
+
+  async #send(
+    request: HttpRequest,
+    fateOf: (kind: Kind) => StepFate | undefined,
+    state: { isSent: boolean; isDead: boolean },
+    isRetry: boolean,
+    process: number,
+  ) {
+    await this.turn(process, 'works')
+    const fate = fateOf('send')
+    if (fate === 'killed before') throw new Killed('send')
+    if (fate === 'unreachable') throw new TransportError('tls', 'no', 'no secure connection could be made')
+    try {
+      request.beforeSend?.()
+    } catch (error) {
+      throw new TransportError('aborted', 'no', 'the request was not sent', error)
+    }
+    state.isSent = true
+    const token = new URLSearchParams(request.body).get('refresh_token') ?? ''
+    const answer = /unused|refused/.test(fate ?? '') ? undefined : this.#refresh(token, isRetry)
+    await this.turn(process, 'works')
+    if (fate === 'killed after') throw new Killed('send')
+    if (fate === 'refused') return jsonResponse(401, { error: 'invalid_client' })
+    if (fate?.startsWith('lost')) throw new TransportError('reset', 'maybe', 'the connection was reset')
+    if (fate === 'answered oddly') return jsonResponse(503, { message: 'upstream' })
+    return answer === undefined
+      ? jsonResponse(400, { error: 'invalid_grant' })
+      : jsonResponse(200, {
+          access_token: `a${answer}`,
+          token_type: 'Bearer',
+          expires_in: 900,
+          refresh_token: answer,
+        })
+  }
+
+  #refresh(token: string, isRetry: boolean): string | undefined {
+    const [grant = 0, number] = token.split('.').map(Number)
+    const found = this.grants[grant]
+    if (found === undefined || found.isRevoked) return undefined
+    if (number !== found.good) {
+      found.isRevoked = true
+      if (!isRetry) this.broken.push(`${token} was sent again by a plain renewal`)
+      return undefined
+    }
+    return `${grant}.${++found.good}`
+  }
+
+  /** What `session.json` holds; undefined if it is missing or damaged. */
+  get session(): Session | undefined {
+    try {
+      return decode(this.disk.files.get(SESSION) ?? '')
+    } catch {
+      return undefined
+    }
+  }
+
+  /** Every refresh token that is whole on this machine. */
+  get #tokens(): string[] {
+    const tokens = [...this.disk.files].flatMap(([path, text]) => {
+      try {
+        // A login that wasn't stored counts for nothing.
+        return path.endsWith('.0') ? [] : [decode(text).refreshToken]
+      } catch {
+        return []
+      }
+    })
+    return [...tokens, this.item?.replace(/^.*:/, '')].filter((token) => token !== undefined)
+  }
+
+  /**
+   * What is broken now that everything has ended: the next plain renewal is tried, and has to work, unless what it says is true.
+   *
+   * @param isCalm nothing was killed, cut off or refused for good: then the session has to go on.
+   */
+  async check(isCalm: boolean): Promise<string[]> {
+    const { wanted, session } = this
+    const isOver = session?.ended !== undefined
+    if (wanted === null && session !== undefined) this.broken.push('a finished logout is undone')
+    if (typeof wanted === 'number' && session !== undefined && session.scope !== String(wanted))
+      this.broken.push(`a finished login is undone (${session.id})`)
+    const tokens = this.#tokens
+    const good = typeof wanted === 'number' ? `${wanted}.${this.grants[wanted]?.good}` : undefined
+    const { end } = await this.run('renew')
+    if (end === 'ok') return this.broken
+    if (good === undefined || isOver || this.grants[Number(wanted)]?.isRevoked) return this.broken
+    if (isCalm) this.broken.push(`nothing was lost, but the next command says ${end}`)
+    // What may have been sent may be the good one: only then it is true.
+    const isHonest = end === 'refresh_interrupted' || (end === 'store_unavailable' && this.item === undefined)
+    if (tokens.includes(good) && !isHonest)
+      this.broken.push(`${good} is on this machine, but the next command says ${end}`)
+    return this.broken
+  }
+
+  deleteLock(): void {
+    this.disk.delete(LOCK)
+  }
+
+  isLocked(): boolean {
+    return this.disk.isHeld(LOCK)
+  }
+}
+
+/** The fates that a step can have. */
+export function fatesOf(kind: Kind): readonly StepFate[] {
+  return FATES[kind]
+}
