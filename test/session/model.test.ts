@@ -12,11 +12,16 @@ beforeEach(async () => {
 const PASSING = ['fails', 'unreachable', 'refused', 'gives nothing', 'hangs, but is done']
 
 /** Every fault that a command can have after what went before, one at a time. */
-async function faultsOf(store: Store, before: readonly Command[], command: Command): Promise<Fault[]> {
+async function faultsOf(store: Store, before: Story['commands'], command: Command): Promise<Fault[]> {
   const machine = new Machine(base, store)
-  for (const earlier of before) await machine.run(earlier)
+  for (const earlier of before) await machine.run(earlier.command, earlier.fault)
   const { steps } = await machine.run(command)
   return steps.flatMap((kind, step) => fatesOf(kind).map((fate) => ({ step, fate })))
+}
+
+/** Which step of a renewal is of this kind. */
+async function stepOf(store: Store, kind: 'send' | 'set'): Promise<number> {
+  return (await new Machine(base, store).run('renew')).steps.indexOf(kind)
 }
 
 interface Story {
@@ -47,6 +52,21 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
       }
     }
     expect(stories).toBeGreaterThan(500)
+  })
+
+  it('after a renewal whose answer was lost, one fault at any step of any command leads to no second use', async () => {
+    const lost = {
+      command: 'renew',
+      fault: { step: await stepOf(store, 'send'), fate: 'lost, consumed' },
+    } as const
+    for (const command of COMMANDS) {
+      for (const fault of await faultsOf(store, [lost], command)) {
+        await play(store, { commands: [lost, { command, fault }], isCalm: false })
+        if (!fault.fate.startsWith('killed')) continue
+        for (let power = 0; power < 12; power++)
+          await play(store, { commands: [lost, { command, fault: { ...fault, power } }], isCalm: false })
+      }
+    }
   })
 
   it('a power loss at any step loses nothing but what was in flight', async () => {
@@ -128,17 +148,17 @@ describe('a keychain', () => {
 
   it('what the keychain refuses goes into the file, and back at the next renewal', async () => {
     const machine = new Machine(base, 'keychain')
-    const { steps } = await machine.run('renew')
-    expect((await machine.run('renew', { step: steps.indexOf('set'), fate: 'fails' })).end).toBe('ok')
-    expect(machine.session?.refreshToken).toBe('0.3')
+    const step = await stepOf('keychain', 'set')
+    expect((await machine.run('renew', { step, fate: 'fails' })).end).toBe('ok')
+    expect(machine.session?.refreshToken).toBe('0.2')
     expect((await machine.run('renew')).end).toBe('ok')
     expect(machine.session?.refreshToken).toBeUndefined()
-    expect(machine.item).toMatch(/\.4@\d+:0\.4$/)
+    expect(machine.item).toMatch(/\.3@\d+:0\.3$/)
   })
 })
 
 /** What each of several processes runs, one after the other. */
-type Scripts = readonly (readonly Command[])[]
+type Scripts = readonly (readonly (Command | 'renew, keychain refuses')[])[]
 
 /**
  * Plays every order in which processes can take turns, at every point where one of them waits for anything; somewhere in
@@ -168,13 +188,15 @@ async function playOrder(
   prefix: readonly number[],
 ): Promise<(readonly [choice: number, of: number])[]> {
   const machine = new Machine(base, store)
+  const refusal = { step: await stepOf(store, 'set'), fate: 'fails' } as const
   const waiting = new Map<number, { readonly what: string; readonly go: () => void }>()
   machine.turn = (process, what) => new Promise((go) => void waiting.set(process, { what, go }))
   let running = scripts.length
   const ended = scripts.map(async (commands, process) => {
     for (const command of commands) {
       await machine.turn(process, 'works')
-      await machine.run(command, undefined, process)
+      if (command === 'renew, keychain refuses') await machine.run('renew', refusal, process)
+      else await machine.run(command, undefined, process)
     }
     running--
   })
@@ -214,6 +236,7 @@ describe('several processes', () => {
     ['file', [['renew'], ['logout']], true],
     ['file', [['renew'], ['renew'], ['renew']], false],
     ['keychain', [['renew'], ['renew']], true],
+    ['keychain', [['renew'], ['renew, keychain refuses']], true],
     ['keychain', [['renew'], ['login']], false],
   ])(
     '%s, %j, in every order (lock file deleted: %s): no token is sent twice',
