@@ -3,7 +3,7 @@ import type { Location, PathStep } from './observations.ts'
 import type { Share } from './share.ts'
 import { isServerAddress } from './wire/address.ts'
 import { ask, askFor, type DnsEffects } from './wire/ask.ts'
-import { type Message, soaOf } from './wire/message.ts'
+import { type Message, type ResourceRecord, soaOf } from './wire/message.ts'
 import { ancestors, isAskable, isWithin, labelCount } from './wire/name.ts'
 import { isListedTopLevel, isRegistry, registeredDomainOf } from './wire/registry.ts'
 
@@ -106,9 +106,9 @@ async function findFrom(
       continue
     }
     const { delegation, givenBy } = start
-    const hosts = [...delegation.hosts.keys()]
-    const at = { delegation, parent: null, path: [{ zone: delegation.zone, hosts, givenBy }], registry }
-    const found = await walk(target, { kind: 'found', ...at }, search, registry)
+    const nothing: Found = { kind: 'found', delegation, parent: null, path: [], registry }
+    const at = stepDown(nothing, delegation, null, givenBy)
+    const found = await walk(target, at, search, registry)
     if (found !== undefined) return found
     path = at.path
   }
@@ -133,43 +133,40 @@ async function walk(
     const answer = await askServers(at.delegation, target, search, registry)
     if (answer === undefined) return isRegistry(zone) ? undefined : at
     const { message, host, server } = answer
+    const givenBy = { ...server, host }
     const referral = referralFrom(message, zone, target, search.port)
     if (referral !== undefined) {
-      const hosts = [...referral.hosts.keys()]
-      const parent = { zone, hosts, server }
-      const givenBy = { ...server, host }
-      at = {
-        ...at,
-        delegation: referral,
-        parent,
-        path: [...at.path, { zone: referral.zone, hosts, givenBy }],
-      }
+      at = stepDown(at, referral, { zone, hosts: [...referral.hosts.keys()], server }, givenBy)
       continue
     }
-    const { path } = at
     const soa = await enclosingSoa(message, target, zone, server, search)
-    if (message.rcode === 'NXDOMAIN' && isRegistry(soa?.zone ?? zone)) {
-      const domain = registeredDomainOf(target)
+    const own = soa?.zone ?? zone
+    if (message.rcode === 'NXDOMAIN' && isRegistry(own)) {
+      const negativeTtl = soa?.negativeTtl ?? null
       return {
         kind: 'no_domain',
-        domain,
-        saidBy: soa?.zone ?? zone,
-        negativeTtl: soa?.negativeTtl ?? null,
-        path,
+        domain: registeredDomainOf(target),
+        saidBy: own,
+        negativeTtl,
+        path: at.path,
       }
     }
-    if (soa === undefined || soa.zone === zone) return at
+    if (own === zone) return at
     // A server of both parent and child answers for the child at once, so the delegation between them isn't seen.
-    const delegation = await ownServers(soa.zone, server, search)
-    const hosts = [...delegation.hosts.keys()]
-    return {
-      ...at,
-      delegation,
-      parent: null,
-      path: [...path, { zone: soa.zone, hosts, givenBy: { ...server, host } }],
-    }
+    return stepDown(at, await ownServers(own, server, search), null, givenBy)
   }
   return at
+}
+
+/** One zone further down. */
+function stepDown(
+  at: Found,
+  delegation: Delegation,
+  parent: Found['parent'],
+  givenBy: PathStep['givenBy'],
+): Found {
+  const { zone, hosts } = delegation
+  return { ...at, delegation, parent, path: [...at.path, { zone, hosts: [...hosts.keys()], givenBy }] }
 }
 
 interface ServerAnswer {
@@ -315,47 +312,41 @@ function byFamily(servers: readonly ServerAtHost[]): ServerAtHost[] {
   return servers.flatMap((_, index) => [...v4.slice(2 * index, 2 * index + 2), ...v6.slice(index, index + 1)])
 }
 
-export interface HostAddresses {
+interface HostAddresses {
   readonly addresses: readonly DnsAddress[]
-  /** Why there is none: `none`: a resolver says so; `failed`: resolvers fail (SERVFAIL), as without glue; `unknown`: no answer. */
-  readonly failure: 'none' | 'failed' | 'unknown' | undefined
+  /** Whether resolvers say that there are no others; they may also have given no answer, or addresses that no server can have. */
+  readonly isCertain: boolean
 }
 
 /** The IPv4 and IPv6 addresses of a name server, from the resolvers. Addresses that no other machine can have don't count. */
 export function resolveHost(host: string, search: Search): Promise<HostAddresses> {
   const { resolvers, port, share } = search
   const options = { recursionDesired: true, checkingDisabled: true }
+  const lookUp = async (resolver: DnsAddress, type: 'A' | 'AAAA'): Promise<HostAddresses | undefined> => {
+    const message = await askFor(resolver, { name: host, type }, RESOLVER_MS, search, options)
+    if (message === undefined) return undefined
+    const all = addressesIn(message.answers, port)
+    const isDenied = all.length === 0 && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && message.ra
+    return { addresses: all.filter(isServerAddress), isCertain: isDenied }
+  }
   const look = async (): Promise<HostAddresses> => {
-    if (!isAskable(host)) return { addresses: [], failure: 'none' }
+    if (!isAskable(host)) return { addresses: [], isCertain: true }
     const families = await Promise.all(
-      (['A', 'AAAA'] as const).map((type) =>
-        firstGood(
-          resolvers.slice(0, 3).map(async (resolver) => {
-            const message = await askFor(resolver, { name: host, type }, RESOLVER_MS, search, options)
-            if (message === undefined) return undefined
-            const all = message.answers.flatMap((record) =>
-              'address' in record ? [{ address: record.address, port }] : [],
-            )
-            const addresses = unique(all).filter(isServerAddress)
-            const isDenied = all.length === 0 && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && message.ra
-            const failure = isDenied ? ('none' as const) : ('failed' as const)
-            return { addresses, failure: all.length > 0 ? ('unknown' as const) : failure }
-          }),
-          ({ addresses }) => addresses.length > 0,
-        ),
-      ),
+      (['A', 'AAAA'] as const).map((type) => {
+        const asked = resolvers.slice(0, 3).map((resolver) => lookUp(resolver, type))
+        return firstGood(asked, ({ addresses }) => addresses.length > 0)
+      }),
     )
     const addresses = families.flatMap((found) => found?.addresses ?? [])
-    if (addresses.length > 0) return { addresses, failure: undefined }
-    const failures = families.map((found) => found?.failure ?? 'unknown')
-    const failure = failures.includes('unknown') ? 'unknown' : failures.includes('failed') ? 'failed' : 'none'
-    return { addresses, failure }
+    return { addresses, isCertain: families.every((found) => found?.isCertain === true) }
   }
   return share.once(`host ${host}`, look, ({ addresses }) => addresses.length > 0)
 }
 
-function unique(addresses: readonly DnsAddress[]): DnsAddress[] {
-  return [...new Map(addresses.map((server) => [server.address, server])).values()]
+/** The addresses in records, each once. */
+function addressesIn(records: readonly ResourceRecord[], port: number): DnsAddress[] {
+  const addresses = records.flatMap((record) => ('address' in record ? [record.address] : []))
+  return [...new Set(addresses)].map((address) => ({ address, port }))
 }
 
 /** The NS records of exactly this zone, from the answer or from a referral. */
@@ -365,12 +356,13 @@ function delegationFrom(message: Message, zone: string, port: number): Delegatio
   const hosts = records.flatMap((record) =>
     record.type === 'NS' && record.name === zone ? [record.target] : [],
   )
-  const addressesOf = (host: string) =>
-    message.additional.flatMap((record) =>
-      'address' in record && record.name === host ? [{ address: record.address, port }] : [],
+  const glueOf = (host: string) =>
+    addressesIn(
+      message.additional.filter(({ name }) => name === host),
+      port,
     )
   if (hosts.length === 0) return undefined
-  return { zone, hosts: new Map(hosts.slice(0, MAX_HOSTS).map((host) => [host, unique(addressesOf(host))])) }
+  return { zone, hosts: new Map(hosts.slice(0, MAX_HOSTS).map((host) => [host, glueOf(host)])) }
 }
 
 /** A referral: NS records of a zone further down towards the name, without authority (RFC 1034 section 4.3.2). */

@@ -66,9 +66,10 @@ export async function askNameServers(
     limitReached ||= hosts.size >= MAX_HOSTS
     if (hosts.size >= MAX_HOSTS) return []
     hosts.add(host)
-    const { addresses, failure } = glue.length > 0 ? { addresses: glue } : await resolveHost(host, search)
+    const found = glue.length > 0 ? undefined : await resolveHost(host, search)
+    const addresses = found?.addresses ?? glue
     if (addresses.length === 0) {
-      const isCertain = failure === 'none' || (isUnfindable && isWithin(host, zone))
+      const isCertain = found?.isCertain === true || (isUnfindable && isWithin(host, zone))
       return [{ ...NOT_ASKED, host, outcome: isCertain ? 'unreachable' : 'timeout' }]
     }
     const seen = await Promise.all(
