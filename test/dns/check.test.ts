@@ -294,6 +294,11 @@ describe('resolvers are asked about the name', () => {
     expect(questions.filter(({ type, name }) => type !== 'NS' || name !== 'example.com')).toEqual([])
   })
 
+  test('never, not even for its name servers, if nothing leads to its zone', async () => {
+    const { asked } = await timedObserve(() => ({ flags: RA | RCODE.SERVFAIL }), { name: 'a.b.example.com' })
+    expect(asked.map(({ name }) => name)).not.toContain('a.b.example.com')
+  })
+
   test('never if one of two servers lacks it', async () => {
     const [world, behind] = [fakeInternet([COM, zone()]), fakeInternet([COM, zone([])])]
     const { seen, outcomes } = await timedObserve((asked) => (asked.server === TWO ? behind : world)(asked))
