@@ -23,6 +23,7 @@ export function helpWidth(output: Pick<Output, 'columns'>): number {
 export function helpLayout(width: number, palette: Palette): Partial<Help> {
   return {
     helpWidth: width,
+    minWidthToWrap: 20,
     styleTitle: palette.heading,
     subcommandTerm: (command) => command.name(),
     formatHelp(command, helper) {

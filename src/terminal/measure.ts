@@ -15,9 +15,3 @@ export function widthOf(line: string): number {
 export function wrap(line: string, width: number, hard = true): string[] {
   return widthOf(line) <= width ? [line] : wrapAnsi(line, Math.max(1, width), { hard }).split('\n')
 }
-
-/** The beginning of a clean line that is no wider than `width`, with an ellipsis if something was cut off. */
-export function truncate(line: string, width: number): string {
-  if (widthOf(line) <= width) return line
-  return `${wrapAnsi(line, Math.max(1, width - 1), { hard: true, wordWrap: false }).split('\n')[0]}…`
-}

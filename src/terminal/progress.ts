@@ -6,7 +6,7 @@ import { sanitizeLine } from './sanitize.ts'
 
 /** Tells on stderr what is being done: one moving line for the step in progress, a line that stays for each that is done. */
 export interface Progress {
-  /** Says what is being done now. */
+  /** Says what is being done now, in a few lines at most. */
   update(text: string): Promise<void>
   /** The step is done: leaves `✔ text`. The next `update` starts another. */
   succeed(text: string): Promise<void>
@@ -18,6 +18,9 @@ export interface Progress {
 
 type ProgressContext = Pick<Context, 'stdout' | 'stderr' | 'environment' | 'interrupts'>
 type ProgressSettings = Pick<Settings, 'quiet' | 'colorOption'>
+
+/** A window has at least so many lines; what has scrolled away can't be redrawn. */
+const MOST_LINES = 8
 
 /** Whether lines on stderr may move: a terminal that can, and nobody who collects what it prints. */
 export function canAnimate({ stderr, environment }: Pick<Context, 'stderr' | 'environment'>): boolean {
@@ -67,11 +70,11 @@ export function createScreen(context: ProgressContext, settings: ProgressSetting
     stdout: above(stdout),
     stderr: above(stderr),
     async update(text) {
-      const { truncate } = await import('./measure.ts')
-      // One line, or the redraw would leave debris above it; with room for the spinner, and for a terminal's ^C.
-      const line = truncate(sanitizeLine(text), Math.max(10, (stderr.columns ?? 80) - 5))
-      if (spinner === undefined) await start(line)
-      else spinner.text = line
+      const { wrap } = await import('./measure.ts')
+      // With room for the spinner in front, and for a terminal's ^C.
+      const lines = wrap(sanitizeLine(text), Math.max(10, (stderr.columns ?? 80) - 5)).slice(0, MOST_LINES)
+      if (spinner === undefined) await start(lines.join('\n  '))
+      else spinner.text = lines.join('\n  ')
     },
     succeed: (text) => leave('✔', text),
     fail: (text) => leave('✖', text),
@@ -101,7 +104,7 @@ export function withWrite(output: Output, write: Output['write']): Output {
   }
 }
 
-/** Our stderr as the kind of stream that the spinner draws its one line on (ECMA-48: CHA, CUU, EL). */
+/** Our stderr as the kind of stream that the spinner draws its lines on (ECMA-48: CHA, CUU, EL). */
 function asStream(output: Output): NodeJS.WritableStream {
   const write = (text: string) => {
     // If the reader went away, a write of data finds out.
