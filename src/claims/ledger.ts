@@ -9,9 +9,9 @@ import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import type { Settings } from '../settings/settings.ts'
-import { removeStaleTemporaries, writeDurable } from '../storage/durable-file.ts'
+import { writeDurable } from '../storage/atomic-file.ts'
 import { cannotWrite } from '../storage/file-errors.ts'
-import { readJsonSync, requireFormat } from '../storage/json-file.ts'
+import { readJson, requireFormat } from '../storage/json-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { isOpen } from './lifecycle.ts'
@@ -60,7 +60,7 @@ export async function remember(claim: DomainClaim, io: Io): Promise<boolean> {
       throw new CliError('claim_too_large', Exit.unavailable, `it has ${text.length} characters`)
     const directory = directoryOf(io)
     await ensurePrivateDirectory(directory)
-    writeDurable(join(directory, fileOf(issuer, claim.domain_id, nameKey(claim.name ?? ''))), text, 'leave')
+    writeDurable(join(directory, fileOf(issuer, claim.domain_id, nameKey(claim.name ?? ''))), text)
     return true
   } catch (error) {
     if (!(error instanceof CliError)) throw error
@@ -81,7 +81,6 @@ export async function forget({ issuer, claim }: LedgerEntry, place: Place): Prom
       throw cannotWrite(join(directory, file), error)
     }
   }
-  removeStaleTemporaries(directory)
 }
 
 /**
@@ -164,7 +163,7 @@ async function read(
   for (const [at, file] of (await filesIn(directory)).filter(isMeant).entries()) {
     if (at % PAGE === PAGE - 1) await new Promise((resolve) => setImmediate(resolve))
     try {
-      const entry = readJsonSync(join(directory, file), parseEntry)
+      const entry = readJson(join(directory, file), parseEntry)
       if (entry !== undefined && (issuer ?? entry.issuer) === entry.issuer) entries.push(entry)
     } catch (error) {
       if (!(error instanceof CliError)) throw error

@@ -1,8 +1,6 @@
-import type { Context } from '../context.ts'
 import type { Authorizer, Credential } from '../service/authorizer.ts'
 import { createServiceClient, type ServiceClient } from '../service/client.ts'
-import type { Settings } from '../settings/settings.ts'
-import { createIo, type Io } from '../terminal/io.ts'
+import type { Io } from '../terminal/io.ts'
 import { currentCredential, goodCredential, renewedCredential } from './credential.ts'
 import { notSignedIn } from './messages.ts'
 
@@ -12,13 +10,8 @@ export interface ConnectOptions {
 }
 
 /** The service, with the credential of the current profile. @throws CliError exit 3 without a usable base URL. */
-export function connect(io: Io, options?: ConnectOptions): ServiceClient
-export function connect(context: Context, settings: Settings): ServiceClient
-export function connect(context: Context | Io, given: Settings | ConnectOptions = {}): ServiceClient {
-  const io = 'settings' in context ? context : createIo(context, given as Settings)
-  const { renews = true } = 'profile' in given ? {} : given
-  const authorizer = renews ? createAuthorizer(io) : withoutRenewal(io)
-  return createServiceClient(io, authorizer)
+export function connect(io: Io, { renews = true }: ConnectOptions = {}): ServiceClient {
+  return createServiceClient(io, renews ? createAuthorizer(io) : withoutRenewal(io))
 }
 
 /**

@@ -81,9 +81,6 @@ export function readJson<T>(
   }
 }
 
-/** For who still calls it so. */
-export const readJsonSync = readJson
-
 /** The error for a file that can't be used: `file_unusable`. */
 export function unusable(path: string, why: string, options: ReadOptions, cause?: unknown): CliError {
   const hint = options.remedy ?? `it was left as it is; fix it, or move it away: ${moveAway(path)}`

@@ -50,7 +50,7 @@ export const command = defineCommand<ListFlags & { readonly state?: 'active' | '
     const { state } = options
     await printList(
       {
-        fetchPage: grantPages(connect(io, io.settings)),
+        fetchPage: grantPages(connect(io)),
         defaultLimit: undefined,
         choose: state === undefined ? undefined : (grant) => isRevoked(grant) === (state === 'revoked'),
         columns: GRANT_COLUMNS,
