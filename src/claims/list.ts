@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs'
-import { createInterface } from 'node:readline'
 import { CliError, usageError } from '../errors.ts'
 import { looksLikeId } from '../service/claims.ts'
 import { REGIONS } from '../service/types.ts'
@@ -22,6 +21,12 @@ export type Reading = Subject | { readonly problem: string }
 const COLUMNS: readonly string[] = ['domain', 'value', 'region']
 /** Characters: a TXT value of the largest size fits. */
 const MAX_LINE = 256 * 1024
+
+const READ_PROBLEMS: Readonly<Record<string, string>> = {
+  ENOENT: "it doesn't exist",
+  EACCES: 'permission denied',
+  EISDIR: 'it is a directory',
+}
 
 /** The domain that was typed, or the placeholder domain id if the command takes ids. @throws CliError exit 2 */
 export function readDomain(text: string, takesIds: boolean): string {
@@ -48,10 +53,9 @@ export async function* readList(
   let number = 0
   for await (const line of linesOf(input, from)) {
     number += 1
-    const text = number === 1 ? line.replace(/^\ufeff/, '') : line
-    if (number === 1 && /\0|^\ufffd/.test(text)) throw usageError(`--from: ${from} isn't text in UTF-8`)
-    if (text.trim() === '' || text.startsWith('#')) continue
-    const cells = cellsOf(text)
+    if (number === 1 && /\0|^\ufffd/.test(line)) throw usageError(`--from: ${from} isn't text in UTF-8`)
+    if (line.trim() === '' || line.startsWith('#')) continue
+    const cells = cellsOf(line)
     if (columns === undefined) {
       const header = cells.map((cell) => cell.toLowerCase())
       columns = header.includes('domain') ? header : COLUMNS.slice(0, 2)
@@ -60,7 +64,7 @@ export async function* readList(
       if (columns === header) continue
     }
     try {
-      yield subjectOf(text, cells, columns, takesIds)
+      yield subjectOf(cells, columns, takesIds)
     } catch (error) {
       if (!(error instanceof CliError)) throw error
       yield { problem: `${name}:${number}: ${error.message}` }
@@ -68,22 +72,27 @@ export async function* readList(
   }
 }
 
-async function* linesOf(input: NodeJS.ReadableStream, from: string): AsyncGenerator<string, void, void> {
-  // Rejecting through the interface alone would lose the error of a file that can't be opened.
-  let failure: NodeJS.ErrnoException | undefined
-  const lines = createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })
-  input.once('error', (error) => {
-    failure = error
-    lines.close()
-  })
-  yield* lines
-  if (failure === undefined) return
-  const known: Record<string, string> = {
-    ENOENT: "it doesn't exist",
-    EACCES: 'permission denied',
-    EISDIR: 'it is a directory',
+/** Without their ends (LF or CRLF) and a byte order mark. @throws CliError exit 2 if the stream can't be read */
+async function* linesOf(
+  input: AsyncIterable<Uint8Array | string>,
+  from: string,
+): AsyncGenerator<string, void, void> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  try {
+    for await (const chunk of input) {
+      const lines = (rest + decoder.decode(Buffer.from(chunk), { stream: true })).split(/\r?\n/)
+      rest = lines.pop() ?? ''
+      if (rest.length > MAX_LINE)
+        throw usageError(`--from: ${from} has a line of over ${MAX_LINE} characters`)
+      yield* lines
+    }
+  } catch (error) {
+    if (error instanceof CliError) throw error
+    const { code, message } = error as NodeJS.ErrnoException
+    throw usageError(`--from: couldn't read ${from}: ${READ_PROBLEMS[code ?? ''] ?? message}`)
   }
-  throw usageError(`--from: couldn't read ${from}: ${known[failure.code ?? ''] ?? failure.message}`)
+  if (rest !== '') yield rest
 }
 
 /** The cells of a line, with what spreadsheets put around them (RFC 4180): quotation marks, and doubled ones inside. */
@@ -96,14 +105,7 @@ function cellsOf(line: string): string[] {
 }
 
 /** @throws CliError exit 2 */
-function subjectOf(
-  line: string,
-  cells: readonly string[],
-  columns: readonly string[],
-  takesIds: boolean,
-): Subject {
-  if (line.length > MAX_LINE || line.includes('\0'))
-    throw usageError("the line isn't one of a list of domains")
+function subjectOf(cells: readonly string[], columns: readonly string[], takesIds: boolean): Subject {
   if (cells.length > columns.length) throw usageError(`columns: ${cells.length} instead of ${columns.length}`)
   const at = (name: string) => cells[columns.indexOf(name)] || undefined
   const [domain, value, region] = [at('domain'), at('value'), at('region')]

@@ -140,6 +140,9 @@ export async function runForAll(
       },
       signal,
     )
+  } catch (error) {
+    // A list that is no longer read is no problem of the list.
+    if (!signal.aborted) throw error
   } finally {
     signal.removeEventListener('abort', halt)
     halt()

@@ -15,6 +15,8 @@ export interface ProgramOptions {
 const TERMINATION_MS = 5000
 /** How long the output may stay open after the command has ended, because it started a program in the background. */
 const OUTPUT_MS = 500
+/** How often to look whether all have ended. */
+const LOOK_MS = 50
 /** UTF-16 units: a longer line is passed on in pieces. */
 const MAX_LINE = 8192
 
@@ -32,20 +34,26 @@ export async function runProgram(
   signal?.throwIfAborted()
   const hasGroup = platform !== 'win32'
   let child: ChildProcess | undefined
-  const kill = (name: NodeJS.Signals) => {
-    if (child?.pid === undefined) return
+  /** @param name 0 only looks. @returns whether anything is left to get it */
+  const kill = (name: NodeJS.Signals | 0): boolean => {
+    if (child?.pid === undefined) return false
     try {
-      if (hasGroup) process.kill(-child.pid, name)
-      else child.kill(name)
+      return hasGroup ? process.kill(-child.pid, name) : child.kill(name)
     } catch {
-      // It has ended.
+      return false
     }
   }
   const timers: NodeJS.Timeout[] = []
   let timedOut = false
+  let isKilled = false
   const end = () => {
     kill('SIGTERM')
-    timers.push(setTimeout(() => kill('SIGKILL'), TERMINATION_MS))
+    timers.push(
+      setTimeout(() => {
+        isKilled = true
+        kill('SIGKILL')
+      }, TERMINATION_MS),
+    )
   }
   try {
     child = spawn(command, {
@@ -67,7 +75,8 @@ export async function runProgram(
     )
     const output = Promise.all([child.stdout, child.stderr].map((stream) => passLines(stream, onLine)))
     const [code, killedBy] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
-    if (signal?.aborted || timedOut) kill('SIGKILL') // What it started may still be running.
+    // What it started may still be running.
+    while ((signal?.aborted || timedOut) && !isKilled && kill(0)) await sleep(LOOK_MS)
     await Promise.race([output, sleep(OUTPUT_MS, undefined, { ref: false })])
     signal?.throwIfAborted()
     if (timedOut) return { kind: 'timed_out' }

@@ -49,6 +49,7 @@ export const command = defineCommand<Flags>({
     if (created && wasOpen)
       await io.warn(`${nameOf(claim)} had an open claim, which the service may end in favor of this one`)
     await write.writeClaim(claim, io)
+    if (io.settings.quiet) return
     const known = isSaved ? request.name : (claim.domain_id ?? '')
     if (judge(claim, io.clock.now()).needsRecord)
       await io.hint(`add the TXT record, then run: mailclaim claim ${known}`)
@@ -65,7 +66,12 @@ async function createSeveral(domains: readonly string[], flags: Flags, io: Io): 
       import('../../claims/lifecycle.ts'),
       import('../../claims/load.ts'),
     ])
-  const columns = MANY_CLAIM_COLUMNS
+  // The record is what people need next.
+  const columns = [
+    ...CLAIM_COLUMNS.slice(0, 2),
+    ...CLAIM_COLUMNS.filter(({ field }) => field === 'record'),
+    ...MANY_CLAIM_COLUMNS.slice(2),
+  ]
   await runForAll(
     domains,
     flags,

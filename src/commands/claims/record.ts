@@ -81,7 +81,7 @@ export const command = defineCommand<ManyFlags>({
         format === 'table' ? { ...claim.record, host: place.hostText(found) } : { ...claim.record },
         COLUMNS,
       )
-      if (found?.dnsHost !== undefined) await io.hint(`add it at ${found.dnsHost}`)
+      if (found?.dnsHost !== undefined && !io.settings.quiet) await io.hint(`add it at ${found.dnsHost}`)
       return
     }
     if (format === 'value')

@@ -1,0 +1,75 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { expect, test } from 'vitest'
+import { readList } from '../../src/claims/list.ts'
+import { createIo } from '../../src/terminal/io.ts'
+import { createFakeContext, fakeSettings } from '../fake-context.ts'
+
+async function read(text: string | Buffer, takesIds = true) {
+  const context = createFakeContext()
+  const stdin = { isTTY: false, stream: Readable.from([Buffer.from(text)]) as never }
+  const io = createIo({ ...context, stdin }, await fakeSettings(context))
+  const readings = []
+  for await (const reading of readList('-', takesIds, io)) readings.push(reading)
+  return { readings, stderr: context.stderr.text }
+}
+
+test('a list has a domain on each line, and perhaps the value to expect', async () => {
+  const { readings } = await read(
+    '\ufeffa.example\r\n\n# a comment\nBÜCHER.example. , prefix=token\n"b.example","p=a,b"',
+  )
+  expect(readings).toEqual([
+    { domain: 'a.example' },
+    { domain: 'xn--bcher-kva.example', value: 'prefix=token' },
+    { domain: 'b.example', value: 'p=a,b' },
+  ])
+})
+
+test('with a header, its columns count, and others are ignored, said once', async () => {
+  const { readings, stderr } = await read(
+    'Client,Region,Domain\nACME,eu-west-1,a.example\n"X, Inc.",,b.example\n',
+  )
+  expect(readings).toEqual([{ domain: 'a.example', region: 'eu-west-1' }, { domain: 'b.example' }])
+  expect(stderr).toBe('ignored columns of <stdin>: client\n')
+})
+
+test.each([
+  ['b ad', '"b ad" has a space in it'],
+  ['a.example,prefix=token,more', 'columns: 3 instead of 2'],
+  [',prefix=token', 'the domain is missing'],
+  ['a.example,token', "the value isn't a complete value: a prefix, = and a token"],
+  ['a.example # mine', '"a.example # mine"'],
+])('a bad line is named, and the others go on: %s', async (line, why) => {
+  const { readings } = await read(`a.example\n${line}\nb.example`)
+  expect(readings).toEqual([
+    { domain: 'a.example' },
+    { problem: expect.stringContaining(`<stdin>:2: `) },
+    { domain: 'b.example' },
+  ])
+  expect((readings[1] as { problem: string }).problem).toContain(why)
+})
+
+test('a region that does not exist is a bad line', async () => {
+  const { readings } = await read('domain,region\na.example,mars\n')
+  expect(readings).toEqual([{ problem: expect.stringContaining('"mars" is not a region') }])
+})
+
+test.each([
+  ['a file in UTF-16', Buffer.from('\ufeffa.example', 'utf16le')],
+  ['a file that is no text', Buffer.from([80, 75, 3, 4, 0, 0])],
+])('%s is refused', async (_what, bytes) => {
+  await expect(read(bytes)).rejects.toMatchObject({ exit: 2 })
+})
+
+test.each([
+  ['missing.txt', "it doesn't exist"],
+  ['.', 'it is a directory'],
+])('a list that cannot be read is refused: %s', async (name, why) => {
+  const context = createFakeContext()
+  const home = context.directories.state
+  writeFileSync(join(home, '..', 'other'), '')
+  const io = createIo(context, await fakeSettings(context))
+  const reading = readList(join(home, '..', name), true, io)
+  await expect(reading.next()).rejects.toMatchObject({ exit: 2, message: expect.stringContaining(why) })
+})

@@ -1,0 +1,84 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { fakeInternet } from '../../dns/fake-internet.ts'
+import { claimOf, createWorld, GONE, jsonLines } from '../world.ts'
+
+const DOMAINS = 1000
+const domains = Array.from({ length: DOMAINS }, (_, n) => `d${n}.com`)
+/** Seven of a hundred servers never answer. */
+const isSilent = (n: number) => n % 100 < 7
+const addressOf = (n: number) => `198.51.${Math.floor(n / 200)}.${(n % 200) + 1}`
+
+/** A thousand domains whose records are missing. */
+function thousand(respond: Parameters<typeof createWorld>[0] = {}) {
+  const com = { apex: 'com', servers: { 'a.registry.com': ['192.0.2.1'] } }
+  const answers = domains.map((apex, n) =>
+    fakeInternet([com, { apex, servers: { [`ns1.${apex}`]: [addressOf(n)] } }]),
+  )
+  const silent = new Set(domains.flatMap((_, n) => (isSilent(n) ? [addressOf(n)] : [])))
+  const world = createWorld({
+    ...respond,
+    dns: (asked) =>
+      silent.has(asked.server)
+        ? 'silent'
+        : (answers[Number(/d(\d+)\.com$/.exec(asked.name)?.[1] ?? 0)]?.(asked) ?? 'silent'),
+  })
+  const list = join(world.context.directories.state, '..', 'list.txt')
+  writeFileSync(list, domains.map((domain) => `${domain},prefix=token`).join('\n'))
+  return { ...world, list }
+}
+
+describe('--timeout 10 with a thousand domains and seven percent silent servers', () => {
+  test.each(['claims check --wait', 'claim'])(
+    'ends within 13 seconds: %s',
+    async (command) => {
+      const world = thousand({
+        respond: (request, body) => {
+          if (!request.startsWith('POST')) return GONE()
+          const name = body === undefined ? request.split('id-')[1]?.split('/')[0] : JSON.parse(body).name
+          return claimOf({
+            name,
+            domain_id: `id-${name}`,
+            record: { type: 'TXT', name, value: 'prefix=token' },
+          })
+        },
+      })
+      const start = world.clock.monotonic()
+      const line = [...command.split(' '), '--from', world.list, '--timeout', '10', '--format', 'jsonl']
+      const { code, stdout, stderr } = await world.run(...line)
+      expect(world.clock.monotonic() - start).toBeLessThan(13_000)
+      const lines = jsonLines(stdout)
+      expect(lines).toHaveLength(DOMAINS)
+      expect([7, 8], stderr.slice(-500)).toContain(code)
+    },
+    120_000,
+  )
+})
+
+test('a list is claimed from where the last run stopped: what is completed gets a row without a request', async () => {
+  const world = createWorld({
+    respond: (request, body) => {
+      const name = request.startsWith('POST /domains/claim')
+        ? JSON.parse(`${body}`).name
+        : request.split('id-')[1]?.split('/')[0]
+      const record = { type: 'TXT', name, value: 'prefix=token' }
+      return claimOf({
+        name,
+        domain_id: `id-${name}`,
+        record,
+        status: name === 'one.com' ? 'completed' : 'expired',
+      })
+    },
+  })
+  const line = ['claim', 'one.com', 'two.com', '--format', 'jsonl']
+  await world.run(...line)
+  world.asked.length = 0
+  const { stdout } = await world.run(...line)
+  expect(world.asked.filter((request) => request.includes('one.com'))).toEqual([])
+  expect(jsonLines(stdout)[0]).toMatchObject({
+    event: 'done',
+    name: 'one.com',
+    claim: { seen_at: expect.any(String) },
+  })
+})

@@ -1,0 +1,136 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { createPublisher } from '../../src/claims/publish.ts'
+import { runProgram } from '../../src/claims/run-program.ts'
+import { InterruptedError } from '../../src/errors.ts'
+import { createIo } from '../../src/terminal/io.ts'
+import { smallWorld } from '../dns/fake-dns.ts'
+import { fakeSettings } from '../fake-context.ts'
+import { createWorld, VALUE, type WorldOptions } from './world.ts'
+
+const record = { name: 'example.com', value: VALUE, ttl: undefined }
+
+/** Runs a command of the shell as --publish does, where DNS has these values. */
+async function publishing(command: string, options: WorldOptions = {}, timeoutMs?: number) {
+  const { context } = createWorld({
+    ...options,
+    programs: {
+      run: (request) =>
+        runProgram(timeoutMs === undefined ? request : { ...request, timeoutMs }, {
+          environment: { PATH: process.env['PATH'] },
+          platform: 'linux',
+        }),
+    },
+  })
+  const home = context.directories.state
+  const io = createIo(context, await fakeSettings(context, { resolver: ['192.0.2.53'] }))
+  const output = join(home, '..', 'output')
+  const publish = createPublisher(command.replaceAll('OUTPUT', output), io)
+  return { publish, context, output }
+}
+
+describe('the command of --publish', () => {
+  test('is run by the shell, with the record in its environment and nothing else of ours', async () => {
+    const txt = () => ['v=spf1 -all', 'say "hi"']
+    const { publish, output, context } = await publishing('env > OUTPUT; echo one; echo two >&2', { txt })
+    expect(await publish(record, 'example.com')).toBe('the command ended without an error')
+    const environment = readFileSync(output, 'utf8')
+    const own = environment.slice(environment.indexOf('MAILCLAIM_')).split(/^(?!MAILCLAIM_|say|"v=)/m)
+    for (const line of [
+      'MAILCLAIM_RECORD_NAME=example.com',
+      'MAILCLAIM_RECORD_HOST=@',
+      'MAILCLAIM_RECORD_ZONE=example.com',
+      'MAILCLAIM_RECORD_TYPE=TXT',
+      `MAILCLAIM_RECORD_VALUE=${VALUE}`,
+      'MAILCLAIM_RECORD_TTL=300',
+      'MAILCLAIM_RECORD_OLD_VALUES=v=spf1 -all\nsay "hi"',
+      `MAILCLAIM_RECORD_RDATA="${VALUE}"`,
+      `MAILCLAIM_RECORD_SET="v=spf1 -all"\n"say \\"hi\\""\n"${VALUE}"`,
+    ])
+      expect(environment, own.join('|')).toContain(`${line}\n`)
+    expect(environment.match(/^MAILCLAIM_(?!RECORD_)/gm)).toBeNull()
+    expect(context.stderr.text.split('\n').sort()).toEqual(['', 'example.com: one', 'example.com: two'])
+  })
+
+  test('is not run if the value is there', async () => {
+    const { publish, output } = await publishing('touch OUTPUT')
+    expect(await publish(record)).toContain('has the TXT value already')
+    expect(() => readFileSync(output)).toThrow()
+  })
+
+  const world = smallWorld(() => [])
+  test.each([
+    ['nobody answers', { dns: () => 'silent' as const }],
+    ['a value has a line break', { txt: () => ['one\ntwo'] }],
+    [
+      'the servers refuse',
+      { dns: (asked) => (asked.server === '192.0.2.2' ? { flags: 5 } : world(asked)) } as WorldOptions,
+    ],
+  ] satisfies [string, WorldOptions][])(
+    'is not run without the values to keep: %s',
+    async (_where, options) => {
+      const { publish, output } = await publishing('touch OUTPUT', options)
+      await expect(publish(record)).rejects.toMatchObject({
+        code: 'values_unknown',
+        exit: 8,
+        hint: 'add it yourself: mailclaim claims record example.com',
+      })
+      expect(() => readFileSync(output)).toThrow()
+    },
+  )
+
+  test.each([
+    'token',
+    '=token',
+    'v=spf1 include:evil.example -all',
+    'V=DMARC1; p=none',
+    'p=t\nupdate delete',
+  ])('is not run for a value that proves nothing: %j', async (value) => {
+    const { publish } = await publishing('true', { txt: () => [] })
+    await expect(publish({ ...record, value })).rejects.toMatchObject({ code: 'unexpected_answer', exit: 7 })
+  })
+
+  test.each([
+    ['exit 3', 'ended with exit code 3'],
+    ['kill -9 $$', 'was ended by SIGKILL'],
+    ['no-such-command-anywhere', 'ended with exit code 127'],
+  ])('that fails ends with exit 7: %s', async (command, why) => {
+    const { publish } = await publishing(command, { txt: () => [] })
+    await expect(publish(record)).rejects.toMatchObject({
+      code: 'publish_failed',
+      exit: 7,
+      message: `the command of --publish ${why}`,
+    })
+  })
+
+  test('is ended with all that it has started when its time is up, even if it ignores that', async () => {
+    const script = join(import.meta.dirname, '..', '..', 'node_modules', '.publish-test.sh')
+    writeFileSync(script, 'trap "" TERM; sleep 60 & echo $! > "$1"; wait; wait; sleep 60')
+    const { publish, output } = await publishing(`sh ${script} OUTPUT`, { txt: () => [] }, 300)
+    await expect(publish(record)).rejects.toMatchObject({
+      code: 'publish_failed',
+      message: 'the command of --publish was stopped after 120 seconds',
+    })
+    const pid = readFileSync(output, 'utf8').trim()
+    // It may wait for somebody to take notice of its end.
+    const states = () => readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ')[2]
+    await expect.poll(() => (existsSync(`/proc/${pid}`) ? states() : 'Z')).toBe('Z')
+  }, 20_000)
+
+  test('is ended by Ctrl-C, and no other begins', async () => {
+    const { publish, context } = await publishing('echo begun; sleep 60', { txt: () => [] })
+    let interrupt = () => {}
+    context.interrupts.shield = async (work, onSignal) => {
+      interrupt = () => onSignal?.('SIGINT')
+      return work()
+    }
+    const begun = publish(record)
+    while (!context.stderr.text.includes('begun')) await new Promise((resolve) => setTimeout(resolve, 20))
+    interrupt()
+    await expect(begun).rejects.toMatchObject({ code: 'interrupted', exit: 130 })
+    await expect(publish(record)).rejects.toMatchObject({ code: 'interrupted' })
+    context.interrupts.shield = (work) => work()
+    expect(new InterruptedError('SIGINT').exit).toBe(130)
+  })
+})

@@ -1,0 +1,92 @@
+import { run } from '../../src/cli.ts'
+import type { Context, HttpRequest, HttpResponse } from '../../src/context.ts'
+import { createFakeDns, type FakeReply, smallWorld } from '../dns/fake-dns.ts'
+import { createVirtualClock } from '../dns/virtual-clock.ts'
+import { createFakeClock, createFakeContext, createFakeOutput, jsonResponse } from '../fake-context.ts'
+
+export const VALUE = 'prefix=token'
+const NOON = Date.UTC(2026, 10, 22, 12)
+
+/** The claim d1 of example.com. */
+export const claimOf = (more: object = {}) => ({
+  object: 'domain_claim',
+  id: 'c1',
+  name: 'example.com',
+  status: 'pending',
+  domain_id: 'd1',
+  region: 'us-east-1',
+  record: { type: 'TXT', name: 'example.com', value: VALUE, ttl: 'Auto' },
+  created_at: '2026-11-22 11:00:00.0+00',
+  expires_at: '2026-11-29 11:00:00.0+00',
+  ...more,
+})
+
+/** A 404 of the service. */
+export const GONE = () => jsonResponse(404, { name: 'not_found', message: 'Not found' })
+
+export interface WorldOptions {
+  /** Answers what is asked of the service: `GET /domains/d1/claim`. */
+  readonly respond?: (
+    request: string,
+    body: string | undefined,
+  ) => object | Promise<HttpResponse> | HttpResponse
+  /** The TXT values at example.com. */
+  readonly txt?: () => readonly string[]
+  readonly dns?: (asked: Parameters<ReturnType<typeof smallWorld>>[0]) => FakeReply
+  readonly terminal?: { columns: number }
+  readonly apiKey?: string | undefined
+  readonly programs?: Context['programs']
+}
+
+/** A machine with DNS and a service in memory, on which time passes only when nothing else is left to do. */
+export function createWorld(options: WorldOptions = {}) {
+  const { respond = () => claimOf(), txt = () => [VALUE], dns = smallWorld(txt) } = options
+  const clock = { ...createFakeClock(), ...createVirtualClock() }
+  const virtual = clock.now
+  clock.now = () => NOON + virtual()
+  const asked: string[] = []
+  const fake = createFakeDns(dns, clock)
+  const context = createFakeContext({
+    clock,
+    dns: fake,
+    environment: {
+      settings: { base_url: 'https://api.example.com', resolver: '192.0.2.53' },
+      ...('apiKey' in options
+        ? options.apiKey === undefined
+          ? {}
+          : { apiKey: options.apiKey }
+        : { apiKey: 'key' }),
+    },
+    respond: async ({ method, url, body }: HttpRequest) => {
+      const request = `${method} ${url.pathname}`
+      asked.push(request)
+      const answer = await respond(request, body)
+      return 'headers' in answer ? (answer as HttpResponse) : jsonResponse(200, answer)
+    },
+    ...(options.terminal && { terminal: options.terminal }),
+    ...(options.programs && { programs: options.programs }),
+  })
+  return {
+    context,
+    clock,
+    /** What was asked of the service, in order. */
+    asked,
+    /** What was asked of DNS. */
+    questions: fake.asked,
+    async run(...words: string[]) {
+      const [stdout, stderr] = [createFakeOutput(options.terminal), createFakeOutput(options.terminal)]
+      const code = await run(words, { ...context, stdout, stderr })
+      return { code, stdout: stdout.text, stderr: stderr.text }
+    },
+  }
+}
+
+export const jsonLines = (text: string) =>
+  text
+    .trim()
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line))
+
+/** The error that a program reads. */
+export const errorOf = ({ stderr }: { readonly stderr: string }) => jsonLines(stderr).at(-1)?.error

@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'vitest'
+import { claimOf, createWorld, errorOf, VALUE } from '../../claims/world.ts'
+import { jsonResponse } from '../../fake-context.ts'
+
+const OTHERS = {
+  'another domain': { name: 'victim.com', status: 'completed' },
+  'a domain above': { name: 'com' },
+  'another id': { domain_id: 'd2' },
+} as const
+
+/** What asks for the claim of example.com, or for the claim d1 that this machine knows. */
+const ASKING = [
+  'claim example.com --timeout 5',
+  'claims create example.com',
+  'claims get d1',
+  'claims get example.com',
+  'claims verify example.com --no-check',
+  'claims watch example.com --timeout 5',
+  'claims record example.com',
+  'claims check example.com',
+]
+
+describe.each(Object.entries(OTHERS))('a claim of %s', (_what, other) => {
+  test.each(ASKING)('is no answer to: mailclaim %s', async (line) => {
+    let isKnown = false
+    const world = createWorld({ respond: () => (isKnown ? claimOf(other) : claimOf()) })
+    const knows = !line.includes('create') && line !== 'claims get d1'
+    // Without a known name, the claim's own counts.
+    if (knows || !('name' in other)) await world.run('claims', 'get', 'd1')
+    if (line.includes('create') && !('name' in other)) return
+    isKnown = true
+    const ended = await world.run(...line.split(' '), '--json')
+    if (line === 'claims get d1' && 'name' in other) return expect(ended.code).toBe(0)
+    expect(ended.code, ended.stderr).toBe(7)
+    const [wrong, right] = 'name' in other ? [other.name, 'example.com'] : ['d2', 'd1']
+    expect(errorOf(ended)).toMatchObject({
+      code: 'unexpected_answer',
+      message: expect.stringContaining(wrong),
+    })
+    expect(errorOf(ended).message).toContain(right)
+    expect(ended.stdout).not.toContain(wrong)
+  })
+})
+
+test.each(['Example.COM.', 'example.com', null])(
+  'a claim whose name is sent as %j is that of example.com',
+  async (name) => {
+    const world = createWorld({ respond: () => claimOf({ name, status: 'completed' }) })
+    expect((await world.run('claim', 'example.com')).code).toBe(0)
+  },
+)
+
+test('a record outside the domain typed is neither shown nor published, whatever the claim is called', async () => {
+  const record = { type: 'TXT', name: '_dmarc.example.com', value: VALUE }
+  for (const name of ['_dmarc.example.com', 'example.org', 'com']) {
+    const world = createWorld({ respond: () => claimOf({ name: null, record: { ...record, name } }) })
+    const ended = await world.run('claim', 'example.com', '--publish', 'true', '--json')
+    expect(errorOf(ended)).toMatchObject({ code: 'unexpected_answer', exit: 7 })
+  }
+})
+
+test('an import with another id is no answer', async () => {
+  const world = createWorld({ respond: () => ({ id: 'i-2', status: 'completed', counts: {} }) })
+  for (const command of ['get', 'watch'])
+    expect(errorOf(await world.run('imports', command, 'i-1', '--json'))).toMatchObject({
+      code: 'unexpected_answer',
+    })
+})
+
+test('a refusal to verify counts unless the claim has moved', async () => {
+  for (const [status, code] of [
+    ['pending', 6],
+    ['verified', 0],
+  ] as const) {
+    let reads = 0
+    const world = createWorld({
+      respond: (request) =>
+        request.startsWith('POST')
+          ? jsonResponse(409, { name: 'conflict', message: 'It runs' })
+          : claimOf(reads++ > 1 ? { status } : {}),
+    })
+    await world.run('claims', 'get', 'd1')
+    const ended = await world.run('claims', 'verify', 'example.com', '--no-check', '--json')
+    expect(ended.code, ended.stderr).toBe(code)
+  }
+})
+
+test('a conflict when a claim is made says how to find it, and a claim that is gone how to start another', async () => {
+  const conflict = createWorld({ respond: () => jsonResponse(409, { name: 'conflict', message: 'Yours' }) })
+  expect(errorOf(await conflict.run('claims', 'create', 'example.com', '--json'))).toMatchObject({
+    exit: 6,
+    hint: expect.stringContaining('mailclaim claims get DOMAIN_ID'),
+  })
+  let isGone = false
+  const gone = createWorld({
+    respond: () => (isGone ? jsonResponse(404, { name: 'not_found', message: 'No' }) : claimOf()),
+  })
+  await gone.run('claims', 'get', 'd1')
+  isGone = true
+  for (const line of ['get', 'verify', 'watch', 'record', 'check'])
+    expect(errorOf(await gone.run('claims', line, 'example.com', '--json')), line).toMatchObject({
+      exit: 5,
+      message: 'the service no longer has the claim of example.com',
+    })
+  const listed = await gone.run('claims', 'list', '--refresh', '--json')
+  expect({ code: listed.code, data: JSON.parse(listed.stdout).data }).toEqual({ code: 0, data: [] })
+  expect(listed.stderr).toMatch(
+    /^warning: the service no longer has the claim of example\.com \(d1\): it is forgotten\n$/,
+  )
+  expect(JSON.parse((await gone.run('claims', 'list', '--json')).stdout).data).toEqual([])
+})

@@ -1,0 +1,184 @@
+import { describe, expect, test } from 'vitest'
+import { claimOf, createWorld, errorOf, VALUE, type WorldOptions } from '../../claims/world.ts'
+import { jsonResponse } from '../../fake-context.ts'
+
+/** A machine that knows the claim of example.com, as the service had it two minutes ago. */
+async function knowing(options: WorldOptions = {}) {
+  let isLater = false
+  const { respond = () => claimOf() } = options
+  const world = createWorld({ ...options, respond: (...asked) => (isLater ? respond(...asked) : claimOf()) })
+  await world.run('claims', 'get', 'd1')
+  await world.clock.sleep(120_000)
+  isLater = true
+  world.asked.length = 0
+  world.questions.length = 0
+  return world
+}
+
+describe('claims check', () => {
+  test('prints the report of the contract', async () => {
+    const world = await knowing()
+    const { code, stdout, stderr } = await world.run('claims', 'check', 'example.com', '--json')
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const report = JSON.parse(stdout)
+    expect(Object.keys(report)).toEqual([
+      'name',
+      'expected',
+      'verdict',
+      'ready',
+      'retry_after_seconds',
+      'claim',
+      'zone',
+      'nameservers',
+      'resolvers',
+      'findings',
+    ])
+    expect(report).toMatchObject({ expected: VALUE, verdict: 'ready', claim: { status: 'pending' } })
+    expect(world.asked).toEqual(['GET /domains/d1/claim'])
+  })
+
+  test.each([
+    ['pending', [], 8, 'record_not_visible'],
+    ['pending', [VALUE], 0, undefined],
+    ['blocked', [VALUE], 0, undefined],
+    ['completed', [], 0, undefined],
+    ['verified', [], 0, undefined],
+    ['superseded', [VALUE], 9, 'claim_superseded'],
+    ['expired', [], 9, 'claim_expired'],
+  ] as const)('of a claim that is %s, with %j in DNS, ends with exit %i', async (status, txt, exit, code) => {
+    const world = await knowing({ respond: () => claimOf({ status }), txt: () => txt })
+    const ended = await world.run('claims', 'check', 'example.com', '--json')
+    expect({ exit: ended.code, code: errorOf(ended)?.code }).toEqual({ exit, code })
+    expect(JSON.parse(ended.stdout)).toMatchObject({ claim: { status } })
+  })
+
+  test('checks the record that the claim has now', async () => {
+    const record = { type: 'TXT', name: 'example.com', value: 'prefix=newer' }
+    const world = await knowing({ respond: () => claimOf({ record }), txt: () => ['prefix=newer'] })
+    const { stdout } = await world.run('claims', 'check', 'example.com', '--json')
+    expect(JSON.parse(stdout)).toMatchObject({ expected: 'prefix=newer', verdict: 'ready' })
+  })
+
+  test.each([
+    ['the service is down', () => jsonResponse(503, {})],
+    ['the key is refused', () => jsonResponse(401, {})],
+    ['the service is silent', () => new Promise<never>(() => {})],
+  ])('goes on as last seen, with one warning, where %s', async (_where, respond) => {
+    const world = await knowing({ respond })
+    const silent = respond.toString().includes('Promise')
+    if (silent)
+      world.context.clock.alarm = (_ms, ring) => {
+        const timer = setTimeout(ring, 50)
+        return () => clearTimeout(timer)
+      }
+    const { code, stdout, stderr } = await world.run('claims', 'check', 'example.com', '--json')
+    expect({ code, verdict: JSON.parse(stdout).verdict }).toEqual({ code: 0, verdict: 'ready' })
+    expect(stderr).toMatch(
+      /^warning: couldn't ask the service about the claim of example\.com, last seen 2 minutes ago/,
+    )
+    expect(stderr.trim().split('\n')).toHaveLength(1)
+  })
+
+  test('of several asks about each once, and warns once', async () => {
+    const world = await knowing({ respond: () => jsonResponse(503, {}) })
+    await world.run('claims', 'check', 'example.com', 'www.example.com')
+    const { stderr } = await world.run(
+      'claims',
+      'check',
+      'example.com',
+      'www.example.com',
+      '--format',
+      'jsonl',
+    )
+    expect(stderr.match(/^warning/gm)).toHaveLength(1)
+  })
+
+  test('of a completed claim says on a terminal that DNS no longer matters', async () => {
+    const world = await knowing({ respond: () => claimOf({ status: 'completed' }), txt: () => [] })
+    const { stdout } = await world.run('claims', 'check', 'example.com', '--format', 'table')
+    expect(stdout).toBe('example.com no longer needs its record: the domain is yours\n')
+  })
+
+  test('needs no account for a value that is given', async () => {
+    const world = createWorld({ apiKey: undefined, txt: () => ['v=spf1 -all', 'prefix=older'] })
+    const given = await world.run('claims', 'check', 'example.com', '--value', ` "${VALUE}"`, '--json')
+    expect(given.code).toBe(8)
+    expect(JSON.parse(given.stdout)).toMatchObject({ expected: VALUE, claim: null, verdict: 'fix' })
+    expect(given.stderr).toMatch(/^warning: ignoring spaces, quotation marks/)
+    const named = await world.run(
+      'claims',
+      'check',
+      '--name',
+      'example.com',
+      '--value',
+      'prefix=older',
+      '--json',
+    )
+    expect(named.code).toBe(0)
+    expect(world.asked).toEqual([])
+  })
+
+  test('shows what is there without a value and a claim, and asks no resolver for the name', async () => {
+    const world = createWorld({ apiKey: undefined })
+    const { code, stdout } = await world.run('claims', 'check', 'example.com', '--json')
+    expect({ code, report: JSON.parse(stdout) }).toMatchObject({
+      code: 0,
+      report: { expected: null, verdict: 'unknown', zone: 'example.com' },
+    })
+    expect(world.questions.filter(({ server, type }) => server === '192.0.2.53' && type === 'TXT')).toEqual(
+      [],
+    )
+  })
+
+  test.each(['markdown', 'html'])('makes a report of one domain as %s', async (format) => {
+    const world = await knowing()
+    const { stdout } = await world.run('claims', 'check', 'example.com', '--format', format)
+    expect(stdout).toContain(VALUE)
+    const several = await world.run('claims', 'check', 'example.com', 'example.net', '--format', format)
+    expect(several.code).toBe(2)
+  })
+
+  test.each([
+    '--name example.com',
+    '--value prefix=token',
+    'example.com --name example.com --value prefix=token',
+    'example.com --value token',
+    'example.com --wait',
+    'example.com example.net --value prefix=token',
+    'https://example.com',
+  ])('refuses: %s', async (words) => {
+    const world = createWorld({ apiKey: undefined })
+    expect((await world.run('claims', 'check', ...words.split(' '))).code).toBe(2)
+  })
+})
+
+describe('claims check --wait', () => {
+  test('repeats the check until the record is there', async () => {
+    let checks = 0
+    const world = await knowing({
+      txt: () => (world.clock.monotonic() > 160_000 ? [VALUE] : [`prefix=${checks++}`]),
+    })
+    const { code, stderr } = await world.run('claims', 'check', 'example.com', '--wait')
+    expect(code, stderr).toBe(0)
+    expect(stderr).toContain('next check in')
+    // Once at the start, and not again within a minute.
+    expect(world.asked).toHaveLength(1)
+  })
+
+  test('ends when the time is up, and when the claim no longer needs the record', async () => {
+    const late = await knowing({ txt: () => [] })
+    const ended = await late.run('claims', 'check', 'example.com', '--wait', '--timeout', '20', '--json')
+    expect({ code: ended.code, message: errorOf(ended).message }).toMatchObject({
+      code: 8,
+      message: expect.stringMatching(/^timed out after 20 seconds: /),
+    })
+    const start = late.clock.monotonic()
+    let reads = 0
+    const over = await knowing({
+      txt: () => [],
+      respond: () => claimOf(reads++ > 0 ? { status: 'completed' } : {}),
+    })
+    expect((await over.run('claims', 'check', 'example.com', '--wait', '--json')).code).toBe(0)
+    expect(over.clock.monotonic() - start).toBeLessThan(200_000)
+  })
+})
