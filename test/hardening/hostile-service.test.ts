@@ -1,375 +1,208 @@
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { run } from '../../src/cli.ts'
 import { everyCommand, exitCodesOf } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
-import type { Programs } from '../../src/context.ts'
-import type { Sandbox } from '../../src/sandbox/sandbox.ts'
-import { needs } from '../requirements.ts'
-import { sandboxForTest } from '../sandbox/start-sandbox.ts'
+import { type HttpResponse, TransportError } from '../../src/context.ts'
 import {
-  type Client,
-  type ClientOptions,
-  control,
-  createClient,
-  createRealClock,
-  expectCalmFailure,
-  expectWholeFiles,
-  type Ran,
-} from './in-process-client.ts'
+  createFakeContext,
+  createFakeOutput,
+  type FakeContext,
+  jsonResponse,
+  textResponse,
+} from '../fake-context.ts'
+import { withEffects } from '../session/sandbox-session.ts'
+import { expectCalmFailure, type Ran } from './in-process-client.ts'
 
-/** How a command talks to the service: what it asks first decides how a fault ends it. */
-type Asks = 'get' | 'post' | 'refresh' | 'exchange' | 'nothing'
-
-interface Case {
-  readonly command: string
-  readonly asks: Asks
-  /** The words, once the client and its data exist. */
-  readonly words: (world: ClientWithIds) => readonly string[]
-  /** Only these requests go wrong; every request of the API where absent. */
-  readonly path?: string
-  /** The exit code where nothing is wrong; 0 where absent. */
-  readonly usual?: number
-  /** Its own time limits are what is looked at: no pause passes at once. */
-  readonly clock?: 'real'
+const GRANT = {
+  id: 'g-1',
+  client_id: '8f3a0a3e-6d2b-4e0e-8a54-1c8e0f3c2b02',
+  scopes: ['emails:send'],
+  resource: null,
+  created_at: '2026-11-01 10:00:00.123456+00',
+  revoked_at: null,
+  revoked_reason: null,
+  client: { name: 'Tool', logo_uri: 'https://logos.example/1.png' },
 }
-
-interface ClientWithIds {
-  readonly client: Client
-  readonly importId: string
-  readonly domainId: string
+const IMPORT = {
+  object: 'contact_import',
+  id: 'i-1',
+  status: 'completed',
+  created_at: '2026-11-01 10:00:00.1+00',
+  completed_at: '2026-11-01 10:05:00+00',
+  counts: { total: 10, created: 5, updated: 2, skipped: 2, failed: 1 },
 }
-
-const DOMAIN = 'known.example.com'
-/** No command may take longer, on a machine that is busy as well. */
-const LONGEST_MS = 20_000
-
-/** A program of the user's that does nothing. */
-const HARMLESS: Programs = {
-  run: async () => ({ kind: 'exited', code: 0 }),
+const CLAIM = {
+  object: 'domain_claim',
+  id: '1b2c3d4e-0000-4000-8000-000000000001',
+  name: 'example.com',
+  status: 'completed',
+  domain_id: 'd5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11',
+  region: 'us-east-1',
+  record: { type: 'TXT', name: 'example.com', value: 'prefix=token', ttl: 'Auto' },
+  blocked_reason: null,
+  failure_reason: null,
+  created_at: '2026-11-19 10:00:00+00',
+  expires_at: '2026-11-26 10:00:00+00',
 }
+const list = (item: object) => ({ object: 'list', has_more: false, data: [item, item] })
 
-/** Every command of the program. The sandbox is no client, and prints only its own words. */
-const CASES: readonly Case[] = [
-  { command: 'login', asks: 'exchange', words: () => ['login', '--store', 'file', '--timeout', '3600'] },
-  { command: 'auth token', asks: 'refresh', words: () => ['auth', 'token'] },
-  { command: 'auth refresh', asks: 'refresh', words: () => ['auth', 'refresh'] },
-  { command: 'auth status', asks: 'get', words: () => ['auth', 'status', '--online'] },
-  { command: 'auth rekey', asks: 'nothing', usual: 3, words: () => ['auth', 'rekey'] },
-  { command: 'auth list', asks: 'nothing', words: () => ['auth', 'list'] },
-  { command: 'auth switch', asks: 'nothing', words: () => ['auth', 'switch', 'default'] },
-  { command: 'grants list', asks: 'get', words: () => ['grants', 'list'] },
-  { command: 'imports list', asks: 'get', words: () => ['imports', 'list', '--all', '--json'] },
-  { command: 'imports get', asks: 'get', words: ({ importId }) => ['imports', 'get', importId] },
-  {
-    command: 'imports watch',
-    asks: 'get',
-    usual: 8,
-    words: ({ importId }) => ['imports', 'watch', importId, '--timeout', '30'],
-  },
-  { command: 'claims create', asks: 'post', words: () => ['claims', 'create', 'new.example.com'] },
-  { command: 'claims list', asks: 'get', words: () => ['claims', 'list', '--refresh'] },
-  { command: 'claims get', asks: 'get', words: () => ['claims', 'get', DOMAIN] },
-  {
-    command: 'claims record',
-    asks: 'get',
-    words: ({ domainId }) => ['claims', 'record', domainId, '--profile', 'other'],
-  },
-  {
-    command: 'claims publish',
-    asks: 'get',
-    words: ({ domainId }) => ['claims', 'publish', domainId, '--profile', 'other', '--with', 'true'],
-  },
-  {
-    command: 'claims check',
-    asks: 'get',
-    usual: 8,
-    words: ({ domainId }) => ['claims', 'check', domainId, '--profile', 'other'],
-  },
-  {
-    command: 'claims verify',
-    asks: 'post',
-    path: '/domains/*/verify',
-    words: () => ['claims', 'verify', DOMAIN, '--no-check'],
-  },
-  {
-    command: 'claims watch',
-    asks: 'get',
-    usual: 8,
-    words: () => ['claims', 'watch', DOMAIN, '--timeout', '30'],
-  },
-  {
-    command: 'claim',
-    asks: 'post',
-    usual: 8,
-    words: () => ['claim', 'road.example.com', '--no-check', '--timeout', '60'],
-  },
-  { command: 'logout', asks: 'nothing', words: () => ['logout'] },
-  { command: 'config list', asks: 'nothing', words: () => ['config', 'list'] },
-  { command: 'config set', asks: 'nothing', words: () => ['config', 'set', 'http-timeout', '20'] },
-  { command: 'config get', asks: 'nothing', words: () => ['config', 'get', 'http-timeout'] },
-  { command: 'config unset', asks: 'nothing', words: () => ['config', 'unset', 'http-timeout'] },
-  { command: 'config path', asks: 'nothing', words: () => ['config', 'path'] },
-  { command: 'doctor', asks: 'nothing', path: '/', clock: 'real', words: () => ['doctor'] },
-  { command: 'completion', asks: 'nothing', words: () => ['completion', 'bash'] },
-  { command: 'commands', asks: 'nothing', words: () => ['commands', '--json'] },
+/** Every command that shows what the service sent, with an answer that nothing is wrong with. */
+const COMMANDS: readonly { readonly line: string; readonly answer: object }[] = [
+  { line: 'auth status --online', answer: list(GRANT) },
+  { line: 'grants list', answer: list(GRANT) },
+  { line: 'grants list --state revoked --limit 1', answer: list(GRANT) },
+  { line: 'imports list --all', answer: list(IMPORT) },
+  { line: 'imports list --before x --limit 5', answer: list(IMPORT) },
+  { line: 'imports get i-1', answer: IMPORT },
+  { line: 'imports watch i-1 --timeout 20', answer: IMPORT },
+  { line: 'claims create example.com', answer: CLAIM },
+  { line: `claims get ${CLAIM.domain_id}`, answer: CLAIM },
+  { line: `claims record ${CLAIM.domain_id}`, answer: CLAIM },
+  { line: `claims verify ${CLAIM.domain_id} --no-check`, answer: CLAIM },
+  { line: `claims watch ${CLAIM.domain_id} --timeout 20`, answer: CLAIM },
+  { line: 'claim example.com --no-check --timeout 20', answer: CLAIM },
 ]
 
-/** The exit codes per kind of request, in the order get, post, refresh, exchange. */
-type Exits = readonly [get: number, post: number, refresh: number, exchange: number]
+const KEY = 're_Kq81LmxV20pZt7Yw'
 
-interface FaultRow {
-  readonly name: string
-  readonly fault?: Record<string, unknown>
-  readonly exits: Exits | 'usual'
-  /** Seconds, where the fault is that nothing comes. */
-  readonly httpTimeout?: string
-  /** Whether the answer is so large that one command at a time is enough. */
-  readonly large?: true
-  /** After a refresh: whether the service has seen the token, so that nobody knows what became of it. */
-  readonly refreshUnknown?: boolean
-  readonly options?: (sandbox: Sandbox) => ClientOptions
+interface Answered {
+  readonly line: string
+  readonly respond: () => HttpResponse
+  readonly terminal?: boolean
 }
 
-const html =
-  '<html><head><script>alert(1)</script></head><body><h1>Bad\u001b]0;owned\u0007 Gateway</h1></body></html>'
-const OAUTH = { 'content-type': 'application/json' }
-
-const FAULTS: readonly FaultRow[] = [
-  {
-    name: '400 without words',
-    fault: { kind: 'status', status: 400 },
-    exits: [6, 6, 7, 7],
-    refreshUnknown: true,
-  },
-  { name: '401', fault: { kind: 'status', status: 401 }, exits: [4, 4, 7, 7], refreshUnknown: true },
-  { name: '403', fault: { kind: 'status', status: 403 }, exits: [6, 6, 7, 7], refreshUnknown: true },
-  { name: '404', fault: { kind: 'status', status: 404 }, exits: [5, 5, 7, 7], refreshUnknown: true },
-  {
-    name: 'an OAuth error',
-    fault: { kind: 'status', status: 400, headers: OAUTH, body: { error: 'invalid_request' } },
-    exits: [6, 6, 6, 6],
-  },
-  { name: '429', fault: { kind: 'status', status: 429 }, exits: [7, 7, 7, 7], refreshUnknown: true },
-  {
-    name: '429, Retry-After 31 years',
-    fault: { kind: 'status', status: 429, headers: { 'retry-after': '999999999' } },
-    exits: [7, 7, 7, 7],
-  },
-  {
-    name: '429, Retry-After 1e400',
-    fault: { kind: 'status', status: 429, headers: { 'retry-after': '9'.repeat(400) } },
-    exits: [7, 7, 7, 7],
-  },
-  {
-    name: '429, Retry-After in 9999',
-    fault: { kind: 'status', status: 429, headers: { 'retry-after': 'Fri, 31 Dec 9999 23:59:59 GMT' } },
-    exits: [7, 7, 7, 7],
-  },
-  {
-    name: '429, Retry-After -5',
-    fault: { kind: 'status', status: 429, headers: { 'retry-after': '-5' } },
-    exits: [7, 7, 7, 7],
-    refreshUnknown: true,
-  },
-  { name: '500', fault: { kind: 'status', status: 500 }, exits: [7, 7, 7, 7], refreshUnknown: true },
-  {
-    name: '502 with HTML',
-    fault: { kind: 'status', status: 502, headers: { 'content-type': 'text/html' }, body: html },
-    exits: [7, 7, 7, 7],
-    refreshUnknown: true,
-  },
-  {
-    name: '503, Retry-After 1',
-    fault: { kind: 'status', status: 503, headers: { 'retry-after': '1' } },
-    exits: [7, 7, 7, 7],
-  },
-  {
-    name: '503 with a page, Retry-After 1',
-    fault: { kind: 'status', status: 503, headers: { 'retry-after': '1' }, body: html },
-    exits: [7, 7, 7, 7],
-    refreshUnknown: true,
-  },
-  { name: '504', fault: { kind: 'status', status: 504 }, exits: [7, 7, 7, 7], refreshUnknown: true },
-  { name: 'reset', fault: { kind: 'reset' }, exits: [7, 7, 7, 7], refreshUnknown: true },
-  {
-    name: 'reset when done',
-    fault: { kind: 'reset', after: true },
-    exits: [7, 7, 7, 7],
-    refreshUnknown: true,
-  },
-  { name: 'closed when done', fault: { kind: 'drop' }, exits: [7, 7, 7, 7], refreshUnknown: true },
-  {
-    name: 'no answer',
-    fault: { kind: 'delay', before_ms: 600_000 },
-    exits: [7, 7, 7, 7],
-    httpTimeout: '0.3',
-    refreshUnknown: true,
-  },
-  { name: 'half an answer', fault: { kind: 'truncate' }, exits: [7, 7, 7, 7], refreshUnknown: true },
-  {
-    name: 'noise',
-    fault: { kind: 'status', status: 200, headers: OAUTH, body: '\0\ufffd{"' },
-    exits: [7, 7, 7, 7],
-    refreshUnknown: true,
-  },
-  {
-    name: 'HTML called JSON',
-    fault: { kind: 'status', status: 200, headers: OAUTH, body: html },
-    exits: [7, 7, 7, 7],
-    refreshUnknown: true,
-  },
-  {
-    name: 'an empty 200',
-    fault: { kind: 'status', status: 200, headers: OAUTH },
-    exits: [7, 7, 7, 7],
-    refreshUnknown: true,
-  },
-  {
-    name: 'JSON called HTML',
-    fault: { kind: 'merge', headers: { 'content-type': 'text/html' } },
-    exits: 'usual',
-  },
-  {
-    name: 'another host',
-    fault: { kind: 'status', status: 307, headers: { location: 'http://127.0.0.2:9/steal' } },
-    exits: [7, 7, 7, 7],
-    refreshUnknown: true,
-  },
-]
-
-const NO_ANSWER = ['reset', 'reset when done', 'closed when done', 'no answer']
-
-async function createClientWithIds(sandbox: Sandbox, options: ClientOptions): Promise<ClientWithIds> {
-  const client = createClient(sandbox, { programs: HARMLESS, ...options })
-  await client.signIn()
-  const imports = await client.run(['imports', 'list', '--limit', '1', '--json'])
-  const claim = await client.run(['claims', 'create', DOMAIN, '--json'])
-  expect([imports.code, claim.code], imports.stderr + claim.stderr).toEqual([0, 0])
-  return {
-    client,
-    importId: (JSON.parse(imports.stdout) as { data: { id: string }[] }).data[0]?.id ?? '',
-    domainId: (JSON.parse(claim.stdout) as { domain_id: string }).domain_id,
-  }
+async function perform(world: FakeContext, { line, respond, terminal }: Answered): Promise<Ran> {
+  const size = terminal ? { columns: 80 } : undefined
+  const stdout = createFakeOutput(size)
+  // Not a terminal: a spinner has sequences of its own.
+  const stderr = createFakeOutput()
+  const http = { send: async () => respond(), close: async () => {} }
+  const words = line.split(' ')
+  const code = await run(words, withEffects(world, { stdout, stderr, http }))
+  return { words, code, stdout: stdout.text, stderr: stderr.text, ms: 0 }
 }
 
-/**
- * Lets cases meet one fault, one after the other, in one world.
- *
- * @returns how they ended, in their order.
- */
-async function meet(cases: readonly Case[], row: FaultRow): Promise<Ran[]> {
-  const sandbox = await sandboxForTest({ autoApprove: true, checkSeconds: 0, transferSeconds: 0 })
-  // DNS, whose deadlines are pauses, is only asked where the service has answered.
-  const real = cases.some(
-    ({ command, clock }) => clock === 'real' || (command === 'claims check' && row.exits === 'usual'),
+const world = () =>
+  createFakeContext({
+    environment: { noColor: true, settings: { base_url: 'http://127.0.0.1:1' }, apiKey: KEY },
+  })
+
+/** What holds whatever the service does. */
+async function expectPromised(ran: Ran): Promise<void> {
+  expectCalmFailure(ran)
+  expect(ran.stdout + ran.stderr).not.toContain(KEY)
+  const [command] = [...everyCommand(tree)].filter(
+    ({ words }) => words.join(' ') === ran.words.slice(0, words.length).join(' '),
   )
-  const world = await createClientWithIds(sandbox, {
-    ...(real ? { clock: createRealClock() } : {}),
-    // The token endpoint gets half a minute whatever --http-timeout says.
-    ...(row.httpTimeout === undefined ? {} : { timeLimitMs: Number(row.httpTimeout) * 1000 }),
-  })
-  const { client } = world
-  const ends: Ran[] = []
-  for (const one of cases) {
-    // Commands on another profile find no claim in their ledger, and ask.
-    if (one.words(world).includes('other')) {
-      Object.assign(client.context.environment, { apiKey: sandbox.apiKey })
+  expect(command && exitCodesOf(await command.leaf.load()), ran.words.join(' ')).toContain(ran.code)
+}
+
+const fail = (kind: TransportError['kind'], sent: 'no' | 'maybe') => (): HttpResponse => {
+  throw new TransportError(kind, sent, 'it broke')
+}
+const endless = (): HttpResponse => ({
+  status: 200,
+  headers: {},
+  body: (async function* () {
+    for (;;) yield Buffer.alloc(1024 * 1024, 0x20)
+  })(),
+})
+
+describe('a hostile service', () => {
+  test.each<[string, number, () => HttpResponse]>([
+    ['401', 4, () => jsonResponse(401, { message: `bad key ${KEY}` })],
+    ['403', 6, () => jsonResponse(403, { name: 'insufficient_scope' })],
+    ['404', 5, () => textResponse(404, '<h1>nginx</h1>')],
+    ['422 with control characters', 6, () => jsonResponse(422, { message: '\u001b[2J\u202ebad' })],
+    ['an OAuth error', 6, () => jsonResponse(400, { error: 'invalid_request' })],
+    ['429', 7, () => jsonResponse(429, {})],
+    ['429, Retry-After 31 years', 7, () => jsonResponse(429, {}, { 'retry-after': '999999999' })],
+    ['429, Retry-After 1e400', 7, () => jsonResponse(429, {}, { 'retry-after': '9'.repeat(400) })],
+    ['500', 7, () => jsonResponse(500, { message: 'oops' })],
+    ['502 with HTML', 7, () => textResponse(502, '<h1>Bad Gateway</h1>')],
+    ['503, Retry-After 1', 7, () => jsonResponse(503, {}, { 'retry-after': '1' })],
+    ['a redirect', 7, () => textResponse(307, '', { location: 'http://127.0.0.2:9/steal' })],
+    ['HTML called JSON', 7, () => textResponse(200, '<p>hello', { 'content-type': 'application/json' })],
+    ['nothing', 7, () => textResponse(200, '')],
+    ['half an answer', 7, () => textResponse(200, '{"object":"list","has_more":fa')],
+    ['an endless answer', 7, endless],
+    ['a reset', 7, fail('reset', 'maybe')],
+    ['silence', 7, fail('timeout', 'maybe')],
+    ['nobody there', 7, fail('connect', 'no')],
+    ['noise', 7, fail('protocol', 'maybe')],
+  ])('that answers with %s ends every command with exit %i', async (_what, exit, respond) => {
+    for (const { line } of COMMANDS) {
+      const ran = await perform(world(), { line, respond })
+      await expectPromised(ran)
+      expect(ran.code, `${line}\n${ran.stderr}`).toBe(exit)
     }
-    const secrets = client.secrets()
-    if (one.asks === 'refresh') client.expire()
-    for (const path of pathsOf(one)) await control(sandbox, 'POST', 'faults', { ...row.fault, path })
-    const ran = await client.run([
-      ...one.words(world),
-      ...(row.httpTimeout === undefined ? [] : ['--http-timeout', row.httpTimeout]),
-    ])
-    ends.push(ran)
-    secrets.push(...client.secrets())
-    expectCalmFailure(ran)
-    expect(await exitCodes(one.command), one.command).toContain(ran.code)
-    const shown = one.command === 'auth token' ? ran.stderr : ran.stdout + ran.stderr
-    for (const secret of secrets) expect(shown).not.toContain(secret)
-    expectWholeFiles(client)
-    await control(sandbox, 'DELETE', 'faults')
-    if (one.asks !== 'nothing') await expectNothingLost(one, row, client, sandbox)
-  }
-  await sandbox.close()
-  return ends
-}
-
-/** The exit codes that the command's help lists. */
-async function exitCodes(command: string): Promise<readonly number[]> {
-  const found = [...everyCommand(tree)].find(({ words }) => words.join(' ') === command)
-  return found === undefined ? [] : exitCodesOf(await found.leaf.load())
-}
-
-function pathsOf({ asks, path }: Case): readonly string[] {
-  if (path !== undefined) return [path]
-  if (asks === 'refresh' || asks === 'exchange') return ['/oauth/token']
-  return ['/oauth/grants', '/contacts/*', '/domains/*']
-}
-
-/** Once the fault is over, the next command works; or it stops, because nobody knows whether a token was used. */
-async function expectNothingLost(one: Case, row: FaultRow, client: Client, sandbox: Sandbox): Promise<void> {
-  const after = await client.run(['imports', 'list', '--limit', '1'])
-  const state = (await control(sandbox, 'GET', 'state')) as Record<string, number>
-  const words = `${one.command} after "${row.name}": ${after.stderr}`
-  expect(state, words).toMatchObject({ reuse_detections: 0, grants_revoked: 0 })
-  const stopped = one.asks === 'refresh' && row.refreshUnknown === true
-  expect(after.code, words).toBe(stopped ? 4 : 0)
-  if (stopped) expect(after.stderr).toContain('has no known outcome')
-}
-
-function expectedExit(one: Case, row: FaultRow): number {
-  // Any answer at all tells doctor that name, route, TLS and proxy work.
-  if (one.command === 'doctor') return NO_ANSWER.includes(row.name) ? 7 : 0
-  if (row.exits === 'usual' || one.asks === 'nothing') return one.usual ?? 0
-  const [get, post, refresh, exchange] = row.exits
-  const exit = { get, post, refresh, exchange }[one.asks]
-  // One claim that is refused must not hide the others of the list: it is shown as it was, with a warning.
-  return one.command === 'claims list' && (exit === 5 || exit === 6) ? 0 : exit
-}
-
-describe.runIf(needs('posix'))('a hostile service', () => {
-  test('the test of hostile services covers every command of the program', () => {
-    const all = [...everyCommand(tree)]
-      .map(({ words }) => words.join(' '))
-      .filter((words) => words !== 'sandbox')
-    expect(CASES.map(({ command }) => command).toSorted()).toEqual(all.toSorted())
   })
 
-  const table: string[] = []
-
-  test.each(FAULTS)('if the service answers with $name, every command ends as documented', async (row) => {
-    const ends = new Map<Case, Ran>()
-    const local = CASES.filter(({ asks, clock }) => asks === 'nothing' && clock === undefined)
-    const groups = [local, ...CASES.filter((one) => !local.includes(one)).map((one) => [one])]
-    const meetGroup = async (cases: readonly Case[]) => {
-      const met = await meet(cases, row)
-      cases.forEach((one, at) => {
-        ends.set(one, met[at] as Ran)
-      })
+  test('that answers as the interface says, called HTML, changes nothing', async () => {
+    for (const { line, answer } of COMMANDS) {
+      const respond = () => textResponse(200, JSON.stringify(answer), { 'content-type': 'text/html' })
+      expect((await perform(world(), { line, respond })).code, line).toBe(0)
     }
-    if (row.large) for (const cases of groups) await meetGroup(cases)
-    else await Promise.all(groups.map(meetGroup))
-    const all = CASES.map((one) => ({ one, ran: ends.get(one) as Ran }))
-    const codes = all.map(({ ran }) => String(ran.code).padStart(3)).join('')
-    const longest = Math.round(Math.max(...all.map(({ ran }) => ran.ms)))
-    table.push(`${row.name.padEnd(28)}${codes}  ${longest} ms`)
-    const wrong = all
-      .filter(({ one, ran }) => ran.code !== expectedExit(one, row))
-      .map(({ one, ran }) => ({
-        command: one.command,
-        exit: ran.code,
-        expected: expectedExit(one, row),
-        stderr: ran.stderr,
-      }))
-    expect(wrong).toEqual([])
-    expect(longest, 'the longest took').toBeLessThan(LONGEST_MS)
-  })
-
-  test('the results of the hostile services are printed', () => {
-    console.log(`${''.padEnd(28)}${CASES.map((_, at) => String(at + 1).padStart(3)).join('')}  longest
-${table.join('\n')}
-${CASES.map((one, at) => `${at + 1} ${one.command}`).join(' · ')}`)
-    expect(table).toHaveLength(FAULTS.length)
   })
 })
+
+/** A value of any kind, hostile texts among them. */
+const anything: fc.Arbitrary<unknown> = fc.oneof(
+  fc.constantFrom<unknown>(null, true, 0, -1, 1e308, '', [], {}, [[]], [null], { length: 3 }),
+  fc.constantFrom('\u001b]0;x\u0007', '\u202egpj', '__proto__', '2026-13-45 99:99:99+00', 'x'.repeat(500)),
+  fc.string({ unit: 'binary', maxLength: 20 }),
+  fc.double(),
+  fc.jsonValue({ maxDepth: 3 }),
+)
+
+/** Every place in an answer: the path to each key, those of nested objects included. */
+function places(value: unknown, path: readonly string[] = []): string[][] {
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, below]) => [[...path, key], ...places(below, [...path, key])])
+}
+
+/** The answer with something else at one place; `undefined` takes it away. */
+function put(answer: unknown, path: readonly string[], value: unknown): unknown {
+  const copy = structuredClone(answer)
+  let at = copy as Record<string, unknown> | undefined
+  for (const key of path.slice(0, -1)) at = at?.[key] as Record<string, unknown> | undefined
+  if (typeof at === 'object' && at !== null) at[path.at(-1) ?? ''] = value
+  return copy
+}
+
+const exchange = fc.constantFrom(...COMMANDS).chain(({ line, answer }) => {
+  const change = fc.tuple(fc.constantFrom(...places(answer)), fc.option(anything, { nil: undefined }))
+  const changed = fc
+    .array(change, { minLength: 1, maxLength: 4 })
+    .map((all) =>
+      JSON.stringify(all.reduce((now, [path, value]) => put(now, path, value), answer as unknown)),
+    )
+  return fc.record({
+    line: fc
+      .constantFrom('table', 'json', 'jsonl', 'tsv')
+      .map((format) => (line.startsWith('claims record') ? line : `${line} --format ${format}`)),
+    terminal: fc.boolean(),
+    status: fc.oneof(
+      { weight: 8, arbitrary: fc.constantFrom(200, 201) },
+      { weight: 2, arbitrary: fc.integer({ min: 200, max: 599 }) },
+    ),
+    body: fc.oneof(
+      { weight: 6, arbitrary: changed },
+      { weight: 2, arbitrary: fc.jsonValue({ maxDepth: 4 }).map((value) => JSON.stringify(value)) },
+      { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 200 }) },
+      { weight: 1, arbitrary: fc.nat(200).map((length) => JSON.stringify(answer).slice(0, length)) },
+    ),
+  })
+})
+
+test('each of 500 random bodies ends with a documented exit code, one message, and harmless output', async () => {
+  await fc.assert(
+    fc.asyncProperty(exchange, async ({ line, terminal, status, body }) => {
+      await expectPromised(
+        await perform(world(), { line, terminal, respond: () => textResponse(status, body) }),
+      )
+    }),
+    { numRuns: 500 },
+  )
+}, 60_000)

@@ -97,7 +97,7 @@ describe('the sandbox refuses for real', () => {
   test('the sandbox refuses a scope beyond the grant', async () => {
     const world = serve()
     await world.login(['--scope', 'contacts:read'])
-    const ended = await world.run(['auth', 'refresh', '--scope', 'emails:send'])
+    const ended = await world.run(['auth', 'token', '--scope', 'emails:send'])
     expect(ended.code, ended.stderr).toBe(6)
     expectCause(ended.stderr, /scope/)
     expect((await world.run(['auth', 'refresh'])).code).toBe(0)
