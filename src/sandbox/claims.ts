@@ -60,7 +60,7 @@ interface Claim {
   cancelNext: () => void
 }
 
-export interface ClaimsOptions {
+interface ClaimsOptions {
   readonly clock: VirtualClock
   /** From the verification request to the first DNS lookup, and between lookups. */
   readonly checkMs: number

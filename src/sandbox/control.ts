@@ -14,7 +14,7 @@ import { mistakeOf, publish } from './mistakes.ts'
 import type { OAuth } from './oauth.ts'
 import { type RecordData, txt, type Zones } from './zones.ts'
 
-export interface ControlOptions {
+interface ControlOptions {
   readonly clock: VirtualClock
   readonly oauth: OAuth
   readonly claims: Claims

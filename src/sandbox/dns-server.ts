@@ -21,7 +21,7 @@ const OWN_UDP_SIZE = 1232
 const TCP_IDLE_MS = 10_000
 const PORT_ATTEMPTS = 20
 
-export interface DnsServer {
+interface DnsServer {
   readonly port: number
   close(): Promise<void>
 }

@@ -4,7 +4,7 @@ import type { Context, Hono, MiddlewareHandler } from 'hono'
 import { asObject, CONTROL_PREFIX, type Env, readObject, validationError } from './http.ts'
 
 /** Ways for an exchange to go wrong. Those in the second half process the request first. */
-export const FAULT_KINDS = [
+const FAULT_KINDS = [
   /** Answers with `status`, `headers` and `body`. */
   'status',
   /** Resets the connection. */

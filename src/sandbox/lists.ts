@@ -168,7 +168,7 @@ function createImportList(length: number, startedAt: number, now: () => number) 
   }
 }
 
-export interface ListsOptions {
+interface ListsOptions {
   readonly imports: number
   readonly grants: number
   readonly issued: readonly IssuedGrant[]

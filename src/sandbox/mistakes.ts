@@ -21,7 +21,7 @@ interface Published {
 }
 
 /** A way to publish the record of a claim; all but the first are what people get wrong. */
-export interface Mistake {
+interface Mistake {
   readonly id: string
   readonly description: string
   publish(place: Place): Published

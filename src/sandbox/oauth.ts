@@ -100,7 +100,7 @@ export interface Approved {
   readonly codeChallenge: string
 }
 
-export interface OAuthOptions {
+interface OAuthOptions {
   /** Virtual time, in milliseconds since 1970. */
   readonly now: () => number
   readonly issuer: string

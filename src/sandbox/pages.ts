@@ -90,7 +90,7 @@ ${body}
 
 const TICKET_LIFETIME_MS = 10 * 60_000
 
-export interface AuthorizeOptions {
+interface AuthorizeOptions {
   readonly oauth: OAuth
   /** Virtual time, in milliseconds since 1970. */
   readonly now: () => number

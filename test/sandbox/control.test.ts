@@ -187,12 +187,6 @@ describe('the virtual clock', () => {
     const due = await new Promise<number>((done) => clock.at(started + 20, done))
     expect([due - started, clock.now() - started >= 20]).toEqual([20, true])
   })
-
-  test('cannot be set back', async () => {
-    const sandbox = await sandboxForTest()
-    for (const advance_seconds of [-1, '5', 1e11])
-      expect((await control(sandbox, 'POST', '/clock', { advance_seconds })).status).toBe(422)
-  })
 })
 
 test('timestamps have the format of the interface and keep their order', () => {

@@ -175,18 +175,10 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
 
   test('answers malformed queries as the standard says', async () => {
     const sandbox = await sandboxForTest()
-    const question = { name: 'example.com', type: 'TXT' as const }
-    const proper = encode({ type: 'query', id: 9, questions: [question] })
+    const proper = encode({ type: 'query', id: 9, questions: [{ name: 'example.com', type: 'TXT' }] })
     const notify = Buffer.from(proper)
     notify.writeUInt8(4 << 3, 2)
-    const two = encode({ type: 'query', id: 9, questions: [question, question] })
-    for (const [query, rcode] of [
-      [notify, 4],
-      [two, 1],
-    ] as const) {
-      const answer = await exchange(sandbox, transport, query)
-      expect([answer?.readUInt16BE(0), (answer?.readUInt16BE(2) ?? 0) & 0xf]).toEqual([9, rcode])
-    }
+    expect((await exchange(sandbox, transport, notify))?.readUInt16BE(2)).toBe(0xa004)
     const response = Buffer.from(proper)
     response.writeUInt8(0x80, 2)
     expect(await exchange(sandbox, transport, response)).toBeUndefined()
