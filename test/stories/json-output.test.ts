@@ -173,13 +173,13 @@ describe('what the program prints as JSON is what its schemas describe', () => {
     expectDescribed(command, 'jsonl', first)
     const document = await world.run(['claim', domain, '--timeout', '1', '--json'])
     expect(document.code).toBe(8)
-    expect(expectDescribed(command, 'json', document)[0]).toHaveProperty('missing.report.verdict', 'fix')
+    expectDescribed(command, 'json', document)
     await publish(world, domain)
     const started = await world.run(['claims', 'verify', domain, '--format', 'jsonl'])
-    expect(expectDescribed(find('claims verify'), 'jsonl', started)).toHaveLength(1)
-    await expectLine(world, `claims watch ${domain} --timeout 1 --interval 0.1`, code)
+    expectDescribed(find('claims verify'), 'jsonl', started)
+    await expectLine(world, `claims watch ${domain} --timeout 2`, code)
     for (const line of [`claims verify ${domain} --wait --timeout 1`, `claim ${domain} --timeout 1`])
-      await expectLine(world, `${line} --interval 0.1`, expect.any(Number))
+      await expectLine(world, line, expect.any(Number))
     await expectLine(world, 'claims list --refresh', 0)
   })
 
@@ -213,36 +213,33 @@ describe('what the program prints as JSON is what its schemas describe', () => {
   })
 
   describe('several domains, done and not', () => {
-    test.each([
-      'claim',
-      ...['create', 'record', 'publish', 'check', 'verify', 'watch'].map((word) => `claims ${word}`),
-    ])('mailclaim %s', async (name) => {
-      const world = withKey()
-      const command = find(name)
-      // One that is done or can be, one with a mistake, one that is refused, and one without a claim.
-      await world.run(['claims', 'create', 'done.example', 'mistaken.example'])
-      await publish(world, 'done.example')
-      await publish(world, 'mistaken.example', { mistake: 'quotes' })
-      const list = join(world.home, 'list.txt')
-      writeFileSync(list, 'done.example\nmistaken.example\nown.example\nunknown.example\nnot a name\n')
-      const takes = (option: string) => command.options.some((one) => one.name === option)
-      const more = [
-        ...(takes('--timeout') && !takes('--wait') ? ['--timeout', '1'] : []),
-        ...(name === 'claims publish' ? ['--with', 'true'] : []),
-      ]
-      const run = async (format: ProgramFormat) => {
-        const ended = await world.run([...name.split(' '), '--from', list, ...more, '--format', format])
-        expect(ended.code, ended.stderr).toBeGreaterThan(0)
-        return expectDescribed(command, format, ended, 'list.json')
-      }
-      const [document] = (await run('json')) as { data: object[] }[]
-      expect(document?.data).toHaveLength(4)
-      // What a claim needs a second for is done in one of the runs, and not in the other.
-      const failures = (items: object[] = []) =>
-        items.filter((item) => 'error' in item && !JSON.stringify(item).includes('done.example')).length
-      expect(failures(document?.data)).toBeGreaterThan(0)
-      expect(failures((await run('jsonl')) as object[])).toBe(failures(document?.data))
-    })
+    test.each(['claim', ...['create', 'record', 'check', 'verify', 'watch'].map((word) => `claims ${word}`)])(
+      'mailclaim %s',
+      async (name) => {
+        const world = withKey()
+        const command = find(name)
+        // One that is done or can be, one with a mistake, one that is refused, and one without a claim.
+        await world.run(['claims', 'create', 'done.example', 'mistaken.example'])
+        await publish(world, 'done.example')
+        await publish(world, 'mistaken.example', { mistake: 'quotes' })
+        const list = join(world.home, 'list.txt')
+        writeFileSync(list, 'done.example\nmistaken.example\nown.example\nunknown.example\nnot a name\n')
+        const takes = (option: string) => command.options.some((one) => one.name === option)
+        const more = [...(takes('--timeout') && !takes('--wait') ? ['--timeout', '1'] : [])]
+        const run = async (format: ProgramFormat) => {
+          const ended = await world.run([...name.split(' '), '--from', list, ...more, '--format', format])
+          expect(ended.code, ended.stderr).toBeGreaterThan(0)
+          return expectDescribed(command, format, ended, 'list.json')
+        }
+        const [document] = (await run('json')) as { data: object[] }[]
+        expect(document?.data).toHaveLength(4)
+        // What a claim needs a second for is done in one of the runs, and not in the other.
+        const failures = (items: object[] = []) =>
+          items.filter((item) => 'error' in item && !JSON.stringify(item).includes('done.example')).length
+        expect(failures(document?.data)).toBeGreaterThan(0)
+        expect(failures((await run('jsonl')) as object[])).toBe(failures(document?.data))
+      },
+    )
 
     test('a list without any usable line', async () => {
       const world = withKey()
@@ -264,7 +261,6 @@ describe('what the program prints as JSON is what its schemas describe', () => {
       ['http-timeout', '10'],
       ['resolver', world.service.dns],
       ['scope', 'emails:send'],
-      ['on-interrupted', 'retry'],
     ]) {
       await expectLine(world, `config set ${setting} ${value}`, 0)
       await expectLine(world, `config get ${setting}`, 0)
@@ -272,7 +268,7 @@ describe('what the program prints as JSON is what its schemas describe', () => {
     await expectLine(world, 'config list', 0)
     await expectLine(world, 'config unset scope', 0)
     await expectLine(world, 'auth status --online', 0)
-    await expectLine(world, 'auth refresh --scope emails:send', 0)
+    await expectLine(world, 'auth refresh', 0)
     await expectLine(world, 'auth status', 0)
     await world.run(['config', 'set', 'store', 'file', '--profile', 'other'])
     await world.control('POST', 'grants/all/revoke')
