@@ -1,8 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import packet from 'dns-packet'
-import { checkDns, observe } from '../../src/dns/check.ts'
-import type { Observations } from '../../src/dns/observations.ts'
-import type { CheckReport } from '../../src/dns/report.ts'
+import { type CheckRequest, checkDns, observe } from '../../src/dns/check.ts'
 import type { DnsEffects } from '../../src/dns/wire/ask.ts'
 import { type Asked, createFakeDns, type FakeReply } from './fake-dns.ts'
 import { RESOLVER } from './fake-internet.ts'
@@ -50,18 +48,14 @@ interface TimedCheckOptions {
   readonly roundMs?: Parameters<typeof timedEffects>[1]
 }
 
-/** What a check sees in virtual time of the name and its record: by default, of `prefix=token` at `example.com`. */
-export async function timedObserve(
+/** Runs a check in virtual time: by default, for `prefix=token` at `example.com`. */
+async function timed<T>(
+  run: (request: CheckRequest, effects: DnsEffects) => Promise<T>,
   respond: (asked: Asked) => FakeReply,
-  {
-    name = 'example.com',
-    expected = 'prefix=token',
-    resolvers = [RESOLVER],
-    roundMs,
-  }: TimedCheckOptions = {},
-): Promise<{ seen: Observations; outcomes: readonly string[]; ms: number; asked: readonly Asked[] }> {
+  { name = 'example.com', expected = 'prefix=token', resolvers = [RESOLVER], roundMs }: TimedCheckOptions,
+): Promise<{ result: T; ms: number; asked: readonly Asked[] }> {
   const { effects, asked } = timedEffects(respond, roundMs)
-  const seen = await observe(
+  const result = await run(
     {
       name,
       expected,
@@ -71,30 +65,17 @@ export async function timedObserve(
     },
     effects,
   )
-  const outcomes = seen.servers.map(({ host, outcome }) => `${host} ${outcome}`)
-  return { seen, outcomes, ms: effects.clock.monotonic(), asked }
+  return { result, ms: effects.clock.monotonic(), asked }
 }
 
-/** Checks in virtual time whether the name has the record: by default, whether `example.com` has `prefix=token`. */
-export async function timedCheck(
-  respond: (asked: Asked) => FakeReply,
-  {
-    name = 'example.com',
-    expected = 'prefix=token',
-    resolvers = [RESOLVER],
-    roundMs,
-  }: TimedCheckOptions = {},
-): Promise<{ report: CheckReport; ms: number; asked: readonly Asked[] }> {
-  const { effects, asked } = timedEffects(respond, roundMs)
-  const report = await checkDns(
-    {
-      name,
-      expected,
-      resolvers: resolvers.map((address) => ({ address, port: 53 })),
-      authoritativePort: 53,
-      publicResolvers: false,
-    },
-    effects,
-  )
-  return { report, ms: effects.clock.monotonic(), asked }
+/** What a check sees. */
+export async function timedObserve(respond: (asked: Asked) => FakeReply, options: TimedCheckOptions = {}) {
+  const { result: seen, ms, asked } = await timed(observe, respond, options)
+  return { seen, outcomes: seen.servers.map(({ host, outcome }) => `${host} ${outcome}`), ms, asked }
+}
+
+/** What a check reports. */
+export async function timedCheck(respond: (asked: Asked) => FakeReply, options: TimedCheckOptions = {}) {
+  const { result: report, ms, asked } = await timed(checkDns, respond, options)
+  return { report, ms, asked }
 }
