@@ -251,9 +251,10 @@ async function* waitForDns(
       return { claim, report }
     }
     if (failure.exit !== Exit.notYet) throw failure
-    if (nextInMs === null) return { claim, error: notInTime(report, timeoutMs), report }
     const message = news(stateInDns(report), failure.message)
-    if (message !== undefined) yield { event: 'waiting', claim, text: message, report, nextInMs }
+    if (message !== undefined)
+      yield { event: 'waiting', claim, text: message, report, ...(nextInMs !== null && { nextInMs }) }
+    if (nextInMs === null) return { claim, error: notInTime(report, timeoutMs), report }
   }
   const { claim = begun } = step.value
   return { claim, error: last && notInTime(last, timeoutMs), report: last }

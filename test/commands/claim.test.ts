@@ -1,147 +1,232 @@
-import { describe, expect, it } from 'vitest'
-import type { FakeClock } from '../fake-context.ts'
-import { control, createClient, createRealClock } from '../hardening/in-process-client.ts'
-import { sandboxForTest } from '../sandbox/start-sandbox.ts'
+import { describe, expect, test } from 'vitest'
+import { claimOf, createWorld, errorOf, GONE, jsonLines, VALUE, type WorldOptions } from '../claims/world.ts'
+import { jsonResponse } from '../fake-context.ts'
 
-/** A clock that runs eight times as fast, so that the pauses between checks are short. */
-function createFastClock(): FakeClock {
-  const clock = createRealClock()
-  const factor = 8
-  return {
-    ...clock,
-    monotonic: () => clock.monotonic() * factor,
-    sleep: (ms, signal) => clock.sleep(ms / factor, signal),
-  }
+/** A service that makes the claim d1, and by then says of it what `later` says at that second. */
+function service(later: (second: number) => object = () => ({})) {
+  const state = { status: 'pending', creations: 0, verifications: 0 }
+  const options = (second: () => number): WorldOptions => ({
+    respond(request, body) {
+      if (request === 'POST /domains/claim') {
+        state.creations += 1
+        return jsonResponse(201, claimOf({ name: JSON.parse(`${body}`).name }))
+      }
+      if (request.endsWith('/verify')) {
+        state.verifications += 1
+        state.status = 'verified'
+        return claimOf()
+      }
+      if (state.status === 'verified') {
+        state.status = 'completed'
+        return claimOf({ status: 'verified' })
+      }
+      return claimOf({ status: state.status, ...later(second()) })
+    },
+  })
+  return { state, options }
 }
 
-/** `claim` with an API key at a sandbox, whose DNS has no record yet. */
-async function claiming(domain: string, words: readonly string[] = []) {
-  const sandbox = await sandboxForTest()
-  const client = createClient(sandbox, { apiKey: true, clock: createFastClock() })
-  const ran = await client.run(['claim', domain, '--timeout', '1', ...words])
-  return { sandbox, client, ran }
+function claiming(later?: (second: number) => object, more: WorldOptions = {}) {
+  const { state, options } = service(later)
+  let second = () => 0
+  const world = createWorld({ ...options(() => second()), ...more })
+  second = () => world.clock.monotonic() / 1000
+  return { ...world, state }
 }
 
-const jsonLines = (text: string) =>
-  text
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
+const steps = (stdout: string) => jsonLines(stdout).map(({ event }) => event)
 
-describe('claim when the time is up', () => {
-  it('claim says that the time is up and how to continue, and gives the cause once', async () => {
-    const { ran } = await claiming('late.example.com', ['--through-blocked'])
-    expect(ran.code).toBe(8)
-    expect(ran.stderr.match(/The TXT record above isn't in DNS yet/g)).toHaveLength(1)
-    expect(ran.stderr).toMatch(
-      /^error: timed out after 1 second: the record isn't ready at late\.example\.com/m,
-    )
-    expect(ran.stderr).toContain(
-      'hint: nothing is lost; to continue, run again: mailclaim claim late.example.com --timeout 1 --through-blocked\n',
-    )
-    expect(ran.stderr).toMatch(/^in a job on another machine: mailclaim claims verify [0-9a-f-]{36} --wait$/m)
-    expect(ran.stderr).toContain(
-      'to ask the service without checking DNS first: mailclaim claims verify late.example.com --no-check --wait\n',
-    )
+describe('claim', () => {
+  test('goes from the start to the end, and shows the next steps once', async () => {
+    const world = claiming()
+    const { code, stdout, stderr } = await world.run('claim', 'example.com', '--format', 'jsonl')
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(steps(stdout)).toEqual(['created', 'record', 'dns', 'verification', 'status', 'status', 'done'])
+    for (const { event, at, claim, ...more } of jsonLines(stdout)) {
+      expect({ event, at, claim }).toMatchObject({
+        at: expect.stringMatching(/Z$/),
+        claim: { domain_id: 'd1' },
+      })
+      expect(Object.keys(more)).toEqual([])
+    }
+    const again = await world.run('claim', 'example.com')
+    expect(again.code).toBe(0)
+    expect(again.stderr).not.toContain('Next steps')
+    const people = await claiming().run('claim', 'example.com')
+    expect(people.stderr).toContain('Next steps')
+    expect(people.stderr).toContain('host       @   (in the zone example.com)')
   })
 
-  it('claim --quiet gives the cause in the error', async () => {
-    const { ran } = await claiming('late.example.com', ['--quiet'])
-    expect(ran.stderr).toMatch(/^error: timed out after 1 second: the TXT record isn't at late/)
-    expect(ran.stderr).toContain('hint: add a TXT record')
+  test('says that the time is up, with one hint, and leaves the claim on stdout', async () => {
+    const world = claiming(undefined, { txt: () => [] })
+    const { code, stdout, stderr } = await world.run('claim', 'example.com', '--timeout', '20', '--json')
+    expect({ code, claim: JSON.parse(stdout) }).toEqual({ code: 8, claim: claimOf() })
+    expect(errorOf({ stderr })).toMatchObject({
+      code: 'record_not_visible',
+      message: expect.stringMatching(/^timed out after 20 seconds: /),
+      hint: expect.not.stringContaining('\n'),
+    })
+    const events = await world.run('claim', 'example.com', '--timeout', '20', '--format', 'jsonl')
+    expect(steps(events.stdout)).toEqual(['created', 'record', 'waiting'])
+    expect(jsonLines(events.stdout)[2]).toMatchObject({ report: { verdict: 'fix', claim: null } })
   })
 
-  it('claim --json leaves the claim on stdout, with what is missing', async () => {
-    const { ran } = await claiming('late.example.com', ['--json'])
-    expect(ran.code).toBe(8)
-    expect(JSON.parse(ran.stdout)).toMatchObject({
-      name: 'late.example.com',
-      status: 'pending',
-      record: { type: 'TXT' },
-      missing: {
-        step: 'dns',
-        message: expect.stringContaining("the TXT record isn't at"),
-        report: {
-          verdict: 'fix',
-          findings: expect.arrayContaining([expect.objectContaining({ code: 'missing' })]),
+  test('resumes the claim in progress, and warns of options that come too late', async () => {
+    const world = claiming(undefined, { txt: () => [] })
+    await world.run('claim', 'example.com', '--timeout', '1')
+    const { stderr } = await world.run('claim', 'example.com', '--timeout', '1', '--open-tracking')
+    expect(stderr).toContain('warning: no effect on a claim that already exists: --open-tracking\n')
+    expect(world.state.creations).toBe(1)
+    await world.run('claim', 'example.com', '--timeout', '1', '--region', 'eu-west-1')
+    expect(world.state.creations).toBe(2)
+  })
+
+  test.each([
+    ['expired', 2, 8],
+    ['canceled', 2, 8],
+    ['gone', 2, 8],
+    ['superseded', 1, 9],
+  ])('after a claim that is %s makes %i in all', async (end, creations, exit) => {
+    let isOver = false
+    const world = claiming(() => ({}), { txt: () => [] })
+    await world.run('claim', 'example.com', '--timeout', '1')
+    const before = world.state.creations
+    const answer = () => (end === 'gone' ? GONE() : claimOf({ status: end }))
+    const over = createWorld({
+      txt: () => [],
+      respond: (request) =>
+        request === 'POST /domains/claim'
+          ? jsonResponse(201, claimOf({ domain_id: isOver ? 'd2' : 'd1' }))
+          : isOver && request.includes('d1')
+            ? answer()
+            : claimOf({ domain_id: request.split('/')[2] }),
+    })
+    await over.run('claim', 'example.com', '--timeout', '1')
+    isOver = true
+    over.asked.length = 0
+    const ended = await over.run('claim', 'example.com', '--timeout', '1')
+    expect(ended.code, ended.stderr).toBe(exit)
+    expect(before + over.asked.filter((request) => request === 'POST /domains/claim').length).toBe(creations)
+    // A run over all that is known starts none.
+    const all = await over.run('claim', '--all', '--timeout', '1')
+    expect(all.code, all.stderr).toBe(exit === 9 ? 0 : 8)
+  })
+
+  test.each([
+    ['canceled', 9, ['created', 'record', 'waiting', 'done'], 185],
+    ['blocked', 9, ['created', 'record', 'waiting', 'done'], 185],
+    ['completed', 0, ['created', 'record', 'waiting', 'status', 'done'], 185],
+  ])('notices within a minute or two that the claim is %s', async (status, exit, events, most) => {
+    const world = claiming((second) => (second > 65 ? { status } : {}), { txt: () => [] })
+    const { code, stdout, stderr } = await world.run('claim', 'example.com', '--format', 'jsonl')
+    expect({ code, events: steps(stdout) }, stderr).toEqual({ code: exit, events })
+    expect(world.clock.monotonic() / 1000).toBeLessThan(most)
+    expect(world.state.verifications).toBe(0)
+  })
+
+  test('goes on waiting for DNS while the service is down, and asks it once a minute', async () => {
+    const world = claiming(undefined, {
+      respond: (request) =>
+        request.startsWith('GET') ? jsonResponse(503, {}) : jsonResponse(201, claimOf()),
+      txt: () => [],
+    })
+    const ended = await world.run('claim', 'example.com', '--timeout', '150', '--json')
+    expect(ended.code, ended.stderr).toBe(8)
+    expect(world.asked.filter((request) => request.startsWith('GET'))).toHaveLength(2)
+  })
+
+  test('asks the service all the same where DNS cannot be seen from here', async () => {
+    const world = claiming(undefined, { dns: () => 'silent' })
+    const { code, stdout } = await world.run('claim', 'example.com', '--format', 'jsonl')
+    expect(code).toBe(0)
+    expect(steps(stdout)).toEqual([
+      'created',
+      'record',
+      'warning',
+      'verification',
+      'status',
+      'status',
+      'done',
+    ])
+    expect(jsonLines(stdout)[2].error.code).toBe('dns_unavailable')
+  })
+
+  test('waits through a block only if asked to', async () => {
+    const block = (second: number) =>
+      second < 90 ? { status: 'blocked', blocked_reason: 'grace_period' } : { status: 'completed' }
+    const known = claiming(block)
+    await known.run('claims', 'get', 'd1')
+    const stopped = await known.run('claim', 'example.com', '--json')
+    expect({ code: stopped.code, error: errorOf(stopped).code }).toEqual({ code: 9, error: 'claim_blocked' })
+    expect((await known.run('claim', 'example.com', '--through-blocked')).code).toBe(0)
+  })
+
+  test.each([
+    [0, 0],
+    [1, 7],
+  ])('with --publish adds the record: a command that ends with %i leads to exit %i', async (ends, exit) => {
+    let values: string[] = []
+    const world = claiming(undefined, {
+      txt: () => values,
+      programs: {
+        async run({ variables }) {
+          if (ends === 0) values = [variables['MAILCLAIM_RECORD_VALUE'] ?? '']
+          return { kind: 'exited', code: ends }
         },
       },
     })
-    expect(
-      jsonLines(
-        ran.stderr
-          .split('\n')
-          .filter((line) => line.startsWith('{'))
-          .join('\n'),
-      ),
-    ).toEqual([{ error: expect.objectContaining({ code: 'record_not_visible', exit: 8 }) }])
+    const { code, stdout } = await world.run(
+      'claim',
+      'example.com',
+      '--publish',
+      'add it',
+      '--format',
+      'jsonl',
+    )
+    expect(code).toBe(exit)
+    expect(steps(stdout).slice(0, 4)).toEqual(
+      ends === 0 ? ['created', 'record', 'published', 'dns'] : ['created', 'record'],
+    )
+    expect(values).toEqual(ends === 0 ? [VALUE] : [])
   })
+})
 
-  it('claim --json says that the service has not finished', async () => {
-    const { ran } = await claiming('late.example.com', ['--json', '--no-check'])
-    expect(ran.code).toBe(8)
-    expect(JSON.parse(ran.stdout)).toMatchObject({
-      status: 'pending',
-      missing: {
-        step: 'completed',
-        message: 'late.example.com is still in progress: waiting for the service to check the TXT record',
+describe('claim of several domains', () => {
+  test('says which records to add, ends each with one line, and with the worst exit', async () => {
+    const names = ['one.example.com', 'two.example.com', 'bad..example']
+    const world = createWorld({
+      txt: () => [],
+      respond(request, body) {
+        const name = body === undefined ? request.split('id-')[1]?.split('/')[0] : JSON.parse(body).name
+        if (name === 'two.example.com')
+          return jsonResponse(422, { name: 'invalid', message: 'Nobody has it' })
+        const record = { type: 'TXT', name, value: VALUE, ttl: 'Auto' }
+        return jsonResponse(201, claimOf({ name, domain_id: `id-${name}`, record }))
       },
     })
-  })
-
-  it('claim writes the claim in TSV, too', async () => {
-    const { ran } = await claiming('late.example.com')
-    expect(ran.stdout).toMatch(/^name\t.*\nlate\.example\.com\tpending\t/)
-  })
-
-  it('claim --format jsonl writes no event twice', async () => {
-    const { client } = await claiming('late.example.com')
-    // Two checks of DNS see the same.
-    const { stdout } = await client.run(['claim', 'late.example.com', '--timeout', '8', '--format', 'jsonl'])
-    expect(jsonLines(stdout).map(({ event }) => event)).toEqual(['created', 'record', 'waiting'])
-  })
-})
-
-it('claim leaves an ended claim on stdout, and its last event says so', async () => {
-  const { sandbox, client } = await claiming('over.example.com')
-  await control(sandbox, 'POST', 'claims/over.example.com/outcome', {
-    status: 'blocked',
-    reason: 'grace_period',
-  })
-  const words = ['claim', 'over.example.com', '--timeout', '60', '--no-check']
-  const asJson = await client.run([...words, '--json'])
-  expect(asJson.code, asJson.stderr).toBe(9)
-  expect(JSON.parse(asJson.stdout)).toMatchObject({ status: 'blocked' })
-  expect(JSON.parse(asJson.stdout)).not.toHaveProperty('missing')
-  const { stdout } = await client.run([...words, '--format', 'jsonl'])
-  expect(jsonLines(stdout).at(-1)).toMatchObject({ event: 'ended', claim: { status: 'blocked' } })
-})
-
-describe('what a program that asks for JSON finds in standard error', () => {
-  it('is the error alone, as its last line, and no progress', async () => {
-    const { ran } = await claiming('late.example.com', ['--json'])
-    expect(ran.stderr.trimEnd().split('\n')).toHaveLength(1)
-    expect(JSON.parse(ran.stderr)).toMatchObject({ error: { code: 'record_not_visible', exit: 8 } })
-  })
-
-  it('is nothing if the commands of a claim succeed', async () => {
-    const sandbox = await sandboxForTest()
-    const client = createClient(sandbox, { apiKey: true, clock: createFastClock() })
-    const quiet = async (...words: string[]) => {
-      const ran = await client.run([...words, '--json'])
-      expect({ words, code: ran.code, stderr: ran.stderr }).toEqual({ words, code: 0, stderr: '' })
-    }
-    await quiet('claims', 'create', 'quiet.example.com')
-    await control(sandbox, 'POST', 'claims/quiet.example.com/publish', {})
-    await quiet('claims', 'verify', 'quiet.example.com', '--no-check')
-    await quiet('claims', 'watch', 'quiet.example.com')
-  })
-
-  it('is also a warning', async () => {
-    const { client } = await claiming('late.example.com')
-    const again = ['claim', 'late.example.com', '--timeout', '1', '--region', 'eu-west-1', '--json']
-    const ran = await client.run(again)
-    expect(ran.stderr).toMatch(/^warning: [^\n]+\n\{"error":.*\}\n$/)
-    expect((await client.run([...again, '--quiet'])).stderr).toMatch(/^\{"error":.*\}\n$/)
+    const { code, stdout, stderr } = await world.run(
+      'claim',
+      ...names.slice(0, 2),
+      '--timeout',
+      '5',
+      '--format',
+      'jsonl',
+    )
+    expect(code).toBe(6)
+    expect(stderr).toContain(`add to DNS: one.example.com TXT ${VALUE}\n`)
+    const ends = jsonLines(stdout)
+    expect(
+      ends
+        .map(({ event, name, error }) => ({ event, name, code: error.code }))
+        .toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+    ).toEqual([
+      { event: 'done', name: 'one.example.com', code: 'record_not_visible' },
+      { event: 'done', name: 'two.example.com', code: 'invalid' },
+    ])
+    const people = await world.run('claim', ...names.slice(0, 2), '--timeout', '5')
+    expect(people.stderr).toMatch(/^domains: 2 \(pending 1, refused 1\)$/m)
+    expect(people.stderr).toMatch(/^ {2}missing: 1 \(one\.example\.com\)$/m)
+    expect(people.stderr).toMatch(/^ {4}fix: add a TXT record/m)
+    expect((await world.run('claim', ...names)).code).toBe(2)
   })
 })
