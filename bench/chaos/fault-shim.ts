@@ -90,10 +90,8 @@ export function bytesSent(calls: readonly Call[]): number {
 }
 
 /** Whether the note that a token is about to be sent had been made: the trace that a process leaves for the next. */
-export function wroteJournal(calls: readonly Call[]): boolean {
-  return calls.some(
-    ({ name, about, result }) => name === 'create' && /\/journal\./.test(about) && result >= 0,
-  )
+export function wroteNote(calls: readonly Call[]): boolean {
+  return calls.some(({ name, about, result }) => name === 'create' && /\/next\./.test(about) && result >= 0)
 }
 
 /** Whether a call wrote to a connection: what it reports as failed may have left, and the program cannot know. */

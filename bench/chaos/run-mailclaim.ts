@@ -52,7 +52,6 @@ export async function createClient(onEnd: OnEnd): Promise<Client> {
   })
   const state = join(world.home, 'state')
   const signedIn = join(world.home, 'signed-in')
-  // A token may have to go into a fallback directory.
   const directories = ['state', 'config']
 
   async function end(running: Running): Promise<Run> {

@@ -1,4 +1,4 @@
-import { type CliError, usageError } from '../errors.ts'
+import { CliError, usageError } from '../errors.ts'
 import { type RefreshOutcome, refresh, tokenTimeoutMs } from '../oauth/token-endpoint.ts'
 import { backoff } from '../service/retry.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
@@ -254,6 +254,16 @@ function textOf({ disk, session }: ProfileFiles): string | undefined {
   }
 }
 
+/** The session while its lock is held: a file that can't be read now is what it was, and anything else is another's. */
+function sessionNow(files: ProfileFiles, was: Session): Session | undefined {
+  try {
+    return readSession(files)?.session
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    return error.code === 'file_unusable' ? was : undefined
+  }
+}
+
 /** Removes a note whose token is unused. @param refusal why; absent if nothing was sent. */
 function remove(files: ProfileFiles, reservation: Reservation, refusal?: CliError): void {
   try {
@@ -348,7 +358,7 @@ async function settle(
       if (outcome.kind === 'not_consumed') throw outcome.error
       return { kind: 'later', afterMs: outcome.afterMs, error: outcome.error }
   }
-  const now = readSessionIfAny(files)
+  const now = sessionNow(files, was)
   if (now?.id !== was.id) {
     // Nothing of it is stored: not over another sign-in, and not after a logout.
     if (reservation.isOwn) removeQuietly(reservation.path, files.disk)

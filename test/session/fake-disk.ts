@@ -1,3 +1,4 @@
+import { CliError, Exit } from '../../src/errors.ts'
 import type { Disk } from '../../src/storage/atomic-file.ts'
 import type { FileLocks } from '../../src/storage/lock.ts'
 
@@ -29,7 +30,7 @@ export class FakeDisk {
   #pending: Change[] = []
   readonly #held = new Map<Inode, number>()
 
-  /** The disk as one process sees it. @param step called before each system call that changes something. */
+  /** The disk as one process sees it. @param step called before each system call. */
   asSeenBy(process: number, step: (call: string) => Fate | undefined): { disk: Disk; locks: FileLocks } {
     const open = new Map<number, Inode>()
     let next = 3
@@ -55,7 +56,14 @@ export class FakeDisk {
       return result
     }
     const disk: Disk = {
-      read: (path) => this.#names.get(path)?.text,
+      read: (path) => {
+        try {
+          return perform('read', () => this.#names.get(path)?.text)
+        } catch (error) {
+          if (error instanceof Killed) throw error
+          throw new CliError('file_unusable', Exit.notSignedIn, 'the disk reported an error')
+        }
+      },
       create: (path) =>
         perform(`create ${path}`, () => {
           if (this.#names.has(path)) throw failure('EEXIST')

@@ -20,6 +20,7 @@ export type Store = 'file' | 'keychain'
 /** What can go wrong with one step of a command, by its kind. */
 const FATES = {
   disk: ['killed before', 'killed after', 'fails'],
+  read: ['killed before', 'fails'],
   write: ['killed before', 'killed after', 'torn', 'fails'],
   get: ['killed before', 'gives nothing', 'fails'],
   set: ['killed before', 'killed after', 'fails', 'hangs, but is done'],
@@ -121,7 +122,7 @@ export class Machine {
     }
     const { disk, locks } = this.disk.asSeenBy(
       process,
-      (call) => fateOf(call === 'write' ? 'write' : 'disk') as Fate,
+      (call) => fateOf(call === 'write' || call === 'read' ? call : 'disk') as Fate,
     )
     const files: ProfileFiles = {
       profile: 'default',

@@ -1,0 +1,315 @@
+import { readdirSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { type Context, type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
+import { CliError, InterruptedError } from '../../src/errors.ts'
+import { connect } from '../../src/session/connect.ts'
+import { currentCredential, goodCredential, narrowedCredential } from '../../src/session/credential.ts'
+import { describeSession } from '../../src/session/describe.ts'
+import { renew } from '../../src/session/renew.ts'
+import { profileFiles } from '../../src/session/session-file.ts'
+import { withLock } from '../../src/storage/lock.ts'
+import { createIo, type Io } from '../../src/terminal/io.ts'
+import {
+  createFakeContext,
+  type FakeContext,
+  fakeSettings,
+  jsonResponse,
+  textResponse,
+} from '../fake-context.ts'
+import { expireAccessToken, sessionIn, signInWith, withEffects } from './sandbox-session.ts'
+
+type Answer = HttpResponse | 'reset' | 'refused connection'
+
+const TOKENS = { access_token: 'access-2', refresh_token: 'refresh-2', token_type: 'Bearer', expires_in: 900 }
+const oauthError = (status: number, error: string) => jsonResponse(status, { error })
+
+/** A signed-in profile whose access token has expired, and a service that gives these answers one after the other. */
+async function signedIn(answers: (() => Answer)[], store: 'file' | 'keychain' = 'file') {
+  const sent: HttpRequest[] = []
+  const base = createFakeContext()
+  const context = withEffects(base, {
+    http: {
+      close: async () => {},
+      async send(request) {
+        const answer = (answers.shift() ?? (() => jsonResponse(200, TOKENS)))()
+        if (answer === 'refused connection') throw new TransportError('connect', 'no', 'connection refused')
+        try {
+          request.beforeSend?.()
+        } catch (error) {
+          throw new TransportError('aborted', 'no', 'the request was not sent', error)
+        }
+        sent.push(request)
+        if (answer === 'reset') throw new TransportError('reset', 'maybe', 'the connection was reset')
+        return answer
+      },
+    },
+  })
+  const io = createIo(context, await fakeSettings(context))
+  const tokens = { accessToken: 'access-1', refreshToken: 'refresh-1', expiresInSeconds: 900, scope: 'a b' }
+  await signInWith(io, tokens, store)
+  const files = profileFiles(io, 'default')
+  expireAccessToken(files)
+  return { context, io, files, sent }
+}
+
+async function endOf(work: () => Promise<unknown>): Promise<string> {
+  try {
+    await work()
+    return 'ok'
+  } catch (error) {
+    if (error instanceof CliError) return `${error.code} ${error.exit}`
+    throw error
+  }
+}
+
+const INTERRUPTED = 'refresh_interrupted 4'
+
+describe('what an answer means', () => {
+  it.each<[string, (() => Answer)[], end: string, next: string, sent: number]>([
+    ['tokens', [], 'ok', 'ok', 1],
+    [
+      'a new refresh token beside a useless access token',
+      [() => jsonResponse(200, { ...TOKENS, access_token: 7 })],
+      'unexpected_answer 7',
+      'ok',
+      2,
+    ],
+    ['no new refresh token', [() => jsonResponse(200, { access_token: 'a' })], INTERRUPTED, INTERRUPTED, 1],
+    ['invalid_grant', [() => oauthError(400, 'invalid_grant')], 'session_over 4', 'session_over 4', 1],
+    ['another OAuth error', [() => oauthError(401, 'invalid_client')], 'invalid_client 3', 'ok', 2],
+    ['429 with Retry-After', [() => textResponse(429, '', { 'retry-after': '1' })], 'ok', 'ok', 2],
+    ['a bare 429', [() => textResponse(429, '')], INTERRUPTED, INTERRUPTED, 1],
+    [
+      'a page with 503',
+      [() => textResponse(503, '<p>', { 'retry-after': '1' })],
+      INTERRUPTED,
+      INTERRUPTED,
+      1,
+    ],
+    ['500', [() => textResponse(500, '')], INTERRUPTED, INTERRUPTED, 1],
+    ['a reset', [() => 'reset'], INTERRUPTED, INTERRUPTED, 1],
+    ['no connection, twice', [() => 'refused connection', () => 'refused connection'], 'ok', 'ok', 1],
+    [
+      'no connection at all',
+      Array.from({ length: 3 }, () => () => 'refused connection' as const),
+      'service_unreachable 7',
+      'ok',
+      1,
+    ],
+  ])('%s', async (_what, answers, end, next, sent) => {
+    const world = await signedIn(answers)
+    expect(await endOf(() => currentCredential(world.io))).toBe(end)
+    expect(await endOf(() => currentCredential(world.io))).toBe(next)
+    expect(world.sent).toHaveLength(sent)
+    const notes = readdirSync(world.files.directory).filter((name) => name.startsWith('next.'))
+    expect(notes).toHaveLength(next === INTERRUPTED ? 1 : 0)
+  })
+
+  it('says what happened, and one thing to do', async () => {
+    const world = await signedIn([() => 'reset'])
+    await expect(currentCredential(world.io)).rejects.toMatchObject({
+      message: 'the refresh token of profile default may have been sent: the connection was reset',
+      hint: 'sign in again: mailclaim login (trying the old token: docs/token-safety.md)',
+    })
+    expect(await describeSession(world.io)).toMatchObject({ state: 'interrupted' })
+  })
+})
+
+describe('a token whose last use has no known outcome', () => {
+  it.each<[string, () => Answer, end: string, next: string]>([
+    ['goes on with new tokens', () => jsonResponse(200, TOKENS), 'ok', 'ok'],
+    ['is over if it was used', () => oauthError(400, 'invalid_grant'), 'session_over 4', 'session_over 4'],
+    [
+      'stays so after a refusal, which says nothing of it',
+      () => oauthError(401, 'invalid_client'),
+      INTERRUPTED,
+      INTERRUPTED,
+    ],
+    ['stays so after another reset', () => 'reset', INTERRUPTED, INTERRUPTED],
+  ])('retried, %s', async (_what, answer, end, next) => {
+    const world = await signedIn([() => 'reset', answer])
+    await endOf(() => currentCredential(world.io))
+    expect(await endOf(() => renew(world.io, { reason: 'asked', retryInterrupted: true }))).toBe(end)
+    expect(await endOf(() => renew(world.io, { reason: 'asked' }))).toBe(next)
+  })
+})
+
+describe('the access token', () => {
+  it('is used without a lock, a keychain or a request while it is good for a minute', async () => {
+    const world = await signedIn([], 'keychain')
+    await currentCredential(world.io)
+    const { calls } = world.context.keychain as never as { calls: unknown[] }
+    const before = calls.length
+    world.context.clock.advance(839_000)
+    expect(await currentCredential(world.io)).toMatchObject({ value: 'access-2' })
+    expect([world.sent.length, calls.length]).toEqual([1, before])
+    world.context.clock.advance(2_000)
+    await currentCredential(world.io)
+    expect(world.sent).toHaveLength(2)
+  })
+
+  it('of a short life is good for a quarter of it', async () => {
+    const world = await signedIn([() => jsonResponse(200, { ...TOKENS, expires_in: 40 })])
+    await currentCredential(world.io)
+    world.context.clock.advance(29_000)
+    expect(await goodCredential(world.io)).toMatchObject({ value: 'access-2' })
+    world.context.clock.advance(2_000)
+    expect(await goodCredential(world.io)).toEqual({ outdated: 'access-2' })
+  })
+
+  it('that the service refuses is renewed once, and only if it is still the stored one', async () => {
+    const world = await signedIn([() => jsonResponse(200, TOKENS), () => textResponse(401, '{}')])
+    await currentCredential(world.io)
+    await connect(world.io).get('/grants')
+    expect(world.sent.map(({ url }) => url.pathname)).toEqual([
+      '/oauth/token',
+      '/grants',
+      '/oauth/token',
+      '/grants',
+    ])
+  })
+
+  it('narrowed is printed and not kept, and the rotated refresh token is kept', async () => {
+    const world = await signedIn([() => jsonResponse(200, { ...TOKENS, access_token: 'narrow' })])
+    expect(await narrowedCredential(world.io, 'a')).toMatchObject({ value: 'narrow' })
+    expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2', scope: 'a b' })
+    expect(sessionIn(world.files).access).toBeUndefined()
+  })
+
+  it('that is too long for its space is left out', async () => {
+    const world = await signedIn([() => jsonResponse(200, { ...TOKENS, access_token: 'x'.repeat(17_000) })])
+    expect((await currentCredential(world.io)).value).toHaveLength(17_000)
+    expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2' })
+    expect(sessionIn(world.files).access).toBeUndefined()
+  })
+})
+
+describe('a session', () => {
+  it.each([
+    ['service', { baseUrl: 'http://127.0.0.1:9' }],
+    ['client', { clientId: 'another' }],
+  ])('is not sent to another %s', async (_what, options) => {
+    const world = await signedIn([])
+    const io = createIo(world.context, await fakeSettings(world.context, options))
+    expect(await endOf(() => currentCredential(io))).toBe('session_elsewhere 4')
+    expect(await endOf(() => renew(io, { reason: 'asked' }))).toBe('session_elsewhere 4')
+    expect(world.sent).toEqual([])
+  })
+})
+
+describe('waiting', () => {
+  /** Holds the lock until it is told to let go. */
+  async function hold(world: { context: FakeContext; files: { lock: string } }) {
+    let letGo = () => {}
+    const isHeld = new Promise<void>((held) => {
+      void withLock(world.files.lock, world.context, { deadlineMs: 0 }, async () => {
+        held()
+        await new Promise<void>((go) => {
+          letGo = go
+        })
+      })
+    })
+    await isHeld
+    return letGo
+  }
+
+  it('for another process ends with the token that it got, and says so after two seconds', async () => {
+    const world = await signedIn([])
+    const letGo = await hold(world)
+    const { clock } = world.context
+    const sleep = async (ms: number) => {
+      clock.advance(ms)
+      if (clock.monotonic() > 5_000) await renewBehind(world.io)
+    }
+    const io = createIo(withEffects(world.context, { clock: { ...clock, sleep } }), world.io.settings)
+    expect(await renew(io, { reason: 'stale', outdated: 'access-1' })).toMatchObject({ value: 'access-9' })
+    expect(world.context.stderr.text).toBe('Waiting for another mailclaim, which is using this session …\n')
+    expect(world.sent).toEqual([])
+    letGo()
+  })
+
+  it('for another process has an end: exit 7, and nothing is sent', async () => {
+    const world = await signedIn([])
+    const letGo = await hold(world)
+    expect(await endOf(() => renew(world.io, { reason: 'asked' }))).toBe('session_busy 7')
+    expect(world.sent).toEqual([])
+    letGo()
+  })
+
+  /** As another process does it. */
+  async function renewBehind(io: Io): Promise<void> {
+    const { changeSession } = await import('./sandbox-session.ts')
+    const access = {
+      value: 'access-9',
+      scope: null,
+      expiresAt: io.clock.now() + 900_000,
+      lifetimeSeconds: 900,
+    }
+    changeSession(profileFiles(io, 'default'), { generation: 2, refreshToken: 'refresh-9', access })
+  }
+})
+
+describe('Ctrl-C', () => {
+  /** Signals that wait for shielded work, and the one that comes at a moment of the test's. */
+  function interrupts() {
+    const controller = new AbortController()
+    let notify: ((signal: NodeJS.Signals) => void) | undefined
+    let isPending = false
+    const effects: Context['interrupts'] = {
+      signal: controller.signal,
+      async shield(work, onSignal) {
+        notify = onSignal
+        try {
+          return await work()
+        } finally {
+          if (isPending) controller.abort(new InterruptedError('SIGINT'))
+        }
+      },
+    }
+    const press = () => {
+      isPending = true
+      notify?.('SIGINT')
+    }
+    return { effects, press }
+  }
+
+  it('before anything was sent ends the command', async () => {
+    const world = await signedIn([], 'keychain')
+    const { effects, press } = interrupts()
+    const { keychain } = world.context
+    const waiting: Context['keychain'] = {
+      call: (request) => {
+        press()
+        expect(request.signal?.aborted).toBe(true)
+        return keychain.call(request)
+      },
+    }
+    const http: Context['http'] = {
+      close: async () => {},
+      send: async ({ signal }) => {
+        expect(signal?.aborted).toBe(true)
+        throw new TransportError('aborted', 'no', 'aborted')
+      },
+    }
+    const context = withEffects(world.context, { interrupts: effects, keychain: waiting, http })
+    const io = createIo(context, world.io.settings)
+    expect(await endOf(() => renew(io, { reason: 'asked' }))).toBe('interrupted 130')
+    expect(readdirSync(world.files.directory).sort()).toEqual(['lock', 'session.json'])
+  })
+
+  it('after the token was sent waits until the new one is stored', async () => {
+    let press = () => {}
+    const world = await signedIn([
+      () => {
+        queueMicrotask(() => press())
+        return jsonResponse(200, TOKENS)
+      },
+    ])
+    const { effects, press: pressed } = interrupts()
+    press = pressed
+    const io = createIo(withEffects(world.context, { interrupts: effects }), world.io.settings)
+    expect(await endOf(() => renew(io, { reason: 'asked' }))).toBe('ok')
+    expect(io.interrupts.signal.aborted).toBe(true)
+    expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2' })
+  })
+})

@@ -1,0 +1,235 @@
+import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import type { CliError } from '../../src/errors.ts'
+import { currentCredential } from '../../src/session/credential.ts'
+import { describeSession } from '../../src/session/describe.ts'
+import { accountOf } from '../../src/session/secret.ts'
+import { encode, profileFiles, type Session } from '../../src/session/session-file.ts'
+import { forgetSession, prepareSignIn } from '../../src/session/sign-in.ts'
+import { createIo, type Io } from '../../src/terminal/io.ts'
+import { createFakeContext, createFakeKeychain, fakeSettings } from '../fake-context.ts'
+import { changeSession, filesOf, sessionIn, signInWith, withEffects } from './sandbox-session.ts'
+
+const tokens = (name: string) => ({
+  accessToken: `access-${name}`,
+  refreshToken: `refresh-${name}`,
+  expiresInSeconds: 900,
+  scope: undefined,
+})
+
+async function machine(home?: string) {
+  const keychain = createFakeKeychain()
+  let ids = 0
+  const context = withEffects(createFakeContext({ keychain, ...(home !== undefined && { home }) }), {
+    random: { bytes: (length) => new Uint8Array(length).fill(++ids), fraction: () => 1 },
+  })
+  const io = createIo(context, await fakeSettings(context))
+  return { context, io, keychain, files: profileFiles(io, 'default') }
+}
+
+const codeOf = (work: Promise<unknown>) =>
+  work.then(
+    () => 'ok',
+    (error: CliError) => `${error.code} ${error.exit}`,
+  )
+
+describe('a login', () => {
+  it.each(['file', 'keychain'] as const)(
+    'stores the session (%s) in one file of 0600, and overwrites the one before',
+    async (store) => {
+      const { io, keychain, files } = await machine()
+      await signInWith(io, tokens('1'), store)
+      await signInWith(io, tokens('2'), store)
+      expect(filesOf(files.directory)).toEqual({ lock: '600', 'session.json': '600' })
+      expect(await currentCredential(io)).toMatchObject({ value: 'access-2' })
+      expect([...keychain.items.keys()]).toEqual(store === 'keychain' ? [accountOf(files)] : [])
+      expect(sessionIn(files).refreshToken).toBe(store === 'file' ? 'refresh-2' : undefined)
+    },
+  )
+
+  it('that goes over to a file removes what the keychain had', async () => {
+    const { io, keychain } = await machine()
+    await signInWith(io, tokens('1'), 'keychain')
+    await signInWith(io, tokens('2'), 'file')
+    expect(keychain.items.size).toBe(0)
+  })
+
+  it('puts the token into the file if the keychain refuses after it was proved, and says so', async () => {
+    const { context, io, keychain, files } = await machine()
+    const prepared = await prepareSignIn(io, 'keychain', 'session')
+    keychain.trouble = 'refused'
+    const session = {
+      kind: 'session',
+      service: 'http://127.0.0.1:1',
+      client: 'client-1',
+      scope: null,
+    } as const
+    await prepared.complete({ ...session, resource: null, secret: 'refresh-1' })
+    expect(sessionIn(files)).toMatchObject({ store: 'keychain', refreshToken: 'refresh-1' })
+    expect(context.stderr.text).toMatch(/^warning: the secret of profile default is in a file/)
+  })
+
+  it.each(['no_module', 'no_bus', 'locked', 'timeout', 'refused'] as const)(
+    'fails before the browser opens if the keychain does not work (%s), and leaves the session as it was',
+    async (trouble) => {
+      const { io, keychain, files } = await machine()
+      await signInWith(io, tokens('1'), 'file')
+      keychain.trouble = trouble
+      expect(await codeOf(prepareSignIn(io, 'keychain', 'session'))).toBe('store_unavailable 4')
+      expect(readdirSync(files.directory).sort()).toEqual(['lock', 'session.json'])
+      expect(sessionIn(files).refreshToken).toBe('refresh-1')
+    },
+  )
+
+  it('whose browser was open during a logout reserves its space again', async () => {
+    const { io, files } = await machine()
+    const prepared = await prepareSignIn(io, 'file', 'session')
+    await forgetSession(io, 'default')
+    expect(readdirSync(files.directory)).toEqual(['lock'])
+    prepared.reserve()
+    expect(readdirSync(files.directory).sort()).toEqual([
+      'lock',
+      expect.stringMatching(/^next\.[0-9a-f]{12}\.0$/),
+    ])
+    prepared.discard()
+    expect(readdirSync(files.directory)).toEqual(['lock'])
+  })
+})
+
+describe('a stored API key', () => {
+  it.each(['file', 'keychain'] as const)(
+    'is the credential (%s), is never renewed, and needs no lock',
+    async (store) => {
+      const { io, keychain, files } = await machine()
+      await files.prepare()
+      symlinkSync('nowhere', files.lock)
+      const key = {
+        kind: 'api_key',
+        service: 'http://127.0.0.1:1',
+        client: null,
+        scope: null,
+        resource: null,
+      } as const
+      await (await prepareSignIn(io, store, 'api_key')).complete({ ...key, secret: 'key-1' })
+      expect(await currentCredential(io)).toMatchObject({ kind: 'api_key', value: 'key-1' })
+      expect(await describeSession(io)).toMatchObject({ state: 'fine', inForce: 'stored API key' })
+      const { renew } = await import('../../src/session/renew.ts')
+      rmSync(files.lock)
+      expect(await codeOf(renew(io, { reason: 'asked' }))).toBe('usage 2')
+      expect(await forgetSession(io, 'default')).toMatchObject({ wasSignedIn: true, problem: undefined })
+      expect(keychain.items.size).toBe(0)
+    },
+  )
+})
+
+describe('a logout', () => {
+  it('removes every note, which may hold a token', async () => {
+    const { io, files } = await machine()
+    await signInWith(io, tokens('1'), 'file')
+    writeFileSync(join(files.directory, `next.${sessionIn(files).id}.1`), 'x')
+    await forgetSession(io, 'default')
+    expect(readdirSync(files.directory)).toEqual(['lock'])
+  })
+
+  it('deletes the item of the keychain by its name, also when nobody is signed in', async () => {
+    const { io, keychain, files } = await machine()
+    await signInWith(io, tokens('1'), 'keychain')
+    rmSync(files.directory, { recursive: true })
+    expect(await forgetSession(io, 'default')).toMatchObject({ wasSignedIn: false })
+    expect(keychain.items.size).toBe(0)
+  })
+
+  it('creates nothing for a profile that was never signed in', async () => {
+    const { io, context } = await machine()
+    await forgetSession(io, 'default')
+    expect(() => readdirSync(context.directories.state)).toThrow()
+  })
+})
+
+describe('two state directories', () => {
+  it('that share one keychain have an item each', async () => {
+    const first = await machine()
+    const second = await machine()
+    const io: Io = { ...second.io, keychain: first.keychain }
+    await signInWith(first.io, tokens('1'), 'keychain')
+    await signInWith(io, tokens('2'), 'keychain')
+    expect(first.keychain.items.size).toBe(2)
+    await forgetSession(io, 'default')
+    expect([...first.keychain.items.keys()]).toEqual([accountOf(first.files)])
+  })
+})
+
+describe('a file that is not as it should be', () => {
+  const whole = (session: Session) => encode(session)
+  it.each<[string, (text: (session: Session) => string, session: Session) => string, string, RegExp]>([
+    ['is empty', () => '', 'file_unusable 4', /damaged/],
+    ['is cut short', (text, session) => text(session).slice(0, 100), 'file_unusable 4', /damaged/],
+    [
+      'was changed',
+      (text, session) => text(session).replace('refresh-1', 'refresh-2'),
+      'file_unusable 4',
+      /damaged/,
+    ],
+    ['has more at its end', (text, session) => `${text(session)}{}`, 'file_unusable 4', /damaged/],
+    ['is of an older build', () => '{"format":2,"kind":"oauth"}', 'file_unusable 4', /older build/],
+    [
+      'is of a later version',
+      (text, session) => text({ ...session, format: 2 } as never),
+      'file_unusable 4',
+      /later version/,
+    ],
+    [
+      'is of another profile',
+      (text, session) => text({ ...session, profile: 'work' }),
+      'session_elsewhere 4',
+      /a copy/,
+    ],
+  ])(
+    '(it %s) is said to be so, is not used, and is replaced by a login',
+    async (_what, change, code, says) => {
+      const { io, files } = await machine()
+      await signInWith(io, tokens('1'), 'file')
+      writeFileSync(files.session, change(whole, sessionIn(files)))
+      expect(await codeOf(currentCredential(io))).toBe(code)
+      const { problem } = await describeSession(io)
+      expect(problem).toMatchObject({
+        message: expect.stringMatching(says),
+        hint: 'sign in again: mailclaim login',
+      })
+      await signInWith(io, tokens('3'), 'file')
+      expect(await currentCredential(io)).toMatchObject({ value: 'access-3' })
+    },
+  )
+
+  it.each<[string, (path: string) => void]>([
+    ['a link', (path) => symlinkSync('elsewhere', path)],
+    ['a directory', (path) => mkdirSync(path)],
+  ])('(%s in its place) is not followed', async (_what, plant) => {
+    const { io, files } = await machine()
+    await signInWith(io, tokens('1'), 'file')
+    rmSync(files.session)
+    plant(files.session)
+    expect(await codeOf(currentCredential(io))).toBe('file_unusable 4')
+  })
+
+  it('that was copied to another profile is not sent, and signing out there leaves the original alone', async () => {
+    const { context, io, files } = await machine()
+    await signInWith(io, tokens('1'), 'file')
+    cpSync(files.directory, join(dirname(files.directory), 'work'), { recursive: true })
+    const work = createIo(context, await fakeSettings(context, { profile: 'work' }))
+    expect(await codeOf(currentCredential(work))).toBe('session_elsewhere 4')
+    await forgetSession(work, 'work')
+    expect(await currentCredential(io)).toMatchObject({ value: 'access-1' })
+  })
+
+  it('whose session is over says why', async () => {
+    const { io, files } = await machine()
+    await signInWith(io, tokens('1'), 'file')
+    changeSession(files, { ended: { at: 1, why: 'revoked by a person' } })
+    expect(await describeSession(io)).toMatchObject({
+      state: 'ended',
+      problem: { message: 'the session of profile default is over: revoked by a person' },
+    })
+  })
+})

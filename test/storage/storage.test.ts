@@ -1,0 +1,199 @@
+import { fork } from 'node:child_process'
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { realDisk, removeDurable, writeDurable } from '../../src/storage/atomic-file.ts'
+import { readJson } from '../../src/storage/json-file.ts'
+import { isLocked, withLock } from '../../src/storage/lock.ts'
+import { ensurePrivateDirectory } from '../../src/storage/private-directory.ts'
+import { createFakeContext } from '../fake-context.ts'
+import { needs } from '../requirements.ts'
+
+let home: string
+let path: string
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'mailclaim-storage-'))
+  path = join(home, 'file.json')
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }))
+})
+
+const modeOf = (file: string) => (statSync(file).mode & 0o777).toString(8)
+
+describe.runIf(needs('posix'))('a private directory', () => {
+  it.each([0o000, 0o022, 0o777])(
+    'is made with 0700, parents included, whatever the umask (%o)',
+    async (umask) => {
+      const before = process.umask(umask)
+      onTestFinished(() => void process.umask(before))
+      await ensurePrivateDirectory(join(home, 'a', 'b'))
+      expect([modeOf(join(home, 'a')), modeOf(join(home, 'a', 'b'))]).toEqual(['700', '700'])
+    },
+  )
+
+  it('that others can access is closed to them, unless a person has named it', async () => {
+    chmodSync(home, 0o755)
+    await ensurePrivateDirectory(home, 'leave')
+    expect(modeOf(home)).toBe('755')
+    await ensurePrivateDirectory(home)
+    expect(modeOf(home)).toBe('700')
+  })
+
+  it.each<[string, (at: string) => void]>([
+    ['a file', (at) => writeFileSync(at, '')],
+    ['a link to nothing', (at) => symlinkSync('nowhere', at)],
+  ])('can not be made where there is %s: cannot_write', async (_what, plant) => {
+    plant(join(home, 'x'))
+    await expect(ensurePrivateDirectory(join(home, 'x'))).rejects.toMatchObject({
+      code: 'cannot_write',
+      exit: 1,
+    })
+  })
+})
+
+describe('a JSON file', () => {
+  const read = () => readJson(path, (value) => value)
+
+  it('that is missing is undefined', () => {
+    expect(read()).toBeUndefined()
+  })
+
+  it.runIf(needs('posix')).each<[string, () => void, RegExp]>([
+    ['is empty', () => writeFileSync(path, ' '), /empty/],
+    ['is damaged', () => writeFileSync(path, '{"secret":"s3cret'), /damaged/],
+    ['is a link', () => symlinkSync('other', path), /symbolic link/],
+    ['is a directory', () => mkdirSync(path), /not a file/],
+    ['is huge', () => writeFileSync(path, ' '.repeat(5 * 1024 * 1024)), /too large/],
+  ])('that %s is unusable, is named, is not quoted, and is left as it is', (_what, make, why) => {
+    make()
+    expect(read).toThrow(
+      expect.objectContaining({ code: 'file_unusable', message: expect.stringMatching(why) }),
+    )
+    expect(read).toThrow(expect.objectContaining({ message: expect.stringContaining(path) }))
+    expect(read).toThrow(expect.objectContaining({ message: expect.not.stringContaining('s3cret') }))
+    expect(lstatSync(path)).toBeDefined()
+  })
+})
+
+describe('an atomic write', () => {
+  it.runIf(needs('posix')).each([0o000, 0o777])('makes a file of 0600, whatever the umask (%o)', (umask) => {
+    const before = process.umask(umask)
+    onTestFinished(() => void process.umask(before))
+    writeDurable(path, 'text')
+    expect([modeOf(path), readFileSync(path, 'utf8'), readdirSync(home)]).toEqual([
+      '600',
+      'text',
+      ['file.json'],
+    ])
+  })
+
+  it.runIf(needs('posix'))('replaces a link instead of following it', () => {
+    symlinkSync('other', path)
+    writeDurable(path, 'text')
+    expect([lstatSync(path).isFile(), readdirSync(home)]).toEqual([true, ['file.json']])
+  })
+
+  it('never shows a reader half a text', async () => {
+    writeDurable(path, JSON.stringify({ text: 'a'.repeat(200_000) }))
+    const script = join(home, 'reader.mjs')
+    writeFileSync(
+      script,
+      `import { readFileSync } from 'node:fs'
+      process.send('ready')
+      for (const end = Date.now() + 300; Date.now() < end; )
+        if (JSON.parse(readFileSync(${JSON.stringify(path)}, 'utf8')).text.length !== 200000) process.exit(1)`,
+    )
+    const reader = fork(script)
+    const ended = new Promise((resolve) => reader.once('exit', resolve))
+    await new Promise((resolve) => reader.once('message', resolve))
+    while (reader.exitCode === null) {
+      writeDurable(path, JSON.stringify({ text: 'b'.repeat(200_000) }))
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    expect(await ended).toBe(0)
+  })
+
+  it('that fails leaves the old file, says where and why, and cleans up', () => {
+    writeDurable(path, 'old')
+    const full = {
+      ...realDisk,
+      sync: () => {
+        throw Object.assign(new Error('full'), { code: 'ENOSPC' })
+      },
+    }
+    expect(() => writeDurable(path, 'new', full)).toThrow(
+      expect.objectContaining({
+        code: 'cannot_write',
+        exit: 1,
+        message: `${path} can't be written: the disk is full`,
+      }),
+    )
+    expect([readFileSync(path, 'utf8'), readdirSync(home)]).toEqual(['old', ['file.json']])
+  })
+
+  it('a removal says whether there was something to remove', () => {
+    writeDurable(path, 'text')
+    expect([removeDurable(path), removeDurable(path)]).toEqual([true, false])
+  })
+})
+
+describe('a lock', () => {
+  const context = createContext()
+  function createContext() {
+    const { clock, random, interrupts } = createFakeContextOnce()
+    return { clock, random, interrupts }
+  }
+  function createFakeContextOnce() {
+    return createFakeContext({ home: tmpdir() })
+  }
+
+  it('has one holder at a time, and is free when its work has failed', async () => {
+    const order: string[] = []
+    const work = (name: string) => async () => {
+      order.push(`${name} begins`)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      order.push(`${name} ends`)
+      throw new Error(name)
+    }
+    const waiting = { deadlineMs: 60_000 }
+    const results = ['a', 'b'].map((name) => withLock(path, context, waiting, work(name)).catch(() => name))
+    expect((await Promise.all(results)).sort()).toEqual(['a', 'b'])
+    expect(order[1]).toBe(order[0]?.replace('begins', 'ends'))
+    expect(await isLocked(path)).toBe(false)
+  })
+
+  it('is not stolen: waiting too long is an error that names it, unless a result comes meanwhile', async () => {
+    await withLock(path, context, { deadlineMs: 0 }, async () => {
+      expect(await isLocked(path)).toBe(true)
+      await expect(withLock(path, context, { deadlineMs: 500 }, async () => 'mine')).rejects.toMatchObject({
+        code: 'session_busy',
+        exit: 7,
+        message: expect.stringContaining(path),
+      })
+      const brought = { deadlineMs: 500, meanwhile: () => 'brought' }
+      expect(await withLock(path, context, brought, async () => 'mine')).toBe('brought')
+    })
+  })
+
+  it('on a system without locks is refused, unless the work can do without', async () => {
+    const load = () => Promise.reject(new Error('no locks'))
+    await expect(withLock(path, context, { deadlineMs: 0, load }, async () => 1)).rejects.toMatchObject({
+      code: 'store_unavailable',
+      exit: 4,
+    })
+    expect(
+      await withLock(path, context, { deadlineMs: 0, load, withoutLocks: 'continue' }, async () => 1),
+    ).toBe(1)
+  })
+})
