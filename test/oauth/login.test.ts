@@ -300,24 +300,6 @@ describe('signing in', () => {
       expect(received[0]?.base.href).toBe(`${BASE}/`)
     })
 
-    it('a login at another issuer needs iss if that is promised', async () => {
-      const promising = { ...metadata, authorization_response_iss_parameter_supported: true }
-      const { come, result } = await begin({
-        options: { issuer },
-        context: { respond: publishedAt(RFC8414, promising) },
-      })
-      expect((await come({ code: 'c1' })).status).toBe(400)
-      await come({ code: 'c1', iss: issuer })
-      await expect(result).resolves.toBe('stored')
-    })
-
-    it('a login at another issuer uses the usual page if nothing is published', async () => {
-      const { url, come, result } = await begin({ options: { issuer } })
-      expect(url.href).toMatch(`${BASE}/oauth/authorize?`)
-      await come({ code: 'c1', iss: issuer })
-      await result
-    })
-
     it('a login at another issuer refuses metadata that name yet another one', async () => {
       const begun = begin({
         options: { issuer },
@@ -384,22 +366,6 @@ describe('signing in', () => {
       exit: Exit.notSignedIn,
       message: 'timed out after 5 minutes waiting for approval in the browser',
     })
-  })
-
-  it('a login that is interrupted before anything was sent ends as interrupted', async () => {
-    const context: { interrupt?: () => void } = {}
-    const begun = begin({
-      context: {
-        respond: () => {
-          context.interrupt?.()
-          throw new TransportError('aborted', 'no', 'the request was abandoned')
-        },
-      },
-      made: (made) => {
-        context.interrupt = () => made.interrupt()
-      },
-    })
-    await expect(begun).rejects.toMatchObject({ code: 'interrupted', exit: Exit.interrupted })
   })
 
   it('a login that is interrupted closes the listener', async () => {

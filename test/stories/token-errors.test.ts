@@ -1,6 +1,4 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { needs } from '../requirements.ts'
@@ -120,57 +118,6 @@ describe('the sandbox refuses for real', () => {
     expect(ended.code).toBe(4)
     expectCause(ended.stderr, /timed out after .* waiting for approval/)
   })
-})
-
-describe('an invalid answer of the token endpoint', () => {
-  test.each<[what: string, status: number, type: string, body: string, exit: number]>([
-    ['HTML 502', 502, 'text/html', '<h1>Bad Gateway</h1>', 7],
-    ['an empty 200', 200, 'application/json', '', 7],
-    ['200 that is not JSON', 200, 'application/json', 'hello', 7],
-    [
-      'tokens without an access token',
-      200,
-      'application/json',
-      '{"token_type":"Bearer","expires_in":900}',
-      7,
-    ],
-    [
-      'a token of another type',
-      200,
-      'application/json',
-      '{"access_token":"a","refresh_token":"b","token_type":"mac","expires_in":900}',
-      7,
-    ],
-  ])(
-    'a token endpoint that answers with %s ends the login with exit 7, and nothing is stored',
-    async (_what, status, type, body, code) => {
-      const world = serve()
-      const server = createServer((request, response) => {
-        request.resume()
-        if (request.url === '/oauth/token') response.writeHead(status, { 'content-type': type }).end(body)
-        else response.writeHead(404).end()
-      })
-      await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-      try {
-        const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-        const running = world.start(['login', '--store', 'file', '--no-browser', '--base-url', base])
-        const [address] = await running.seen(/http:\/\/\S+\/oauth\/authorize\S+/)
-        const asked = new URL(address).searchParams
-        const redirect = new URL(asked.get('redirect_uri') ?? '')
-        redirect.searchParams.set('state', asked.get('state') ?? '')
-        redirect.searchParams.set('code', 'code-1')
-        const page = await (await fetch(redirect)).text()
-        expect(page).toContain('You are not signed in')
-        const ended = await running.ended
-        expect(ended.code, ended.stderr).toBe(code)
-        expectCause(ended.stderr, /./)
-        expect((await world.run(['auth', 'token', '--base-url', base])).code).toBe(4)
-      } finally {
-        server.closeAllConnections()
-        server.close()
-      }
-    },
-  )
 })
 
 test.runIf(needs('posix'))('no token is ever printed or in a file that others can read', async () => {
