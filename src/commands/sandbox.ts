@@ -25,9 +25,8 @@ interface Options {
 
 export const command = defineCommand<Options>({
   description:
-    'Runs a local service with exactly the interface of the real one, to try things out, for demonstrations and for tests: ' +
-    'HTTP with a real consent page, and an authoritative DNS server on UDP and TCP. It listens on loopback only, keeps everything in ' +
-    'memory, and runs until it is interrupted. Clock, DNS zones, claim outcomes and faults can be set under /_sandbox.',
+    'Runs a local service that follows the interface of the real one to the letter, over HTTP with a consent page and ' +
+    'over DNS; it listens on loopback only and forgets everything when it ends.',
   options: [
     {
       flags: '--port <n>',
