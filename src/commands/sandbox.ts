@@ -24,14 +24,11 @@ interface Options {
 }
 
 export const command = defineCommand<Options>({
-  description:
-    'Runs a local service that follows the interface of the real one to the letter, over HTTP with a consent page and ' +
-    'over DNS; it listens on loopback only and forgets everything when it ends.',
+  description: 'Runs a local service with the interface of the real one, HTTP and DNS, to try things out.',
   options: [
     {
       flags: '--port <n>',
-      description:
-        'Runs a local service with the interface of the real one, HTTP and DNS, to try things out.',
+      description: 'HTTP port',
       default: 'a free one',
       parse: (text) => parsePort(text, '--port', 0),
     },
