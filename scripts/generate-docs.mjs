@@ -5,7 +5,7 @@ import { join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
 const page = join(root, 'docs/commands.md')
-const { data, global_options, environment, precedence, exits } = JSON.parse(
+const { data, global_options, environment, precedence } = JSON.parse(
   execFileSync(process.execPath, [join(root, 'bin/mailclaim.js'), 'commands', '--json'], {
     encoding: 'utf8',
     maxBuffer: 16 * 1024 * 1024,
@@ -58,9 +58,13 @@ const sections = data.flatMap((command) => [
   ...command.examples.map(({ line }) => line),
   '```',
   '',
-  `[Exit codes](#exit-codes): ${command.exits.map(({ code }) => code).join(', ')}.`,
+  `[Exit codes](scripting.md#exit-codes): ${command.exits.map(({ code }) => code).join(', ')}.`,
   '',
 ])
+
+const settings = [global_options, ...data.map(({ options }) => options)]
+  .flat()
+  .flatMap(({ setting }) => setting ?? [])
 
 const text = [
   '# Commands',
@@ -81,9 +85,8 @@ const text = [
   precedence,
   '',
   ...table(environment.map(({ name, description }) => [`\`${name}\``, description])),
-  '## Exit codes',
+  `Settings of a profile, for \`mailclaim config set\`: ${settings.map((name) => `\`${name}\``).join(', ')}.`,
   '',
-  ...table(exits.map(({ code, meaning }) => [String(code), meaning])),
   ...sections,
 ].join('\n')
 
