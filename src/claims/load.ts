@@ -195,7 +195,10 @@ export type Asker = (known: KnownClaim) => () => Promise<LoadedClaim>
 export function createAsker(io: Io, { renews }: { readonly renews: boolean }): Asker {
   let client: ServiceClient | undefined
   let failure: { readonly error: CliError; readonly until: number } | undefined
+  // Several that wait at the same time wait once.
   let budgetMs = ASK_MS
+  let waiting = 0
+  let waitsSince = 0
   const { clock, interrupts } = io
   return (known) => {
     const { entry } = known
@@ -224,11 +227,12 @@ export function createAsker(io: Io, { renews }: { readonly renews: boolean }): A
     // A renewal that was cut off could lose the session.
     if (entry === undefined || renews) return () => answer
     return async () => {
-      const begun = clock.monotonic()
+      if (waiting === 0) waitsSince = clock.monotonic()
+      waiting += 1
       let cancel = () => {}
       const giveUp = new Promise<LoadedClaim>((resolve) => {
         const stale = new CliError('timeout', Exit.unavailable, `no answer in ${ASK_MS / 1000} seconds`)
-        cancel = clock.alarm(budgetMs, () => {
+        cancel = clock.alarm(Math.max(0, budgetMs - (clock.monotonic() - waitsSince)), () => {
           resolve({ ...known, claim: entry.claim, stale })
           late.abort(stale)
         })
@@ -237,7 +241,8 @@ export function createAsker(io: Io, { renews }: { readonly renews: boolean }): A
         return await Promise.race([answer, giveUp])
       } finally {
         cancel()
-        budgetMs = Math.max(0, budgetMs - (clock.monotonic() - begun))
+        waiting -= 1
+        if (waiting === 0) budgetMs -= clock.monotonic() - waitsSince
       }
     }
   }

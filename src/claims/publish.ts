@@ -3,7 +3,7 @@ import { look } from '../dns/look.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { checkName, relativeName } from '../dns/wire/name.ts'
 import { hasText, type TxtValue } from '../dns/wire/txt-answer.ts'
-import { CliError, Exit } from '../errors.ts'
+import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
@@ -53,7 +53,7 @@ export function createPublisher(command: string, io: Io): Publish {
           signal: AbortSignal.any([stop.signal, io.interrupts.signal]),
         })
       },
-      () => stop.abort(new CliError('interrupted', Exit.interrupted, 'interrupted')),
+      (signal) => stop.abort(new InterruptedError(signal === 'SIGINT' ? 'SIGINT' : 'SIGTERM')),
     )
     const problem = problemOf(end)
     if (problem === undefined) return 'the command ended without an error'

@@ -72,12 +72,6 @@ export async function checkWithFaults(world: ServedWorld, { domains, zones, each
     ),
   )
   const summary = (await world.run(['claims', 'check', '--from', list, '--format', 'tsv'])).stderr
-  expect(summary).toMatch(
-    new RegExp(
-      `${domains.toLocaleString('en-US')} domains: (?:ready ${healthy.length}, fix ${faulty.size}|fix ${faulty.size}, ready ${healthy.length})\n`,
-    ),
-  )
-  expect(
-    summary.match(new RegExp(`^ {2}${each} domains at ns\\*\\.sandbox-dns\\.test: `, 'gm')),
-  ).toHaveLength(10)
+  expect(summary).toContain(`domains: ${domains} (fix ${faulty.size}, ready ${healthy.length})\n`)
+  expect(summary.match(new RegExp(`^ {2}\\w+: ${each} \\(`, 'gm'))).toHaveLength(Object.keys(FAULTS).length)
 }
