@@ -38,7 +38,7 @@ export interface PreparedSignIn {
    * @throws CliError, exit 1 or 4.
    */
   complete(signIn: SignIn): Promise<Session>
-  /** Gives the reservation back, if nothing was stored. Never throws. */
+  /** Gives the reservation back, if nothing was put into it. Never throws. */
   discard(): void
 }
 
@@ -87,10 +87,17 @@ export async function prepareSignIn(
       const { profile } = files
       const session = { ...signIn, profile, id, generation: 1, store, signedInAt: now, issuedAt: now }
       await withLock(files.lock, io, locking, () =>
-        io.interrupts.shield(() => replace(io, files, reserved(), session, secret)),
+        io.interrupts.shield(async () => {
+          const taken = reserved()
+          // What is in it from now on may be all that is left of the new session, so `discard` leaves it alone.
+          reservation = undefined
+          try {
+            await replace(io, files, taken, session, secret)
+          } finally {
+            files.disk.close(taken.fd)
+          }
+        }),
       )
-      files.disk.close(reservation?.fd ?? -1)
-      reservation = undefined
       return session
     },
   }
