@@ -39,7 +39,7 @@ function start(words: readonly string[], env: Record<string, string> = {}, progr
 }
 
 describe('a start', () => {
-  /** What a start has loaded when it ends, files of the program and Node's own modules, and how many `Intl` objects it made. */
+  /** What a start has loaded when it ends, how much of the program, which modules of Node, and how many `Intl` objects it made. */
   function loaded(
     words: readonly string[],
     stdin: 'ignore' | 'pipe' = 'ignore',
@@ -57,34 +57,26 @@ describe('a start', () => {
           })
       process.on('exit', () => require('node:fs').writeFileSync(${JSON.stringify(list)}, JSON.stringify({
         intl,
-        files: Object.keys(require.cache).map((path) => require('node:path').basename(path)).slice(1),
+        bytes: Object.keys(require.cache).slice(1).reduce((sum, path) => sum + require('node:fs').statSync(path).size, 0),
         modules: process.moduleLoadList,
       })))`,
     )
     const args = ['--require', spy, join(root, 'bin/mailclaim.js'), ...words]
     spawnSync(process.execPath, args, { stdio: [stdin, 'pipe', 'pipe'], env })
-    return JSON.parse(readFileSync(list, 'utf8')) as { files: string[]; modules: string[]; intl: number }
+    return JSON.parse(readFileSync(list, 'utf8')) as { bytes: number; modules: string[]; intl: number }
   }
 
   it.each([
-    ['--version', 2],
-    ['--help', 2],
-    ['imports lst', 2],
-    ['claims check --help', 5],
-    ['auth token', 5],
-  ])('mailclaim %s loads at most %i files, and makes no Intl object', async (line, most) => {
+    ['--version', 115],
+    ['--help', 115],
+    ['imports lst', 115],
+    ['claims check --help', 140],
+    ['auth token', 130],
+  ])('mailclaim %s loads at most %i kB of the program, and makes no Intl object', async (line, most) => {
     const { env } = await createProcessSession({ store: 'file' })
-    const { files, intl } = loaded(line.split(' '), 'ignore', env)
+    const { bytes, intl } = loaded(line.split(' '), 'ignore', env)
     expect(intl).toBe(0)
-    expect(files.length, files.join(' ')).toBeLessThanOrEqual(most)
-  })
-
-  it('ends before V8 collects garbage, which takes longer than reading the files', async () => {
-    const { env } = await createProcessSession({ store: 'file' })
-    for (const words of [['--version'], ['--help'], ['imports', 'lst'], ['auth', 'token']]) {
-      const args = ['--trace-gc', join(root, 'bin/mailclaim.js'), ...words]
-      expect(spawnSync(process.execPath, args, { encoding: 'utf8', env }).stdout).not.toMatch(/ ms: /)
-    }
+    expect(bytes / 1000).toBeLessThan(most)
   })
 
   it.each(['ignore', 'pipe'] as const)(
@@ -299,43 +291,6 @@ describe.runIf(needs('posix'))('writing at once', () => {
 })
 
 describe('what is in the bundle', () => {
-  it('the bundle is listed package by package, in the license notices and in the bill of materials', () => {
-    const notices = readFileSync(join(root, 'dist/THIRD-PARTY-NOTICES.txt'), 'utf8')
-    const bill = JSON.parse(readFileSync(join(root, 'dist/sbom.cdx.json'), 'utf8')) as {
-      bomFormat: string
-      specVersion: string
-      metadata: { component: Record<string, string> }
-      components: { purl: string; version: string; licenses: unknown }[]
-      dependencies: { ref: string; dependsOn: string[] }[]
-    }
-    const bundled = new Set<string>(['fs-native-extensions'])
-    for (const name of readdirSync(join(root, 'dist'))) {
-      if (!name.endsWith('.js.map')) continue
-      const { sources } = JSON.parse(readFileSync(join(root, 'dist', name), 'utf8')) as { sources: string[] }
-      for (const source of sources) {
-        const found = /^.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(source)?.[1]
-        if (found !== undefined) bundled.add(found)
-      }
-    }
-    expect(bundled.size).toBeGreaterThan(10)
-    const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
-      packages: Record<string, { version: string; license: string }>
-    }
-    for (const name of bundled) {
-      const { version, license } = packages[`node_modules/${name}`] ?? { version: '', license: '' }
-      expect(notices).toContain(`\n${name} ${version} (${license})\n`)
-      const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`
-      expect(bill.components.filter((one) => one.purl === purl)).toEqual([
-        expect.objectContaining({ version, licenses: [{ license: { id: license } }], 'bom-ref': purl }),
-      ])
-    }
-    expect(bill).toMatchObject({ bomFormat: 'CycloneDX', specVersion: '1.6' })
-    expect(bill.metadata.component).toMatchObject({ type: 'application', name: 'mailclaim' })
-    expect(bill.dependencies).toEqual([
-      { ref: bill.metadata.component['purl'], dependsOn: bill.components.map(({ purl }) => purl) },
-    ])
-  })
-
   it('the bundle finds its native locks, and doctor reports it if they are missing', () => {
     const copy = join(directory, 'copy')
     for (const part of ['bin', 'dist', 'package.json']) {
@@ -344,7 +299,7 @@ describe('what is in the bundle', () => {
     const state = join(directory, 'state')
     mkdirSync(state)
     const env = { MAILCLAIM_CONFIG_DIR: join(directory, 'config'), MAILCLAIM_STATE_DIR: state }
-    const broken = 'the file lock (fs-native-extensions) does not work on this system'
+    const broken = "can't be locked: MODULE_NOT_FOUND"
     const doctor = () => start(['doctor', '--json'], env, copy).stdout
     expect(doctor()).not.toContain(broken)
     rmSync(join(copy, 'dist/native'), { recursive: true })

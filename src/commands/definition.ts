@@ -138,27 +138,12 @@ export const VALUE = { formats: ['value'], usualFormat: 'value' } as const
 /** The fields of an event: when it was and what happened, and those of the objects in it. */
 export function eventFields(objects: Readonly<Record<string, readonly string[]>>): readonly string[] {
   const inner = Object.entries(objects).flatMap(([name, fields]) => fields.map((field) => `${name}.${field}`))
-  return ['event', 'at', 'message', ...inner]
+  return ['event', 'at', ...inner]
 }
 
 /** Keeps the option types of a command that is listed among others. */
 export function defineCommand<Options>(definition: CommandDefinition<Options>): CommandDefinition<Options> {
   return definition
-}
-
-/** `--interval` of every command that waits, with its own default. */
-export function intervalOption(own: Partial<OptionDefinition>): OptionDefinition {
-  return {
-    flags: '--interval <seconds>',
-    description: 'fixed delay between polls',
-    parse: (text, name) => parseSeconds(text, name),
-    ...own,
-  }
-}
-
-/** "grows from 2 to 30": delays between polls, given in milliseconds, as the default of `--interval`. */
-export function growing({ first, max }: { readonly first: number; readonly max: number }): string {
-  return `grows from ${first / 1000} to ${max / 1000}`
 }
 
 /** `--timeout` of every command that waits, with its own default. */

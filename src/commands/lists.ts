@@ -1,5 +1,5 @@
 import { CliError, InterruptedError } from '../errors.ts'
-import { idOf, type PageFetcher, pages } from '../service/paging.ts'
+import type { PageFetcher } from '../service/paging.ts'
 import { parseCount } from '../settings/parse-value.ts'
 import { commandLine } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
@@ -72,6 +72,7 @@ export async function printList<T extends { readonly id?: string | null }>(
   flags: ListFlags,
   io: Io,
 ): Promise<void> {
+  const { idOf, pages } = await import('../service/paging.ts')
   const { columns, nothing, fetchPage, choose } = list
   const { settings } = io
   const writer = io.list(columns, nothing)

@@ -13,11 +13,6 @@ export async function tryCredential(client: ServiceClient): Promise<void> {
   await client.get('/oauth/grants', { limit: 1 })
 }
 
-/** A grant is revoked if either field is set (section 3.2). */
-export function isRevoked(grant: Grant): boolean {
-  return (grant.revoked_at ?? grant.revoked_reason ?? null) !== null
-}
-
 /** Pages of the contact imports, filtered by the service if a status is given (section 4.3). */
 export function importPages(client: ServiceClient, status?: ImportStatus): PageFetcher<ContactImport> {
   return (cursor, signal) =>

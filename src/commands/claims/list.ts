@@ -40,7 +40,8 @@ export const command = defineCommand<{ readonly refresh?: true }>({
     const issuer = issuerIn(io.settings)
     const nothing = `No claims${issuer === undefined ? '' : ` at ${issuer}`} are known in profile ${io.settings.profile.value}.`
     await printPages(pages(), CLAIM_LIST_COLUMNS, nothing, io)
-    if (entries.length === 0 && !io.settings.quiet) await io.hint('start one with: mailclaim claims create <domain>')
+    if (entries.length === 0 && !io.settings.quiet)
+      await io.hint('start one with: mailclaim claims create <domain>')
     if (refresher?.failure() !== undefined) throw refresher.failure()
   },
 })

@@ -50,7 +50,8 @@ export const command = defineCommand<Flags>({
       const known = await findClaim(domains[0], io)
       const wasCompleted = known.entry?.claim.status === 'completed'
       await showClaimWork(verifyClaimOf(known, verify, connect(io), io), wasCompleted, io)
-      if (!wait && !io.settings.quiet) await io.hint(`to follow it: mailclaim claims watch ${domains[0] ?? known.domainId}`)
+      if (!wait && !io.settings.quiet)
+        await io.hint(`to follow it: mailclaim claims watch ${domains[0] ?? known.domainId}`)
       return
     }
     const { completedBefore, drainOne, runForAll } = await import('../../claims/many.ts')

@@ -1,10 +1,13 @@
-import { grantPages, isRevoked } from '../../service/lists.ts'
 import { readableTimestamp } from '../../service/timestamps.ts'
 import { GRANT_FIELDS, type Grant } from '../../service/types.ts'
-import { connect } from '../../session/connect.ts'
 import { type Column, plainText } from '../../terminal/columns.ts'
 import { defineCommand, SERVICE_EXITS } from '../definition.ts'
 import { type ListFlags, listOptions, printList } from '../lists.ts'
+
+/** A grant is revoked if either field is set (section 3.2). */
+function isRevoked(grant: Grant): boolean {
+  return (grant.revoked_at ?? grant.revoked_reason ?? null) !== null
+}
 
 const GRANT_COLUMNS: readonly Column[] = [
   { field: 'id', kind: 'id' },
@@ -47,6 +50,10 @@ export const command = defineCommand<ListFlags & { readonly state?: 'active' | '
   exits: SERVICE_EXITS,
   account: 'signed_in',
   async run({ options }, io) {
+    const [{ grantPages }, { connect }] = await Promise.all([
+      import('../../service/lists.ts'),
+      import('../../session/connect.ts'),
+    ])
     const { state } = options
     await printList(
       {

@@ -13,6 +13,7 @@ export const command = defineCommand<ListFlags & { readonly status?: ImportStatu
       flags: '--status <status>',
       description: 'only imports with this status (the service filters)',
       choices: IMPORT_STATUSES,
+      filter: true,
     },
     ...listOptions(String(DEFAULT_LIMIT)),
   ],
