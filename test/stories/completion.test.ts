@@ -3,6 +3,8 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { remember } from '../../src/claims/ledger.ts'
+import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 import { needs } from '../requirements.ts'
 import { createWorld, type World } from './built-program.ts'
@@ -20,15 +22,12 @@ async function createHome(): Promise<World> {
   for (const profile of ['staging', 'default']) {
     await world.run(['config', 'set', 'base-url', 'http://127.0.0.1:9', '--profile', profile])
   }
-  // The ledger's own commands write it; nothing has to answer for a hostile name, which no claim can have.
-  const { recordClaim } = await import('../../src/claims/ledger.ts')
-  const context = createFakeContext({ home: world.home })
-  const settings = await fakeSettings(context, { baseUrl: 'http://127.0.0.1:9' })
-  await recordClaim(
-    { object: 'domain_claim', name: 'mail.example', domain_id: 'd0', status: 'pending' },
-    context,
-    settings,
-  )
+  const context = createFakeContext()
+  const directories = { config: join(world.home, 'config'), state: join(world.home, 'state') }
+  const there = { ...context, directories }
+  const settings = await fakeSettings(there, { baseUrl: 'http://127.0.0.1:9' })
+  const claim = { object: 'domain_claim', name: 'mail.example', domain_id: 'd0', status: 'pending' }
+  await remember(claim, createIo(there, settings))
   return world
 }
 
