@@ -110,14 +110,13 @@ export async function exchangeCode(context: TokenContext, request: CodeExchange)
     answer = await send(context, request, 'authorization_code', fields, [code, codeVerifier])
   } catch (error) {
     if (!(error instanceof TransportError)) throw error
-    throw exchangeUnanswered(error, login)
+    throw exchangeFailed(error.message, login, undefined, error)
   }
   const { refreshToken, access, why } = readTokens(answer, request.requestedScope)
   if (access !== undefined && refreshToken !== undefined) return { ...access, refreshToken }
   if (access !== undefined) throw noRefreshToken()
   if (answer.error !== undefined) throw oauthError(answer.error, answer, (hint) => hint ?? signInAgain(login))
-  if (answer.truncatedBy !== undefined) throw exchangeUnanswered(answer.truncatedBy, login)
-  throw exchangeUnusable(answer, why, login)
+  throw exchangeFailed([describeAnswer(answer), why].filter(Boolean).join('; '), login, answer.status)
 }
 
 /**
@@ -454,25 +453,13 @@ function noRefreshToken(): CliError {
   )
 }
 
-/** The error for an answer to a code exchange that is neither tokens nor an OAuth error: exit 7. */
-function exchangeUnusable(answer: TokenAnswer, why: string | undefined, login: string): CliError {
-  const { status } = answer
-  const isUnavailable = status === 429 || status >= 500
-  const described = [describeAnswer(answer), why].filter(Boolean).join('; ')
+/** The error for a code exchange that brought neither tokens nor an OAuth error: exit 7. */
+function exchangeFailed(why: string, login: string, status?: number, cause?: Error): CliError {
+  const isUnavailable = status === undefined || status === 429 || status >= 500
   return new CliError(
     isUnavailable ? 'service_unavailable' : 'answer_unusable',
     Exit.unavailable,
-    `the sign-in was approved, but the code could not be exchanged for tokens (${described})`,
-    { hint: signInAgain(login), status },
-  )
-}
-
-/** The error for a code exchange without an answer: exit 7. */
-function exchangeUnanswered(cause: Error, login: string): CliError {
-  return new CliError(
-    'token_endpoint_unreachable',
-    Exit.unavailable,
-    `the sign-in was approved, but the service did not answer the exchange of the code: ${cause.message}`,
-    { hint: signInAgain(login), cause },
+    `the sign-in was approved, but the code could not be exchanged for tokens: ${why}`,
+    { hint: signInAgain(login), status, cause },
   )
 }

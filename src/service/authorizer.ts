@@ -1,13 +1,9 @@
-import type { StoreKind } from '../settings/table.ts'
-
 /** The value of `Authorization: Bearer` (section 5). Services of this shape accept either kind. */
 export interface Credential {
   readonly kind: 'api_key' | 'access_token'
   readonly value: string
   /** Its source, for messages: "the API key in MAILCLAIM_API_KEY", "the access token of profile default". */
   readonly description?: string
-  /** Where its profile keeps its secret, for the hint that says how to sign in again. */
-  readonly store?: StoreKind
 }
 
 /** Provides the credential of a profile. Implemented in session/. */

@@ -3,15 +3,7 @@ import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { formatDuration } from '../terminal/time.ts'
 import type { RequestOptions } from './client.ts'
 
-/** The options of the watch commands, in seconds. */
-export interface PollFlags {
-  readonly interval?: number
-  readonly timeout?: number
-}
-
 export interface PollTimes {
-  /** A fixed delay between polls, in milliseconds; undefined: growing delays. */
-  readonly intervalMs?: number | undefined
   /** When to stop, in milliseconds from the start; undefined: when the caller leaves the loop. */
   readonly timeoutMs: number | undefined
   /** The start, on `clock.monotonic()`, which is that of the command; the first poll if absent. */
@@ -19,10 +11,7 @@ export interface PollTimes {
 }
 
 export interface PollOptions extends PollTimes {
-  /**
-   * The delays between polls, in milliseconds, unless there is an interval: each is 1.5 times the previous one, after as many
-   * polls as `steady` says.
-   */
+  /** The delays between polls, in milliseconds: each is 1.5 times the previous one, after as many polls as `steady` says. */
   readonly delays: { readonly first: number; readonly max: number; readonly steady?: number }
   /** Whether the service has answered already; then its failures are reported from the first one on. */
   readonly isKnown?: boolean
@@ -52,16 +41,12 @@ export interface TimedOut {
 
 export type PollEvent<T> = { readonly kind: 'value'; readonly value: T } | PollFailure | TimedOut
 
-/** The times of a command that begins now. */
+/** The times of a command that begins now. @param timeout in seconds */
 export function pollTimes(
-  { interval, timeout }: PollFlags,
+  { timeout }: { readonly timeout?: number },
   clock: Pick<Context['clock'], 'monotonic'>,
 ): PollTimes & { readonly since: number } {
-  return {
-    intervalMs: interval === undefined ? undefined : interval * 1000,
-    timeoutMs: timeout === undefined ? undefined : timeout * 1000,
-    since: clock.monotonic(),
-  }
+  return { timeoutMs: timeout === undefined ? undefined : timeout * 1000, since: clock.monotonic() }
 }
 
 /**
@@ -86,13 +71,13 @@ export function timeFor(
  */
 export async function* poll<T>(
   fetch: (options: RequestOptions) => Promise<T>,
-  { delays, intervalMs, timeoutMs, since, isKnown }: PollOptions,
+  { delays, timeoutMs, since, isKnown }: PollOptions,
   { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<PollEvent<T>, void, void> {
   const times = { timeoutMs, since: since ?? clock.monotonic() }
   const end = times.since + (timeoutMs ?? Number.POSITIVE_INFINITY)
   let lastResponse = isKnown ? clock.monotonic() : undefined
-  let delay = intervalMs ?? delays.first
+  let delay = delays.first
 
   for (let polls = 1; ; polls++) {
     const once = lastResponse === undefined ? {} : { maxAttempts: 1 }
@@ -120,7 +105,7 @@ export async function* poll<T>(
     // 75 to 100% of the delay: never longer than announced.
     const jittered = delay * (0.75 + 0.25 * random.fraction())
     await clock.sleep(Math.min(Math.max(jittered, pauseMs), left), interrupts.signal)
-    if (polls >= (delays.steady ?? 0)) delay = intervalMs ?? Math.min(delay * 1.5, delays.max)
+    if (polls >= (delays.steady ?? 0)) delay = Math.min(delay * 1.5, delays.max)
   }
 }
 
@@ -167,16 +152,6 @@ export function lastRequestFailed(error: unknown): string {
 
 export function retryMessage({ error, retryInMs }: PollFailure): string {
   return `${error.message}; retrying in ${formatDuration(retryInMs / 1000)}`
-}
-
-/** The events of a watch, with a `status` in front unless the first one is that: what is there at the start. */
-export async function* statusFirst<Event extends { readonly event: string }, Result>(
-  events: AsyncGenerator<Event, Result, void>,
-): AsyncGenerator<Event | (Omit<Event, 'event'> & { readonly event: 'status' }), Result, void> {
-  let step = await events.next()
-  if (!step.done && step.value.event !== 'status') yield { ...step.value, event: 'status' }
-  for (; !step.done; step = await events.next()) yield step.value
-  return step.value
 }
 
 /** Shows each event before asking for the next; returns what the generator returns. */

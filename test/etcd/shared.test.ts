@@ -296,6 +296,7 @@ test('whatever etcd, the service and kills do, no plain renewal sends a used tok
     'killed',
   )
   const step = fc.record({
+    does: fc.constantFrom('renew', 'renew', 'renew', 'renew', 'login', 'logout'),
     machine: fc.nat(2),
     etcd: fc.array(etcdFate, { minLength: 1, maxLength: 8 }),
     service: serviceFate,
@@ -306,7 +307,8 @@ test('whatever etcd, the service and kills do, no plain renewal sends a used tok
       const { etcd, service, ...fleet } = createFleet()
       const machines = await Promise.all(['a', 'b', 'c'].map((host) => fleet.machine(host)))
       await fleet.signIn(machines[0] as Io)
-      for (const { machine, etcd: all, service: fate, arrives } of steps) {
+      for (const { does, machine, etcd: all, service: fate, arrives } of steps) {
+        const io = machines[machine] as Io
         let isKilled = () => {}
         const killed = new Promise<void>((resolve) => {
           isKilled = resolve
@@ -321,8 +323,13 @@ test('whatever etcd, the service and kills do, no plain renewal sends a used tok
           if (fate === 'killed') isKilled()
           return fate
         }
-        const work = fleet.renew(machines[machine] as Io).catch((error: unknown) => error)
-        const ended = await Promise.race([work, killed])
+        const work: Promise<unknown> =
+          does === 'renew'
+            ? fleet.renew(io)
+            : does === 'login'
+              ? fleet.signIn(io)
+              : forgetShared(io, 'default')
+        const ended = await Promise.race([work.catch((error: unknown) => error), killed])
         if (ended instanceof Error) expect(ended).toBeInstanceOf(CliError)
         if (arrives) etcd.arrive()
         expect(service.reuse).toBe(0)
@@ -334,7 +341,8 @@ test('whatever etcd, the service and kills do, no plain renewal sends a used tok
       for (const io of machines) ends.push(await fleet.renew(io).catch((error: CliError) => error))
       expect(service.reuse).toBe(0)
       const mayBeLost = steps.some(
-        ({ service: fate, etcd: all }) => ['consumed', 'killed'].includes(fate) || all.includes('killed'),
+        ({ does, service: fate, etcd: all }) =>
+          does === 'logout' || ['consumed', 'killed'].includes(fate) || all.includes('killed'),
       )
       expect(mayBeLost || ends.some((end) => !(end instanceof Error))).toBe(true)
     }),

@@ -135,7 +135,7 @@ describe('the exchange of a code', () => {
       Promise.reject(new TransportError('reset', 'maybe', 'the connection was closed')),
     )
     await expect(failing).rejects.toMatchObject({
-      code: 'token_endpoint_unreachable',
+      code: 'service_unavailable',
       exit: 7,
       hint: expect.stringContaining('mailclaim login --profile work'),
     })

@@ -1,6 +1,6 @@
-import type { HttpResponse, TlsIdentity } from '../../context.ts'
-import { TransportError } from '../../context.ts'
+import { type HttpResponse, type HttpTransport, type TlsIdentity, TransportError } from '../../context.ts'
 import { CliError, Exit } from '../../errors.ts'
+import { logExchanges } from '../../service/log.ts'
 import { parseObject } from '../../service/problems.ts'
 import { operationUrl } from '../../settings/addresses.ts'
 import type { Io } from '../../terminal/io.ts'
@@ -46,12 +46,14 @@ const PERMISSION_DENIED = 7
  */
 export class Etcd {
   readonly #io: Io
+  readonly #http: HttpTransport
   readonly #access: EtcdAccess
   #token: string | undefined
   #turn = 0
 
   constructor(io: Io, access: EtcdAccess) {
     this.#io = io
+    this.#http = io.settings.verbose ? logExchanges(io) : io.http
     this.#access = access
   }
 
@@ -144,9 +146,9 @@ export class Etcd {
     request: Json,
     timeoutMs: number,
   ): Promise<{ status: number; body: Json }> {
-    const { http, interrupts } = this.#io
+    const { interrupts } = this.#io
     const { tls } = this.#access
-    const response = await http.send({
+    const response = await this.#http.send({
       method: 'POST',
       url: operationUrl(member, path),
       headers: {
@@ -209,7 +211,7 @@ function isFinal(body: Json, said: string): boolean {
 function unavailable(members: readonly URL[], problem: string): CliError {
   const names = members.map(({ host }) => host).join(', ')
   return new CliError('store_unavailable', Exit.unavailable, `etcd doesn't answer at ${names}: ${problem}`, {
-    hint: 'run the command again later; mailclaim doctor shows more',
+    hint: 'run the command again later',
   })
 }
 
