@@ -84,6 +84,8 @@ export class TableRenderer {
       chars: NO_BORDERS,
       style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [], compact: true },
       colWidths: shown.map(({ width }) => width),
+      // For a debug message the library cuts each cell to 10 columns, a character at a time, unless this mark takes them.
+      truncate: ' '.repeat(10),
       colAligns: shown.map(({ column }) => (column.kind === 'number' ? 'right' : 'left')),
     })
     const cell = (text: string, width: number, paint = (piece: string) => piece) =>
