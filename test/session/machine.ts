@@ -40,7 +40,8 @@ export type StepFate = (typeof FATES)[Kind][number]
 
 /** A fault at one step of a command; power is lost in one of several ways if `power` says which. */
 export interface Fault {
-  readonly step: number
+  /** Its number, or the first of a kind. */
+  readonly step: number | Kind
   readonly fate: StepFate
   readonly power?: number
 }
@@ -114,7 +115,11 @@ export class Machine {
     const fateOf = (kind: Kind): StepFate | undefined => {
       if (state.isDead) return 'killed before'
       steps.push(kind)
-      if (fault?.step !== steps.length - 1) return undefined
+      const isHit =
+        typeof fault?.step === 'string'
+          ? steps.indexOf(fault.step) === steps.length - 1
+          : fault?.step === steps.length - 1
+      if (fault === undefined || !isHit) return undefined
       if (!(FATES[kind] as readonly string[]).includes(fault.fate))
         throw new Error(`no ${fault.fate} of ${kind}`)
       if (/^(killed|torn)/.test(fault.fate)) state.isDead = true
