@@ -4,7 +4,7 @@ import { argumentText, GLOBAL_OPTIONS, globalOptions, PROGRAM, shownOptions } fr
 import { tree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode, usageError } from '../errors.ts'
-import { type GlobalOptions, resolveSettings, type Settings } from '../settings/settings.ts'
+import { type GlobalOptions, isShared, resolveSettings, type Settings } from '../settings/settings.ts'
 import { colorLevel, createPalette, type Palette } from '../terminal/color.ts'
 import { createIo, untilClosed } from '../terminal/io.ts'
 import {
@@ -167,12 +167,27 @@ async function runCommand(
     ...(usualFormat && { usualFormat }),
   })
   checkFields(settings, definition)
+  if (definition.account === 'signed_in') await checkProfile(settings, context)
   const io = createIo(changes ? untilClosed(context, settings) : context, settings)
   try {
     await run({ arguments: words, options }, io)
   } finally {
     await io.progress.end()
   }
+}
+
+/**
+ * A mistyped profile is named as such, before anything says that it lacks a base URL or a session. With an API key, or a
+ * session in etcd, this machine needn't know the profile.
+ *
+ * @throws CliError exit 2 for a profile that has no setting, session or remembered claim
+ */
+async function checkProfile(settings: Settings, context: Context): Promise<void> {
+  const { profile, config } = settings
+  if (context.environment.apiKey !== undefined || isShared(settings)) return
+  if (profile.source === 'default' || Object.hasOwn(config.profiles, profile.value)) return
+  const { requireKnownProfile } = await import('../session/profiles.ts')
+  requireKnownProfile(profile.value, context, settings)
 }
 
 /** @throws CliError exit 2 for a field that can't be in what the command prints, before it does anything. */

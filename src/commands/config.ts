@@ -24,11 +24,8 @@ const LIST_COLUMNS: readonly Column[] = [
   { field: 'says', title: 'Meaning', only: 'people', optional: true },
 ]
 
-/** What only a fleet needs is shown where it is set. */
-const FLEET: readonly string[] = ['store_url', 'store_cert', 'store_cert_key', 'store_key_file']
-
 export const list = defineCommand({
-  description: 'Lists the settings in force, where each comes from, and where the files are.',
+  description: 'Lists the settings that have a value, where each comes from, and where the files are.',
   examples: {
     'mailclaim config list': 'which values are active, and why',
     'mailclaim config list --profile staging': 'of another profile',
@@ -41,11 +38,9 @@ export const list = defineCommand({
     const { settings, directories } = io
     if (settings.configProblem !== undefined) await io.warn(settings.configProblem.message)
     const items = SETTING_KEYS.flatMap((key) => {
-      const { description, unset }: Setting<unknown> = SETTINGS[key]
-      const { value = null, source = unset ? 'default' : null } = settings.chosen[key] ?? {}
-      if (value === null && FLEET.includes(key)) return []
-      const says = unset ? `${description} (default: ${unset})` : description
-      return { name: settingName(key), value: value && shown(value), source, says }
+      const { value, source } = settings.chosen[key] ?? {}
+      if (value === undefined) return []
+      return { name: settingName(key), value: shown(value), source, says: SETTINGS[key].description }
     })
     const { configPath } = await import('../settings/config.ts')
     const paths = { config: configPath(io), state: directories.state }

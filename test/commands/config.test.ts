@@ -104,9 +104,14 @@ describe('config list', () => {
       store: ['file', 'environment'],
       resolver: ['192.0.2.1 192.0.2.2', 'flag'],
       'http-timeout': ['30', 'default'],
-      scope: [null, 'default'],
     })
-    expect(Object.keys(found)).not.toContain('store-url')
+    expect(Object.keys(found)).toEqual([
+      'client-id',
+      'store',
+      'resolver',
+      'authoritative-port',
+      'http-timeout',
+    ])
     expect(paths).toEqual({ config: configPath(context), state: context.directories.state })
     expect(stdout).not.toContain('secret-key')
     expect((await type('config list --format table', context)).stderr).toContain(configPath(context))
