@@ -35,6 +35,37 @@ export function nodeBuiltins() {
 }
 
 /**
+ * What undici loads at once and this program needs later or never: a sixth of a list's processor time. HTTP/2, with
+ * cryptography, TLS and half of Node's file system behind it, takes longer to load than all the rest.
+ */
+const LEAN_UNDICI = {
+  'lib/dispatcher/client-h2.js': `module.exports = () => { throw new Error('HTTP/2 was not offered') }`,
+  'lib/dispatcher/socks5-proxy-agent.js': `module.exports = class { constructor() { throw new Error('not HTTP') } }`,
+  'lib/web/fetch/body.js': `exports.extractBody = () => { throw new Error('no body is form data') }`,
+  'lib/util/runtime-features.js': 'exports.runtimeFeatures = { has: () => false }',
+  // Finds known header names without making strings of them. Filling it takes longer than it saves.
+  'lib/core/tree.js': 'exports.tree = { lookup: () => null }',
+}
+
+/** undici without the parts that this program doesn't use. */
+export function leanUndici() {
+  const left = new Set(Object.keys(LEAN_UNDICI))
+  return {
+    name: 'lean-undici',
+    setup(build) {
+      build.onLoad({ filter: /[\\/]undici[\\/]lib[\\/].*\.js$/ }, ({ path }) => {
+        const name = path.replaceAll('\\', '/').replace(/^.*\/undici\//, '')
+        left.delete(name)
+        const contents = LEAN_UNDICI[name]
+        return contents === undefined ? undefined : { contents }
+      })
+      // Otherwise a new version of the package would undo it silently.
+      build.onEnd(() => (left.size === 0 ? undefined : { errors: [{ text: `not in undici: ${[...left]}` }] }))
+    },
+  }
+}
+
+/**
  * The native addon of the locks. Its package finds it through five others; here it is one file per platform in
  * dist/native. If there is none for this machine, loading it throws, as in the package.
  */
@@ -61,8 +92,8 @@ export function nativeLocks() {
 
 /**
  * Puts the modules that every command needs into one chunk. Left to itself, esbuild makes a chunk for each set of commands
- * that share a module, and Node takes time to find and load each file: half of a start. Here every module of ours that is
- * imported dynamically also imports these, so that all of them form one set.
+ * that share a module, and Node takes time to find and load each file: half of a start. Here every module that is imported
+ * dynamically, a package too, also imports these, so that all of them form one set.
  *
  * @param core modules, as one imports them from the root
  */
@@ -70,15 +101,19 @@ export function coreChunk(root, core) {
   return {
     name: 'core-chunk',
     setup(build) {
-      build.onResolve({ filter: /^\./ }, ({ path, kind, resolveDir }) =>
-        kind === 'dynamic-import'
-          ? { path: `./${relative(root, join(resolveDir, path))}`, namespace: 'with-core' }
-          : undefined,
-      )
+      build.onResolve({ filter: /.*/ }, ({ path, kind, resolveDir }) => {
+        if (kind !== 'dynamic-import' || build.initialOptions.external.includes(path)) return undefined
+        const own = path.startsWith('.')
+        return { path: own ? `./${relative(root, join(resolveDir, path))}` : path, namespace: 'with-core' }
+      })
       build.onLoad({ filter: /.*/, namespace: 'with-core' }, ({ path }) => ({
         contents: [
           ...core.map((one) => `import ${JSON.stringify(one)}`),
           `export * from ${JSON.stringify(path)}`,
+          // A package's default, which `export *` leaves out; not all have one.
+          ...(path.startsWith('.')
+            ? []
+            : [`import * as all from ${JSON.stringify(path)}`, 'export default all.default']),
         ].join('\n'),
         resolveDir: root,
       }))

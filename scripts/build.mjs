@@ -2,7 +2,7 @@
 import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { build } from 'esbuild'
-import { coreChunk, nativeLocks, nodeBuiltins } from './build-plugins.mjs'
+import { coreChunk, leanUndici, nativeLocks, nodeBuiltins } from './build-plugins.mjs'
 import { bundledPackages, licenseNotices } from './bundled-packages.mjs'
 
 const root = join(import.meta.dirname, '..')
@@ -36,7 +36,10 @@ const { metafile } = await build({
   // One measure of texts for the whole program, in place of those that cli-table3 and ora bring.
   alias: { 'string-width': './scripts/string-width.cjs' },
   define: { MAILCLAIM_VERSION: JSON.stringify(version) },
+  // Some packages have no default export.
+  logOverride: { 'import-is-undefined': 'silent' },
   plugins: [
+    leanUndici(),
     nodeBuiltins(),
     nativeLocks(),
     coreChunk(root, ['./src/main.ts', './src/commands/definition.ts']),
