@@ -42,7 +42,6 @@ const LEAN_UNDICI = {
   'lib/dispatcher/client-h2.js': `module.exports = () => { throw new Error('HTTP/2 was not offered') }`,
   'lib/dispatcher/socks5-proxy-agent.js': `module.exports = class { constructor() { throw new Error('not HTTP') } }`,
   'lib/web/fetch/body.js': `exports.extractBody = () => { throw new Error('no body is form data') }`,
-  'lib/util/runtime-features.js': 'exports.runtimeFeatures = { has: () => false }',
   // Finds known header names without making strings of them. Filling it takes longer than it saves.
   'lib/core/tree.js': 'exports.tree = { lookup: () => null }',
 }
