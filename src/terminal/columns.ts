@@ -2,8 +2,8 @@ import { CliError, Exit } from '../errors.ts'
 import type { Palette } from './color.ts'
 import { sanitizeLine, stringifyJson, stringifyJsonLines } from './sanitize.ts'
 
-/** UTF-16 units of a cell that is not plain ASCII. */
-const LONGEST_CELL = 1000
+/** UTF-16 units of a value for people: nobody reads a longer one to its end, and laying it out takes seconds. */
+const LONGEST_TEXT = 4000
 
 /** A thing from the service, as it was received. */
 export type Item = object
@@ -90,15 +90,10 @@ export function plainText(value: unknown): string {
   return value.map((entry) => plainText(entry).replaceAll(/[\\,]/g, '\\$&')).join(',')
 }
 
-/** The value of a column as a person reads it, sanitized and on one line. */
+/** The value of a column as a person reads it, sanitized and on one line; an ellipsis stands for what is too long. */
 export function humanText(column: Column, item: Item, context: RenderContext): string {
-  return clipped(wholeText(column, item, context))
-}
-
-/** Measuring scripts and emoji is slow, so of a text that nobody would read to its end, only the beginning is shown. */
-function clipped(text: string): string {
-  const isShown = text.length <= LONGEST_CELL || /^[\x20-\x7e]*$/.test(text)
-  return isShown ? text : `${text.slice(0, LONGEST_CELL)}…`
+  const text = wholeText(column, item, context)
+  return text.length <= LONGEST_TEXT ? text : `${text.slice(0, LONGEST_TEXT)}…`
 }
 
 function wholeText(column: Column, item: Item, context: RenderContext): string {

@@ -8,8 +8,6 @@ const GAP = 2
 const NARROWEST_TEXT = 8
 /** An optional column goes before a longer word than this would have to break. */
 const LONGEST_WORD = 20
-/** Nobody reads a longer cell to its end, and the library's time for one grows with the square of its lines. */
-const LONGEST_CELL = 1000
 
 /**
  * Renders a list page by page. The first page decides the widths, so that nothing waits for the last one; a later page gets
@@ -39,11 +37,7 @@ export class TableRenderer {
   /** @returns whole lines; nothing for an empty page */
   render(items: readonly Item[]): string {
     if (items.length === 0 || this.#columns.length === 0) return ''
-    const cellOf = (column: Column, item: Item) => {
-      const text = humanText(column, item, this.#context)
-      return text.length > LONGEST_CELL ? `${text.slice(0, LONGEST_CELL)}…` : text
-    }
-    const cells = items.map((item) => this.#columns.map((column) => cellOf(column, item)))
+    const cells = items.map((item) => this.#columns.map((column) => humanText(column, item, this.#context)))
     for (const row of cells)
       row.forEach((text, index) => {
         this.#longest[index] = Math.max(this.#longest[index] ?? 0, widthOf(text))
