@@ -5,9 +5,6 @@ import type { ListEnvelope } from './types.ts'
 /** The interface's own limit for one request (section 8). */
 export const LARGEST_PAGE = 100
 
-/** In how many turns of the event loop a request leaves, with one to spare: the transport alone waits for three. */
-const TURNS_TO_SEND = 5
-
 export interface Cursor {
   readonly limit: number
   readonly after?: string
@@ -71,12 +68,7 @@ export async function* pages<T extends { readonly id?: string | null }>(
       const hasMore = isCut || envelope.has_more
       const isLast = left === 0 || !envelope.has_more || before !== undefined
       const next = isLast ? undefined : nextCursor(envelope.data, seen)
-      if (typeof next === 'string') {
-        asked = ask({ after: next })
-        // The request leaves in these turns: it would otherwise wait until this page has been written.
-        for (let turns = 0; turns < TURNS_TO_SEND; turns++)
-          await new Promise((resolve) => setImmediate(resolve))
-      }
+      if (typeof next === 'string') asked = ask({ after: next })
       // Without a limit the range goes on until there is no more.
       const isWhole = limit === Number.POSITIVE_INFINITY
       yield { items, envelope, hasMore, finalHasMore: isLast ? hasMore : isWhole ? false : undefined }

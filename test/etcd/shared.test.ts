@@ -189,6 +189,16 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse]).toEqual([2, 0])
   })
 
+  test('tokens whose key has been removed from etcd stay on the machine until somebody signs in or out there', async () => {
+    const { a, etcd, service, signIn, renew } = await pair()
+    service.connected = () => etcd.put(undefined)
+    await renew(a)
+    expect(await failed(renew(a))).toMatchObject({ code: 'not_signed_in' })
+    expect(pendingOf(a)).toHaveLength(1)
+    await signIn(a)
+    expect(pendingOf(a)).toEqual([])
+  })
+
   test('a machine that was stopped for more than 15 s after its note sends nothing', async () => {
     const { a, clock, service, renew } = await pair()
     service.connected = () => clock.advance(16_000)

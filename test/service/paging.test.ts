@@ -92,24 +92,6 @@ describe('paging', () => {
     await reading.return()
   })
 
-  it('hands a page out when the request for the next one has left, as writing it holds everything up', async () => {
-    const { fetch } = serviceWith(things(1000))
-    let left = 0
-    const reading = pages<Thing>(
-      async (cursor) => {
-        await Promise.resolve()
-        // Where Node's HTTP client writes what it was given.
-        process.nextTick(() => left++)
-        return fetch(cursor)
-      },
-      {},
-      UNINTERRUPTED,
-    )
-    const told = reading.next().then(() => left)
-    expect(await told).toBe(2)
-    await reading.return()
-  })
-
   it('abandons the page that is under way when the reader leaves', async () => {
     const { fetch } = serviceWith(things(1000))
     const signals: (AbortSignal | undefined)[] = []

@@ -24,8 +24,8 @@ export function restored(profile: string): CliError {
 
 /** Before anything was sent. */
 export function nothingSent(cause: CliError): CliError {
-  const { code, message, hint } = cause
-  return new CliError(code, Exit.unavailable, `${message}; nothing was sent`, { hint, cause })
+  const { code, exit, message, hint } = cause
+  return new CliError(code, exit, `${message}; nothing was sent`, { hint, cause })
 }
 
 /** The note was in etcd for so long that others may count it as lost. */

@@ -160,7 +160,7 @@ async function take(renewal: Renewal, { session, note, revision }: Found): Promi
 }
 
 /** The file of this machine that takes what etcd doesn't confirm. */
-interface PendingFile {
+interface KeptFile {
   reserved?: Reserved
   /** Whether the next command has to bring it to etcd. */
   isKept?: true
@@ -170,7 +170,7 @@ interface PendingFile {
 async function send(renewal: Renewal, noted: Found, own: Note, elapsed: () => number): Promise<Pass> {
   const { io, store, options, writer } = renewal
   const { session } = noted
-  const file: PendingFile = {}
+  const file: KeptFile = {}
   const settings = { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS }
   try {
     const outcome = await sendOnce({ ...io, settings }, session, session.refreshToken ?? '', {
@@ -194,7 +194,7 @@ async function settle(
   noted: Found,
   own: Note,
   outcome: RefreshOutcome,
-  file: PendingFile,
+  file: KeptFile,
   elapsed: () => number,
 ): Promise<Pass> {
   const { io, store, writer } = renewal
@@ -234,7 +234,7 @@ async function storeTokens(
   noted: Found,
   own: Note,
   outcome: Extract<RefreshOutcome, { readonly kind: 'success' }>,
-  file: PendingFile,
+  file: KeptFile,
   elapsed: () => number,
 ): Promise<Pass> {
   const { profile, generation } = noted.session
@@ -280,7 +280,9 @@ async function bring(
     try {
       const { isDone, found } = await swapShared(store, revision, next, SETTLE_LIMIT_MS - elapsed())
       if (isDone) return 'done'
-      if (found?.session.id !== id) return 'elsewhere'
+      // No key at all: only a login or a logout here may say that the tokens are of no use.
+      if (found === undefined) return isTokens ? 'unanswered' : 'elsewhere'
+      if (found.session.id !== id) return 'elsewhere'
       // Another command of this machine has brought them, and perhaps gone on from there.
       if (isTokens && found.session.generation > generation) return 'done'
       const isOurs = isTokens ? found.session.ended === undefined : found.note?.writer === own.writer
