@@ -35,6 +35,8 @@ export interface FollowOptions<T> extends Omit<PollOptions, 'isKnown'> {
   /** Gets it once, with these options for its request. */
   readonly fetch: (options: RequestOptions) => Promise<T>
   readonly describe: (value: T) => Described
+  /** Whether a failure isn't worth another try, though its exit code is that of the network. */
+  readonly isFinal?: (error: CliError) => boolean
   /** What was just seen, if anything: it isn't fetched again at once. */
   readonly first?: T | undefined
   /** The code, the name of the thing and the hint of the error when the time is up: exit 8. */
@@ -88,6 +90,7 @@ export async function* follow<T>(
         failure = polled.error
         break
       } else {
+        if (options.isFinal?.(polled.error)) throw polled.error
         const text = retryMessage(polled)
         const message = last && news(text, text)
         if (last !== undefined && message !== undefined)

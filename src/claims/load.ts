@@ -99,11 +99,21 @@ export function requireAsked(
   { name, domainId }: Partial<Pick<KnownClaim, 'name' | 'domainId'>>,
 ): DomainClaim {
   if (name !== undefined && claim.name && asciiName(claim.name) !== name)
-    throw unexpectedAnswer(`asked for the claim of ${name}, it sent that of ${clip(claim.name, 255)}`)
+    throw otherClaim(`asked for the claim of ${name}, it sent that of ${clip(claim.name, 255)}`)
   if (domainId !== undefined && claim.domain_id && claim.domain_id !== domainId)
-    throw unexpectedAnswer(`asked for the claim ${domainId}, it sent the claim ${clip(claim.domain_id, 255)}`)
+    throw otherClaim(`asked for the claim ${domainId}, it sent the claim ${clip(claim.domain_id, 255)}`)
   return claim
 }
+
+const OTHER_CLAIM = 'other claim'
+
+const otherClaim = (what: string): CliError => {
+  const { code, exit, message } = unexpectedAnswer(what)
+  return new CliError(code, exit, message, { cause: OTHER_CLAIM })
+}
+
+/** Whether that is why an answer was refused: another try gets no better one. */
+export const isOtherClaim = ({ cause }: CliError): boolean => cause === OTHER_CLAIM
 
 /** Gets the claim from the service, and saves it. @throws CliError as `getClaim`; exit 5 names a claim that this machine has seen */
 export async function fetchClaim(

@@ -2,13 +2,14 @@ import { type CheckReport, exitErrorOf } from '../dns/report.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { newsOnly, type PollTimes, poll, retryMessage, timedOutAfter } from '../service/polling.ts'
+import { unexpectedAnswer } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { type FollowEvent, follow } from './follow.ts'
 import { asciiName, claimsNamed } from './ledger.ts'
 import { asArgument, isOpen, judge, nameOf } from './lifecycle.ts'
-import { askToVerify, fetchClaim, type KnownClaim, startClaim } from './load.ts'
+import { askToVerify, fetchClaim, isOtherClaim, type KnownClaim, startClaim } from './load.ts'
 import type { Publish } from './publish.ts'
 import { recordOf } from './record.ts'
 import { type CheckOptions, checkOnce, isWorthVerifying, notInTime, watchDns } from './verdict.ts'
@@ -134,15 +135,10 @@ async function* createOrResume(
 ): AsyncGenerator<ClaimEvent, { readonly claim: DomainClaim }, void> {
   const { name, region } = request
   const now = io.clock.now()
-  const entries = await claimsNamed(name, io)
-  // A claim in another region than the one asked for isn't resumed.
-  const fits = ({ claim }: (typeof entries)[number]) =>
-    resumeOnly || !region || !claim.region || claim.region === region || claim.status === 'completed'
-  const [newest] = entries
-  const entry =
-    newest !== undefined && fits(newest)
-      ? newest
-      : entries.find((one) => fits(one) && !isOpen(one.claim, now))
+  const [newest] = await claimsNamed(name, io)
+  // An open claim in another region than the one asked for isn't resumed.
+  const isElsewhere = region !== undefined && (newest?.claim.region ?? region) !== region
+  const entry = isElsewhere && !resumeOnly && newest && isOpen(newest.claim, now) ? undefined : newest
   let after = ''
   if (entry !== undefined) {
     const known = { domainId: entry.claim.domain_id ?? '', name, entry }
@@ -168,14 +164,7 @@ async function* createOrResume(
     })
   const { claim, created } = await startClaim(request, client, io)
   if (!claim.domain_id)
-    throw new CliError(
-      'domain_id_missing',
-      Exit.unavailable,
-      `the service sent no domain_id for ${nameOf(claim)}`,
-      {
-        hint: "the claim can't be followed without it; ask the service's support for it",
-      },
-    )
+    throw unexpectedAnswer(`it sent no domain_id for ${nameOf(claim)}, so the claim can't be followed`)
   const earlier = created && newest !== undefined && isOpen(newest.claim, now) ? newest.claim : undefined
   const text = created ? `a new claim${after}` : 'the claim was already pending'
   yield { event: 'created', claim, text, ...(earlier && { earlier }) }
@@ -304,6 +293,7 @@ async function* requestVerification(
       const error = new CliError('claim_in_flight', Exit.notYet, message, { hint, cause: polled.error })
       return { claim: before, error }
     }
+    if (isOtherClaim(polled.error)) throw polled.error
     yield { event: 'warning', claim: before, text: retryMessage(polled), error: polled.error }
   }
   return { claim: before }
@@ -339,6 +329,7 @@ export async function* followClaim(
           ...(isEnd && { end: { error } }),
         }
       },
+      isFinal: isOtherClaim,
       timeout: (claim) => ({
         code: 'claim_in_flight',
         what: nameOf(claim),

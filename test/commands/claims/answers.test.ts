@@ -42,6 +42,21 @@ describe.each(Object.entries(OTHERS))('a claim of %s', (_what, other) => {
   })
 })
 
+test('an answer about another domain ends a watch at once, also later on', async () => {
+  for (const line of [
+    'claims watch example.com',
+    'claim example.com',
+    'claims verify example.com --no-check --wait',
+  ]) {
+    let reads = 0
+    const world = createWorld({ respond: () => (reads++ > 2 ? claimOf({ name: 'victim.com' }) : claimOf()) })
+    await world.run('claims', 'get', 'd1')
+    expect(errorOf(await world.run(...line.split(' '), '--json')), line).toMatchObject({
+      code: 'unexpected_answer',
+    })
+  }
+})
+
 test.each(['Example.COM.', 'example.com', null])(
   'a claim whose name is sent as %j is that of example.com',
   async (name) => {
