@@ -209,22 +209,12 @@ export interface DnsNetwork {
 }
 
 /**
- * No accepted answer came. `no-route`: nothing could leave this machine for that address (no IPv6, no free buffers);
- * `blocked`: this machine doesn't allow it, as a local firewall does; `refused`: nobody listens there; `unreachable`: any
- * other network error; `closed`: the connection ended before the answer arrived; `over-limit`: one check may not send that
- * many queries, or has no time left for one.
+ * No accepted answer came. `timeout`: silence; `unreachable`: nobody listens there, or another network error; `not_checked`:
+ * nothing could be sent (no IPv6, a firewall on this machine, no query left), which says nothing about the server.
  */
 export class DnsTransportError extends Error {
   override readonly name = 'DnsTransportError'
-  readonly kind:
-    | 'timeout'
-    | 'no-route'
-    | 'blocked'
-    | 'refused'
-    | 'unreachable'
-    | 'closed'
-    | 'aborted'
-    | 'over-limit'
+  readonly kind: 'timeout' | 'unreachable' | 'not_checked'
 
   constructor(kind: DnsTransportError['kind'], message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })

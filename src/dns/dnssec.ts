@@ -48,7 +48,7 @@ export async function observeDnssec(
     return observed('wrong_ds')
   // An answer without EDNS can't have signatures.
   if (soa?.aa !== true || !soa.edns) return null
-  const signatures = recordsOf(soa, 'RRSIG').filter(({ covers }) => covers === 'SOA')
+  const signatures = recordsOf(soa, 'RRSIG').filter(({ typeCovered }) => typeCovered === 'SOA')
   if (signatures.length === 0) return observed('no_signature')
   const now = Math.floor(search.effects.clock.now() / 1000)
   // One valid signature is enough. Times are serial numbers modulo 2^32 (RFC 4034 section 3.1.5).

@@ -263,7 +263,7 @@ async function askResolvers(
     const until = Math.min(deadline, effects.clock.monotonic() + RESOLVER_MS)
     const options = { recursionDesired: true, checkingDisabled: true, deadline: until }
     const reply = await ask(resolver, { name: level, type: 'NS' }, options, effects)
-    const answer = reply.kind === 'answer' ? reply.message.rcode : ANSWERS[reply.kind]
+    const answer = reply.kind === 'answer' ? reply.message.rcode : reply.kind
     replies.push({ resolver, question: `${level} NS`, answer })
     if (reply.kind !== 'answer') return undefined
     const { message } = reply
@@ -279,8 +279,6 @@ async function askResolvers(
   const isBest = (start: Start) => start.kind === 'start' && start.delegation.zone !== '.'
   return await firstGood(resolvers.slice(0, 3).map(askOne), isBest)
 }
-
-const ANSWERS = { silent: 'timeout', unreachable: 'unreachable', 'not-asked': 'not_checked' } as const
 
 /** A name server at one of its addresses. */
 export interface ServerAtHost {

@@ -63,8 +63,6 @@ export interface ResolverObservation extends Answer {
   readonly resolver: DnsAddress
   /** Whether the answer had the AA bit: it then comes from a zone of its own (split DNS), not from a cache. */
   readonly authoritative: boolean
-  /** The extended error (RFC 8914) of its answer, such as 7 "signature expired". */
-  readonly extendedError: { readonly code: number; readonly text: string } | null
   /** After `servfail`: its outcome with checking disabled, which leaves DNSSEC out; null otherwise. */
   readonly unchecked: Outcome | null
   /** After `servfail` only: seconds that its cached DS and DNSKEY records are kept; null if unknown. */

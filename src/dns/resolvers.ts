@@ -36,7 +36,6 @@ export async function askResolver(
       ...answer,
       ...(knowsNothing || (isHurried && answer.outcome === 'timeout') ? { outcome: 'not_checked' } : {}),
       resolver,
-      extendedError: message?.extendedError ?? null,
       unchecked: null,
       keysTtl: null,
     }

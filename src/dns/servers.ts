@@ -143,7 +143,7 @@ async function askServer(
   if (share.isSilent(server)) return NOT_ASKED
   const deadline = Math.min(search.deadline, effects.clock.monotonic() + SERVER_MS)
   const reply = await ask(server, { name, type: 'TXT' }, { deadline }, effects)
-  if (reply.kind !== 'not-asked') share.note(server, reply.kind !== 'silent')
+  if (reply.kind !== 'not_checked') share.note(server, reply.kind !== 'timeout')
   const answer = readAnswer(reply, name, expected)
   if (reply.kind !== 'answer') return { ...NOT_ASKED, ...answer }
   const { message } = reply
@@ -175,10 +175,8 @@ export function readAnswer(reply: Reply, name: string, expected: string | null):
   if (reply.kind !== 'answer')
     return {
       ...NO_ANSWER,
-      outcome: ({ silent: 'timeout', unreachable: 'unreachable', 'not-asked': 'not_checked' } as const)[
-        reply.kind
-      ],
-      ms: reply.kind === 'not-asked' ? null : reply.ms,
+      outcome: reply.kind,
+      ms: reply.kind === 'not_checked' ? null : reply.ms,
     }
   const { message, isIncomplete, ms } = reply
   const { values, ttl, aliases } = readTxt(message, name)

@@ -182,8 +182,8 @@ describe('the servers of the zone', () => {
 
   test.each<[string, FakeReply, string]>([
     ['silent', 'silent', 'timeout'],
-    ['closed', 'refused', 'unreachable'],
-    ['not routed from here', 'no-route', 'not_checked'],
+    ['closed', 'unreachable', 'unreachable'],
+    ['not routed from here', 'not_checked', 'not_checked'],
     ['refusing', { flags: RCODE.REFUSED }, 'refused'],
     ['failing', { flags: RCODE.SERVFAIL }, 'servfail'],
     ['answering without authority', { answers: RECORD }, 'lame'],
@@ -206,7 +206,7 @@ describe('the servers of the zone', () => {
     const world = fakeInternet([COM, zone([], { servers: { 'ns1.example.com': [ONE] } })])
     const { outcomes } = await timedObserve((asked) => {
       if (asked.server !== ONE || asked.type !== 'TXT') return world(asked)
-      return asked.transport === 'tcp' ? 'refused' : { flags: AA | TC, answers: [record] }
+      return asked.transport === 'tcp' ? 'unreachable' : { flags: AA | TC, answers: [record] }
     })
     expect(outcomes).toEqual([`ns1.example.com ${outcome}`])
   })

@@ -54,7 +54,7 @@ export function createFakeDns(
       }
       if (reply === 'pending')
         return await new Promise((_, reject) => {
-          signal?.addEventListener('abort', () => reject(new DnsTransportError('aborted', 'canceled')))
+          signal?.addEventListener('abort', () => reject(new DnsTransportError('timeout', 'canceled')))
         })
       if (typeof reply === 'string') throw new DnsTransportError(reply, reply)
       const wire = packet.encode({
@@ -118,7 +118,7 @@ export function smallWorld(
         authorities: [{ name: 'example.com', type: 'NS', ttl: 60, data: nameserver }],
         additionals: [{ name: nameserver, type: 'A', ttl: 60, data: '192.0.2.2' }],
       }
-    if (server !== '192.0.2.2') return 'refused'
+    if (server !== '192.0.2.2') return 'unreachable'
     const soa: packet.Answer = {
       name: 'example.com',
       type: 'SOA',

@@ -129,7 +129,7 @@ describe('a check stays within its limits of queries and time', () => {
           additionals: section,
         }),
       },
-      { weight: 1, arbitrary: fc.constantFrom<FakeReply>('silent', 'refused') },
+      { weight: 1, arbitrary: fc.constantFrom<FakeReply>('silent', 'unreachable') },
     )
     await fc.assert(
       fc.asyncProperty(fc.array(reply, { minLength: 1, maxLength: 12 }), async (replies) => {

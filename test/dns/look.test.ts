@@ -82,7 +82,7 @@ describe('a look at a name', () => {
       'answers are cut',
       [],
       ({ type, transport }) =>
-        type !== 'TXT' ? undefined : transport === 'tcp' ? 'refused' : { flags: AA | TC },
+        type !== 'TXT' ? undefined : transport === 'tcp' ? 'unreachable' : { flags: AA | TC },
       { zone: 'shop.com', partial: [] },
     ],
     [

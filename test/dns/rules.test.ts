@@ -38,7 +38,7 @@ const second = { host: 'ns2.example.com', address: '192.0.2.2' }
 function resolver(outcome: Outcome, more: Partial<ResolverObservation> = {}): ResolverObservation {
   return {
     ...{ resolver: { address: '9.9.9.9', port: 53 }, outcome, authoritative: false, values: [], ttl: null },
-    ...{ negativeTtl: null, alias: null, rcode: 'NOERROR', ms: 5, extendedError: null },
+    ...{ negativeTtl: null, alias: null, rcode: 'NOERROR', ms: 5 },
     ...{ unchecked: null, keysTtl: null },
     ...more,
   }

@@ -45,20 +45,18 @@ export type Reply =
       /** The answer didn't fit a datagram, and TCP didn't bring the rest: records are missing. */
       readonly isIncomplete: boolean
     }
-  /** `not-asked`: nothing could be sent (no route, a firewall on this machine, no query left): it says nothing about the server. */
-  | { readonly kind: 'silent' | 'unreachable' | 'not-asked'; readonly ms: number }
+  | { readonly kind: DnsTransportError['kind']; readonly ms: number }
 
 /** The EDNS size that avoids fragmentation on practically every path (DNS flag day 2020). */
 const UDP_SIZE = 1232
-/** After this long without an answer, or half of the time if that is shorter, the second try starts; the first keeps listening. */
+/** After this long without an answer, or half of the time if that is shorter, TCP is tried; UDP keeps listening. */
 const RETRY_AFTER_MS = 2000
 /** The answers of servers that don't know EDNS (RFC 6891 section 7). */
 const REJECTS_EDNS: readonly string[] = ['FORMERR', 'NOTIMP', 'BADVERS']
 
 /**
- * Asks one server one question over UDP with EDNS. Without an answer, asks again over UDP without EDNS and over TCP; asks over
- * TCP if the answer is truncated, and without EDNS if the server rejects it. Rejects only if the signal in the effects aborts:
- * silence, refusals and junk are results.
+ * Asks one server one question over UDP with EDNS, and over TCP if there is no answer or a truncated one; without EDNS if the
+ * server rejects it. Rejects only if the signal in the effects aborts: silence, refusals and junk are results.
  */
 export async function ask(
   server: DnsAddress,
@@ -76,15 +74,13 @@ export async function ask(
   const via = (transport: 'udp' | 'tcp', udpSize: number | undefined) =>
     send(transport, server, question, { ...options, udpSize }, { ...effects, signal })
   try {
-    const first = via('udp', UDP_SIZE)
+    const udp = via('udp', UDP_SIZE)
     const halfTime = Math.max(0, options.deadline - start) / 2
     const pause = clock.sleep(Math.min(RETRY_AFTER_MS, halfTime), signal)
-    const second = Promise.race([first.catch(kindOf), pause]).then((early) => {
-      // Without a route there is none over TCP either; a closed or blocked port needs no wait, and TCP may still be open.
-      if (typeof early === 'object' || early === 'no-route' || early === 'over-limit') return first
-      return Promise.any([via('udp', undefined), via('tcp', UDP_SIZE)])
-    })
-    let message = await Promise.any([first, second])
+    const tcp = Promise.race([udp.catch(() => undefined), pause]).then(
+      (early) => early ?? via('tcp', UDP_SIZE),
+    )
+    let message = await Promise.any([udp, tcp])
     const hasEdns = !REJECTS_EDNS.includes(message.rcode)
     if (!hasEdns) message = await via('udp', undefined).catch(() => message)
     if (message.tc) message = await via('tcp', hasEdns ? UDP_SIZE : undefined).catch(() => message)
@@ -92,7 +88,7 @@ export async function ask(
     return { kind: 'answer', message, isIncomplete: message.tc, ms: elapsed() }
   } catch (error) {
     effects.signal.throwIfAborted()
-    return { kind: silenceOf(error), ms: elapsed() }
+    return { kind: kindOf(error), ms: elapsed() }
   } finally {
     over.abort()
   }
@@ -122,7 +118,7 @@ async function send(
   const [high = 0, low = 0] = effects.random.bytes(2)
   const id = (high << 8) | low
   const timeoutMs = options.deadline - effects.clock.monotonic()
-  if (timeoutMs <= 0) throw new DnsTransportError('over-limit', `${server.address}: no time left`)
+  if (timeoutMs <= 0) throw new DnsTransportError('not_checked', `${server.address}: no time left`)
   let answer: Message | undefined
   await effects.dns[transport]({
     server,
@@ -134,28 +130,20 @@ async function send(
       return answer !== undefined
     },
   })
-  if (answer === undefined) throw new DnsTransportError('closed', `${server.address}: no usable answer`)
+  if (answer === undefined) throw new DnsTransportError('unreachable', `${server.address}: no usable answer`)
   return answer
 }
 
+/** What the failures over UDP and TCP together mean. */
 function kindOf(error: unknown): DnsTransportError['kind'] {
-  if (error instanceof DnsTransportError) return error.kind
-  throw error
+  const errors: unknown[] = error instanceof AggregateError ? error.errors : [error]
+  const kinds = errors.map((one) => {
+    if (one instanceof DnsTransportError) return one.kind
+    throw one
+  })
+  if (kinds.every((kind) => kind === 'not_checked')) return 'not_checked'
+  return kinds.includes('timeout') ? 'timeout' : 'unreachable'
 }
-
-/** Whether nothing could leave this machine, which says nothing about the server. */
-const isUnsent = (kind: DnsTransportError['kind']) =>
-  kind === 'no-route' || kind === 'blocked' || kind === 'over-limit'
-
-/** What the failures of all tries together mean. */
-function silenceOf(error: unknown): Exclude<Reply['kind'], 'answer'> {
-  const kinds =
-    error instanceof AggregateError ? error.errors.flatMap(innerErrors).map(kindOf) : [kindOf(error)]
-  if (kinds.every(isUnsent)) return 'not-asked'
-  return kinds.includes('timeout') || kinds.includes('aborted') ? 'silent' : 'unreachable'
-}
-
-const innerErrors = (error: unknown): unknown[] => (error instanceof AggregateError ? error.errors : [error])
 
 /** A network that sends at most so many queries, and whether it had to stop. */
 export interface LimitedNetwork extends DnsNetwork {
@@ -172,14 +160,14 @@ export function limitQueries(dns: DnsNetwork, max: number): LimitedNetwork {
   const limited = (transport: 'udp' | 'tcp') => async (exchange: DnsExchange) => {
     if (left <= 0) {
       isReached = true
-      throw new DnsTransportError('over-limit', `the limit of ${max} queries is reached`)
+      throw new DnsTransportError('not_checked', `the limit of ${max} queries is reached`)
     }
     left -= 1
     try {
       return await dns[transport](exchange)
     } catch (error) {
       // Nothing has left this machine.
-      if (error instanceof DnsTransportError && isUnsent(error.kind)) left += 1
+      if (error instanceof DnsTransportError && error.kind === 'not_checked') left += 1
       throw error
     }
   }

@@ -32,22 +32,20 @@ export type ResourceRecord =
   /** The digest of a key, in the parent zone (RFC 4034 section 5), and the key (section 2). */
   | (Base & packet.DsData & { readonly type: 'DS' })
   | (Base & packet.DnskeyData & { readonly type: 'DNSKEY' })
-  /** RFC 4034 section 3; the time is seconds since 1970, modulo 2^32. */
-  | (Base & { readonly type: 'RRSIG'; readonly covers: string; readonly expiration: number })
+  /** RFC 4034 section 3; times are seconds since 1970, modulo 2^32. */
+  | (Base & packet.RrsigData & { readonly type: 'RRSIG' })
 
 /** The records of one type. */
 export type RecordOf<T extends ResourceRecord['type']> = Extract<ResourceRecord, { readonly type: T }>
 
 export interface Message {
-  /** `NOERROR`, `NXDOMAIN`, … (IANA's names), or `RCODE_n`. */
+  /** `NOERROR`, `NXDOMAIN`, … (IANA's names); `BADVERS` for every code that takes EDNS. */
   readonly rcode: string
   readonly aa: boolean
   readonly tc: boolean
   readonly ra: boolean
   /** Whether the answer has an OPT record (RFC 6891). */
   readonly edns: boolean
-  /** The first one (RFC 8914). */
-  readonly extendedError: { readonly code: number; readonly text: string } | undefined
   readonly answers: readonly ResourceRecord[]
   readonly authority: readonly ResourceRecord[]
   readonly additional: readonly ResourceRecord[]
@@ -63,7 +61,7 @@ interface QueryFlags {
   readonly udpSize: number | undefined
 }
 
-const EXTENDED_ERROR = 15
+const OPT = { type: 'OPT', name: '.', extendedRcode: 0, ednsVersion: 0 } as const
 
 /** The query on the wire. The name must have passed `checkName` or come from a decoded message. */
 export function encodeQuery(id: number, question: Question, flags: QueryFlags): Uint8Array {
@@ -79,13 +77,10 @@ export function encodeQuery(id: number, question: Question, flags: QueryFlags): 
         ? []
         : [
             {
-              type: 'OPT',
-              name: '.',
+              ...OPT,
               udpPayloadSize: flags.udpSize,
-              extendedRcode: 0,
-              ednsVersion: 0,
-              flags: flags.dnssecOk === true ? packet.DNSSEC_OK : 0,
               flag_do: flags.dnssecOk === true,
+              flags: flags.dnssecOk === true ? packet.DNSSEC_OK : 0,
               options: [],
             },
           ],
@@ -97,54 +92,38 @@ export function encodeQuery(id: number, question: Question, flags: QueryFlags): 
  * of a truncated answer can't be read, it comes without records: its header is enough to go on.
  */
 export function decodeAnswer(wire: Uint8Array, id: number, question: Question): Message | undefined {
-  if (wire.length < 12) return undefined
-  const buffer = Buffer.from(wire.buffer, wire.byteOffset, wire.length)
-  const flags = buffer.readUInt16BE(2)
-  const isResponse = (flags & 0x8000) !== 0
-  const opcode = (flags >> 11) & 0xf
-  if (buffer.readUInt16BE(0) !== id || !isResponse || opcode !== 0) return undefined
-  const header = {
-    rcode: rcodeName(flags & 0xf),
-    aa: (flags & 0x0400) !== 0,
-    tc: (flags & 0x0200) !== 0,
-    ra: (flags & 0x0080) !== 0,
-  }
-  const empty = { edns: false, extendedError: undefined, answers: [], authority: [], additional: [] }
-  const decoded = tryDecode(buffer)
-  if (decoded === undefined) return header.tc ? { ...header, ...empty } : undefined
-  const [asked, ...others] = decoded.questions ?? []
+  const whole = tryDecode(Buffer.from(wire))
+  // The header says that there are no records.
+  const header = tryDecode(Buffer.concat([wire.subarray(0, 4), Buffer.alloc(8)]))
+  const decoded = whole ?? (header?.flag_tc ? header : undefined)
+  if (decoded?.id !== id || decoded.type !== 'response' || decoded.opcode !== 'QUERY') return undefined
+  const { questions: [asked, ...others] = [], additionals = [] } = decoded
+  const isSame =
+    asked?.type === question.type && asked.class === 'IN' && canonicalName(asked.name) === question.name
   // A server that can't parse the query may leave the question out (RFC 1035 section 4.1.1, FORMERR; also NOTIMP), and
   // unbound does so when it refuses a client.
-  if (asked === undefined)
-    return ['FORMERR', 'NOTIMP', 'REFUSED'].includes(header.rcode) ? { ...header, ...empty } : undefined
-  const isSame =
-    asked.type === question.type && asked.class === 'IN' && canonicalName(asked.name) === question.name
-  return isSame && others.length === 0 ? { ...header, ...readRecords(decoded, flags & 0xf) } : undefined
+  const isBare = asked === undefined && ['FORMERR', 'NOTIMP', 'REFUSED'].includes(decoded.rcode)
+  if (others.length > 0 || !(isSame || isBare || decoded === header)) return undefined
+  const opt = additionals.find((record): record is packet.OptAnswer => record.type === 'OPT')
+  return {
+    rcode: opt?.extendedRcode ? 'BADVERS' : decoded.rcode,
+    ...{ aa: decoded.flag_aa, tc: decoded.flag_tc, ra: decoded.flag_ra, edns: opt !== undefined },
+    answers: toRecords(decoded.answers),
+    authority: toRecords(decoded.authorities),
+    additional: toRecords(additionals),
+  }
 }
 
-function tryDecode(buffer: Buffer): packet.Packet | undefined {
+/** What dns-packet decodes as well, although its types don't say so. */
+type Decoded = packet.DecodedPacket & { readonly rcode: string; readonly opcode: string }
+
+function tryDecode(buffer: Buffer): Decoded | undefined {
   try {
-    const decoded = packet.decode(buffer)
+    const decoded = packet.decode(buffer) as Decoded
     // Strings that are cut off don't make it throw.
     return (packet.decode.bytes ?? 0) > buffer.length ? undefined : decoded
   } catch {
     return undefined
-  }
-}
-
-function readRecords({ answers, authorities, additionals = [] }: packet.Packet, headerRcode: number) {
-  const opt = additionals.find((record): record is packet.OptAnswer => record.type === 'OPT')
-  const error = opt?.options.find((option) => Number(option.code) === EXTENDED_ERROR)?.data
-  return {
-    rcode: rcodeName(headerRcode | ((opt?.extendedRcode ?? 0) << 4)),
-    edns: opt !== undefined,
-    extendedError:
-      error && error.length >= 2
-        ? { code: error.readUInt16BE(0), text: error.subarray(2).toString('utf8') }
-        : undefined,
-    answers: toRecords(answers),
-    authority: toRecords(authorities),
-    additional: toRecords(additionals),
   }
 }
 
@@ -182,12 +161,7 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
     case 'DNSKEY':
       return { ...base, ...record.data, type: 'DNSKEY' }
     case 'RRSIG':
-      return {
-        ...base,
-        type: 'RRSIG',
-        covers: record.data.typeCovered,
-        expiration: record.data.expiration,
-      }
+      return { ...base, ...record.data, type: 'RRSIG' }
     default:
       return undefined
   }
@@ -199,16 +173,7 @@ function canonicalName(name: string): string {
   return lower === '.' || lower === '' ? '.' : lower.replace(/\.$/, '')
 }
 
-const RCODES: Readonly<Record<number, string>> = {
-  ...['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED', 'YXDOMAIN'],
-  9: 'NOTAUTH',
-  16: 'BADVERS',
-}
-
-const rcodeName = (rcode: number): string => RCODES[rcode] ?? `RCODE_${rcode}`
-
-export function soaOf(message: Message): Soa | undefined {
-  for (const record of [...message.answers, ...message.authority])
-    if (record.type === 'SOA') return record.soa
-  return undefined
+/** The SOA record of an answer: of the zone itself, or of the zone that denies something. */
+export function soaOf({ answers, authority }: Message): Soa | undefined {
+  return [...answers, ...authority].find((record) => record.type === 'SOA')?.soa
 }

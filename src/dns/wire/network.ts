@@ -42,27 +42,14 @@ export function withScopes(servers: readonly string[], config: string): DnsAddre
   })
 }
 
-/** What Node's error codes mean to the check; any other is `unreachable`. */
-const KINDS: Readonly<Record<string, DnsTransportError['kind']>> = {
-  ECONNREFUSED: 'refused',
-  ENETUNREACH: 'no-route',
-  EADDRNOTAVAIL: 'no-route',
-  EAFNOSUPPORT: 'no-route',
-  ENOBUFS: 'no-route',
-  ENOMEM: 'no-route',
-  EMFILE: 'no-route',
-  ENFILE: 'no-route',
-  EPERM: 'blocked',
-  EACCES: 'blocked',
-  ECONNRESET: 'closed',
-  EPIPE: 'closed',
-  ETIMEDOUT: 'timeout',
-}
+/** Node's error codes if nothing has left this machine: no route, a firewall, no buffers or files left. */
+const UNSENT = 'ENETUNREACH EADDRNOTAVAIL EAFNOSUPPORT ENOBUFS ENOMEM EMFILE ENFILE EPERM EACCES'.split(' ')
 
 function toTransportError(error: NodeJS.ErrnoException, { address }: DnsAddress): DnsTransportError {
   const { code = '', message } = error
   // Without an IPv6 gateway some systems answer this instead of "network unreachable".
-  const kind = code === 'EHOSTUNREACH' && isIPv6(address) ? 'no-route' : (KINDS[code] ?? 'unreachable')
+  const isUnsent = UNSENT.includes(code) || (code === 'EHOSTUNREACH' && isIPv6(address))
+  const kind = isUnsent ? 'not_checked' : code === 'ETIMEDOUT' ? 'timeout' : 'unreachable'
   return new DnsTransportError(kind, `${address}: ${message}`, error)
 }
 
@@ -83,7 +70,7 @@ function settleOnce<T>(
     then()
   }
   const fail = (error: DnsTransportError) => finish(() => reject(error))
-  const onAbort = () => fail(new DnsTransportError('aborted', 'canceled'))
+  const onAbort = () => fail(new DnsTransportError('timeout', 'canceled'))
   const timer = setTimeout(
     () => fail(new DnsTransportError('timeout', `${exchange.server.address}: no answer`)),
     Math.max(1, exchange.timeoutMs),
@@ -122,7 +109,7 @@ function exchangeTcp(exchange: DnsExchange): Promise<Uint8Array> {
     const { done, fail } = settleOnce<Uint8Array>(exchange, () => socket.destroy(), resolve, reject)
     let received: Buffer = Buffer.alloc(0)
     let others = 0
-    const noAnswer = () => new DnsTransportError('closed', `${server.address}: no answer to this query`)
+    const noAnswer = () => new DnsTransportError('unreachable', `${server.address}: no answer to this query`)
     socket.on('connect', () => {
       const length = Buffer.alloc(2)
       length.writeUInt16BE(message.length)

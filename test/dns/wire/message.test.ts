@@ -2,7 +2,6 @@ import packet from 'dns-packet'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decodeAnswer, encodeQuery, type Question } from '../../../src/dns/wire/message.ts'
-import { EDNS } from '../fake-dns.ts'
 
 const question: Question = { name: 'example.com', type: 'TXT' }
 
@@ -51,15 +50,6 @@ describe('an answer is read', () => {
       )?.authority[0]
     expect(negative(30, 600)).toMatchObject({ soa: { negativeTtl: 30, serial: 5 } })
     expect(negative(3600, 600)).toMatchObject({ soa: { negativeTtl: 600 } })
-  })
-
-  test('with the extended error of RFC 8914', () => {
-    const data = Buffer.concat([Buffer.from([0, 6]), Buffer.from('bogus')])
-    const opt = { ...EDNS, options: [{ code: 15, data }] } as unknown as packet.Answer
-    expect(decodeAnswer(answerWith({ additionals: [opt] }), 7, question)).toMatchObject({
-      edns: true,
-      extendedError: { code: 6, text: 'bogus' },
-    })
   })
 
   test('if it is truncated in the middle of a record, with TC set', () => {

@@ -10,7 +10,6 @@ const message = (...answers: ResourceRecord[]): Message => ({
   tc: false,
   ra: false,
   edns: true,
-  extendedError: undefined,
   answers,
   authority: [],
   additional: [],
