@@ -76,12 +76,6 @@ describe('auth token', () => {
     expect(await mailclaim(world, 'auth', 'token', ...words)).toMatchObject({ exit, stdout: '' })
     expect(await world.counts()).toMatchObject({ refreshes: 0 })
   })
-
-  it('a comma is part of a scope', async () => {
-    const { exit, stderr } = await mailclaim(await signedIn(), 'auth', 'token', '--scope', 'a:b,c:d')
-    expect(exit).toBe(6)
-    expect(stderr).toContain('a:b,c:d')
-  })
 })
 
 describe('auth status', () => {

@@ -79,11 +79,12 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
       }
     })
 
-    test.runIf(invalid !== null)('refuses what it cannot be', async () => {
+    if (invalid === null) return
+    test('refuses what it cannot be', async () => {
       const context = createFakeContext()
-      expect(await run(['config', 'set', name, invalid ?? ''], context)).toBe(2)
+      expect(await run(['config', 'set', name, invalid], context)).toBe(2)
       expect(context.stderr.text).toMatch(new RegExp(`^error: .*(${name}|${JSON.stringify(invalid)})`))
-      const settings = await resolveSettings({}, [], createFakeContext(inVariable(key, invalid ?? '')))
+      const settings = await resolveSettings({}, [], createFakeContext(inVariable(key, invalid)))
       // It stops only what uses it.
       expect(() => settingValue(key, settings)).toThrow(
         setting.variable && key !== 'base_url'
