@@ -14,16 +14,11 @@ export function cannotWrite(path: string, error: unknown): CliError {
   })
 }
 
-/** With these, the disk or a limit is to blame, not the file. */
-const PASSING: Readonly<Record<string, string>> = {
+const REMEDIES: Readonly<Record<string, string>> = {
   EIO: 'run the command again; if this happens again, check the disk',
   EMFILE: 'raise the limit on open files (ulimit -n) and run the command again',
   ENFILE: 'run the command again when fewer files are open',
   ENOMEM: 'run the command again when more memory is free',
-}
-
-const REMEDIES: Readonly<Record<string, string>> = {
-  ...PASSING,
   ENOSPC: 'free some space on that disk and run the command again',
   EDQUOT: 'free some space on that disk and run the command again',
   EFBIG: 'raise the limit on file sizes (ulimit -f) and run the command again',
@@ -32,11 +27,6 @@ const REMEDIES: Readonly<Record<string, string>> = {
 /** What to do about a file that can't be used. @param otherwise if the error doesn't say. */
 export function remedy(error: unknown, otherwise: string): string {
   return REMEDIES[codeOf(error) ?? ''] ?? otherwise
-}
-
-/** Whether an error says nothing about the file itself. */
-export function isPassing(error: unknown): boolean {
-  return Object.hasOwn(PASSING, codeOf(error) ?? '')
 }
 
 const REASONS: Readonly<Record<string, string>> = {

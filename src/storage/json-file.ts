@@ -1,7 +1,5 @@
 import { constants, fstatSync, openSync, readFileSync } from 'node:fs'
-import { basename } from 'node:path'
 import { CliError, Exit, type ExitCode } from '../errors.ts'
-import { shellQuote } from '../shell-quote.ts'
 import { closeQuietly, codeOf, POSIX, reason, remedy } from './file-errors.ts'
 import { ownUser } from './private-directory.ts'
 
@@ -83,7 +81,7 @@ export function readJson<T>(
 
 /** The error for a file that can't be used: `file_unusable`. */
 export function unusable(path: string, why: string, options: ReadOptions, cause?: unknown): CliError {
-  const hint = options.remedy ?? `it was left as it is; fix it, or move it away: ${moveAway(path)}`
+  const hint = options.remedy ?? 'it was left as it is; fix it, or move it away'
   return new CliError('file_unusable', options.exit ?? Exit.bug, `the file ${path} can't be used: ${why}`, {
     hint,
     cause,
@@ -103,12 +101,4 @@ export function requireFormat(found: unknown, known: number): void {
       ? `it was written by a later version of mailclaim (format ${found}, this one knows ${known})`
       : 'it is damaged: it has no format number',
   )
-}
-
-/** The command that renames a file, so that it is kept but no longer used. */
-export function moveAway(path: string): string {
-  const quoted = (text: string) => shellQuote(text, process.platform)
-  return POSIX
-    ? `mv ${quoted(path)} ${quoted(`${path}.bad`)}`
-    : `ren ${quoted(path)} ${quoted(`${basename(path)}.bad`)}`
 }
