@@ -100,7 +100,7 @@ function buildProgram(
       getErrHelpWidth: () => width,
       getErrHasColors: () => true,
     })
-  program.addHelpText('after', `\nStart with: mailclaim login. Without an account: mailclaim sandbox`)
+  program.addHelpText('after', `\nStart with: mailclaim login\nWithout an account: mailclaim sandbox`)
   if (definition === undefined) addOptions(program, GLOBAL_OPTIONS, GLOBAL_OPTIONS_TITLE)
   addLevel(program, tree, [])
   return program
