@@ -56,8 +56,6 @@ export interface Environment {
   readonly ci: boolean
   /** Over SSH a browser would open on the wrong machine. */
   readonly ssh: boolean
-  /** Windows beside WSL, or the machine of a remote editor: the browser sees none of our files. */
-  readonly browserElsewhere?: boolean
   readonly httpProxy?: string
   readonly httpsProxy?: string
   readonly noProxy?: string
@@ -124,15 +122,14 @@ export interface HttpRequest {
    * `sent: 'no'` and that error as its `cause`. The time limit starts over.
    */
   readonly beforeSend?: () => void
-  /** For a server with an authority or a client certificate of its own: PEM. */
+  /** For a server that asks for a client certificate. */
   readonly tls?: TlsIdentity
 }
 
-/** Which authority vouches for a server, and how this program identifies itself to it: PEM. */
+/** How this program identifies itself to a server: PEM. */
 export interface TlsIdentity {
-  readonly ca?: string
-  readonly cert?: string
-  readonly key?: string
+  readonly cert: string
+  readonly key: string
 }
 
 export interface HttpResponse {

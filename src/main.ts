@@ -136,9 +136,6 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     noColor: (variables['NO_COLOR'] ?? '') !== '',
     ci: (variables['CI'] ?? '') !== '' && variables['CI'] !== 'false',
     ssh: (variables['SSH_CONNECTION'] ?? variables['SSH_TTY'] ?? '') !== '',
-    browserElsewhere: ['WSL_DISTRO_NAME', 'VSCODE_IPC_HOOK_CLI', 'CODESPACES'].some(
-      (name) => (variables[name] ?? '') !== '',
-    ),
   }
 }
 
