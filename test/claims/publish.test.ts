@@ -105,9 +105,8 @@ describe('the command of --publish', () => {
   })
 
   test('is ended with all that it has started when its time is up, even if it ignores that', async () => {
-    const script = join(import.meta.dirname, '..', '..', 'node_modules', '.publish-test.sh')
-    writeFileSync(script, 'trap "" TERM; sleep 60 & echo $! > "$1"; wait; wait; sleep 60')
-    const { publish, output } = await publishing(`sh ${script} OUTPUT`, { txt: () => [] }, 300)
+    const { publish, output } = await publishing('sh OUTPUT.sh OUTPUT', { txt: () => [] }, 300)
+    writeFileSync(`${output}.sh`, 'trap "" TERM; sleep 60 & echo $! > "$1"; wait; wait; sleep 60')
     await expect(publish(record)).rejects.toMatchObject({
       code: 'publish_failed',
       message: 'the command of --publish was stopped after 120 seconds',
