@@ -14,7 +14,6 @@ const PARTS = {
   zsh: ['zsh'],
   fish: ['fish'],
   strace: ['strace'],
-  faketime: ['faketime'],
   script: ['script'],
   curl: ['curl'],
   jq: ['jq'],

@@ -155,10 +155,10 @@ export async function runForAll(
   const exit = EXIT_ORDER.find((code) => tally.exits.has(code))
   if (exit === undefined) return
   const parts = [
-    tally.failed > 0 ? `not done: ${tally.failed} of ${tally.done}` : '',
+    tally.failed > 0 ? `domains not done: ${tally.failed} of ${tally.done}` : '',
     tally.problems > 0 ? `lines that can't be used: ${tally.problems}` : '',
   ]
-  throw new CliError('domains_failed', exit, `domains ${parts.filter(Boolean).join('; ')}`, {
+  throw new CliError('domains_failed', exit, parts.filter(Boolean).join('; '), {
     hint: 'to go on with the rest, run the same command again: what is completed is not done again',
   })
 }
