@@ -290,7 +290,8 @@ function classifyRefreshAnswer(answer: TokenAnswer, scope: string | undefined, n
     const afterMs = parseRetryAfter(answer.retryAfter, now)
     if (afterMs !== undefined) return { kind: 'retry_after', afterMs, error: askedToWait(answer, afterMs) }
   }
-  if (answer.error !== undefined) {
+  // A 429 without `Retry-After` proves nothing, whatever is in it.
+  if (answer.error !== undefined && answer.status !== 429) {
     const error = oauthError(answer.error, answer, (hint) =>
       ['the session is untouched', hint].filter(Boolean).join('; '),
     )

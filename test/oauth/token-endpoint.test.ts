@@ -242,7 +242,7 @@ describe('a refresh', () => {
       () => jsonResponse(400, { error: { name: 'x' } }),
       { kind: 'unknown' },
     ],
-    ['429 with an OAuth error', () => oauthError(429, 'slow_down'), { kind: 'not_consumed' }],
+    ['429 with an OAuth error, but no Retry-After', () => oauthError(429, 'slow_down'), { kind: 'unknown' }],
     ...[408, 421, 425, 499].map((status): [string, () => HttpResponse, Record<string, unknown>] => [
       `${status} with a JSON error, as proxies send it`,
       () => jsonResponse(status, { error: 'timeout' }),

@@ -78,6 +78,7 @@ describe('what an answer means', () => {
     ['invalid_grant', [() => oauthError(400, 'invalid_grant')], 'session_over 4', 'session_over 4', 1],
     ['another OAuth error', [() => oauthError(401, 'invalid_client')], 'invalid_client 3', 'ok', 2],
     ['429 with Retry-After', [() => textResponse(429, '', { 'retry-after': '1' })], 'ok', 'ok', 2],
+    ['a 429 with an error', [() => oauthError(429, 'slow_down')], INTERRUPTED, INTERRUPTED, 1],
     ['a bare 429', [() => textResponse(429, '')], INTERRUPTED, INTERRUPTED, 1],
     [
       'a page with 503',
