@@ -23,7 +23,7 @@ export async function findPlace(name: string, io: Io): Promise<RecordPlace | und
   const { resolvers = 'system', authoritativePort } = io.settings
   const found = await look(
     checked.ascii,
-    { resolvers, authoritativePort, timeoutMs: TIMEOUT_MS },
+    { resolvers, authoritativePort, deadlineMs: TIMEOUT_MS },
     dnsEffects(io),
   )
   const { zone, nameservers } = found

@@ -17,14 +17,13 @@ const DIGESTS: Readonly<Record<number, string>> = { 1: 'sha1', 2: 'sha256', 4: '
  * @param server authoritative for the zone
  */
 export async function observeDnssec(
-  { delegation, parent }: Found,
+  { zone, parent }: Found,
   server: DnsAddress,
   search: Search,
 ): Promise<DnssecObservation | null> {
-  const { zone } = delegation
   if (parent === null) return null
   const options = { dnssecOk: true }
-  const ds = await askFor(parent.server, { name: zone, type: 'DS' }, SERVER_MS, search, options)
+  const ds = await askFor(parent, { name: zone, type: 'DS' }, SERVER_MS, search, options)
   if (ds?.aa !== true) return null
   const signers = recordsOf(ds, 'DS').filter(
     ({ algorithm, digestType }) => ALGORITHMS.includes(algorithm) && digestType in DIGESTS,

@@ -1,6 +1,6 @@
 import type { DnsAddress } from '../context.ts'
 import type { Search } from './locate.ts'
-import type { Elsewhere, Misplacement } from './observations.ts'
+import type { Elsewhere, MisplacedRecord } from './observations.ts'
 import { askFor } from './wire/ask.ts'
 import { isAskable, isWithin, randomLabel } from './wire/name.ts'
 import { haveSameValues, readTxt } from './wire/txt-answer.ts'
@@ -16,25 +16,25 @@ export function candidateNames(
   name: string,
   zone: string,
   expected: string | null,
-): readonly (readonly [how: Misplacement, name: string])[] {
+): readonly (readonly [how: MisplacedRecord['how'], name: string])[] {
   const [first = ''] = name.split('.')
   const parent = name.slice(first.length + 1)
   const prefix = /^[a-z0-9_-]{1,40}(?==)/i.exec(expected ?? '')?.[0].toLowerCase()
-  const candidates: readonly (readonly [Misplacement, string])[] = [
-    ['wildcard', `*.${name}`],
-    ['wildcard', `*.${parent}`],
-    ['wildcard', `*.${zone}`],
+  const candidates = [
+    ['used', `*.${name}`],
+    ['used', `*.${parent}`],
+    ['used', `*.${zone}`],
     ['doubled', `${name}.${zone}`],
     ['doubled', `${name}.${name}`],
-    ['first_label', `${first}.${name}`],
-    ['at_sign', `@.${name}`],
-    ['at_sign', `@.${zone}`],
-    ['no_underscore', name.replace(/(^|\.)_+/g, '$1')],
-    ['www', `www.${name}`],
-    ...(prefix === undefined ? [] : [['prefix', `_${prefix.replace(/^_/, '')}.${name}`] as const]),
-    ['parent', parent],
-    ['parent', zone],
-  ]
+    ['wrong', `${first}.${name}`],
+    ['wrong', `@.${name}`],
+    ['wrong', `@.${zone}`],
+    ['wrong', name.replace(/(^|\.)_+/g, '$1')],
+    ['wrong', `www.${name}`],
+    ['wrong', prefix === undefined ? name : `_${prefix.replace(/^_/, '')}.${name}`],
+    ['used', parent],
+    ['used', zone],
+  ] as const
   const isNew = ([, candidate]: (typeof candidates)[number], index: number) =>
     candidate !== name && candidates.findIndex(([, other]) => other === candidate) === index
   return candidates.filter((one, index) => isNew(one, index) && isAskable(one[1]) && isWithin(one[1], zone))
@@ -75,11 +75,10 @@ export async function lookElsewhere(
     haveSameValues(below.values, values)
   // A wildcard shows its values at every name that doesn't exist.
   const isWildcards = (one: (typeof found)[number]) =>
-    one.how !== 'wildcard' &&
-    one.how !== 'parent' &&
+    one.how !== 'used' &&
     [beside, below, above].some((wild) => wild !== undefined && haveSameValues(one.values, wild.values))
   return {
     misplaced: found.filter((one) => one.values.length > 0 && !isWildcards(one)),
-    wildcard: isWild ? { values, coversName } : null,
+    wildcard: isWild && coversName ? values : null,
   }
 }

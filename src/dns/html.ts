@@ -4,7 +4,6 @@ import { stringifyJson } from '../terminal/sanitize.ts'
 import { formatTime } from '../terminal/time.ts'
 import { dnsHostOf } from './hosts.ts'
 import type { ReportContext } from './markdown.ts'
-import type { PathStep } from './observations.ts'
 import {
   type CheckReport,
   type Finding,
@@ -21,7 +20,6 @@ import {
 import { STYLE } from './style.ts'
 import { readableName } from './terminal.ts'
 import { comparedPieces, type Piece, readablePiece } from './value.ts'
-import { formatDnsAddress } from './wire/address.ts'
 import { relativeName } from './wire/name.ts'
 import { capitalize, type Facts, sentence, shorten, type Text } from './words.ts'
 
@@ -140,16 +138,15 @@ function path(report: CheckReport): Html {
   const { nameservers, resolvers, zone } = report
   const host = dnsHostOf(nameservers.map((server) => server.host))
   const above = report.path.filter((step) => step.zone !== zone)
-  const own = report.path.find((step) => step.zone === zone)
   if (above.length === 0 && nameservers.length === 0) return html``
   return html`<section class="panel" aria-labelledby="path"><h2 id="path">The way to the record</h2>
 <ol class="path">${above.map(
-    (step) => html`<li>${zoneHeading(step.zone, step)}<p>${names(step.hosts)}</p></li>
+    (step) => html`<li><h3>Zone <code>${step.zone}</code></h3><p>${names(step.hosts)}</p></li>
 `,
   )}${
     zone === null
       ? ''
-      : html`<li>${zoneHeading(zone, own)}${host === null ? '' : html`<p>Hosted by ${host}</p>`}
+      : html`<li><h3>Zone <code>${zone}</code></h3>${host === null ? '' : html`<p>Hosted by ${host}</p>`}
 <ul class="cards">${nameservers.map((server) => card(server.host, server, report))}</ul></li>
 `
   }${
@@ -160,15 +157,6 @@ function path(report: CheckReport): Html {
 `
   }</ol>
 </section>`
-}
-
-function zoneHeading(zone: string, step: PathStep | undefined): Html {
-  const from = step?.givenBy
-  return html`<h3>Zone <code>${zone}</code></h3>${
-    from === undefined
-      ? ''
-      : html`<p class="meta">according to ${from.host === undefined ? '' : html`<code>${from.host}</code> `}<code>${formatDnsAddress(from)}</code></p>`
-  }`
 }
 
 const names = (hosts: readonly string[]): Html[] =>

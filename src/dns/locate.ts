@@ -1,7 +1,6 @@
 import type { DnsAddress } from '../context.ts'
-import type { Location, PathStep } from './observations.ts'
 import type { Share } from './share.ts'
-import { isServerAddress } from './wire/address.ts'
+import { formatDnsAddress, isServerAddress } from './wire/address.ts'
 import { ask, askFor, type DnsEffects } from './wire/ask.ts'
 import { type Message, type ResourceRecord, soaOf } from './wire/message.ts'
 import { ancestors, isAskable, isWithin, labelCount } from './wire/name.ts'
@@ -20,36 +19,48 @@ export interface Search {
 }
 
 /** A zone and its name servers by the parent's or its own NS records, with the addresses that came with them. */
-export interface Delegation {
+interface Delegation {
   readonly zone: string
   readonly hosts: ReadonlyMap<string, readonly DnsAddress[]>
 }
 
-/** The zone that holds the name. */
-export interface Found {
-  readonly kind: 'found'
-  readonly delegation: Delegation
-  /** The delegation as that server of the parent zone gives it; null if none was asked. */
-  readonly parent: {
-    readonly zone: string
-    readonly hosts: readonly string[]
-    readonly server: DnsAddress
-  } | null
-  readonly path: readonly PathStep[]
-  /** How the servers of registries above answered. All of them work, so what is odd comes from this network. */
-  readonly registry: readonly RegistryAnswer[]
+/** A zone on the way to the name, and its name servers. */
+export interface PathStep {
+  readonly zone: string
+  readonly hosts: readonly string[]
 }
 
-export interface RegistryAnswer {
+/** The zone that holds the name. */
+export interface Found extends Delegation {
+  readonly kind: 'found'
+  /** The server of the parent zone that refers to these hosts; null if none was asked. */
+  readonly parent: DnsAddress | null
+  /** From the top down. */
+  readonly path: readonly PathStep[]
+  /** How the servers of registries above answered. All of them work, so what is odd comes from this network. */
+  readonly registry: RegistryAnswer[]
+}
+
+interface RegistryAnswer {
   readonly server: DnsAddress
   /** `recursion`: it offers recursion and has no authority, as only something in its place does. */
   readonly kind: 'usable' | 'refused' | 'recursion'
 }
 
-/** The domain doesn't exist, or no zone was found; and how far the search came. */
-export type NotFound = Extract<Location, { kind: 'no_domain' | 'lost' }> & {
+/** The registered domain doesn't exist, as the registry's zone or a `resolver` says; or no zone was found. */
+export type NotFound = {
+  /** As far as the search came. */
   readonly path: readonly PathStep[]
-}
+} & (
+  | {
+      readonly kind: 'no_domain'
+      readonly domain: string
+      readonly saidBy: string
+      readonly negativeTtl: number | null
+    }
+  /** `replies`: what the resolvers said, such as `9.9.9.9: timeout`. */
+  | { readonly kind: 'lost'; readonly replies: readonly string[] }
+)
 
 /** For one question to a resolver, which may have to ask others. */
 const RESOLVER_MS = 2500
@@ -73,7 +84,7 @@ export async function locate(name: string, search: Search): Promise<Found | NotF
   const above = await search.share.once(
     `zone ${domain}`,
     () => findFrom([...ancestors(domain), domain], domain, search),
-    ({ kind }) => kind !== 'lost',
+    ({ kind }) => kind === 'found',
   )
   if (above.kind === 'no_domain') return above
   if (above.kind === 'found') return (await walk(name, above, search)) ?? above
@@ -82,15 +93,13 @@ export async function locate(name: string, search: Search): Promise<Found | NotF
   return found.kind === 'lost' ? above : found
 }
 
-type ResolverReply = Extract<Location, { kind: 'lost' }>['replies'][number]
-
 /** Asks the resolvers for the NS records of each level in turn, and walks from there until one leads to the target's zone. */
 async function findFrom(
   levels: readonly string[],
   target: string,
   search: Search,
 ): Promise<Found | NotFound> {
-  const replies: ResolverReply[] = []
+  const replies = new Set<string>()
   const registry: RegistryAnswer[] = []
   let path: readonly PathStep[] = []
   let denial: NotFound | undefined
@@ -105,109 +114,79 @@ async function findFrom(
         denial = { kind: 'no_domain', domain: target, saidBy: 'resolver', negativeTtl, path }
       continue
     }
-    const { delegation, givenBy } = start
-    const nothing: Found = { kind: 'found', delegation, parent: null, path: [], registry }
-    const at = stepDown(nothing, delegation, null, givenBy)
-    const found = await walk(target, at, search, registry)
+    const at = stepDown({ path: [], registry }, start.delegation, null)
+    const found = await walk(target, at, search)
     if (found !== undefined) return found
     path = at.path
   }
-  return denial ?? { kind: 'lost', replies, path }
+  return denial ?? { kind: 'lost', replies: [...replies], path }
 }
 
 /**
  * Follows referrals from server to server, down to the zone of the target. If no server of a zone leads further, that zone is
  * the result, unless it is a registry's: then undefined.
- *
- * @param registry gets the answers of registries' servers.
  */
-async function walk(
-  target: string,
-  start: Found,
-  search: Search,
-  registry: RegistryAnswer[] = [],
-): Promise<Found | NotFound | undefined> {
+async function walk(target: string, start: Found, search: Search): Promise<Found | NotFound | undefined> {
   let at = start
-  for (let step = 0; step < MAX_STEPS && at.delegation.zone !== target; step += 1) {
-    const { zone } = at.delegation
-    const answer = await askServers(at.delegation, target, search, registry)
+  for (let step = 0; step < MAX_STEPS && at.zone !== target; step += 1) {
+    const { zone, path } = at
+    const answer = await askServers(at, target, search)
     if (answer === undefined) return isRegistry(zone) ? undefined : at
-    const { message, host, server } = answer
-    const givenBy = { ...server, host }
+    const { message, server } = answer
     const referral = referralFrom(message, zone, target, search.port)
     if (referral !== undefined) {
-      at = stepDown(at, referral, { zone, hosts: [...referral.hosts.keys()], server }, givenBy)
+      at = stepDown(at, referral, server)
       continue
     }
     const soa = await enclosingSoa(message, target, zone, server, search)
     const own = soa?.zone ?? zone
     if (message.rcode === 'NXDOMAIN' && isRegistry(own)) {
       const negativeTtl = soa?.negativeTtl ?? null
-      return {
-        kind: 'no_domain',
-        domain: registeredDomainOf(target),
-        saidBy: own,
-        negativeTtl,
-        path: at.path,
-      }
+      return { kind: 'no_domain', domain: registeredDomainOf(target), saidBy: own, negativeTtl, path }
     }
     if (own === zone) return at
     // A server of both parent and child answers for the child at once, so the delegation between them isn't seen.
-    return stepDown(at, await ownServers(own, server, search), null, givenBy)
+    return stepDown(at, await ownServers(own, server, search), null)
   }
   return at
 }
 
 /** One zone further down. */
 function stepDown(
-  at: Found,
-  delegation: Delegation,
+  { path, registry }: Pick<Found, 'path' | 'registry'>,
+  { zone, hosts }: Delegation,
   parent: Found['parent'],
-  givenBy: PathStep['givenBy'],
 ): Found {
-  const { zone, hosts } = delegation
-  return { ...at, delegation, parent, path: [...at.path, { zone, hosts: [...hosts.keys()], givenBy }] }
-}
-
-interface ServerAnswer {
-  readonly message: Message
-  readonly host: string
-  readonly server: DnsAddress
+  return { kind: 'found', zone, hosts, parent, registry, path: [...path, { zone, hosts: [...hosts.keys()] }] }
 }
 
 /**
  * Asks a zone's servers for the SOA of the target, three at a time, and takes the first answer that leads further. A registry's
  * denial counts only if no other of its servers refers to the domain, which is new then.
  */
-async function askServers(
-  delegation: Delegation,
-  target: string,
-  search: Search,
-  registry: RegistryAnswer[],
-): Promise<ServerAnswer | undefined> {
-  const { zone } = delegation
+async function askServers(at: Found, target: string, search: Search) {
+  const { zone, registry } = at
   const { clock, signal } = search.effects
-  const servers = await serversOf(delegation, search, 3)
+  const servers = await serversOf(at, search, 3)
   let isOver = false
-  const askOne = async ({ host, server }: ServerAtHost, index: number): Promise<ServerAnswer | undefined> => {
+  const askOne = async (server: DnsAddress, index: number) => {
     if (index >= 3) await clock.sleep(NEXT_SERVERS_MS, signal)
     if (isOver || search.share.isSilent(server)) return undefined
     const message = await askFor(server, { name: target, type: 'SOA' }, LEVEL_MS, search)
     if (message === undefined) return undefined
     const hasData = soaOf(message) !== undefined || message.answers.length > 0
     const isRecursion = message.ra && (!message.aa || !hasData)
-    if (isRegistry(zone) && zone !== '.')
-      registry.push({
-        server,
-        kind: message.rcode === 'REFUSED' ? 'refused' : isRecursion ? 'recursion' : 'usable',
-      })
+    const kind = message.rcode === 'REFUSED' ? 'refused' : isRecursion ? 'recursion' : 'usable'
+    if (isRegistry(zone) && zone !== '.') registry.push({ server, kind })
     const isUsable = message.aa
       ? hasData && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && !isFromAbove(message, zone)
       : referralFrom(message, zone, target, search.port) !== undefined
-    return isUsable ? { message, host, server } : undefined
+    return isUsable ? { message, server } : undefined
   }
-  const isDenial = ({ message }: ServerAnswer) => message.rcode === 'NXDOMAIN' && isRegistry(zone)
-  const found = await firstGood(servers.slice(0, 6).map(askOne), (answer) => !isDenial(answer))
+  const found = await firstGood(
+    servers.slice(0, 6).map(askOne),
+    ({ message }) => message.rcode !== 'NXDOMAIN' || !isRegistry(zone),
+  )
   isOver = true
   return found
 }
@@ -250,64 +229,54 @@ async function ownServers(zone: string, server: DnsAddress, search: Search): Pro
 }
 
 type Start =
-  | { readonly kind: 'start'; readonly delegation: Delegation; readonly givenBy: DnsAddress }
+  | { readonly kind: 'start'; readonly delegation: Delegation }
   | { readonly kind: 'denied'; readonly negativeTtl: number | null }
 
 /** Where the resolvers' answers about the NS records of a level lead. Broken DNSSEC must not hide a zone: checking is disabled. */
 async function askResolvers(
   level: string,
   { resolvers, port, deadline, effects }: Search,
-  replies: ResolverReply[],
+  replies: Set<string>,
 ): Promise<Start | undefined> {
   const askOne = async (resolver: DnsAddress): Promise<Start | undefined> => {
     const until = Math.min(deadline, effects.clock.monotonic() + RESOLVER_MS)
     const options = { recursionDesired: true, checkingDisabled: true, deadline: until }
     const reply = await ask(resolver, { name: level, type: 'NS' }, options, effects)
     const answer = reply.kind === 'answer' ? reply.message.rcode : reply.kind
-    replies.push({ resolver, question: `${level} NS`, answer })
+    replies.add(`${formatDnsAddress(resolver)}: ${answer}`)
     if (reply.kind !== 'answer') return undefined
     const { message } = reply
     const delegation = delegationFrom(message, level, port)
-    if (delegation !== undefined) return { kind: 'start', delegation, givenBy: resolver }
+    if (delegation !== undefined) return { kind: 'start', delegation }
     const negativeTtl = soaOf(message)?.negativeTtl ?? null
     if (message.rcode === 'NXDOMAIN') return { kind: 'denied', negativeTtl }
     // No recursion: an authoritative server was given as the resolver, and the walk starts there.
     const root = { zone: '.', hosts: new Map([[resolver.address, [resolver]]]) }
-    return message.ra ? undefined : { kind: 'start', delegation: root, givenBy: resolver }
+    return message.ra ? undefined : { kind: 'start', delegation: root }
   }
   // Any other resolver knows more than one without recursion.
   const isBest = (start: Start) => start.kind === 'start' && start.delegation.zone !== '.'
   return await firstGood(resolvers.slice(0, 3).map(askOne), isBest)
 }
 
-/** A name server at one of its addresses. */
-export interface ServerAtHost {
-  readonly host: string
-  readonly server: DnsAddress
-}
-
-/** The servers of a zone at each of their addresses. The parent's glue counts; only hosts without it are looked up. */
+/** The addresses of a zone's servers. The parent's glue counts; only hosts without it are looked up. */
 export async function serversOf(
   { hosts }: Delegation,
   search: Search,
   maxLookups: number,
-): Promise<ServerAtHost[]> {
-  const glued = [...hosts].flatMap(([host, known]) => known.map((server) => ({ host, server })))
+): Promise<DnsAddress[]> {
+  const glued = [...hosts.values()].flat()
   if (glued.length >= 3) return byFamily(glued)
   const others = [...hosts].filter(([, known]) => known.length === 0).slice(0, maxLookups)
-  const looked = await Promise.all(
-    others.map(async ([host]) =>
-      (await resolveHost(host, search)).addresses.map((server) => ({ host, server })),
-    ),
-  )
-  return byFamily([...glued, ...looked.flat()])
+  const looked = await Promise.all(others.map(([host]) => resolveHost(host, search)))
+  return byFamily([...glued, ...looked.flatMap(({ addresses }) => addresses)])
 }
 
-/** Two of three are IPv4: more machines have it, but some have only IPv6. */
-function byFamily(servers: readonly ServerAtHost[]): ServerAtHost[] {
-  const isV6 = ({ server }: ServerAtHost) => server.address.includes(':')
+/** IPv4 and IPv6 in turn: this machine may have only one of them. */
+function byFamily(servers: readonly DnsAddress[]): DnsAddress[] {
+  const isV6 = ({ address }: DnsAddress) => address.includes(':')
   const [v6, v4] = [servers.filter(isV6), servers.filter((server) => !isV6(server))]
-  return servers.flatMap((_, index) => [...v4.slice(2 * index, 2 * index + 2), ...v6.slice(index, index + 1)])
+  return servers.flatMap((_, index) => [...v4.slice(index, index + 1), ...v6.slice(index, index + 1)])
 }
 
 interface HostAddresses {

@@ -1,21 +1,7 @@
-import type { DnsAddress } from '../context.ts'
-import { type Found, locate, type NotFound, type Search } from './locate.ts'
+import { type CheckRequest, observe } from './check.ts'
 import { isDnsData, type ServerObservation } from './observations.ts'
-import { askNameServers } from './servers.ts'
-import { createShare, type Share } from './share.ts'
-import { formatDnsAddress } from './wire/address.ts'
-import { type DnsEffects, limitQueries } from './wire/ask.ts'
-import { checkName } from './wire/name.ts'
+import type { DnsEffects } from './wire/ask.ts'
 import type { TxtValue } from './wire/txt-answer.ts'
-
-/** Whom to ask; see `CheckRequest`. */
-export interface LookRequest {
-  readonly resolvers: readonly DnsAddress[] | 'system'
-  readonly authoritativePort: number
-  /** Of the whole look, in milliseconds; 10 seconds by default. */
-  readonly timeoutMs?: number
-  readonly share?: Share
-}
 
 /** The zone of a name and its TXT set. */
 export interface Look {
@@ -33,69 +19,33 @@ export interface Look {
   readonly partial: readonly TxtValue[]
 }
 
-const TIMEOUT_MS = 10_000
-/** For finding the zone; the rest is for its servers. */
-const LOCATE_MS = 6000
-const MAX_QUERIES = 96
-
 /**
  * Asks the name servers of a zone for all TXT values at a name. They count only if at least one server gave a complete
  * authoritative answer, and all that did agree. Resolvers are never asked for them: a cache may be out of date. Rejects only if
  * the signal in the effects aborts.
- *
- * @param name must be valid (`checkName`)
  */
-export async function look(name: string, request: LookRequest, effects: DnsEffects): Promise<Look> {
-  const checked = checkName(name)
-  if (!checked.ok) return { ...NOTHING, reason: checked.problem }
-  const over = new AbortController()
-  const signal = AbortSignal.any([effects.signal, over.signal])
-  try {
-    const { dns, clock } = effects
-    const resolvers = request.resolvers === 'system' ? await dns.systemResolvers() : request.resolvers
-    const deadline = clock.monotonic() + (request.timeoutMs ?? TIMEOUT_MS)
-    const search: Search = {
-      resolvers,
-      port: request.authoritativePort,
-      deadline,
-      effects: { ...effects, signal, dns: limitQueries(dns, MAX_QUERIES) },
-      share: request.share ?? createShare(clock),
-    }
-    const locateUntil = Math.min(deadline, clock.monotonic() + LOCATE_MS)
-    const found = await locate(checked.ascii, { ...search, deadline: locateUntil })
-    if (found.kind !== 'found') return notFound(found)
-    const { servers } = await askNameServers(found, checked.ascii, null, search)
-    return readSet(checked.ascii, found, servers)
-  } finally {
-    over.abort()
-  }
-}
-
-const NOTHING: Look = { zone: null, nameservers: [], set: null, reason: null, obstacle: null, partial: [] }
-
-function notFound(location: NotFound): Look {
+export async function look(
+  name: string,
+  request: Pick<CheckRequest, 'resolvers' | 'authoritativePort' | 'deadlineMs'>,
+  effects: DnsEffects,
+): Promise<Look> {
+  const nothing: Look = { zone: null, nameservers: [], set: null, reason: null, obstacle: null, partial: [] }
+  const all = { ...request, name, expected: null, publicResolvers: false }
+  const { location, servers } = await observe(all, effects, false)
+  if (location.kind === 'invalid_name') return { ...nothing, reason: location.problem }
   if (location.kind === 'no_domain')
-    return { ...NOTHING, obstacle: 'no_domain', reason: `${location.domain} doesn't exist in DNS` }
-  const said = new Map(
-    location.replies.map(({ resolver, question, answer }) => [
-      formatDnsAddress(resolver),
-      `${answer} (${question})`,
-    ]),
-  )
-  const replies = said.size === 0 ? 'no resolver' : [...said].map((pair) => pair.join(' ')).join(', ')
-  return { ...NOTHING, reason: `its name servers weren't found: ${replies}` }
-}
-
-function readSet(name: string, { delegation }: Found, servers: readonly ServerObservation[]): Look {
-  const { zone, hosts } = delegation
+    return { ...nothing, obstacle: 'no_domain', reason: `${location.domain} doesn't exist in DNS` }
+  if (location.kind === 'lost') {
+    const replies = location.replies.join(', ') || 'no resolver'
+    return { ...nothing, reason: `its name servers weren't found: ${replies}` }
+  }
+  const { zone, hosts } = location
   const answers = servers.filter(({ outcome }) => isDnsData(outcome))
   const [first] = answers
+  const partial = answers.flatMap(({ values }) => values)
   const unknown = (reason: string): Look => ({
-    ...NOTHING,
-    zone,
-    nameservers: [...hosts.keys()],
-    reason,
-    partial: answers.flatMap(({ values }) => values),
+    ...nothing,
+    ...{ zone, nameservers: [...hosts.keys()], reason, partial },
   })
   if (first === undefined) return unknown(`no name server of ${zone} gave a complete authoritative answer`)
   const alias = answers.find(({ outcome }) => outcome === 'alias')?.alias

@@ -1,4 +1,5 @@
 import type { DnsAddress } from '../context.ts'
+import type { Found, NotFound } from './locate.ts'
 import type { TxtValue } from './wire/txt-answer.ts'
 
 /**
@@ -61,92 +62,34 @@ export interface ServerObservation extends Answer {
 /** One recursive resolver. Asked about the name only once all authoritative servers that answer have the record. */
 export interface ResolverObservation extends Answer {
   readonly resolver: DnsAddress
-  /** Whether the answer had the AA bit: it then comes from a zone of its own (split DNS), not from a cache. */
-  readonly authoritative: boolean
-  /** After `servfail`: its outcome with checking disabled, which leaves DNSSEC out; null otherwise. */
-  readonly unchecked: Outcome | null
-  /** After `servfail` only: seconds that its cached DS and DNSKEY records are kept; null if unknown. */
+  /** SERVFAIL, and an answer with checking disabled, which leaves DNSSEC out. */
+  readonly failsValidation: boolean
+  /** If so: seconds that its cached DS and DNSKEY records are kept; null if unknown. */
   readonly keysTtl: number | null
-}
-
-/** A zone on the way to the name, and who gave its name servers. */
-export interface PathStep {
-  readonly zone: string
-  readonly hosts: readonly string[]
-  /** A resolver for the first step, else a server of the zone before, with its name if known. */
-  readonly givenBy: DnsAddress & { readonly host?: string | undefined }
-}
-
-/** Where the zone that holds the name is, or why that isn't known. */
-export type Location =
-  | {
-      readonly kind: 'found'
-      readonly zone: string
-      /** The delegation as a server of the parent zone gives it; null if none was asked. */
-      readonly parent: { readonly zone: string; readonly hosts: readonly string[] } | null
-    }
-  /** The name can't be a domain name. */
-  | { readonly kind: 'invalid_name'; readonly problem: string; readonly fix: string }
-  /** NXDOMAIN for the registered domain. `saidBy`: the registry's zone, or `resolver`. */
-  | {
-      readonly kind: 'no_domain'
-      readonly domain: string
-      readonly saidBy: string
-      readonly negativeTtl: number | null
-    }
-  /** No zone was found; `replies` is what the resolvers said (an rcode, `timeout`, `unreachable`, `not_checked`). */
-  | {
-      readonly kind: 'lost'
-      readonly replies: readonly {
-        readonly resolver: DnsAddress
-        readonly question: string
-        readonly answer: string
-      }[]
-    }
-
-/** How a record ended up at the wrong name, for `example.com` and `a.example.com`. */
-export type Misplacement =
-  /** `a.example.com.example.com`, `a.example.com.a.example.com` */
-  | 'doubled'
-  /** `a.a.example.com` */
-  | 'first_label'
-  | 'www'
-  /** `@.example.com` */
-  | 'at_sign'
-  /** The name above, or the zone's apex. */
-  | 'parent'
-  /** `_prefix.example.com` for the value `prefix=token` */
-  | 'prefix'
-  /** `a.example.com` for `_a.example.com` */
-  | 'no_underscore'
-  /** `*.example.com`, asked literally. */
-  | 'wildcard'
-
-/** TXT records at a name where the record doesn't belong. */
-export interface MisplacedRecord {
-  readonly name: string
-  readonly how: Misplacement
-  /** Never empty; with an expected value, whatever is there, not only that value. */
-  readonly values: readonly TxtValue[]
 }
 
 /** What one authoritative server has at other names. */
 export interface Elsewhere {
-  /** What only a wildcard shows isn't among them. */
+  /** TXT records at names where the record doesn't belong. What only a wildcard shows isn't among them. */
   readonly misplaced: readonly MisplacedRecord[]
-  /** The wildcard that covers unused names beside this one; null without one. */
-  readonly wildcard: {
-    readonly values: readonly TxtValue[]
-    /** Whether what the name shows comes from it: the name then has no record of its own. */
-    readonly coversName: boolean
-  } | null
+  /** What the name shows if a wildcard answers for it, so that it has no record of its own; otherwise null. */
+  readonly wildcard: readonly TxtValue[] | null
+}
+
+export interface MisplacedRecord {
+  readonly name: string
+  /** `doubled`: the name with the zone or itself behind it; `used`: names that have records of their own, above or `*`. */
+  readonly how: 'doubled' | 'wrong' | 'used'
+  /** Never empty; with an expected value, whatever is there, not only that value. */
+  readonly values: readonly TxtValue[]
 }
 
 /** Where the alias at the name leads, as the authoritative servers of each zone say. */
 export interface AliasPath {
   /** In order; at least one. */
   readonly targets: readonly string[]
-  readonly end: 'txt' | 'absent' | 'nxdomain' | 'loop' | 'unknown'
+  /** Whether it is known what is at its end, even if that is nothing. */
+  readonly isKnown: boolean
 }
 
 /**
@@ -162,6 +105,17 @@ export interface DnssecObservation {
   readonly expiredAt: number | null
 }
 
+/** The zone that holds the name, or why it isn't known; the name may be no domain name. */
+export type Location =
+  | Found
+  | NotFound
+  | {
+      readonly kind: 'invalid_name'
+      readonly problem: string
+      readonly fix: string
+      readonly path: readonly []
+    }
+
 /** Everything that one check has seen, and all that the findings are based on. */
 export interface Observations {
   /** In its ASCII form; as given if it is invalid. */
@@ -169,8 +123,6 @@ export interface Observations {
   /** The whole TXT value; null in a check that only looks. */
   readonly expected: string | null
   readonly location: Location
-  /** From the top down, as far as the search came. */
-  readonly path: readonly PathStep[]
   /** Each address once; two hosts at one address are both listed. Empty unless the zone was found. */
   readonly servers: readonly ServerObservation[]
   /** Null unless a server shows an alias at the name. */
@@ -181,11 +133,6 @@ export interface Observations {
   readonly elsewhere: Elsewhere | null
   /** Null if it couldn't be queried. */
   readonly dnssec: DnssecObservation | null
-  /**
-   * Nobody was reached: the servers of the registry and of the domain all answered alike, with REFUSED or as a recursive
-   * resolver does; those asked, or null.
-   */
-  readonly interceptedAt: readonly DnsAddress[] | null
   /** A limit of the check was reached (120 queries, 26 hosts, 24 addresses, 16 aliases), so something wasn't asked. */
   readonly limitReached: boolean
 }
@@ -199,7 +146,6 @@ export function groupByOutcome(servers: readonly ServerObservation[]) {
     withoutRecord: of('mismatch', 'absent', 'nxdomain', 'alias'),
     lame: of('lame', 'refused', 'servfail'),
     silent: of('timeout', 'unreachable'),
-    notChecked: of('not_checked'),
   }
 }
 

@@ -1,7 +1,8 @@
 import { CliError, Exit } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { isDnsData, type Outcome, type PathStep } from './observations.ts'
+import type { PathStep } from './locate.ts'
+import { isDnsData, type Outcome } from './observations.ts'
 import {
   type Code,
   type Facts,

@@ -36,14 +36,14 @@ export async function askResolver(
       ...answer,
       ...(knowsNothing || (isHurried && answer.outcome === 'timeout') ? { outcome: 'not_checked' } : {}),
       resolver,
-      unchecked: null,
+      failsValidation: false,
       keysTtl: null,
     }
   }
   const first = await observe(false)
   if (first.outcome !== 'servfail') return first
   const { outcome: unchecked } = await observe(true)
-  if (!isDnsData(unchecked)) return { ...first, unchecked }
+  if (!isDnsData(unchecked)) return first
   // It may have failed because a server was slow: then it has the answer by now.
   const again = await observe(false)
   if (again.outcome !== 'servfail') return again
@@ -55,5 +55,5 @@ export async function askResolver(
     }),
   )
   const known = ttls.flat()
-  return { ...again, unchecked, keysTtl: known.length > 0 ? Math.max(...known) : null }
+  return { ...again, failsValidation: true, keysTtl: known.length > 0 ? Math.max(...known) : null }
 }

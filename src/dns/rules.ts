@@ -1,7 +1,9 @@
 import { dnsHostOf } from './hosts.ts'
+import type { Found as Located } from './locate.ts'
 import {
   groupByOutcome,
   isDnsData,
+  type MisplacedRecord,
   type Observations,
   oldStateTtl,
   type ResolverObservation,
@@ -22,7 +24,7 @@ interface Found {
   readonly severity?: Severity
 }
 
-/** An observation of a name whose zone was found. */
+/** An observation of a name whose zone was found; `parent`: the hosts in the delegation, none if it isn't known. */
 type Seen = Observations & { readonly zone: string; readonly parent: readonly string[] }
 /** The servers by what they answered. */
 type Groups = ReturnType<typeof groupByOutcome>
@@ -51,7 +53,7 @@ export function diagnose(observations: Observations): CheckReport {
       ...{ address: formatDnsAddress(resolver), outcome, values: decodeValues(values), ttl, ms },
     })),
     findings,
-    path: observations.path,
+    path: location.path,
   }
 }
 
@@ -90,18 +92,21 @@ function retryAfter(
 }
 
 function findAll(observations: Observations): Found[] {
-  const { name, location, interceptedAt } = observations
-  if (interceptedAt !== null)
-    return [{ code: 'dns_intercepted', facts: { name, asked: interceptedAt.map(formatDnsAddress) } }]
+  const { name, location, limitReached } = observations
   switch (location.kind) {
     case 'invalid_name':
       return [{ code: 'invalid_name', facts: { problem: location.problem, advice: location.fix } }]
     case 'no_domain':
       return [{ code: 'domain_not_found', facts: { domain: location.domain, said_by: location.saidBy } }]
     case 'lost':
-      return [notFound(observations, location.replies)]
+      if (limitReached) return [{ code: 'limit_reached', facts: { name } }]
+      return [{ code: 'resolver_unreachable', facts: { name, replies: location.replies } }]
     case 'found': {
-      const seen = { ...observations, zone: location.zone, parent: location.parent?.hosts ?? [] }
+      const { zone, hosts, parent, registry } = location
+      const asked = registry.map(({ server }) => formatDnsAddress(server))
+      if (isIntercepted(registry, observations.servers))
+        return [{ code: 'dns_intercepted', facts: { name, asked } }]
+      const seen = { ...observations, zone, parent: parent === null ? [] : [...hosts.keys()] }
       const groups = groupByOutcome(seen.servers)
       return [
         ...causes(seen, groups),
@@ -113,13 +118,22 @@ function findAll(observations: Observations): Found[] {
   }
 }
 
-function notFound(
-  { name, limitReached }: Observations,
-  replies: readonly { readonly resolver: ResolverObservation['resolver']; readonly answer: string }[],
-): Found {
-  if (limitReached) return { code: 'limit_reached', facts: { name } }
-  const said = replies.map(({ resolver, answer }) => `${formatDnsAddress(resolver)}: ${answer}`)
-  return { code: 'resolver_unreachable', facts: { name, replies: [...new Set(said)] } }
+/**
+ * Nobody was reached: the servers of registries answered just as those of the domain did, with REFUSED or as recursive
+ * resolvers, so something on this network answers for all of them.
+ */
+function isIntercepted(registry: Located['registry'], servers: readonly ServerObservation[]): boolean {
+  const answered = servers.filter(({ rcode }) => rcode !== null)
+  const isAlike = (
+    kind: Located['registry'][number]['kind'],
+    isSame: (server: ServerObservation) => boolean,
+  ) => registry.every((answer) => answer.kind === kind) && answered.every(isSame)
+  return (
+    registry.length > 0 &&
+    answered.length > 0 &&
+    (isAlike('refused', ({ outcome }) => outcome === 'refused') ||
+      isAlike('recursion', ({ recursion, authoritative }) => recursion && !authoritative))
+  )
 }
 
 /** Why the record is missing, or missing at some servers: at most one error, the most likely cause. */
@@ -167,24 +181,27 @@ function registryFound({ name, zone }: Seen): Found[] | undefined {
 /** A name with a CNAME can't have other records (RFC 1034 section 3.6.2). */
 function aliasFound(seen: Seen): Found | undefined {
   const { alias, elsewhere } = seen
-  if (alias === null || alias.end === 'unknown' || elsewhere?.wildcard?.coversName === true) return undefined
+  if (!alias?.isKnown || elsewhere?.wildcard) return undefined
   const target = alias.targets.at(-1) ?? seen.name
-  return { code: 'cname_at_name', facts: { ...placeOf(seen), target, chain: alias.targets, end: alias.end } }
+  return { code: 'cname_at_name', facts: { ...placeOf(seen), target, chain: alias.targets } }
 }
 
 function misplacedFound(seen: Seen): Found | undefined {
   const place = seen.elsewhere?.misplaced.find(({ values }) => hasText(values, seen.expected))
-  return place && misplaced(seen, place.name, place.how === 'doubled')
+  return place && misplaced(seen, place)
 }
 
-function misplaced(seen: Seen, at: string, isDoubled: boolean): Found {
-  return { code: isDoubled ? 'doubled_name' : 'other_name', facts: { ...placeOf(seen), found_at: at } }
+function misplaced(seen: Seen, { name, how }: MisplacedRecord): Found {
+  return {
+    code: how === 'doubled' ? 'doubled_name' : 'other_name',
+    facts: { ...placeOf(seen), found_at: name },
+  }
 }
 
 function wildcardFound(seen: Seen): Found | undefined {
   const wildcard = seen.elsewhere?.wildcard
-  if (wildcard?.coversName !== true) return undefined
-  return { code: 'wildcard_answer', facts: { ...placeOf(seen), values: decodeValues(wildcard.values) } }
+  if (!wildcard) return undefined
+  return { code: 'wildcard_answer', facts: { ...placeOf(seen), values: decodeValues(wildcard) } }
 }
 
 function valueFound(seen: Seen, { fault, seen: values }: ExplainedValue): Found {
@@ -205,9 +222,8 @@ function lookedAt(seen: Seen): Found[] {
   const prefixes = values.map(prefixOf)
   const places = (seen.elsewhere?.misplaced ?? []).filter(
     ({ how, values: there }) =>
-      // The name above has records of its own. What the name has from the same service as well is no mistake.
-      how !== 'parent' &&
-      how !== 'wildcard' &&
+      // What the name has from the same service as well is no mistake.
+      how !== 'used' &&
       there
         .map(({ bytes }) => decodeValue(bytes))
         .some((one) => isProof(one) && !prefixes.includes(prefixOf(one))),
@@ -217,7 +233,7 @@ function lookedAt(seen: Seen): Found[] {
       const fault = faultOnItsOwn(value)
       return fault === undefined ? [] : [valueFound(seen, { fault, seen: [value] })]
     }),
-    ...places.slice(0, 1).map(({ name, how }) => misplaced(seen, name, how === 'doubled')),
+    ...places.slice(0, 1).map((place) => misplaced(seen, place)),
   ]
   return found.map((one) => ({ ...one, severity: 'warning' }))
 }
@@ -272,12 +288,10 @@ function dnssecBroken({ zone, dnssec, resolvers }: Seen): Found | undefined {
   })
   if (state === 'ok' || state === 'unsigned') return undefined
   if (state !== 'unknown') return { code: 'dnssec_bogus', facts: facts(state) }
-  return resolvers.some(failsValidation) ? { code: 'dnssec_bogus', facts: facts('rejected') } : undefined
+  return resolvers.some(({ failsValidation }) => failsValidation)
+    ? { code: 'dnssec_bogus', facts: facts('rejected') }
+    : undefined
 }
-
-/** SERVFAIL, and an answer once the resolver needn't check signatures. */
-const failsValidation = ({ outcome, unchecked }: ResolverObservation): boolean =>
-  outcome === 'servfail' && unchecked !== null && isDnsData(unchecked)
 
 /** Servers that don't answer for the zone, whatever the record. */
 function serversFailing(seen: Seen, groups: Groups): Found[] {
@@ -294,7 +308,7 @@ function serversFailing(seen: Seen, groups: Groups): Found[] {
       : [servesNot('some_servers_silent', zone, silent)]),
   ]
   if (withRecord.length + withoutRecord.length > 0) return some
-  const target = alias?.end === 'unknown' ? alias.targets.at(-1) : undefined
+  const target = alias?.isKnown === false ? alias.targets.at(-1) : undefined
   if (target !== undefined)
     return [{ code: 'nameserver_unreachable', facts: { name: target, alias_of: name } }]
   if (lame.length > 0 && lame.length === servers.length) return [servesNot('lame_nameserver', zone, lame)]
@@ -328,7 +342,7 @@ function resolversLacking(seen: Seen): Found[] {
   const others: ResolverObservation[] = []
   for (const resolver of lacking) {
     // That the zone is broken is a finding already.
-    if (failsValidation(resolver)) cached.push(...(isSound ? [resolver] : []))
+    if (resolver.failsValidation) cached.push(...(isSound ? [resolver] : []))
     else (isDnsData(resolver.outcome) && cachedSeconds(resolver) !== null ? cached : others).push(resolver)
   }
   const list = (some: readonly ResolverObservation[]) => ({

@@ -19,14 +19,12 @@ import { hasText, MAX_ALIASES, readTxt, type TxtAnswer, type TxtValue } from './
 const SERVER_MS = 4000
 /** Each costs three queries; more servers of a zone tell nothing new. */
 const MAX_ADDRESSES = 24
-/** Copies of one zone have the same alias at a name; hostile servers may each have another one. */
-const MAX_ALIAS_PATHS = 4
 
 /** What all name servers of a zone answer. */
 export interface Survey {
   readonly servers: readonly ServerObservation[]
   readonly alias: AliasPath | null
-  /** Whether there were more hosts, addresses or aliases than a check asks. */
+  /** Whether there were more hosts or addresses than a check asks. */
   readonly limitReached: boolean
 }
 
@@ -37,68 +35,63 @@ export interface Survey {
  * @param expected the whole value; null if any will do
  */
 export async function askNameServers(
-  { delegation, parent }: Found,
+  { zone, hosts: delegated, parent }: Found,
   name: string,
   expected: string | null,
   search: Search,
 ): Promise<Survey> {
-  const { zone } = delegation
   const hosts = new Set<string>()
   const asked = new Map<string, Promise<Asked>>()
   let limitReached = false
   // Without any glue in the parent zone, nobody can find servers inside the zone.
-  const isUnfindable = parent !== null && [...delegation.hosts.values()].every((glue) => glue.length === 0)
+  const isUnfindable = parent !== null && [...delegated.values()].every((glue) => glue.length === 0)
+  const glueOf = (host: string) => delegated.get(host) ?? []
 
-  const askAddress = (server: DnsAddress): Promise<Asked> => {
-    const key = `${server.address} ${server.port}`
-    const known = asked.get(key)
-    if (known !== undefined) return known
-    limitReached ||= asked.size >= MAX_ADDRESSES
-    const task =
-      asked.size < MAX_ADDRESSES
-        ? askServer(server, name, zone, expected, search)
-        : Promise.resolve(NOT_ASKED)
-    asked.set(key, task)
-    return task
+  const askAddress = async (server: DnsAddress): Promise<Asked> => {
+    const known = asked.get(server.address)
+    limitReached ||= known === undefined && asked.size >= MAX_ADDRESSES
+    if (known === undefined && asked.size >= MAX_ADDRESSES) return NOT_ASKED
+    const answer = known ?? askServer(server, name, zone, expected, search)
+    asked.set(server.address, answer)
+    return await answer
   }
-  const askHost = async (host: string, glue: readonly DnsAddress[]): Promise<Asked[]> => {
+  const askHost = async (host: string): Promise<Asked[]> => {
     if (hosts.has(host)) return []
     limitReached ||= hosts.size >= MAX_HOSTS
     if (hosts.size >= MAX_HOSTS) return []
     hosts.add(host)
-    const found = glue.length > 0 ? undefined : await resolveHost(host, search)
-    const addresses = found?.addresses ?? glue
+    const glue = glueOf(host)
+    const { addresses, isCertain } =
+      glue.length > 0 ? { addresses: glue, isCertain: false } : await resolveHost(host, search)
     if (addresses.length === 0) {
-      const isCertain = found?.isCertain === true || (isUnfindable && isWithin(host, zone))
-      return [{ ...NOT_ASKED, host, outcome: isCertain ? 'unreachable' : 'timeout' }]
+      const isNowhere = isCertain || (isUnfindable && isWithin(host, zone))
+      return [{ ...NOT_ASKED, host, outcome: isNowhere ? 'unreachable' : 'timeout' }]
     }
     const seen = await Promise.all(
       addresses.map(async (server) => {
         const one = await askAddress(server)
-        const others = await Promise.all((one.nsSet ?? []).map((child) => askHost(child, glueOf(child))))
+        const others = await Promise.all((one.nsSet ?? []).map(askHost))
         return [{ ...one, host, address: server.address }, ...others.flat()]
       }),
     )
     return seen.flat()
   }
-  const glueOf = (host: string) => delegation.hosts.get(host) ?? []
 
-  const found = await Promise.all([...delegation.hosts].map(([host, glue]) => askHost(host, glue)))
-  const paths = new Map<string, Promise<AliasEnd>>()
+  const found = await Promise.all([...delegated.keys()].map(askHost))
+  // Copies of one zone have the same alias.
+  const ends = new Map<string, Promise<AliasEnd>>()
   let alias: AliasPath | null = null
   const servers = await Promise.all(
     found.flat().map(async ({ txt, ...server }) => {
       if (txt === undefined || txt.aliases.length === 0) return server
       const key = txt.aliases.join(' ')
-      if (!paths.has(key) && paths.size >= MAX_ALIAS_PATHS) {
-        limitReached = true
-        return { ...server, outcome: 'not_checked' as const }
-      }
-      const path = paths.get(key) ?? endOfAlias(name, zone, txt, server, search)
-      paths.set(key, path)
-      const end = await path
-      alias ??= { targets: end.targets, end: end.end }
-      return { ...server, ...answerOfAlias(end, txt, expected) }
+      const end = ends.get(key) ?? endOfAlias(name, zone, txt, server, search)
+      ends.set(key, end)
+      const { targets, isKnown, values, ttl } = await end
+      alias ??= { targets, isKnown }
+      if (hasText(values, expected)) return { ...server, outcome: 'match' as const, values, ttl }
+      const outcome: Outcome = isKnown || expected === null ? 'alias' : 'timeout'
+      return { ...server, outcome, values, ttl: txt.aliasTtl }
     }),
   )
   return { servers: servers.toSorted(byHost), alias, limitReached }
@@ -209,24 +202,13 @@ function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string 
   }
 }
 
-/** Where an alias ends, and what is there. */
+/** Where an alias leads, and what is there. */
 interface AliasEnd extends AliasPath {
   readonly values: readonly TxtValue[]
   readonly ttl: number | null
 }
 
-function answerOfAlias(
-  path: AliasEnd,
-  txt: TxtAnswer,
-  expected: string | null,
-): Pick<Answer, 'outcome' | 'values' | 'ttl'> {
-  const { end, values } = path
-  if (hasText(values, expected)) return { outcome: 'match', values, ttl: path.ttl }
-  const outcome = end === 'unknown' && expected !== null ? 'timeout' : 'alias'
-  return { outcome, values, ttl: txt.aliasTtl }
-}
-
-/** Where the alias at the name ends: as the server itself says if all is in its zone, or else as those of the targets' zones say. */
+/** The end of the alias: as the server itself says if all is in its zone, or else as those of the targets' zones say. */
 async function endOfAlias(
   name: string,
   zone: string,
@@ -234,39 +216,32 @@ async function endOfAlias(
   { rcode, negativeTtl }: Answer,
   search: Search,
 ): Promise<AliasEnd> {
-  const own = { targets: aliases, values, ttl }
-  if (loop) return { ...own, end: 'loop' }
-  if (aliases.every((target) => isWithin(target, zone))) {
-    if (values.length > 0) return { ...own, end: 'txt' }
-    // The rcode is about the end of the chain, if the server knows it (RFC 6604 section 3).
-    if (rcode === 'NXDOMAIN') return { ...own, end: 'nxdomain' }
-    if (negativeTtl !== null) return { ...own, end: 'absent' }
-  }
+  const isInZone = aliases.every((target) => isWithin(target, zone))
+  // The rcode is about the end of the chain, if the server knows it (RFC 6604 section 3).
+  if (loop || (isInZone && (values.length > 0 || rcode === 'NXDOMAIN' || negativeTtl !== null)))
+    return { targets: aliases, isKnown: true, values, ttl }
   return await followAlias([name, ...aliases], search)
 }
 
 async function followAlias(visited: readonly string[], search: Search): Promise<AliasEnd> {
   const targets = visited.slice(1)
   const target = targets.at(-1) ?? ''
-  const nothing = { targets, values: [], ttl: null }
-  if (targets.length > MAX_ALIASES) return { ...nothing, end: 'loop' }
-  if (!isAskable(target)) return { ...nothing, end: 'nxdomain' }
+  const nothing = (isKnown: boolean): AliasEnd => ({ targets, isKnown, values: [], ttl: null })
+  if (targets.length > MAX_ALIASES || !isAskable(target)) return nothing(true)
   const location = await locate(target, search)
-  if (location.kind === 'lost') return { ...nothing, end: 'unknown' }
-  if (location.kind === 'no_domain') return { ...nothing, end: 'nxdomain' }
-  const servers = await serversOf(location.delegation, search, 3)
-  const answers = servers.slice(0, 4).map(async ({ server }) => {
+  if (location.kind !== 'found') return nothing(location.kind === 'no_domain')
+  const servers = await serversOf(location, search, 3)
+  const answers = servers.slice(0, 4).map(async (server) => {
     const message = await askFor(server, { name: target, type: 'TXT' }, SERVER_MS, search)
     return message?.aa && ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(message.rcode) ? message : undefined
   })
   const message = await firstGood(answers, () => true)
-  if (message === undefined) return { ...nothing, end: 'unknown' }
+  if (message === undefined) return nothing(false)
   const { aliases, loop, values, ttl } = readTxt(message, target)
-  const path = { targets: [...targets, ...aliases], values, ttl }
-  if (values.length > 0) return { ...path, end: 'txt' }
-  if (loop || aliases.some((one) => visited.includes(one))) return { ...path, end: 'loop' }
-  if (aliases.length > 0) return await followAlias([...visited, ...aliases], search)
-  return { ...path, end: message.rcode === 'NOERROR' ? 'absent' : 'nxdomain' }
+  const isOver = values.length > 0 || loop || aliases.length === 0
+  if (isOver || aliases.some((one) => visited.includes(one)))
+    return { targets: [...targets, ...aliases], isKnown: true, values, ttl }
+  return await followAlias([...visited, ...aliases], search)
 }
 
 /** By host, IPv4 first. */

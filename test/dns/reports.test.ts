@@ -41,8 +41,8 @@ function reportOn(name: string, values: string[], more: Partial<CheckReport> = {
       findingOf(code, { ...facts, servers: [{ host: name, address: seen }], [name]: name }),
     ),
     path: [
-      { zone: 'com', hosts: [name], givenBy: { address: name, port: 53 } },
-      { zone: name, hosts: [name], givenBy: { address: name, port: 53, host: name } },
+      { zone: 'com', hosts: [name] },
+      { zone: name, hosts: [name] },
     ],
     ...more,
   }

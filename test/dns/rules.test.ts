@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Found } from '../../src/dns/locate.ts'
 import type {
   Elsewhere,
   MisplacedRecord,
@@ -39,7 +40,7 @@ function resolver(outcome: Outcome, more: Partial<ResolverObservation> = {}): Re
   return {
     ...{ resolver: { address: '9.9.9.9', port: 53 }, outcome, authoritative: false, values: [], ttl: null },
     ...{ negativeTtl: null, alias: null, rcode: 'NOERROR', ms: 5 },
-    ...{ unchecked: null, keysTtl: null },
+    ...{ failsValidation: false, keysTtl: null },
     ...more,
   }
 }
@@ -50,39 +51,51 @@ const at = (name: string, how: MisplacedRecord['how'], value = EXPECTED): Elsewh
 })
 const wildcard = (value: string): Elsewhere => ({
   misplaced: [],
-  wildcard: { values: [txt(value)], coversName: true },
+  wildcard: [txt(value)],
 })
+
+/** The zone, and the hosts that the registry has for it. */
+const found = (zone: string, hosts: readonly string[] = [], more: Partial<Found> = {}): Found => ({
+  ...{ kind: 'found', zone, hosts: new Map(hosts.map((host) => [host, []])), path: [], registry: [] },
+  parent: hosts.length === 0 ? null : REGISTRY,
+  ...more,
+})
+const REGISTRY = { address: '192.0.2.9', port: 53 }
+const lost = (...replies: string[]) => ({ kind: 'lost', replies, path: [] }) as const
+const inZone = (hosts: string[]) => found('example.com', hosts)
 
 function observe(more: Partial<Observations> = {}): Observations {
   return {
-    ...{ name: 'example.com', expected: EXPECTED, path: [], servers: [MATCH], alias: null, resolvers: [] },
-    location: { kind: 'found', zone: 'example.com', parent: null },
-    ...{ elsewhere: null, dnssec: null, interceptedAt: null, limitReached: false },
+    ...{ name: 'example.com', expected: EXPECTED, servers: [MATCH], alias: null, resolvers: [] },
+    location: found('example.com'),
+    ...{ elsewhere: null, dnssec: null, limitReached: false },
     ...more,
   }
 }
 const check = (more: Partial<Observations> = {}) => diagnose(observe(more))
 const codes = (more: Partial<Observations>) => check(more).findings.map(({ code }) => code)
 
-/** A server lists these hosts in the zone, the registry those. */
-const inZone = (parent: string[]) =>
-  ({ kind: 'found', zone: 'example.com', parent: { zone: 'com', hosts: parent } }) as const
-const found = (zone: string) => ({ kind: 'found', zone, parent: null }) as const
-const alias = { targets: ['web.example.net'], end: 'absent' } as const
+const alias = { targets: ['web.example.net'], isKnown: true }
 const aliased = server({ outcome: 'alias', alias: 'web.example.net', negativeTtl: null, ttl: 300 })
 const dnssec = (state: 'ok' | 'no_key' | 'wrong_ds' | 'no_signature' | 'expired') => ({
   ...{ state, keyTags: [12345], expiredAt: state === 'expired' ? 1_760_000_000 : null },
 })
-const rejects = resolver('servfail', { unchecked: 'match', keysTtl: 500 })
+const rejects = resolver('servfail', { failsValidation: true, keysTtl: 500 })
 
 const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
   [
     'invalid_name',
-    { location: { kind: 'invalid_name', problem: 'The name is empty', fix: 'Give one' }, servers: [] },
+    {
+      location: { kind: 'invalid_name', problem: 'The name is empty', fix: 'Give one', path: [] },
+      servers: [],
+    },
   ],
   [
     'domain_not_found',
-    { location: { kind: 'no_domain', domain: 'example.com', saidBy: 'com', negativeTtl: 900 }, servers: [] },
+    {
+      location: { kind: 'no_domain', domain: 'example.com', saidBy: 'com', negativeTtl: 900, path: [] },
+      servers: [],
+    },
   ],
   ['domain_not_found', { location: found('com'), servers: [server()] }],
   ['registry_name', { name: 'co.uk', location: found('co.uk'), servers: [server()] }],
@@ -92,12 +105,12 @@ const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
   ['missing', { name: 'mail.corp', location: found('corp'), servers: [server()] }],
   ['missing', { servers: [server(), { ...SILENT, ...second }] }],
   ['doubled_name', { servers: [server()], elsewhere: at('example.com.example.com', 'doubled') }],
-  ['other_name', { servers: [server()], elsewhere: at('www.example.com', 'www') }],
-  ['other_name', { servers: [with_('prefix=older')], elsewhere: at('@.example.com', 'at_sign') }],
+  ['other_name', { servers: [server()], elsewhere: at('www.example.com', 'wrong') }],
+  ['other_name', { servers: [with_('prefix=older')], elsewhere: at('@.example.com', 'wrong') }],
   ['cname_at_name', { name: 'a.example.com', servers: [aliased], alias }],
   ['wildcard_answer', { name: 'a.example.com', servers: [with_('other')], elsewhere: wildcard('other') }],
   ['quoted', { servers: [with_(`"${EXPECTED}"`)] }],
-  ['quoted', { servers: [with_(`"${EXPECTED}"`)], elsewhere: at('www.example.com', 'www') }],
+  ['quoted', { servers: [with_(`"${EXPECTED}"`)], elsewhere: at('www.example.com', 'wrong') }],
   ['whitespace', { servers: [with_(`${EXPECTED}\u00a0`)] }],
   ['case_changed', { servers: [with_('PREFIX=TOKEN123')] }],
   ['truncated', { servers: [with_('prefix=token')] }],
@@ -111,7 +124,7 @@ const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
   ['nameserver_unreachable', { servers: [SILENT, { ...REFUSED, ...second }] }],
   [
     'nameserver_unreachable',
-    { servers: [{ ...SILENT, alias: 'web.example.net' }], alias: { ...alias, end: 'unknown' } },
+    { servers: [{ ...SILENT, alias: 'web.example.net' }], alias: { ...alias, isKnown: false } },
   ],
   [
     'parent_child_mismatch',
@@ -128,18 +141,15 @@ const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
   ['cached', { resolvers: [resolver('absent', { negativeTtl: 45 })] }],
   ['cached', { resolvers: [resolver('mismatch', { values: [txt('prefix=older')], ttl: 45 })] }],
   ['cached', { dnssec: dnssec('ok'), resolvers: [rejects] }],
-  ['dns_intercepted', { servers: [REFUSED], interceptedAt: [{ address: '192.0.2.1', port: 53 }] }],
   [
-    'resolver_unreachable',
+    'dns_intercepted',
     {
-      location: {
-        kind: 'lost',
-        replies: [{ resolver: { address: '9.9.9.9', port: 53 }, question: 'com NS', answer: 'timeout' }],
-      },
-      servers: [],
+      servers: [REFUSED],
+      location: found('example.com', [], { registry: [{ server: REGISTRY, kind: 'refused' }] }),
     },
   ],
-  ['limit_reached', { location: { kind: 'lost', replies: [] }, servers: [], limitReached: true }],
+  ['resolver_unreachable', { location: lost('9.9.9.9: timeout'), servers: [] }],
+  ['limit_reached', { location: lost(), servers: [], limitReached: true }],
   ['some_servers_lame', { servers: [MATCH, { ...REFUSED, ...second }] }],
   ['some_servers_silent', { servers: [MATCH, { ...SILENT, ...second }] }],
   ['resolver_differs', { resolvers: [resolver('timeout')] }],
@@ -246,15 +256,19 @@ describe('a check without a value', () => {
       { servers: [server()], elsewhere: at('example.com.example.com', 'doubled', PROOF) },
       ['doubled_name'],
     ],
-    ['remarks www', { servers: [server()], elsewhere: at('www.example.com', 'www', PROOF) }, ['other_name']],
+    [
+      'remarks www',
+      { servers: [server()], elsewhere: at('www.example.com', 'wrong', PROOF) },
+      ['other_name'],
+    ],
     [
       'is silent about a policy at www',
-      { servers: [server()], elsewhere: at('www.example.com', 'www', 'v=spf1 -all') },
+      { servers: [server()], elsewhere: at('www.example.com', 'wrong', 'v=spf1 -all') },
       [],
     ],
     [
       'is silent about the name above',
-      { servers: [server()], elsewhere: at('example.com', 'parent', PROOF) },
+      { servers: [server()], elsewhere: at('example.com', 'used', PROOF) },
       [],
     ],
   ])('%s', (_what, seen, expected) => {
