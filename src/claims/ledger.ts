@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
-import { rmSync } from 'node:fs'
-import { readdir } from 'node:fs/promises'
+import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { checkName } from '../dns/wire/name.ts'
@@ -73,7 +72,7 @@ export async function remember(claim: DomainClaim, io: Io): Promise<boolean> {
 export async function forget({ issuer, claim }: LedgerEntry, place: Place): Promise<void> {
   const directory = directoryOf(place)
   const ending = `~${hashOf(issuer, claim.domain_id ?? '')}.json`
-  for (const file of await filesIn(directory)) {
+  for (const file of filesIn(directory)) {
     if (!file.endsWith(ending)) continue
     try {
       rmSync(join(directory, file), { force: true })
@@ -134,7 +133,7 @@ export async function knownDomains(
   settings: Where,
 ): Promise<[string, string][]> {
   const place = { directories: context.directories, settings }
-  const names = (await filesIn(directoryOf(place))).flatMap((file) => {
+  const names = filesIn(directoryOf(place)).flatMap((file) => {
     const name = file.slice(0, file.lastIndexOf('~'))
     return name.includes('.') && name.startsWith(prefix.toLowerCase()) ? [name] : []
   })
@@ -160,7 +159,7 @@ async function read(
   const directory = directoryOf(place)
   const issuer = issuerIn(place.settings)
   const entries: LedgerEntry[] = []
-  for (const [at, file] of (await filesIn(directory)).filter(isMeant).entries()) {
+  for (const [at, file] of filesIn(directory).filter(isMeant).entries()) {
     if (at % PAGE === PAGE - 1) await new Promise((resolve) => setImmediate(resolve))
     try {
       const entry = readJson(join(directory, file), parseEntry)
@@ -182,9 +181,9 @@ function parseEntry(value: unknown): LedgerEntry {
   return { issuer, seen_at, claim }
 }
 
-async function filesIn(directory: string): Promise<string[]> {
+function filesIn(directory: string): string[] {
   try {
-    return (await readdir(directory)).filter((name) => /~[0-9a-f]{32}\.json$/.test(name))
+    return readdirSync(directory).filter((name) => /~[0-9a-f]{32}\.json$/.test(name))
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') return []
