@@ -113,7 +113,7 @@ async function startUp({ path, version }, bare, service) {
       `\`${words.join(' ')}\` over a bare start`,
       at([program, ...words], service.env),
       empty,
-      late ? budget : budget + 0.1,
+      late ? budget : (budget * 10 + 1) / 10,
       expected,
     )
   const list = at([program, 'imports', 'list', '--limit', '100', '--json'], service.keyed)
@@ -142,7 +142,7 @@ async function streaming(bare, service) {
       'memory of 100,000 items over 10,000',
       version,
       peaks.map(({ ratio }) => ratio),
-      1.1,
+      1.25,
       detail,
     ),
   )
