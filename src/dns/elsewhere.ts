@@ -2,7 +2,7 @@ import type { DnsAddress } from '../context.ts'
 import type { Search } from './locate.ts'
 import type { Elsewhere, MisplacedRecord } from './observations.ts'
 import { askFor } from './wire/ask.ts'
-import { isAskable, isWithin, randomLabel } from './wire/name.ts'
+import { isAskable, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxt } from './wire/txt-answer.ts'
 
 const SERVER_MS = 2500
@@ -56,7 +56,8 @@ export async function lookElsewhere(
     const message = await askFor(server, { name: owner, type: 'TXT' }, SERVER_MS, search)
     return message?.aa === true ? readTxt(message, owner) : undefined
   }
-  const unused = randomLabel(search.effects.random)
+  // What a server answers for a label that nobody uses, a wildcard makes.
+  const unused = `mc-${Buffer.from(search.effects.random.bytes(8)).toString('hex')}`
   const [beside, below, above, ...found] = await Promise.all([
     txtAt(`${unused}.${name === zone ? name : name.slice(name.indexOf('.') + 1)}`),
     txtAt(`${unused}.${name}`),

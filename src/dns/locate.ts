@@ -207,7 +207,7 @@ async function enclosingSoa(
 ) {
   const isInside = (soa: ReturnType<typeof soaOf>) =>
     soa !== undefined && isWithin(target, soa.zone) && isWithin(soa.zone, zone)
-  const isAlias = message.answers.some(({ type }) => type === 'CNAME' || type === 'DNAME')
+  const isAlias = message.answers.some(({ type }) => type === 'CNAME')
   const direct = soaOf(message)
   if (!isAlias && isInside(direct)) return direct
   for (const name of ancestors(target).toReversed()) {

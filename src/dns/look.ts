@@ -1,7 +1,7 @@
 import { type CheckRequest, observe } from './check.ts'
-import { isDnsData, type ServerObservation } from './observations.ts'
+import { isDnsData } from './observations.ts'
 import type { DnsEffects } from './wire/ask.ts'
-import type { TxtValue } from './wire/txt-answer.ts'
+import { distinctValues, haveSameValues, type TxtValue } from './wire/txt-answer.ts'
 
 /** The zone of a name and its TXT set. */
 export interface Look {
@@ -50,18 +50,10 @@ export async function look(
   if (first === undefined) return unknown(`no name server of ${zone} gave a complete authoritative answer`)
   const alias = answers.find(({ outcome }) => outcome === 'alias')?.alias
   if (alias) return { ...unknown(`${name} is an alias (CNAME) for ${alias}`), obstacle: 'alias' }
-  const values = byStrings(first)
-  const isSame = (others: ReadonlyMap<string, TxtValue>) =>
-    others.size === values.size && [...others.keys()].every((key) => values.has(key))
-  if (!answers.every((answer) => isSame(byStrings(answer))))
+  if (!answers.every((answer) => haveSameValues(answer.values, first.values)))
     return unknown(`the name servers of ${zone} disagree`)
+  const values = distinctValues(first.values)
   // A server that counts the TTL down answers from a cache.
-  const ttl = values.size === 0 ? null : Math.max(...answers.map((answer) => answer.ttl ?? 0))
-  return { ...unknown(''), reason: null, set: { values: [...values.values()], ttl }, partial: [] }
-}
-
-/** The values of an answer by the exact bytes of their strings. */
-function byStrings({ values }: ServerObservation): Map<string, TxtValue> {
-  const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
-  return new Map(values.map((value) => [value.strings.map(hex).join(' '), value]))
+  const ttl = values.length === 0 ? null : Math.max(...answers.map((answer) => answer.ttl ?? 0))
+  return { ...unknown(''), reason: null, set: { values, ttl }, partial: [] }
 }

@@ -8,7 +8,7 @@ import type { TxtValue } from './wire/txt-answer.ts'
  * - `match`: the value is there, at the name or at the end of its alias; without an expected value never
  * - `mismatch`: TXT records, but not the value; without an expected value any TXT records
  * - `absent`, `nxdomain`: an authoritative answer that there is no TXT record, or no such name
- * - `alias`: the name is an alias (CNAME, DNAME), and it is known that the value isn't at its end
+ * - `alias`: the name is an alias (CNAME), and it is known that the value isn't at its end
  * - `lame`: an answer, but not as a server of the zone
  * - `timeout`, `unreachable`: no answer, or none that could be read completely; says nothing about the record
  * - `not_checked`: nothing was sent (no route from here, no query left, a server known to be silent)

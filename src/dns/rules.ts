@@ -10,7 +10,7 @@ import {
   type ServerObservation,
 } from './observations.ts'
 import { type CheckReport, type Finding, findingOf } from './report.ts'
-import { type ExplainedValue, explainValues, faultOnItsOwn, invisibleCharacters, isProof } from './value.ts'
+import { type ExplainedValue, explainValues, faultOnItsOwn, isProof } from './value.ts'
 import { formatDnsAddress } from './wire/address.ts'
 import { relativeName } from './wire/name.ts'
 import { listedRegistry, registeredDomainOf } from './wire/registry.ts'
@@ -206,14 +206,7 @@ function wildcardFound(seen: Seen): Found | undefined {
 
 function valueFound(seen: Seen, { fault, seen: values }: ExplainedValue): Found {
   const [first = ''] = values
-  return {
-    code: fault,
-    facts: {
-      ...placeOf(seen),
-      seen: values.length === 1 ? first : values,
-      ...(fault === 'whitespace' && { invisible: invisibleCharacters(first) }),
-    },
-  }
+  return { code: fault, facts: { ...placeOf(seen), seen: values.length === 1 ? first : values } }
 }
 
 /** What looks like a mistake although nothing says which value is the right one. */

@@ -91,7 +91,7 @@ export async function askNameServers(
       alias ??= { targets, isKnown }
       if (hasText(values, expected)) return { ...server, outcome: 'match' as const, values, ttl }
       const outcome: Outcome = isKnown || expected === null ? 'alias' : 'timeout'
-      return { ...server, outcome, values, ttl: txt.aliasTtl }
+      return { ...server, outcome, values }
     }),
   )
   return { servers: servers.toSorted(byHost), alias, limitReached }
@@ -212,13 +212,13 @@ interface AliasEnd extends AliasPath {
 async function endOfAlias(
   name: string,
   zone: string,
-  { aliases, loop, values, ttl }: TxtAnswer,
+  { aliases, values, ttl }: TxtAnswer,
   { rcode, negativeTtl }: Answer,
   search: Search,
 ): Promise<AliasEnd> {
   const isInZone = aliases.every((target) => isWithin(target, zone))
   // The rcode is about the end of the chain, if the server knows it (RFC 6604 section 3).
-  if (loop || (isInZone && (values.length > 0 || rcode === 'NXDOMAIN' || negativeTtl !== null)))
+  if (isInZone && (values.length > 0 || rcode === 'NXDOMAIN' || negativeTtl !== null))
     return { targets: aliases, isKnown: true, values, ttl }
   return await followAlias([name, ...aliases], search)
 }
@@ -237,8 +237,8 @@ async function followAlias(visited: readonly string[], search: Search): Promise<
   })
   const message = await firstGood(answers, () => true)
   if (message === undefined) return nothing(false)
-  const { aliases, loop, values, ttl } = readTxt(message, target)
-  const isOver = values.length > 0 || loop || aliases.length === 0
+  const { aliases, values, ttl } = readTxt(message, target)
+  const isOver = values.length > 0 || aliases.length === 0
   if (isOver || aliases.some((one) => visited.includes(one)))
     return { targets: [...targets, ...aliases], isKnown: true, values, ttl }
   return await followAlias([...visited, ...aliases], search)

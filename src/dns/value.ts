@@ -132,26 +132,16 @@ function editDistance(a: string, b: string): number {
   return row[b.length] ?? 0
 }
 
-/** Two or more records that together, in some order, make the value. */
+/** Two or more records that together make the value: of those that come next, the longest. */
 function splitRecords(expected: string, seen: readonly string[]): string[] | undefined {
-  let steps = 0
-  const search = (rest: string, left: readonly string[]): string[] | undefined => {
-    if (rest === '') return []
-    for (const [index, part] of left.entries()) {
-      // A hostile set of records would take exponential time.
-      steps += 1
-      if (steps > 5000) return undefined
-      if (part === '' || !rest.startsWith(part)) continue
-      const others = search(rest.slice(part.length), left.toSpliced(index, 1))
-      if (others !== undefined) return [part, ...others]
-    }
-    return undefined
+  const left = seen.filter((part) => part !== '').toSorted((a, b) => b.length - a.length)
+  const parts: string[] = []
+  for (let rest = expected; rest !== ''; rest = rest.slice(parts.at(-1)?.length)) {
+    const next = left.findIndex((part) => part !== expected && rest.startsWith(part))
+    if (next < 0) return undefined
+    parts.push(...left.splice(next, 1))
   }
-  const parts = search(
-    expected,
-    seen.filter((part) => part !== expected),
-  )
-  return parts !== undefined && parts.length >= 2 ? parts : undefined
+  return parts.length >= 2 ? parts : undefined
 }
 
 /** Whether a value that nobody expected looks like one that a service asked for: one word of a prefix and a token. */
@@ -220,13 +210,4 @@ export function comparedPieces(expected: string, seen: string): { expected: Piec
 export function readablePiece({ text, differs }: Piece): string {
   if (!differs) return sanitizeLine(text)
   return sanitizeLine(text.replace(/ /g, '␣').replace(/\p{Zs}/gu, escapeCodePoint))
-}
-
-/** The invisible characters of a value with their positions, counted from 1: `U+00A0 at 13`. */
-export function invisibleCharacters(value: string): string[] {
-  const named = (character: string) =>
-    `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
-  return Array.from(value).flatMap((character, index) =>
-    visible(character) === '' ? [`${named(character)} at ${index + 1}`] : [],
-  )
 }

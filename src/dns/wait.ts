@@ -1,7 +1,6 @@
 import { type CheckRequest, checkDns } from './check.ts'
 import type { CheckReport } from './report.ts'
 import { askFor, type DnsEffects } from './wire/ask.ts'
-import { checkName } from './wire/name.ts'
 import { decodeValues, readTxt } from './wire/txt-answer.ts'
 
 /** Delays between checks, in milliseconds; the last one repeats. */
@@ -35,7 +34,6 @@ export async function* waitForRecord(
   const { clock } = effects
   const end = clock.monotonic() + timeoutMs
   const left = () => Math.max(0, end - clock.monotonic())
-  const hasNews = createGlance(request, effects)
   for (let check = 0; ; check += 1) {
     const report = await inTurn(() => {
       const deadlineMs = Math.min(CHECK_MS.most, Math.max(CHECK_MS.least, left()))
@@ -47,7 +45,7 @@ export async function* waitForRecord(
     const nextInMs = isOver ? null : Math.min(delay, leftMs)
     yield { report, nextInMs, leftMs }
     if (nextInMs === null) return report
-    await pause(nextInMs, () => hasNews(report), effects)
+    await pause(nextInMs, () => hasNews(report, request.authoritativePort, effects), effects)
   }
 }
 
@@ -65,20 +63,17 @@ async function pause(ms: number, hasNews: () => Promise<boolean>, effects: DnsEf
 /** How long that server may take: only one that has answered is asked. */
 const GLANCE_TIMEOUT_MS = 2000
 
-/** @returns asks a server of a report that lacks the record, and says whether its answer has changed. */
-function createGlance({ name, authoritativePort: port }: CheckRequest, effects: DnsEffects) {
-  const checked = checkName(name)
-  let last: string | undefined
-  return async ({ nameservers }: CheckReport): Promise<boolean> => {
-    const lacking = nameservers.find(({ outcome }) => ['absent', 'mismatch', 'nxdomain'].includes(outcome))
-    if (lacking === undefined || lacking.address === null || !checked.ok) return false
-    const server = { address: lacking.address, port }
-    const search = { deadline: Number.POSITIVE_INFINITY, effects }
-    const message = await askFor(server, { name: checked.ascii, type: 'TXT' }, GLANCE_TIMEOUT_MS, search)
-    if (message === undefined) return false
-    const seen = JSON.stringify(decodeValues(readTxt(message, checked.ascii).values).toSorted())
-    const isNews = seen !== last && seen !== JSON.stringify(lacking.values.toSorted())
-    last = seen
-    return isNews
-  }
+/** Whether a server of the report that lacks the record has another answer by now. */
+async function hasNews(
+  { name, nameservers }: CheckReport,
+  port: number,
+  effects: DnsEffects,
+): Promise<boolean> {
+  const lacking = nameservers.find(({ outcome }) => ['absent', 'mismatch', 'nxdomain'].includes(outcome))
+  if (lacking === undefined || lacking.address === null) return false
+  const server = { address: lacking.address, port }
+  const search = { deadline: Number.POSITIVE_INFINITY, effects }
+  const message = await askFor(server, { name, type: 'TXT' }, GLANCE_TIMEOUT_MS, search)
+  const seen = message && decodeValues(readTxt(message, name).values).toSorted()
+  return seen !== undefined && JSON.stringify(seen) !== JSON.stringify(lacking.values.toSorted())
 }

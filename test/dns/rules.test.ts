@@ -214,11 +214,6 @@ describe('a check', () => {
       }
   })
 
-  test('names each invisible character in the evidence', () => {
-    const [first] = check({ servers: [with_(`${EXPECTED}\u00a0`)] }).findings
-    expect(first?.evidence['invisible']).toEqual(['U+00A0 at 16'])
-  })
-
   test('names the host relative to the zone', () => {
     const [first] = check({ name: '_m.a.example.com', servers: [server()] }).findings
     expect(first?.fix).toBe(

@@ -7,7 +7,7 @@ import {
   DnsTransportError,
   type Random,
 } from '../../context.ts'
-import { decodeAnswer, encodeQuery, type Message, type Question } from './message.ts'
+import { decodeAnswer, encodeQuery, type Message, type QueryFlags, type Question } from './message.ts'
 
 /** The effects that DNS queries need. */
 export interface DnsEffects {
@@ -26,12 +26,7 @@ export function dnsEffects({
   return { clock, random, dns, signal: interrupts.signal }
 }
 
-export interface AskOptions {
-  readonly recursionDesired?: boolean
-  /** Asks for the data without validation (RFC 4035 section 3.2.2). */
-  readonly checkingDisabled?: boolean
-  /** Asks for signatures as well (the DO bit, RFC 3225). */
-  readonly dnssecOk?: boolean
+export interface AskOptions extends QueryFlags {
   /** On `clock.monotonic()`. */
   readonly deadline: number
 }
@@ -72,7 +67,7 @@ export async function ask(
   const over = new AbortController()
   const signal = AbortSignal.any([effects.signal, over.signal])
   const via = (transport: 'udp' | 'tcp', udpSize: number | undefined) =>
-    send(transport, server, question, { ...options, udpSize }, { ...effects, signal })
+    send(transport, server, question, options, udpSize, { ...effects, signal })
   try {
     const udp = via('udp', UDP_SIZE)
     const halfTime = Math.max(0, options.deadline - start) / 2
@@ -100,7 +95,7 @@ export async function askFor(
   question: Question,
   limitMs: number,
   { deadline, effects }: { readonly deadline: number; readonly effects: DnsEffects },
-  options: Omit<AskOptions, 'deadline'> = {},
+  options: QueryFlags = {},
 ): Promise<Message | undefined> {
   const until = Math.min(deadline, effects.clock.monotonic() + limitMs)
   const reply = await ask(server, question, { ...options, deadline: until }, effects)
@@ -112,7 +107,8 @@ async function send(
   transport: 'udp' | 'tcp',
   server: DnsAddress,
   question: Question,
-  options: AskOptions & { readonly udpSize: number | undefined },
+  options: AskOptions,
+  udpSize: number | undefined,
   effects: DnsEffects,
 ): Promise<Message> {
   const [high = 0, low = 0] = effects.random.bytes(2)
@@ -122,7 +118,7 @@ async function send(
   let answer: Message | undefined
   await effects.dns[transport]({
     server,
-    message: encodeQuery(id, question, options),
+    message: encodeQuery(id, question, options, udpSize),
     timeoutMs,
     signal: effects.signal,
     accept: (wire) => {

@@ -27,7 +27,8 @@ interface Base {
 export type ResourceRecord =
   | (Base & { readonly type: 'TXT'; readonly strings: readonly Uint8Array[] })
   | (Base & { readonly type: 'SOA'; readonly soa: Soa })
-  | (Base & { readonly type: 'NS' | 'CNAME' | 'DNAME'; readonly target: string })
+  | (Base & { readonly type: 'NS'; readonly target: string })
+  | (Base & { readonly type: 'CNAME'; readonly target: string })
   | (Base & { readonly type: 'A' | 'AAAA'; readonly address: string })
   /** The digest of a key, in the parent zone (RFC 4034 section 5), and the key (section 2). */
   | (Base & packet.DsData & { readonly type: 'DS' })
@@ -51,39 +52,36 @@ export interface Message {
   readonly additional: readonly ResourceRecord[]
 }
 
-interface QueryFlags {
-  readonly recursionDesired?: boolean | undefined
+/** What a query asks for besides its question. */
+export interface QueryFlags {
+  readonly recursionDesired?: boolean
   /** Asks for the data without validation (RFC 4035 section 3.2.2). */
-  readonly checkingDisabled?: boolean | undefined
-  /** Asks for signatures (RFC 3225); takes a query with EDNS. */
-  readonly dnssecOk?: boolean | undefined
-  /** The largest UDP answer asked for, or undefined for a query without EDNS. */
-  readonly udpSize: number | undefined
+  readonly checkingDisabled?: boolean
+  /** Asks for signatures as well (the DO bit, RFC 3225). */
+  readonly dnssecOk?: boolean
 }
 
 const OPT = { type: 'OPT', name: '.', extendedRcode: 0, ednsVersion: 0 } as const
 
-/** The query on the wire. The name must have passed `checkName` or come from a decoded message. */
-export function encodeQuery(id: number, question: Question, flags: QueryFlags): Uint8Array {
+/**
+ * The query on the wire. The name must have passed `checkName` or come from a decoded message.
+ *
+ * @param udpSize the largest UDP answer asked for, or undefined for a query without EDNS
+ */
+export function encodeQuery(
+  id: number,
+  { type, name }: Question,
+  { recursionDesired = false, checkingDisabled = false, dnssecOk = false }: QueryFlags,
+  udpSize: number | undefined,
+): Uint8Array {
+  const opt = { flags: dnssecOk ? packet.DNSSEC_OK : 0, flag_do: dnssecOk, options: [] }
   return packet.encode({
     type: 'query',
     id,
     flags:
-      (flags.recursionDesired ? packet.RECURSION_DESIRED : 0) |
-      (flags.checkingDisabled ? packet.CHECKING_DISABLED : 0),
-    questions: [{ type: question.type, name: question.name, class: 'IN' }],
-    additionals:
-      flags.udpSize === undefined
-        ? []
-        : [
-            {
-              ...OPT,
-              udpPayloadSize: flags.udpSize,
-              flag_do: flags.dnssecOk === true,
-              flags: flags.dnssecOk === true ? packet.DNSSEC_OK : 0,
-              options: [],
-            },
-          ],
+      (recursionDesired ? packet.RECURSION_DESIRED : 0) | (checkingDisabled ? packet.CHECKING_DISABLED : 0),
+    questions: [{ type, name, class: 'IN' }],
+    additionals: udpSize === undefined ? [] : [{ ...OPT, ...opt, udpPayloadSize: udpSize }],
   })
 }
 
@@ -146,7 +144,6 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
     }
     case 'NS':
     case 'CNAME':
-    case 'DNAME':
       return { ...base, type: record.type, target: canonicalName(record.data) }
     case 'A':
     case 'AAAA':

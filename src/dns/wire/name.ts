@@ -1,9 +1,8 @@
 import { isIP } from 'node:net'
 import { domainToASCII, domainToUnicode } from 'node:url'
-import type { Random } from '../../context.ts'
 
 /** In characters without the trailing dot, which makes 255 octets on the wire (RFC 1035 section 2.3.4). */
-export const MAX_NAME_LENGTH = 253
+const MAX_NAME_LENGTH = 253
 
 /** The full stops of UTS 46. */
 const LABEL_SEPARATOR = /[.\u3002\uff0e\uff61]/
@@ -117,9 +116,4 @@ export function isAskable(name: string): boolean {
     /^[\x21-\x7e]+$/.test(name) &&
     name.split('.').every((label) => label.length >= 1 && label.length <= 63)
   )
-}
-
-/** A label that nobody uses: what a server answers for it, a wildcard makes. */
-export function randomLabel(random: Random): string {
-  return `mc-${Buffer.from(random.bytes(8)).toString('hex')}`
 }

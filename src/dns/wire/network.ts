@@ -53,81 +53,72 @@ function toTransportError(error: NodeJS.ErrnoException, { address }: DnsAddress)
   return new DnsTransportError(kind, `${address}: ${message}`, error)
 }
 
-/** Settles once, and then clears the timer, the abort listener and the socket. */
-function settleOnce<T>(
-  exchange: DnsExchange,
-  close: () => void,
-  resolve: (value: T) => void,
+/** Aborts when an exchange is canceled or its time is over. */
+function limitOf(
+  { server, timeoutMs, signal }: DnsExchange,
   reject: (error: DnsTransportError) => void,
-): { done: (value: T) => void; fail: (error: DnsTransportError) => void } {
-  let settled = false
-  const finish = (then: () => void) => {
-    if (settled) return
-    settled = true
-    clearTimeout(timer)
-    exchange.signal?.removeEventListener('abort', onAbort)
-    close()
-    then()
-  }
-  const fail = (error: DnsTransportError) => finish(() => reject(error))
-  const onAbort = () => fail(new DnsTransportError('timeout', 'canceled'))
-  const timer = setTimeout(
-    () => fail(new DnsTransportError('timeout', `${exchange.server.address}: no answer`)),
-    Math.max(1, exchange.timeoutMs),
-  )
-  exchange.signal?.addEventListener('abort', onAbort, { once: true })
-  if (exchange.signal?.aborted) queueMicrotask(onAbort)
-  return { done: (value) => finish(() => resolve(value)), fail }
+): void {
+  const over = AbortSignal.timeout(Math.ceil(Math.max(1, timeoutMs)))
+  const stop = AbortSignal.any(signal === undefined ? [over] : [over, signal])
+  const onAbort = () => reject(new DnsTransportError('timeout', `${server.address}: no answer`))
+  if (stop.aborted) onAbort()
+  else stop.addEventListener('abort', onAbort, { once: true })
 }
 
-function exchangeUdp(exchange: DnsExchange): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    const { server, message, accept } = exchange
-    const socket = createSocket(isIPv6(server.address) ? 'udp6' : 'udp4')
-    const { done, fail } = settleOnce<Uint8Array>(exchange, () => socket.close(), resolve, reject)
-    socket.on('error', (error) => fail(toTransportError(error, server)))
-    socket.on('message', (datagram) => {
-      if (accept(datagram)) done(datagram)
-    })
-    socket.on('connect', () => {
-      socket.send(message, (error) => {
-        if (error) fail(toTransportError(error, server))
+async function exchangeUdp(exchange: DnsExchange): Promise<Uint8Array> {
+  const { server, message, accept } = exchange
+  const socket = createSocket(isIPv6(server.address) ? 'udp6' : 'udp4')
+  try {
+    return await new Promise((resolve, reject) => {
+      const fail = (error: Error) => reject(toTransportError(error, server))
+      limitOf(exchange, reject)
+      socket.on('error', fail)
+      socket.on('message', (datagram) => {
+        if (accept(datagram)) resolve(datagram)
       })
+      socket.on('connect', () => socket.send(message, (error) => error && fail(error)))
+      // With a connected socket, the kernel drops datagrams from any other source and reports a closed port.
+      socket.connect(server.port, server.address)
     })
-    // With a connected socket, the kernel drops datagrams from any other source and reports a closed port.
-    socket.connect(server.port, server.address)
-  })
+  } finally {
+    socket.close()
+  }
 }
 
 /** A server may still send the answer to an earlier query first; whatever sends more than this isn't a DNS server. */
 const MAX_OTHER_ANSWERS = 3
 
-function exchangeTcp(exchange: DnsExchange): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    const { server, message, accept } = exchange
-    const socket = connect({ host: server.address, port: server.port, noDelay: true })
-    const { done, fail } = settleOnce<Uint8Array>(exchange, () => socket.destroy(), resolve, reject)
-    let received: Buffer = Buffer.alloc(0)
-    let others = 0
-    const noAnswer = () => new DnsTransportError('unreachable', `${server.address}: no answer to this query`)
-    socket.on('connect', () => {
-      const length = Buffer.alloc(2)
-      length.writeUInt16BE(message.length)
-      socket.write(Buffer.concat([length, message]))
+async function exchangeTcp(exchange: DnsExchange): Promise<Uint8Array> {
+  const { server, message, accept } = exchange
+  const socket = connect({ host: server.address, port: server.port, noDelay: true })
+  try {
+    return await new Promise((resolve, reject) => {
+      const noAnswer = () =>
+        reject(new DnsTransportError('unreachable', `${server.address}: no answer to this query`))
+      let received: Buffer = Buffer.alloc(0)
+      let others = 0
+      limitOf(exchange, reject)
+      socket.on('connect', () => {
+        const length = Buffer.alloc(2)
+        length.writeUInt16BE(message.length)
+        socket.write(Buffer.concat([length, message]))
+      })
+      socket.on('data', (piece) => {
+        received = Buffer.concat([received, piece])
+        while (received.length >= 2) {
+          const end = 2 + received.readUInt16BE(0)
+          if (received.length < end) return
+          const answer = received.subarray(2, end)
+          if (accept(answer)) return resolve(answer)
+          others += 1
+          if (others >= MAX_OTHER_ANSWERS) return noAnswer()
+          received = received.subarray(end)
+        }
+      })
+      socket.on('error', (error) => reject(toTransportError(error, server)))
+      socket.on('close', noAnswer)
     })
-    socket.on('data', (piece) => {
-      received = Buffer.concat([received, piece])
-      while (received.length >= 2) {
-        const end = 2 + received.readUInt16BE(0)
-        if (received.length < end) return
-        const answer = received.subarray(2, end)
-        if (accept(answer)) return done(answer)
-        others += 1
-        if (others >= MAX_OTHER_ANSWERS) return fail(noAnswer())
-        received = received.subarray(end)
-      }
-    })
-    socket.on('error', (error) => fail(toTransportError(error, server)))
-    socket.on('close', () => fail(noAnswer()))
-  })
+  } finally {
+    socket.destroy()
+  }
 }

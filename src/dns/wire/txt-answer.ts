@@ -1,5 +1,4 @@
 import type { Message } from './message.ts'
-import { isWithin, MAX_NAME_LENGTH } from './name.ts'
 
 /** One TXT record: its strings, and their bytes joined (RFC 1035 section 3.3.14). */
 export interface TxtValue {
@@ -21,16 +20,17 @@ export function distinctValues(values: readonly TxtValue[]): TxtValue[] {
   return [...byContent(values).values()]
 }
 
-/** Whether each list has the values of the other one, in any order. */
+/** Whether each list has the values of the other one, in the same strings and in any order. */
 export function haveSameValues(some: readonly TxtValue[], others: readonly TxtValue[]): boolean {
   if (some.length !== others.length) return false
   const [one, other] = [byContent(some), byContent(others)]
   return one.size === other.size && [...one.keys()].every((content) => other.has(content))
 }
 
-/** By their bytes as Latin-1, because there may be thousands to compare with each other. */
+/** By the bytes of their strings, because there may be thousands to compare with each other. */
 function byContent(values: readonly TxtValue[]): Map<string, TxtValue> {
-  return new Map(values.map((value) => [Buffer.from(value.bytes).toString('latin1'), value]))
+  const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
+  return new Map(values.map((value) => [value.strings.map(hex).join(' '), value]))
 }
 
 /** What Windows-1252 has from 0x80 to 0x9f; the rest is Latin-1. Five are undefined, and stay control characters. */
@@ -51,56 +51,34 @@ export function decodeValues(values: readonly TxtValue[]): string[] {
 }
 
 export interface TxtAnswer {
+  /** Where the CNAMEs lead, in order; the last one may close a circle. */
   readonly aliases: readonly string[]
-  /** The aliases lead in a circle, below themselves, or further than resolvers follow. */
-  readonly loop: boolean
   readonly values: readonly TxtValue[]
   /** Of the TXT set; without one, of the first alias. */
   readonly ttl: number | null
-  readonly aliasTtl: number | null
 }
 
 /** The most that any common resolver follows. */
 export const MAX_ALIASES = 16
 
 /**
- * Reads the TXT set from an answer, following CNAMEs and DNAMEs (RFC 1034 section 4.3.2, RFC 6672). Stops after
- * `MAX_ALIASES`, or at an alias whose name is too long to exist: a DNAME below itself makes a longer name each time.
+ * Reads the TXT set from an answer, following CNAMEs (RFC 1034 section 4.3.2) until one leads back, or for `MAX_ALIASES`. Next
+ * to a DNAME, servers put the CNAME that it makes (RFC 6672 section 3.1).
  */
 export function readTxt({ answers }: Message, name: string): TxtAnswer {
   const aliases: string[] = []
   let aliasTtl: number | null = null
-  for (let owner = name; aliases.length <= MAX_ALIASES && owner.length <= MAX_NAME_LENGTH; ) {
-    const at = owner
-    const txt = answers.filter((record) => record.type === 'TXT' && record.name === at)
-    const values = txt.flatMap((record) =>
-      record.type === 'TXT' ? [{ bytes: Buffer.concat(record.strings), strings: record.strings }] : [],
-    )
-    if (values.length > 0) return { aliases, loop: false, values, ttl: txt[0]?.ttl ?? null, aliasTtl }
-    const cname = answers.find((record) => record.type === 'CNAME' && record.name === at)
-    // The server synthesizes the CNAME next to a DNAME, or leaves it out (RFC 6672 section 3.1).
-    const dname = answers.find(
-      (record) => record.type === 'DNAME' && record.name !== at && isWithin(at, record.name),
-    )
-    const alias = cname ?? dname
-    if (alias === undefined || !('target' in alias))
-      return { aliases, loop: false, values, ttl: aliasTtl, aliasTtl }
-    const next = cname === undefined ? substitute(at, alias) : alias.target
-    aliasTtl ??= alias.ttl
-    const isBelowItself = dname !== undefined && 'target' in dname && isWithin(dname.target, dname.name)
-    const isLoop = isBelowItself || next === name || aliases.includes(next)
-    aliases.push(next)
-    if (isLoop) return { aliases, loop: true, values, ttl: aliasTtl, aliasTtl }
-    owner = next
+  let owner = name
+  while (true) {
+    const here = answers.filter((record) => record.name === owner)
+    const txt = here.filter((record) => record.type === 'TXT')
+    const cname = here.find((record) => record.type === 'CNAME')
+    const values = txt.map(({ strings }) => ({ bytes: Buffer.concat(strings), strings }))
+    const isCircle = new Set([name, ...aliases]).size <= aliases.length
+    if (cname === undefined || values.length > 0 || isCircle || aliases.length >= MAX_ALIASES)
+      return { aliases, values, ttl: txt[0]?.ttl ?? aliasTtl }
+    aliasTtl ??= cname.ttl
+    owner = cname.target
+    aliases.push(owner)
   }
-  return { aliases, loop: aliases.length > MAX_ALIASES, values: [], ttl: aliasTtl, aliasTtl }
-}
-
-/** The name with the DNAME's target in place of its owner (RFC 6672 section 2.2); it may be too long to exist. */
-function substitute(
-  name: string,
-  { name: owner, target }: { readonly name: string; readonly target: string },
-): string {
-  const labels = owner === '.' ? name : name.slice(0, -owner.length - 1)
-  return target === '.' ? labels : `${labels}.${target}`
 }
