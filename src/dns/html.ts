@@ -2,16 +2,19 @@ import { createHash } from 'node:crypto'
 import { Html, html, type Inserted } from '../terminal/html.ts'
 import { stringifyJson } from '../terminal/sanitize.ts'
 import { formatTime } from '../terminal/time.ts'
-import { dnsHostOf } from './hosts.ts'
-import type { ReportContext } from './markdown.ts'
 import {
   type CheckReport,
   type Finding,
-  hasLooked,
+  firstOf,
+  hostOf,
   type NameserverReport,
   outcomeLabel,
+  type ReportContext,
   type ResolverReport,
   resultOf,
+  resultTone,
+  SEVERITY_TONES,
+  type Tone,
   toneOf,
   valuesSeen,
   waitingTime,
@@ -28,13 +31,10 @@ export interface HtmlContext extends ReportContext {
   readonly command: string
 }
 
-type Tone = 'good' | 'bad' | 'warning' | 'neutral'
-
 /** Characters of one text, and how many of a list are shown. */
 const LONGEST_SHOWN = 1000
 const MOST_SHOWN = 20
-const ICONS: Readonly<Record<Tone, string>> = { good: '✓', bad: '✗', warning: '!', neutral: 'i' }
-const SEVERITY_TONES = { error: 'bad', warning: 'warning', info: 'neutral' } as const
+const ICONS: Readonly<Record<Tone, string>> = { good: '✓', bad: '✗', warning: '!', faint: 'i' }
 
 /**
  * A report as one HTML file, to look at, to print, or to attach to a ticket. It runs nothing and loads nothing: its style is
@@ -78,12 +78,6 @@ ${status(tone, capitalize(resultOf(report)))}
 ${report.claim === null ? '' : html`<dt>Claim</dt><dd>${shown(report.claim.status ?? 'no status')}</dd>`}
 ${wait === undefined ? '' : html`<dt>Waiting</dt><dd>${wait}</dd>`}</dl>
 </section>`
-}
-
-function resultTone(report: CheckReport): Tone {
-  if (hasLooked(report)) return 'neutral'
-  if (report.verdict === 'ready') return 'good'
-  return report.ready || report.verdict === 'wait' ? 'warning' : 'bad'
 }
 
 /** The record that has to be in DNS, field by field as providers ask for it. */
@@ -136,7 +130,7 @@ function marked(piece: Piece, as: 'ins' | 'del'): Html {
 /** The way from the topmost zone to the name's own servers and what they answered, and then to the resolvers. */
 function path(report: CheckReport): Html {
   const { nameservers, resolvers, zone } = report
-  const host = dnsHostOf(nameservers.map((server) => server.host))
+  const host = hostOf(report)
   const above = report.path.filter((step) => step.zone !== zone)
   if (above.length === 0 && nameservers.length === 0) return html``
   return html`<section class="panel" aria-labelledby="path"><h2 id="path">The way to the record</h2>
@@ -153,7 +147,7 @@ function path(report: CheckReport): Html {
     resolvers.length === 0
       ? ''
       : html`<li><h3>Recursive resolvers</h3>
-<ul class="cards">${resolvers.map((resolver) => card(resolver.address, resolver, report))}</ul></li>
+<ul class="cards">${resolvers.map((resolver) => card(resolver.address ?? '', resolver, report))}</ul></li>
 `
   }</ol>
 </section>`
@@ -178,8 +172,8 @@ ${server.values.length === 0 ? '' : list(server.values)}${facts.length === 0 ? '
 }
 
 function list(values: readonly string[]): Html {
-  const more = values.length - MOST_SHOWN
-  return html`<ul class="values">${values.slice(0, MOST_SHOWN).map((value) => html`<li><code>${shown(value)}</code></li>`)}${more > 0 ? html`<li>and ${more} more</li>` : ''}</ul>`
+  const { first, more } = firstOf(values, MOST_SHOWN)
+  return html`<ul class="values">${first.map((value) => html`<li><code>${shown(value)}</code></li>`)}${more.map((words) => html`<li>${words}</li>`)}</ul>`
 }
 
 function footer({ resolvers, version, command }: HtmlContext): Html {

@@ -4,7 +4,7 @@ import { formatDnsAddress, isServerAddress } from './wire/address.ts'
 import { ask, askFor, type DnsEffects } from './wire/ask.ts'
 import { type Message, type ResourceRecord, soaOf } from './wire/message.ts'
 import { ancestors, isAskable, isWithin, labelCount } from './wire/name.ts'
-import { isListedTopLevel, isRegistry, registeredDomainOf } from './wire/registry.ts'
+import { isRegistry, registeredDomainOf } from './wire/registry.ts'
 
 /** Whom a check asks, and until when. */
 export interface Search {
@@ -47,7 +47,7 @@ interface RegistryAnswer {
   readonly kind: 'usable' | 'refused' | 'recursion'
 }
 
-/** The registered domain doesn't exist, as the registry's zone or a `resolver` says; or no zone was found. */
+/** The registered domain doesn't exist, as that zone of a registry says; or no zone was found. */
 export type NotFound = {
   /** As far as the search came. */
   readonly path: readonly PathStep[]
@@ -102,24 +102,15 @@ async function findFrom(
   const replies = new Set<string>()
   const registry: RegistryAnswer[] = []
   let path: readonly PathStep[] = []
-  let denial: NotFound | undefined
   for (const level of levels) {
-    const start = await askResolvers(level, search, replies)
-    if (start === undefined) continue
-    if (start.kind === 'denied') {
-      // A resolver that denies what exists has a root of its own, or blocks everything: what it denies may exist.
-      if (isListedTopLevel(level)) break
-      const { negativeTtl } = start
-      if (level === target)
-        denial = { kind: 'no_domain', domain: target, saidBy: 'resolver', negativeTtl, path }
-      continue
-    }
-    const at = stepDown({ path: [], registry }, start.delegation, null)
+    const delegation = await askResolvers(level, search, replies)
+    if (delegation === undefined) continue
+    const at = stepDown({ path: [], registry }, delegation, null)
     const found = await walk(target, at, search)
     if (found !== undefined) return found
     path = at.path
   }
-  return denial ?? { kind: 'lost', replies: [...replies], path }
+  return { kind: 'lost', replies: [...replies], path }
 }
 
 /**
@@ -228,17 +219,16 @@ async function ownServers(zone: string, server: DnsAddress, search: Search): Pro
   return { zone, hosts: new Map([[[...own.hosts.keys()][0] ?? server.address, [server]]]) }
 }
 
-type Start =
-  | { readonly kind: 'start'; readonly delegation: Delegation }
-  | { readonly kind: 'denied'; readonly negativeTtl: number | null }
-
-/** Where the resolvers' answers about the NS records of a level lead. Broken DNSSEC must not hide a zone: checking is disabled. */
+/**
+ * Where the resolvers' answers about the NS records of a level lead. That they deny it says nothing: some block everything, or
+ * have a root of their own. Broken DNSSEC must not hide a zone: checking is disabled.
+ */
 async function askResolvers(
   level: string,
   { resolvers, port, deadline, effects }: Search,
   replies: Set<string>,
-): Promise<Start | undefined> {
-  const askOne = async (resolver: DnsAddress): Promise<Start | undefined> => {
+): Promise<Delegation | undefined> {
+  const askOne = async (resolver: DnsAddress): Promise<Delegation | undefined> => {
     const until = Math.min(deadline, effects.clock.monotonic() + RESOLVER_MS)
     const options = { recursionDesired: true, checkingDisabled: true, deadline: until }
     const reply = await ask(resolver, { name: level, type: 'NS' }, options, effects)
@@ -246,17 +236,13 @@ async function askResolvers(
     replies.add(`${formatDnsAddress(resolver)}: ${answer}`)
     if (reply.kind !== 'answer') return undefined
     const { message } = reply
-    const delegation = delegationFrom(message, level, port)
-    if (delegation !== undefined) return { kind: 'start', delegation }
-    const negativeTtl = soaOf(message)?.negativeTtl ?? null
-    if (message.rcode === 'NXDOMAIN') return { kind: 'denied', negativeTtl }
     // No recursion: an authoritative server was given as the resolver, and the walk starts there.
+    const isAuthoritative = !message.ra && message.rcode !== 'NXDOMAIN'
     const root = { zone: '.', hosts: new Map([[resolver.address, [resolver]]]) }
-    return message.ra ? undefined : { kind: 'start', delegation: root }
+    return delegationFrom(message, level, port) ?? (isAuthoritative ? root : undefined)
   }
   // Any other resolver knows more than one without recursion.
-  const isBest = (start: Start) => start.kind === 'start' && start.delegation.zone !== '.'
-  return await firstGood(resolvers.slice(0, 3).map(askOne), isBest)
+  return await firstGood(resolvers.slice(0, 3).map(askOne), ({ zone }) => zone !== '.')
 }
 
 /** The addresses of a zone's servers. The parent's glue counts; only hosts without it are looked up. */

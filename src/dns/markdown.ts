@@ -1,11 +1,13 @@
 import { sanitizeLine, stringifyJson } from '../terminal/sanitize.ts'
 import { formatTime } from '../terminal/time.ts'
-import { dnsHostOf } from './hosts.ts'
 import {
   type CheckReport,
   type Finding,
+  firstOf,
+  hostOf,
   type NameserverReport,
   outcomeLabel,
+  type ReportContext,
   type ResolverReport,
   resultOf,
   valuesSeen,
@@ -14,15 +16,6 @@ import {
 } from './report.ts'
 import { readableName } from './terminal.ts'
 import { sentence, type Text } from './words.ts'
-
-/** How a report was made. */
-export interface ReportContext {
-  /** Milliseconds since 1970. */
-  readonly at: number
-  readonly version: string
-  /** Where the search for the name servers started. */
-  readonly resolvers: readonly string[]
-}
 
 const SHOWN_VALUES = 10
 
@@ -33,7 +26,7 @@ const SHOWN_VALUES = 10
 export function renderMarkdown(report: CheckReport, context: ReportContext): string {
   const { name, expected, zone, nameservers, resolvers, findings } = report
   const wait = waitingTime(report)
-  const host = dnsHostOf(nameservers.map((server) => server.host))
+  const host = hostOf(report)
   const started = context.resolvers.length === 0 ? 'no resolver' : context.resolvers.map(code).join(', ')
   const section = (title: string, lines: readonly string[]) =>
     lines.length === 0 ? [] : ['', `### ${title}`, '', ...lines]
@@ -85,9 +78,8 @@ function table(report: CheckReport, rows: readonly (NameserverReport | ResolverR
 }
 
 function values(list: readonly string[]): string {
-  const more = list.length - SHOWN_VALUES
-  const shown = [...list.slice(0, SHOWN_VALUES).map(code), ...(more > 0 ? [`and ${more} more`] : [])]
-  return shown.join('<br>') || '–'
+  const { first, more } = firstOf(list, SHOWN_VALUES)
+  return [...first.map(code), ...more].join('<br>') || '–'
 }
 
 /**

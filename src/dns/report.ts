@@ -1,6 +1,7 @@
 import { CliError, Exit } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { formatDuration } from '../terminal/time.ts'
+import { dnsHostOf } from './hosts.ts'
 import type { PathStep } from './locate.ts'
 import { isDnsData, type Outcome } from './observations.ts'
 import {
@@ -49,27 +50,22 @@ export interface Finding {
   evidence: Facts
 }
 
-export interface NameserverReport {
-  host: string
+export interface ResolverReport {
   /** Null if the host has no address. */
   address: string | null
   outcome: Outcome
-  /** Whether the answer had the AA bit (RFC 1035 section 4.1.1). */
-  authoritative: boolean
   /** The TXT values seen, each with its strings joined; as Latin-1 if not valid UTF-8. */
   values: string[]
   ttl: number | null
-  /** The zone's SOA serial at this server. */
-  serial: number | null
   ms: number | null
 }
 
-export interface ResolverReport {
-  address: string
-  outcome: Outcome
-  values: string[]
-  ttl: number | null
-  ms: number | null
+export interface NameserverReport extends ResolverReport {
+  host: string
+  /** Whether the answer had the AA bit (RFC 1035 section 4.1.1). */
+  authoritative: boolean
+  /** The zone's SOA serial at this server. */
+  serial: number | null
 }
 
 /** The fields of the JSON report, dotted. */
@@ -149,13 +145,44 @@ export function outcomeLabel(outcome: Outcome, { expected }: Pick<CheckReport, '
   return expected === null && outcome === 'mismatch' ? OUTCOMES.match : OUTCOMES[outcome]
 }
 
+/** How something looks: good, bad, a warning, or neither. */
+export type Tone = 'good' | 'bad' | 'warning' | 'faint'
+
 /** How an answer looks: red only where it is the answer that is wrong. */
-export function toneOf(
-  outcome: Outcome,
-  { expected }: Pick<CheckReport, 'expected'>,
-): 'good' | 'bad' | 'neutral' {
+export function toneOf(outcome: Outcome, { expected }: Pick<CheckReport, 'expected'>): Tone {
   if (outcome === 'match') return 'good'
-  return outcome === 'not_checked' || (expected === null && isDnsData(outcome)) ? 'neutral' : 'bad'
+  return outcome === 'not_checked' || (expected === null && isDnsData(outcome)) ? 'faint' : 'bad'
+}
+
+/** How the result looks. */
+export function resultTone(report: CheckReport): Tone {
+  if (hasLooked(report)) return 'faint'
+  if (report.verdict === 'ready') return 'good'
+  return report.ready || report.verdict === 'wait' ? 'warning' : 'bad'
+}
+
+export const SEVERITY_TONES = { error: 'bad', warning: 'warning', info: 'faint' } as const
+
+/** Who hosts the zone, by the names of its servers; null if these don't tell. */
+export const hostOf = ({ nameservers }: CheckReport): string | null =>
+  dnsHostOf(nameservers.map(({ host }) => host))
+
+/** The first of many values, and the number of the others. */
+export function firstOf(
+  values: readonly string[],
+  most: number,
+): { first: readonly string[]; more: string[] } {
+  const left = values.length - most
+  return { first: values.slice(0, most), more: left > 0 ? [`and ${left} more`] : [] }
+}
+
+/** How a report was made. */
+export interface ReportContext {
+  /** Milliseconds since 1970. */
+  readonly at: number
+  readonly version: string
+  /** Where the search for the name servers started. */
+  readonly resolvers: readonly string[]
 }
 
 /** How long to wait, without a full stop; undefined if waiting makes no difference. */

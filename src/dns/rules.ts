@@ -326,32 +326,27 @@ function isOwnIpv6(servers: readonly ServerObservation[], silent: readonly Serve
 }
 
 /** Resolvers that lack a record which the authoritative servers have: what is cached goes, the rest is no matter. */
-function resolversLacking(seen: Seen): Found[] {
-  const { expected, dnssec, resolvers } = seen
-  if (expected === null) return []
+function resolversLacking({ expected, dnssec, resolvers }: Seen): Found[] {
   const isSound = dnssec?.state === 'ok' || dnssec?.state === 'unsigned'
-  const lacking = resolvers.filter(({ outcome }) => outcome !== 'match' && outcome !== 'not_checked')
-  const cached: ResolverObservation[] = []
-  const others: ResolverObservation[] = []
-  for (const resolver of lacking) {
-    // That the zone is broken is a finding already.
-    if (resolver.failsValidation) cached.push(...(isSound ? [resolver] : []))
-    else (isDnsData(resolver.outcome) && cachedSeconds(resolver) !== null ? cached : others).push(resolver)
+  const lacking = resolvers.filter(
+    ({ outcome, failsValidation }) =>
+      // That the zone is broken is a finding already.
+      outcome !== 'match' && outcome !== 'not_checked' && (isSound || !failsValidation),
+  )
+  const isCache = (resolver: ResolverObservation) =>
+    resolver.failsValidation || (isDnsData(resolver.outcome) && cachedSeconds(resolver) !== null)
+  const caches = lacking.filter(isCache)
+  const found = (code: Code, some: readonly ResolverObservation[], more: Facts = {}): Found[] => {
+    const addresses = some.map(({ resolver }) => formatDnsAddress(resolver))
+    const facts = { resolvers: addresses, outcomes: some.map(({ outcome }) => outcome), ...more }
+    return expected === null || some.length === 0 ? [] : [{ code, facts }]
   }
-  const list = (some: readonly ResolverObservation[]) => ({
-    resolvers: some.map(({ resolver }) => formatDnsAddress(resolver)),
-    outcomes: some.map(({ outcome }) => outcome),
-  })
   return [
-    ...(cached.length === 0
-      ? []
-      : [
-          {
-            code: 'cached',
-            facts: { ...list(cached), seconds: waitSeconds(...cached.map(cachedSeconds)) },
-          } as const,
-        ]),
-    ...(others.length === 0 ? [] : [{ code: 'resolver_differs', facts: list(others) } as const]),
+    ...found('cached', caches, { seconds: waitSeconds(...caches.map(cachedSeconds)) }),
+    ...found(
+      'resolver_differs',
+      lacking.filter((resolver) => !isCache(resolver)),
+    ),
   ]
 }
 

@@ -166,11 +166,7 @@ function nsHosts(message: Message, zone: string): string[] | null {
 /** What a reply to a TXT query means, whoever gave it. Silence, refusals and incomplete answers are never absence. */
 export function readAnswer(reply: Reply, name: string, expected: string | null): Answer {
   if (reply.kind !== 'answer')
-    return {
-      ...NO_ANSWER,
-      outcome: reply.kind,
-      ms: reply.kind === 'not_checked' ? null : reply.ms,
-    }
+    return { ...NO_ANSWER, outcome: reply.kind, ms: reply.kind === 'not_checked' ? null : reply.ms }
   const { message, isIncomplete, ms } = reply
   const { values, ttl, aliases } = readTxt(message, name)
   const outcome = outcomeOf(message.rcode, values, expected)
@@ -186,20 +182,16 @@ export function readAnswer(reply: Reply, name: string, expected: string | null):
   }
 }
 
+const RCODES: Readonly<Record<string, Outcome>> = {
+  NXDOMAIN: 'nxdomain',
+  REFUSED: 'refused',
+  SERVFAIL: 'servfail',
+}
+
 function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string | null): Outcome {
-  switch (rcode) {
-    case 'NOERROR':
-      if (values.length === 0) return 'absent'
-      return hasText(values, expected) ? 'match' : 'mismatch'
-    case 'NXDOMAIN':
-      return 'nxdomain'
-    case 'REFUSED':
-      return 'refused'
-    case 'SERVFAIL':
-      return 'servfail'
-    default:
-      return 'lame'
-  }
+  if (rcode !== 'NOERROR') return RCODES[rcode] ?? 'lame'
+  if (values.length === 0) return 'absent'
+  return hasText(values, expected) ? 'match' : 'mismatch'
 }
 
 /** Where an alias leads, and what is there. */

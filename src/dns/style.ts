@@ -1,5 +1,5 @@
-const COLORS = `--ink:#1b2228;--soft:#55606a;--line:#d5dbe0;--paper:#f6f7f8;--card:#fff;--good:#0a6b4b;--bad:#b3251c;--warning:#7d5200;--neutral:#55606a;--tint:#eef1f3;--focus:#0b5cad`
-const DARK = `--ink:#e8ecef;--soft:#a3aeb8;--line:#39424a;--paper:#12161a;--card:#1a2026;--good:#63d2a4;--bad:#ff9d92;--warning:#f0c465;--neutral:#a3aeb8;--tint:#252d34;--focus:#7db8ff`
+const COLORS = `--ink:#1b2228;--soft:#55606a;--line:#d5dbe0;--paper:#f6f7f8;--card:#fff;--good:#0a6b4b;--bad:#b3251c;--warning:#7d5200;--tint:#eef1f3;--focus:#0b5cad`
+const DARK = `--ink:#e8ecef;--soft:#a3aeb8;--line:#39424a;--paper:#12161a;--card:#1a2026;--good:#63d2a4;--bad:#ff9d92;--warning:#f0c465;--tint:#252d34;--focus:#7db8ff`
 const MONO = "ui-monospace,'SF Mono','Cascadia Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace"
 const SANS = "system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans',sans-serif"
 
@@ -24,7 +24,7 @@ dt{color:var(--soft)}
 dd{margin:0;min-width:0}
 ol,ul{list-style:none;margin:0;padding:0}
 .panel{background:var(--card);border:1px solid var(--line);border-left:6px solid var(--tone,var(--line));border-radius:12px;padding:1.25rem;margin-bottom:1.25rem}
-.good{--tone:var(--good)}.bad{--tone:var(--bad)}.warning{--tone:var(--warning)}.neutral{--tone:var(--neutral)}
+.good{--tone:var(--good)}.bad{--tone:var(--bad)}.warning{--tone:var(--warning)}.faint{--tone:var(--soft)}
 .status{color:var(--tone);font-weight:600}
 .icon{display:inline-block;width:1.25rem;text-align:center}
 .findings>li{padding-block:1rem;border-top:1px solid var(--line)}

@@ -4,16 +4,19 @@ import { type Column, DASH } from '../terminal/columns.ts'
 import { widthOf, wrap } from '../terminal/measure.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { TableRenderer } from '../terminal/table.ts'
-import { dnsHostOf } from './hosts.ts'
 import type { Outcome } from './observations.ts'
 import {
   type CheckReport,
   type Finding,
+  firstOf,
   hasLooked,
+  hostOf,
   type NameserverReport,
   outcomeLabel,
   type ResolverReport,
   resultOf,
+  resultTone,
+  SEVERITY_TONES,
   toneOf,
   valuesSeen,
   waitingTime,
@@ -42,8 +45,8 @@ export function renderReport(report: CheckReport, layout: Layout): string {
 
 function headline(report: CheckReport, layout: Layout): string {
   const { palette } = layout
-  const { name, zone, expected, nameservers } = report
-  const host = dnsHostOf(nameservers.map((server) => server.host))
+  const { name, zone, expected } = report
+  const host = hostOf(report)
   const place = `${zone === null || (zone === name && expected !== null) ? '' : ` in the zone ${readableName(zone)}`}${host === null ? '' : `, hosted by ${host}`}`
   if (hasLooked(report)) {
     const values = valuesSeen(report)
@@ -52,15 +55,9 @@ function headline(report: CheckReport, layout: Layout): string {
     return title + listed.map((value) => paragraph(value, '  ', layout)).join('')
   }
   const claim = report.claim === null ? '' : `; the claim is ${report.claim.status ?? 'of unknown status'}`
-  const paint = { ready: palette.good, fix: palette.bad, unknown: palette.bad, wait: palette.warning }
   return (
     paragraph(`${readableName(name)}${place}: TXT ${expected ?? 'records'}`, '', layout, palette.strong) +
-    paragraph(
-      `${capitalize(resultOf(report))}${claim}`,
-      '',
-      layout,
-      report.verdict === 'ready_with_warning' ? palette.warning : paint[report.verdict],
-    )
+    paragraph(`${capitalize(resultOf(report))}${claim}`, '', layout, palette[resultTone(report)])
   )
 }
 
@@ -78,10 +75,10 @@ function tables(report: CheckReport, layout: Layout): string[] {
       field: 'outcome',
       title: 'Answer',
       text: (value) => outcomeLabel(value as Outcome, report),
-      paint: (value, palette) =>
-        ({ good: palette.good, bad: palette.warning, neutral: palette.faint })[
-          toneOf(value as Outcome, report)
-        ],
+      paint: (value, palette) => {
+        const tone = toneOf(value as Outcome, report)
+        return palette[tone === 'bad' ? 'warning' : tone]
+      },
     },
     { field: 'values', title: 'TXT values', text: (value) => shownValues(value as readonly string[]) },
     { field: 'ttl', title: 'TTL', kind: 'number' },
@@ -105,16 +102,15 @@ const SHOWN_VALUES = 4
 const SHOWN_LENGTH = 80
 
 function shownValues(values: readonly string[]): string {
-  const shown = values.slice(0, SHOWN_VALUES).map((value) => shorten(value, SHOWN_LENGTH))
-  const more = values.length - shown.length
-  return values.length === 0 ? DASH : [...shown, ...(more > 0 ? [`and ${more} more`] : [])].join(' | ')
+  const { first, more } = firstOf(values, SHOWN_VALUES)
+  return [...first.map((value) => shorten(value, SHOWN_LENGTH)), ...more].join(' | ') || DASH
 }
 
 const SYMBOLS = { error: '✗', warning: '!', info: 'i' } as const
 
 function renderFinding(finding: Finding, layout: Layout): string {
   const { palette } = layout
-  const paint = { error: palette.bad, warning: palette.warning, info: palette.faint }[finding.severity]
+  const paint = palette[SEVERITY_TONES[finding.severity]]
   const message = plainText(sentence(wordsOf(finding, 'message')))
   const fix = plainText(sentence(wordsOf(finding, 'fix')))
   return (

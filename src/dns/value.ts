@@ -1,5 +1,5 @@
 import { escapeCodePoint, sanitizeLine } from '../terminal/sanitize.ts'
-import { decodeValue, type TxtValue } from './wire/txt-answer.ts'
+import { decodeValue, decodeValues, type TxtValue } from './wire/txt-answer.ts'
 
 /** What may be wrong with a TXT value; the most telling comes first. */
 const FAULTS = [
@@ -28,8 +28,6 @@ const INVISIBLE = /[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]
 const QUOTES = /["'`´“”„‟‘’‚‛«»‹›＂＇\\]/g
 /** A value and a name of this form belong to somebody's verification. */
 const PREFIX_AND_TOKEN = /^[\w.-]+=[\w+/~.-]{8,}=*$/
-/** Characters of all values that are explained: what one answer can hold. */
-const MAX_LENGTH = 65_536
 /** Longer tokens aren't compared letter by letter. */
 const MAX_COMPARED = 512
 
@@ -38,18 +36,11 @@ const bare = (text: string): string => visible(text).replace(QUOTES, '')
 
 /** What is wrong with the value that comes closest to the expected one; undefined if none has to do with it. */
 export function explainValues(expected: string, values: readonly TxtValue[]): ExplainedValue | undefined {
-  const found: ExplainedValue[] = []
-  let length = 0
-  for (const value of values) {
-    length += value.bytes.length
-    if (length > MAX_LENGTH) break
+  const found = values.flatMap((value): ExplainedValue[] => {
     const fault = explainValue(expected, value)
-    if (fault !== undefined) found.push({ fault, seen: [shownValue(expected, value)] })
-  }
-  const parts = splitRecords(
-    expected,
-    values.map(({ bytes }) => decodeValue(bytes)),
-  )
+    return fault === undefined ? [] : [{ fault, seen: [shownValue(expected, value)] }]
+  })
+  const parts = splitRecords(expected, decodeValues(values))
   if (parts !== undefined) found.push({ fault: 'split_records', seen: parts })
   const rank = ({ fault }: ExplainedValue) => FAULTS.indexOf(fault)
   return found.toSorted((a, b) => rank(a) - rank(b))[0]

@@ -18,11 +18,6 @@ export function listedRegistry(name: string): string | undefined {
   return isIcann === true && publicSuffix !== null ? publicSuffix : undefined
 }
 
-/** Whether a name is a top-level domain of the public DNS. */
-export function isListedTopLevel(name: string): boolean {
-  return labelCount(name) === 1 && listedRegistry(name) === name
-}
-
 /** The domain registered at a registry on the list that a name belongs to; without one, its last two labels. */
 export function registeredDomainOf(name: string): string {
   const { domain } = parse(name, OPTIONS)
