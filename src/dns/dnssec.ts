@@ -28,10 +28,9 @@ export async function observeDnssec(
   const signers = recordsOf(ds, 'DS').filter(
     ({ algorithm, digestType }) => ALGORITHMS.includes(algorithm) && digestType in DIGESTS,
   )
-  const observed = (state: DnssecObservation['state'], expiredAt: number | null = null) => ({
+  const observed = (state: DnssecObservation['state']) => ({
     state,
     keyTags: signers.map(({ keyTag }) => keyTag),
-    expiredAt,
   })
   if (signers.length === 0) return observed('unsigned')
   const [dnskey, soa] = await Promise.all(
@@ -52,7 +51,7 @@ export async function observeDnssec(
   const now = Math.floor(search.effects.clock.now() / 1000)
   // One valid signature is enough. Times are serial numbers modulo 2^32 (RFC 4034 section 3.1.5).
   const latest = Math.max(...signatures.map(({ expiration }) => (expiration - now) | 0))
-  return latest < 0 ? observed('expired', now + latest) : observed('ok')
+  return observed(latest < 0 ? 'expired' : 'ok')
 }
 
 function recordsOf<T extends 'DS' | 'DNSKEY' | 'RRSIG'>({ answers }: Message, type: T): RecordOf<T>[] {

@@ -66,8 +66,6 @@ export type NotFound = {
 const RESOLVER_MS = 2500
 /** For the servers of one zone on the way. */
 const LEVEL_MS = 1500
-/** The next servers of a zone are asked if the first three haven't answered after this. */
-const NEXT_SERVERS_MS = 400
 /** Working zones have fewer; a hostile one could name thousands. */
 export const MAX_HOSTS = 26
 /** No name has more zones above it. */
@@ -152,17 +150,14 @@ function stepDown(
 }
 
 /**
- * Asks a zone's servers for the SOA of the target, three at a time, and takes the first answer that leads further. A registry's
+ * Asks four of a zone's servers for the SOA of the target, and takes the first answer that leads further. A registry's
  * denial counts only if no other of its servers refers to the domain, which is new then.
  */
 async function askServers(at: Found, target: string, search: Search) {
   const { zone, registry } = at
-  const { clock, signal } = search.effects
   const servers = await serversOf(at, search, 3)
-  let isOver = false
-  const askOne = async (server: DnsAddress, index: number) => {
-    if (index >= 3) await clock.sleep(NEXT_SERVERS_MS, signal)
-    if (isOver || search.share.isSilent(server)) return undefined
+  const askOne = async (server: DnsAddress) => {
+    if (search.share.isSilent(server)) return undefined
     const message = await askFor(server, { name: target, type: 'SOA' }, LEVEL_MS, search)
     if (message === undefined) return undefined
     const hasData = soaOf(message) !== undefined || message.answers.length > 0
@@ -174,12 +169,10 @@ async function askServers(at: Found, target: string, search: Search) {
       : referralFrom(message, zone, target, search.port) !== undefined
     return isUsable ? { message, server } : undefined
   }
-  const found = await firstGood(
-    servers.slice(0, 6).map(askOne),
+  return await firstGood(
+    servers.slice(0, 4).map(askOne),
     ({ message }) => message.rcode !== 'NXDOMAIN' || !isRegistry(zone),
   )
-  isOver = true
-  return found
 }
 
 /** Whether a server answers from a zone above this one, which it then doesn't serve. */

@@ -101,8 +101,6 @@ export interface DnssecObservation {
   readonly state: 'unsigned' | 'ok' | 'no_key' | 'wrong_ds' | 'no_signature' | 'expired'
   /** Of the DS records. */
   readonly keyTags: readonly number[]
-  /** With `expired`: when, in seconds since 1970. */
-  readonly expiredAt: number | null
 }
 
 /** The zone that holds the name, or why it isn't known; the name may be no domain name. */
@@ -133,7 +131,7 @@ export interface Observations {
   readonly elsewhere: Elsewhere | null
   /** Null if it couldn't be queried. */
   readonly dnssec: DnssecObservation | null
-  /** A limit of the check was reached (120 queries, 26 hosts, 24 addresses, 16 aliases), so something wasn't asked. */
+  /** The check has sent as many queries as it may, so something wasn't asked. */
   readonly limitReached: boolean
 }
 

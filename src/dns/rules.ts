@@ -275,10 +275,7 @@ const serverFact = ({ host, address, outcome, rcode, serial }: ServerObservation
 
 function dnssecBroken({ zone, dnssec, resolvers }: Seen): Found | undefined {
   const state = dnssec?.state ?? 'unknown'
-  const facts = (reason: string): Facts => ({
-    ...{ zone, reason, key_tags: dnssec?.keyTags ?? [] },
-    ...(dnssec?.expiredAt != null && { expired_at: new Date(dnssec.expiredAt * 1000).toISOString() }),
-  })
+  const facts = (reason: string): Facts => ({ zone, reason, key_tags: dnssec?.keyTags ?? [] })
   if (state === 'ok' || state === 'unsigned') return undefined
   if (state !== 'unknown') return { code: 'dnssec_bogus', facts: facts(state) }
   return resolvers.some(({ failsValidation }) => failsValidation)

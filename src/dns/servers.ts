@@ -9,7 +9,7 @@ import {
   type Search,
   serversOf,
 } from './locate.ts'
-import type { AliasPath, Answer, Outcome, ServerObservation } from './observations.ts'
+import type { AliasPath, Answer, Observations, Outcome, ServerObservation } from './observations.ts'
 import { ask, askFor, type Reply } from './wire/ask.ts'
 import { type Message, soaOf } from './wire/message.ts'
 import { isAskable, isWithin } from './wire/name.ts'
@@ -19,14 +19,6 @@ import { hasText, MAX_ALIASES, readTxt, type TxtAnswer, type TxtValue } from './
 const SERVER_MS = 4000
 /** Each costs three queries; more servers of a zone tell nothing new. */
 const MAX_ADDRESSES = 24
-
-/** What all name servers of a zone answer. */
-export interface Survey {
-  readonly servers: readonly ServerObservation[]
-  readonly alias: AliasPath | null
-  /** Whether there were more hosts or addresses than a check asks. */
-  readonly limitReached: boolean
-}
 
 /**
  * Asks every address of every name server for the TXT set, each once: those that the parent zone names, and those that the zone
@@ -39,26 +31,22 @@ export async function askNameServers(
   name: string,
   expected: string | null,
   search: Search,
-): Promise<Survey> {
+): Promise<Pick<Observations, 'servers' | 'alias'>> {
   const hosts = new Set<string>()
   const asked = new Map<string, Promise<Asked>>()
-  let limitReached = false
   // Without any glue in the parent zone, nobody can find servers inside the zone.
   const isUnfindable = parent !== null && [...delegated.values()].every((glue) => glue.length === 0)
   const glueOf = (host: string) => delegated.get(host) ?? []
 
   const askAddress = async (server: DnsAddress): Promise<Asked> => {
     const known = asked.get(server.address)
-    limitReached ||= known === undefined && asked.size >= MAX_ADDRESSES
     if (known === undefined && asked.size >= MAX_ADDRESSES) return NOT_ASKED
     const answer = known ?? askServer(server, name, zone, expected, search)
     asked.set(server.address, answer)
     return await answer
   }
   const askHost = async (host: string): Promise<Asked[]> => {
-    if (hosts.has(host)) return []
-    limitReached ||= hosts.size >= MAX_HOSTS
-    if (hosts.size >= MAX_HOSTS) return []
+    if (hosts.has(host) || hosts.size >= MAX_HOSTS) return []
     hosts.add(host)
     const glue = glueOf(host)
     const { addresses, isCertain } =
@@ -94,7 +82,7 @@ export async function askNameServers(
       return { ...server, outcome, values }
     }),
   )
-  return { servers: servers.toSorted(byHost), alias, limitReached }
+  return { servers: servers.toSorted(byHost), alias }
 }
 
 /** One server's answer, with the aliases in it. */
@@ -167,11 +155,12 @@ function nsHosts(message: Message, zone: string): string[] | null {
 export function readAnswer(reply: Reply, name: string, expected: string | null): Answer {
   if (reply.kind !== 'answer')
     return { ...NO_ANSWER, outcome: reply.kind, ms: reply.kind === 'not_checked' ? null : reply.ms }
-  const { message, isIncomplete, ms } = reply
+  const { message, ms } = reply
   const { values, ttl, aliases } = readTxt(message, name)
   const outcome = outcomeOf(message.rcode, values, expected)
   return {
-    outcome: isIncomplete && (outcome === 'mismatch' || outcome === 'absent') ? 'timeout' : outcome,
+    // Truncated, because TCP didn't bring the rest.
+    outcome: message.tc && (outcome === 'mismatch' || outcome === 'absent') ? 'timeout' : outcome,
     values,
     ttl,
     negativeTtl: values.length > 0 ? null : (soaOf(message)?.negativeTtl ?? null),

@@ -28,8 +28,6 @@ const INVISIBLE = /[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]
 const QUOTES = /["'`´“”„‟‘’‚‛«»‹›＂＇\\]/g
 /** A value and a name of this form belong to somebody's verification. */
 const PREFIX_AND_TOKEN = /^[\w.-]+=[\w+/~.-]{8,}=*$/
-/** Longer tokens aren't compared letter by letter. */
-const MAX_COMPARED = 512
 
 const visible = (text: string): string => text.replace(INVISIBLE, '')
 const bare = (text: string): string => visible(text).replace(QUOTES, '')
@@ -101,26 +99,22 @@ function isCut(whole: string, text: string, least: number): boolean {
   return isEnd || (whole.startsWith(start) && whole.endsWith(end ?? ''))
 }
 
-/** Whether few characters differ; two tokens of the same service differ in more. */
+/** Whether few characters differ, side by side; two tokens of the same service differ in more. */
 function isMistyped(wanted: string, seen: string, token: string): boolean {
-  const most = Math.min(3, Math.floor(token.length / 6))
-  const [a, b] = [wanted, seen].map((text) => text.normalize('NFKC').toLowerCase())
-  if (a === undefined || b === undefined || a.length > MAX_COMPARED) return false
-  return Math.abs(a.length - b.length) <= most && editDistance(a, b) <= most
+  const plain = (text: string) => Array.from(text.normalize('NFKC').toLowerCase())
+  const [a, b] = [plain(wanted), plain(seen)]
+  const { start, end } = sameEnds(a, b)
+  return Math.max(a.length, b.length) - start - end <= Math.min(3, Math.floor(token.length / 6))
 }
 
-/** Levenshtein's distance. */
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (const [line, character] of Array.from(a).entries()) {
-    const next = [line + 1]
-    for (let at = 1; at <= b.length; at += 1) {
-      const replaced = (row[at - 1] ?? 0) + (b[at - 1] === character ? 0 : 1)
-      next.push(Math.min(replaced, (row[at] ?? 0) + 1, (next[at - 1] ?? 0) + 1))
-    }
-    row = next
-  }
-  return row[b.length] ?? 0
+/** How many characters are the same at the start, and how many of the others at the end. */
+function sameEnds(a: readonly string[], b: readonly string[]): { start: number; end: number } {
+  const least = Math.min(a.length, b.length)
+  let start = 0
+  while (start < least && a[start] === b[start]) start += 1
+  let end = 0
+  while (end < least - start && a.at(-1 - end) === b.at(-1 - end)) end += 1
+  return { start, end }
 }
 
 /** Two or more records that together make the value: of those that come next, the longest. */
@@ -181,12 +175,7 @@ export function comparedPieces(expected: string, seen: string): { expected: Piec
       seen: pieces(true, seen.slice(0, at), expected, seen.slice(at + expected.length)),
     }
   const [wanted, got] = [Array.from(expected), Array.from(seen)]
-  const common = (one: readonly string[], other: readonly string[]) => {
-    const end = one.findIndex((character, index) => character !== other[index])
-    return end === -1 ? one.length : end
-  }
-  const start = common(wanted, got)
-  const end = common(wanted.slice(start).toReversed(), got.slice(start).toReversed())
+  const { start, end } = sameEnds(wanted, got)
   const cut = (all: readonly string[]) =>
     pieces(
       false,

@@ -1,4 +1,4 @@
-import { BlockList, isIP } from 'node:net'
+import { isIP } from 'node:net'
 import type { DnsAddress } from '../../context.ts'
 
 /** The default port of DNS. */
@@ -23,13 +23,9 @@ export function canonicalAddress(address: string): string {
 }
 
 /** What no other machine can be reached at (RFC 1122 section 3.2.1.3), and what filters answer for a name they block. */
-const OWN = new BlockList()
-OWN.addSubnet('0.0.0.0', 8)
-OWN.addSubnet('127.0.0.0', 8)
-OWN.addSubnet('::', 127, 'ipv6')
+const OWN = /^(?:0|127)\.|^::1?$/
 
 /** Whether a name server can have that address: on loopback only with another port, as private DNS in a test has. */
 export function isServerAddress({ address, port }: DnsAddress): boolean {
-  if (address === '0.0.0.0' || address === '::') return false
-  return port !== DNS_PORT || !OWN.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+  return address !== '0.0.0.0' && address !== '::' && (port !== DNS_PORT || !OWN.test(address))
 }

@@ -33,13 +33,8 @@ export interface AskOptions extends QueryFlags {
 
 /** The result of one question to one server. `ms` counts from the first datagram to the answer. */
 export type Reply =
-  | {
-      readonly kind: 'answer'
-      readonly message: Message
-      readonly ms: number
-      /** The answer didn't fit a datagram, and TCP didn't bring the rest: records are missing. */
-      readonly isIncomplete: boolean
-    }
+  /** If the message is truncated, TCP didn't bring the rest: records are missing. */
+  | { readonly kind: 'answer'; readonly message: Message; readonly ms: number }
   | { readonly kind: DnsTransportError['kind']; readonly ms: number }
 
 /** The EDNS size that avoids fragmentation on practically every path (DNS flag day 2020). */
@@ -80,7 +75,7 @@ export async function ask(
     if (!hasEdns) message = await via('udp', undefined).catch(() => message)
     if (message.tc) message = await via('tcp', hasEdns ? UDP_SIZE : undefined).catch(() => message)
     effects.signal.throwIfAborted()
-    return { kind: 'answer', message, isIncomplete: message.tc, ms: elapsed() }
+    return { kind: 'answer', message, ms: elapsed() }
   } catch (error) {
     effects.signal.throwIfAborted()
     return { kind: kindOf(error), ms: elapsed() }

@@ -85,9 +85,6 @@ async function exchangeUdp(exchange: DnsExchange): Promise<Uint8Array> {
   }
 }
 
-/** A server may still send the answer to an earlier query first; whatever sends more than this isn't a DNS server. */
-const MAX_OTHER_ANSWERS = 3
-
 async function exchangeTcp(exchange: DnsExchange): Promise<Uint8Array> {
   const { server, message, accept } = exchange
   const socket = connect({ host: server.address, port: server.port, noDelay: true })
@@ -96,7 +93,6 @@ async function exchangeTcp(exchange: DnsExchange): Promise<Uint8Array> {
       const noAnswer = () =>
         reject(new DnsTransportError('unreachable', `${server.address}: no answer to this query`))
       let received: Buffer = Buffer.alloc(0)
-      let others = 0
       limitOf(exchange, reject)
       socket.on('connect', () => {
         const length = Buffer.alloc(2)
@@ -105,15 +101,11 @@ async function exchangeTcp(exchange: DnsExchange): Promise<Uint8Array> {
       })
       socket.on('data', (piece) => {
         received = Buffer.concat([received, piece])
-        while (received.length >= 2) {
-          const end = 2 + received.readUInt16BE(0)
-          if (received.length < end) return
-          const answer = received.subarray(2, end)
-          if (accept(answer)) return resolve(answer)
-          others += 1
-          if (others >= MAX_OTHER_ANSWERS) return noAnswer()
-          received = received.subarray(end)
-        }
+        const end = 2 + (received.length < 2 ? 0 : received.readUInt16BE(0))
+        if (received.length < Math.max(3, end)) return
+        const answer = received.subarray(2, end)
+        if (accept(answer)) resolve(answer)
+        else noAnswer()
       })
       socket.on('error', (error) => reject(toTransportError(error, server)))
       socket.on('close', noAnswer)

@@ -37,13 +37,10 @@ const ask = async (port: number) => {
   return Buffer.from(accepted).toString()
 }
 
-test('over TCP, an answer after those to other queries is found', async () => {
-  expect(await ask(await serve(['other', 'another', 'right'], false))).toBe('right')
-})
-
-test('over TCP, a server that sends only answers to other queries is not read until the timeout', async () => {
+test('over TCP, the first message is the answer, or there is none', async () => {
+  expect(await ask(await serve(['right'], false))).toBe('right')
   const start = performance.now()
-  await expect(ask(await serve(['other'], true))).rejects.toMatchObject({ kind: 'unreachable' })
+  await expect(ask(await serve(['other', 'right'], true))).rejects.toMatchObject({ kind: 'unreachable' })
   expect(performance.now() - start).toBeLessThan(2000)
 })
 
