@@ -52,7 +52,6 @@ export interface Environment {
   readonly noColor: boolean
   readonly forceColor?: string
   readonly term?: string
-  readonly colorterm?: string
   readonly ci: boolean
   /** Over SSH a browser would open on the wrong machine. */
   readonly ssh: boolean

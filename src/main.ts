@@ -125,7 +125,6 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     ...text('storePassword', 'MAILCLAIM_STORE_PASSWORD'),
     ...text('forceColor', 'FORCE_COLOR'),
     ...text('term', 'TERM'),
-    ...text('colorterm', 'COLORTERM'),
     // The lower-case names are the older ones and win, as in curl.
     ...text('httpProxy', 'http_proxy', 'HTTP_PROXY'),
     ...text('httpsProxy', 'https_proxy', 'HTTPS_PROXY'),

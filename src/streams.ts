@@ -33,13 +33,12 @@ export function watchTerminals(): () => void {
   }
 }
 
-/** Standard input, as a command gets it. */
+/** Standard input, as a command gets it. It is opened only to read from it, because that keeps the process alive. */
 export function realInput(): Input {
   return {
     get isTTY() {
       return isTerminal(0)
     },
-    // Opened only to read from it, because that keeps the process alive.
     get stream() {
       const { stdin } = process
       if (isTerminal(0) && !Object.hasOwn(stdin, 'setRawMode')) {
@@ -54,11 +53,10 @@ export function realInput(): Input {
 
 /** Every system's pipe takes this much at once if nobody has written to it. */
 const ROOM_BYTES = 16 * 1024
-/** The most that one unit of a string's length takes in UTF-8. */
-const UTF8_BYTES = 3
 
 /**
- * Standard output or standard error, as a command gets it.
+ * Standard output or standard error, as a command gets it. What any pipe has room for is written without a stream, which
+ * would load the network with it (3 to 5 ms); everything after that goes through the stream, which waits for the reader.
  *
  * @param interrupt ends the wait for a reader that does not read
  * @param loss `may be lost` for messages beside the data: if a log is full, or its reader went away, the work continues,
@@ -72,20 +70,20 @@ export function realOutput(
   loss?: 'may be lost',
 ): Output {
   let closed = false
-  let listening = false
-  let room = platform === 'win32' ? 0 : ROOM_BYTES
-  const throughStream = (data: string | Uint8Array) =>
+  let room = platform === 'win32' || isTerminal(fd) ? 0 : ROOM_BYTES
+  let opened: NodeJS.WriteStream | undefined
+  const open = () => {
+    // Without a listener, Node would also throw the error where nobody can catch it.
+    opened ??= stream().on('error', () => {
+      closed = true
+    })
+    return opened
+  }
+  const throughStream = (data: Uint8Array) =>
     new Promise<void>((resolve, reject) => {
-      if (!listening) {
-        listening = true
-        // Without a listener, Node would also throw the error where nobody can catch it.
-        stream().on('error', () => {
-          closed = true
-        })
-      }
       const stop = () => reject(interrupt.reason)
       interrupt.addEventListener('abort', stop, { once: true })
-      stream().write(data, (error) => {
+      open().write(data, (error) => {
         interrupt.removeEventListener('abort', stop)
         if (error) reject(error)
         else resolve()
@@ -96,56 +94,43 @@ export function realOutput(
       return isTerminal(fd)
     },
     get columns() {
-      if (!isTerminal(fd)) return undefined
-      const terminal = stream() as NodeJS.WriteStream & { _refreshSize?(): void }
-      // Node hears of a narrower window at the next turn of its event loop; what was drawn has more rows already.
-      terminal._refreshSize?.()
       // A terminal that doesn't know its width reports 0, and no line would fit.
-      return terminal.columns || undefined
+      return isTerminal(fd) ? stream().columns || undefined : undefined
     },
     async write(text) {
       if (closed && loss !== undefined) return
       if (closed) throw new OutputClosedError('the reader went away')
       try {
+        let bytes: Uint8Array = Buffer.from(text)
+        room -= bytes.length
+        if (room >= 0) bytes = bytes.subarray(writtenDirectly(fd, bytes))
+        if (bytes.length === 0) return
         // Once a piece has gone through the stream, the others must follow it there.
-        room -= UTF8_BYTES * text.length
-        const rest = room < 0 || isTerminal(fd) ? text : writeDirectly(fd, text)
-        if (rest.length === 0) return
         room = 0
-        await throughStream(rest)
+        await throughStream(bytes)
       } catch (error) {
         const isInterrupted = interrupt.aborted && error === interrupt.reason
         closed = !isInterrupted
         if (loss !== undefined) return
         if (isInterrupted) throw error
-        const code = (error as NodeJS.ErrnoException).code
-        const gone = code === 'EPIPE' || code === 'EOF'
-        throw gone ? new OutputClosedError('the reader went away') : outputFailed(error as Error)
+        const { code, message } = error as NodeJS.ErrnoException
+        if (code === 'EPIPE' || code === 'EOF') throw new OutputClosedError('the reader went away')
+        // Because the disk is full, for example.
+        throw new CliError('output_failed', Exit.bug, `the output cannot be written: ${message}`, {
+          hint: 'what was written is incomplete; check where it goes, and run the command again',
+          cause: error,
+        })
       }
     },
   }
 }
 
-/**
- * Writes to a file or a pipe without a stream, which would load the network with it: most commands write little.
- *
- * @returns the rest, which has to go through the stream.
- */
-function writeDirectly(fd: number, text: string): string | Uint8Array {
-  const bytes = Buffer.from(text)
+/** How many bytes of it a file or a pipe took: none if another program made the pipe non-blocking, and it is full. */
+function writtenDirectly(fd: number, bytes: Uint8Array): number {
   try {
-    return bytes.subarray(writeSync(fd, bytes))
+    return writeSync(fd, bytes)
   } catch (error) {
-    // Another program made the pipe non-blocking, and it is full.
-    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return bytes
+    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return 0
     throw error
   }
-}
-
-/** The output is incomplete, because the disk is full, for example. */
-function outputFailed(error: Error): CliError {
-  return new CliError('output_failed', Exit.bug, `the output cannot be written: ${error.message}`, {
-    hint: 'what was written is incomplete; check where it goes, and run the command again',
-    cause: error,
-  })
 }

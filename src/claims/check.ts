@@ -196,7 +196,7 @@ export async function writeReport(
   if (format !== 'table' || settings.fields !== undefined) return io.write(reportJson(report), columns)
   // What is in DNS no longer matters.
   if (note !== undefined) return stdout.write(`${sanitizeLine(note)}\n`)
-  const palette = await stdoutPalette(io, settings)
+  const palette = await stdoutPalette(io)
   const { renderReport } = await import('../dns/terminal.ts')
   await stdout.write(renderReport(report, { palette, width: stdout.columns ?? Number.POSITIVE_INFINITY }))
 }

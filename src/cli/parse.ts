@@ -5,7 +5,7 @@ import { tree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode, usageError } from '../errors.ts'
 import { type GlobalOptions, isShared, resolveSettings, type Settings } from '../settings/settings.ts'
-import { colorLevel, createPalette, type Palette } from '../terminal/color.ts'
+import { createPalette, hasColor, type Palette } from '../terminal/color.ts'
 import { createIo, untilClosed } from '../terminal/io.ts'
 import {
   GLOBAL_OPTIONS_LINE,
@@ -36,7 +36,7 @@ export async function runCommandLine(argv: readonly string[], context: Context):
       : await line.node.load()
   const printed = { out: '', err: '' }
   const palette = await createPalette(
-    colorLevel(context.environment, argv.includes('--no-color') ? false : undefined, context.stdout),
+    hasColor(context.environment, argv.includes('--no-color') ? false : undefined, context.stdout),
   )
   const program = buildProgram(line, definition, argv, context, printed, palette)
   try {

@@ -32,7 +32,7 @@ export const command = defineCommand({
     const diagnoses = await examine(io)
     const isForPeople = io.settings.format === 'table' && io.settings.fields === undefined
     if (isForPeople) {
-      const palette = await stdoutPalette(io, io.settings)
+      const palette = await stdoutPalette(io)
       await io.stdout.write(await renderPeople(diagnoses, io.stdout.columns ?? 80, palette))
     } else {
       const items = diagnoses.map(({ exit: _exit, ...result }) => result)

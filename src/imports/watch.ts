@@ -5,7 +5,7 @@ import { getImport } from '../service/lists.ts'
 import { drain, type PollTimes, resumable } from '../service/polling.ts'
 import { type ContactImport, IMPORT_STATUSES } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
-import { canAnimate, renderBar } from '../terminal/progress.ts'
+import { canAnimate } from '../terminal/progress.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { IMPORT_COLUMNS } from './columns.ts'
 
@@ -56,7 +56,7 @@ export async function watchImport(
     const at = new Date(io.clock.now()).toISOString()
     if (isEvents) return io.writeLine({ event, at, import: seen, ...problem?.toJSON() })
     if (event === 'warning') return io.warn(text)
-    await io.progress.update(canAnimate(io) ? barOf(seen, io) : text)
+    await io.progress.update(canAnimate(io) ? barOf(seen) : text)
   })
     .catch(resumable)
     .finally(() => io.progress.end())
@@ -72,13 +72,16 @@ function failedError(id: string, text: string): CliError {
   })
 }
 
-function barOf(seen: ContactImport, { stderr }: Pick<Io, 'stderr'>): string {
+const BAR_WIDTH = 30
+
+/** Status and progress, as a bar if both counts are known. */
+function barOf(seen: ContactImport): string {
   const [all, done] = [total(seen), processed(seen)]
-  // Leaves room for the spinner before the bar and a terminal's ^C after it: a wrapped line could not be erased.
-  const columns = (stderr.columns ?? 80) - 6
-  return all && done !== undefined
-    ? renderBar(statusText(seen), done / all, [`${done}/${all}`], columns)
-    : renderBar(statusText(seen), undefined, [], columns)
+  if (!all || done === undefined) return statusText(seen)
+  const share = Math.min(1, done / all)
+  const full = Math.floor(share * BAR_WIDTH)
+  const bar = '█'.repeat(full) + '░'.repeat(BAR_WIDTH - full)
+  return `${statusText(seen)}  ${bar}  ${Math.floor(share * 100)}%  ${done}/${all}`
 }
 
 /** Status and progress: "in progress, 1200 of 5000 (24%)". */

@@ -1,6 +1,5 @@
-import { CliError, Exit } from '../errors.ts'
 import type { Palette } from './color.ts'
-import { sanitizeLine, stringifyJson, stringifyJsonLines } from './sanitize.ts'
+import { sanitizeLine, stringifyJson } from './sanitize.ts'
 
 /** UTF-16 units of a value for people: nobody reads a longer one to its end, and laying it out takes seconds. */
 const LONGEST_TEXT = 4000
@@ -85,7 +84,7 @@ export function plainText(value: unknown): string {
   if (typeof value === 'string') return value
   if (typeof value !== 'object') return String(value)
   if (!Array.isArray(value) || value.some((entry) => typeof entry === 'object' && entry !== null)) {
-    return jsonOf(value)
+    return stringifyJson(value)
   }
   return value.map((entry) => plainText(entry).replaceAll(/[\\,]/g, '\\$&')).join(',')
 }
@@ -111,23 +110,4 @@ export function titleOf(column: Column): string {
   if (column.title !== undefined) return column.title
   const words = sanitizeLine(column.field.replaceAll(/[._]/g, ' '))
   return words.charAt(0).toUpperCase() + words.slice(1)
-}
-
-/** JSON of what came from the service. @throws CliError exit 7 if it is nested too deeply to be written. */
-export function jsonOf(value: unknown, indent?: number): string {
-  return checkingDepth(() => stringifyJson(value, indent))
-}
-
-/** JSON of items from the service, each on its own line. @throws CliError exit 7, as `jsonOf` does. */
-export function jsonLinesOf(items: readonly unknown[]): string {
-  return checkingDepth(() => stringifyJsonLines(items))
-}
-
-function checkingDepth(stringify: () => string): string {
-  try {
-    return stringify()
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error
-    throw new CliError('unexpected_answer', Exit.unavailable, 'unexpected response: it is nested too deeply')
-  }
 }

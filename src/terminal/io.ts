@@ -1,10 +1,10 @@
 import { type Context, OutputClosedError, type Prompts } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
-import { type Column, type Item, jsonLinesOf } from './columns.ts'
-import { hint, note, warn, withWaitingNote } from './notices.ts'
+import type { Column, Item } from './columns.ts'
+import { writeLabeled, writeNote } from './notices.ts'
 import { createListWriter, isToldOnStderr, type ListWriter, writeJson, writeObject } from './output.ts'
 import { createScreen, type Progress, withWrite } from './progress.ts'
-import { sanitizeLine } from './sanitize.ts'
+import { sanitizeLine, stringifyJson } from './sanitize.ts'
 
 /**
  * What a command gets: the effects, the settings in force, and how it talks. Everything that would take `context, settings`
@@ -38,29 +38,48 @@ export interface Io extends Context {
   writeValue(text: string): Promise<void>
 }
 
+/** How long a person waits before a message says what for. */
+const SILENT_MS = 2_000
+
 export function createIo(outer: Context, settings: Settings): Io {
   const { stdout, stderr, ...progress } = createScreen(outer, settings)
   const context: Context = { ...outer, stdout, stderr }
-  return {
+  const io: Io = {
     ...context,
     settings,
     get ask() {
       return settings.interactive ? outer.prompts : undefined
     },
     progress,
-    note: (text) => note(text, context, settings),
-    warn: (text) => warn(text, context, settings),
-    hint: (text) => hint(text, context, settings),
-    waiting: (text, work) => withWaitingNote(text, context, settings, work),
-    write: (item, columns) => writeObject(context, settings, item, columns),
-    async writeOutcome(outcome, columns) {
-      if (!isToldOnStderr(settings)) await writeObject(context, settings, outcome, columns)
+    async note(text) {
+      if (!settings.quiet) await writeNote(text, context)
     },
-    list: (columns, nothing) => createListWriter({ context, settings, columns, nothing }),
-    writeJson: (value) => writeJson(context, value),
-    writeLine: (item) => stdout.write(jsonLinesOf([item])),
+    warn: (text) => warn(text, context, settings),
+    async hint(text) {
+      if (!settings.silent) await writeLabeled('hint', text, context, settings.colorOption)
+    },
+    async waiting(text, work) {
+      const cancel = context.clock.alarm(SILENT_MS, () => void io.note(text))
+      try {
+        return await work
+      } finally {
+        cancel()
+      }
+    },
+    write: (item, columns) => writeObject(item, columns, io),
+    async writeOutcome(outcome, columns) {
+      if (!isToldOnStderr(settings)) await io.write(outcome, columns)
+    },
+    list: (columns, nothing) => createListWriter(columns, nothing, io),
+    writeJson: (value) => writeJson(value, stdout),
+    writeLine: (item) => stdout.write(`${stringifyJson(item)}\n`),
     writeValue: (text) => stdout.write(`${sanitizeLine(text)}\n`),
   }
+  return io
+}
+
+async function warn(text: string, context: Context, { silent, colorOption }: Settings): Promise<void> {
+  if (!silent) await writeLabeled('warning', text, context, colorOption)
 }
 
 /** For a command that changes something: its work goes on, with a warning, when nobody reads the output anymore. */

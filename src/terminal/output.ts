@@ -1,51 +1,39 @@
-import type { Context } from '../context.ts'
+import type { Output } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
-import { colorLevel, createPalette, type Palette } from './color.ts'
+import { createPalette, hasColor, type Palette } from './color.ts'
 import {
   type Column,
   chooseColumns,
   columnValue,
   type Item,
-  jsonLinesOf,
-  jsonOf,
   plainText,
   type RenderContext,
 } from './columns.ts'
-import { hint } from './notices.ts'
-import { escapeTsv } from './sanitize.ts'
-
-/** What decides how data is written to stdout. */
-type OutputContext = Pick<Context, 'stdout' | 'stderr' | 'environment' | 'clock'>
-type OutputSettings = Pick<Settings, 'format' | 'formatGiven' | 'fields' | 'quiet' | 'silent' | 'colorOption'>
-
-/** Spaces per level of JSON on a terminal; elsewhere JSON is one line. */
-const INDENT = 2
+import type { Io } from './io.ts'
+import { escapeTsv, stringifyJson } from './sanitize.ts'
 
 /** The palette for people's output on stdout. */
-export function stdoutPalette(
-  { environment, stdout }: Pick<OutputContext, 'environment' | 'stdout'>,
-  { colorOption }: Pick<OutputSettings, 'colorOption'>,
-): Promise<Palette> {
-  return createPalette(colorLevel(environment, colorOption, stdout))
+export function stdoutPalette({ environment, stdout, settings }: Io): Promise<Palette> {
+  return createPalette(hasColor(environment, settings.colorOption, stdout))
 }
 
 /** How items are shown on stdout: on a terminal, in its width and with relative times. */
-async function renderContext(context: OutputContext, settings: OutputSettings): Promise<RenderContext> {
-  const { stdout, clock } = context
+async function renderContext(io: Io): Promise<RenderContext> {
+  const { stdout, clock } = io
   return {
-    palette: await stdoutPalette(context, settings),
+    palette: await stdoutPalette(io),
     width: stdout.columns ?? Number.POSITIVE_INFINITY,
     now: stdout.isTTY ? clock.now() : undefined,
   }
 }
 
 /** One document on stdout: indented on a terminal, one line elsewhere. */
-export async function writeJson({ stdout }: Pick<Context, 'stdout'>, value: unknown): Promise<void> {
-  await stdout.write(`${jsonOf(value, stdout.isTTY ? INDENT : undefined)}\n`)
+export async function writeJson(value: unknown, stdout: Output): Promise<void> {
+  await stdout.write(`${stringifyJson(value, stdout.isTTY ? 2 : undefined)}\n`)
 }
 
 /** Whether a person at a terminal reads on stderr what was done, and needs no table of it. */
-export function isToldOnStderr({ format, formatGiven, fields }: OutputSettings): boolean {
+export function isToldOnStderr({ format, formatGiven, fields }: Settings): boolean {
   return format === 'table' && !formatGiven && fields === undefined
 }
 
@@ -53,25 +41,17 @@ export function isToldOnStderr({ format, formatGiven, fields }: OutputSettings):
  * Writes one object in the chosen format: a detail view for people, a heading and a record in TSV, the service's own object in
  * JSON. A detail view ends with the fields that no column covers, so nothing the service adds stays hidden.
  */
-export async function writeObject(
-  context: OutputContext,
-  settings: OutputSettings,
-  item: Item,
-  columns: readonly Column[],
-): Promise<void> {
-  const { stdout } = context
-  if (settings.format === 'json') return writeJson(context, item)
-  if (settings.format === 'jsonl') return stdout.write(jsonLinesOf([item]))
+export async function writeObject(item: Item, columns: readonly Column[], io: Io): Promise<void> {
+  const { stdout, settings } = io
+  if (settings.format === 'json') return writeJson(item, stdout)
+  if (settings.format === 'jsonl') return io.writeLine(item)
   if (settings.format === 'tsv') {
     const shown = chooseColumns(columns, settings.fields, 'programs')
     return stdout.write(headingLine(shown) + recordLine(item, shown))
   }
   const shown = [...chooseColumns(columns, settings.fields, 'people')]
   if (settings.fields === undefined) shown.push(...uncovered(item, columns))
-  const [{ renderDetailView }, rendering] = await Promise.all([
-    import('./detail-view.ts'),
-    renderContext(context, settings),
-  ])
+  const [{ renderDetailView }, rendering] = await Promise.all([import('./detail-view.ts'), renderContext(io)])
   await stdout.write(renderDetailView(item, shown, rendering))
 }
 
@@ -104,23 +84,25 @@ export interface ListWriter {
   end(hasMore: boolean): Promise<void>
 }
 
-interface ListWriterOptions {
-  readonly context: OutputContext
-  readonly settings: OutputSettings
-  readonly columns: readonly Column[]
-  /** What a person reads on stderr if the list is empty: "no grants". */
-  readonly nothing: string | undefined
-}
-
-/** A writer for the chosen format. A page is written as it comes, so `has_more` of JSON follows `data`. */
-export function createListWriter(options: ListWriterOptions): ListWriter {
-  const { context, settings, columns } = options
-  const { stdout } = context
+/**
+ * A writer for the chosen format. A page is written as it comes, so `has_more` of JSON follows `data`.
+ *
+ * @param nothing what a person reads on stderr if the list is empty: "no grants"
+ */
+export function createListWriter(
+  columns: readonly Column[],
+  nothing: string | undefined,
+  io: Io,
+): ListWriter {
+  const { stdout, settings } = io
   switch (settings.format) {
     case 'json':
-      return jsonWriter(context)
+      return jsonWriter(stdout)
     case 'jsonl':
-      return { page: ({ items }) => stdout.write(jsonLinesOf(items)), end: async () => {} }
+      return {
+        page: ({ items }) => stdout.write(items.map((item) => `${stringifyJson(item)}\n`).join('')),
+        end: async () => {},
+      }
     case 'tsv': {
       const shown = chooseColumns(columns, settings.fields, 'programs')
       let heading = headingLine(shown)
@@ -131,55 +113,48 @@ export function createListWriter(options: ListWriterOptions): ListWriter {
       return { page, end: () => page({ items: [] }) }
     }
     default:
-      return tableWriter(options)
+      return tableWriter(chooseColumns(columns, settings.fields, 'people'), nothing, io)
   }
 }
 
-function tableWriter({ context, settings, columns, nothing }: ListWriterOptions): ListWriter {
+function tableWriter(columns: readonly Column[], nothing: string | undefined, io: Io): ListWriter {
   const loading = (async () => {
-    const [{ TableRenderer }, rendering] = await Promise.all([
-      import('./table.ts'),
-      renderContext(context, settings),
-    ])
-    return new TableRenderer(chooseColumns(columns, settings.fields, 'people'), rendering)
+    const [{ TableRenderer }, rendering] = await Promise.all([import('./table.ts'), renderContext(io)])
+    return new TableRenderer(columns, rendering)
   })()
   loading.catch(() => {})
   let count = 0
   return {
     async page({ items }) {
       count += items.length
-      await context.stdout.write((await loading).render(items))
+      await io.stdout.write((await loading).render(items))
     },
     async end() {
-      if (count === 0 && nothing !== undefined && !settings.quiet) await context.stderr.write(`${nothing}\n`)
+      if (count === 0 && nothing !== undefined) await io.note(nothing)
       const leftOut = (await loading).leftOut.map(({ field }) => field)
-      if (leftOut.length > 0)
-        await hint(`for ${leftOut.join(', ')}, use --fields or a wider window`, context, settings)
+      if (leftOut.length > 0) await io.hint(`for ${leftOut.join(', ')}, use --fields or a wider window`)
     },
   }
 }
 
-function jsonWriter({ stdout }: Pick<Context, 'stdout'>): ListWriter {
-  const [indent, line, inner] = stdout.isTTY ? [INDENT, '\n  ', '\n    '] : [undefined, '', '']
-  const colon = indent === undefined ? ':' : ': '
+/** One document: on a terminal an item a line, elsewhere all on one. */
+function jsonWriter(stdout: Output): ListWriter {
+  const line = stdout.isTTY ? '\n' : ''
   let isOpen = false
   let count = 0
-  const head = ({ data: _data, has_more: _more, ...others }: Record<string, unknown> = {}) => {
+  const head = (envelope: object = {}) => {
     if (isOpen) return ''
     isOpen = true
-    const text = jsonOf({ object: 'list', ...others }, indent)
-    return `${text.slice(0, indent === undefined ? -1 : -2)},${line}"data"${colon}[`
+    const { data: _data, has_more: _more, ...others } = envelope as Record<string, unknown>
+    return `${stringifyJson({ object: 'list', ...others }).slice(0, -1)},"data":[`
   }
   return {
     async page({ items, envelope }) {
-      const texts = items.map((item) => inner + jsonOf(item, indent).replaceAll('\n', inner))
-      const text = head(envelope as Record<string, unknown>) + (count > 0 && items.length > 0 ? ',' : '')
-      count += items.length
-      await stdout.write(text + texts.join(','))
+      const texts = items.map((item) => `${count++ > 0 ? ',' : ''}${line}${stringifyJson(item)}`)
+      await stdout.write(head(envelope) + texts.join(''))
     },
     async end(hasMore) {
-      const close = indent === undefined ? '}\n' : '\n}\n'
-      await stdout.write(`${head()}${count === 0 ? '' : line}],${line}"has_more"${colon}${hasMore}${close}`)
+      await stdout.write(`${head()}${line}],"has_more":${hasMore}}\n`)
     },
   }
 }

@@ -1,7 +1,7 @@
 import type { Ora } from 'ora'
 import type { Context, Output } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
-import { colorLevel, createPalette } from './color.ts'
+import { createPalette, hasColor } from './color.ts'
 import { sanitizeLine } from './sanitize.ts'
 
 /** Tells on stderr what is being done: one moving line for the step in progress, a line that stays for each that is done. */
@@ -49,13 +49,13 @@ export function createScreen(context: ProgressContext, settings: ProgressSetting
   const start = async (text: string) => {
     const { default: ora } = await import('ora')
     interrupts.signal.addEventListener('abort', stop, { once: true })
-    const color = colorLevel(environment, settings.colorOption, stderr) === 0 ? false : 'cyan'
+    const color = hasColor(environment, settings.colorOption, stderr) ? 'cyan' : false
     // Ctrl-C has to reach the program, and prompts need the input.
     spinner = ora({ text, color, stream: asStream(stderr), isEnabled: true, discardStdin: false }).start()
   }
   const leave = async (mark: '✔' | '✖', text: string) => {
     stop()
-    const { good, bad } = await createPalette(colorLevel(environment, settings.colorOption, stderr))
+    const { good, bad } = await createPalette(hasColor(environment, settings.colorOption, stderr))
     await stderr.write(`${mark === '✔' ? good(mark) : bad(mark)} ${sanitizeLine(text)}\n`)
   }
   /** The output, with the moving line out of the way of whatever is written. */
@@ -124,32 +124,4 @@ function asStream(output: Output): NodeJS.WritableStream {
     removeListener: () => stream,
   }
   return stream as unknown as NodeJS.WritableStream
-}
-
-const NARROWEST_BAR = 8
-const WIDEST_BAR = 30
-
-/**
- * A progress bar on one line that fits `columns`. What doesn't fit is left out, starting at the end of `details`.
- *
- * @param label ASCII, like everything else on the line
- * @param fraction from 0 to 1; if undefined, there is no bar
- * @param details most important first
- */
-export function renderBar(
-  label: string,
-  fraction: number | undefined,
-  details: readonly string[],
-  columns: number,
-): string {
-  const share = fraction === undefined ? undefined : Math.min(1, Math.max(0, fraction)) || 0
-  const percent = share === undefined ? [] : [`${String(Math.floor(share * 100)).padStart(3)}%`]
-  const kept = [...details]
-  const line = (bar: readonly string[]) => [label, ...bar, ...percent, ...kept].join('  ')
-  const room = () => columns - line([]).length - 2
-  while (kept.length > 0 && room() < (share === undefined ? 0 : NARROWEST_BAR)) kept.pop()
-  if (share === undefined) return line([])
-  const width = Math.min(WIDEST_BAR, Math.max(0, room()))
-  const full = Math.floor(share * width)
-  return line(width === 0 ? [] : ['█'.repeat(full) + '░'.repeat(width - full)])
 }

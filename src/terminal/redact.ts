@@ -1,12 +1,3 @@
-/**
- * How one character may be escaped. Backslashes are ignored on both sides: JSON puts one in front of a character, and JSON
- * that is quoted in JSON multiplies them.
- */
-const JSON_ESCAPED = /\\+u(?<hex>[0-9a-f]{4})|\\*(?<itself>[^\\])|\\+/gis
-/** Also as in a URL, a form or HTML. */
-const ANY_ESCAPED =
-  /\\+u(?<hex>[0-9a-f]{4})|\\*(?:%(?<percent>[0-9a-f]{2})|&#x0*(?<html>[0-9a-f]{1,4});|&#0*(?<decimal>\d{1,5});|(?<itself>[^\\]))|\\+/gis
-
 /** Shortest recognized part of a secret, longer than a prefix that many secrets share (`re_live_`). */
 const LEAST_PART = 12
 /** In a text with more UTF-16 units, only whole secrets are replaced. */
@@ -20,14 +11,22 @@ const LONGEST_TEXT = 2 ** 20
  * @param secrets empty ones are ignored
  */
 export function redact(text: string, secrets: readonly string[], placeholder = '[left out]'): string {
-  let redacted = text
-  for (const secret of secrets) {
-    if (secret === '') continue
-    if (redacted.includes('\\')) redacted = redactEscaped(redacted, secret, placeholder, JSON_ESCAPED)
-    if (/[%&]/.test(redacted)) redacted = redactEscaped(redacted, secret, placeholder, ANY_ESCAPED)
-    redacted = redactParts(redacted.replaceAll(secret, placeholder), secret, placeholder)
-  }
-  return redacted
+  return secrets
+    .filter((secret) => /[^\\]/.test(secret))
+    .reduce(
+      (left, secret) => redactParts(left.replace(spellingsOf(secret), placeholder), secret, placeholder),
+      text,
+    )
+}
+
+/** Each character in any way of writing it. JSON that is quoted in JSON multiplies the backslashes in front of one. */
+function spellingsOf(secret: string): RegExp {
+  const characters = Array.from(secret.replaceAll('\\', ''), (character) => {
+    const code = character.charCodeAt(0)
+    const hex = code.toString(16)
+    return `(?:\\\\?u0*${hex}|%${hex}|&#x0*${hex};|&#0*${code};|\\u${hex.padStart(4, '0')})`
+  })
+  return new RegExp(characters.join('\\\\*'), 'gi')
 }
 
 /** A service that shortens what it quotes leaves most of a secret, so every part of it is replaced. */
@@ -41,30 +40,6 @@ function redactParts(text: string, secret: string, placeholder: string): string 
     if (!parts.has(text.slice(at, at + LEAST_PART))) continue
     left += at > end || end === 0 ? text.slice(end, at) + placeholder : ''
     end = at + LEAST_PART
-  }
-  return left + text.slice(end)
-}
-
-function redactEscaped(text: string, secret: string, placeholder: string, escaped: RegExp): string {
-  const wanted = secret.replaceAll('\\', '')
-  if (wanted === '') return text
-  let plain = ''
-  /** The position in `text` of each UTF-16 unit of `plain`, and the end. */
-  const starts: number[] = []
-  for (const { groups, index } of text.matchAll(escaped)) {
-    const { hex, percent, html, decimal, itself } = groups ?? {}
-    const code = decimal === undefined ? Number.parseInt(hex ?? percent ?? html ?? '', 16) : Number(decimal)
-    const unit = itself ?? (Number.isNaN(code) ? '' : String.fromCharCode(code))
-    if (unit === '' || unit === '\\') continue
-    plain += unit
-    starts.push(index)
-  }
-  starts.push(text.length)
-  let left = ''
-  let end = 0
-  for (let at = plain.indexOf(wanted); at >= 0; at = plain.indexOf(wanted, at + wanted.length)) {
-    left += text.slice(end, starts[at]) + placeholder
-    end = starts[at + wanted.length] ?? text.length
   }
   return left + text.slice(end)
 }

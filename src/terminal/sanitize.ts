@@ -113,15 +113,7 @@ const hidden = once(() => new RegExp(HIDDEN, 'gu'))
  * @param indent spaces per level; one line if undefined
  */
 export function stringifyJson(value: unknown, indent?: number): string {
-  return escapeJson(JSON.stringify(value, null, indent) ?? 'null')
-}
-
-/** The same for several values, each on its own line, line ends included. */
-export function stringifyJsonLines(values: readonly unknown[]): string {
-  return escapeJson(values.map((value) => `${JSON.stringify(value) ?? 'null'}\n`).join(''))
-}
-
-function escapeJson(text: string): string {
+  const text = JSON.stringify(value, null, indent) ?? 'null'
   return text.replace(BEYOND_ASCII, (characters) => characters.replace(hidden(), escapeUnits))
 }
 

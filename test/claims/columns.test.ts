@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { CLAIM_COLUMNS, CLAIM_LIST_COLUMNS } from '../../src/claims/columns.ts'
 import type { DomainClaim } from '../../src/service/types.ts'
-import { createListWriter, writeObject } from '../../src/terminal/output.ts'
+import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 
 const claim = (status: string, name = 'xn--bcher-kva.example') =>
@@ -9,7 +9,7 @@ const claim = (status: string, name = 'xn--bcher-kva.example') =>
 
 async function card(status: string): Promise<string> {
   const context = createFakeContext({ terminal: { columns: 80 }, environment: { noColor: true } })
-  await writeObject(context, await fakeSettings(context), claim(status), CLAIM_COLUMNS)
+  await createIo(context, await fakeSettings(context)).write(claim(status), CLAIM_COLUMNS)
   return context.stdout.text
 }
 
@@ -29,14 +29,13 @@ test.each(['completed', 'failed', 'superseded', 'canceled'])(
 
 test('TSV has the expiry of a completed claim', async () => {
   const context = createFakeContext()
-  await writeObject(context, await fakeSettings(context), claim('completed'), CLAIM_COLUMNS)
+  await createIo(context, await fakeSettings(context)).write(claim('completed'), CLAIM_COLUMNS)
   expect(context.stdout.text).toContain('2026-11-28 04:30:02.06106+00')
 })
 
 test('a list of claims has each on one line of 100 columns, with a relative expiry', async () => {
   const context = createFakeContext({ terminal: { columns: 100 }, environment: { noColor: true } })
-  const settings = await fakeSettings(context)
-  const writer = createListWriter({ context, settings, columns: CLAIM_LIST_COLUMNS, nothing: '' })
+  const writer = createIo(context, await fakeSettings(context)).list(CLAIM_LIST_COLUMNS)
   await writer.page({ items: [claim('pending')], envelope: {} })
   expect(context.stdout.text).toMatchInlineSnapshot(`
     "Domain                 Status   Meaning                                    Expires
@@ -47,8 +46,7 @@ test('a list of claims has each on one line of 100 columns, with a relative expi
 
 test.each([50, 60, 80])('a list of claims at %i columns breaks no word', async (columns) => {
   const context = createFakeContext({ terminal: { columns }, environment: { noColor: true } })
-  const settings = await fakeSettings(context)
-  const writer = createListWriter({ context, settings, columns: CLAIM_LIST_COLUMNS, nothing: '' })
+  const writer = createIo(context, await fakeSettings(context)).list(CLAIM_LIST_COLUMNS)
   const items = [claim('completed'), claim('pending')]
   await writer.page({ items, envelope: { object: 'list', has_more: false, data: [] } })
   await writer.end(false)

@@ -6,7 +6,6 @@ import {
   sanitizeLine,
   sanitizeLines,
   stringifyJson,
-  stringifyJsonLines,
 } from '../../src/terminal/sanitize.ts'
 
 /** Written out by hand, not taken from the code under test: what a terminal acts on, reorders by, or hides. */
@@ -104,14 +103,6 @@ describe('tab-separated values', () => {
 })
 
 describe('JSON', () => {
-  it('JSON lines are the JSON of each value and a line feed', () => {
-    fc.assert(
-      fc.property(fc.array(fc.jsonValue({ noUnicodeString: false, stringUnit: 'binary' })), (values) => {
-        expect(stringifyJsonLines(values)).toBe(values.map((value) => `${stringifyJson(value)}\n`).join(''))
-      }),
-    )
-  })
-
   it('JSON is harmless byte by byte and preserves the value exactly', () => {
     fc.assert(
       fc.property(fc.jsonValue({ noUnicodeString: false, stringUnit: 'binary' }), (value) => {
