@@ -95,8 +95,7 @@ export async function observe(
       server && withRecord.length === 0 ? lookElsewhere(server, name, zone, expected, search) : null,
       server ? observeDnssec(location, server, search) : null,
     ])
-    const limitReached = limited.isReached()
-    return { ...seen, ...survey, resolvers: seenBy, elsewhere, dnssec, limitReached }
+    return { ...seen, ...survey, resolvers: seenBy, elsewhere, dnssec, limitReached: limited.isReached() }
   } finally {
     // What was still being asked isn't needed any more.
     over.abort()

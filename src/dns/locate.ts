@@ -155,7 +155,7 @@ function stepDown(
  */
 async function askServers(at: Found, target: string, search: Search) {
   const { zone, registry } = at
-  const servers = await serversOf(at, search, 3)
+  const servers = await serversOf(at, search)
   const askOne = async (server: DnsAddress) => {
     if (search.share.isSilent(server)) return undefined
     const message = await askFor(server, { name: target, type: 'SOA' }, LEVEL_MS, search)
@@ -189,16 +189,12 @@ async function enclosingSoa(
   server: DnsAddress,
   search: Search,
 ) {
-  const isInside = (soa: ReturnType<typeof soaOf>) =>
-    soa !== undefined && isWithin(target, soa.zone) && isWithin(soa.zone, zone)
-  const isAlias = message.answers.some(({ type }) => type === 'CNAME')
-  const direct = soaOf(message)
-  if (!isAlias && isInside(direct)) return direct
-  for (const name of ancestors(target).toReversed()) {
-    if (!isWithin(name, zone)) return undefined
-    const above = await askFor(server, { name, type: 'SOA' }, LEVEL_MS, search)
-    const soa = above && soaOf(above)
-    if (isInside(soa)) return soa
+  const levels = [target, ...ancestors(target).toReversed()]
+  for (const name of levels.filter((level) => isWithin(level, zone))) {
+    const answer = name === target ? message : await askFor(server, { name, type: 'SOA' }, LEVEL_MS, search)
+    const isAlias = answer?.answers.some(({ type }) => type === 'CNAME')
+    const soa = answer === undefined || isAlias ? undefined : soaOf(answer)
+    if (soa !== undefined && isWithin(target, soa.zone) && isWithin(soa.zone, zone)) return soa
   }
   return undefined
 }
@@ -208,7 +204,7 @@ async function ownServers(zone: string, server: DnsAddress, search: Search): Pro
   const message = await askFor(server, { name: zone, type: 'NS' }, LEVEL_MS, search)
   const own = message && delegationFrom(message, zone, search.port)
   if (own === undefined) return { zone, hosts: new Map([[server.address, [server]]]) }
-  if ((await serversOf(own, search, MAX_HOSTS)).length > 0) return own
+  if ((await serversOf(own, search)).length > 0) return own
   return { zone, hosts: new Map([[[...own.hosts.keys()][0] ?? server.address, [server]]]) }
 }
 
@@ -238,15 +234,11 @@ async function askResolvers(
   return await firstGood(resolvers.slice(0, 3).map(askOne), ({ zone }) => zone !== '.')
 }
 
-/** The addresses of a zone's servers. The parent's glue counts; only hosts without it are looked up. */
-export async function serversOf(
-  { hosts }: Delegation,
-  search: Search,
-  maxLookups: number,
-): Promise<DnsAddress[]> {
+/** The addresses of a zone's servers. The parent's glue counts; only hosts without it are looked up, three at most. */
+export async function serversOf({ hosts }: Delegation, search: Search): Promise<DnsAddress[]> {
   const glued = [...hosts.values()].flat()
   if (glued.length >= 3) return byFamily(glued)
-  const others = [...hosts].filter(([, known]) => known.length === 0).slice(0, maxLookups)
+  const others = [...hosts].filter(([, known]) => known.length === 0).slice(0, 3)
   const looked = await Promise.all(others.map(([host]) => resolveHost(host, search)))
   return byFamily([...glued, ...looked.flatMap(({ addresses }) => addresses)])
 }

@@ -124,16 +124,12 @@ function findAll(observations: Observations): Found[] {
  */
 function isIntercepted(registry: Located['registry'], servers: readonly ServerObservation[]): boolean {
   const answered = servers.filter(({ rcode }) => rcode !== null)
-  const isAlike = (
-    kind: Located['registry'][number]['kind'],
-    isSame: (server: ServerObservation) => boolean,
-  ) => registry.every((answer) => answer.kind === kind) && answered.every(isSame)
-  return (
-    registry.length > 0 &&
-    answered.length > 0 &&
-    (isAlike('refused', ({ outcome }) => outcome === 'refused') ||
-      isAlike('recursion', ({ recursion, authoritative }) => recursion && !authoritative))
-  )
+  const kinds = answered.map(({ outcome, recursion, authoritative }) => {
+    if (outcome === 'refused') return 'refused'
+    return recursion && !authoritative ? 'recursion' : 'usable'
+  })
+  const all = new Set([...registry.map(({ kind }) => kind), ...kinds])
+  return registry.length > 0 && answered.length > 0 && all.size === 1 && !all.has('usable')
 }
 
 /** Why the record is missing, or missing at some servers: at most one error, the most likely cause. */

@@ -211,7 +211,7 @@ async function followAlias(visited: readonly string[], search: Search): Promise<
   if (targets.length > MAX_ALIASES || !isAskable(target)) return nothing(true)
   const location = await locate(target, search)
   if (location.kind !== 'found') return nothing(location.kind === 'no_domain')
-  const servers = await serversOf(location, search, 3)
+  const servers = await serversOf(location, search)
   const answers = servers.slice(0, 4).map(async (server) => {
     const message = await askFor(server, { name: target, type: 'TXT' }, SERVER_MS, search)
     return message?.aa && ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(message.rcode) ? message : undefined

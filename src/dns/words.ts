@@ -43,11 +43,7 @@ export const WORDS = {
     message: 'no name server of {zone} has an address: {hosts}',
     fix: 'correct the names of the name servers at the registrar, or add the missing address records',
   },
-  missing: {
-    ...error,
-    message: "the TXT record isn't at {name}; TXT values there: {values}",
-    fix: ADD,
-  },
+  missing: { ...error, message: "the TXT record isn't at {name}; TXT values there: {values}", fix: ADD },
   doubled_name: {
     ...error,
     message: 'the TXT record is at {found_at}: the DNS provider added the zone to a name that had it',
@@ -83,11 +79,7 @@ export const WORDS = {
     message: 'the stored value differs in uppercase and lowercase letters: {seen}',
     fix: CORRECT,
   },
-  truncated: {
-    ...error,
-    message: 'the stored value is cut off: {seen}',
-    fix: CORRECT,
-  },
+  truncated: { ...error, message: 'the stored value is cut off: {seen}', fix: CORRECT },
   extra_text: {
     ...error,
     message: 'the record holds more than the value: {seen}',

@@ -1,19 +1,16 @@
 import {
-  type Clock,
   type Context,
   type DnsAddress,
   type DnsExchange,
   type DnsNetwork,
   DnsTransportError,
-  type Random,
 } from '../../context.ts'
 import { decodeAnswer, encodeQuery, type Message, type QueryFlags, type Question } from './message.ts'
 
+type Shared = Pick<Context, 'clock' | 'random' | 'dns'>
+
 /** The effects that DNS queries need. */
-export interface DnsEffects {
-  readonly clock: Clock
-  readonly random: Random
-  readonly dns: DnsNetwork
+export interface DnsEffects extends Shared {
   readonly signal: AbortSignal
 }
 
@@ -22,7 +19,7 @@ export function dnsEffects({
   random,
   dns,
   interrupts,
-}: Pick<Context, 'clock' | 'random' | 'dns' | 'interrupts'>): DnsEffects {
+}: Shared & Pick<Context, 'interrupts'>): DnsEffects {
   return { clock, random, dns, signal: interrupts.signal }
 }
 

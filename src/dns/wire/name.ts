@@ -63,13 +63,11 @@ export function checkName(input: string): NameCheck {
   const labels = ascii.split('.')
   const typed = (label: string): string => bare.split(LABEL_SEPARATOR)[labels.indexOf(label)] ?? label
   const long = labels.find((label) => label.length > 63)
-  if (long !== undefined) {
-    const shown = typed(long)
+  if (long !== undefined)
     return refuse(
-      `The label "${[...shown].slice(0, 20).join('')}…" has ${long.length} characters${shown.toLowerCase() === long ? '' : ' in its ASCII form'}; DNS allows 63`,
+      `The label "${Array.from(typed(long)).slice(0, 20).join('')}…" has ${long.length} characters; DNS allows 63`,
       'Check the name for a missing dot',
     )
-  }
   if (ascii.length > MAX_NAME_LENGTH)
     return refuse(`The name has ${ascii.length} characters; DNS allows ${MAX_NAME_LENGTH}`, 'Check the name')
   const odd = labels.find((label) => !/^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/.test(label))
