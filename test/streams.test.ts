@@ -14,7 +14,7 @@ async function written(platform: NodeJS.Platform, pieces: readonly string[]) {
     closeSync(fd)
     rmSync(directory, { recursive: true })
   })
-  const stream = new PassThrough()
+  const stream = new PassThrough({ highWaterMark: 2 ** 20 })
   const output = realOutput(
     () => stream as unknown as NodeJS.WriteStream,
     fd,

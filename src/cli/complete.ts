@@ -52,12 +52,9 @@ async function complete(words: readonly string[], context: Context): Promise<Ans
   const isLiteral = before.includes('--')
 
   const expecting = isLiteral ? undefined : byFlag(before.at(-1) ?? '')
-  if (expecting !== undefined) return optionValues(expecting, before, partial, context)
-  if (!isLiteral && /^--[a-z-]+=/.test(partial)) {
-    const [flag = '', typed = ''] = partial.split(/=(.*)/s)
-    const option = byFlag(flag)
-    const found = option === undefined ? [] : await optionValues(option, before, typed, context)
-    return found === 'files' ? found : found.map(([value, does]) => [`${flag}=${value}`, does])
+  if (expecting !== undefined) {
+    const { choices, completion } = expecting
+    return startingWith(partial, await values(choices ?? completion, before, partial, context))
   }
   if (!isLiteral && partial.startsWith('-'))
     return startingWith(partial, unusedOptions(options, before, line))
@@ -107,23 +104,6 @@ function operands(rest: readonly string[], options: readonly OptionDefinition[])
 function argumentAt(definition: CommandDefinition, position: number): ArgumentDefinition | undefined {
   const last = definition.arguments?.at(-1)
   return definition.arguments?.[position] ?? (last?.syntax.includes('...') ? last : undefined)
-}
-
-async function optionValues(
-  option: OptionDefinition,
-  before: readonly string[],
-  partial: string,
-  context: Context,
-): Promise<Answer> {
-  const found = await values(option.choices ?? option.completion, before, partial, context)
-  if (found === 'files' || !option.flags.endsWith('<list>')) return startingWith(partial, found)
-  // Of a list such as id,status, the last part is completed.
-  const listed = partial.split(',').slice(0, -1)
-  const others = found.filter(([value]) => !listed.includes(value))
-  return startingWith(
-    partial,
-    others.map(([value, does]) => [[...listed, value].join(','), does]),
-  )
 }
 
 async function values(

@@ -58,11 +58,6 @@ function isOpposite(one: Option, other: Option): boolean {
   return one.negate !== other.negate && one.attributeName() === other.attributeName()
 }
 
-/** Joins the lines of a description, to be wrapped later. */
-export function reflow(text: string): string {
-  return text.trim().replace(/\s*\n\s*/g, ' ')
-}
-
 /** What follows the options in a command's help: examples, and where the other options are. */
 export function helpAfter(
   examples: CommandDefinition['examples'],

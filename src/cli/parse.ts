@@ -7,14 +7,7 @@ import { Exit, type ExitCode, usageError } from '../errors.ts'
 import { type GlobalOptions, isShared, resolveSettings, type Settings } from '../settings/settings.ts'
 import { createPalette, hasColor, type Palette } from '../terminal/color.ts'
 import { createIo, untilClosed } from '../terminal/io.ts'
-import {
-  GLOBAL_OPTIONS_LINE,
-  GLOBAL_OPTIONS_TITLE,
-  helpAfter,
-  helpLayout,
-  helpWidth,
-  reflow,
-} from './help.ts'
+import { GLOBAL_OPTIONS_LINE, GLOBAL_OPTIONS_TITLE, helpAfter, helpLayout, helpWidth } from './help.ts'
 import { type CommandLine, type CommandNode, isGroup, readLine } from './line.ts'
 import { addOptions, checkRelations, givenOptions } from './options.ts'
 import { asksForJson, usageErrorOf } from './report.ts'
@@ -133,7 +126,7 @@ function buildProgram(
   }
 
   function define(command: Command, definition: CommandDefinition): void {
-    command.description(reflow(definition.description))
+    command.description(definition.description)
     command.usage([...(definition.arguments ?? []).map(({ syntax }) => syntax), '[options]'].join(' '))
     const own = shownOptions(definition)
     const globals = globalOptions(definition).filter(({ flags }) =>

@@ -72,7 +72,7 @@ async function describeCommand({ words, leaf }: { words: readonly string[]; leaf
   return {
     command: words.join(' '),
     summary: leaf.summary,
-    description: description.replace(/\s+/g, ' '),
+    description,
     account,
     arguments: (definition.arguments ?? []).map(describeArgument),
     options: options.map((option) => describeOption(option, options)),

@@ -39,15 +39,13 @@ export interface ServiceList<T> {
 }
 
 /** Prints a list that is complete. @param nothing what a person reads if it is empty. */
-export async function printItems(
+export function printItems(
   items: readonly object[],
   columns: readonly Column[],
   nothing: string,
   io: Io,
 ): Promise<void> {
-  const writer = io.list(columns, nothing)
-  await writer.page({ items })
-  await writer.end(false)
+  return printPages([items], columns, nothing, io)
 }
 
 /** As `printItems`, while the items are still being read. */

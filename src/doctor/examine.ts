@@ -1,5 +1,4 @@
 import { CliError } from '../errors.ts'
-import { profilesWithSession } from '../session/profiles.ts'
 import type { Io } from '../terminal/io.ts'
 import { examineDirectDns, examineResolvers } from './dns.ts'
 import {
@@ -10,7 +9,7 @@ import {
   examineStore,
 } from './machine.ts'
 import { examineNetwork } from './network.ts'
-import { type Diagnosis, skipped, warning } from './report.ts'
+import { type Diagnosis, warning } from './report.ts'
 
 /** The time limit of each check; all run in parallel. */
 const CHECK_TIMEOUT_MS = 9000
@@ -46,26 +45,7 @@ export async function examine(io: Io): Promise<Diagnosis[]> {
     run('DNS resolvers', examineResolvers),
     run('direct DNS', examineDirectDns),
   ])
-  return isSetUp(io) ? found.flat() : found.flat().map(withoutAccount)
-}
-
-/** Whether this machine has anything of an account: an address, a client id, a credential, or a profile that was chosen. */
-function isSetUp(io: Io): boolean {
-  const { profile, baseUrl, clientId, configProblem } = io.settings
-  return (
-    profile.source !== 'default' ||
-    [baseUrl, clientId, configProblem, io.environment.apiKey].some((found) => found !== undefined) ||
-    profilesWithSession(io).includes(profile.value)
-  )
-}
-
-/** What only a command with an account needs, which isn't a problem as long as nothing is set up. */
-const NEED_ACCOUNT: readonly string[] = ['configuration', 'credential store', 'session']
-
-function withoutAccount(diagnosis: Diagnosis): Diagnosis {
-  const { check, status, message } = diagnosis
-  if (status !== 'problem' || !NEED_ACCOUNT.includes(check)) return diagnosis
-  return skipped(check, `not set up (${message}); claims check DOMAIN doesn't need it`)
+  return found.flat()
 }
 
 async function withTimeout(

@@ -5,7 +5,7 @@ import { writeDurable } from '../storage/atomic-file.ts'
 import { readJson, requireFormat } from '../storage/json-file.ts'
 import { withLock } from '../storage/lock.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
-import { type ProfileConfig, SETTINGS, type SettingKey, settingText } from './table.ts'
+import type { ProfileConfig, SettingKey } from './table.ts'
 
 /** How long a writer waits for another one, in milliseconds: a change takes only a few. */
 const LOCK_DEADLINE_MS = 5000
@@ -101,20 +101,10 @@ function parseConfig(value: unknown): Config {
     profiles: Object.fromEntries(
       Object.entries(requireObject(profiles, 'profiles')).map(([name, fields]) => [
         name,
-        textsOf(requireObject(fields, `profiles.${name}`)),
+        requireObject(fields, `profiles.${name}`),
       ]),
     ),
   }
-}
-
-/** Earlier versions wrote numbers and lists. What isn't a setting may be one of a later version, and stays as it is. */
-function textsOf(fields: Record<string, unknown>): ProfileConfig {
-  return Object.fromEntries(
-    Object.entries(fields).map(([key, value]) => [
-      key,
-      Object.hasOwn(SETTINGS, key) ? settingText(value) : value,
-    ]),
-  )
 }
 
 function requireObject(value: unknown, name: string): Record<string, unknown> {

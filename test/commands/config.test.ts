@@ -127,17 +127,17 @@ describe('config list', () => {
 })
 
 describe('the file', () => {
-  test('a change keeps what this version does not know, and lists of earlier versions are read', async () => {
+  test('a change keeps what this version does not know', async () => {
     const context = createFakeContext()
-    const profile = { color: 'blue', store: 'file', resolver: ['192.0.2.1', '192.0.2.2'] }
+    const profile = { color: 'blue', store: 'file', resolver: '192.0.2.1' }
     write(context, { version: 1, theme: 'dark', profiles: { default: profile } })
     await type('config set client-id one', context)
     await type('config unset store', context)
-    expect(await type('config get resolver', context)).toMatchObject({ stdout: '192.0.2.1 192.0.2.2\n' })
+    expect(await type('config get resolver', context)).toMatchObject({ stdout: '192.0.2.1\n' })
     expect(read(context)).toEqual({
       version: 1,
       theme: 'dark',
-      profiles: { default: { color: 'blue', client_id: 'one', resolver: '192.0.2.1 192.0.2.2' } },
+      profiles: { default: { color: 'blue', client_id: 'one', resolver: '192.0.2.1' } },
     })
   })
 

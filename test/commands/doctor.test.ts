@@ -177,28 +177,6 @@ describe('the first problem decides the exit code', () => {
     expect(JSON.parse(stderr).error).toMatchObject({ code: 'problems_found', exit: 3 })
   })
 
-  test('as long as nothing is set up, what only an account needs is not a problem, and DNS is examined', async () => {
-    const keychain = Object.assign(createFakeKeychain(), { trouble: 'no_bus' as const })
-    const dns = dnsThat({ aa: false, ra: true })
-    const { code, data, stderr } = await doctor(createSetup({ environment: {}, keychain, dns }))
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    expect(data.map(({ check, status }) => [check, status])).toEqual([
-      ['configuration', 'skipped'],
-      ['folders', 'ok'],
-      ['credential store', 'skipped'],
-      ['lock', 'ok'],
-      ['session', 'skipped'],
-      ['network', 'skipped'],
-      ['clock', 'skipped'],
-      ['DNS resolvers', 'ok'],
-      ['direct DNS', 'warning'],
-    ])
-    expect(data[0]).toMatchObject({
-      message: expect.stringMatching(/^not set up .*claims check/),
-      remedy: null,
-    })
-  })
-
   test('doctor ends with exit 4 if nobody is signed in', async () => {
     const environment = { settings: { base_url: READY.settings.base_url, client_id: 'client-1' } }
     const { code, of } = await doctor(createSetup({ environment }))
