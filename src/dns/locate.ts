@@ -68,8 +68,6 @@ const RESOLVER_MS = 2500
 const LEVEL_MS = 1500
 /** Working zones have fewer; a hostile one could name thousands. */
 export const MAX_HOSTS = 26
-/** No name has more zones above it. */
-const MAX_STEPS = 24
 
 /**
  * Finds the zone that holds a name, and its servers, from the top down: resolvers give the NS records of the top-level domain,
@@ -117,7 +115,7 @@ async function findFrom(
  */
 async function walk(target: string, start: Found, search: Search): Promise<Found | NotFound | undefined> {
   let at = start
-  for (let step = 0; step < MAX_STEPS && at.zone !== target; step += 1) {
+  while (at.zone !== target) {
     const { zone, path } = at
     const answer = await askServers(at, target, search)
     if (answer === undefined) return isRegistry(zone) ? undefined : at

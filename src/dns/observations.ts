@@ -95,10 +95,10 @@ export interface AliasPath {
 /**
  * What the DS records in the parent zone and the zone's own keys and signatures say right now, without verifying signatures:
  * `unsigned`: no DS; `ok`: a DS matches a key and the SOA's signature is valid by its dates; `no_key`: a DS, but no key at
- * all; `wrong_ds`: keys, but no DS matches one; `no_signature`: a DS matches, but the SOA has no signature; `expired`.
+ * all; `wrong_ds`: keys, but no DS matches one; `expired`.
  */
 export interface DnssecObservation {
-  readonly state: 'unsigned' | 'ok' | 'no_key' | 'wrong_ds' | 'no_signature' | 'expired'
+  readonly state: 'unsigned' | 'ok' | 'no_key' | 'wrong_ds' | 'expired'
   /** Of the DS records. */
   readonly keyTags: readonly number[]
 }

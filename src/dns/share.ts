@@ -42,11 +42,8 @@ export function createShare(clock: Pick<Clock, 'monotonic'>): Share {
     },
     note(server, answered) {
       const key = keyOf(server)
-      if (answered) silences.delete(key)
-      else {
-        const count = (silences.get(key)?.count ?? 0) + 1
-        silences.set(key, { count, until: clock.monotonic() + KEPT_MS })
-      }
+      const count = answered ? 0 : (silences.get(key)?.count ?? 0) + 1
+      silences.set(key, { count, until: clock.monotonic() + KEPT_MS })
     },
   }
 }

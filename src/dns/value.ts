@@ -29,16 +29,21 @@ const QUOTES = /["'`´“”„‟‘’‚‛«»‹›＂＇\\]/g
 /** A value and a name of this form belong to somebody's verification. */
 const PREFIX_AND_TOKEN = /^[\w.-]+=[\w+/~.-]{8,}=*$/
 
+/** In bytes, and in records: people's values are shorter and fewer, a hostile server's needn't be. */
+const MAX_LENGTH = 4096
+const MAX_VALUES = 1000
+
 const visible = (text: string): string => text.replace(INVISIBLE, '')
 const bare = (text: string): string => visible(text).replace(QUOTES, '')
 
 /** What is wrong with the value that comes closest to the expected one; undefined if none has to do with it. */
 export function explainValues(expected: string, values: readonly TxtValue[]): ExplainedValue | undefined {
-  const found = values.flatMap((value): ExplainedValue[] => {
+  const read = values.filter(({ bytes }) => bytes.length <= MAX_LENGTH).slice(0, MAX_VALUES)
+  const found = read.flatMap((value): ExplainedValue[] => {
     const fault = explainValue(expected, value)
     return fault === undefined ? [] : [{ fault, seen: [shownValue(expected, value)] }]
   })
-  const parts = splitRecords(expected, decodeValues(values))
+  const parts = splitRecords(expected, decodeValues(read))
   if (parts !== undefined) found.push({ fault: 'split_records', seen: parts })
   const rank = ({ fault }: ExplainedValue) => FAULTS.indexOf(fault)
   return found.toSorted((a, b) => rank(a) - rank(b))[0]
@@ -101,6 +106,7 @@ function isCut(whole: string, text: string, least: number): boolean {
 
 /** Whether few characters differ, side by side; two tokens of the same service differ in more. */
 function isMistyped(wanted: string, seen: string, token: string): boolean {
+  if (Math.abs(wanted.length - seen.length) > 8) return false
   const plain = (text: string) => Array.from(text.normalize('NFKC').toLowerCase())
   const [a, b] = [plain(wanted), plain(seen)]
   const { start, end } = sameEnds(a, b)
@@ -166,24 +172,19 @@ export interface Piece {
  * is around it instead.
  */
 export function comparedPieces(expected: string, seen: string): { expected: Piece[]; seen: Piece[] } {
-  const pieces = (outer: boolean, ...texts: readonly string[]) =>
-    texts.map((text, index): Piece => ({ text, differs: (index === 1) !== outer }))
-  const at = seen.indexOf(expected)
-  if (at >= 0)
-    return {
-      expected: pieces(true, '', expected, ''),
-      seen: pieces(true, seen.slice(0, at), expected, seen.slice(at + expected.length)),
-    }
   const [wanted, got] = [Array.from(expected), Array.from(seen)]
-  const { start, end } = sameEnds(wanted, got)
-  const cut = (all: readonly string[]) =>
-    pieces(
-      false,
-      all.slice(0, start).join(''),
-      all.slice(start, all.length - end).join(''),
-      all.slice(all.length - end).join(''),
+  const at = seen.indexOf(expected)
+  const isInside = at >= 0
+  const start = isInside ? Array.from(seen.slice(0, at)).length : sameEnds(wanted, got).start
+  const end = isInside ? got.length - start - wanted.length : sameEnds(wanted, got).end
+  const cut = (all: readonly string[], from: number, to: number) =>
+    [all.slice(0, from), all.slice(from, to), all.slice(to)].map(
+      (part, index): Piece => ({ text: part.join(''), differs: (index === 1) !== isInside }),
     )
-  return { expected: cut(wanted), seen: cut(got) }
+  return {
+    expected: isInside ? cut(wanted, 0, wanted.length) : cut(wanted, start, wanted.length - end),
+    seen: cut(got, start, got.length - end),
+  }
 }
 
 /** A piece for one line, with the invisible characters of a difference made visible: `␣`, `\u{200b}`. */

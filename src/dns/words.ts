@@ -179,7 +179,6 @@ export type Code = keyof typeof WORDS
 const DNSSEC_REASONS = {
   no_key: 'the registry has a DS record, but the zone has no key',
   wrong_ds: "the DS record at the registry matches none of the zone's keys",
-  no_signature: 'the registry has a DS record, but the zone has no signatures',
   expired: 'the signatures have expired',
   rejected: 'a resolver rejects its signatures',
 } as const

@@ -87,7 +87,6 @@ test.each([
     { signers: [ds('00'.repeat(20)), ds()] },
     { state: 'ok' },
   ],
-  ['no signature', { signatures: [] }, { state: 'no_signature' }],
   ['an expired signature', { signatures: [signature(-DAY)] }, { state: 'expired' }],
 ])('%s', async (_title, records, expected) => {
   expect((await observed(records)).dnssec).toMatchObject(expected)

@@ -77,7 +77,7 @@ const codes = (more: Partial<Observations>) => check(more).findings.map(({ code 
 
 const alias = { targets: ['web.example.net'], isKnown: true }
 const aliased = server({ outcome: 'alias', alias: 'web.example.net', negativeTtl: null, ttl: 300 })
-const dnssec = (state: 'ok' | 'no_key' | 'wrong_ds' | 'no_signature' | 'expired') => ({
+const dnssec = (state: 'ok' | 'no_key' | 'wrong_ds' | 'expired') => ({
   ...{ state, keyTags: [12345] },
 })
 const rejects = resolver('servfail', { failsValidation: true, keysTtl: 500 })

@@ -45,8 +45,6 @@ export interface Message {
   readonly aa: boolean
   readonly tc: boolean
   readonly ra: boolean
-  /** Whether the answer has an OPT record (RFC 6891). */
-  readonly edns: boolean
   readonly answers: readonly ResourceRecord[]
   readonly authority: readonly ResourceRecord[]
   readonly additional: readonly ResourceRecord[]
@@ -105,7 +103,7 @@ export function decodeAnswer(wire: Uint8Array, id: number, question: Question): 
   const opt = additionals.find((record): record is packet.OptAnswer => record.type === 'OPT')
   return {
     rcode: opt?.extendedRcode ? 'BADVERS' : decoded.rcode,
-    ...{ aa: decoded.flag_aa, tc: decoded.flag_tc, ra: decoded.flag_ra, edns: opt !== undefined },
+    ...{ aa: decoded.flag_aa, tc: decoded.flag_tc, ra: decoded.flag_ra },
     answers: toRecords(decoded.answers),
     authority: toRecords(decoded.authorities),
     additional: toRecords(additionals),

@@ -19,7 +19,7 @@ function answerWith(change: Partial<packet.Packet> = {}): Buffer {
 describe('an answer is read', () => {
   test('with its flags, strings as bytes, names without regard to case', () => {
     const message = decodeAnswer(answerWith(), 7, question)
-    expect(message).toMatchObject({ rcode: 'NOERROR', aa: true, tc: false, ra: false, edns: false })
+    expect(message).toMatchObject({ rcode: 'NOERROR', aa: true, tc: false, ra: false })
     expect(message?.answers).toEqual([
       {
         type: 'TXT',

@@ -8,7 +8,6 @@ const message = (...answers: ResourceRecord[]): Message => ({
   aa: true,
   tc: false,
   ra: false,
-  edns: true,
   answers,
   authority: [],
   additional: [],
