@@ -12,7 +12,6 @@ import type { Session } from '../session/session-file.ts'
 import { type PreparedSignIn, prepareSignIn } from '../session/sign-in.ts'
 import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import { updateConfig } from '../settings/config.ts'
-import { loginCommand } from '../settings/profiles.ts'
 import {
   isProgramFormat,
   requireBaseUrl,
@@ -142,7 +141,6 @@ async function signInWithBrowser(
       redirectUri: code.redirectUri,
       codeVerifier: code.codeVerifier,
       requestedScope: scope,
-      login: loginCommand({ profile: settings.profile.value }),
     })
     return prepared.complete({
       kind: 'session',
@@ -198,10 +196,7 @@ function reporter(io: Io): LoginReporter {
       await always.note('Waiting for your approval …')
     },
     browserFailed: () => always.note('No browser could be opened. Open the address above yourself.'),
-    async ignored(why, next) {
-      await always.warn(`an answer was ignored: ${why}`)
-      if (next !== undefined) await always.hint(next)
-    },
+    ignored: (why) => always.warn(`an answer was ignored: ${why}`),
   }
 }
 

@@ -1,13 +1,15 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { CliError, Exit } from '../errors.ts'
 import { html } from '../terminal/html.ts'
+import type { AuthorizationResponse } from './authorization.ts'
 import type { RedirectTarget } from './redirect.ts'
 
 /** The page at the end of the redirect. Its texts may come from anyone: they are escaped when it is rendered. */
 export interface CallbackPage {
-  readonly status: 200 | 400 | 404 | 405 | 421 | 500
+  readonly status: number
   readonly title: string
   readonly text: string
 }
@@ -17,95 +19,99 @@ export interface CallbackServer {
   close(): Promise<void>
 }
 
-export interface CallbackServerOptions<T> {
-  readonly uri: RedirectTarget['uri']
-  readonly listen: NonNullable<RedirectTarget['listen']>
+export interface CallbackServerOptions {
+  readonly target: RedirectTarget
   readonly state: string
   /** Validates a redirect with the right state. A text says what is wrong with it, and the wait continues. */
-  validate(parameters: URLSearchParams): Promise<T | string>
+  validate(parameters: URLSearchParams): AuthorizationResponse | string
   /** Called once, for the first valid redirect. The browser waits for the page while the code is exchanged. */
-  received(valid: T, respond: (page: CallbackPage) => Promise<void>): void
+  received(valid: AuthorizationResponse, respond: (page: CallbackPage) => Promise<void>): void
 }
 
-/** How long a client may take to send its request: a browser on this machine needs almost no time. */
-const REQUEST_TIMEOUT_MS = 10_000
+export const SIGNED_IN: CallbackPage = {
+  status: 200,
+  title: 'You are signed in',
+  text: 'The session is stored. You can close this window and return to your terminal.',
+}
 
-const STILL_WAITING = 'The sign-in in your terminal is still waiting for the right answer.'
-const page = (status: CallbackPage['status'], title: string, text = STILL_WAITING): CallbackPage => ({
-  status,
-  title,
-  text,
-})
+export function notSignedInPage(error: unknown): CallbackPage {
+  const why = error instanceof CliError ? error.message : 'Something unexpected happened'
+  return { status: 400, title: 'You are not signed in', text: `${why}. See your terminal for more.` }
+}
 
 /**
  * Listens for the redirect (RFC 8252 section 7.3). Anything can connect: other programs, web pages in the browser, other
  * users of the machine. So method, path, Host and state are checked before anything else; any other request gets an error
  * page, and the wait continues.
  *
- * @throws CliError `port_in_use` or `listen_failed`, exit 1.
+ * @throws CliError `cannot_listen`, exit 1.
  */
-export async function startCallbackServer<T>(options: CallbackServerOptions<T>): Promise<CallbackServer> {
-  const { listen, state: expected } = options
+export async function startCallbackServer(options: CallbackServerOptions): Promise<CallbackServer> {
+  const { target } = options
   const servers: Server[] = []
   let isTaken = false
   let authority = ''
 
-  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const send = (answer: CallbackPage) => sendPage(response, answer)
-    const alreadyUsed = page(
-      400,
-      'Already answered',
-      'This sign-in already has its answer. See your terminal.',
-    )
-    if (request.method !== 'GET') return send(page(405, 'Not allowed'))
+  /** The page for a request that isn't the answer; the answer is handed on. */
+  function examine(request: IncomingMessage, response: ServerResponse): CallbackPage | undefined {
+    const refuse = (status: number, title: string, why = '') => ({
+      status,
+      title,
+      text: `${why} The sign-in in your terminal is still waiting for the right answer.`,
+    })
+    if (request.method !== 'GET') return refuse(405, 'Not allowed')
     // Only the origin form of a target has the path first (RFC 9112 section 3.2.1).
     const [path, ...query] = (request.url ?? '').split('?')
-    if (path !== listen.path) return send(page(404, 'Nothing here'))
+    if (path !== target.path) return refuse(404, 'Nothing here')
     // Two Host headers are invalid (RFC 9112 section 3.2); Node would use the first.
     const [host, ...hosts] = request.headersDistinct['host'] ?? []
-    if (host?.toLowerCase() !== authority || hosts.length > 0) return send(page(421, 'Wrong address'))
+    if (host?.toLowerCase() !== authority || hosts.length > 0) return refuse(421, 'Wrong address')
     const parameters = new URLSearchParams(query.join('?'))
     const [state = '', ...others] = parameters.getAll('state')
-    if (others.length > 0 || !isSameText(state, expected))
-      return send(
-        page(400, 'This answer belongs to another sign-in', `Finish the newest one. ${STILL_WAITING}`),
-      )
-    if (isTaken) return send(alreadyUsed)
-    const result = await options.validate(parameters)
-    if (typeof result === 'string')
-      return send(page(400, 'This answer cannot be used', `Reason: ${result}. ${STILL_WAITING}`))
-    if (isTaken) return send(alreadyUsed)
+    if (others.length > 0 || !isSameText(state, options.state))
+      return refuse(400, 'This answer belongs to another sign-in')
+    if (isTaken) return refuse(400, 'Already answered', 'Only the first answer counts.')
+    const result = options.validate(parameters)
+    if (typeof result === 'string') return refuse(400, 'This answer cannot be used', `Reason: ${result}.`)
     isTaken = true
-    options.received(result, send)
+    options.received(result, (page) => sendPage(response, page))
+    return undefined
   }
 
   async function open(host: string, port: number): Promise<number> {
     const server = createServer((request, response) => {
       request.resume()
-      handle(request, response).catch(() => response.destroy())
+      const page = examine(request, response)
+      if (page !== undefined) void sendPage(response, page)
     })
-    server.requestTimeout = server.headersTimeout = REQUEST_TIMEOUT_MS
-    server.keepAliveTimeout = 1
-    const bound = await startListening(server, host, port)
     servers.push(server)
-    return bound
+    server.listen({ host, port, exclusive: true })
+    await once(server, 'listening')
+    return (server.address() as AddressInfo).port
   }
 
-  const [first = '127.0.0.1', ...others] = listen.hosts
-  const port = await open(first, listen.port)
-  for (const host of others) {
-    // Without IPv6, the browser can't use that address either. But if another program has the port there, it would get
-    // the code.
-    await open(host, port).catch(async (error: unknown) => {
-      if (!(error instanceof CliError && error.code === 'port_in_use')) return
-      await closeAll(servers)
-      throw error
-    })
+  const close = () => Promise.all(servers.map(closeServer)).then(() => {})
+  const [first = '127.0.0.1', ...others] = target.hosts
+  try {
+    const port = await open(first, target.port)
+    for (const host of others) {
+      // Without IPv6, the browser can't use that address either. But a program that has the port there would get the code.
+      await open(host, port).catch((error: NodeJS.ErrnoException) => {
+        if (error.code === 'EADDRINUSE') throw error
+      })
+    }
+    const redirectUri = target.uri ?? `http://${first}:${port}${target.path}`
+    // Without the default port, as in a Host header.
+    authority = new URL(redirectUri).host
+    return { redirectUri, close }
+  } catch (error) {
+    await close()
+    const { code } = error as NodeJS.ErrnoException
+    const why = code === 'EADDRINUSE' ? 'it is in use' : code
+    const message = `cannot listen on port ${target.port} of this machine: ${why}`
+    const hint = 'stop what uses it, or use another --redirect-uri'
+    throw new CliError('cannot_listen', Exit.bug, message, { hint, cause: error })
   }
-  const redirectUri = options.uri ?? `http://${first}:${port}${listen.path}`
-  // Without the default port, as in a Host header.
-  authority = new URL(redirectUri).host
-  return { redirectUri, close: () => closeAll(servers) }
 }
 
 /** Compares in constant time. */
@@ -114,50 +120,12 @@ function isSameText(one: string, other: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b)
 }
 
-/** @returns the port, which the system chooses if 0 is given. */
-function startListening(server: Server, host: string, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      // An open server would keep the process alive.
-      server.close()
-      const isInUse = error.code === 'EADDRINUSE'
-      const why = isInUse ? 'it is in use' : (error.code ?? error.message)
-      reject(
-        new CliError(
-          isInUse ? 'port_in_use' : 'listen_failed',
-          Exit.bug,
-          `cannot listen on ${host}:${port}: ${why}`,
-          {
-            hint: 'stop what uses it, or use --no-browser and paste the address that the browser ends up at',
-            cause: error,
-          },
-        ),
-      )
-    })
-    server.listen({ host, port, exclusive: true }, () => resolve((server.address() as AddressInfo).port))
+function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve())
+    // A client that never finishes its request must not keep the process alive.
+    server.closeAllConnections()
   })
-}
-
-async function closeAll(servers: readonly Server[]): Promise<void> {
-  const close = (server: Server) =>
-    new Promise<void>((resolve) => {
-      server.close(() => resolve())
-      // A client that never finishes its request must not keep the process alive.
-      server.closeAllConnections()
-    })
-  await Promise.all(servers.map(close))
-}
-
-export const SIGNED_IN = page(
-  200,
-  'You are signed in',
-  'The session is stored. You can close this window and return to your terminal.',
-)
-
-export function notSignedInPage(error: unknown): CallbackPage {
-  const isExpected = error instanceof CliError && error.exit !== Exit.bug
-  const why = error instanceof CliError ? error.message : 'Something unexpected happened'
-  return page(isExpected ? 400 : 500, 'You are not signed in', `${why}. See your terminal for more.`)
 }
 
 /** Settles when the page has been handed to the browser, or the browser has gone. */
@@ -184,23 +152,18 @@ function sendPage(response: ServerResponse, shown: CallbackPage): Promise<void> 
 function renderPage({ title, text }: CallbackPage, nonce: string): string {
   return html`<!doctype html>
 <html lang="en">
-<head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${title} · mailclaim</title>
 <style nonce="${nonce}">
 :root { color-scheme: light dark }
-body { margin: 0; min-height: 100vh; display: grid; place-items: center; background: Canvas; color: CanvasText; font: 1rem/1.5 system-ui, sans-serif }
-main { width: min(32rem, calc(100% - 2rem)); overflow-wrap: anywhere }
+body { max-width: 32rem; margin: 4rem auto; padding: 0 1rem; background: Canvas; color: CanvasText; font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere }
 </style>
-</head>
-<body>
 <main>
 <p>mailclaim</p>
 <h1>${title}</h1>
 <p>${text}</p>
 </main>
-</body>
 </html>
 `.toString()
 }

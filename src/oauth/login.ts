@@ -1,15 +1,9 @@
-import { CliError, Exit, usageError } from '../errors.ts'
-import { loginCommand } from '../settings/profiles.ts'
+import * as oauth from 'oauth4webapi'
+import { CliError, Exit } from '../errors.ts'
 import { requireBaseUrl, requireClientId } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
-import {
-  type AuthorizationResponse,
-  authorizationUrl,
-  classifyRedirect,
-  newAuthorizationSecrets,
-  type UnusableRedirect,
-} from './authorization.ts'
+import { type AuthorizationResponse, authorizationUrl, classifyRedirect } from './authorization.ts'
 import {
   type CallbackPage,
   type CallbackServer,
@@ -17,11 +11,8 @@ import {
   SIGNED_IN,
   startCallbackServer,
 } from './callback-server.ts'
-import { discoverServer, issuerHint, issuerMismatch } from './discovery.ts'
+import { discoverServer } from './discovery.ts'
 import { parsePastedRedirect, type RedirectTarget, readPastedLines } from './redirect.ts'
-
-/** More lines than this that aren't the address don't come from a person who pastes. */
-const MAX_UNUSABLE_LINES = 20
 
 export interface LoginOptions {
   readonly scopes: readonly string[]
@@ -51,8 +42,8 @@ export interface LoginReporter {
   /** The address is known, and the listener is bound. */
   ready(url: string, browser: 'opening' | 'not_opened', canPaste: boolean): Promise<void>
   browserFailed(): Promise<void>
-  /** Something arrived that is not the answer. A hint says what to do if it should have been. */
-  ignored(why: string, hint?: string): Promise<void>
+  /** Something arrived that is not the answer. */
+  ignored(why: string): Promise<void>
 }
 
 /** The answer of the service, and how to show the browser a page. */
@@ -77,60 +68,45 @@ export async function login<T>(
   const { settings } = io
   const base = requireBaseUrl(settings)
   const clientId = requireClientId(settings)
-  const profile = settings.profile.value
-  const { issuer, authorizationEndpoint, target } = options
-  if (target.listen === undefined && !options.readInput) throw noWayToAnswer()
-  const server = await discoverServer({ base, issuer, authorizationEndpoint }, io)
-  const { state, codeVerifier } = newAuthorizationSecrets()
+  const server = await discoverServer(base, options.issuer, io)
+  const state = oauth.generateRandomState()
+  const codeVerifier = oauth.generateRandomCodeVerifier()
 
-  const received = withResolvers<Received>()
-  let lastUnusable: UnusableRedirect | undefined
-  let foreignIssuer: string | undefined
-  const ignore = (redirect: UnusableRedirect) => {
-    lastUnusable = redirect
-    foreignIssuer = redirect.issuer ?? foreignIssuer
-    const hint = redirect.issuer === undefined ? undefined : issuerHint(redirect.issuer, profile)
-    return reporter.ignored(redirect.why, hint)
+  let receive: (received: Received) => void = () => {}
+  const received = new Promise<Received>((resolve) => {
+    receive = resolve
+  })
+  let unusable: string | undefined
+  const validate = (parameters: URLSearchParams | string) => {
+    const redirect =
+      typeof parameters === 'string' ? parameters : classifyRedirect(server, clientId, parameters, state)
+    if (typeof redirect === 'string') {
+      unusable = redirect
+      ignoreFailure(reporter.ignored(redirect))
+    }
+    return redirect
   }
-  const classify = (parameters: URLSearchParams) =>
-    classifyRedirect(server, clientId, parameters, state, loginCommand({ profile }))
-
-  let unusableLines = 0
   const readLine = (line: string) => {
-    const parameters = parsePastedRedirect(line)
-    const redirect: AuthorizationResponse | UnusableRedirect =
-      typeof parameters === 'string' ? { kind: 'unusable', why: parameters } : classify(parameters)
-    if (redirect.kind !== 'unusable') received.resolve({ response: redirect, respond: async () => {} })
-    else if (++unusableLines < MAX_UNUSABLE_LINES) ignoreFailure(ignore(redirect))
-    else stopReading()
+    const response = validate(parsePastedRedirect(line))
+    if (typeof response !== 'string') receive({ response, respond: async () => {} })
   }
 
   let listener: CallbackServer | undefined
   let stopReading = () => {}
   const over = new AbortController()
   try {
-    if (target.listen !== undefined) {
-      listener = await startCallbackServer<AuthorizationResponse>({
-        uri: target.uri,
-        listen: target.listen,
-        state,
-        async validate(parameters) {
-          const redirect = classify(parameters)
-          if (redirect.kind !== 'unusable') return redirect
-          await ignore(redirect)
-          return redirect.why
-        },
-        received: (response, respond) => received.resolve({ response, respond }),
-      })
-    }
-    const redirectUri = listener?.redirectUri ?? target.uri ?? ''
+    listener = await startCallbackServer({
+      target: options.target,
+      state,
+      validate,
+      received: (response, respond) => receive({ response, respond }),
+    })
+    const { redirectUri } = listener
     const { scopes, resource } = options
+    const endpoint = options.authorizationEndpoint ?? server.authorization_endpoint ?? ''
     const parameters = { clientId, redirectUri, state, codeVerifier, scopes, resource }
-    const url = await authorizationUrl(server.authorization_endpoint ?? '', parameters)
-    if (options.readInput) {
-      const onEnd = () => (listener === undefined ? received.reject(noWayToAnswer()) : undefined)
-      stopReading = readPastedLines(io.stdin.stream, readLine, onEnd)
-    }
+    const url = await authorizationUrl(endpoint, parameters)
+    if (options.readInput) stopReading = readPastedLines(io.stdin.stream, readLine)
     await reporter.ready(url.href, options.openBrowser ? 'opening' : 'not_opened', options.readInput)
     if (options.openBrowser)
       ignoreFailure(
@@ -140,13 +116,12 @@ export async function login<T>(
     const timeout = io.clock
       .sleep(options.timeoutMs, AbortSignal.any([io.interrupts.signal, over.signal]))
       .then((): never => {
-        if (foreignIssuer !== undefined) throw issuerMismatch(server.issuer, foreignIssuer, io)
-        throw timedOut(options.timeoutMs, lastUnusable?.why)
+        throw timedOut(options.timeoutMs, unusable)
       })
-    const { response, respond } = await Promise.race([received.promise, timeout])
+    const { response, respond } = await Promise.race([received, timeout])
     try {
-      if (response.kind === 'refused') throw response.error
-      const code = { parameters: response.parameters, redirectUri, codeVerifier, clientId, base }
+      if (response instanceof CliError) throw response
+      const code = { parameters: response, redirectUri, codeVerifier, clientId, base }
       const result = await exchange(code)
       await respond(SIGNED_IN)
       return result
@@ -166,13 +141,6 @@ function ignoreFailure(work: Promise<void>): void {
   work.catch(() => {})
 }
 
-function noWayToAnswer(): CliError {
-  return usageError(
-    'the redirect URI is not on this machine and nothing can be pasted, so no answer can arrive',
-    'run it on a terminal, or with --no-browser pipe in the address that the browser ends up at',
-  )
-}
-
 function timedOut(ms: number, unusable: string | undefined): CliError {
   const why = unusable === undefined ? '' : `; the answer that came could not be used: ${unusable}`
   return new CliError(
@@ -181,17 +149,4 @@ function timedOut(ms: number, unusable: string | undefined): CliError {
     `timed out after ${formatDuration(ms / 1000)} waiting for approval in the browser${why}`,
     { hint: 'sign in again; --timeout SECONDS waits longer' },
   )
-}
-
-/** `Promise.withResolvers`, which Node 20 does not have. */
-function withResolvers<T>() {
-  let resolve: (value: T) => void = () => {}
-  let reject: (reason: CliError) => void = () => {}
-  const promise = new Promise<T>((settle, fail) => {
-    resolve = settle
-    reject = fail
-  })
-  // It may fail before it is awaited.
-  promise.catch(() => {})
-  return { promise, resolve, reject }
 }

@@ -3,14 +3,13 @@ import type { Readable } from 'node:stream'
 import { usageError } from '../errors.ts'
 import { isLoopback } from '../settings/addresses.ts'
 
-/** Where the service redirects the browser, and where this program listens for it. */
+/** Where this program listens for the redirect. */
 export interface RedirectTarget {
   /** The exact redirect URI; undefined for `http://127.0.0.1:{port}/callback` with any free port. */
   readonly uri: string | undefined
-  /** Undefined for an address that isn't on this machine: then only a pasted address can finish the login. */
-  readonly listen:
-    | { readonly hosts: readonly string[]; readonly port: number; readonly path: string }
-    | undefined
+  readonly hosts: readonly string[]
+  readonly port: number
+  readonly path: string
 }
 
 /**
@@ -20,43 +19,32 @@ export interface RedirectTarget {
  * @throws CliError exit 2.
  */
 export function redirectTarget(uri: string | undefined): RedirectTarget {
-  if (uri === undefined) return { uri, listen: { hosts: ['127.0.0.1'], port: 0, path: '/callback' } }
-  const url = URL.canParse(uri) ? new URL(uri) : undefined
-  const example = 'give it as registered, such as http://127.0.0.1:8765/callback'
-  const unusable = (why: string) => usageError(`--redirect-uri: ${JSON.stringify(uri)} ${why}`, example)
-  if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:'))
-    throw unusable('is not an http(s) address')
-  if (url.hash !== '' || url.username !== '' || url.password !== '')
-    throw unusable('has a fragment, a user name or a password')
-  if (url.protocol !== 'http:' || !isLoopback(url.hostname)) return { uri, listen: undefined }
+  if (uri === undefined) return { uri, hosts: ['127.0.0.1'], port: 0, path: '/callback' }
   // The URL class drops the default port, so the text has to be examined.
-  const port = Number(/^http:\/\/[^/?#]*?:(\d+)(?:[/?#]|$)/i.exec(uri)?.[1] ?? 0)
-  if (port === 0) throw unusable('has no port')
-  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const { host = '', port = '' } =
+    /^http:\/\/(?<host>[^/?#@]+):(?<port>\d+)(?:[/?][^#]*)?$/.exec(uri)?.groups ?? {}
+  if (!URL.canParse(uri) || !isLoopback(host.replace(/^\[|\]$/g, '')) || Number(port) === 0)
+    throw usageError(
+      `--redirect-uri: ${JSON.stringify(uri)} is not an address on this machine with a port`,
+      'give it as registered, such as http://127.0.0.1:8765/callback',
+    )
+  const { hostname, pathname } = new URL(uri)
   // A browser may resolve "localhost" to either loopback address.
-  const hosts = host === 'localhost' ? ['127.0.0.1', '::1'] : [host]
-  return { uri, listen: { hosts, port, path: url.pathname } }
+  const hosts = hostname === 'localhost' ? ['127.0.0.1', '::1'] : [hostname.replace(/^\[|\]$/g, '')]
+  return { uri, hosts, port: Number(port), path: pathname }
 }
 
 /**
  * Reads pasted lines while a login waits: over SSH, in WSL or in a container, the browser can't reach the listener, but
- * the address that it ends up at can be copied. Input that fails yields nothing.
+ * the address that it ends up at can be copied. Input that ends or fails yields nothing.
  *
- * @param ended called at the end of the input, after the last line.
  * @returns a function that stops reading and lets the process end.
  */
-export function readPastedLines(
-  stream: Readable,
-  received: (line: string) => void,
-  ended: () => void,
-): () => void {
-  const ignore = () => {}
-  stream.on('error', ignore)
-  const lines = createInterface({ input: stream, terminal: false, crlfDelay: Number.POSITIVE_INFINITY })
+export function readPastedLines(stream: Readable, received: (line: string) => void): () => void {
+  stream.on('error', () => {})
+  const lines = createInterface({ input: stream, terminal: false })
   lines.on('line', (line) => line.trim() !== '' && received(line))
-  stream.on('end', ended)
   return () => {
-    stream.off('end', ended)
     lines.close()
     // A referenced terminal or pipe would keep the process alive.
     if ('unref' in stream && typeof stream.unref === 'function') stream.unref()

@@ -3,12 +3,13 @@ import { CliError, Exit } from '../errors.ts'
 import { isBearerToken } from '../service/authorizer.ts'
 import { userAgent } from '../service/client.ts'
 import { logExchanges } from '../service/log.ts'
-import { type Problem, parseObject, parseProblem } from '../service/problems.ts'
+import { parseObject, parseProblem, readText } from '../service/problems.ts'
 import { parseRetryAfter } from '../service/retry.ts'
 import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
 import type { Settings } from '../settings/settings.ts'
 import { redact, withoutTokens } from '../terminal/redact.ts'
 import { excerpt } from '../terminal/sanitize.ts'
+import { oauthError } from './errors.ts'
 
 /** What a request for tokens of any grant type needs. */
 interface TokenRequest {
@@ -22,8 +23,6 @@ interface TokenRequest {
   readonly signal?: AbortSignal
 }
 
-type TokenContext = Pick<Context, 'http' | 'clock' | 'stderr' | 'program' | 'platform'>
-
 export interface CodeExchange extends TokenRequest {
   /** The parameters of the redirect, validated. */
   readonly callback: URLSearchParams
@@ -31,8 +30,6 @@ export interface CodeExchange extends TokenRequest {
   readonly codeVerifier: string
   /** The scope of the authorization request, in case the answer names none (RFC 6749 section 5.1). */
   readonly requestedScope: string | undefined
-  /** The command that signs in again, for hints. */
-  readonly login: string
 }
 
 export interface RefreshRequest extends TokenRequest {
@@ -101,29 +98,30 @@ export function tokenTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>): numbe
  * @throws CliError for every error of the interface's section 7.1 with the cause in its message, exit 3, 4 or 6;
  *   `no_refresh_token`, exit 6; exit 7 without a usable answer.
  */
-export async function exchangeCode(context: TokenContext, request: CodeExchange): Promise<Tokens> {
+export async function exchangeCode(context: Context, request: CodeExchange): Promise<Tokens> {
   const code = request.callback.get('code') ?? ''
-  const { codeVerifier, redirectUri, login } = request
+  const { codeVerifier, redirectUri } = request
   const fields = { code, redirect_uri: redirectUri, code_verifier: codeVerifier }
   let answer: TokenAnswer
   try {
     answer = await send(context, request, 'authorization_code', fields, [code, codeVerifier])
   } catch (error) {
     if (!(error instanceof TransportError)) throw error
-    throw exchangeFailed(error.message, login, undefined, error)
+    throw exchangeFailed(error.message, undefined, error)
   }
   const { refreshToken, access, why } = readTokens(answer, request.requestedScope)
   if (access !== undefined && refreshToken !== undefined) return { ...access, refreshToken }
-  if (access !== undefined) throw noRefreshToken()
-  if (answer.error !== undefined) throw oauthError(answer.error, answer, (hint) => hint ?? signInAgain(login))
-  throw exchangeFailed([describeAnswer(answer), why].filter(Boolean).join('; '), login, answer.status)
+  if (access !== undefined) throw oauthError('no_refresh_token', '')
+  if (answer.error !== undefined && answer.status !== 429)
+    throw oauthError(answer.error, answer.details, answer.status)
+  throw exchangeFailed(describeAnswer(answer, why), answer.status)
 }
 
 /**
  * Sends a refresh token (RFC 6749 section 6) once and says what became of it. No redirect is followed and nothing is sent
  * again. Doesn't throw, whatever the network or the service does.
  */
-export async function refresh(context: TokenContext, request: RefreshRequest): Promise<RefreshOutcome> {
+export async function refresh(context: Context, request: RefreshRequest): Promise<RefreshOutcome> {
   const { refreshToken, scope, grantedScope, base } = request
   const fields = { refresh_token: refreshToken, ...(scope === undefined ? {} : { scope }) }
   let answer: TokenAnswer
@@ -142,7 +140,7 @@ export async function refresh(context: TokenContext, request: RefreshRequest): P
  * @throws TransportError if not even the head of an answer arrived
  */
 async function send(
-  context: TokenContext,
+  context: Context,
   { base, clientId, settings, beforeSend, signal }: TokenRequest,
   grantType: string,
   fields: Readonly<Record<string, string>>,
@@ -179,45 +177,28 @@ interface TokenAnswer {
   readonly isEmpty: boolean
   /** The `error` of an OAuth error response (RFC 6749 section 5.2): a 4xx of the service whose JSON body has a string `error`. */
   readonly error: string | undefined
-  /** What the service says about the error: one short line without secrets; empty if it says nothing. */
-  readonly serviceMessage: string
+  /** What the service says, the error included: one short line without secrets; empty if it says nothing. */
+  readonly details: string
   /** What ended the body before it was complete. What arrived is used all the same. */
-  readonly truncatedBy: Error | undefined
+  readonly brokenBy: Error | undefined
 }
 
 /** Reads an answer to its end, or to where it breaks off. */
-async function readTokenAnswer(
-  { status, headers, body: stream }: HttpResponse,
-  secrets: readonly string[],
-): Promise<TokenAnswer> {
-  const pieces: Uint8Array[] = []
-  let size = 0
-  let truncatedBy: Error | undefined
-  try {
-    for await (const piece of stream) {
-      size += piece.length
-      if (size > MAX_BODY_BYTES) throw new Error('the answer is too long')
-      pieces.push(piece)
-    }
-  } catch (error) {
-    truncatedBy = error instanceof Error ? error : new Error(String(error))
-  }
-  const text = new TextDecoder().decode(Buffer.concat(pieces))
+async function readTokenAnswer(response: HttpResponse, secrets: readonly string[]): Promise<TokenAnswer> {
+  const { status, headers } = response
+  const { text, brokenBy } = await readText(response, MAX_BODY_BYTES)
   const body = parseObject(text) ?? (status >= 200 && status <= 299 ? completePairs(text) : undefined)
   const clean = (said: string) => withoutTokens(redact(said, secrets))
   const code = oauthErrorOf(status, body?.['error'])
   const error = code === undefined ? undefined : redact(code, secrets).slice(0, 100)
-  const problem = body === undefined ? { details: excerptOf(text, clean) } : parseProblem(body, clean)
-  const { name, message = '', details }: Problem = problem
   return {
     status,
     retryAfter: headers['retry-after'],
     body,
-    isEmpty: text === '' && truncatedBy === undefined && !/html|xml/i.test(headers['content-type'] ?? ''),
+    isEmpty: text === '' && brokenBy === undefined && !/html|xml/i.test(headers['content-type'] ?? ''),
     error,
-    // The error itself is shown beside it.
-    serviceMessage: name !== undefined && name === error ? message : details,
-    truncatedBy,
+    details: body === undefined ? excerptOf(text, clean) : parseProblem(body, clean).details,
+    brokenBy,
   }
 }
 
@@ -282,22 +263,17 @@ function classifyNoAnswer(error: unknown, base: URL): RefreshOutcome {
 function classifyRefreshAnswer(answer: TokenAnswer, scope: string | undefined, now: number): RefreshOutcome {
   const { refreshToken, access, why } = readTokens(answer, scope)
   if (refreshToken !== undefined) return { kind: 'success', refreshToken, access, why }
-  if (answer.error === 'invalid_grant')
-    return { kind: 'over', description: answer.serviceMessage || undefined }
-  const isComplete = answer.truncatedBy === undefined
+  if (answer.error === 'invalid_grant') return { kind: 'over', description: answer.details }
+  const isComplete = answer.brokenBy === undefined
   const isOwnAnswer = answer.body !== undefined || answer.isEmpty
   if (isComplete && (answer.status === 429 || (answer.status === 503 && isOwnAnswer))) {
     const afterMs = parseRetryAfter(answer.retryAfter, now)
     if (afterMs !== undefined) return { kind: 'retry_after', afterMs, error: askedToWait(answer, afterMs) }
   }
   // A 429 without `Retry-After` proves nothing, whatever is in it.
-  if (answer.error !== undefined && answer.status !== 429) {
-    const error = oauthError(answer.error, answer, (hint) =>
-      ['the session is untouched', hint].filter(Boolean).join('; '),
-    )
-    return { kind: 'not_consumed', error }
-  }
-  return { kind: 'unknown', why: [describeAnswer(answer), why].filter(Boolean).join('; '), access }
+  if (answer.error !== undefined && answer.status !== 429)
+    return { kind: 'not_consumed', error: oauthError(answer.error, answer.details, answer.status) }
+  return { kind: 'unknown', why: describeAnswer(answer, why), access }
 }
 
 /**
@@ -333,134 +309,45 @@ function readAccessToken(
     accessToken,
     // An invalid lifetime is not worth losing the token over.
     expiresInSeconds: lifetime > 0 ? Math.min(lifetime, MAX_LIFETIME_SECONDS) : DEFAULT_LIFETIME_SECONDS,
-    scope: scopeOf(body) ?? requestedScope,
+    scope: textOf(body['scope']) ?? requestedScope,
   }
-}
-
-/** The scope is shown; it is left out if it quotes a token. Some services send a list. */
-function scopeOf(body: Readonly<Record<string, unknown>>): string | undefined {
-  const { scope, access_token: access, refresh_token: refreshToken } = body
-  const text = textOf(Array.isArray(scope) ? scope.join(' ') : scope)
-  return [access, refreshToken].some((token) => token && text?.includes(String(token))) ? undefined : text
 }
 
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/**
- * Compares scopes as sets (RFC 6749 section 3.3).
- *
- * @param granted as the service names them, with spaces between, or with commas, as some services do.
- */
+/** What the service left out of the scopes that it was asked for, and what it added (RFC 6749 section 3.3; some use commas). */
 export function scopeDifference(
   asked: readonly string[],
   granted: string,
 ): { missing: string[]; extra: string[] } {
-  const grantedScopes = granted
-    .split(/\s+/)
-    .flatMap((scope) => (asked.includes(scope) ? scope : scope.split(',')))
-    .filter((scope) => scope !== '')
+  const scopes = granted.split(/[\s,]+/).filter(Boolean)
   return {
-    missing: asked.filter((scope) => !grantedScopes.includes(scope)),
-    extra: grantedScopes.filter((scope) => !asked.includes(scope)),
+    missing: asked.filter((scope) => !scopes.includes(scope)),
+    extra: scopes.filter((scope) => !asked.includes(scope)),
   }
-}
-
-/** The errors of the interface's section 7.1, and those of other standards, each with what a person can do about it. */
-const TOKEN_ERRORS: Readonly<
-  Record<string, { readonly exit: CliError['exit']; readonly message: string; readonly hint?: string }>
-> = {
-  invalid_request: {
-    exit: Exit.refused,
-    message: 'the service found a field of the request for tokens missing or malformed',
-    hint: 'check the base URL and the client id: mailclaim config list',
-  },
-  invalid_scope: {
-    exit: Exit.refused,
-    message: 'the scope is not part of what the service grants',
-    hint: 'ask for fewer scopes: mailclaim auth status shows what was granted',
-  },
-  invalid_grant: {
-    exit: Exit.notSignedIn,
-    message: 'the authorization code was used already, is too old, or belongs to another sign-in',
-  },
-  invalid_client: {
-    exit: Exit.notConfigured,
-    message: 'the service does not know the client id, or has disabled it',
-    hint: 'check the client id: mailclaim config list',
-  },
-  unauthorized_client: {
-    exit: Exit.notConfigured,
-    message: 'the client is not registered for this kind of grant',
-    hint: 'have it registered for authorization codes and refresh tokens, or use another client id',
-  },
-  // RFC 6749 section 4.1.2.1, RFC 8628 section 3.5.
-  ...Object.fromEntries(
-    ['temporarily_unavailable', 'server_error', 'slow_down'].map((code) => [
-      code,
-      {
-        exit: Exit.unavailable,
-        message: 'the service could not issue tokens',
-        hint: 'try again later',
-      },
-    ]),
-  ),
-}
-
-/** @param hintFor turns the hint of the table into that of the step */
-function oauthError(
-  error: string,
-  { status, serviceMessage }: TokenAnswer,
-  hintFor: (hint: string | undefined) => string,
-): CliError {
-  const known = Object.hasOwn(TOKEN_ERRORS, error) ? TOKEN_ERRORS[error] : undefined
-  const { exit, message, hint } = known ?? {
-    exit: status === 429 ? Exit.unavailable : Exit.refused,
-    message: 'the service refused to issue tokens',
-    hint: status === 429 ? 'try again later' : 'check the client id: mailclaim config list',
-  }
-  const said = serviceMessage === '' ? '' : `: ${serviceMessage}`
-  // Scripts compare codes: anything that doesn't look like one stays in the message.
-  const code = /^[a-z][a-z0-9_]{1,63}$/.test(error) ? error : 'refused'
-  return new CliError(code, exit, `${message} (${error})${said}`, { hint: hintFor(hint), status })
 }
 
 function askedToWait(answer: TokenAnswer, retryAfterMs: number): CliError {
-  const { status } = answer
-  return new CliError(
-    status === 429 ? 'rate_limited' : 'service_unavailable',
-    Exit.unavailable,
-    `the service did not renew the session in time (${describeAnswer(answer)})`,
-    { hint: 'the session is untouched; run the command again later', status, retryAfterMs },
-  )
+  const message = `the service did not renew the session in time (${describeAnswer(answer)})`
+  const hint = 'the session is untouched; run the command again later'
+  return new CliError('service_unavailable', Exit.unavailable, message, {
+    hint,
+    status: answer.status,
+    retryAfterMs,
+  })
 }
 
 /** Describes an answer that is neither tokens nor an OAuth error. */
-function describeAnswer({ status, serviceMessage, truncatedBy }: TokenAnswer): string {
-  const message = serviceMessage === '' ? '' : `: ${serviceMessage}`
-  return `HTTP ${status}${message}${truncatedBy === undefined ? '' : `; ${truncatedBy.message}`}`
+function describeAnswer({ status, details, brokenBy }: TokenAnswer, why?: string): string {
+  const said = details === '' ? `HTTP ${status}` : `HTTP ${status}: ${details}`
+  return [said, brokenBy?.message, why].filter(Boolean).join('; ')
 }
 
-const signInAgain = (login: string) => `sign in again, because a code works once: ${login}`
-
-/** The service exchanged the code, but the session would end with the access token. */
-function noRefreshToken(): CliError {
-  return new CliError(
-    'no_refresh_token',
-    Exit.refused,
-    'the service issued no refresh token, so there is no session to store',
-    { hint: 'have the client registered for the refresh token grant, or add --scope offline_access' },
-  )
-}
-
-/** The error for a code exchange that brought neither tokens nor an OAuth error: exit 7. */
-function exchangeFailed(why: string, login: string, status?: number, cause?: Error): CliError {
-  const isUnavailable = status === undefined || status === 429 || status >= 500
-  return new CliError(
-    isUnavailable ? 'service_unavailable' : 'answer_unusable',
-    Exit.unavailable,
-    `the sign-in was approved, but the code could not be exchanged for tokens: ${why}`,
-    { hint: signInAgain(login), status, cause },
-  )
+/** The error for a code exchange that brought neither tokens nor an OAuth error. */
+function exchangeFailed(why: string, status?: number, cause?: Error): CliError {
+  const message = `the sign-in was approved, but the code could not be exchanged for tokens: ${why}`
+  const hint = 'sign in again, because a code works once'
+  return new CliError('service_unavailable', Exit.unavailable, message, { hint, status, cause })
 }

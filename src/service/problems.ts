@@ -20,17 +20,24 @@ export function unexpectedAnswer(what: string, status?: number): CliError {
   })
 }
 
-/** Reads a body up to `maxBytes`; if there is more, closes the connection and returns undefined. */
-async function readBody(response: HttpResponse, maxBytes: number): Promise<string | undefined> {
+/** Reads a body to its end, or to where it breaks off or gets too long: `brokenBy` then says why. */
+export async function readText(
+  { status, body }: HttpResponse,
+  maxBytes: number,
+): Promise<{ readonly text: string; readonly brokenBy: Error | undefined }> {
   const pieces: Uint8Array[] = []
-  let length = 0
-  for await (const piece of response.body) {
-    pieces.push(piece)
-    length += piece.length
-    if (length > maxBytes) return undefined
+  let size = 0
+  let brokenBy: Error | undefined
+  try {
+    for await (const piece of body) {
+      size += piece.length
+      if (size > maxBytes) throw unexpectedAnswer(`it is larger than ${maxBytes / 1024 / 1024} MiB`, status)
+      pieces.push(piece)
+    }
+  } catch (error) {
+    brokenBy = error instanceof Error ? error : new Error(String(error))
   }
-  const text = Buffer.concat(pieces).toString('utf8')
-  return text.startsWith('\ufeff') ? text.slice(1) : text
+  return { text: new TextDecoder().decode(Buffer.concat(pieces)), brokenBy }
 }
 
 /** Parses a JSON object; undefined if the text is not one. */
@@ -58,9 +65,8 @@ export async function readObject(
   secrets: readonly string[],
 ): Promise<Record<string, unknown>> {
   const { status } = response
-  const text = await readBody(response, MAX_BODY_BYTES)
-  if (text === undefined)
-    throw unexpectedAnswer(`it is larger than ${MAX_BODY_BYTES / 1024 / 1024} MiB`, status)
+  const { text, brokenBy } = await readText(response, MAX_BODY_BYTES)
+  if (brokenBy !== undefined) throw brokenBy
   if (text.trim() === '') throw unexpectedAnswer('it is empty', status)
   const object = parseObject(text)
   if (object !== undefined) return object
@@ -155,12 +161,12 @@ export async function responseError(
   const { status, headers } = response
   const { operation, credential, profile, base } = request
   const clean = (text: string) => redact(text, [credential.value])
-  const body = (await readBody(response, MAX_ERROR_BODY_BYTES).catch(() => undefined)) ?? ''
+  const { text } = await readText(response, MAX_ERROR_BODY_BYTES)
   if (status < 400) return redirectError(status, headers['location'], operation, clean)
 
-  const parsed = parseObject(body)
+  const parsed = parseObject(text)
   const problem: Problem =
-    parsed === undefined ? { details: excerpt(clean(body), 160) } : parseProblem(parsed, clean)
+    parsed === undefined ? { details: excerpt(clean(text), 160) } : parseProblem(parsed, clean)
   const { name, details } = problem
   const suffix = /\w/.test(details) ? `: ${details}` : ''
   const retryAfterMs = parseRetryAfter(headers['retry-after'], now)

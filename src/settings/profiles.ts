@@ -30,10 +30,7 @@ export function parseProfileName(text: string): string {
 }
 
 /** The command that signs in to the profile again, for hints. What the profile remembers needs no option. */
-export function loginCommand({ profile, issuer }: { profile: string; issuer?: string }): string {
-  const words = [
-    ...(profile === DEFAULT_PROFILE ? [] : ['--profile', profile]),
-    ...(issuer ? ['--issuer', issuer] : []),
-  ]
+export function loginCommand({ profile }: { profile: string }): string {
+  const words = profile === DEFAULT_PROFILE ? [] : ['--profile', profile]
   return commandLine(['login', ...words], process.platform)
 }

@@ -16,15 +16,13 @@ async function listen(
   } = {},
 ) {
   const target = redirectTarget(options.uri)
-  if (target.listen === undefined) throw new Error('not a loopback target')
   const received: URLSearchParams[] = []
-  const server = await startCallbackServer<URLSearchParams>({
-    uri: target.uri,
-    listen: target.listen,
+  const server = await startCallbackServer({
+    target,
     state: STATE,
-    validate: async (parameters) => options.validate?.(parameters) ?? parameters,
+    validate: (parameters) => options.validate?.(parameters) ?? parameters,
     received: (parameters, respond) => {
-      received.push(parameters)
+      if (!(parameters instanceof Error)) received.push(parameters)
       void respond(options.page ?? SIGNED_IN)
     },
   })
@@ -189,7 +187,7 @@ describe('the listener for the redirect', () => {
   it('a port that is taken is named', async () => {
     const { port } = await listen()
     await expect(listen({ uri: `http://127.0.0.1:${port}/callback` })).rejects.toMatchObject({
-      code: 'port_in_use',
+      code: 'cannot_listen',
       exit: 1,
     })
   })

@@ -40,7 +40,6 @@ async function exchange(answer: () => HttpResponse | Promise<HttpResponse>, requ
     redirectUri: 'http://127.0.0.1:4711/callback',
     codeVerifier: 'v'.repeat(43),
     requestedScope,
-    login: 'mailclaim login --profile work',
   })
   return { tokens, request: context.requests[0] }
 }
@@ -108,20 +107,15 @@ describe('the exchange of a code', () => {
 
   it.each([
     [oauthError(400, 'invalid_request'), 'invalid_request', 6, 'missing or malformed'],
-    [oauthError(400, 'invalid_scope'), 'invalid_scope', 6, 'not part of what the service grants'],
+    [oauthError(400, 'invalid_scope'), 'invalid_scope', 6, 'will not grant it'],
     [oauthError(400, 'invalid_grant'), 'invalid_grant', 4, 'used already, is too old'],
     [oauthError(401, 'invalid_client'), 'invalid_client', 3, 'does not know the client id'],
-    [
-      oauthError(400, 'unauthorized_client'),
-      'unauthorized_client',
-      3,
-      'not registered for this kind of grant',
-    ],
+    [oauthError(400, 'unauthorized_client'), 'unauthorized_client', 3, 'not registered for this'],
     [oauthError(400, 'some_new_code'), 'some_new_code', 6, 'some_new_code'],
     [textResponse(502, '<html>'), 'service_unavailable', 7, 'HTTP 502'],
-    [textResponse(200, '<html>'), 'answer_unusable', 7, 'not a JSON object'],
+    [textResponse(200, '<html>'), 'service_unavailable', 7, 'not a JSON object'],
     [jsonResponse(200, { ...WHOLE, refresh_token: undefined }), 'no_refresh_token', 6, 'no refresh token'],
-    [jsonResponse(302, WHOLE), 'answer_unusable', 7, 'HTTP 302'],
+    [jsonResponse(302, WHOLE), 'service_unavailable', 7, 'HTTP 302'],
   ])('an exchange that is answered with %o ends in %s', async (answer, code, exit, words) => {
     await expect(exchange(() => answer)).rejects.toMatchObject({
       code,
@@ -137,7 +131,7 @@ describe('the exchange of a code', () => {
     await expect(failing).rejects.toMatchObject({
       code: 'service_unavailable',
       exit: 7,
-      hint: expect.stringContaining('mailclaim login --profile work'),
+      hint: expect.stringContaining('sign in again'),
     })
   })
 
@@ -153,7 +147,7 @@ describe('the exchange of a code', () => {
     const answer = oauthError(400, 'invalid_grant', `code the-code with ${'v'.repeat(43)} is not known`)
     const error = await exchange(() => answer).catch((thrown: unknown) => thrown)
     expect((error as CliError).message).toContain(
-      '(invalid_grant): code [left out] with [left out] is not known',
+      'code [left out] with [left out] is not known (invalid_grant)',
     )
   })
 })
@@ -168,11 +162,6 @@ describe('a token response', () => {
     ['with an empty scope', { scope: '' }, { scope: 'asked:for' }],
     ['with a scope that is null', { scope: null }, { scope: 'asked:for' }],
     [
-      'with a scope that quotes a token, which is shown to nobody',
-      { access_token: 'at_9f3k', scope: 'emails:send at_9f3k' },
-      { scope: 'asked:for' },
-    ],
-    [
       'without a lifetime, which then is taken to be short',
       { expires_in: undefined },
       { expiresInSeconds: 300 },
@@ -183,11 +172,6 @@ describe('a token response', () => {
     ['with a lifetime of a million years', { expires_in: 3e13 }, { expiresInSeconds: 366 * 24 * 3600 }],
     ['with another spelling of Bearer', { token_type: 'bEARER' }, { accessToken: 'new-access' }],
     ['without a token type', { token_type: null }, { accessToken: 'new-access' }],
-    [
-      'with its scope as a list',
-      { scope: ['emails:send', 'domains:read'] },
-      { scope: 'emails:send domains:read' },
-    ],
     ['with fields that nobody knows', { id_token: 'x', more: {} }, { refreshToken: 'new-refresh' }],
   ])('a token response %s is accepted', async (_name, fields, expected) => {
     const { tokens } = await exchange(() => jsonResponse(200, { ...WHOLE, ...fields }), 'asked:for')
@@ -217,7 +201,7 @@ describe('a refresh', () => {
     [
       'invalid_grant',
       () => oauthError(400, 'invalid_grant', 'reused'),
-      { kind: 'over', description: 'reused' },
+      { kind: 'over', description: 'reused (invalid_grant)' },
     ],
     ['invalid_grant behind a 500', () => oauthError(500, 'invalid_grant'), { kind: 'unknown' }],
     ['invalid_request', () => oauthError(400, 'invalid_request'), { kind: 'not_consumed' }],
@@ -231,7 +215,7 @@ describe('a refresh', () => {
         {
           kind: 'not_consumed',
           error: expect.objectContaining({
-            message: expect.stringContaining(`(${error}): refresh is off`),
+            message: expect.stringContaining(`refresh is off (${error})`),
           }),
         },
       ],
