@@ -26,17 +26,21 @@ mailclaim claims list --json | node -e '
   const { appendFileSync, readFileSync, writeFileSync } = require("fs")
   const [name, code, known] = process.argv.slice(1)
   const claims = JSON.parse(readFileSync(0, "utf8")).data
-  const claim = claims.find((one) => one.name === name.toLowerCase().replace(/\.$/, "")) ?? (claims.length === 1 ? claims[0] : {})
+  const asked = name.toLowerCase().replace(/\.$/, "")
+  // The service spells a name of other letters than these in its own way.
+  const claim = claims.find((one) => one.name === asked) ?? (/[^\x00-\x7f]/.test(asked) ? claims[0] : undefined) ?? {}
   const results = { 0: "completed", 8: "not-yet", 9: claim.status === "superseded" ? "superseded" : "ended" }
-  const outputs = { result: results[code] ?? "error", "exit-code": code, status: claim.status, "domain-id": claim.domain_id }
-  for (const part of ["type", "name", "value"]) outputs[`record-${part}`] = claim.record?.[part]
+  // After an error nothing that the service said counts.
+  const seen = results[code] === undefined ? {} : claim
+  const outputs = { result: results[code] ?? "error", "exit-code": code, status: seen.status, "domain-id": seen.domain_id }
+  for (const part of ["type", "name", "value"]) outputs[`record-${part}`] = seen.record?.[part]
   if (claim.domain_id) writeFileSync(known, claim.domain_id)
   for (const [key, value] of Object.entries(outputs)) {
     const end = crypto.randomUUID()
     appendFileSync(process.env.GITHUB_OUTPUT, `${key}<<${end}\n${value ?? ""}\n${end}\n`)
   }
   if (results[code] === "superseded") console.log("::error title=mailclaim::a newer claim has replaced this one: if the domain is yours, remove this step, else delete the cache entry")
-' "$domain" "$code" "$work/domain-id"
+' -- "$domain" "$code" "$work/domain-id"
 problem=$(sed -n '/^error: /,$p' "$work/messages")
 if [ "$code" != 0 ] && [ -n "$problem" ]; then printf '::error title=mailclaim::%s\n' "$(escape "$problem")"; fi
 exit "$code"

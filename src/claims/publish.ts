@@ -12,6 +12,11 @@ import { DEFAULT_TTL, quoteStrings, quoteValue, type TxtRecord } from './record.
 /** How long the command may take, in milliseconds. */
 const TIMEOUT_MS = 120_000
 
+/**
+ * `prefix=token`. A service that asks for anything else, such as an SPF record in whatever spelling, isn't asking for a proof.
+ */
+const PROOF = /^(?!v=)[a-z0-9][\w.-]*=[!#-&(-;=?-Z^_a-~]+$/i
+
 /** Adds a record to DNS, and says what was done. @throws CliError if it isn't there and couldn't be added */
 export type Publish = (record: TxtRecord, label?: string) => Promise<string>
 
@@ -28,8 +33,7 @@ export function createPublisher(command: string, io: Io): Publish {
   return async (record, label) => {
     const checked = checkName(record.name)
     if (!checked.ok) throw unexpectedAnswer(checked.problem)
-    // A service that asks for anything else, such as an SPF record, isn't asking for a proof; a line break could add a command.
-    if (!/^[^=]+=./.test(record.value) || /^v=/i.test(record.value) || /\p{Cc}/u.test(record.value))
+    if (!PROOF.test(record.value))
       throw unexpectedAnswer(
         `the value ${JSON.stringify(clip(record.value, 100))} isn't of the form prefix=token`,
       )

@@ -32,6 +32,7 @@ export function candidateNames(
     ['wrong', name.replace(/(^|\.)_+/g, '$1')],
     ['wrong', `www.${name}`],
     ['wrong', prefix === undefined ? name : `_${prefix.replace(/^_/, '')}.${name}`],
+    ['wrong', prefix === undefined ? name : `${prefix}.${name}`],
     ['used', parent],
     ['used', zone],
   ] as const

@@ -193,25 +193,20 @@ export function waitingTime({ verdict, retry_after_seconds: seconds }: CheckRepo
 }
 
 /**
- * The error with which a command ends after this report; undefined if the record is ready, or if none was expected and the
- * name servers answered. `record_not_visible` (exit 8) if something needs fixing or waiting for, `dns_unavailable` (exit 7)
+ * The error with which a command ends after this report; undefined if the record is ready, or if no value was expected. `record_not_visible` (exit 8) if something needs fixing or waiting for, `dns_unavailable` (exit 7)
  * if DNS couldn't be queried, `invalid_name` (exit 2).
  *
  * @param findingsShown whether the findings have just been printed, so the error doesn't repeat them
  */
 export function exitErrorOf(report: CheckReport, findingsShown = false): CliError | undefined {
-  if (report.ready || hasLooked(report)) return undefined
   const [first] = report.findings
-  // A check without an expected value has no verdict of its own.
-  const verdict = report.expected === null && first !== undefined ? WORDS[first.code].verdict : report.verdict
-  const cannotTell = `can't tell what is at ${report.name}`
-  const notReady = `the record isn't ready at ${report.name}`
-  const [code, exit, summary] =
-    first?.code === 'invalid_name'
-      ? (['invalid_name', Exit.usage, `"${report.name}" isn't a domain name`] as const)
-      : verdict === 'unknown'
-        ? (['dns_unavailable', Exit.unavailable, cannotTell] as const)
-        : (['record_not_visible', Exit.notYet, report.expected === null ? cannotTell : notReady] as const)
+  const isInvalid = first?.code === 'invalid_name'
+  if (report.ready || (report.expected === null && !isInvalid)) return undefined
+  const [code, exit, summary] = isInvalid
+    ? (['invalid_name', Exit.usage, `"${report.name}" isn't a domain name`] as const)
+    : report.verdict === 'unknown'
+      ? (['dns_unavailable', Exit.unavailable, `can't tell what is at ${report.name}`] as const)
+      : (['record_not_visible', Exit.notYet, `the record isn't ready at ${report.name}`] as const)
   if (first === undefined || findingsShown) return new CliError(code, exit, summary)
   return new CliError(code, exit, first.message, { hint: sanitizeLine(first.fix) })
 }

@@ -104,9 +104,10 @@ function findAll(observations: Observations): Found[] {
     case 'found': {
       const { zone, hosts, parent, registry } = location
       const asked = registry.map(({ server }) => formatDnsAddress(server))
-      if (isIntercepted(registry, observations.servers))
+      const servers = reached(registry, observations.servers)
+      if (servers.length < observations.servers.length && servers.every(({ rcode }) => rcode === null))
         return [{ code: 'dns_intercepted', facts: { name, asked } }]
-      const seen = { ...observations, zone, parent: parent === null ? [] : [...hosts.keys()] }
+      const seen = { ...observations, servers, zone, parent: parent === null ? [] : [...hosts.keys()] }
       const groups = groupByOutcome(seen.servers)
       return [
         ...causes(seen, groups),
@@ -116,6 +117,16 @@ function findAll(observations: Observations): Found[] {
       ].filter((found) => found !== undefined)
     }
   }
+}
+
+/** The servers without those behind something that answers instead of them. Many networks intercept only IPv4. */
+function reached(registry: Located['registry'], servers: readonly ServerObservation[]) {
+  const isV6 = (address: string | null) => address?.includes(':') === true
+  return [false, true].flatMap((family) => {
+    const own = servers.filter(({ address }) => isV6(address) === family)
+    const above = registry.filter(({ server }) => isV6(server.address) === family)
+    return isIntercepted(above, own) ? [] : own
+  })
 }
 
 /**
@@ -183,7 +194,12 @@ function aliasFound(seen: Seen): Found | undefined {
 }
 
 function misplacedFound(seen: Seen): Found | undefined {
-  const place = seen.elsewhere?.misplaced.find(({ values }) => hasText(values, seen.expected))
+  const { expected, elsewhere } = seen
+  // Whoever took the wrong name may have made another mistake as well. Names above are used for other things.
+  const place = elsewhere?.misplaced.find(
+    ({ how, values }) =>
+      hasText(values, expected) || (how !== 'used' && explainValues(expected ?? '', values) !== undefined),
+  )
   return place && misplaced(seen, place)
 }
 
@@ -250,7 +266,8 @@ function partly(seen: Seen, { withRecord, withoutRecord }: Groups): Found {
     code: 'partial_propagation',
     facts: {
       ...{ name, zone, with: withRecord.map(serverFact), without: withoutRecord.map(serverFact) },
-      seconds: waitSeconds(oldStateTtl(withoutRecord), ...refresh),
+      seconds: USUAL_WAIT_SECONDS,
+      at_most: waitSeconds(oldStateTtl(withoutRecord), ...refresh),
     },
   }
 }

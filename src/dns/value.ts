@@ -158,7 +158,8 @@ export function readGivenValue(given: string): string | undefined {
     'gu',
   )
   const value = given.replace(around, '')
-  return /^[^=]+=+[^=]/.test(value) ? value : undefined
+  // What is copied with it, such as "TXT" or a line break, has a space in it or a character that a proof never has.
+  return /^[^=]+=+[^=]/.test(value) && /^[!#-&(-;=?-Z^_a-~]+$/.test(value) ? value : undefined
 }
 
 /** A part of a value: the same in both values, or not. */

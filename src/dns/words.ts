@@ -123,12 +123,12 @@ export const WORDS = {
   dnssec_bogus: {
     ...error,
     message: "DNSSEC of {zone} is broken, so validating resolvers don't accept its answers: {reason}",
-    fix: 'remove or update the DS record at the registrar, or have the DNS provider sign the zone again',
+    fix: 'have the DNS provider sign the zone again, or remove or update the DS record at the registrar',
   },
   partial_propagation: {
     ...wait,
     message: 'name servers that lack the record: {without}; that have it: {with}',
-    fix: 'wait up to {seconds} until they have copied the zone, or else add the record at their provider too',
+    fix: 'check again soon: copying takes at most {at_most}; if it never ends, add the record at their provider too',
   },
   cached: {
     ...wait,
@@ -216,7 +216,7 @@ export function textOf(words: string, facts: Facts): Text {
 }
 
 function factText(name: string, fact: Fact): Text {
-  if (name === 'seconds' && typeof fact === 'number') return [formatDuration(fact)]
+  if ((name === 'seconds' || name === 'at_most') && typeof fact === 'number') return [formatDuration(fact)]
   if (name === 'reason') return [DNSSEC_REASONS[fact as keyof typeof DNSSEC_REASONS]]
   if (fact === null || typeof fact !== 'object') {
     const value = shorten(String(fact ?? 'unknown'))

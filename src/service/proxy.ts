@@ -86,12 +86,10 @@ function parseProxy(text: string): { uri: string; token?: string } {
   if (url === undefined || !['http:', 'https:'].includes(url.protocol)) {
     throw proxyError('HTTPS_PROXY or HTTP_PROXY is not an http or https URL')
   }
-  const { username, password } = url
-  if (username === '' && password === '') return { uri: url.href }
-  url.username = ''
-  url.password = ''
+  const { username, password, origin } = url
+  if (username === '' && password === '') return { uri: origin }
   const pair = Buffer.from(`${decode(username)}:${decode(password)}`)
-  return { uri: url.href, token: `Basic ${pair.toString('base64')}` }
+  return { uri: origin, token: `Basic ${pair.toString('base64')}` }
 }
 
 /** Percent-decoded, or unchanged if it isn't valid percent-encoding. */

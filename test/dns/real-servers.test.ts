@@ -43,7 +43,7 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
     ['app.dangling.test', 'fix', ['cname_at_name'], 300],
     ['nbsp.test', 'fix', ['whitespace'], 300],
     ['app.nobody.test', 'fix', ['domain_not_found'], 900],
-    ['partial.test', 'wait', ['partial_propagation'], 7200],
+    ['partial.test', 'wait', ['partial_propagation'], 60],
     ['lame.test', 'ready_with_warning', ['some_servers_lame'], null],
     ['alllame.test', 'fix', ['lame_nameserver'], null],
     ['dead.test', 'ready_with_warning', ['some_servers_silent'], null],
