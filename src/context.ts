@@ -59,8 +59,6 @@ export interface Environment {
   readonly httpsProxy?: string
   readonly noProxy?: string
   readonly dbusAddress?: string
-  /** `0` makes Node accept any certificate. */
-  readonly tlsRejectUnauthorized?: string
 }
 
 export interface Input {

@@ -130,7 +130,6 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     ...text('httpsProxy', 'https_proxy', 'HTTPS_PROXY'),
     ...text('noProxy', 'no_proxy', 'NO_PROXY'),
     ...text('dbusAddress', 'DBUS_SESSION_BUS_ADDRESS'),
-    ...text('tlsRejectUnauthorized', 'NODE_TLS_REJECT_UNAUTHORIZED'),
     // https://no-color.org: present and not empty, whatever its value.
     noColor: (variables['NO_COLOR'] ?? '') !== '',
     ci: (variables['CI'] ?? '') !== '' && variables['CI'] !== 'false',
@@ -152,17 +151,12 @@ function keychainEnvironment(variables: NodeJS.ProcessEnv): Record<string, strin
 /** Looked up on demand: help and the version don't need them. */
 function readDirectories(variables: NodeJS.ProcessEnv): Directories {
   const { MAILCLAIM_CONFIG_DIR: config, MAILCLAIM_STATE_DIR: state } = variables
-  let found: Directories | undefined
-  const usual = () => {
-    found ??= platformDirectories(process)
-    return found
-  }
   return {
     get config() {
-      return config || usual().config
+      return config || platformDirectories(process).config
     },
     get state() {
-      return state || usual().state
+      return state || platformDirectories(process).state
     },
   }
 }

@@ -13,8 +13,8 @@ const ROOT_SERVERS: readonly DnsAddress[] = [
   { address: '199.7.83.42', port: 53 },
 ]
 const ROOT_QUESTION = { name: '.', type: 'SOA' } as const
-/** Both exist, so a resolver that denies one blocks DNS or has a root of its own. */
-const KNOWN_NAMES = [ROOT_QUESTION, { name: 'com', type: 'NS' }] as const
+/** It exists, so a resolver that denies it blocks DNS or has a root of its own. */
+const KNOWN_NAME = { name: 'com', type: 'NS' } as const
 
 /**
  * Whether the active resolvers respond, and with what the public DNS has. A failure affects only the DNS check, so it's a
@@ -29,24 +29,20 @@ export async function examineResolvers(io: Io): Promise<Diagnosis> {
   const options = { recursionDesired: true, deadline: io.clock.monotonic() + RESOLVER_TIMEOUT_MS }
   const examined = await Promise.all(
     resolvers.map(async (resolver) => {
-      const replies = await Promise.all(
-        KNOWN_NAMES.map((question) => ask(resolver, question, options, dnsEffects(io))),
-      )
-      const rcodes = replies.flatMap((reply, at) => {
-        if (reply.kind !== 'answer') return []
-        const { rcode, answers } = reply.message
-        const isEmpty = answers.every(({ type }) => type !== KNOWN_NAMES[at]?.type)
-        return rcode === 'NOERROR' && isEmpty ? 'NOERROR without data' : rcode
-      })
-      return { address: formatDnsAddress(resolver), rcodes }
+      const reply = await ask(resolver, KNOWN_NAME, options, dnsEffects(io))
+      const address = formatDnsAddress(resolver)
+      if (reply.kind !== 'answer') return { address }
+      const { rcode, answers } = reply.message
+      const isEmpty = rcode === 'NOERROR' && answers.every(({ type }) => type !== KNOWN_NAME.type)
+      return { address, rcode: isEmpty ? 'NOERROR without data' : rcode }
     }),
   )
-  const odd = examined.filter(({ rcodes }) => rcodes.some((rcode) => rcode !== 'NOERROR'))
+  const odd = examined.filter(({ rcode = 'NOERROR' }) => rcode !== 'NOERROR')
   if (odd.length > 0) {
-    const said = odd.map(({ address, rcodes }) => `${address}: ${[...new Set(rcodes)].join(', ')}`)
-    return warning(check, `wrong answers for names that exist (the root and com): ${said.join('; ')}`, remedy)
+    const said = odd.map(({ address, rcode }) => `${address}: ${rcode}`)
+    return warning(check, `wrong answers for com, which exists: ${said.join('; ')}`, remedy)
   }
-  const silent = examined.filter(({ rcodes }) => rcodes.length === 0).map(({ address }) => address)
+  const silent = examined.filter(({ rcode }) => rcode === undefined).map(({ address }) => address)
   if (silent.length > 0) return warning(check, `no response from ${silent.join(', ')}`, remedy)
   const owner = chosen === undefined ? "the system's resolvers" : 'the chosen resolvers'
   return ok(check, `${owner} respond: ${examined.map(({ address }) => address).join(', ')}`)

@@ -1,5 +1,5 @@
-import { access, constants, lstat, readdir, rm } from 'node:fs/promises'
-import { dirname, join, sep } from 'node:path'
+import { access, constants, lstat, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { proveKeychain } from '../credentials/keychain.ts'
 import { CliError, Exit } from '../errors.ts'
 import { describeSession } from '../session/describe.ts'
@@ -48,15 +48,12 @@ export async function examineDirectories(io: Io): Promise<Diagnosis> {
       removeDurable(path)
     }
     const exposed = io.platform === 'win32' ? [] : await accessibleToOthers(tops)
-    if (exposed.length > 0) {
-      const named = tops.filter((top) => exposed.some((path) => `${path}${sep}`.startsWith(`${top}${sep}`)))
-      const more = exposed.length > 3 ? ` and ${exposed.length - 3} more` : ''
+    if (exposed.length > 0)
       return warning(
         check,
-        `other users of this machine may have access to ${exposed.slice(0, 3).join(', ')}${more}`,
-        `chmod -R go= ${named.map((path) => shellQuote(path, io.platform)).join(' ')}`,
+        `other users of this machine may have access to ${exposed.join(', ')}`,
+        `chmod -R go= ${exposed.map((path) => shellQuote(path, io.platform)).join(' ')}`,
       )
-    }
     if (missing.length > 0) return ok(check, `not created yet: ${missing.join(', ')}`)
     return ok(check, `only you can write to ${config} and ${state}`)
   } catch (error) {
@@ -78,19 +75,10 @@ async function requireCreatable(directory: string): Promise<void> {
   }
 }
 
-/** The program's directories and files, up to two levels down, that have permissions for group or others. */
-async function accessibleToOthers(paths: readonly string[], depth = 2): Promise<string[]> {
-  const exposed: string[] = []
-  for (const path of paths) {
-    const found = await lstat(path).catch(() => undefined)
-    if (found === undefined || found.isSymbolicLink()) continue
-    if ((found.mode & 0o077) !== 0) exposed.push(path)
-    if (!found.isDirectory() || depth < 0) continue
-    const names = await readdir(path).catch(() => [])
-    const children = names.map((name) => join(path, name))
-    exposed.push(...(await accessibleToOthers(children, depth - 1)))
-  }
-  return exposed
+/** Those that have permissions for group or others, which then reach what is in them. */
+async function accessibleToOthers(directories: readonly string[]): Promise<string[]> {
+  const found = await Promise.all(directories.map((path) => lstat(path).catch(() => undefined)))
+  return directories.filter((_, at) => ((found[at]?.mode ?? 0) & 0o077) !== 0)
 }
 
 /** Whether the store of the session (or else of the next login) works: saves, reads and deletes a test secret. */

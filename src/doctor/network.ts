@@ -44,15 +44,7 @@ export async function examineNetwork(io: Io): Promise<Diagnosis[]> {
     // Any other status is normal for the bare address of an API.
     const status = response.status >= 500 ? `, but with HTTP ${response.status}` : ''
     const responds = `${base.origin} responds in ${Math.round(ms)} ms${status}${via}`
-    const network =
-      environment.tlsRejectUnauthorized === '0'
-        ? warning(
-            'network',
-            `${responds}, but with NODE_TLS_REJECT_UNAUTHORIZED=0 no certificate is checked`,
-            'unset it; for a private authority, set NODE_EXTRA_CA_CERTS to its certificate file',
-          )
-        : ok('network', responds)
-    return [network, compareClocks(response.headers['date'], started.wall + ms / 2)]
+    return [ok('network', responds), compareClocks(response.headers['date'], started.wall + ms / 2)]
   } catch (error) {
     if (!(error instanceof TransportError)) throw error
     const failure = transportFailure(error, base, 'GET')

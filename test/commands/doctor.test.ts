@@ -125,17 +125,6 @@ describe('doctor', () => {
     expect(Object.values(context.directories).flatMap((directory) => readdirSync(directory))).toEqual([])
   })
 
-  test('doctor warns if certificates are not checked', async () => {
-    const context = createSetup({ environment: { ...READY, tlsRejectUnauthorized: '0' } })
-    const { code, of } = await doctor(context)
-    expect(code).toBe(0)
-    expect(of('network')).toMatchObject({
-      status: 'warning',
-      message: expect.stringContaining('no certificate is checked'),
-      remedy: expect.stringContaining('NODE_EXTRA_CA_CERTS'),
-    })
-  })
-
   test.runIf(needs('posix'))('the remedy for exposed directories works whatever their names', async () => {
     const context = createSetup()
     const directory = join(context.directories.state, "o'brien; $(exit)")
@@ -280,8 +269,8 @@ describe('a warning leaves the exit code 0', () => {
     })
   })
 
-  test.each(['.', 'com'])('a resolver that denies %s is a warning', async (denied) => {
-    const dns = dnsThat({ aa: true, ra: false, denied })
+  test('a resolver that denies com is a warning', async () => {
+    const dns = dnsThat({ aa: true, ra: false, denied: 'com' })
     const { code, of } = await doctor(createSetup({ dns }))
     expect(code).toBe(0)
     expect(of('DNS resolvers')).toMatchObject({
@@ -300,7 +289,7 @@ describe('a warning leaves the exit code 0', () => {
     const { of } = await doctor(createSetup({ dns }))
     expect(of('DNS resolvers')).toMatchObject({
       status: 'warning',
-      message: `wrong answers for names that exist (the root and com): 192.0.2.53: ${name}`,
+      message: `wrong answers for com, which exists: 192.0.2.53: ${name}`,
       remedy: expect.stringContaining('config set resolver'),
     })
   })
