@@ -228,6 +228,11 @@ describe('a check', () => {
     expect(codes({ servers: [{ ...with_('prefix=older'), host: cloudflare.host }] })).toEqual(['stale_token'])
   })
 
+  test('doesn’t tell anybody to wait for a cache while the zone itself is broken', () => {
+    expect(codes({ resolvers: [rejects] })).toEqual(['dnssec_bogus'])
+    expect(codes({ resolvers: [rejects], dnssec: dnssec('expired') })).toEqual(['dnssec_bogus'])
+  })
+
   test('lists errors before warnings, and these before remarks', () => {
     const servers = [server({ host: 'ada.ns.cloudflare.com' }), { ...SILENT, ...second }]
     expect(codes({ servers, dnssec: dnssec('no_key') })).toEqual([
