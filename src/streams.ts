@@ -94,8 +94,12 @@ export function realOutput(
       return isTerminal(fd)
     },
     get columns() {
+      if (!isTerminal(fd)) return undefined
+      const terminal = stream() as NodeJS.WriteStream & { _refreshSize?(): void }
+      // Node hears of a narrower window at the next turn of its event loop; what was drawn has more rows already.
+      terminal._refreshSize?.()
       // A terminal that doesn't know its width reports 0, and no line would fit.
-      return isTerminal(fd) ? stream().columns || undefined : undefined
+      return terminal.columns || undefined
     },
     async write(text) {
       if (closed && loss !== undefined) return

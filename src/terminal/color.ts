@@ -42,5 +42,6 @@ export async function createPalette(isColored: boolean): Promise<Palette> {
   if (!isColored) return PLAIN_PALETTE
   const { Chalk } = await import('chalk')
   const chalk = new Chalk({ level: 1 })
-  return paletteOf((style) => chalk[style])
+  // One text only: chalk itself would join whatever else a caller such as `map` hands over.
+  return paletteOf((style) => (text) => chalk[style](text))
 }
