@@ -152,21 +152,11 @@ export interface HttpTransport {
 /**
  * No response came. `sent` says whether a byte of the request can have left this machine: `no` for whatever fails before
  * the connection is established (loading the HTTP client, the lookup, connecting, the proxy, TLS) or in `beforeSend`;
- * `maybe` for anything later, and then the service may have acted on it. `certificate`: one end doesn't accept the certificate
- * of the other; `tls`: any other failure of TLS.
+ * `maybe` for anything later, and then the service may have acted on it.
  */
 export class TransportError extends Error {
   override readonly name = 'TransportError'
-  readonly kind:
-    | 'lookup'
-    | 'connect'
-    | 'tls'
-    | 'certificate'
-    | 'proxy'
-    | 'timeout'
-    | 'reset'
-    | 'aborted'
-    | 'protocol'
+  readonly kind: 'lookup' | 'connect' | 'tls' | 'proxy' | 'timeout' | 'reset' | 'aborted' | 'protocol'
   readonly sent: 'no' | 'maybe'
 
   constructor(kind: TransportError['kind'], sent: TransportError['sent'], message: string, cause?: unknown) {

@@ -3,7 +3,7 @@ import { hasNoKeychain } from '../credentials/keychain.ts'
 import { CliError, usageError } from '../errors.ts'
 import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
 import { redirectTarget } from '../oauth/redirect.ts'
-import { exchangeCode, scopeDifference } from '../oauth/token-endpoint.ts'
+import { exchangeCode, missingScopes } from '../oauth/token-endpoint.ts'
 import { isBearerToken } from '../service/authorizer.ts'
 import { createServiceClient } from '../service/client.ts'
 import { tryCredential } from '../service/lists.ts'
@@ -305,7 +305,7 @@ async function announce(session: Session, io: Io, columns: readonly Column[]): P
   const requested = settingValue('scope', settings) ?? []
   if (kind === 'session' && requested.length > 0 && scope !== null) {
     // Otherwise a command would be refused, much later.
-    const { missing } = scopeDifference(requested, scope)
+    const missing = missingScopes(requested, scope)
     if (missing.length > 0) await io.warn(`requested but not granted: ${missing.join(' ')}`)
   }
   // The address came as a line of JSON, so the result is one too, on a terminal as elsewhere.

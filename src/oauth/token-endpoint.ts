@@ -317,16 +317,10 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** What the service left out of the scopes that it was asked for, and what it added (RFC 6749 section 3.3; some use commas). */
-export function scopeDifference(
-  asked: readonly string[],
-  granted: string,
-): { missing: string[]; extra: string[] } {
-  const scopes = granted.split(/[\s,]+/).filter(Boolean)
-  return {
-    missing: asked.filter((scope) => !scopes.includes(scope)),
-    extra: scopes.filter((scope) => !asked.includes(scope)),
-  }
+/** What the service left out of the scopes that it was asked for (RFC 6749 section 3.3; some put commas between). */
+export function missingScopes(asked: readonly string[], granted: string): string[] {
+  const scopes = [...granted.split(/\s+/), ...granted.split(/[\s,]+/)]
+  return asked.filter((scope) => !scopes.includes(scope))
 }
 
 function askedToWait(answer: TokenAnswer, retryAfterMs: number): CliError {

@@ -1,6 +1,5 @@
-import { CliError, Exit } from '../errors.ts'
 import { pathSegment, type RequestOptions, type ServiceClient } from './client.ts'
-import { CHECK_ID, checkFields, withHint } from './problems.ts'
+import { checkFields } from './problems.ts'
 import type { ClaimRequest, DomainClaim } from './types.ts'
 
 /**
@@ -13,9 +12,7 @@ export async function createClaim(
   client: ServiceClient,
   request: ClaimRequest,
 ): Promise<{ claim: DomainClaim; created: boolean }> {
-  // A 404 here is about the domain, if the service says anything.
-  const lost = `the claim may exist, and nothing is lost; to continue: mailclaim claim ${request.name}`
-  const answer = await client.post('/domains/claim', request).catch(withHint({ lost }))
+  const answer = await client.post('/domains/claim', request)
   return { claim: readClaim(answer.body), created: answer.status !== 200 }
 }
 
@@ -25,10 +22,7 @@ export async function verifyClaim(
   domainId: string,
   options?: RequestOptions,
 ): Promise<DomainClaim> {
-  const lost = 'the service may be verifying already, and nothing is lost: run the same command again'
-  const { body } = await client
-    .post(`/domains/${pathSegment(domainId)}/claim/verify`, undefined, options)
-    .catch(withHint({ 404: CHECK_ID, lost }))
+  const { body } = await client.post(`/domains/${pathSegment(domainId)}/claim/verify`, undefined, options)
   return readClaim(body)
 }
 
@@ -37,28 +31,13 @@ export function looksLikeId(text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
 
-/**
- * The latest claim of a placeholder domain (section 4.7).
- *
- * @param notFoundHint what to do if there is none, if that is something else than to check the id
- * @throws CliError exit 5 if there is none, or no longer
- */
+/** The latest claim of a placeholder domain (section 4.7). @throws CliError exit 5 if there is none, or no longer. */
 export async function getClaim(
   client: ServiceClient,
   domainId: string,
-  {
-    notFoundHint = CHECK_ID,
-    ...options
-  }: RequestOptions & { readonly notFoundHint?: string | undefined } = {},
+  options: RequestOptions = {},
 ): Promise<DomainClaim> {
-  const { body } = await client
-    .get(`/domains/${pathSegment(domainId)}/claim`, {}, options)
-    .catch(withHint({ 404: notFoundHint }))
-    .catch((error: unknown) => {
-      if (!(error instanceof CliError) || error.status !== 410) throw error
-      const { code, message, status } = error
-      throw new CliError(code, Exit.notFound, message, { status, hint: notFoundHint, cause: error })
-    })
+  const { body } = await client.get(`/domains/${pathSegment(domainId)}/claim`, {}, options)
   return readClaim(body)
 }
 

@@ -36,8 +36,6 @@ export interface ServiceClient {
 
 /** How many times an idempotent request is sent at most. */
 const MAX_ATTEMPTS = 4
-/** How many times a connection is tried that is refused, or a name that cannot be resolved: it rarely helps to insist. */
-const MAX_CONNECTS = 2
 /** How long a request with its repetitions may take, in milliseconds, without the waits that the service asks for. */
 const LIMIT_MS = 45_000
 /** A shorter delay needs no explanation. */
@@ -85,12 +83,11 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
         }
       }
       const { message, retryAfterMs = 0 } = failure
-      const isUnconnected = failure.cause instanceof TransportError && failure.cause.sent === 'no'
-      const most = Math.min(maxAttempts, isUnconnected ? MAX_CONNECTS : MAX_ATTEMPTS)
       const delay = Math.max(retryAfterMs, backoff(attempts, random))
       if (timeoutMs === Number.POSITIVE_INFINITY) end += retryAfterMs
       const isTooLate = clock.monotonic() + delay >= end
-      if (!mayRetry || attempts >= most || retryAfterMs > MAX_RETRY_AFTER_MS || isTooLate) throw failure
+      if (!mayRetry || attempts >= maxAttempts || retryAfterMs > MAX_RETRY_AFTER_MS || isTooLate)
+        throw failure
       if (delay >= MIN_NOTICED_DELAY_MS)
         await io.note(`${message}; retrying in ${formatDuration(delay / 1000)}`)
       await clock.sleep(delay, signal)
@@ -126,7 +123,8 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
       if (status >= 200 && status < 300)
         return { answer: { status, body: await readObject(response, [credential.value]) } }
       const request = {
-        operation: `${method} ${path}`,
+        method,
+        path,
         base: base.href,
         credential,
         profile: settings.profile.value,
@@ -162,9 +160,9 @@ type AttemptResult =
 
 /** Whether a request without a response can be sent again. */
 function mayRetryError({ kind, sent }: TransportError, isIdempotent: boolean): boolean {
-  // Canceled, but not by the signal: the program is ending.
-  if (kind === 'aborted' || kind === 'certificate') return false
-  return sent === 'no' ? kind !== 'tls' : isIdempotent && kind !== 'protocol'
+  // Canceled, but not by the signal: the program is ending. The others would only happen again.
+  if (kind === 'aborted' || kind === 'tls' || kind === 'protocol') return false
+  return sent === 'no' || isIdempotent
 }
 
 /**

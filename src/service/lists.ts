@@ -1,6 +1,6 @@
 import { pathSegment, type RequestOptions, type ServiceClient } from './client.ts'
 import type { PageFetcher } from './paging.ts'
-import { CHECK_ID, checkFields, nameOfType, unexpectedAnswer, withHint } from './problems.ts'
+import { checkFields, nameOfType, unexpectedAnswer } from './problems.ts'
 import type { ContactImport, Grant, ImportStatus, ListEnvelope } from './types.ts'
 
 /** Pages of the team's grants, including revoked ones (section 4.2). */
@@ -29,9 +29,7 @@ export async function getImport(
   id: string,
   options?: RequestOptions,
 ): Promise<ContactImport> {
-  const { body } = await client
-    .get(`/contacts/imports/${pathSegment(id)}`, {}, options)
-    .catch(withHint({ 404: CHECK_ID }))
+  const { body } = await client.get(`/contacts/imports/${pathSegment(id)}`, {}, options)
   checkFields(
     body,
     { id: 'string', status: 'string', created_at: 'string', completed_at: 'string', counts: 'object' },
@@ -52,11 +50,7 @@ async function listPage<T>(
   query: Readonly<Record<string, string | number | undefined>>,
   signal: AbortSignal | undefined,
 ): Promise<ListEnvelope<T>> {
-  // A cursor is the id of an item.
-  const hint = (query['after'] ?? query['before']) === undefined ? undefined : CHECK_ID
-  const { body } = await client
-    .get(path, query, signal === undefined ? {} : { signal })
-    .catch(withHint({ 404: hint }))
+  const { body } = await client.get(path, query, signal === undefined ? {} : { signal })
   const { data } = body
   if (!Array.isArray(data))
     throw unexpectedAnswer(`"data" of the list should be an array, but is ${nameOfType(data)}`)

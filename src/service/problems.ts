@@ -1,4 +1,4 @@
-import { type HttpResponse, TransportError } from '../context.ts'
+import type { HttpResponse, TransportError } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/profiles.ts'
 import { redact } from '../terminal/redact.ts'
@@ -141,42 +141,45 @@ export function parseProblem(body: Record<string, unknown>, clean: (text: string
 
 /** What was asked, for the error. */
 export interface AskedOperation {
-  /** "GET /contacts/imports" */
-  readonly operation: string
+  readonly method: string
+  readonly path: string
   /** The base URL. */
   readonly base: string
   readonly credential: Credential
   readonly profile: string
 }
 
-/** Names of errors that are about the credential and not about what was asked. */
-const ABOUT_CREDENTIAL = /scope|permission|access_denied|api_key|token|credential|unauthori[sz]ed/i
+const MAY_BE_DONE = 'the service may have acted on the request: check before you send it again'
 
 /** The error for a response whose status is not 2xx, with its exit code. If the body doesn't arrive, the status is enough. */
 export async function responseError(
   response: HttpResponse,
-  request: AskedOperation,
+  { method, path, base, credential, profile }: AskedOperation,
   now: number,
 ): Promise<CliError> {
   const { status, headers } = response
-  const { operation, credential, profile, base } = request
   const clean = (text: string) => redact(text, [credential.value])
   const { text } = await readText(response, MAX_ERROR_BODY_BYTES)
-  if (status < 400) return redirectError(status, headers['location'], operation, clean)
-
   const parsed = parseObject(text)
   const problem: Problem =
     parsed === undefined ? { details: excerpt(clean(text), 160) } : parseProblem(parsed, clean)
   const { name, details } = problem
-  const suffix = /\w/.test(details) ? `: ${details}` : ''
   const retryAfterMs = parseRetryAfter(headers['retry-after'], now)
   const sent = describeCredential(credential)
-  const refused = (code: string, exit: CliError['exit'], what: string, hint?: string) =>
-    new CliError(code, exit, `${what}${suffix}`, { status, hint, retryAfterMs })
   const own = name !== undefined && /^[a-z][a-z0-9_]{1,63}$/.test(name) ? name : undefined
-  const wait =
-    retryAfterMs && `the service asks to wait ${formatDuration(retryAfterMs / 1000)}; try again then`
+  const refused = (code: string, exit: CliError['exit'], what: string, hint?: string) =>
+    new CliError(code, exit, /\w/.test(details) ? `${what}: ${details}` : what, {
+      status,
+      hint,
+      retryAfterMs,
+    })
 
+  if (status < 400) {
+    const target = sanitizeLine(clean(headers['location'] ?? '').slice(0, 300))
+    const what = `${method} ${path} was answered with a redirect (${status})${target && ` to ${target}`}, which is not followed`
+    const hint = "set the base URL to the service's actual address"
+    return new CliError('redirected', Exit.unavailable, what, { status, hint })
+  }
   if (status === 401) {
     const hint =
       credential.kind === 'api_key' ? 'check the API key' : `sign in again: ${loginCommand({ profile })}`
@@ -184,45 +187,26 @@ export async function responseError(
   }
   if (status === 403) {
     // A reason of the service's own is better than a guess.
-    const isAboutOther = details !== '' && details !== name && !ABOUT_CREDENTIAL.test(name ?? '')
-    const hint = isAboutOther ? undefined : `${sent} may lack a scope or belong to another team`
+    const hint = details === '' ? `${sent} may lack a scope or belong to another team` : undefined
     return refused(own ?? 'forbidden', Exit.refused, 'the service does not allow this (403)', hint)
   }
-  if (status === 404) {
-    const isExplained = parsed !== undefined && details !== ''
-    const hint = isExplained ? undefined : `check the base URL: ${base} may not be the address of the service`
-    return refused(own ?? 'not_found', Exit.notFound, `not found: ${operation}`, hint)
+  if (status === 404 || status === 410) {
+    // What the service says of something new is better than a guess.
+    const isExplained = method === 'POST' && parsed !== undefined && details !== ''
+    const hint = isExplained
+      ? undefined
+      : `check the id and its team, and that ${base} is the base URL of the service`
+    return refused(own ?? 'not_found', Exit.notFound, `not found: ${method} ${path}`, hint)
   }
-  if (status === 429)
-    return refused(
-      'rate_limited',
-      Exit.unavailable,
-      'too many requests (429)',
-      wait || 'try again in a while',
-    )
   if (isTemporary(status)) {
-    const hint = wait || 'try again in a moment'
-    return refused('service_unavailable', Exit.unavailable, `the service failed (${status})`, hint)
+    const wait =
+      retryAfterMs && `the service asks to wait ${formatDuration(retryAfterMs / 1000)}; try again then`
+    const hint = wait || (method === 'POST' && status !== 429 ? MAY_BE_DONE : 'try again in a while')
+    return status === 429
+      ? refused('rate_limited', Exit.unavailable, 'too many requests (429)', hint)
+      : refused('service_unavailable', Exit.unavailable, `the service failed (${status})`, hint)
   }
   return refused(own ?? 'refused', Exit.refused, `the service refused the request (${status})`)
-}
-
-/** A redirect, or a status that answers no request of this program, such as 304. */
-function redirectError(
-  status: number,
-  location: string | undefined,
-  operation: string,
-  clean: (text: string) => string,
-): CliError {
-  if (location === undefined && ![301, 302, 303, 307, 308].includes(status))
-    return unexpectedAnswer(`HTTP status ${status} to ${operation}`, status)
-  const target = sanitizeLine(clean(location ?? '').slice(0, 300))
-  return new CliError(
-    'redirected',
-    Exit.unavailable,
-    `${operation} was redirected (${status})${target === '' ? '' : ` to ${target}`}, which is not followed`,
-    { status, hint: "set the base URL to the service's actual address" },
-  )
 }
 
 export function describeCredential({ kind, description }: Credential): string {
@@ -230,8 +214,6 @@ export function describeCredential({ kind, description }: Credential): string {
 }
 
 const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {
-  lookup: 'check the base URL and the network',
-  connect: 'check the base URL, and that the service is running',
   tls: 'for a private certificate authority, set NODE_EXTRA_CA_CERTS to its certificate file',
   proxy: 'check HTTPS_PROXY, HTTP_PROXY and NO_PROXY',
   timeout: 'try again, or allow more time with --http-timeout SECONDS',
@@ -240,34 +222,8 @@ const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {
 /** The error for a request without a response: exit 7. */
 export function transportFailure(error: TransportError, url: URL, method: string): CliError {
   const isLost = method === 'POST' && error.sent === 'maybe'
-  const hint = isLost
-    ? 'the service may have acted on the request: check before you send it again'
-    : (TRANSPORT_HINTS[error.kind] ?? 'check the network and any proxy in between')
+  const hint = isLost ? MAY_BE_DONE : (TRANSPORT_HINTS[error.kind] ?? 'check the base URL and the network')
   const code = error.kind === 'timeout' ? 'timeout' : 'unreachable'
   const message = `no response from ${url.origin}: ${error.message}`
   return new CliError(code, Exit.unavailable, message, { hint, cause: error })
 }
-
-/** Hints that only the caller knows, by the status of the response; `lost`: the service may have acted on a request that failed. */
-interface OwnHints {
-  readonly 404?: string | undefined
-  readonly lost?: string
-}
-
-/** For `catch`: throws the failure again, with the hint for it if there is one. */
-export function withHint(hints: OwnHints): (error: unknown) => never {
-  return (error) => {
-    if (!(error instanceof CliError)) throw error
-    const { code, exit, message, status, retryAfterMs, cause } = error
-    const isLost =
-      status === undefined
-        ? cause instanceof TransportError && cause.sent === 'maybe'
-        : status !== 429 && isTemporary(status) && retryAfterMs === undefined
-    const hint = isLost ? hints.lost : status === 404 ? hints[404] : undefined
-    if (hint === undefined) throw error
-    throw new CliError(code, exit, message, { ...error, hint, cause })
-  }
-}
-
-/** The hint of a 404 to a path or a query with an id in it. */
-export const CHECK_ID = 'check the id, and that it belongs to the team of this profile'

@@ -21,7 +21,7 @@ export function classify(
     return new TransportError('lookup', sent, "couldn't resolve the host name", error)
   }
   const certificate = certificateMessage(code, peer)
-  if (certificate !== undefined) return new TransportError('certificate', sent, certificate, error)
+  if (certificate !== undefined) return new TransportError('tls', sent, certificate, error)
   if (isTls(code, message))
     return new TransportError('tls', sent, `couldn't establish a TLS connection: ${message}`, error)
   if (syscall === 'connect' || is('ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT')) {
