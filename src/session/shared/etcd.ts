@@ -1,7 +1,7 @@
-import { type HttpResponse, type HttpTransport, type TlsIdentity, TransportError } from '../../context.ts'
+import { type HttpTransport, type TlsIdentity, TransportError } from '../../context.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { logExchanges } from '../../service/log.ts'
-import { parseObject } from '../../service/problems.ts'
+import { parseObject, readText } from '../../service/problems.ts'
 import { operationUrl } from '../../settings/addresses.ts'
 import type { Io } from '../../terminal/io.ts'
 import { excerpt } from '../../terminal/sanitize.ts'
@@ -160,20 +160,11 @@ export class Etcd {
       signal: interrupts.signal,
       ...(tls && { tls }),
     })
-    return { status: response.status, body: await readBody(response) }
+    const { text, brokenBy } = await readText(response, MAX_ANSWER_BYTES)
+    if (brokenBy instanceof TransportError) throw brokenBy
+    // A proxy's page, say, counts as an empty object: the status has to be enough.
+    return { status: response.status, body: parseObject(text) ?? {} }
   }
-}
-
-/** A proxy's page, say, counts as an empty object: the status has to be enough. */
-async function readBody({ body }: HttpResponse): Promise<Json> {
-  const pieces: Uint8Array[] = []
-  let size = 0
-  for await (const piece of body) {
-    size += piece.length
-    if (size > MAX_ANSWER_BYTES) return {}
-    pieces.push(piece)
-  }
-  return parseObject(Buffer.concat(pieces).toString('utf8')) ?? {}
 }
 
 /** Whether it is etcd's answer: each says at which revision of the whole store it was made. */
