@@ -3,6 +3,9 @@ import type { Clock } from '../../src/context.ts'
 /** What reading the clock takes: too little for any limit to notice. */
 const READING_MS = 1e-6
 
+/** Whether a file is being read or written, which takes real time. */
+const isAtFiles = () => process.getActiveResourcesInfo().some((kind) => /^(FSReq|CloseReq)/.test(kind))
+
 /** Time passes only when nothing else is left to do: then the earliest sleeper wakes. */
 export function createVirtualClock(): Clock {
   const sleepers: { at: number; wake: () => void }[] = []
@@ -15,6 +18,7 @@ export function createVirtualClock(): Clock {
     setImmediate(() =>
       setImmediate(() => {
         pumping = false
+        if (isAtFiles()) return pump()
         sleepers.sort((a, b) => a.at - b.at)
         const next = sleepers.shift()
         if (next === undefined) return
