@@ -1,6 +1,6 @@
 import { type CheckReport, exitErrorOf, reportJson } from '../dns/report.ts'
 import { formatDnsAddress } from '../dns/wire/address.ts'
-import { CliError, Exit, usageError } from '../errors.ts'
+import { type CliError, Exit, usageError } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { commandLine } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
@@ -8,25 +8,10 @@ import type { Io } from '../terminal/io.ts'
 import { stdoutPalette } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { judge } from './lifecycle.ts'
-import {
-  type Asker,
-  createAsker,
-  domainToClaim,
-  findClaimOrDomain,
-  type LoadedClaim,
-  staleText,
-} from './load.ts'
+import { judge, nameOf } from './lifecycle.ts'
+import { type Asker, domainToClaim, findClaimOrDomain } from './load.ts'
 import { readValue, recordOf } from './record.ts'
-import {
-  type CheckOptions,
-  type CheckTarget,
-  checkOnce,
-  notInTime,
-  TIMED_OUT,
-  watchDns,
-  withClaim,
-} from './verdict.ts'
+import { type CheckOptions, type CheckTarget, checkOnce, notInTime, watchDns } from './verdict.ts'
 
 export interface CheckFlags extends CheckOptions {
   readonly wait: boolean
@@ -42,15 +27,9 @@ export interface Checked {
   readonly report: CheckReport
   /** How the command ends. */
   readonly error?: CliError | undefined
-  /** Why the claim may have ended since. */
-  readonly warning?: string | undefined
-  readonly note?: string | undefined
-  /** Whether no value was expected. */
-  readonly isLook?: boolean
+  /** Why what is in DNS no longer matters. */
+  readonly note?: string
 }
-
-/** Asks about the claims of checks: once each, never renewing a session. */
-export const createCheckAsker = (io: Io): Asker => createAsker(io, { renews: false })
 
 /** Checks for a value that a person gave, at this name or at that of the record of the claim that is named. */
 export async function checkGiven(
@@ -66,10 +45,9 @@ export async function checkGiven(
   const name = 'domain' in found ? found.domain : entry && recordOf(entry.claim, found.name).name
   if (name === undefined)
     throw usageError(`"${argument}" is neither a domain nor a claim known on this machine`)
-  const warning =
-    value === given ? undefined : 'ignoring spaces, quotation marks, or invisible characters around --value'
-  const { report, error } = await checkTarget({ name, value }, undefined, flags, io)
-  return { report, error, warning }
+  if (value !== given)
+    await io.warn('ignoring spaces, quotation marks, or invisible characters around --value')
+  return checkTarget({ name, value }, undefined, flags, io)
 }
 
 /** Checks the record of a claim; of a domain without a known one, shows what is in DNS. */
@@ -81,57 +59,45 @@ export async function checkClaim(
 ): Promise<Checked> {
   const found = await findClaimOrDomain(argument, io)
   if ('domain' in found) {
+    const { domain } = found
     if (flags.wait)
-      throw usageError(
-        `--wait needs a value to wait for, and no claim of ${found.domain} is known`,
-        'add --value',
-      )
-    const seen = await checkTarget({ name: found.domain, value: null }, undefined, flags, io)
-    return { ...seen, isLook: true }
+      throw usageError(`--wait needs a value to wait for, and no claim of ${domain} is known`, 'add --value')
+    return checkTarget({ name: domain, value: null }, undefined, flags, io)
   }
-  const answer = ask(found)
-  // DNS meanwhile: the service may take its time. Who waits has the time.
-  let loaded: LoadedClaim =
-    found.entry && !flags.wait ? { ...found, claim: found.entry.claim } : await answer()
-  const target = targetOf(loaded, io)
+  const { entry, domainId, name: asked } = found
+  const first = await ask(found)
+  let claim = first
   const again = async () => {
-    const now = await ask(found)()
-    if (now.stale === undefined) loaded = now
-    return now.stale === undefined ? now.claim : undefined
+    claim = await ask({ ...found, entry: entry && { ...entry, claim } })
+    return claim
   }
-  let checked = await checkTarget(target, { claim: loaded.claim, ask: again }, flags, io)
-  if (!flags.wait) {
-    loaded = await answer()
-    const now = targetOf(loaded, io)
-    if (now.name !== target.name || now.value !== target.value)
-      checked = await checkTarget(now, undefined, flags, io)
-  }
-  const { report, error, note } = withClaim(checked.report, loaded.claim, io.clock.now())
-  const warning = loaded.stale === undefined ? undefined : staleText(loaded, io)
-  return { report, error: error ?? (report.ready ? undefined : checked.error), warning, note }
+  // A claim that is over may have no record.
+  const { phase } = judge(first, io.clock.now())
+  const isOver = (phase === 'completed' || phase === 'ended') && !first.record?.value
+  const target = isOver ? { name: asked ?? first.name ?? domainId, value: null } : recordOf(first, asked)
+  const checked = await checkTarget(target, { claim: first, ask: again }, flags, io)
+  return withClaim(checked, claim, io.clock.now())
 }
 
-/** The record of a claim; one that is over may have none. */
-function targetOf({ claim, domainId, name: asked }: LoadedClaim, io: Io): CheckTarget {
-  const { needsRecord, phase } = judge(claim, io.clock.now())
-  if (needsRecord || phase === 'blocked') return recordTarget(claim, asked)
-  return claim.record?.value
-    ? recordTarget(claim, asked)
-    : { name: asked ?? claim.name ?? domainId, value: null }
-}
-
-function recordTarget(...claim: Parameters<typeof recordOf>): CheckTarget {
-  const { name, value } = recordOf(...claim)
-  return { name, value }
+/** What a check means for the claim: one that the service has accepted or completed no longer needs the record. */
+function withClaim({ report, error }: Checked, claim: DomainClaim, now: number): Checked {
+  const judged = judge(claim, now)
+  const own = { ...report, claim: { status: claim.status ?? 'unknown' } }
+  if (judged.phase === 'ended') return { report: own, error: judged.error }
+  if (judged.needsRecord || judged.phase === 'blocked') return { report: own, error }
+  return {
+    report: { ...own, verdict: 'ready', ready: true, retry_after_seconds: null, findings: [] },
+    note: `${nameOf(claim)} no longer needs its record: ${judged.text}`,
+  }
 }
 
 /** Checks once, or with `wait` until the record is ready, the claim no longer needs it, or the time is up. */
 async function checkTarget(
   target: CheckTarget,
-  of: { readonly claim: DomainClaim; readonly ask: () => Promise<DomainClaim | undefined> } | undefined,
+  of: { readonly claim: DomainClaim; readonly ask: () => Promise<DomainClaim> } | undefined,
   flags: CheckFlags,
   io: Io,
-): Promise<{ readonly report: CheckReport; readonly error: CliError | undefined }> {
+): Promise<Checked> {
   const waits = flags.wait && target.value !== null && (!of || judge(of.claim, io.clock.now()).needsRecord)
   if (waits || io.stderr.isTTY) await io.progress.update(`querying the name servers of ${target.name}`)
   try {
@@ -140,16 +106,17 @@ async function checkTarget(
       return { report, error: exitErrorOf(report, isShown(io)) }
     }
     const left = Math.max(0, flags.since + flags.timeoutMs - io.clock.monotonic())
-    let report: CheckReport | undefined
-    for await (const step of watchDns(target, of?.claim, left, of?.ask, flags, io)) {
-      ;({ report } = step)
-      if (step.nextInMs === null) break
+    let last: CheckReport | undefined
+    for await (const { report, nextInMs, leftMs } of watchDns(target, of?.claim, left, of?.ask, flags, io)) {
+      last = report
+      if (nextInMs === null) break
       flags.waits?.()
       const why = report.findings[0]?.message ?? 'not ready yet'
-      const [next, rest] = [step.nextInMs, step.leftMs].map((ms) => formatDuration(ms / 1000))
+      const [next, rest] = [nextInMs, leftMs].map((ms) => formatDuration(ms / 1000))
       await io.progress.update(`${why}; next check in ${next}, ${rest} left`)
     }
-    if (report === undefined) throw new CliError(TIMED_OUT, Exit.notYet, 'the time was up before its turn')
+    // There is at least one check.
+    const report = last as CheckReport
     const failure = exitErrorOf(report)
     const isUp = failure?.exit === Exit.notYet || failure?.exit === Exit.unavailable
     return { report, error: isUp ? notInTime(report, flags.timeoutMs) : failure }

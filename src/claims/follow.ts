@@ -35,8 +35,6 @@ export interface FollowOptions<T> extends Omit<PollOptions, 'isKnown'> {
   /** Gets it once, with these options for its request. */
   readonly fetch: (options: RequestOptions) => Promise<T>
   readonly describe: (value: T) => Described
-  /** Whether a failure isn't worth another try, though its exit code is that of the network. */
-  readonly isFinal?: (error: CliError) => boolean
   /** What was just seen, if anything: it isn't fetched again at once. */
   readonly first?: T | undefined
   /** The code, the name of the thing and the hint of the error when the time is up: exit 8. */
@@ -54,13 +52,7 @@ export async function* follow<T>(
   options: FollowOptions<T>,
   io: Pick<Io, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<FollowEvent<T>, { readonly value: T; readonly error?: CliError | undefined }, void> {
-  const {
-    fetch,
-    describe,
-    first,
-    timeoutMs = Number.POSITIVE_INFINITY,
-    since = io.clock.monotonic(),
-  } = options
+  const { fetch, describe, first } = options
   const news = newsOnly(io.clock)
   let last: { readonly value: T; readonly seen: Described } | undefined
   let failure: CliError | undefined
@@ -80,9 +72,8 @@ export async function* follow<T>(
   }
 
   let isOver = first !== undefined && (yield* look(first))
-  const isUp = first !== undefined && io.clock.monotonic() >= since + timeoutMs
-  if (!isOver && !isUp)
-    for await (const polled of poll(fetch, { ...options, since, isKnown: first !== undefined }, io)) {
+  if (!isOver)
+    for await (const polled of poll(fetch, { ...options, isKnown: first !== undefined }, io)) {
       if (polled.kind === 'value') {
         isOver = yield* look(polled.value)
         if (isOver) break
@@ -90,7 +81,6 @@ export async function* follow<T>(
         failure = polled.error
         break
       } else {
-        if (options.isFinal?.(polled.error)) throw polled.error
         const text = retryMessage(polled)
         const message = last && news(text, text)
         if (last !== undefined && message !== undefined)
@@ -105,6 +95,6 @@ export async function* follow<T>(
     return { value, error }
   }
   const { code, what, hint } = options.timeout(value)
-  const message = `${timedOutAfter(timeoutMs)}: ${what} is still in progress (${seen.text})${lastRequestFailed(failure)}`
+  const message = `${timedOutAfter(options.timeoutMs ?? 0)}: ${what} is still in progress (${seen.text})${lastRequestFailed(failure)}`
   return { value, error: new CliError(code, Exit.notYet, message, { hint, cause: failure }) }
 }

@@ -60,7 +60,7 @@ export async function* readList(
       const header = cells.map((cell) => cell.toLowerCase())
       columns = header.includes('domain') ? header : COLUMNS.slice(0, 2)
       const ignored = header.filter((cell) => columns === header && !COLUMNS.includes(cell))
-      if (ignored.length > 0) await io.note(`ignored columns of ${name}: ${ignored.join(', ')}`)
+      if (ignored.length > 0) await io.warn(`ignored columns of ${name}: ${ignored.join(', ')}`)
       if (columns === header) continue
     }
     try {

@@ -1,9 +1,8 @@
-import type { Context } from '../context.ts'
 import { checkName } from '../dns/wire/name.ts'
 import { CliError, Exit, InterruptedError, usageError } from '../errors.ts'
 import { createClaim, getClaim, looksLikeId, verifyClaim } from '../service/claims.ts'
 import type { RequestOptions, ServiceClient } from '../service/client.ts'
-import { unexpectedAnswer } from '../service/problems.ts'
+import { OtherAnswerError } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import { createIo, type Io } from '../terminal/io.ts'
@@ -20,13 +19,6 @@ export interface KnownClaim {
   readonly name: string | undefined
   /** What the ledger has of it. */
   readonly entry: LedgerEntry | undefined
-}
-
-/** A claim as the service has it; as it was last seen if the service couldn't be asked. */
-export interface LoadedClaim extends KnownClaim {
-  readonly claim: DomainClaim
-  /** Why the service couldn't be asked. */
-  readonly stale?: CliError
 }
 
 /** The claim by its name or its id; picked from a list if nothing was typed. @throws CliError `claim_unknown`, exit 5; exit 2 */
@@ -99,21 +91,13 @@ export function requireAsked(
   { name, domainId }: Partial<Pick<KnownClaim, 'name' | 'domainId'>>,
 ): DomainClaim {
   if (name !== undefined && claim.name && asciiName(claim.name) !== name)
-    throw otherClaim(`asked for the claim of ${name}, it sent that of ${clip(claim.name, 255)}`)
+    throw new OtherAnswerError(`asked for the claim of ${name}, it sent that of ${clip(claim.name, 255)}`)
   if (domainId !== undefined && claim.domain_id && claim.domain_id !== domainId)
-    throw otherClaim(`asked for the claim ${domainId}, it sent the claim ${clip(claim.domain_id, 255)}`)
+    throw new OtherAnswerError(
+      `asked for the claim ${domainId}, it sent the claim ${clip(claim.domain_id, 255)}`,
+    )
   return claim
 }
-
-const OTHER_CLAIM = 'other claim'
-
-const otherClaim = (what: string): CliError => {
-  const { code, exit, message } = unexpectedAnswer(what)
-  return new CliError(code, exit, message, { cause: OTHER_CLAIM })
-}
-
-/** Whether that is why an answer was refused: another try gets no better one. */
-export const isOtherClaim = ({ cause }: CliError): boolean => cause === OTHER_CLAIM
 
 /** Gets the claim from the service, and saves it. @throws CliError as `getClaim`; exit 5 names a claim that this machine has seen */
 export async function fetchClaim(
@@ -195,71 +179,43 @@ const ASK_MS = 5000
 /** A service that failed isn't asked about the next claims for this long. */
 const PAUSE_MS = 30_000
 
-/** Begins to ask about a claim; the function that it returns waits for the answer, and takes what is known if that is late. */
-export type Asker = (known: KnownClaim) => () => Promise<LoadedClaim>
+/** Asks about a claim: as the service has it, or as it was last seen if the service can't be asked. */
+export type Asker = (known: KnownClaim) => Promise<DomainClaim>
 
 /**
- * Asks the service once about each claim for a command that can go on with what the ledger has: for 5 seconds, with
- * `renews: false` altogether and without ever renewing a session. A claim that the ledger has as completed isn't asked about.
+ * Asks the service once about each claim for a command that can go on with what the ledger has, with one warning for all that are
+ * shown as last seen. A claim that the ledger has as completed isn't asked about.
+ *
+ * @param renews whether the session may be renewed
+ * @param warn says the warning, if `io` is that of one of several domains
  */
-export function createAsker(io: Io, { renews }: { readonly renews: boolean }): Asker {
+export function createAsker(
+  io: Io,
+  { renews, warn = io.warn }: { readonly renews: boolean; readonly warn?: Io['warn'] },
+): Asker {
   let client: ServiceClient | undefined
-  let failure: { readonly error: CliError; readonly until: number } | undefined
-  // Several that wait at the same time wait once.
-  let budgetMs = ASK_MS
-  let waiting = 0
-  let waitsSince = 0
-  const { clock, interrupts } = io
-  return (known) => {
+  let pauseEnd = Number.NEGATIVE_INFINITY
+  let isWarned = false
+  const { clock } = io
+  return async (known) => {
     const { entry } = known
-    if (entry?.claim.status === 'completed') return async () => ({ ...known, claim: entry.claim })
-    if (entry !== undefined && failure !== undefined && clock.monotonic() < failure.until) {
-      const { error: stale } = failure
-      return async () => ({ ...known, claim: entry.claim, stale })
-    }
-    const late = new AbortController()
-    const ask = async (): Promise<LoadedClaim> => {
-      try {
-        client ??= connect(createIo(io, { ...io.settings, quiet: true, silent: true }), { renews })
-        const signal = AbortSignal.any([interrupts.signal, late.signal])
-        const options = entry === undefined ? {} : { maxAttempts: 1, timeoutMs: ASK_MS, signal }
-        return { ...known, claim: await fetchClaim(known, client, io, options) }
-      } catch (error) {
-        if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
-        if (entry === undefined || error.exit === Exit.notFound || error.code === 'unexpected_answer')
-          throw error
-        if (error.exit !== Exit.refused) failure = { error, until: clock.monotonic() + PAUSE_MS }
-        return { ...known, claim: entry.claim, stale: error }
-      }
-    }
-    const answer = ask()
-    answer.catch(() => {})
-    // A renewal that was cut off could lose the session.
-    if (entry === undefined || renews) return () => answer
-    return async () => {
-      if (waiting === 0) waitsSince = clock.monotonic()
-      waiting += 1
-      let cancel = () => {}
-      const giveUp = new Promise<LoadedClaim>((resolve) => {
-        const stale = new CliError('timeout', Exit.unavailable, `no answer in ${ASK_MS / 1000} seconds`)
-        cancel = clock.alarm(Math.max(0, budgetMs - (clock.monotonic() - waitsSince)), () => {
-          resolve({ ...known, claim: entry.claim, stale })
-          late.abort(stale)
-        })
-      })
-      try {
-        return await Promise.race([answer, giveUp])
-      } finally {
-        cancel()
-        waiting -= 1
-        if (waiting === 0) budgetMs -= clock.monotonic() - waitsSince
-      }
+    if (entry?.claim.status === 'completed') return entry.claim
+    if (entry !== undefined && clock.monotonic() < pauseEnd) return entry.claim
+    try {
+      client ??= connect(createIo(io, { ...io.settings, quiet: true, silent: true }), { renews })
+      return await fetchClaim(known, client, io, entry && { maxAttempts: 1, timeoutMs: ASK_MS })
+    } catch (error) {
+      if (!(error instanceof CliError) || error instanceof InterruptedError || entry === undefined)
+        throw error
+      if (error.exit === Exit.notFound || error.code === 'unexpected_answer') throw error
+      if (error.exit !== Exit.refused) pauseEnd = clock.monotonic() + PAUSE_MS
+      const { claim, seen_at } = entry
+      const seen = relativeTime(Date.parse(seen_at), clock.now())
+      const text = `couldn't ask the service about the claim of ${nameOf(claim)}, last seen ${seen}: ${error.message}`
+      const isFirst = !isWarned
+      isWarned = true
+      if (isFirst) await warn(text)
+      return claim
     }
   }
-}
-
-/** Says that a claim may have ended since it was last seen. */
-export function staleText({ claim, entry, stale }: LoadedClaim, { clock }: Pick<Context, 'clock'>): string {
-  const seen = relativeTime(Date.parse(entry?.seen_at ?? ''), clock.now())
-  return `couldn't ask the service about the claim of ${nameOf(claim)}, last seen ${seen}: ${stale?.message}`
 }

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { type Context, type HttpTransport, TransportError } from '../context.ts'
+import { type HttpTransport, TransportError } from '../context.ts'
 import { dnsHostOf } from '../dns/hosts.ts'
 import type { CheckReport, Finding } from '../dns/report.ts'
 import { createShare } from '../dns/share.ts'
@@ -11,11 +11,11 @@ import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { createTurns } from '../turns.ts'
+import { createTurns, type Turns } from '../turns.ts'
 import { DEFAULT_JOBS, type ManyFlags } from './definition.ts'
 import { claimsNamed, openDomains } from './ledger.ts'
 import { type Reading, readDomain, readList, type Subject } from './list.ts'
-import { type CheckOptions, TIMED_OUT } from './verdict.ts'
+import { TIMED_OUT } from './verdict.ts'
 import type { ClaimEnd, ClaimEvents } from './workflow.ts'
 
 /** How the work on one of several domains ended. */
@@ -37,10 +37,8 @@ export interface OneRun {
   readonly io: Io
   /** @throws CliError exit 3 without a usable base URL */
   readonly client: () => ServiceClient
-  /** At most as many at once as there are jobs, and none once the time is up. */
-  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
-  /** How its DNS checks go. */
-  readonly dns: CheckOptions
+  /** How its DNS checks go: at most as many at once as there are jobs, and none once the time is up. */
+  readonly dns: { readonly inTurn: Turns; readonly share: ReturnType<typeof createShare> }
   /** Says that the work on this domain mostly waits from now on: the next one may begin. */
   readonly waits: () => void
   /** Says on stderr what can't wait for the end. */
@@ -51,7 +49,7 @@ export interface ManyWork {
   readonly columns: readonly Column[]
   /** Whether a placeholder domain id may stand for a domain. */
   readonly takesIds: boolean
-  /** Whether a line of `--format jsonl` is an event. */
+  /** Whether a line of `--format jsonl` is an event, and what is completed isn't done again. */
   readonly hasEvents?: boolean
   /** What there is of a domain if there is nothing but an error; its name by default. */
   readonly emptyItem?: (domain: string) => object
@@ -84,86 +82,90 @@ export async function runForAll(
   const typed = all ? await openDomains(io) : domains.map((domain) => readDomain(domain, work.takesIds))
   if (all && typed.length === 0) await io.note('no open claim is known on this machine')
   const stop = new AbortController()
+  const signal = AbortSignal.any([interrupts.signal, stop.signal])
+  // Any number of requests and waits follow it.
+  setMaxListeners(0, signal)
   const end = clock.monotonic() + (work.timeoutMs ?? Number.POSITIVE_INFINITY)
-  const shared = shareIo(io, jobs, end, stop.signal)
-  const tally = createTally()
-  const report = createReporter(work, tally, io)
+  const inTime = () => {
+    signal.throwIfAborted()
+    if (clock.monotonic() >= end)
+      throw new CliError(TIMED_OUT, Exit.notYet, 'the time was up before its turn')
+  }
+  const turns = createTurns(jobs)
+  const http = paceRequests(untilEnd(io, end), clock, { concurrent: jobs })
+  const context = { ...io, http, interrupts: { ...interrupts, signal } }
+  const own = createIo(context, { ...io.settings, quiet: true, silent: true, interactive: false })
+  const report = createReporter(work, io)
   let client: ServiceClient | undefined
-  let fatal: CliError | undefined
+  const shared = {
+    io: own,
+    client() {
+      client ??= connect(own)
+      return client
+    },
+    dns: {
+      inTurn: <T>(check: () => Promise<T>): Promise<T> =>
+        turns(async () => {
+          inTime()
+          return check()
+        }),
+      share: createShare(clock),
+    },
+    say: report.say,
+  }
 
   const one = async (subject: Subject, waits: () => void) => {
     const { domain } = subject
-    const isLate = clock.monotonic() >= end
-    const run: OneRun = {
-      io: shared.io,
-      client() {
-        client ??= connect(shared.io)
-        return client
-      },
-      inTurn: shared.inTurn,
-      dns: shared.dns,
-      waits,
-      say: report.say,
-    }
-    const begun = isLate ? Promise.reject(timeIsUp()) : work.perform(subject, run)
-    const done = await begun.catch((error: unknown): Done => {
-      if (error instanceof InterruptedError || stop.signal.aborted) throw error
+    try {
+      inTime()
+      const done = await work.perform(subject, { ...shared, waits })
+      await report.done(domain, done)
+    } catch (error) {
+      if (error instanceof InterruptedError || signal.aborted) throw error
       const failure =
         error instanceof CliError ? error : new CliError('bug', Exit.bug, `this is a bug: ${error}`)
-      return { label: labelOf(failure), item: work.emptyItem?.(domain) ?? { name: domain }, error: failure }
-    })
-    if (done.error && [Exit.notConfigured, Exit.notSignedIn].includes(done.error.exit as 3)) {
-      fatal ??= done.error
-      stop.abort(fatal)
+      const item = work.emptyItem?.(domain) ?? { name: domain }
+      await report.done(domain, { label: labelOf(failure), item, error: failure })
+      if ([Exit.notConfigured, Exit.notSignedIn].includes(failure.exit as 3)) throw failure
     }
-    await report.done(domain, done)
   }
 
   const seen = new Set<string>()
-  const listed = from === undefined ? [] : readList(from, work.takesIds, io)
   async function* readings(): AsyncGenerator<Reading, void, void> {
     for (const domain of typed) yield { domain }
-    yield* listed
+    if (from !== undefined) yield* readList(from, work.takesIds, io)
   }
+  // A list that is still being typed or generated isn't waited for.
   const halt = () => from === '-' && io.stdin.stream.destroy()
-  const signal = AbortSignal.any([interrupts.signal, stop.signal])
   signal.addEventListener('abort', halt, { once: true })
-  try {
-    await runPool(
-      readings(),
-      jobs,
-      async (reading, waits) => {
-        if ('problem' in reading) return report.problem(reading.problem)
-        if (seen.has(reading.domain)) return
-        seen.add(reading.domain)
-        await one(reading, waits)
-      },
-      signal,
-    )
-  } catch (error) {
-    // A list that is no longer read is no problem of the list.
-    if (!signal.aborted) throw error
-  } finally {
-    signal.removeEventListener('abort', halt)
-    halt()
-    await report.end()
-  }
-  if (interrupts.signal.aborted) throw interruptedAfter(interrupts.signal.reason, tally.done)
-  if (fatal !== undefined) throw fatal
-  if (tally.done + tally.problems === 0 && from !== undefined)
-    throw usageError('--from: the list has no domain')
-  const exit = EXIT_ORDER.find((code) => tally.exits.has(code))
+  await runPool(
+    readings(),
+    jobs,
+    async (reading, waits) => {
+      if ('problem' in reading) return report.problem(reading.problem)
+      if (seen.has(reading.domain)) return
+      seen.add(reading.domain)
+      await one(reading, waits)
+    },
+    stop,
+    signal,
+  )
+  signal.removeEventListener('abort', halt)
+  halt()
+  const { done, failed, problems, exits } = await report.end()
+  if (interrupts.signal.aborted) throw interruptedAfter(interrupts.signal.reason, done)
+  stop.signal.throwIfAborted()
+  if (done + problems === 0 && from !== undefined) throw usageError('--from: the list has no domain')
+  const exit = EXIT_ORDER.find((code) => exits.has(code))
   if (exit === undefined) return
   const parts = [
-    tally.failed > 0 ? `domains not done: ${tally.failed} of ${tally.done}` : '',
-    tally.problems > 0 ? `lines that can't be used: ${tally.problems}` : '',
+    failed > 0 ? `domains not done: ${failed} of ${done}` : '',
+    problems > 0 ? `lines that can't be used: ${problems}` : '',
   ]
-  throw new CliError('domains_failed', exit, parts.filter(Boolean).join('; '), {
-    hint: 'to go on with the rest, run the same command again: what is completed is not done again',
-  })
+  const rest = 'to go on with the rest, run the same command again: what is completed is not done again'
+  const hint = work.hasEvents ? rest : undefined
+  throw new CliError('domains_failed', exit, parts.filter(Boolean).join('; '), { hint })
 }
-
-const timeIsUp = () => new CliError(TIMED_OUT, Exit.notYet, 'the time was up before its turn')
 
 function interruptedAfter(reason: unknown, done: number): unknown {
   if (!(reason instanceof CliError)) return reason
@@ -178,71 +180,48 @@ const labelOf = ({ code, exit }: CliError): string =>
 
 /**
  * Works on items as they come, at most `limit` at once besides those that wait, until all are done or the signal aborts; then it
- * waits for those that have begun.
+ * waits for those that have begun. The first failure stops it.
  */
 async function runPool<T>(
   items: AsyncIterable<T>,
   limit: number,
   work: (item: T, waits: () => void) => Promise<void>,
+  stop: AbortController,
   signal: AbortSignal,
 ): Promise<void> {
   let busy = 0
   let wake = () => {}
-  let failure: { readonly error: unknown } | undefined
   const running = new Set<Promise<void>>()
+  // Only the first reason counts: a list that is no longer read is no problem of the list.
+  const fail = (error: unknown) => signal.aborted || stop.abort(error)
   signal.addEventListener('abort', () => wake(), { once: true })
-  for await (const item of items) {
-    if (signal.aborted || failure !== undefined) break
-    busy += 1
-    let isBusy = true
-    const free = () => {
-      if (isBusy) busy -= 1
-      isBusy = false
-      wake()
+  try {
+    for await (const item of items) {
+      if (signal.aborted) break
+      busy += 1
+      let isBusy = true
+      const free = () => {
+        if (isBusy) busy -= 1
+        isBusy = false
+        wake()
+      }
+      const task: Promise<void> = work(item, free)
+        .catch(fail)
+        .finally(() => {
+          running.delete(task)
+          free()
+        })
+        .then(() => {})
+      running.add(task)
+      while (busy >= limit && !signal.aborted)
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
     }
-    const task: Promise<void> = work(item, free)
-      .catch((error: unknown) => {
-        failure ??= { error }
-      })
-      .finally(() => {
-        running.delete(task)
-        free()
-      })
-    running.add(task)
-    while (busy >= limit && !signal.aborted)
-      await new Promise<void>((resolve) => {
-        wake = resolve
-      })
+  } catch (error) {
+    fail(error)
   }
   await Promise.all(running)
-  if (failure !== undefined && !signal.aborted) throw failure.error
-}
-
-/** The effects that the work on several domains shares. @param end when the time is up, on `clock.monotonic()` */
-function shareIo(io: Io, jobs: number, end: number, stop: AbortSignal) {
-  const { clock, interrupts } = io
-  const turns = createTurns(jobs)
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> =>
-    turns(async () => {
-      interrupts.signal.throwIfAborted()
-      if (clock.monotonic() >= end) throw timeIsUp()
-      return work()
-    })
-  const signal = AbortSignal.any([interrupts.signal, stop])
-  // Any number of requests and waits follow it.
-  setMaxListeners(0, signal)
-  const http = paceRequests(untilEnd(io, end), clock, { concurrent: jobs })
-  const context: Context = {
-    ...io,
-    http,
-    interrupts: { ...interrupts, signal },
-  }
-  const dns: CheckOptions = { inTurn, share: createShare(clock) }
-  return {
-    inTurn,
-    dns,
-    io: createIo(context, { ...io.settings, quiet: true, silent: true, interactive: false }),
-  }
 }
 
 /**
@@ -269,42 +248,6 @@ interface Group {
   readonly names: string[]
 }
 
-interface Tally {
-  done: number
-  failed: number
-  problems: number
-  readonly exits: Set<number>
-  readonly labels: Map<string, number>
-  readonly groups: Map<string, Group>
-}
-
-const createTally = (): Tally => ({
-  done: 0,
-  failed: 0,
-  problems: 0,
-  exits: new Set(),
-  labels: new Map(),
-  groups: new Map(),
-})
-
-function count(tally: Tally, domain: string, { label, error, report }: Done): void {
-  tally.done += 1
-  tally.labels.set(label, (tally.labels.get(label) ?? 0) + 1)
-  if (error !== undefined) {
-    tally.failed += 1
-    tally.exits.add(error.exit)
-  }
-  const finding = report?.findings.find(({ severity }) => severity !== 'info')
-  const cause = causeOf(error, finding)
-  if (cause === undefined) return
-  const { code, message, fix } = cause
-  const host = report && finding ? dnsHostOf(report.nameservers.map((server) => server.host)) : null
-  const title = host === null ? code : `${code} at ${host}`
-  const group = tally.groups.get(title)
-  if (group === undefined) tally.groups.set(title, { title, message, fix, names: [domain] })
-  else group.names.push(domain)
-}
-
 /** The mistake in DNS if that is why a domain isn't done, or a warning beside a record that is ready; else the error. */
 function causeOf(error: CliError | undefined, finding: Finding | undefined) {
   const isDns = error === undefined || error.exit === Exit.notYet
@@ -312,53 +255,75 @@ function causeOf(error: CliError | undefined, finding: Finding | undefined) {
   return error && { code: error.code, message: error.message, fix: error.hint }
 }
 
-/** The counts and causes, most frequent first. */
-function summaryOf({ done, problems, labels, groups }: Tally): string {
-  const counts = [...labels].sort().map(([label, number]) => `${label} ${number}`)
-  const lines = [`domains: ${done}${counts.length > 0 ? ` (${counts.join(', ')})` : ''}`]
-  if (problems > 0) lines.push(`lines that can't be used: ${problems}`)
-  for (const { title, names, message, fix } of [...groups.values()].sort(
-    (one, other) => other.names.length - one.names.length,
-  )) {
-    const more = names.length > NAMED ? ', …' : ''
-    lines.push(`  ${title}: ${names.length} (${names.slice(0, NAMED).join(', ')}${more})`, `    ${message}`)
-    if (fix) lines.push(`    fix: ${fix}`)
-  }
-  return lines.join('\n')
-}
-
-/** Prints each domain as it ends, and for people the summary. */
-function createReporter(work: ManyWork, tally: Tally, io: Io) {
-  const { format } = io.settings
+/** Prints each domain as it ends, and for people counts and causes, most frequent first. */
+function createReporter(work: ManyWork, io: Io) {
+  const { format, quiet } = io.settings
   const isText = format === 'zone' || format === 'value'
   const rows = io.list(work.columns)
-  const forPeople = !io.settings.quiet
   const inTurn = createTurns(1)
+  const exits = new Set<number>()
+  const labels = new Map<string, number>()
+  const groups = new Map<string, Group>()
+  let [done, failed, problems] = [0, 0, 0]
+
+  function count(domain: string, { label, error, report }: Done): void {
+    done += 1
+    labels.set(label, (labels.get(label) ?? 0) + 1)
+    if (error !== undefined) {
+      failed += 1
+      exits.add(error.exit)
+    }
+    const finding = report?.findings.find(({ severity }) => severity !== 'info')
+    const cause = causeOf(error, finding)
+    if (cause === undefined) return
+    const { code, message, fix } = cause
+    const host = report && finding ? dnsHostOf(report.nameservers.map((server) => server.host)) : null
+    const title = host === null ? code : `${code} at ${host}`
+    const group = groups.get(title) ?? { title, message, fix, names: [] }
+    group.names.push(domain)
+    groups.set(title, group)
+  }
+
+  function summary(): string {
+    const counts = [...labels].sort().map(([label, number]) => `${label} ${number}`)
+    const lines = [`domains: ${done}${counts.length > 0 ? ` (${counts.join(', ')})` : ''}`]
+    if (problems > 0) lines.push(`lines that can't be used: ${problems}`)
+    for (const { title, names, message, fix } of [...groups.values()].sort(
+      (one, other) => other.names.length - one.names.length,
+    )) {
+      const more = names.length > NAMED ? ', …' : ''
+      lines.push(`  ${title}: ${names.length} (${names.slice(0, NAMED).join(', ')}${more})`, `    ${message}`)
+      if (fix) lines.push(`    fix: ${fix}`)
+    }
+    return lines.join('\n')
+  }
+
   return {
     say: (text: string) => inTurn(() => io.stderr.write(`${sanitizeLine(text)}\n`)),
     async problem(text: string): Promise<void> {
-      tally.problems += 1
-      tally.exits.add(Exit.usage)
+      problems += 1
+      exits.add(Exit.usage)
       await inTurn(() => io.warn(text))
     },
-    async done(domain: string, done: Done): Promise<void> {
-      count(tally, domain, done)
-      const error = done.error?.toJSON()
+    async done(domain: string, end: Done): Promise<void> {
+      count(domain, end)
+      const error = end.error?.toJSON()
       const at = new Date(io.clock.now()).toISOString()
       const isEvent = format === 'jsonl' && work.hasEvents
       const item = isEvent
-        ? { event: 'done', at, name: domain, claim: done.item, ...error }
-        : { ...done.item, ...error }
-      if (io.stderr.isTTY) await io.progress.update(`domains done: ${tally.done}`)
+        ? { event: 'done', at, name: domain, claim: end.item, ...error }
+        : { ...end.item, ...error }
+      if (io.stderr.isTTY) await io.progress.update(`domains done: ${done}`)
       await inTurn(async () => {
-        if (isText) return done.text === undefined ? undefined : io.stdout.write(done.text)
+        if (isText) return end.text === undefined ? undefined : io.stdout.write(end.text)
         return rows.page({ items: [item] })
       })
     },
-    async end(): Promise<void> {
+    async end() {
       await io.progress.end()
       if (!isText) await rows.end(false)
-      if (forPeople && tally.done + tally.problems > 0) await io.note(summaryOf(tally))
+      if (!quiet && done + problems > 0) await io.note(summary())
+      return { done, failed, problems, exits }
     },
   }
 }

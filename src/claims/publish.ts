@@ -18,7 +18,7 @@ const TIMEOUT_MS = 120_000
 const PROOF = /^(?!v=)[a-z0-9][\w.-]*=[!#-&(-;=?-Z^_a-~]+$/i
 
 /** Adds a record to DNS, and says what was done. @throws CliError if it isn't there and couldn't be added */
-export type Publish = (record: TxtRecord, label?: string) => Promise<string>
+export type Publish = (record: TxtRecord) => Promise<string>
 
 /**
  * What runs a person's command that adds a record to DNS, with the record in its environment (docs/publish.md). It isn't run if
@@ -28,9 +28,10 @@ export type Publish = (record: TxtRecord, label?: string) => Promise<string>
  * The function throws `values_unknown`, exit 8; `publish_failed` or `unexpected_answer`, exit 7; `InterruptedError`, after the
  * command has ended.
  */
-export function createPublisher(command: string, io: Io): Publish {
+export function createPublisher(command: string, io: Io) {
   const stop = new AbortController()
-  return async (record, label) => {
+  /** @param say what becomes of its lines, if not as they are on stderr */
+  return async (record: TxtRecord, say = (line: string) => io.stderr.write(`${line}\n`)): Promise<string> => {
     const checked = checkName(record.name)
     if (!checked.ok) throw unexpectedAnswer(checked.problem)
     if (!PROOF.test(record.value))
@@ -44,7 +45,6 @@ export function createPublisher(command: string, io: Io): Publish {
       return `${name} has the TXT value already: the command wasn't run`
     if (set === null || zone === null) throw valuesUnknown(name, reason ?? 'its zone has no name')
     const variables = variablesOf({ ...record, name }, zone, set.values, set.ttl)
-    const prefix = label === undefined ? '' : `${label}: `
     const end = await io.interrupts.shield(
       async () => {
         io.interrupts.signal.throwIfAborted()
@@ -53,7 +53,7 @@ export function createPublisher(command: string, io: Io): Publish {
           command,
           variables,
           timeoutMs: TIMEOUT_MS,
-          onLine: (line) => io.stderr.write(`${prefix}${sanitizeLine(line)}\n`),
+          onLine: (line) => say(sanitizeLine(line)),
           signal: AbortSignal.any([stop.signal, io.interrupts.signal]),
         })
       },

@@ -1,17 +1,17 @@
 import { type CheckReport, exitErrorOf } from '../dns/report.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { newsOnly, type PollTimes, poll, retryMessage, timedOutAfter } from '../service/polling.ts'
+import { newsOnly, type PollTimes, poll, retryMessage, timedOutAfter, timeFor } from '../service/polling.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
-import { type FollowEvent, follow } from './follow.ts'
+import { follow } from './follow.ts'
 import { asciiName, claimsNamed } from './ledger.ts'
 import { asArgument, isOpen, judge, nameOf } from './lifecycle.ts'
-import { askToVerify, fetchClaim, isOtherClaim, type KnownClaim, startClaim } from './load.ts'
+import { askToVerify, fetchClaim, type KnownClaim, startClaim } from './load.ts'
 import type { Publish } from './publish.ts'
-import { recordOf } from './record.ts'
+import { recordOf, type TxtRecord } from './record.ts'
 import { type CheckOptions, checkOnce, isWorthVerifying, notInTime, watchDns } from './verdict.ts'
 
 /** What a command tells of its work on a claim: a step that is done, a wait, a warning, or the end. */
@@ -63,18 +63,16 @@ export interface WorkflowOptions extends VerifyOptions {
   readonly resumeOnly: boolean
   /** Adds the record to DNS. */
   readonly publish?: Publish | undefined
-  /** What the lines of that command begin with. */
-  readonly label?: string
 }
 
 /** Milliseconds between polls of a claim, and right after a verification request, which often takes only a second or two. */
-export const WATCH_DELAYS = { first: 2000, max: 30_000 } as const
+const WATCH_DELAYS = { first: 2000, max: 30_000 } as const
 const VERIFYING_DELAYS = { first: 1000, steady: 3, max: 30_000 } as const
 /** How long to wait for name servers that don't have the record yet, in milliseconds. */
 const MAX_LAG_MS = 10 * 60 * 1000
 /** How long the service may take to say, while DNS is waited for, whether the claim is still open, in milliseconds. */
 const ASK_MS = 5000
-/** Characters of a TXT value or a status in a message. */
+/** Characters of a TXT value in a message. */
 const MAX_TEXT = 255
 
 /**
@@ -91,39 +89,31 @@ export async function* runClaim(
   client: ServiceClient,
   io: Io,
 ): ClaimEvents {
-  const { since, timeoutMs, publish, label } = options
-  const begun = yield* createOrResume(request, options, client, io)
-  let { claim } = begun
-  const judgement = judge(claim, io.clock.now())
-  const { phase, text, error } = judgement
+  const claim = yield* createOrResume(request, options, client, io)
+  const { phase, text, error, needsRecord } = judge(claim, io.clock.now())
   if (phase === 'completed' || phase === 'ended') {
     yield { event: 'done', claim, text, error }
     return { claim, error }
   }
   const name = asciiName(request.name)
+  const known: KnownClaim = { domainId: claim.domain_id ?? '', name, entry: undefined }
   const record = recordOf(claim, name)
   yield { event: 'record', claim, text: `TXT  ${record.name}  ${record.value}` }
-  const known: KnownClaim = { domainId: claim.domain_id ?? '', name, entry: undefined }
-  let unseen: CheckReport | undefined
-  if (judgement.needsRecord) {
-    if (publish !== undefined) {
-      const done = await publish(record, label).catch((failure: unknown) => {
-        if (failure instanceof CliError && !(failure instanceof InterruptedError)) return failure
-        throw failure
-      })
-      if (done instanceof CliError) return { claim, error: done }
-      yield { event: 'published', claim, text: done }
-    }
-    if (options.check) {
-      const leftMs = Math.max(1, since + timeoutMs - io.clock.monotonic())
-      const waited = yield* waitForDns(claim, known, { ...options, leftMs }, client, io)
-      claim = waited.claim
-      unseen = waited.report
-      if (waited.error !== undefined) return waited
-    }
+  if (!needsRecord) return yield* followClaim(known, options, client, io, claim)
+  if (options.publish !== undefined) {
+    const done = await options.publish(record).catch((failure: unknown) => {
+      if (failure instanceof CliError && !(failure instanceof InterruptedError)) return failure
+      throw failure
+    })
+    if (done instanceof CliError) return { claim, error: done }
+    yield { event: 'published', claim, text: done }
   }
-  const end = yield* verifyAndFollow(known, claim, options, client, io)
-  return { ...end, report: unseen }
+  const seen = options.check ? yield* waitForDns(claim, record, known, options, client, io) : { claim }
+  if (seen.error !== undefined) return seen
+  const mayVerify = judge(seen.claim, io.clock.now()).needsRecord
+  return yield* mayVerify
+    ? verifyAndFollow(known, seen, options, client, io)
+    : followClaim(known, options, client, io, seen.claim)
 }
 
 /** The claim in progress, as the ledger or the service knows it, or a new one, with its event. */
@@ -132,31 +122,26 @@ async function* createOrResume(
   { resumeOnly, since, timeoutMs }: WorkflowOptions,
   client: ServiceClient,
   io: Io,
-): AsyncGenerator<ClaimEvent, { readonly claim: DomainClaim }, void> {
+): AsyncGenerator<ClaimEvent, DomainClaim, void> {
   const { name, region } = request
-  const now = io.clock.now()
   const [newest] = await claimsNamed(name, io)
+  const before = newest !== undefined && isOpen(newest.claim, io.clock.now()) ? newest.claim : undefined
   // An open claim in another region than the one asked for isn't resumed.
-  const isElsewhere = region !== undefined && (newest?.claim.region ?? region) !== region
-  const entry = isElsewhere && !resumeOnly && newest && isOpen(newest.claim, now) ? undefined : newest
-  let after = ''
+  const isElsewhere = before !== undefined && region !== undefined && (before.region ?? region) !== region
+  const entry = isElsewhere && !resumeOnly ? undefined : newest
   if (entry !== undefined) {
     const known = { domainId: entry.claim.domain_id ?? '', name, entry }
-    const left = Math.max(2000, since + timeoutMs - io.clock.monotonic())
-    const claim = await fetchClaim(known, client, io, { timeoutMs: left }).catch((error: unknown) => {
+    const limit = { timeoutMs: timeFor({ since, timeoutMs }, io.clock) }
+    const claim = await fetchClaim(known, client, io, limit).catch((error: unknown) => {
       if (!resumeOnly && error instanceof CliError && error.exit === Exit.notFound) return undefined
       throw error
     })
-    if (claim !== undefined) {
-      const { phase, text } = judge(claim, io.clock.now())
-      if (phase !== 'ended' || claim.status === 'superseded' || resumeOnly) {
-        yield { event: 'created', claim, text: `resumed: ${text}` }
-        yield* unapplied(request, claim)
-        return { claim }
-      }
+    const judged = claim && judge(claim, io.clock.now())
+    if (claim && judged && (judged.phase !== 'ended' || claim.status === 'superseded' || resumeOnly)) {
+      yield { event: 'created', claim, text: `resumed: ${judged.text}` }
+      yield* unapplied(request, claim)
+      return claim
     }
-    const value = entry.claim.record?.value
-    after = value ? `; remove the TXT value "${clip(value, MAX_TEXT)}" of the earlier one` : ''
   }
   if (resumeOnly)
     throw new CliError('claim_unknown', Exit.notFound, `no claim of ${name} is known on this machine`, {
@@ -165,15 +150,19 @@ async function* createOrResume(
   const { claim, created } = await startClaim(request, client, io)
   if (!claim.domain_id)
     throw unexpectedAnswer(`it sent no domain_id for ${nameOf(claim)}, so the claim can't be followed`)
-  const earlier = created && newest !== undefined && isOpen(newest.claim, now) ? newest.claim : undefined
-  const text = created ? `a new claim${after}` : 'the claim was already pending'
-  yield { event: 'created', claim, text, ...(earlier && { earlier }) }
-  if (!created) yield* unapplied(request, claim)
-  if (earlier !== undefined) {
-    const why = `an open claim of ${name} in ${earlier.region} may end in favor of this one`
+  if (!created) {
+    yield { event: 'created', claim, text: 'the claim was already pending' }
+    yield* unapplied(request, claim)
+    return claim
+  }
+  const value = entry?.claim.record?.value
+  const after = value ? `; remove the TXT value "${clip(value, MAX_TEXT)}" of the earlier one` : ''
+  yield { event: 'created', claim, text: `a new claim${after}`, ...(before && { earlier: before }) }
+  if (before !== undefined) {
+    const why = `an open claim of ${name} in ${before.region} may end in favor of this one`
     yield { event: 'warning', claim, text: why, error: new CliError('claim_replaced', Exit.negativeEnd, why) }
   }
-  return { claim }
+  return claim
 }
 
 /** Warns of options that have no effect on a claim that already exists. The service shows only its region. */
@@ -194,17 +183,18 @@ export function unappliedText({ name: _, ...options }: ClaimRequest, claim: Doma
 /**
  * Waits until the record is in DNS, or there is no point in waiting.
  *
- * @returns the claim, which may no longer need the record, and the last check if that didn't show it; with an error if the claim has
- *   ended or the time is up
+ * @returns the claim, which may no longer need the record, and the last check if that didn't show it; with an error if the time is up
  */
 async function* waitForDns(
   begun: DomainClaim,
+  record: TxtRecord,
   known: KnownClaim,
-  options: WorkflowOptions & { readonly leftMs: number },
+  options: WorkflowOptions,
   client: ServiceClient,
   io: Io,
 ): ClaimEvents {
-  const { leftMs, timeoutMs } = options
+  const { timeoutMs, since } = options
+  const leftMs = Math.max(1, since + timeoutMs - io.clock.monotonic())
   const news = newsOnly(io.clock)
   const lagEnd = io.clock.monotonic() + Math.min(MAX_LAG_MS, leftMs / 2)
   const ask = () =>
@@ -213,40 +203,32 @@ async function* waitForDns(
         return undefined
       throw error
     })
-  const steps = watchDns(recordOf(begun, known.name), begun, leftMs, ask, options, io)
-  let last: CheckReport | undefined
-  let step = await steps.next()
-  for (; !step.done; step = await steps.next()) {
-    const { report, claim = begun, nextInMs } = step.value
-    last = report
-    const { error, text, needsRecord } = judge(claim, io.clock.now())
-    if (error !== undefined && !needsRecord) {
-      yield { event: 'done', claim, text, error }
-      return { claim, error }
+  let last: ClaimEnd = { claim: begun }
+  for await (const step of watchDns(record, begun, leftMs, ask, options, io)) {
+    const { report, claim = begun, nextInMs } = step
+    last = { claim, error: notInTime(report, timeoutMs), report }
+    const { phase, text: why, error, needsRecord } = judge(claim, io.clock.now())
+    if (!needsRecord) {
+      const goesOn = error === undefined || (phase === 'blocked' && options.throughBlocked)
+      if (!goesOn) yield { event: 'done', claim, text: why, error }
+      return goesOn ? { claim } : { claim, error }
     }
-    if (!needsRecord) return { claim }
     const failure = exitErrorOf(report)
     if (failure === undefined) {
       yield { event: 'dns', claim, text: `the record is visible at ${report.name}` }
       return { claim }
     }
     if (report.verdict === 'unknown' || isWorthVerifying(report, io.clock.monotonic() >= lagEnd)) {
-      yield {
-        event: 'warning',
-        claim,
-        text: `${failure.message}; asking the service all the same`,
-        error: failure,
-      }
+      const text = `${failure.message}; asking the service all the same`
+      yield { event: 'warning', claim, text, error: failure }
       return { claim, report }
     }
     if (failure.exit !== Exit.notYet) throw failure
-    const message = news(stateInDns(report), failure.message)
-    if (message !== undefined)
-      yield { event: 'waiting', claim, text: message, report, ...(nextInMs !== null && { nextInMs }) }
-    if (nextInMs === null) return { claim, error: notInTime(report, timeoutMs), report }
+    const text = news(stateInDns(report), failure.message)
+    if (text !== undefined)
+      yield { event: 'waiting', claim, text, report, ...(nextInMs !== null && { nextInMs }) }
   }
-  const { claim = begun } = step.value
-  return { claim, error: last && notInTime(last, timeoutMs), report: last }
+  return last
 }
 
 /** What of a check counts as a change: neither counters nor times. */
@@ -255,21 +237,17 @@ function stateInDns({ verdict, findings, nameservers }: CheckReport): string {
   return JSON.stringify([verdict, findings.map(({ code }) => code), servers])
 }
 
-/** Asks the service to verify the claim if it still needs that, and follows the claim until it is settled. */
-export async function* verifyAndFollow(
+/** Asks the service to verify the claim, and follows it until it is settled. */
+async function* verifyAndFollow(
   known: KnownClaim,
-  before: DomainClaim,
+  { claim: before, report }: ClaimEnd,
   options: VerifyOptions,
   client: ServiceClient,
   io: Io,
 ): ClaimEvents {
-  let claim = before
-  if (judge(claim, io.clock.now()).needsRecord) {
-    const asked = yield* requestVerification(known, before, options, client, io)
-    if (asked.error !== undefined) return asked
-    claim = asked.claim
-  }
-  return yield* followClaim(known, options, client, io, claim)
+  const asked = yield* requestVerification(known, before, options, client, io)
+  const end = asked.error === undefined ? yield* followClaim(known, options, client, io, asked.claim) : asked
+  return { ...end, report }
 }
 
 /** Asks the service to verify the claim, again after failures of the network, until the time is up: asking twice does no harm. */
@@ -293,7 +271,6 @@ async function* requestVerification(
       const error = new CliError('claim_in_flight', Exit.notYet, message, { hint, cause: polled.error })
       return { claim: before, error }
     }
-    if (isOtherClaim(polled.error)) throw polled.error
     yield { event: 'warning', claim: before, text: retryMessage(polled), error: polled.error }
   }
   return { claim: before }
@@ -329,7 +306,6 @@ export async function* followClaim(
           ...(isEnd && { end: { error } }),
         }
       },
-      isFinal: isOtherClaim,
       timeout: (claim) => ({
         code: 'claim_in_flight',
         what: nameOf(claim),
@@ -339,18 +315,12 @@ export async function* followClaim(
     io,
   )
   for (;;) {
-    const step = await events.next()
-    if (step.done) return { claim: step.value.value, error: step.value.error }
-    yield eventOf(step.value)
+    const { done, value: step } = await events.next()
+    if (done) return { claim: step.value, error: step.error }
+    const { value: claim, ...event } = step
+    yield { ...event, claim }
   }
 }
-
-const eventOf = ({ event, value, text, error }: FollowEvent<DomainClaim>): ClaimEvent => ({
-  event,
-  claim: value,
-  text,
-  error,
-})
 
 /**
  * Checks DNS once, asks the service to verify, and with `wait` follows the claim. A mistake in the record stops it before the service
@@ -362,19 +332,18 @@ export async function* verifyClaimOf(
   client: ServiceClient,
   io: Io,
 ): ClaimEvents {
-  const { since = io.clock.monotonic(), timeoutMs = Number.POSITIVE_INFINITY, wait } = options
-  const timeLeft = () => since + timeoutMs - io.clock.monotonic()
-  const before = await fetchClaim(known, client, io, { timeoutMs: Math.max(2000, timeLeft()) })
-  const { phase, text, error } = judge(before, io.clock.now())
+  const { clock } = io
+  const times = { timeoutMs: options.timeoutMs, since: options.since ?? clock.monotonic() }
+  const before = await fetchClaim(known, client, io, { timeoutMs: timeFor(times, clock) })
+  const { phase, text, error } = judge(before, clock.now())
   if (phase === 'completed' || phase === 'ended' || before.status === 'verified') {
-    if (wait) return yield* followClaim(known, options, client, io, before)
-    if (error !== undefined || phase === 'completed') yield { event: 'done', claim: before, text, error }
-    else yield { event: 'verification', claim: before, text }
+    if (options.wait) return yield* followClaim(known, options, client, io, before)
+    yield { event: phase === 'in_flight' ? 'verification' : 'done', claim: before, text, error }
     return { claim: before, error }
   }
   let unseen: CheckReport | undefined
   if (options.check) {
-    const report = await checkOnce(recordOf(before, known.name), options, io, timeLeft())
+    const report = await checkOnce(recordOf(before, known.name), options, io, timeFor(times, clock))
     const failure = exitErrorOf(report)
     if (report.verdict === 'fix') return { claim: before, error: failure, report }
     unseen = failure && report
@@ -382,15 +351,11 @@ export async function* verifyClaimOf(
       yield { event: 'dns', claim: before, text: `the record is visible at ${report.name}` }
     else yield { event: 'warning', claim: before, text: `DNS: ${failure.message}`, error: failure }
   }
-  if (wait) {
-    // A blocked claim is asked about as well: the service may have lifted the block.
-    const asked = yield* requestVerification(known, before, options, client, io)
-    if (asked.error !== undefined) return { ...asked, report: unseen }
-    const end = yield* followClaim(known, options, client, io, asked.claim)
-    return { ...end, report: unseen }
-  }
+  // A blocked claim is asked about as well: the service may have lifted the block.
+  const seen = { claim: before, report: unseen }
+  if (options.wait) return yield* verifyAndFollow(known, seen, options, client, io)
   const claim = await askToVerify(known, before, client, io)
-  const after = judge(claim, io.clock.now())
+  const after = judge(claim, clock.now())
   yield { event: 'verification', claim, text: 'verification requested' }
   if (after.phase === 'completed' || after.error !== undefined)
     yield { event: 'done', claim, text: after.text, error: after.error }

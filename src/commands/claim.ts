@@ -1,5 +1,6 @@
 import { CLAIM_COLUMNS, ERROR_FIELDS, MANY_CLAIM_COLUMNS } from '../claims/columns.ts'
 import { CLAIM_EVENTS, isMany, type ManyFlags, WAIT_SECONDS } from '../claims/definition.ts'
+import type { Publish } from '../claims/publish.ts'
 import type { ClaimEvents } from '../claims/workflow.ts'
 import { REPORT_FIELDS } from '../dns/report.ts'
 import { Exit } from '../errors.ts'
@@ -101,21 +102,12 @@ export const command = defineCommand<Flags>({
         async perform({ domain, region = options.region }, run) {
           const done = await completedBefore(domain, run.io)
           if (done !== undefined) return done
-          const stderr = {
-            isTTY: false,
-            columns: undefined,
-            write: (text: string) => run.say(text.trimEnd()),
-          }
-          shared ??= publisher({ ...run.io, stderr })
+          shared ??= publisher(run.io)
           const own = shared
-          const inTurn = own && ((...given: Parameters<typeof own>) => run.inTurn(() => own(...given)))
+          const says = (line: string) => run.say(`${domain}: ${line}`)
+          const publishes: Publish | undefined = own && ((record) => run.dns.inTurn(() => own(record, says)))
           const request = claimRequest(domain, { ...options, ...(region === undefined ? {} : { region }) })
-          const events = runClaim(
-            request,
-            { ...flow, ...run.dns, publish: inTurn, label: domain },
-            run.client(),
-            run.io,
-          )
+          const events = runClaim(request, { ...flow, ...run.dns, publish: publishes }, run.client(), run.io)
           let isSaid = publish !== undefined
           return drainOne(events, run, async ({ event, claim }) => {
             if (isSaid || event !== 'waiting' || claim.status !== 'pending') return

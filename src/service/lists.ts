@@ -1,6 +1,6 @@
 import { pathSegment, type RequestOptions, type ServiceClient } from './client.ts'
 import type { PageFetcher } from './paging.ts'
-import { checkFields, nameOfType, unexpectedAnswer } from './problems.ts'
+import { checkFields, nameOfType, OtherAnswerError, unexpectedAnswer } from './problems.ts'
 import type { ContactImport, Grant, ImportStatus, ListEnvelope } from './types.ts'
 
 /** Pages of the team's grants, including revoked ones (section 4.2). */
@@ -39,7 +39,7 @@ export async function getImport(
   const found = body as ContactImport
   const asked = id.trim()
   if (found.id != null && found.id.toLowerCase() !== asked.toLowerCase())
-    throw unexpectedAnswer(`asked for import ${JSON.stringify(asked)}, got ${JSON.stringify(found.id)}`)
+    throw new OtherAnswerError(`asked for import ${JSON.stringify(asked)}, got ${JSON.stringify(found.id)}`)
   return found
 }
 

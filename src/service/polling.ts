@@ -2,6 +2,7 @@ import type { Context } from '../context.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { formatDuration } from '../terminal/time.ts'
 import type { RequestOptions } from './client.ts'
+import { OtherAnswerError } from './problems.ts'
 
 export interface PollTimes {
   /** When to stop, in milliseconds from the start; undefined: when the caller leaves the loop. */
@@ -65,7 +66,7 @@ export function timeFor(
  * out, and `Retry-After` is honored up to five minutes.
  *
  * @param fetch gets the value once, with these options. The first value is asked for as any other request is; after that, a
- *   `CliError` with exit 7 is reported and followed by another poll. Any other error is thrown.
+ *   `CliError` with exit 7 is reported and followed by another poll, unless the answer was about another thing. Any other error is thrown.
  * @throws CliError of the first request, or of the last one after 15 minutes without a response; the reason of the interrupt
  *   signal
  */
@@ -89,7 +90,8 @@ export async function* poll<T>(
       yield { kind: 'value', value }
     } catch (error) {
       interrupts.signal.throwIfAborted()
-      const mayPass = error instanceof CliError && error.exit === Exit.unavailable
+      const mayPass =
+        error instanceof CliError && error.exit === Exit.unavailable && !(error instanceof OtherAnswerError)
       const isSilent = clock.monotonic() - (lastResponse ?? Number.NEGATIVE_INFINITY) > MAX_SILENCE_MS
       if (!mayPass || isSilent) throw error
       failure = error

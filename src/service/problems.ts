@@ -20,6 +20,14 @@ export function unexpectedAnswer(what: string, status?: number): CliError {
   })
 }
 
+/** The answer is about another thing than the one asked for: another try gets no better one. */
+export class OtherAnswerError extends CliError {
+  constructor(what: string) {
+    const { code, exit, message, hint } = unexpectedAnswer(what)
+    super(code, exit, message, { hint })
+  }
+}
+
 /** Reads a body to its end, or to where it breaks off or gets too long: `brokenBy` then says why. */
 export async function readText(
   { status, body }: HttpResponse,

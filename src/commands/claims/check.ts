@@ -1,5 +1,6 @@
 import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { isMany, type ManyFlags, WAIT_SECONDS } from '../../claims/definition.ts'
+import type { Asker } from '../../claims/load.ts'
 import { REPORT_FIELDS, reportJson } from '../../dns/report.ts'
 import { Exit, usageError } from '../../errors.ts'
 import type { Column } from '../../terminal/columns.ts'
@@ -87,9 +88,12 @@ export const command = defineCommand<Flags>({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { name, value, wait = false, publicResolvers, timeout = WAIT_SECONDS } = options
-    const { checkClaim, checkGiven, createCheckAsker, emptyReport, writeReport } = await import(
-      '../../claims/check.ts'
-    )
+    const [{ checkClaim, checkGiven, emptyReport, writeReport }, { createAsker }] = await Promise.all([
+      import('../../claims/check.ts'),
+      import('../../claims/load.ts'),
+    ])
+    // A check never costs a session its refresh token.
+    const asking = { renews: false, warn: io.warn }
     const check = { publicResolvers, wait, timeoutMs: timeout * 1000, since: io.clock.monotonic() }
     if (!isMany(domains, options)) {
       if (name !== undefined && (domains.length > 0 || value === undefined))
@@ -104,9 +108,8 @@ export const command = defineCommand<Flags>({
         )
       const checked =
         value === undefined
-          ? await checkClaim(domains[0], check, createCheckAsker(io), io)
+          ? await checkClaim(domains[0], check, createAsker(io, asking), io)
           : await checkGiven(name ?? domains[0] ?? '', value, check, name === undefined, io)
-      if (checked.warning !== undefined) await io.warn(checked.warning)
       await writeReport(checked, COLUMNS, io)
       if (checked.error !== undefined) throw checked.error
       return
@@ -119,8 +122,7 @@ export const command = defineCommand<Flags>({
     if (['markdown', 'html'].includes(io.settings.format))
       throw usageError(`--format ${io.settings.format} is for one domain`, 'for several: --format jsonl')
     const { runForAll } = await import('../../claims/many.ts')
-    let isWarned = false
-    let ask: ReturnType<typeof createCheckAsker> | undefined
+    let ask: Asker | undefined
     await runForAll(
       domains,
       options,
@@ -130,16 +132,13 @@ export const command = defineCommand<Flags>({
         emptyItem: emptyReport,
         timeoutMs: wait ? check.timeoutMs : undefined,
         async perform({ domain, value: own }, run) {
-          ask ??= createCheckAsker(run.io)
+          ask ??= createAsker(run.io, asking)
           const each = { ...check, ...run.dns, waits: run.waits }
-          const checked =
+          const { report, error } =
             own === undefined
               ? await checkClaim(domain, each, ask, run.io)
               : await checkGiven(domain, own, each, true, run.io)
-          const { report, error, warning, isLook } = checked
-          // One warning is enough for all.
-          if (warning !== undefined && !isWarned) await io.warn(warning)
-          isWarned ||= warning !== undefined
+          const isLook = report.expected === null && report.claim === null
           return { label: isLook ? 'no claim' : report.verdict, item: reportJson(report), error, report }
         },
       },

@@ -1,6 +1,6 @@
 import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { isMany, type ManyFlags } from '../../claims/definition.ts'
-import type { KnownClaim } from '../../claims/load.ts'
+import type { Asker, KnownClaim } from '../../claims/load.ts'
 import { Exit, usageError } from '../../errors.ts'
 import type { Column } from '../../terminal/columns.ts'
 import type { Io } from '../../terminal/io.ts'
@@ -42,24 +42,16 @@ export const command = defineCommand<ManyFlags>({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { format } = io.settings
-    const [
-      { createAsker, findClaim, staleText },
-      { recordOf, printableValue, zoneLine },
-      { judge, nameOf },
-      place,
-    ] = await Promise.all([
-      import('../../claims/load.ts'),
-      import('../../claims/record.ts'),
-      import('../../claims/lifecycle.ts'),
-      import('../../claims/place.ts'),
-    ])
-    let isWarned = false
-    const recordFor = async (known: KnownClaim, ask: ReturnType<typeof createAsker>, own: Io) => {
-      const loaded = await ask(known)()
-      const { claim, stale } = loaded
-      // One warning is enough for all.
-      if (stale !== undefined && !isWarned) await io.warn(staleText(loaded, io))
-      isWarned ||= stale !== undefined
+    const [{ createAsker, findClaim }, { recordOf, printableValue, zoneLine }, { judge, nameOf }, place] =
+      await Promise.all([
+        import('../../claims/load.ts'),
+        import('../../claims/record.ts'),
+        import('../../claims/lifecycle.ts'),
+        import('../../claims/place.ts'),
+      ])
+    const asking = { renews: true, warn: io.warn }
+    const recordFor = async (known: KnownClaim, ask: Asker, own: Io) => {
+      const claim = await ask(known)
       const { phase, error } = judge(claim, io.clock.now())
       if (phase === 'ended' && error !== undefined) throw error
       const record = recordOf(claim, known.name)
@@ -70,11 +62,7 @@ export const command = defineCommand<ManyFlags>({
     }
     if (!isMany(domains, options)) {
       const known = await findClaim(domains[0], io)
-      const { claim, text, found, isCompleted } = await recordFor(
-        known,
-        createAsker(io, { renews: true }),
-        io,
-      )
+      const { claim, text, found, isCompleted } = await recordFor(known, createAsker(io, asking), io)
       if (isCompleted) await io.warn(`the claim is completed: ${nameOf(claim)} no longer needs its record`)
       if (format === 'zone' || format === 'value') return io.stdout.write(text)
       await io.write(
@@ -87,7 +75,7 @@ export const command = defineCommand<ManyFlags>({
     if (format === 'value')
       throw usageError('--format value is for one claim', 'for several: --format tsv, zone or jsonl')
     const { runForAll } = await import('../../claims/many.ts')
-    let ask: ReturnType<typeof createAsker> | undefined
+    let ask: Asker | undefined
     await runForAll(
       domains,
       options,
@@ -95,7 +83,7 @@ export const command = defineCommand<ManyFlags>({
         columns: [...COLUMNS, ...ERROR_COLUMNS],
         takesIds: true,
         async perform({ domain }, run) {
-          ask ??= createAsker(run.io, { renews: true })
+          ask ??= createAsker(run.io, asking)
           const { claim, text, found } = await recordFor(await findClaim(domain, run.io), ask, run.io)
           const host = found === undefined ? {} : { host: found.host }
           return { label: claim.status ?? 'no status', item: { ...claim.record, ...host }, text }
