@@ -25,8 +25,6 @@ const FORMAT = 1
 const MAX_NAME_LENGTH = 200
 /** Characters; a claim has about a thousand. */
 const MAX_ENTRY_LENGTH = 1024 * 1024
-/** Files that are read before other work may run. */
-const PAGE = 500
 /** Of more domains than this, a completion doesn't open the claims. */
 const MOST_OPENED = 100
 
@@ -70,15 +68,12 @@ export async function remember(claim: DomainClaim, io: Io): Promise<boolean> {
 
 /** Removes a claim from the ledger. @throws CliError `cannot_write`, exit 1 */
 export async function forget({ issuer, claim }: LedgerEntry, place: Place): Promise<void> {
-  const directory = directoryOf(place)
-  const ending = `~${hashOf(issuer, claim.domain_id ?? '')}.json`
-  for (const file of filesIn(directory)) {
-    if (!file.endsWith(ending)) continue
-    try {
-      rmSync(join(directory, file), { force: true })
-    } catch (error) {
-      throw cannotWrite(join(directory, file), error)
-    }
+  const file = fileOf(issuer, claim.domain_id ?? '', nameKey(claim.name ?? ''))
+  const path = join(directoryOf(place), file)
+  try {
+    rmSync(path, { force: true })
+  } catch (error) {
+    throw cannotWrite(path, error)
   }
 }
 
@@ -101,8 +96,7 @@ export async function claimWithId(
   const issuer = issuerIn(place.settings)
   const ending = issuer === undefined ? '.json' : `~${hashOf(issuer, domainId)}.json`
   const found = await read((file) => file.endsWith(ending), place, onDamaged)
-  // Under an earlier spelling of its name there may be an older file.
-  return sorted(found, 'seen').find(({ claim }) => claim.domain_id === domainId)
+  return sorted(found).find(({ claim }) => claim.domain_id === domainId)
 }
 
 /** All claims at the service in force, or without one at any, the newest first. */
@@ -159,8 +153,7 @@ async function read(
   const directory = directoryOf(place)
   const issuer = issuerIn(place.settings)
   const entries: LedgerEntry[] = []
-  for (const [at, file] of filesIn(directory).filter(isMeant).entries()) {
-    if (at % PAGE === PAGE - 1) await new Promise((resolve) => setImmediate(resolve))
+  for (const file of filesIn(directory).filter(isMeant)) {
     try {
       const entry = readJson(join(directory, file), parseEntry)
       if (entry !== undefined && (issuer ?? entry.issuer) === entry.issuer) entries.push(entry)
@@ -200,10 +193,9 @@ function filesIn(directory: string): string[] {
 }
 
 /** When a claim was seen last says nothing about its age, but it's all there is if the service doesn't say. */
-function sorted(entries: readonly LedgerEntry[], by: 'created' | 'seen' = 'created'): LedgerEntry[] {
+function sorted(entries: readonly LedgerEntry[]): LedgerEntry[] {
   const seenAt = ({ seen_at }: LedgerEntry) => Date.parse(seen_at)
-  const at = (entry: LedgerEntry) =>
-    (by === 'created' ? parseTimestamp(entry.claim.created_at) : undefined) ?? seenAt(entry)
+  const at = (entry: LedgerEntry) => parseTimestamp(entry.claim.created_at) ?? seenAt(entry)
   return [...entries].sort((one, other) => at(other) - at(one) || seenAt(other) - seenAt(one))
 }
 

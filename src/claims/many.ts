@@ -12,9 +12,11 @@ import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { createTurns, type Turns } from '../turns.ts'
+import { MANY_CLAIM_COLUMNS } from './columns.ts'
 import { DEFAULT_JOBS, type ManyFlags } from './definition.ts'
-import { claimsNamed, openDomains } from './ledger.ts'
+import { type LedgerEntry, openDomains } from './ledger.ts'
 import { type Reading, readDomain, readList, type Subject } from './list.ts'
+import { findClaim, type KnownClaim } from './load.ts'
 import { TIMED_OUT } from './verdict.ts'
 import type { ClaimEnd, ClaimEvents } from './workflow.ts'
 
@@ -328,9 +330,24 @@ function createReporter(work: ManyWork, io: Io) {
   }
 }
 
+/** Does the work on each of several claims, each to its end. @param begin starts it for one */
+export function runClaims(
+  domains: readonly string[],
+  flags: ManyFlags & { readonly timeoutMs: number | undefined },
+  begin: (known: KnownClaim, run: OneRun) => ClaimEvents,
+  io: Io,
+): Promise<void> {
+  const perform = async ({ domain }: Subject, run: OneRun) => {
+    const known = await findClaim(domain, run.io)
+    return completedBefore(known.entry) ?? drainOne(begin(known, run), run)
+  }
+  const { timeoutMs } = flags
+  const work = { columns: MANY_CLAIM_COLUMNS, takesIds: true, hasEvents: true, timeoutMs, perform }
+  return runForAll(domains, flags, work, io)
+}
+
 /** One of several claims that the ledger has as completed isn't asked about again: its row says when that was seen. */
-export async function completedBefore(name: string, io: Io): Promise<Done | undefined> {
-  const [newest] = await claimsNamed(name, io)
+export function completedBefore(newest: LedgerEntry | undefined): Done | undefined {
   if (newest?.claim.status !== 'completed') return undefined
   return { label: 'completed', item: { ...newest.claim, seen_at: newest.seen_at } }
 }
@@ -350,7 +367,7 @@ export async function drainOne(
   }
 }
 
-export const doneClaim = ({ claim, error, report }: ClaimEnd): Done => ({
+const doneClaim = ({ claim, error, report }: ClaimEnd): Done => ({
   label: claim.status ?? 'no status',
   item: claim,
   error,

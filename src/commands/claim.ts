@@ -86,8 +86,9 @@ export const command = defineCommand<Flags>({
       const events = runClaim(request, { ...flow, publish: publisher(io) }, connect(io), io)
       return claimAlone(request.name, events, publish !== undefined, io)
     }
-    const [{ completedBefore, drainOne, runForAll }, { recordOf }] = await Promise.all([
+    const [{ completedBefore, drainOne, runForAll }, { claimsNamed }, { recordOf }] = await Promise.all([
       import('../claims/many.ts'),
+      import('../claims/ledger.ts'),
       import('../claims/record.ts'),
     ])
     let shared: ReturnType<typeof publisher>
@@ -100,7 +101,8 @@ export const command = defineCommand<Flags>({
         hasEvents: true,
         timeoutMs: flow.timeoutMs,
         async perform({ domain, region = options.region }, run) {
-          const done = await completedBefore(domain, run.io)
+          const [newest] = await claimsNamed(domain, run.io)
+          const done = completedBefore(newest)
           if (done !== undefined) return done
           shared ??= publisher(run.io)
           const own = shared

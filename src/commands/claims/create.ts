@@ -81,7 +81,7 @@ async function createSeveral(domains: readonly string[], flags: Flags, io: Io): 
       async perform({ domain, region = flags.region }, { io, client }) {
         const now = io.clock.now()
         const [newest] = await claimsNamed(domain, io)
-        const done = await completedBefore(domain, io)
+        const done = completedBefore(newest)
         if (done !== undefined) return done
         if (newest !== undefined && isOpen(newest.claim, now))
           return { label: 'open before', item: { ...newest.claim, seen_at: newest.seen_at } }

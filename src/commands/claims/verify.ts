@@ -1,4 +1,3 @@
-import { MANY_CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { isMany, VERIFY_EVENTS } from '../../claims/definition.ts'
 import { Exit } from '../../errors.ts'
 import { pollTimes } from '../../service/polling.ts'
@@ -54,24 +53,11 @@ export const command = defineCommand<Flags>({
         await io.hint(`to follow it: mailclaim claims watch ${domains[0] ?? known.domainId}`)
       return
     }
-    const { completedBefore, drainOne, runForAll } = await import('../../claims/many.ts')
-    const work = { columns: MANY_CLAIM_COLUMNS, takesIds: true, hasEvents: true, timeoutMs: verify.timeoutMs }
-    await runForAll(
+    const { runClaims } = await import('../../claims/many.ts')
+    await runClaims(
       domains,
-      options,
-      {
-        ...work,
-        async perform({ domain }, run) {
-          const done = await completedBefore(domain, run.io)
-          return (
-            done ??
-            drainOne(
-              verifyClaimOf(await findClaim(domain, run.io), { ...verify, ...run.dns }, run.client(), run.io),
-              run,
-            )
-          )
-        },
-      },
+      { ...options, timeoutMs: verify.timeoutMs },
+      (known, run) => verifyClaimOf(known, { ...verify, ...run.dns }, run.client(), run.io),
       io,
     )
   },

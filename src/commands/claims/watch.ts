@@ -1,4 +1,4 @@
-import { CLAIM_COLUMNS, ERROR_FIELDS, MANY_CLAIM_COLUMNS } from '../../claims/columns.ts'
+import { CLAIM_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { isMany, type ManyFlags, WATCH_EVENTS } from '../../claims/definition.ts'
 import type { ClaimEvents } from '../../claims/workflow.ts'
 import { Exit } from '../../errors.ts'
@@ -61,22 +61,9 @@ export const command = defineCommand<WatchFlags>({
       const wasCompleted = known.entry?.claim.status === 'completed'
       return showClaimWork(followClaim(known, watch, connect(io), io), wasCompleted, io)
     }
-    const { completedBefore, drainOne, runForAll } = await import('../../claims/many.ts')
-    const work = { columns: MANY_CLAIM_COLUMNS, takesIds: true, hasEvents: true, timeoutMs: watch.timeoutMs }
-    await runForAll(
-      domains,
-      options,
-      {
-        ...work,
-        async perform({ domain }, run) {
-          const done = await completedBefore(domain, run.io)
-          return (
-            done ?? drainOne(followClaim(await findClaim(domain, run.io), watch, run.client(), run.io), run)
-          )
-        },
-      },
-      io,
-    )
+    const { runClaims } = await import('../../claims/many.ts')
+    const flags = { ...options, timeoutMs: watch.timeoutMs }
+    await runClaims(domains, flags, (known, run) => followClaim(known, watch, run.client(), run.io), io)
   },
 })
 

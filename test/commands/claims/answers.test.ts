@@ -57,6 +57,15 @@ test('an answer about another domain ends a watch at once, also later on', async
   }
 })
 
+test('an answer about another import ends a watch at once, in the middle of it', async () => {
+  let reads = 0
+  const answer = () => ({ object: 'contact_import', id: reads++ > 1 ? 'i2' : 'i1', status: 'in_progress' })
+  const world = createWorld({ respond: answer })
+  const ended = await world.run('imports', 'watch', 'i1', '--json')
+  expect({ code: ended.code, reads }).toEqual({ code: 7, reads: 3 })
+  expect(errorOf(ended)).toMatchObject({ code: 'unexpected_answer' })
+})
+
 test.each(['Example.COM.', 'example.com', null])(
   'a claim whose name is sent as %j is that of example.com',
   async (name) => {
