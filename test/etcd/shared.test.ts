@@ -129,7 +129,7 @@ describe('a session that machines share', () => {
         code: 'refresh_interrupted',
         exit: 4,
         message: expect.stringContaining('may have been sent by build-a'),
-        hint: expect.stringMatching(/^run any command on build-a first/),
+        hint: expect.stringMatching(/^run mailclaim auth refresh on build-a first/),
       })
     expect(clock.monotonic()).toBe(before)
     expect(service.refreshes).toBe(1)
@@ -145,6 +145,17 @@ describe('a session that machines share', () => {
     expect(clock.monotonic() - before).toBeGreaterThanOrEqual(60_000)
     expect(clock.monotonic() - before).toBeLessThan(65_000)
     expect(await failed(renew(a))).toMatchObject({ code: 'refresh_interrupted' })
+  })
+
+  test('a retry waits as long for a machine that may still be at it', async () => {
+    const { a, b, clock, service, renew } = await pair()
+    service.fate = () => 'killed'
+    void renew(a)
+    await expect.poll(() => service.refreshes).toBe(1)
+    const before = clock.monotonic()
+    service.fate = () => 'consumed'
+    await failed(renew(b, { retryInterrupted: true }))
+    expect(clock.monotonic() - before).toBeGreaterThanOrEqual(60_000)
   })
 
   test.each<[ServiceFate, string | undefined]>([

@@ -61,5 +61,9 @@ export function pendingFiles({ disk, directory }: ProfileFiles): PendingFile[] {
 /** Removes everything that this machine keeps of a session in etcd. Never throws. */
 export function removeKept(files: ProfileFiles): void {
   removeLocal(files)
-  for (const { path } of pendingFiles(files)) removeQuietly(path, files.disk)
+  try {
+    for (const { path } of pendingFiles(files)) removeQuietly(path, files.disk)
+  } catch {
+    // A directory that can't be read is named by whoever has to change it.
+  }
 }

@@ -1,14 +1,21 @@
+import type { Context } from '../../context.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { signInHint } from '../messages.ts'
 import type { Note } from './value.ts'
 
 /** Nobody knows what became of the token, on any machine; the one that sent it may hold the next. */
-export function interruptedAt(profile: string, { host }: Note, why?: string): CliError {
+export function interruptedAt(
+  profile: string,
+  { host }: Note,
+  { program }: Pick<Context, 'program'>,
+  why?: string,
+): CliError {
+  const elsewhere = `run mailclaim auth refresh on ${host} first, which may hold the new token; else `
   return new CliError(
     'refresh_interrupted',
     Exit.notSignedIn,
     `the refresh token of profile ${profile} may have been sent by ${host}${why === undefined ? '' : `: ${why}`}`,
-    { hint: `run any command on ${host} first: it may hold the new token; else ${signInHint(profile)}` },
+    { hint: `${host === program.host ? '' : elsewhere}${signInHint(profile)}` },
   )
 }
 

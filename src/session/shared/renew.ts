@@ -114,7 +114,7 @@ function mayTakeOver({ options, other }: Renewal, { unknown, writer }: Note): bo
 /** Another machine is at it, or was. */
 async function waitFor(renewal: Renewal, { session, revision }: Found, note: Note): Promise<Pass> {
   const { io, store, options } = renewal
-  if (note.unknown) throw interruptedAt(session.profile, note)
+  if (note.unknown) throw interruptedAt(session.profile, note, io)
   const now = io.clock.monotonic()
   if (renewal.other?.writer !== note.writer) {
     renewal.other = { writer: note.writer, since: now }
@@ -130,7 +130,7 @@ async function waitFor(renewal: Renewal, { session, revision }: Found, note: Not
   }
   const unknown: SharedValue = { session, note: { ...note, unknown: true } }
   const marked = await swapShared(store, revision, unknown, NOTE_LIMIT_MS)
-  if (marked.isDone) throw interruptedAt(session.profile, note)
+  if (marked.isDone) throw interruptedAt(session.profile, note, io)
   return { kind: 'changed' }
 }
 
@@ -153,7 +153,7 @@ async function take(renewal: Renewal, { session, note, revision }: Found): Promi
     if (!(error instanceof Unanswered)) throw nothingSent(error)
     // It may still be written.
     keep(() => reservePending(store, session, writer).fill({ kind: 'cancel', revision }))
-    throw own.isRetry ? interruptedAt(session.profile, own, error.message) : nothingSent(error)
+    throw own.isRetry ? interruptedAt(session.profile, own, io, error.message) : nothingSent(error)
   }
   if (noted?.note?.writer !== writer || noted.note.unknown) return { kind: 'changed' }
   return send(renewal, noted, own, elapsed)
@@ -204,7 +204,7 @@ async function settle(
   switch (outcome.kind) {
     case 'unknown':
       await put({ session, note: { ...own, unknown: true } })
-      throw interruptedAt(profile, own, outcome.why)
+      throw interruptedAt(profile, own, io, outcome.why)
     case 'over': {
       const next = nextSession(session, session.generation, outcome, io.clock.now())
       await put({ session: next, note: null })
@@ -223,7 +223,7 @@ async function settle(
       file.isKept = true
     })
   // A refusal says nothing about the earlier use of a token that was sent again.
-  if (own.isRetry && file.reserved !== undefined) throw interruptedAt(profile, own, outcome.error.message)
+  if (own.isRetry && file.reserved !== undefined) throw interruptedAt(profile, own, io, outcome.error.message)
   if (outcome.kind === 'not_consumed') throw outcome.error
   return { kind: 'later', afterMs: outcome.afterMs, error: outcome.error }
 }
@@ -254,7 +254,7 @@ async function storeTokens(
       throw tokenLost(profile, "etcd didn't confirm it, and this machine can't keep it", failure)
     file.isKept = true
     await io.warn(
-      "etcd didn't confirm the new token: this machine keeps it, and its next command brings it there",
+      "etcd didn't confirm the new token: this machine keeps it; to bring it there: mailclaim auth refresh",
     )
   }
   await keepLocal(store.files, kept)

@@ -112,6 +112,6 @@ export async function describeShared(
   if (!('note' in found)) return { state: 'fine', session: found }
   const { session, note } = found
   if (session.ended !== undefined) throw sessionOver(session)
-  if (note?.unknown) throw interruptedAt(session.profile, note)
+  if (note?.unknown) throw interruptedAt(session.profile, note, io)
   return { state: note !== null ? 'refreshing' : isGood(session) ? 'fine' : 'needs_refresh', session }
 }

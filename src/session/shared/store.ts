@@ -131,7 +131,8 @@ function readPending({ files: { disk } }: SharedStore, { path }: PendingFile): P
  * @throws CliError as `readShared`; exit 4 if etcd was set back to before what this machine has seen
  */
 export async function readAndOffer(store: SharedStore): Promise<Found | undefined> {
-  // Listed before the value is read: a file that is written later may belong to a later sign-in.
+  // Both before the value is read: another process of this machine may write a later state meanwhile.
+  const known = readLocal(store.files)
   const files = pendingFiles(store.files)
   let found = await readShared(store)
   for (const file of files) {
@@ -141,7 +142,6 @@ export async function readAndOffer(store: SharedStore): Promise<Found | undefine
     }
     found = await offer(store, file, found)
   }
-  const known = readLocal(store.files)
   const { session } = found ?? {}
   const isEarlier = known?.id === session?.id && (known?.generation ?? 0) > (session?.generation ?? 0)
   if (session !== undefined && session.ended === undefined && isEarlier) throw restored(session.profile)
