@@ -16,7 +16,7 @@ export interface KnownClaim {
   /** The placeholder domain id, which identifies the claim at the service. */
   readonly domainId: string
   /** The domain's name in its ASCII form, if it was typed or the ledger has it: that of every answer has to be the same. */
-  readonly name: string | undefined
+  name: string | undefined
   /** What the ledger has of it. */
   readonly entry: LedgerEntry | undefined
 }
@@ -82,20 +82,22 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim
 
 /**
  * Refuses a claim that isn't the one asked for: its name counts in lower case, A-labels, without the final dot. What the service
- * doesn't send can't differ.
+ * doesn't send can't differ. Asked for by its id alone, the first name that comes is the one that counts from then on.
  *
  * @throws CliError `unexpected_answer`, exit 7
  */
 export function requireAsked(
   claim: DomainClaim,
-  { name, domainId }: Partial<Pick<KnownClaim, 'name' | 'domainId'>>,
+  known: Partial<Pick<KnownClaim, 'name' | 'domainId'>>,
 ): DomainClaim {
+  const { name, domainId } = known
   if (name !== undefined && claim.name && asciiName(claim.name) !== name)
     throw new OtherAnswerError(`asked for the claim of ${name}, it sent that of ${clip(claim.name, 255)}`)
   if (domainId !== undefined && claim.domain_id && claim.domain_id !== domainId)
     throw new OtherAnswerError(
       `asked for the claim ${domainId}, it sent the claim ${clip(claim.domain_id, 255)}`,
     )
+  if (claim.name) known.name ??= asciiName(claim.name)
   return claim
 }
 
