@@ -133,7 +133,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
       for (const secret of secrets) expect(ran.stderr).not.toContain(secret)
       expect(ran.stderr).toContain(path)
       expect(Buffer.compare(readFileSync(path), Buffer.from(damaged))).toBe(0)
-      if (!goesOn) expect(ran.stderr).toMatch(/hint: .*(mv |mailclaim login)/)
+      if (!goesOn) expect(ran.stderr).toMatch(/hint: .*(move it away|mailclaim login)/)
     },
   )
 
