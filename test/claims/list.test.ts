@@ -38,7 +38,7 @@ test.each([
   ['b ad', '"b ad" has a space in it'],
   ['a.example,prefix=token,more', 'columns: 3 instead of 2'],
   [',prefix=token', 'the domain is missing'],
-  ['a.example,token', "the value isn't a complete value: a prefix, = and a token"],
+  ['a.example,token', "the value isn't a complete value: prefix=token, without spaces"],
   ['a.example # mine', '"a.example # mine"'],
 ])('a bad line is named, and the others go on: %s', async (line, why) => {
   const { readings } = await read(`a.example\n${line}\nb.example`)
