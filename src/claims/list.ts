@@ -59,6 +59,9 @@ export async function* readList(
     if (columns === undefined) {
       const header = cells.map((cell) => cell.toLowerCase())
       columns = header.includes('domain') ? header : COLUMNS.slice(0, 2)
+      if (/[;\t]/.test(line)) throw usageError(`the columns of ${name} have to be separated by commas`)
+      if (columns !== header && cells.length > 1 && !cells[0]?.includes('.') && cells[0] !== '')
+        throw usageError(`${name} has no column "domain"`)
       const ignored = header.filter((cell) => columns === header && !COLUMNS.includes(cell))
       if (ignored.length > 0) await io.warn(`ignored columns of ${name}: ${ignored.join(', ')}`)
       if (columns === header) continue

@@ -93,7 +93,8 @@ export async function* watchDns(
       yield { ...step, claim: now }
       if (now === undefined || now === claim) continue
       if (!judge(now, clock.now()).needsRecord) return
-      const record = recordOf(now)
+      // What the service doesn't send can't differ.
+      const record = now.record == null || !now.name ? target : recordOf(now)
       if (record.name !== target.name || record.value !== target.value)
         return yield* watchDns(record, now, Math.max(0, end - clock.monotonic()), ask, options, io)
     }

@@ -135,5 +135,8 @@ export async function examineSession(io: Io): Promise<Diagnosis> {
   if (inForce === 'MAILCLAIM_API_KEY') return ok(check, 'using MAILCLAIM_API_KEY')
   if (inForce === 'stored API key') return ok(check, 'signed in with a stored API key')
   if (state === 'refreshing') return ok(check, 'signed in; another command is refreshing the access token')
-  return ok(check, state === 'fine' ? 'signed in' : 'signed in; the next command refreshes the access token')
+  return ok(
+    check,
+    state === 'active' ? 'signed in' : 'signed in; the next command refreshes the access token',
+  )
 }

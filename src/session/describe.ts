@@ -19,14 +19,14 @@ import {
 } from './session-file.ts'
 
 /**
- * `fine`: the credential can be used. `needs_refresh`: the next command renews the access token. `refreshing`: another process is
+ * `active`: the credential can be used. `needs_refresh`: the next command renews the access token. `refreshing`: another process is
  * at it. `interrupted`: the refresh token may have been sent. `ended`: the service refused the session. `elsewhere`: it belongs to
  * another profile, service or client. `store_unavailable`: the secret can't be read. `unusable`: the file, or the key in the
  * environment, is damaged.
  */
 export type SessionState =
   | 'none'
-  | 'fine'
+  | 'active'
   | 'needs_refresh'
   | 'refreshing'
   | 'interrupted'
@@ -40,7 +40,7 @@ export interface SessionDescription {
   readonly state: SessionState
   /** Null if there is none. */
   readonly inForce: 'MAILCLAIM_API_KEY' | 'stored API key' | 'session' | null
-  /** Why it can't be used, in every state except `fine`, `needs_refresh` and `refreshing`. */
+  /** Why it can't be used, in every state except `active`, `needs_refresh` and `refreshing`. */
   readonly problem?: CliError
   readonly session?: Session
 }
@@ -65,7 +65,7 @@ export async function describeSession(
     if (io.environment.apiKey !== undefined) {
       known = { inForce: 'MAILCLAIM_API_KEY' }
       environmentKey(io)
-      return { ...known, state: 'fine' }
+      return { ...known, state: 'active' }
     }
     if (isShared(io.settings)) {
       const { describeShared } = await import('./shared/sign-in.ts')
@@ -92,11 +92,11 @@ async function stateOf(io: Io, files: ProfileFiles, session: Session): Promise<S
   const isNoted = next !== 'absent' && !isFinishable(next)
   if (token === undefined || (store === 'keychain' && item === undefined && isNoted))
     throw failure ?? (item === undefined ? lockedOrMissing(profile) : tokenOutdated(profile))
-  if (kind === 'api_key') return 'fine'
+  if (kind === 'api_key') return 'active'
   if (isNoted) {
     if (await isLocked(files.lock, files)) return 'refreshing'
     // Its sender may have ended since the note was read, with a known outcome.
     if (readSession(files)?.session.generation === session.generation) throw interrupted(profile)
   }
-  return isFresh(access, io.clock.now()) ? 'fine' : 'needs_refresh'
+  return isFresh(access, io.clock.now()) ? 'active' : 'needs_refresh'
 }

@@ -112,7 +112,7 @@ describe('auth status', () => {
     const world = await createSandboxSession()
     expect(await state(world)).toMatchObject({ state: 'none', exit: 4, in_force: null })
     await world.signIn()
-    expect(await state(world)).toMatchObject({ state: 'fine', exit: 0, message: null, in_force: 'session' })
+    expect(await state(world)).toMatchObject({ state: 'active', exit: 0, message: null, in_force: 'session' })
     world.expire()
     expect(await state(world)).toMatchObject({ state: 'needs_refresh', exit: 0, message: null })
     await interrupt(world)
@@ -154,7 +154,7 @@ describe('auth status', () => {
     expect(exit).toBe(0)
     expect(JSON.parse(stdout)).toMatchObject({
       in_force: 'MAILCLAIM_API_KEY',
-      state: 'fine',
+      state: 'active',
       base_url: world.settings.baseUrl?.value,
     })
     expect(stdout).not.toContain('key-1')
@@ -181,7 +181,7 @@ describe('auth status', () => {
     await world.fault({ path: '/oauth/grants', kind: 'status', status: 403 })
     const { exit, stdout } = await online()
     expect(exit).toBe(6)
-    expect(JSON.parse(stdout)).toMatchObject({ online: 'forbidden', state: 'fine' })
+    expect(JSON.parse(stdout)).toMatchObject({ online: 'forbidden', state: 'active' })
   })
 })
 

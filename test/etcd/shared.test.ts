@@ -55,7 +55,7 @@ describe('a session that machines share', () => {
     await renew(a)
     etcd.fate = () => 'lost'
     expect(await goodCredential(a)).toMatchObject({ kind: 'access_token' })
-    expect((await describeShared(a)).state).toBe('fine')
+    expect((await describeShared(a)).state).toBe('active')
     expect(await failed(renew(b))).toMatchObject({ code: 'store_unavailable', exit: 7 })
     expect(await failed(describeShared(b))).toMatchObject({ code: 'store_unavailable', exit: 7 })
     expect(service.refreshes).toBe(1)

@@ -113,7 +113,7 @@ describe('a stored API key', () => {
       } as const
       await (await prepareSignIn(io, store, 'api_key')).complete({ ...key, secret: 'key-1' })
       expect(await currentCredential(io)).toMatchObject({ kind: 'api_key', value: 'key-1' })
-      expect(await describeSession(io)).toMatchObject({ state: 'fine', inForce: 'stored API key' })
+      expect(await describeSession(io)).toMatchObject({ state: 'active', inForce: 'stored API key' })
       const { renew } = await import('../../src/session/renew.ts')
       rmSync(files.lock)
       expect(await codeOf(renew(io, { reason: 'asked' }))).toBe('usage 2')

@@ -9,7 +9,7 @@ import { defineCommand, SERVICE_EXITS } from '../definition.ts'
 
 const STATE_LABELS: Readonly<Record<SessionState, string>> = {
   none: 'not signed in',
-  fine: 'active',
+  active: 'active',
   needs_refresh: 'active; the next command renews the access token',
   refreshing: 'active; another command is renewing the access token',
   interrupted: 'interrupted: the refresh token may have been sent',
@@ -31,7 +31,7 @@ const COLUMNS: readonly Column[] = [
     field: 'state',
     text: (value) => STATE_LABELS[value as SessionState],
     paint: (value, palette) =>
-      /^(fine|needs_refresh|refreshing)$/.test(String(value)) ? palette.good : palette.bad,
+      /^(active|needs_refresh|refreshing)$/.test(String(value)) ? palette.good : palette.bad,
   },
   { field: 'in_force', title: 'Using' },
   { field: 'base_url', title: 'Service' },

@@ -109,9 +109,9 @@ export async function describeShared(
     throw error
   })
   if (found === undefined) throw notSignedIn(store.files.profile)
-  if (!('note' in found)) return { state: 'fine', session: found }
+  if (!('note' in found)) return { state: 'active', session: found }
   const { session, note } = found
   if (session.ended !== undefined) throw sessionOver(session)
   if (note?.unknown) throw interruptedAt(session.profile, note, io)
-  return { state: note !== null ? 'refreshing' : isGood(session) ? 'fine' : 'needs_refresh', session }
+  return { state: note !== null ? 'refreshing' : isGood(session) ? 'active' : 'needs_refresh', session }
 }
