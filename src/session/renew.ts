@@ -72,9 +72,14 @@ interface Progress {
   readonly signal: AbortSignal
 }
 
-/** Milliseconds that a command waits for the lock: its holder may need all of its own time. */
-export function lockDeadline({ settings }: Io): number {
-  return tokenTimeoutMs(settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS
+/** How a command waits for the lock of a session: its holder may need all of its own time. */
+export function lockingOf(io: Io, files: ProfileFiles) {
+  return {
+    deadlineMs: tokenTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
+    disk: files.disk,
+    ...(files.load && { load: files.load }),
+    onWait: () => io.note('Waiting for another mailclaim, which is using this session …'),
+  }
 }
 
 /**
@@ -92,11 +97,8 @@ export async function renew(
   // No lock can be in a directory that isn't there.
   if (readSession(files) === undefined) throw noSession(io)
   const waiting = {
-    deadlineMs: lockDeadline(io),
-    disk: files.disk,
-    ...(files.load && { load: files.load }),
+    ...lockingOf(io, files),
     meanwhile: () => adoptable(readSessionIfAny(files), io, options),
-    onWait: () => io.note('Waiting for another mailclaim, which is using this session …'),
   }
   return withLock(files.lock, io, waiting, async () => {
     const end = io.clock.monotonic() + RETRY_LIMIT_MS

@@ -6,7 +6,7 @@ import { removeDurable, removeQuietly } from '../storage/atomic-file.ts'
 import { cannotWrite } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
-import { lockDeadline } from './renew.ts'
+import { lockingOf } from './renew.ts'
 import { deleteItem, storeValue } from './secret.ts'
 import {
   type AccessToken,
@@ -58,7 +58,7 @@ export async function prepareSignIn(
 ): Promise<PreparedSignIn> {
   const id = Buffer.from(io.random.bytes(6)).toString('hex')
   const name = nextName({ id, generation: 0 })
-  const locking = lockingOf(io, files, kind === 'api_key')
+  const locking = kind === 'api_key' ? withoutLocks(io, files) : lockingOf(io, files)
   let reservation: Reservation | undefined
   const reserved = (): Reservation => {
     if (reservation !== undefined && files.disk.read(reservation.path) !== undefined) return reservation
@@ -103,15 +103,9 @@ export async function prepareSignIn(
   }
 }
 
-function lockingOf(io: Io, files: ProfileFiles, worksWithout: boolean) {
-  return {
-    deadlineMs: lockDeadline(io),
-    disk: files.disk,
-    onWait: () => io.note('Waiting for another mailclaim, which is using this session …'),
-    ...(files.load && { load: files.load }),
-    ...(worksWithout && { withoutLocks: 'continue' as const }),
-  }
-}
+/** The same for what may go on where locks don't work. */
+const withoutLocks = (io: Io, files: ProfileFiles) =>
+  ({ ...lockingOf(io, files), withoutLocks: 'continue' }) as const
 
 /** Stores the new session, and then removes what is left of the one before. */
 async function replace(
@@ -192,7 +186,7 @@ export async function forgetSession(
   let wasSignedIn = false
   if (isAnythingThere(files)) {
     await files.prepare()
-    await withLock(files.lock, io, lockingOf(io, files, true), async () => {
+    await withLock(files.lock, io, withoutLocks(io, files), async () => {
       session = readSessionIfAny(files)
       wasSignedIn = removeDurable(files.session, files.disk)
       removeNotes(files)
