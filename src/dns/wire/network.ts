@@ -53,25 +53,34 @@ function toTransportError(error: NodeJS.ErrnoException, { address }: DnsAddress)
   return new DnsTransportError(kind, `${address}: ${message}`, error)
 }
 
-/** Aborts when an exchange is canceled or its time is over. */
-function limitOf(
+/**
+ * Rejects when an exchange is canceled or its time is over. With a timer of its own: Node 20 loses one of `AbortSignal.timeout`
+ * that only `AbortSignal.any` holds when it collects garbage, and the exchange would never end.
+ *
+ * @returns what ends the watch
+ */
+function limit(
   { server, timeoutMs, signal }: DnsExchange,
   reject: (error: DnsTransportError) => void,
-): void {
-  const over = AbortSignal.timeout(Math.ceil(Math.max(1, timeoutMs)))
-  const stop = AbortSignal.any(signal === undefined ? [over] : [over, signal])
-  const onAbort = () => reject(new DnsTransportError('timeout', `${server.address}: no answer`))
-  if (stop.aborted) onAbort()
-  else stop.addEventListener('abort', onAbort, { once: true })
+): () => void {
+  const end = () => reject(new DnsTransportError('timeout', `${server.address}: no answer`))
+  const timer = setTimeout(end, Math.ceil(Math.max(1, timeoutMs)))
+  signal?.addEventListener('abort', end, { once: true })
+  if (signal?.aborted) end()
+  return () => {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', end)
+  }
 }
 
 async function exchangeUdp(exchange: DnsExchange): Promise<Uint8Array> {
   const { server, message, accept } = exchange
   const socket = createSocket(isIPv6(server.address) ? 'udp6' : 'udp4')
+  let release = () => {}
   try {
     return await new Promise((resolve, reject) => {
       const fail = (error: Error) => reject(toTransportError(error, server))
-      limitOf(exchange, reject)
+      release = limit(exchange, reject)
       socket.on('error', fail)
       socket.on('message', (datagram) => {
         if (accept(datagram)) resolve(datagram)
@@ -81,6 +90,7 @@ async function exchangeUdp(exchange: DnsExchange): Promise<Uint8Array> {
       socket.connect(server.port, server.address)
     })
   } finally {
+    release()
     socket.close()
   }
 }
@@ -88,12 +98,13 @@ async function exchangeUdp(exchange: DnsExchange): Promise<Uint8Array> {
 async function exchangeTcp(exchange: DnsExchange): Promise<Uint8Array> {
   const { server, message, accept } = exchange
   const socket = connect({ host: server.address, port: server.port, noDelay: true })
+  let release = () => {}
   try {
     return await new Promise((resolve, reject) => {
       const noAnswer = () =>
         reject(new DnsTransportError('unreachable', `${server.address}: no answer to this query`))
       let received: Buffer = Buffer.alloc(0)
-      limitOf(exchange, reject)
+      release = limit(exchange, reject)
       socket.on('connect', () => {
         const length = Buffer.alloc(2)
         length.writeUInt16BE(message.length)
@@ -111,6 +122,7 @@ async function exchangeTcp(exchange: DnsExchange): Promise<Uint8Array> {
       socket.on('close', noAnswer)
     })
   } finally {
+    release()
     socket.destroy()
   }
 }

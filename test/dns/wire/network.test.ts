@@ -1,5 +1,8 @@
-import { Socket } from 'node:dgram'
+import { createSocket, Socket } from 'node:dgram'
+import { once } from 'node:events'
 import { createServer } from 'node:net'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterEach, expect, test, vi } from 'vitest'
 import { createDnsNetwork, withScopes } from '../../../src/dns/wire/network.ts'
 
@@ -63,6 +66,29 @@ test.each(['EPERM', 'ENETUNREACH', 'EMFILE'])(
     })
     await expect(exchange).rejects.toMatchObject({ kind: 'not_checked' })
   },
+)
+
+test.each(['udp', 'tcp'] as const)(
+  'silence over %s ends in time, although memory is cleaned up',
+  async (transport) => {
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc') as () => void
+    const silent = createSocket('udp4').bind(0, '127.0.0.1')
+    closing.push(() => silent.close())
+    await once(silent, 'listening')
+    const port = transport === 'udp' ? silent.address().port : await serve([], false)
+    const collecting = setInterval(collect, 20)
+    closing.push(() => clearInterval(collecting))
+    const exchange = createDnsNetwork()[transport]({
+      server: { address: '127.0.0.1', port },
+      message: Buffer.from('query'),
+      timeoutMs: 300,
+      signal: new AbortController().signal,
+      accept: () => true,
+    })
+    await expect(exchange).rejects.toMatchObject({ kind: 'timeout' })
+  },
+  5000,
 )
 
 test('a link-local resolver keeps its scope, which Node drops, and what is no address is left out', () => {
