@@ -65,13 +65,13 @@ export function hasNoKeychain(error: unknown): boolean {
  * @throws CliError `store_unavailable`, exit 4.
  */
 export async function proveKeychain(
-  context: KeychainContext & Pick<Context, 'random'>,
+  context: KeychainContext & Pick<Context, 'random' | 'interrupts'>,
   profile: string,
-  signal?: AbortSignal,
 ): Promise<void> {
+  const { signal } = context.interrupts
   const account = `${profile} self-test ${Buffer.from(context.random.bytes(6)).toString('hex')}`
   const call = (request: Pick<KeychainCall, 'operation' | 'secret'>) =>
-    callKeychain(context, profile, { ...request, account, ...(signal && { signal }) })
+    callKeychain(context, profile, { ...request, account, signal })
   await call({ operation: 'set', secret: 'self-test' })
   const read = await call({ operation: 'get' }).finally(() => call({ operation: 'delete' }))
   if (read === 'self-test') return

@@ -74,8 +74,8 @@ export async function renewAccessToken(io: Io, options: RenewOptions): Promise<A
     const { renewShared } = await import('./shared/renew.ts')
     return renewShared(io, options)
   }
-  const { renew } = await import('./renew.ts')
-  return renew(io, options)
+  const { renewLocal } = await import('./local.ts')
+  return renewLocal(io, options)
 }
 
 /** The API key in the environment, if there is one. @throws CliError `credential_unusable`, exit 4. */
@@ -100,9 +100,14 @@ export async function renewedCredential(io: Io, options: RenewOptions): Promise<
 
 /** The API key that `login --with-api-key` stored. @throws CliError exit 4. */
 async function storedKey(io: Io, session: Session): Promise<Credential> {
-  const { readSecret } = await import('./secret.ts')
-  const { value } = await readSecret(io, profileFiles(io, session.profile), session)
-  return { kind: 'api_key', value, description: `the stored API key of profile ${session.profile}` }
+  const { readItemIfAny, requireToken } = await import('./secret.ts')
+  const files = profileFiles(io, session.profile)
+  const { secret } = requireToken(files, session, await readItemIfAny(io, files, session))
+  return {
+    kind: 'api_key',
+    value: secret.value,
+    description: `the stored API key of profile ${session.profile}`,
+  }
 }
 
 function asCredential({ settings: { profile } }: Io, { value }: AccessToken): Credential {

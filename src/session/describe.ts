@@ -3,16 +3,13 @@ import { isShared } from '../settings/settings.ts'
 import { isLocked } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { environmentKey } from './credential.ts'
-import { interrupted, lockedOrMissing, sessionOver, tokenOutdated } from './messages.ts'
+import { interrupted, sessionOver } from './messages.ts'
 import { noSession } from './profiles.ts'
-import { newestToken, readItemIfAny } from './secret.ts'
+import { readItemIfAny, requireToken } from './secret.ts'
 import {
-  isFinishable,
   isFresh,
-  nextName,
   type ProfileFiles,
   profileFiles,
-  readNext,
   readSession,
   requireSameService,
   type Session,
@@ -84,17 +81,12 @@ export async function describeSession(
 
 /** @throws CliError why it can't be used. */
 async function stateOf(io: Io, files: ProfileFiles, session: Session): Promise<SessionState> {
-  const { profile, kind, store, access, ended } = session
+  const { profile, kind, access, ended } = session
   if (ended !== undefined) throw sessionOver(session)
-  const { item, failure } = await readItemIfAny(io, files, session)
-  const token = newestToken(session, item)
-  const next = token && readNext(files, nextName({ id: session.id, generation: token.generation }))
-  const isNoted = next !== 'absent' && !isFinishable(next)
-  if (token === undefined || (store === 'keychain' && item === undefined && isNoted))
-    throw failure ?? (item === undefined ? lockedOrMissing(profile) : tokenOutdated(profile))
+  const { isNoted } = requireToken(files, session, await readItemIfAny(io, files, session))
   if (kind === 'api_key') return 'active'
   if (isNoted) {
-    if (await isLocked(files.lock, files)) return 'refreshing'
+    if (await isLocked(files.lock, files.disk)) return 'refreshing'
     // Its sender may have ended since the note was read, with a known outcome.
     if (readSession(files)?.session.generation === session.generation) throw interrupted(profile)
   }

@@ -6,7 +6,8 @@ import { CliError } from '../errors.ts'
 import { cannotWrite } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
 import { lockedOrMissing, tokenLost, tokenOutdated } from './messages.ts'
-import { fill, type ProfileFiles, putInPlace, type Reservation, type Session, sweep } from './session-file.ts'
+import { isFinishable, nextName, putInPlace, type Reservation, readNext } from './note.ts'
+import { encode, type ProfileFiles, type Session } from './session-file.ts'
 
 /** A refresh token or an API key. */
 export interface Secret {
@@ -19,7 +20,6 @@ export interface Item extends Secret {
   readonly id: string
 }
 
-/** How long what waits for the keychain is silent about it is decided by `io.waiting`. */
 const WAITING = 'Waiting for the keychain …'
 
 /**
@@ -36,35 +36,28 @@ export function accountOf({ profile, directory }: ProfileFiles): string {
   return `${profile} ${createHash('sha256').update(state).digest('hex').slice(0, 12)}`
 }
 
-/**
- * Reads the item of a profile.
- *
- * @returns undefined if the keychain gives none: it is locked, or there is none.
- * @throws CliError `store_unavailable`, exit 4.
- */
-export async function readItem(io: Io, files: ProfileFiles, signal?: AbortSignal): Promise<Item | undefined> {
-  const request = { operation: 'get', account: accountOf(files), ...(signal && { signal }) } as const
-  const text = await io.waiting(WAITING, callKeychain(io, files.profile, request))
-  if (typeof text !== 'string') return undefined
-  const {
-    id = '',
-    generation,
-    value = '',
-  } = /^(?<id>[0-9a-f]+)\.(?<generation>\d{1,15})@\d{1,15}:(?<value>.+)$/s.exec(text)?.groups ?? {}
-  // What isn't ours has no id, and is never sent.
-  return { id, generation: Number(generation), value }
+/** What the keychain gives. */
+export interface Found {
+  /** Undefined if it is locked, or has none. */
+  readonly item?: Item | undefined
+  /** Why it gives nothing. That isn't always of interest: the secret may be in the file. */
+  readonly failure?: CliError
 }
 
-/** As `readItem`, for a session that may be kept in a file: why the keychain gives nothing isn't always of interest. */
-export async function readItemIfAny(
-  io: Io,
-  files: ProfileFiles,
-  { store }: Session,
-  signal?: AbortSignal,
-): Promise<{ readonly item?: Item | undefined; readonly failure?: CliError }> {
+/** Reads the item of a session that has one. */
+export async function readItemIfAny(io: Io, files: ProfileFiles, { store }: Session): Promise<Found> {
   if (store !== 'keychain') return {}
+  const request = { operation: 'get', account: accountOf(files), signal: io.interrupts.signal } as const
   try {
-    return { item: await readItem(io, files, signal) }
+    const text = await io.waiting(WAITING, callKeychain(io, files.profile, request))
+    if (typeof text !== 'string') return {}
+    const {
+      id = '',
+      generation,
+      value = '',
+    } = /^(?<id>[0-9a-f]+)\.(?<generation>\d{1,15})@\d{1,15}:(?<value>.+)$/s.exec(text)?.groups ?? {}
+    // What isn't ours has no id, and is never sent.
+    return { item: { id, generation: Number(generation), value } }
   } catch (error) {
     if (error instanceof CliError) return { failure: error }
     throw error
@@ -72,27 +65,34 @@ export async function readItemIfAny(
 }
 
 /**
- * The newest refresh token of a session; undefined if nothing on this machine has it. An item of another sign-in, or of a lower
- * generation than the session, is never sent: the keychain was restored, or a write that hung was done late.
+ * The newest refresh token of a session, or its API key, and whether the last use of that token has no known outcome.
+ *
+ * @throws CliError `store_unavailable` or `refresh_token_lost`, exit 4: nothing on this machine has it, or a locked keychain may
+ *   have a newer one.
  */
-export function newestToken(session: Session, item: Item | undefined): Secret | undefined {
+export function requireToken(
+  files: ProfileFiles,
+  session: Session,
+  { item, failure }: Found,
+): { readonly secret: Secret; readonly isNoted: boolean } {
+  const { profile } = files
+  const secret = newestToken(session, item)
+  const next = secret && readNext(files, nextName({ id: session.id, generation: secret.generation }))
+  const isNoted = next !== 'absent' && !isFinishable(next)
+  if (session.store === 'keychain' && item === undefined && isNoted) throw failure ?? lockedOrMissing(profile)
+  if (secret !== undefined) return { secret, isNoted }
+  throw session.store === 'keychain' ? tokenOutdated(profile) : tokenLost(profile, 'it is not there')
+}
+
+/**
+ * An item of another sign-in, or of a lower generation than the session, is never sent: the keychain was restored, or a write that
+ * hung was done late.
+ */
+function newestToken(session: Session, item: Item | undefined): Secret | undefined {
   const { id, generation, refreshToken } = session
   const inFile = refreshToken === undefined ? undefined : { generation, value: refreshToken }
   if (item === undefined || item.id !== id || item.generation < generation) return inFile
   return inFile !== undefined && item.generation === generation ? inFile : item
-}
-
-/**
- * Reads the secret of a session wherever it is: the newest refresh token, or the API key.
- *
- * @throws CliError `store_unavailable` or `refresh_token_lost`, exit 4.
- */
-export async function readSecret(io: Io, files: ProfileFiles, session: Session): Promise<Secret> {
-  const inKeychain = session.store === 'keychain' && session.refreshToken === undefined
-  const item = inKeychain ? await readItem(io, files) : undefined
-  const found = newestToken(session, item)
-  if (found !== undefined) return found
-  throw inKeychain && item === undefined ? lockedOrMissing(files.profile) : tokenOutdated(files.profile)
 }
 
 /** Writes the item, and reads it back, since some keychains report success and store nothing. @throws CliError, exit 4. */
@@ -106,8 +106,8 @@ async function writeItem(io: Io, files: ProfileFiles, session: Session, value: s
 }
 
 /** Deletes the item; false if there was none, or the keychain is locked and doesn't say so. @throws CliError, exit 4. */
-export async function deleteItem(io: Io, files: ProfileFiles, signal?: AbortSignal): Promise<boolean> {
-  const request = { operation: 'delete', account: accountOf(files), ...(signal && { signal }) } as const
+export async function deleteItem(io: Io, files: ProfileFiles): Promise<boolean> {
+  const request = { operation: 'delete', account: accountOf(files), signal: io.interrupts.signal } as const
   return (await io.waiting(WAITING, callKeychain(io, files.profile, request))) === true
 }
 
@@ -116,6 +116,7 @@ export async function deleteItem(io: Io, files: ProfileFiles, signal?: AbortSign
  * before the keychain is written, so that whoever finds the one finds the other; if the keychain refuses or hangs, the secret goes
  * into the same file.
  *
+ * @param refusal why the keychain isn't tried: a moment ago it didn't even give the token before.
  * @throws CliError `refresh_token_lost`, exit 4; `cannot_write`, exit 1: the next command finishes it.
  */
 export async function storeValue(
@@ -124,32 +125,29 @@ export async function storeValue(
   reservation: Reservation,
   session: Session,
   secret: string,
+  refusal?: CliError,
 ): Promise<void> {
   const { profile } = files
+  const { path } = reservation
   if (session.store === 'keychain') {
-    const failure = failureOf(() => fill(files, reservation, session))
+    const failure = failureOf(() => reservation.fill(encode(session)))
     // A login leaves the item of the session before it alone, unless it can replace the session too.
-    if (failure !== undefined && session.generation === 1) throw cannotWrite(reservation.path, failure)
+    if (failure !== undefined && session.generation === 1) throw cannotWrite(path, failure)
     try {
+      if (refusal !== undefined) throw refusal
       await io.waiting(WAITING, writeItem(io, files, session, secret))
+      if (failure === undefined) return putInPlace(files, path, session)
       // Only the keychain has it, one generation ahead of the file: the next renewal finds it there.
-      if (failure !== undefined)
-        return await io.warn(`the session of profile ${profile} is in the keychain only: ${failure.message}`)
-      return stored(files, reservation, session)
+      return await io.warn(`the session of profile ${profile} is in the keychain only: ${failure.message}`)
     } catch (error) {
       if (!(error instanceof CliError) || error.code !== 'store_unavailable') throw error
       await io.warn(`the secret of profile ${profile} is in a file that only you can read: ${error.message}`)
     }
   }
   const whole = { ...session, refreshToken: secret }
-  const failure = failureOf(() => fill(files, reservation, whole))
+  const failure = failureOf(() => reservation.fill(encode(whole)))
   if (failure !== undefined) throw tokenLost(profile, failure.message, failure)
-  stored(files, reservation, whole)
-}
-
-/** Puts what is in its space in place. */
-export function stored(files: ProfileFiles, reservation: Reservation, session: Session): void {
-  if (putInPlace(files, reservation, session)) sweep(files, session)
+  putInPlace(files, path, whole)
 }
 
 function failureOf(work: () => void): Error | undefined {

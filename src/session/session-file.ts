@@ -1,16 +1,15 @@
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
+import type { AccessTokenGrant } from '../oauth/token-endpoint.ts'
 import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import { parseProfileName } from '../settings/profiles.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { StoreKind } from '../settings/table.ts'
-import { type Disk, realDisk, removeDurable, removeQuietly } from '../storage/atomic-file.ts'
-import { cannotWrite, codeOf } from '../storage/file-errors.ts'
+import { type Disk, realDisk } from '../storage/atomic-file.ts'
 import { unusable } from '../storage/json-file.ts'
-import type { FileLocks } from '../storage/lock.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
-import { copied, ofAnother, signInHint, tokenLost } from './messages.ts'
+import { copied, ofAnother, signInHint } from './messages.ts'
 
 /** What is known about a sign-in: the one value, wherever it is kept. */
 export interface Session {
@@ -57,8 +56,6 @@ export interface ProfileFiles {
   readonly disk: Disk
   /** Creates the directory, 0700. @throws CliError `cannot_write`, exit 1. */
   prepare(): Promise<void>
-  /** Loads the locks; only tests replace it. */
-  readonly load?: () => Promise<FileLocks>
 }
 
 const FORMAT = 1
@@ -87,6 +84,12 @@ export function profileFiles(context: Pick<Context, 'directories'>, profile: str
       await ensurePrivateDirectory(directory)
     },
   }
+}
+
+/** @param now wall-clock milliseconds of its receipt. */
+export function accessTokenOf(grant: AccessTokenGrant, now: number): AccessToken {
+  const { accessToken: value, expiresInSeconds: lifetimeSeconds, scope = null } = grant
+  return { value, scope, lifetimeSeconds, expiresAt: now + lifetimeSeconds * 1000 }
 }
 
 /** Whether an access token is good for another minute, or a quarter of its life if that is shorter. */
@@ -190,169 +193,4 @@ export function readSessionIfAny(files: ProfileFiles): Session | undefined {
     if (error instanceof CliError) return undefined
     throw error
   }
-}
-
-/** The name of the file that is the note of a token and the space for its successor. */
-export function nextName({ id, generation }: Pick<Session, 'id' | 'generation'>): string {
-  return `next.${id}.${generation}`
-}
-
-/** What such a file holds: a whole value, or not, and then its token may have been sent. */
-export function readNext(files: ProfileFiles, name: string): Session | 'absent' | 'incomplete' {
-  try {
-    const text = files.disk.read(join(files.directory, name))
-    return text === undefined ? 'absent' : decode(text)
-  } catch {
-    return 'incomplete'
-  }
-}
-
-/** Whether a file can take the place of `session.json` by itself; without its token only if the keychain has that. */
-export function isFinishable(next: Session | 'absent' | 'incomplete' | undefined): next is Session {
-  return typeof next === 'object' && (next.refreshToken !== undefined || next.ended !== undefined)
-}
-
-/** Every file that notes a token or reserves space, by name. @throws CliError `cannot_write`, exit 1. */
-export function nextNames(files: ProfileFiles): string[] {
-  try {
-    return files.disk.names(files.directory).filter((name) => name.startsWith('next.'))
-  } catch (error) {
-    throw cannotWrite(files.directory, error)
-  }
-}
-
-/** Note and reserved space in one, open. */
-export interface Reservation {
-  readonly path: string
-  readonly fd: number
-  /** Whether this process created it. Somebody else's stays, unless its value is stored. */
-  readonly isOwn: boolean
-}
-
-/**
- * Creates the note of a token, and takes the space for its successor from the disk. Of several processes that do it at the same
- * time, one succeeds.
- *
- * @param mode `retry` takes over the note of an earlier use; `new` fails with 'exists'.
- * @throws CliError `cannot_write`, exit 1; an own note is removed again.
- */
-export function reserve(
-  files: ProfileFiles,
-  name: string,
-  mode: 'new' | 'retry' = 'new',
-): Reservation | 'exists' {
-  const { disk, directory } = files
-  const path = join(directory, name)
-  const [fd, isOwn] = openNote(disk, path, mode)
-  if (fd === undefined) return 'exists'
-  const reservation = { path, fd, isOwn }
-  try {
-    disk.write(fd, ' '.repeat(RESERVED_BYTES))
-    disk.sync(fd)
-    disk.syncDirectory(directory)
-    return reservation
-  } catch (error) {
-    disk.close(fd)
-    if (isOwn) removeQuietly(path, disk)
-    throw cannotWrite(path, error)
-  }
-}
-
-function openNote(
-  disk: Disk,
-  path: string,
-  mode: 'new' | 'retry',
-): readonly [fd: number | undefined, isOwn: boolean] {
-  try {
-    return [disk.create(path), true]
-  } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw cannotWrite(path, error)
-  }
-  if (mode === 'new') return [undefined, false]
-  try {
-    return [disk.open(path), false]
-  } catch (error) {
-    throw cannotWrite(path, error)
-  }
-}
-
-/** Removes a note whose token is certainly unused. @throws CliError `cannot_write`, exit 1. */
-export function withdraw({ disk }: ProfileFiles, { path }: Reservation): void {
-  removeDurable(path, disk)
-}
-
-/** Writes a value into its space, and flushes it. @throws the system's error, of the second try. */
-export function fill({ disk }: ProfileFiles, { fd }: Reservation, session: Session): void {
-  const text = encode(session).padEnd(RESERVED_BYTES)
-  try {
-    disk.write(fd, text)
-    disk.sync(fd)
-  } catch {
-    // Nobody else has the token, so once more.
-    disk.write(fd, text)
-    disk.sync(fd)
-  }
-}
-
-/**
- * Puts a value that is whole on the disk in the place of `session.json`: this stores it and removes the note in one step.
- *
- * @returns whether the disk has confirmed it, so that notes of earlier tokens may go.
- * @throws CliError `refresh_token_lost`, exit 4, if something has removed it; `cannot_write`, exit 1: the next command does it.
- */
-export function putInPlace(
-  files: ProfileFiles,
-  { path }: Pick<Reservation, 'path'>,
-  session: Session,
-): boolean {
-  const { disk, directory } = files
-  try {
-    disk.rename(path, files.session)
-  } catch (error) {
-    // Somebody else may have finished it, or the system has, despite the error.
-    const now = readSessionIfAny(files)
-    const isStored = now?.id === session.id && now.generation >= session.generation
-    if (!isStored) throw codeOf(error) === 'ENOENT' ? tokenLost(files.profile) : cannotWrite(path, error)
-  }
-  try {
-    disk.syncDirectory(directory)
-    return true
-  } catch {
-    // Every reader sees it already.
-    return false
-  }
-}
-
-/** Removes the notes of earlier tokens of a sign-in, which are used up. Never throws. */
-export function sweep(files: ProfileFiles, { id, generation }: Session): void {
-  const { disk, directory } = files
-  try {
-    for (const name of nextNames(files)) {
-      const [, ofId, ofGeneration] = name.split('.')
-      if (ofId === id && Number(ofGeneration) < generation) removeQuietly(join(directory, name), disk)
-    }
-  } catch {
-    // They are of no use to anybody.
-  }
-}
-
-/**
- * Finishes what an earlier process has written whole, but not put in place. It may be in memory only, so it is flushed first.
- *
- * @throws CliError `cannot_write`, exit 1.
- */
-export function finish(files: ProfileFiles, name: string, session: Session): void {
-  const { disk, directory } = files
-  const path = join(directory, name)
-  try {
-    const fd = disk.open(path)
-    try {
-      disk.sync(fd)
-    } finally {
-      disk.close(fd)
-    }
-  } catch (error) {
-    throw cannotWrite(path, error)
-  }
-  putInPlace(files, { path }, session)
 }

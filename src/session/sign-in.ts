@@ -2,21 +2,18 @@ import { basename, join } from 'node:path'
 import { proveKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
 import type { LocalStoreKind } from '../settings/table.ts'
-import { removeDurable, removeQuietly } from '../storage/atomic-file.ts'
+import { removeDurable } from '../storage/atomic-file.ts'
 import { cannotWrite } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
-import { lockingOf } from './renew.ts'
+import { lockingOf } from './local.ts'
+import { nextName, nextNames, type Reservation, reserve } from './note.ts'
 import { deleteItem, storeValue } from './secret.ts'
 import {
   type AccessToken,
-  nextName,
-  nextNames,
   type ProfileFiles,
   profileFiles,
-  type Reservation,
   readSessionIfAny,
-  reserve,
   type Session,
 } from './session-file.ts'
 
@@ -63,20 +60,18 @@ export async function prepareSignIn(
   const reserved = (): Reservation => {
     if (reservation !== undefined && files.disk.read(reservation.path) !== undefined) return reservation
     discard()
-    const made = reserve(files, name)
-    if (made === 'exists') throw cannotWrite(join(files.directory, name), new Error('it exists already'))
-    reservation = made
-    return made
+    reservation = reserve(files, name)
+    if (reservation === undefined)
+      throw cannotWrite(join(files.directory, name), new Error('it exists already'))
+    return reservation
   }
   const discard = () => {
-    if (reservation === undefined) return
-    files.disk.close(reservation.fd)
-    removeQuietly(reservation.path, files.disk)
+    reservation?.discard()
     reservation = undefined
   }
   await files.prepare()
   await withLock(files.lock, io, locking, async () => undefined)
-  if (store === 'keychain') await proveKeychain(io, files.profile, io.interrupts.signal)
+  if (store === 'keychain') await proveKeychain(io, files.profile)
   reserved()
   return {
     store,
@@ -94,7 +89,7 @@ export async function prepareSignIn(
           try {
             await replace(io, files, taken, session, secret)
           } finally {
-            files.disk.close(taken.fd)
+            taken.close()
           }
         }),
       )
@@ -151,10 +146,9 @@ function removeNotes(files: ProfileFiles, but?: string): void {
  * @returns why it may still be there.
  */
 async function removeItem(io: Io, files: ProfileFiles, isExpected: boolean): Promise<CliError | undefined> {
-  const { signal } = io.interrupts
   try {
-    const isDeleted = await deleteItem(io, files, signal)
-    if (!isDeleted && isExpected) await proveKeychain(io, files.profile, signal)
+    const isDeleted = await deleteItem(io, files)
+    if (!isDeleted && isExpected) await proveKeychain(io, files.profile)
     return undefined
   } catch (error) {
     if (!(error instanceof CliError)) throw error
@@ -184,7 +178,7 @@ export async function forgetSession(
 ): Promise<Forgotten> {
   let session: Session | undefined
   let wasSignedIn = false
-  if (isAnythingThere(files)) {
+  if (files.disk.names(files.directory).length > 0) {
     await files.prepare()
     await withLock(files.lock, io, withoutLocks(io, files), async () => {
       session = readSessionIfAny(files)
@@ -195,12 +189,4 @@ export async function forgetSession(
   // What a lost session has left in the keychain goes too, so it is asked even if nobody is signed in.
   const isExpected = session?.store === 'keychain' || (wasSignedIn && session === undefined)
   return { profile, wasSignedIn, session, problem: await removeItem(io, files, isExpected) }
-}
-
-function isAnythingThere({ disk, directory }: ProfileFiles): boolean {
-  try {
-    return disk.names(directory).length > 0
-  } catch (error) {
-    throw cannotWrite(directory, error)
-  }
 }

@@ -6,7 +6,6 @@ import {
   fsyncSync,
   lstatSync,
   openSync,
-  readdirSync,
   renameSync,
   unlinkSync,
   writeSync,
@@ -15,33 +14,7 @@ import { basename, dirname, join } from 'node:path'
 import { CliError, Exit } from '../errors.ts'
 import { cannotWrite, closeQuietly, codeOf, POSIX, reason, remedy } from './file-errors.ts'
 import { readOwnFile } from './json-file.ts'
-
-/**
- * What a session does with a disk, one system call a function, so that a test can cut the power between any two of them. All
- * of it is synchronous: the files are small, and a note has to be written between two steps of a connection. Each throws the
- * system's error, unless it says otherwise.
- */
-export interface Disk {
-  /** The whole file; undefined if there is none. @throws CliError `file_unusable`, exit 4 */
-  read(path: string): string | undefined
-  /** Creates a file that must not exist (O_EXCL, 0600) and opens it. */
-  create(path: string): number
-  /** Opens a file that exists, to write into it. */
-  open(path: string): number
-  /** Writes from the beginning of the file; what it had beyond that stays. */
-  write(fd: number, text: string): void
-  sync(fd: number): void
-  /** Never throws. */
-  close(fd: number): void
-  rename(from: string, to: string): void
-  remove(path: string): void
-  /** The names in a directory; none if it doesn't exist. */
-  names(directory: string): string[]
-  /** Without this, a power loss may undo a new name. */
-  syncDirectory(path: string): void
-  /** Opens the file of a lock, and creates it if necessary. */
-  openLock(path: string): number
-}
+import { namesIn } from './private-directory.ts'
 
 // Windows has no such flag, but creating a link there takes permissions that others don't have.
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
@@ -50,25 +23,36 @@ const NO_DIRECTORY_SYNC: readonly (string | undefined)[] = ['EINVAL', 'ENOTSUP',
 /** How often Windows is asked to replace a file while another process reads it. */
 const RENAME_TRIES = 20
 
-export const realDisk: Disk = {
-  read: (path) => readOwnFile(path, { exit: Exit.notSignedIn }),
-  create(path) {
+/**
+ * What a session does with a disk, one system call a function, so that a test can cut the power between any two of them. Nearly all
+ * of it is synchronous: the files are small, and a note has to be written between two steps of a connection. Each throws the
+ * system's error, unless it says otherwise.
+ */
+export const realDisk = {
+  /** The whole file; undefined if there is none. @throws CliError `file_unusable`, exit 4. */
+  read: (path: string): string | undefined => readOwnFile(path, Exit.notSignedIn),
+  /** Creates a file that must not exist (O_EXCL, 0600) and opens it. */
+  create(path: string): number {
     const fd = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | NO_FOLLOW, 0o600)
     allowOwner(fd)
     return fd
   },
-  open: (path) => openSync(path, constants.O_WRONLY | NO_FOLLOW),
-  write(fd, text) {
+  /** Opens a file that exists, to write into it. */
+  open: (path: string): number => openSync(path, constants.O_WRONLY | NO_FOLLOW),
+  /** Writes from the beginning of the file; what it had beyond that stays. */
+  write(fd: number, text: string): void {
     const bytes = Buffer.from(text, 'utf8')
     // A limit on file sizes causes a short write first, and then an error.
     for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, at)
   },
-  sync: fsyncSync,
+  sync: (fd: number): void => fsyncSync(fd),
+  /** Never throws. */
   close: closeQuietly,
-  rename(from, to) {
+  rename(from: string, to: string): void {
     for (let tries = 1; ; tries++) {
       try {
-        return renameSync(from, to)
+        renameSync(from, to)
+        return
       } catch (error) {
         const isPassing = !POSIX && ['EPERM', 'EACCES', 'EBUSY'].includes(codeOf(error) ?? '')
         if (!isPassing || tries > RENAME_TRIES) throw error
@@ -76,16 +60,11 @@ export const realDisk: Disk = {
       }
     }
   },
-  remove: unlinkSync,
-  names(directory) {
-    try {
-      return readdirSync(directory)
-    } catch (error) {
-      if (codeOf(error) === 'ENOENT') return []
-      throw error
-    }
-  },
-  syncDirectory(path) {
+  remove: (path: string): void => unlinkSync(path),
+  /** The names in a directory; none if it doesn't exist. @throws CliError `cannot_write`, exit 1. */
+  names: namesIn,
+  /** Without this, a power loss may undo a new name. */
+  syncDirectory(path: string): void {
     if (!POSIX) return
     const directory = openSync(path, constants.O_RDONLY)
     try {
@@ -96,12 +75,29 @@ export const realDisk: Disk = {
       closeSync(directory)
     }
   },
-  openLock(path) {
+  /**
+   * Takes the system's lock on a file, and creates the file if necessary. Closing it releases the lock; so does the end of the
+   * process, however that happens.
+   *
+   * @returns undefined if another open file holds the lock.
+   */
+  async lock(path: string): Promise<number | undefined> {
+    // As it is installed it is CommonJS; in a bundle only its default export is whole.
+    const { default: locks } = await import('fs-native-extensions')
+    // Processes that we start don't inherit the descriptor (O_CLOEXEC), so they can't keep the lock.
     const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | NO_FOLLOW, 0o600)
-    allowOwner(fd)
-    return fd
+    let isTaken = false
+    try {
+      allowOwner(fd)
+      isTaken = locks.tryLock(fd)
+      return isTaken ? fd : undefined
+    } finally {
+      if (!isTaken) closeQuietly(fd)
+    }
   },
 }
+
+export type Disk = typeof realDisk
 
 /** The umask may have removed our own permissions, and with them the next command's. */
 function allowOwner(fd: number): void {
@@ -173,7 +169,7 @@ export function removeQuietly(path: string, disk: Disk = realDisk): void {
 }
 
 /** Flushes a directory if possible. Never throws. */
-export function syncQuietly(directory: string, disk: Disk = realDisk): void {
+function syncQuietly(directory: string, disk: Disk = realDisk): void {
   try {
     disk.syncDirectory(directory)
   } catch {

@@ -29,28 +29,10 @@ export function remedy(error: unknown, otherwise: string): string {
   return REMEDIES[codeOf(error) ?? ''] ?? otherwise
 }
 
-const REASONS: Readonly<Record<string, string>> = {
-  ENOENT: 'part of the path does not exist',
-  ENOSPC: 'the disk is full',
-  EDQUOT: 'the disk quota is used up',
-  EFBIG: 'the file would be larger than this process may write',
-  EROFS: 'the file system is read-only',
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  ENOTDIR: 'part of the path is not a directory',
-  EISDIR: 'it is a directory',
-  ELOOP: 'it goes through a symbolic link',
-  EIO: 'the disk reported an error',
-  EMFILE: 'too many files are open',
-  ENFILE: 'too many files are open on this machine',
-  ENOMEM: 'there is not enough memory',
-}
-
-/** What went wrong with a file, in plain words if possible. */
+/** What went wrong with a file, in the system's words: of "ENOSPC: no space left on device, write", the middle. */
 export function reason(error: unknown): string {
-  const code = codeOf(error)
-  if (code === undefined) return error instanceof Error ? error.message : String(error)
-  return REASONS[code] ?? code
+  const message = error instanceof Error ? error.message : String(error)
+  return /^E[A-Z0-9]+: (?<words>[^,]+)/.exec(message)?.groups?.['words'] ?? message
 }
 
 /** The system's code of an error, such as `ENOENT`. */

@@ -6,21 +6,23 @@ import { ownUser } from './private-directory.ts'
 /** Far more than any file of this program. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 
-export interface ReadOptions {
-  /** What a person can do about a file that can be read, but not used. */
-  readonly remedy?: string
-  /** The exit code if the file can't be used; 1 by default. */
+export interface UnusableOptions {
+  /** What a person can do about it. */
+  readonly remedy?: string | undefined
+  /** 1 by default. */
   readonly exit?: ExitCode
+  readonly cause?: unknown
 }
 
 /**
  * Reads a file of this program; undefined if it doesn't exist. Synchronous: the files are small, every command reads two, and
  * loading `node:fs/promises` would take longer.
  *
+ * @param exit the exit code if the file can't be used.
  * @throws CliError `file_unusable`, with the path and a remedy: it is a link, belongs to another user, or can't be read. It is
  *   left as it is.
  */
-export function readOwnFile(path: string, options: ReadOptions = {}): string | undefined {
+export function readOwnFile(path: string, exit: ExitCode = Exit.bug): string | undefined {
   let file: number
   try {
     // O_NONBLOCK: opening a pipe would wait for a writer.
@@ -29,21 +31,21 @@ export function readOwnFile(path: string, options: ReadOptions = {}): string | u
     const code = codeOf(error)
     if (code === 'ENOENT') return undefined
     if (code === 'ELOOP' || code === 'EMLINK')
-      throw unusable(path, 'it is a symbolic link, which this program never creates', options)
-    throw unreadable(path, error, options)
+      throw unusable(path, 'it is a symbolic link, which this program never creates', { exit })
+    throw unreadable(path, error, exit)
   }
   try {
     const found = fstatSync(file)
-    if (!found.isFile()) throw unusable(path, 'it is not a file', options)
+    if (!found.isFile()) throw unusable(path, 'it is not a file', { exit })
     if (POSIX && found.uid !== ownUser()) {
       // What a command with sudo has left may be moved away; another person's file is in use.
-      const remedy = found.uid === 0 ? options.remedy : 'run this command as that user (without sudo)'
-      throw unusable(path, 'it belongs to another user', { ...options, ...(remedy && { remedy }) })
+      const remedy = found.uid === 0 ? undefined : 'run this command as that user (without sudo)'
+      throw unusable(path, 'it belongs to another user', { exit, remedy })
     }
-    if (found.size > MAX_FILE_BYTES) throw unusable(path, `it is too large (${found.size} bytes)`, options)
+    if (found.size > MAX_FILE_BYTES) throw unusable(path, `it is too large (${found.size} bytes)`, { exit })
     return readFileSync(file, 'utf8')
   } catch (error) {
-    throw error instanceof CliError ? error : unreadable(path, error, options)
+    throw error instanceof CliError ? error : unreadable(path, error, exit)
   } finally {
     closeQuietly(file)
   }
@@ -56,41 +58,41 @@ export function readOwnFile(path: string, options: ReadOptions = {}): string | u
  *   about it.
  * @throws CliError `file_unusable`, as `readOwnFile`, and if it is empty, damaged, or written by a later version.
  */
-export function readJson<T>(
-  path: string,
-  parse: (value: unknown) => T,
-  options: ReadOptions = {},
-): T | undefined {
-  const text = readOwnFile(path, options)
+export function readJson<T>(path: string, parse: (value: unknown) => T): T | undefined {
+  const text = readOwnFile(path)
   if (text === undefined) return undefined
-  if (text.trim() === '') throw unusable(path, 'it is empty', options)
+  if (text.trim() === '') throw unusable(path, 'it is empty')
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
     // The parser's message would quote the file, which may hold a secret.
-    throw unusable(path, 'it is damaged: it is not valid JSON', options)
+    throw unusable(path, 'it is damaged: it is not valid JSON')
   }
   try {
     return parse(value)
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw unusable(path, error instanceof Error ? error.message : String(error), options)
+    throw unusable(path, error instanceof Error ? error.message : String(error))
   }
 }
 
 /** The error for a file that can't be used: `file_unusable`. */
-export function unusable(path: string, why: string, options: ReadOptions, cause?: unknown): CliError {
-  const hint = options.remedy ?? 'it was left as it is; fix it, or move it away'
-  return new CliError('file_unusable', options.exit ?? Exit.bug, `the file ${path} can't be used: ${why}`, {
-    hint,
+export function unusable(
+  path: string,
+  why: string,
+  {
+    remedy: hint = 'it was left as it is; fix it, or move it away',
+    exit = Exit.bug,
     cause,
-  })
+  }: UnusableOptions = {},
+): CliError {
+  return new CliError('file_unusable', exit, `the file ${path} can't be used: ${why}`, { hint, cause })
 }
 
-function unreadable(path: string, error: unknown, { exit }: ReadOptions): CliError {
-  const hint = remedy(error, 'check the owner and the permissions of that file and its directory')
-  return unusable(path, `it can't be read (${reason(error)})`, { remedy: hint, ...(exit && { exit }) }, error)
+function unreadable(path: string, cause: unknown, exit: ExitCode): CliError {
+  const hint = remedy(cause, 'check the owner and the permissions of that file and its directory')
+  return unusable(path, `it can't be read (${reason(cause)})`, { remedy: hint, exit, cause })
 }
 
 /** @throws Error if a file doesn't have the format that this version of the program reads. */

@@ -3,12 +3,6 @@ import { CliError, Exit } from '../errors.ts'
 import { type Disk, realDisk } from './atomic-file.ts'
 import { codeOf, reason, remedy } from './file-errors.ts'
 
-/** The operating system's locks on open files. A lock is released when its process ends, however that happens. */
-export interface FileLocks {
-  /** False if another open file holds the lock. */
-  tryLock(fd: number): boolean
-}
-
 export interface LockOptions<T> {
   /** Milliseconds to wait for another process. */
   readonly deadlineMs: number
@@ -21,8 +15,6 @@ export interface LockOptions<T> {
   /** `continue`: the work is done without a lock where there is none, because it can't lose a refresh token. */
   readonly withoutLocks?: 'continue'
   readonly disk?: Disk
-  /** Loads the locks; only tests replace it. */
-  readonly load?: () => Promise<FileLocks>
 }
 
 /** What waiting for a lock needs. */
@@ -51,9 +43,14 @@ export async function withLock<T>(
   const start = clock.monotonic()
   let { onWait } = options
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 1.5, LONGEST_PAUSE_MS)) {
-    const fd = await takeLock(path, options)
-    if (fd === 'none') return work()
-    if (fd !== 'held') {
+    let fd: number | undefined
+    try {
+      fd = await disk.lock(path)
+    } catch (error) {
+      if (options.withoutLocks === 'continue') return work()
+      throw noLock(path, error)
+    }
+    if (fd !== undefined) {
       try {
         return await work()
       } finally {
@@ -74,45 +71,12 @@ export async function withLock<T>(
   }
 }
 
-/** @returns the file that holds the lock now; `held` if another process has it; `none` if it works without. */
-async function takeLock(
-  path: string,
-  {
-    disk = realDisk,
-    load = loadNative,
-    withoutLocks,
-  }: Pick<LockOptions<unknown>, 'disk' | 'load' | 'withoutLocks'>,
-): Promise<number | 'held' | 'none'> {
-  let fd: number | undefined
-  try {
-    const locks = await load()
-    // Processes that we start don't inherit the descriptor (O_CLOEXEC), so they can't keep the lock.
-    fd = disk.openLock(path)
-    if (locks.tryLock(fd)) return fd
-    disk.close(fd)
-    return 'held'
-  } catch (error) {
-    if (fd !== undefined) disk.close(fd)
-    if (withoutLocks === 'continue') return 'none'
-    throw noLock(path, error)
-  }
-}
-
-async function loadNative(): Promise<FileLocks> {
-  // As it is installed it is CommonJS; in a bundle only its default export is whole.
-  const { default: locks } = await import('fs-native-extensions')
-  return locks
-}
-
 /** Whether another process holds the lock at this moment; undefined if that can't be found out. */
-export async function isLocked(
-  path: string,
-  options: Pick<LockOptions<void>, 'disk' | 'load'> = {},
-): Promise<boolean | undefined> {
+export async function isLocked(path: string, disk: Disk = realDisk): Promise<boolean | undefined> {
   try {
-    const fd = await takeLock(path, options)
-    if (typeof fd === 'number') (options.disk ?? realDisk).close(fd)
-    return fd === 'held'
+    const fd = await disk.lock(path)
+    if (fd !== undefined) disk.close(fd)
+    return fd === undefined
   } catch {
     return undefined
   }

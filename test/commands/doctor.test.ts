@@ -264,7 +264,7 @@ describe('a warning leaves the exit code 0', () => {
     Object.assign(context.directories, { state: join(link, 'state', 'mailclaim') })
     expect((await doctor(context)).of('folders')).toMatchObject({
       status,
-      message: expect.stringContaining("can't be written: part of the path does not exist"),
+      message: expect.stringContaining("can't be written: no such file or directory"),
       remedy: expect.stringContaining('MAILCLAIM_STATE_DIR'),
     })
   })

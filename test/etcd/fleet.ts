@@ -6,7 +6,6 @@ import { type Clock, type HttpRequest, type HttpResponse, TransportError } from 
 import type { RenewOptions } from '../../src/session/renew.ts'
 import { renewShared } from '../../src/session/shared/renew.ts'
 import { prepareSharedSignIn } from '../../src/session/shared/sign-in.ts'
-import { openShared } from '../../src/session/shared/store.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
 import { createFakeClock, createFakeContext, fakeSettings, jsonResponse } from '../fake-context.ts'
 import { createMemoryEtcd } from './memory-etcd.ts'
@@ -125,7 +124,6 @@ export function createFleet(clock: Clock & { advance?(ms: number): void } = crea
         access,
       })
     },
-    renew: (io: Io, options: Partial<RenewOptions> = {}) =>
-      renewShared(io, { reason: 'asked', ...options }, openShared(io)),
+    renew: (io: Io, options: Partial<RenewOptions> = {}) => renewShared(io, { reason: 'asked', ...options }),
   }
 }

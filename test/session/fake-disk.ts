@@ -1,6 +1,5 @@
 import { CliError, Exit } from '../../src/errors.ts'
 import type { Disk } from '../../src/storage/atomic-file.ts'
-import type { FileLocks } from '../../src/storage/lock.ts'
 
 /** The process is dead: whatever it still does has no effect. */
 export class Killed extends Error {}
@@ -31,7 +30,7 @@ export class FakeDisk {
   readonly #held = new Map<Inode, number>()
 
   /** The disk as one process sees it. @param step called before each system call. */
-  asSeenBy(process: number, step: (call: string) => Fate | undefined): { disk: Disk; locks: FileLocks } {
+  asSeenBy(process: number, step: (call: string) => Fate | undefined): Disk {
     const open = new Map<number, Inode>()
     let next = 3
     const opened = (inode: Inode) => {
@@ -55,7 +54,7 @@ export class FakeDisk {
       if (fate === 'killed after') throw new Killed(call)
       return result
     }
-    const disk: Disk = {
+    return {
       read: (path) => {
         try {
           return perform('read', () => this.#names.get(path)?.text)
@@ -114,24 +113,17 @@ export class FakeDisk {
           this.#durable = new Map(this.#names)
           this.#pending = []
         }),
-      openLock: (path) => {
+      lock: async (path) => {
         let inode = this.#names.get(path)
         if (inode === undefined) {
           inode = { text: '', durable: '' }
           this.#names.set(path, inode)
         }
+        if (this.#held.has(inode)) return undefined
+        this.#held.set(inode, process)
         return opened(inode)
       },
     }
-    const locks: FileLocks = {
-      tryLock: (fd) => {
-        const inode = inodeOf(fd)
-        if (this.#held.has(inode)) return false
-        this.#held.set(inode, process)
-        return true
-      },
-    }
-    return { disk, locks }
   }
 
   #change(change: Change): void {

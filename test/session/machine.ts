@@ -1,7 +1,7 @@
 import type { HttpRequest, KeychainAnswer, KeychainRequest } from '../../src/context.ts'
 import { TransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
-import { renew } from '../../src/session/renew.ts'
+import { renewLocal } from '../../src/session/local.ts'
 import { decode, encode, type ProfileFiles, type Session } from '../../src/session/session-file.ts'
 import { forgetSession, prepareSignIn } from '../../src/session/sign-in.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
@@ -125,7 +125,7 @@ export class Machine {
       if (/^(killed|torn)/.test(fault.fate)) state.isDead = true
       return fault.fate
     }
-    const { disk, locks } = this.disk.asSeenBy(
+    const disk = this.disk.asSeenBy(
       process,
       (call) => fateOf(call === 'write' || call === 'read' ? call : 'disk') as Fate,
     )
@@ -135,7 +135,6 @@ export class Machine {
       session: SESSION,
       lock: LOCK,
       disk,
-      load: async () => locks,
       prepare: async () => {},
     }
     const clock = createFakeClock()
@@ -158,8 +157,8 @@ export class Machine {
     let end = 'ok'
     let error: CliError | undefined
     try {
-      if (command === 'renew') await renew(io, { reason: 'asked' }, files)
-      if (command === 'retry') await renew(io, { reason: 'asked', retryInterrupted: true }, files)
+      if (command === 'renew') await renewLocal(io, { reason: 'asked' }, files)
+      if (command === 'retry') await renewLocal(io, { reason: 'asked', retryInterrupted: true }, files)
       if (command === 'login') await this.#login(io, files)
       if (command === 'logout') {
         await forgetSession(io, 'default', files)

@@ -113,7 +113,7 @@ describe.runIf(needs('posix'))('a disk', () => {
         (error: { stderr: string; code: number }) => error,
       )
       expect(endingOf({ code, stdout: '', stderr })).toBe('1 cannot_write')
-      expect(JSON.parse(stderr).error.message).toContain('larger than this process may write')
+      expect(JSON.parse(stderr).error.message).toContain('file too large')
       expect(await world.session.counts()).toMatchObject({ refreshes: 0 })
       world.readFiles()
       expect((await world.run(['auth', 'token'])).code).toBe(0)

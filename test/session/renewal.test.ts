@@ -5,7 +5,7 @@ import { CliError, InterruptedError } from '../../src/errors.ts'
 import { connect } from '../../src/session/connect.ts'
 import { currentCredential, goodCredential, narrowedCredential } from '../../src/session/credential.ts'
 import { describeSession } from '../../src/session/describe.ts'
-import { renew } from '../../src/session/renew.ts'
+import { renewLocal } from '../../src/session/local.ts'
 import { profileFiles } from '../../src/session/session-file.ts'
 import { withLock } from '../../src/storage/lock.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
@@ -130,8 +130,8 @@ describe('a token whose last use has no known outcome', () => {
   ])('retried, %s', async (_what, answer, end, next) => {
     const world = await signedIn([() => 'reset', answer])
     await endOf(() => currentCredential(world.io))
-    expect(await endOf(() => renew(world.io, { reason: 'asked', retryInterrupted: true }))).toBe(end)
-    expect(await endOf(() => renew(world.io, { reason: 'asked' }))).toBe(next)
+    expect(await endOf(() => renewLocal(world.io, { reason: 'asked', retryInterrupted: true }))).toBe(end)
+    expect(await endOf(() => renewLocal(world.io, { reason: 'asked' }))).toBe(next)
   })
 })
 
@@ -193,7 +193,7 @@ describe('a session', () => {
     const world = await signedIn([])
     const io = createIo(world.context, await fakeSettings(world.context, options))
     expect(await endOf(() => currentCredential(io))).toBe('session_elsewhere 4')
-    expect(await endOf(() => renew(io, { reason: 'asked' }))).toBe('session_elsewhere 4')
+    expect(await endOf(() => renewLocal(io, { reason: 'asked' }))).toBe('session_elsewhere 4')
     expect(world.sent).toEqual([])
   })
 })
@@ -223,7 +223,9 @@ describe('waiting', () => {
       if (clock.monotonic() > 5_000) await renewBehind(world.io)
     }
     const io = createIo(withEffects(world.context, { clock: { ...clock, sleep } }), world.io.settings)
-    expect(await renew(io, { reason: 'stale', outdated: 'access-1' })).toMatchObject({ value: 'access-9' })
+    expect(await renewLocal(io, { reason: 'stale', outdated: 'access-1' })).toMatchObject({
+      value: 'access-9',
+    })
     expect(world.context.stderr.text).toBe('Waiting for another mailclaim, which is using this session …\n')
     expect(world.sent).toEqual([])
     letGo()
@@ -232,7 +234,7 @@ describe('waiting', () => {
   it('for another process has an end: exit 7, and nothing is sent', async () => {
     const world = await signedIn([])
     const letGo = await hold(world)
-    expect(await endOf(() => renew(world.io, { reason: 'asked' }))).toBe('session_busy 7')
+    expect(await endOf(() => renewLocal(world.io, { reason: 'asked' }))).toBe('session_busy 7')
     expect(world.sent).toEqual([])
     letGo()
   })
@@ -294,7 +296,7 @@ describe('Ctrl-C', () => {
     }
     const context = withEffects(world.context, { interrupts: effects, keychain: waiting, http })
     const io = createIo(context, world.io.settings)
-    expect(await endOf(() => renew(io, { reason: 'asked' }))).toBe('interrupted 130')
+    expect(await endOf(() => renewLocal(io, { reason: 'asked' }))).toBe('interrupted 130')
     expect(readdirSync(world.files.directory).sort()).toEqual(['lock', 'session.json'])
   })
 
@@ -309,7 +311,7 @@ describe('Ctrl-C', () => {
     const { effects, press: pressed } = interrupts()
     press = pressed
     const io = createIo(withEffects(world.context, { interrupts: effects }), world.io.settings)
-    expect(await endOf(() => renew(io, { reason: 'asked' }))).toBe('ok')
+    expect(await endOf(() => renewLocal(io, { reason: 'asked' }))).toBe('ok')
     expect(io.interrupts.signal.aborted).toBe(true)
     expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2' })
   })

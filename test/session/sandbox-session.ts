@@ -6,8 +6,8 @@ import type { Context } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
 import type { Tokens } from '../../src/oauth/token-endpoint.ts'
 import { createTransport } from '../../src/service/transport.ts'
-import { accessTokenOf } from '../../src/session/renew.ts'
 import {
+  accessTokenOf,
   encode,
   type ProfileFiles,
   profileFiles,

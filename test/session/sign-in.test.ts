@@ -114,9 +114,9 @@ describe('a stored API key', () => {
       await (await prepareSignIn(io, store, 'api_key')).complete({ ...key, secret: 'key-1' })
       expect(await currentCredential(io)).toMatchObject({ kind: 'api_key', value: 'key-1' })
       expect(await describeSession(io)).toMatchObject({ state: 'active', inForce: 'stored API key' })
-      const { renew } = await import('../../src/session/renew.ts')
+      const { renewLocal } = await import('../../src/session/local.ts')
       rmSync(files.lock)
-      expect(await codeOf(renew(io, { reason: 'asked' }))).toBe('usage 2')
+      expect(await codeOf(renewLocal(io, { reason: 'asked' }))).toBe('usage 2')
       expect(await forgetSession(io, 'default')).toMatchObject({ wasSignedIn: true, problem: undefined })
       expect(keychain.items.size).toBe(0)
     },

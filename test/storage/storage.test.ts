@@ -129,14 +129,14 @@ describe('an atomic write', () => {
     const full = {
       ...realDisk,
       sync: () => {
-        throw Object.assign(new Error('full'), { code: 'ENOSPC' })
+        throw Object.assign(new Error('ENOSPC: no space left on device, fsync'), { code: 'ENOSPC' })
       },
     }
     expect(() => writeDurable(path, 'new', full)).toThrow(
       expect.objectContaining({
         code: 'cannot_write',
         exit: 1,
-        message: `${path} can't be written: the disk is full`,
+        message: `${path} can't be written: no space left on device`,
       }),
     )
     expect([readFileSync(path, 'utf8'), readdirSync(home)]).toEqual(['old', ['file.json']])
@@ -187,13 +187,13 @@ describe('a lock', () => {
   })
 
   it('on a system without locks is refused, unless the work can do without', async () => {
-    const load = () => Promise.reject(new Error('no locks'))
-    await expect(withLock(path, context, { deadlineMs: 0, load }, async () => 1)).rejects.toMatchObject({
+    const disk = { ...realDisk, lock: () => Promise.reject(new Error('no locks')) }
+    await expect(withLock(path, context, { deadlineMs: 0, disk }, async () => 1)).rejects.toMatchObject({
       code: 'store_unavailable',
       exit: 4,
     })
     expect(
-      await withLock(path, context, { deadlineMs: 0, load, withoutLocks: 'continue' }, async () => 1),
+      await withLock(path, context, { deadlineMs: 0, disk, withoutLocks: 'continue' }, async () => 1),
     ).toBe(1)
   })
 })

@@ -40,21 +40,18 @@ export interface PendingFile {
   readonly writer: string
 }
 
-const PENDING = /^pending\.(?<id>[0-9a-f]+)\.(?<generation>\d+)\.(?<writer>[0-9a-f]+)$/
-
-export function pendingPath(
-  files: ProfileFiles,
-  { id, generation, writer }: Omit<PendingFile, 'path'>,
-): string {
-  return join(files.directory, `pending.${id}.${generation}.${writer}`)
+/** The name of such a file. */
+export function pendingName({ id, generation }: Session, writer: string): string {
+  return `pending.${id}.${generation}.${writer}`
 }
 
+/** @throws CliError `cannot_write`, exit 1. */
 export function pendingFiles({ disk, directory }: ProfileFiles): PendingFile[] {
   return disk.names(directory).flatMap((name) => {
-    const groups = PENDING.exec(name)?.groups
-    if (groups === undefined) return []
-    const { id = '', generation, writer = '' } = groups
-    return [{ path: join(directory, name), id, generation: Number(generation), writer }]
+    const [kind, id = '', generation, writer = ''] = name.split('.')
+    return kind === 'pending'
+      ? [{ path: join(directory, name), id, generation: Number(generation), writer }]
+      : []
   })
 }
 

@@ -1,20 +1,27 @@
-import { CliError } from '../../errors.ts'
-import type { RefreshOutcome } from '../../oauth/token-endpoint.ts'
-import { backoff } from '../../service/retry.ts'
+import { CliError, Exit } from '../../errors.ts'
+import { cannotWrite } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
-import { noAccessToken, notSignedIn, replacedMeanwhile, sessionOver, tokenLost } from '../messages.ts'
-import { nextSession, type RenewOptions, sendOnce } from '../renew.ts'
-import { type AccessToken, isFresh, requireSameService } from '../session-file.ts'
+import { notSignedIn, sessionOver, tokenLost } from '../messages.ts'
+import { type Reservation, reserve } from '../note.ts'
+import {
+  adoptable,
+  type Pass,
+  type Renewal,
+  type RenewOptions,
+  renewIn,
+  type SendableToken,
+  type SessionStore,
+} from '../renew.ts'
+import { type AccessToken, RESERVED_BYTES, requireSameService, type Session } from '../session-file.ts'
 import { Unanswered } from './etcd.ts'
-import { keepLocal, removeLocal } from './local.ts'
-import { interruptedAt, nothingSent, tooLate } from './messages.ts'
+import { keepLocal, pendingName, removeLocal } from './local.ts'
 import {
   type Found,
+  interruptedAt,
   newId,
   openShared,
-  type Reserved,
+  type Pending,
   readAndOffer,
-  reservePending,
   type SharedStore,
   swapShared,
   withdrawn,
@@ -31,235 +38,194 @@ const ANSWER_LIMIT_MS = 30_000
 const SETTLE_LIMIT_MS = 50_000
 /** The pause between two looks at another machine's renewal, with jitter. */
 const POLL_MS = 1000
-/** How long a refusal that passes, such as a 429, is waited for. */
-const RETRY_LIMIT_MS = 30_000
-
-/** One renewal, which may take several passes. */
-interface Renewal {
-  readonly io: Io
-  readonly store: SharedStore
-  readonly options: RenewOptions
-  /** Names the notes of this renewal. */
-  readonly writer: string
-  /** The note of another machine that this process is waiting for, and since when. */
-  other?: { readonly writer: string; readonly since: number; isOver?: true }
-  /** The token that the session had when it was read first. */
-  first?: string
-}
-
-/** What one pass came to. */
-type Pass =
-  | { readonly kind: 'done'; readonly token: AccessToken }
-  /** Somebody else has written. */
-  | { readonly kind: 'changed' }
-  /** The token is unused, and waiting is enough. */
-  | { readonly kind: 'later'; readonly afterMs: number | undefined; readonly error: CliError }
 
 /**
- * Renews the access token of a session that machines share, in the steps of docs/fleet.md. For one revision of the value only one
- * swap wins, so for one token only one process of the fleet ever sends it.
+ * Renews a session that machines share, in the steps of docs/fleet.md. For one revision of the value only one swap wins, so for one
+ * token only one process of the fleet ever sends it.
  *
- * @returns the new access token, or the one that another machine got meanwhile
- * @throws CliError of custody; `store_unavailable`, exit 7, if etcd doesn't answer: then nothing was sent
+ * @throws CliError as `renewIn`; `store_unavailable`, exit 7, if etcd doesn't answer: then nothing was sent.
  */
-export async function renewShared(
-  io: Io,
-  options: RenewOptions,
-  store: SharedStore = openShared(io),
-): Promise<AccessToken> {
-  const renewal: Renewal = { io, store, options, writer: newId(16) }
-  // What etcd doesn't confirm is kept there.
-  await store.files.prepare()
-  const end = io.clock.monotonic() + RETRY_LIMIT_MS
-  for (let tries = 1; ; ) {
-    const result = await pass(renewal)
-    if (result.kind === 'done') return result.token
-    if (result.kind === 'changed') continue
-    const wait = Math.max(result.afterMs ?? 0, backoff(tries++, io.random))
-    if (io.clock.monotonic() + wait >= end) throw result.error
-    await io.clock.sleep(wait, io.interrupts.signal)
-  }
+export function renewShared(io: Io, options: RenewOptions): Promise<AccessToken> {
+  return renewIn((renewal) => new EtcdStore(renewal), { io, options })
 }
 
-/** Steps 1 to 6, once. */
-async function pass(renewal: Renewal): Promise<Pass> {
-  const { io, store, options } = renewal
-  const found = await io.waiting('Waiting for etcd …', readAndOffer(store))
-  if (found === undefined) throw notSignedIn(store.files.profile)
-  const { session, note } = found
-  requireSameService(session, io)
-  if (session.ended !== undefined) throw sessionOver(session)
-  const token = `${session.id}.${session.generation}`
-  renewal.first ??= token
-  // Step 1.
-  const { access } = session
-  const isOthers = renewal.first !== token || options.reason !== 'asked'
-  if (isOthers && access !== undefined && access.value !== options.outdated && options.scope === undefined) {
-    if (isFresh(access, io.clock.now())) {
-      await keepLocal(store.files, session)
-      return { kind: 'done', token: access }
+/** The value of the profile in etcd, and what this machine keeps of it. */
+class EtcdStore implements SessionStore {
+  readonly #renewal: Renewal
+  readonly #store: SharedStore
+  /** Names the notes of this renewal. */
+  readonly #writer = newId(16)
+  /** The note of another machine that this process is waiting for, and since when. */
+  #other: { readonly writer: string; readonly since: number; readonly isOver?: true } | undefined
+  /** The token that the session had when it was read first. */
+  #first: string | undefined
+
+  constructor(renewal: Renewal) {
+    this.#renewal = renewal
+    this.#store = openShared(renewal.io)
+  }
+
+  async hold(work: () => Promise<AccessToken>): Promise<AccessToken> {
+    // What etcd doesn't confirm is kept there.
+    await this.#store.files.prepare()
+    return work()
+  }
+
+  async read(): Promise<Pass | SendableToken> {
+    const { io, options } = this.#renewal
+    const { files } = this.#store
+    for (;;) {
+      const found = await io.waiting('Waiting for etcd …', readAndOffer(this.#store))
+      if (found === undefined) throw notSignedIn(files.profile)
+      const { session, note } = found
+      requireSameService(session, io)
+      if (session.ended !== undefined) throw sessionOver(session)
+      const token = `${session.id}.${session.generation}`
+      this.#first ??= token
+      const access = adoptable(session, io, this.#first === token ? options : { ...options, reason: 'stale' })
+      if (access !== undefined) {
+        await keepLocal(files, session)
+        return { kind: 'done', token: access }
+      }
+      if (note === null || this.#mayTakeOver(note)) return this.#take(found)
+      await this.#waitFor(found, note)
     }
   }
-  // Step 2.
-  if (note !== null && !mayTakeOver(renewal, note)) return waitFor(renewal, found, note)
-  return io.interrupts.shield(() => take(renewal, found))
-}
 
-/** A retry takes over only a note that is marked unknown, or the very one that it has waited for. */
-function mayTakeOver({ options, other }: Renewal, { unknown, writer }: Note): boolean {
-  if (!options.retryInterrupted) return false
-  return unknown === true || (other?.isOver === true && other.writer === writer)
-}
+  /** A retry takes over only a note that is marked unknown, or the very one that it has waited for. */
+  #mayTakeOver({ unknown, writer }: Note): boolean {
+    if (!this.#renewal.options.retryInterrupted) return false
+    return unknown === true || (this.#other?.isOver === true && this.#other.writer === writer)
+  }
 
-/** Another machine is at it, or was. */
-async function waitFor(renewal: Renewal, { session, revision }: Found, note: Note): Promise<Pass> {
-  const { io, store, options } = renewal
-  if (note.unknown) throw interruptedAt(session.profile, note, io)
-  const now = io.clock.monotonic()
-  if (renewal.other?.writer !== note.writer) {
-    renewal.other = { writer: note.writer, since: now }
-    await io.note(`Waiting for ${note.host}, which is renewing this session …`)
+  /** Another machine is at it, or was. */
+  async #waitFor({ session, revision }: Found, note: Note): Promise<void> {
+    const { io, options } = this.#renewal
+    if (note.unknown) throw interruptedAt(session.profile, note, io)
+    const now = io.clock.monotonic()
+    if (this.#other?.writer !== note.writer) {
+      this.#other = { writer: note.writer, since: now }
+      await io.note(`Waiting for ${note.host}, which is renewing this session …`)
+    }
+    if (now - this.#other.since < OTHERS_LIMIT_MS) {
+      await io.clock.sleep(POLL_MS * (0.5 + io.random.fraction()), io.interrupts.signal)
+    } else if (options.retryInterrupted) {
+      this.#other = { ...this.#other, isOver: true }
+    } else {
+      const unknown: SharedValue = { session, note: { ...note, unknown: true } }
+      const marked = await swapShared(this.#store, revision, unknown, NOTE_LIMIT_MS)
+      if (marked.isDone) throw interruptedAt(session.profile, note, io)
+    }
   }
-  if (now - renewal.other.since < OTHERS_LIMIT_MS) {
-    await io.clock.sleep(POLL_MS * (0.5 + io.random.fraction()), io.interrupts.signal)
-    return { kind: 'changed' }
-  }
-  if (options.retryInterrupted) {
-    renewal.other = { ...renewal.other, isOver: true }
-    return { kind: 'changed' }
-  }
-  const unknown: SharedValue = { session, note: { ...note, unknown: true } }
-  const marked = await swapShared(store, revision, unknown, NOTE_LIMIT_MS)
-  if (marked.isDone) throw interruptedAt(session.profile, note, io)
-  return { kind: 'changed' }
-}
 
-/** Step 3: the note, and with it the right to send the token. */
-async function take(renewal: Renewal, { session, note, revision }: Found): Promise<Pass> {
-  const { io, store, writer } = renewal
-  const own: Note = {
-    writer,
-    host: io.program.host,
-    sentAt: io.clock.now(),
-    ...(note !== null && { isRetry: true }),
+  /** Step 3: the note, and with it the right to send the token. */
+  async #take({ session, note, revision }: Found): Promise<Pass | SendableToken> {
+    this.#renewal.commit()
+    const { io } = this.#renewal
+    const own: Note = {
+      writer: this.#writer,
+      host: io.program.host,
+      sentAt: io.clock.now(),
+      ...(note !== null && { isRetry: true }),
+    }
+    const began = { wall: own.sentAt, monotonic: io.clock.monotonic() }
+    const elapsed = () => Math.max(io.clock.now() - began.wall, io.clock.monotonic() - began.monotonic)
+    let noted: Found | undefined
+    try {
+      noted = (await swapShared(this.#store, revision, { session, note: own }, NOTE_LIMIT_MS)).found
+    } catch (error) {
+      if (!(error instanceof CliError)) throw error
+      if (!(error instanceof Unanswered)) throw nothingSent(error)
+      // It may still be written.
+      keep(() => fill(this.#reserve(session), { kind: 'cancel', revision }))
+      throw own.isRetry ? interruptedAt(session.profile, own, io, error.message) : nothingSent(error)
+    }
+    if (noted?.note?.writer !== own.writer || noted.note.unknown) return { kind: 'changed' }
+    return this.#sendable(noted, own, elapsed)
   }
-  const began = { wall: own.sentAt, monotonic: io.clock.monotonic() }
-  const elapsed = () => Math.max(io.clock.now() - began.wall, io.clock.monotonic() - began.monotonic)
-  let noted: Found | undefined
-  try {
-    noted = (await swapShared(store, revision, { session, note: own }, NOTE_LIMIT_MS)).found
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error
-    if (!(error instanceof Unanswered)) throw nothingSent(error)
-    // It may still be written.
-    keep(() => reservePending(store, session, writer).fill({ kind: 'cancel', revision }))
-    throw own.isRetry ? interruptedAt(session.profile, own, io, error.message) : nothingSent(error)
+
+  /** Takes the space for a write that etcd may not confirm. @throws CliError `cannot_write`, exit 1. */
+  #reserve(session: Session): Reservation {
+    const name = pendingName(session, this.#writer)
+    const reservation = reserve(this.#store.files, name, 'new', PENDING_BYTES)
+    if (reservation === undefined) throw cannotWrite(name, new Error('it exists already'))
+    return reservation
   }
-  if (noted?.note?.writer !== writer || noted.note.unknown) return { kind: 'changed' }
-  return send(renewal, noted, own, elapsed)
-}
 
-/** The file of this machine that takes what etcd doesn't confirm. */
-interface KeptFile {
-  reserved?: Reserved
-  /** Whether the next command has to bring it to etcd. */
-  isKept?: true
-}
-
-/** Steps 4 and 5. */
-async function send(renewal: Renewal, noted: Found, own: Note, elapsed: () => number): Promise<Pass> {
-  const { io, store, options, writer } = renewal
-  const { session } = noted
-  const file: KeptFile = {}
-  const settings = { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS }
-  try {
-    const outcome = await sendOnce({ ...io, settings }, session, session.refreshToken ?? '', {
-      scope: options.scope,
-      // A note is in etcd: nothing but an answer ends the request.
-      signal: new AbortController().signal,
-      beforeSend() {
+  /** Steps 4 to 6, of one token. @param elapsed milliseconds since its note was begun */
+  #sendable(noted: Found, own: Note, elapsed: () => number): SendableToken {
+    const { io } = this.#renewal
+    const store = this.#store
+    const { session, note } = noted
+    const { profile, generation } = session
+    let pending: Reservation | undefined
+    /** Whether the next command has to bring it to etcd. */
+    let isKept = false
+    const put = (next: SharedValue) => bring(store, noted, next, own, false, elapsed)
+    return {
+      session,
+      value: session.refreshToken ?? '',
+      generation,
+      settings: { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS },
+      isRetry: own.isRetry === true,
+      note: () => {
         // A machine that was stopped meanwhile: others may count the token as lost.
         if (elapsed() > NOTE_LIMIT_MS) throw tooLate()
-        file.reserved = reservePending(store, session, writer)
+        pending = this.#reserve(session)
+        return true
       },
-    })
-    return await settle(renewal, noted, own, outcome, file, elapsed)
-  } finally {
-    if (!file.isKept) file.reserved?.remove()
-  }
-}
-
-async function settle(
-  renewal: Renewal,
-  noted: Found,
-  own: Note,
-  outcome: RefreshOutcome,
-  file: KeptFile,
-  elapsed: () => number,
-): Promise<Pass> {
-  const { io, store, writer } = renewal
-  const { session, note } = noted
-  const { profile } = session
-  const put = (next: SharedValue) => bring(store, noted, next, own, false, elapsed)
-  switch (outcome.kind) {
-    case 'unknown':
-      await put({ session, note: { ...own, unknown: true } })
-      throw interruptedAt(profile, own, io, outcome.why)
-    case 'over': {
-      const next = nextSession(session, session.generation, outcome, io.clock.now())
-      await put({ session: next, note: null })
-      removeLocal(store.files)
-      throw sessionOver(next)
+      async leave() {
+        await put({ session, note: { ...own, unknown: true } })
+      },
+      clear: async () => {
+        const end = await put({ session, note: withdrawn(note) })
+        if (end !== 'unanswered' || own.isRetry) return
+        keep(() => {
+          pending ??= this.#reserve(session)
+          fill(pending, { kind: 'cancel', revision: '' })
+          isKept = true
+        })
+      },
+      async store(next, refreshToken) {
+        if (refreshToken === undefined) {
+          await put({ session: next, note: null })
+          removeLocal(store.files)
+          return 'stored'
+        }
+        // First on this machine, then in etcd.
+        const sealed = await seal({ session: { ...next, refreshToken }, note: null }, store.access)
+        const failure = keep(() => pending && fill(pending, { kind: 'tokens', sealed }))
+        const end = await bring(store, noted, sealed, own, true, elapsed)
+        if (end === 'elsewhere') return 'elsewhere'
+        if (end === 'unanswered') {
+          if (failure !== undefined)
+            throw tokenLost(profile, "etcd didn't confirm it, and this machine can't keep it", failure)
+          isKept = true
+          await io.warn(
+            "etcd didn't confirm the new token: this machine keeps it; to bring it there: mailclaim auth refresh",
+          )
+        }
+        await keepLocal(store.files, next)
+        return 'stored'
+      },
+      interrupted: (why) => interruptedAt(profile, own, io, why),
+      close() {
+        if (isKept) pending?.close()
+        else pending?.discard()
+      },
     }
-    case 'success':
-      return storeTokens(renewal, noted, own, outcome, file, elapsed)
   }
-  // The token is unused.
-  const end = await put({ session, note: withdrawn(note) })
-  if (end === 'unanswered' && !own.isRetry)
-    keep(() => {
-      file.reserved ??= reservePending(store, session, writer)
-      file.reserved.fill({ kind: 'cancel', revision: '' })
-      file.isKept = true
-    })
-  // A refusal says nothing about the earlier use of a token that was sent again.
-  if (own.isRetry && file.reserved !== undefined) throw interruptedAt(profile, own, io, outcome.error.message)
-  if (outcome.kind === 'not_consumed') throw outcome.error
-  return { kind: 'later', afterMs: outcome.afterMs, error: outcome.error }
 }
 
-/** Step 5: first on this machine, then in etcd. */
-async function storeTokens(
-  { io, store, options }: Renewal,
-  noted: Found,
-  own: Note,
-  outcome: Extract<RefreshOutcome, { readonly kind: 'success' }>,
-  file: KeptFile,
-  elapsed: () => number,
-): Promise<Pass> {
-  const { profile, generation } = noted.session
-  const next = nextSession(noted.session, generation, outcome, io.clock.now())
-  const { access, ...withoutAccess } = next
-  // A narrowed access token is only for the one who asked for it.
-  const kept = options.scope === undefined ? next : withoutAccess
-  const sealed = await seal(
-    { session: { ...kept, refreshToken: outcome.refreshToken }, note: null },
-    store.access,
-  )
-  const failure = keep(() => file.reserved?.fill({ kind: 'tokens', sealed }))
-  const end = await bring(store, noted, sealed, own, true, elapsed)
-  if (end === 'elsewhere') throw replacedMeanwhile(profile)
-  if (end === 'unanswered') {
-    if (failure !== undefined)
-      throw tokenLost(profile, "etcd didn't confirm it, and this machine can't keep it", failure)
-    file.isKept = true
-    await io.warn(
-      "etcd didn't confirm the new token: this machine keeps it; to bring it there: mailclaim auth refresh",
-    )
+/** Enough for a sealed value with any refresh token. */
+const PENDING_BYTES = 2 * RESERVED_BYTES
+
+function fill(reservation: Reservation, pending: Pending): void {
+  try {
+    reservation.fill(JSON.stringify(pending))
+  } catch (error) {
+    throw cannotWrite(reservation.path, error)
   }
-  await keepLocal(store.files, kept)
-  if (access === undefined) throw noAccessToken(profile, outcome.why ?? 'it is missing')
-  return { kind: 'done', token: access }
 }
 
 /**
@@ -304,4 +270,20 @@ function keep(work: () => unknown): CliError | undefined {
     if (error instanceof CliError) return error
     throw error
   }
+}
+
+/** Before anything was sent. */
+function nothingSent(cause: CliError): CliError {
+  const { code, exit, message, hint } = cause
+  return new CliError(code, exit, `${message}; nothing was sent`, { hint, cause })
+}
+
+/** The note was in etcd for so long that others may count it as lost. */
+function tooLate(): CliError {
+  return new CliError(
+    'store_unavailable',
+    Exit.unavailable,
+    'it took too long to reach the service; nothing was sent',
+    { hint: 'run the command again' },
+  )
 }

@@ -6,8 +6,15 @@ import { isFresh, type Session } from '../session-file.ts'
 import type { Forgotten, PreparedSignIn } from '../sign-in.ts'
 import { Unanswered } from './etcd.ts'
 import { keepLocal, readLocal, removeKept, removeLocal } from './local.ts'
-import { interruptedAt } from './messages.ts'
-import { newId, openShared, READ_LIMIT_MS, readShared, type SharedStore, swapShared } from './store.ts'
+import {
+  interruptedAt,
+  newId,
+  openShared,
+  READ_LIMIT_MS,
+  readShared,
+  type SharedStore,
+  swapShared,
+} from './store.ts'
 import { seal } from './value.ts'
 
 /** How long a login or logout may take to reach etcd, in milliseconds. */

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
+import { CliError, Exit } from '../../errors.ts'
 import { removeQuietly } from '../../storage/atomic-file.ts'
-import { cannotWrite } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
-import { type ProfileFiles, profileFiles, type Session } from '../session-file.ts'
+import { signInHint } from '../messages.ts'
+import { type ProfileFiles, profileFiles } from '../session-file.ts'
 import { Etcd, type EtcdValue } from './etcd.ts'
-import { type PendingFile, pendingFiles, pendingPath, readLocal } from './local.ts'
-import { restored } from './messages.ts'
-import { type SharedAccess, type SharedValue, seal, sharedAccess, unseal } from './value.ts'
+import { type PendingFile, pendingFiles, readLocal } from './local.ts'
+import { type Note, type SharedAccess, type SharedValue, seal, sharedAccess, unseal } from './value.ts'
 
 /** A value with the revision that it was read or written at. */
 export interface Found extends SharedValue {
@@ -19,8 +19,6 @@ export interface Found extends SharedValue {
 export const READ_LIMIT_MS = 12_000
 /** How long what a command leaves behind is tried to be brought to etcd by the next one. */
 const OFFER_LIMIT_MS = 15_000
-/** Enough for a sealed value with any refresh token. */
-const RESERVED_BYTES = 32 * 1024
 
 /** The session of one profile in etcd, and what this machine keeps of it: all in one place, so that it can be tested whole. */
 export interface SharedStore {
@@ -61,60 +59,11 @@ export async function swapShared(
 }
 
 /** A write that etcd has not acknowledged, in a file of this machine that only its user can read. */
-type Pending =
+export type Pending =
   /** The value with the new tokens, sealed. */
   | { readonly kind: 'tokens'; readonly sealed: string }
   /** A note that may still arrive although its token was never sent; `revision` is what it was to replace. */
   | { readonly kind: 'cancel'; readonly revision: string }
-
-/** A file whose space is taken from the disk. */
-export interface Reserved {
-  /** Writes what it is for, and flushes it. @throws CliError `cannot_write`, exit 1 */
-  fill(pending: Pending): void
-  /** Never throws. */
-  remove(): void
-}
-
-/** Takes the space for a pending write. @throws CliError `cannot_write`, exit 1. */
-export function reservePending(
-  { files }: SharedStore,
-  { id, generation }: Session,
-  writer: string,
-): Reserved {
-  const { disk, directory } = files
-  const path = pendingPath(files, { id, generation, writer })
-  const put = (fd: number, text: string) => {
-    disk.write(fd, text.padEnd(RESERVED_BYTES))
-    disk.sync(fd)
-  }
-  try {
-    const fd = disk.create(path)
-    try {
-      put(fd, '')
-      disk.syncDirectory(directory)
-    } finally {
-      disk.close(fd)
-    }
-  } catch (error) {
-    removeQuietly(path, disk)
-    throw cannotWrite(path, error)
-  }
-  return {
-    fill(pending) {
-      try {
-        const fd = disk.open(path)
-        try {
-          put(fd, JSON.stringify(pending))
-        } finally {
-          disk.close(fd)
-        }
-      } catch (error) {
-        throw cannotWrite(path, error)
-      }
-    },
-    remove: () => removeQuietly(path, disk),
-  }
-}
 
 /** What a file holds; undefined if it is only reserved, or damaged. */
 function readPending({ files: { disk } }: SharedStore, { path }: PendingFile): Pending | undefined {
@@ -146,6 +95,28 @@ export async function readAndOffer(store: SharedStore): Promise<Found | undefine
   const isEarlier = known?.id === session?.id && (known?.generation ?? 0) > (session?.generation ?? 0)
   if (session !== undefined && session.ended === undefined && isEarlier) throw restored(session.profile)
   return found
+}
+
+/** A member or the whole cluster came back from a backup. */
+function restored(profile: string): CliError {
+  const message = `etcd holds an older token of profile ${profile} than this machine has seen: it was set back`
+  return new CliError('store_unavailable', Exit.notSignedIn, message, { hint: signInHint(profile) })
+}
+
+/** Nobody knows what became of the token, on any machine; the one that sent it may hold the next. */
+export function interruptedAt(
+  profile: string,
+  { host }: Note,
+  { program }: Pick<Io, 'program'>,
+  why?: string,
+): CliError {
+  const elsewhere = `run mailclaim auth refresh on ${host} first, which may hold the new token; else `
+  return new CliError(
+    'refresh_interrupted',
+    Exit.notSignedIn,
+    `the refresh token of profile ${profile} may have been sent by ${host}${why === undefined ? '' : `: ${why}`}`,
+    { hint: `${host === program.host ? '' : elsewhere}${signInHint(profile)}` },
+  )
 }
 
 /** Brings one pending write to etcd. @returns what is there then. */

@@ -1,0 +1,210 @@
+import { CliError, usageError } from '../errors.ts'
+import { tokenTimeoutMs } from '../oauth/token-endpoint.ts'
+import { removeDurable } from '../storage/atomic-file.ts'
+import { withLock } from '../storage/lock.ts'
+import type { Io } from '../terminal/io.ts'
+import { interrupted, keepsChanging, noteStays, sessionOver } from './messages.ts'
+import { finish, isFinishable, nextName, putInPlace, type Reservation, readNext, reserve } from './note.ts'
+import { noSession } from './profiles.ts'
+import {
+  adoptable,
+  type Pass,
+  RETRY_LIMIT_MS,
+  type Renewal,
+  type RenewOptions,
+  renewIn,
+  type SendableToken,
+  type SessionStore,
+} from './renew.ts'
+import { type Item, readItemIfAny, requireToken, type Secret, storeValue } from './secret.ts'
+import {
+  type AccessToken,
+  encode,
+  type ProfileFiles,
+  profileFiles,
+  type ReadSession,
+  readSession,
+  readSessionIfAny,
+  requireSameService,
+  type Session,
+} from './session-file.ts'
+
+/** For another process's writing, and for its keychain, in milliseconds. */
+const STORE_LIMIT_MS = 15_000
+/** How often a session that changes under the lock is read again. */
+const CHANGES = 3
+
+/** How a command waits for the lock of a session: its holder may need all of its own time. */
+export function lockingOf(io: Io, { disk }: ProfileFiles) {
+  return {
+    deadlineMs: tokenTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
+    disk,
+    onWait: () => io.note('Waiting for another mailclaim, which is using this session …'),
+  }
+}
+
+/** Renews a session that is kept on this machine. @throws CliError as `renewIn`. */
+export async function renewLocal(
+  io: Io,
+  options: RenewOptions,
+  files: ProfileFiles = profileFiles(io, io.settings.profile.value),
+): Promise<AccessToken> {
+  // No lock can be in a directory that isn't there.
+  if (readSession(files) === undefined) throw noSession(io)
+  return renewIn((renewal) => new LocalStore(renewal, files), { io, options })
+}
+
+/** `session.json` and the keychain of this machine, under their lock. */
+class LocalStore implements SessionStore {
+  readonly #renewal: Renewal
+  readonly #files: ProfileFiles
+  #changes = 0
+
+  constructor(renewal: Renewal, files: ProfileFiles) {
+    this.#renewal = renewal
+    this.#files = files
+  }
+
+  hold(work: () => Promise<AccessToken>): Promise<AccessToken> {
+    const { io, options } = this.#renewal
+    const files = this.#files
+    const meanwhile = () => adoptable(readSessionIfAny(files), io, options)
+    return withLock(files.lock, io, { ...lockingOf(io, files), meanwhile }, work)
+  }
+
+  async read(): Promise<Pass | SendableToken> {
+    const files = this.#files
+    const { profile } = files
+    const { io, options } = this.#renewal
+    // Step 2.
+    const was = readFinished(files)
+    if (was === undefined) throw noSession(io)
+    const { session } = was
+    if (session.kind === 'api_key')
+      throw usageError(`profile ${profile} holds an API key, which is never renewed`)
+    requireSameService(session, io)
+    if (session.ended !== undefined) throw sessionOver(session)
+    const adopted = adoptable(session, io, options)
+    if (adopted !== undefined) return { kind: 'done', token: adopted }
+    const found = await readItemIfAny(io, files, session)
+    if (found.item !== undefined && finishOf(files, session, found.item)) return { kind: 'changed' }
+    const { secret, isNoted } = requireToken(files, session, found)
+    // Step 3.
+    if (isNoted && !options.retryInterrupted) throw interrupted(profile)
+    return this.#sendable(was, secret, found.failure)
+  }
+
+  /** Steps 4 to 6, of one token. @param failure of the keychain */
+  #sendable(
+    { session, text }: ReadSession,
+    { value, generation }: Secret,
+    failure: CliError | undefined,
+  ): SendableToken {
+    const files = this.#files
+    const { profile } = files
+    const { io, options } = this.#renewal
+    const name = nextName({ id: session.id, generation })
+    let reservation: Reservation | undefined
+    return {
+      session,
+      value,
+      generation,
+      settings: io.settings,
+      get isRetry() {
+        return reservation?.isOwn === false
+      },
+      note: () => {
+        const made = reserve(files, name, options.retryInterrupted ? 'retry' : 'new')
+        if (made === undefined) throw interrupted(profile)
+        // Byte for byte: generations of different sign-ins say nothing about each other.
+        if (textOf(files) === text) {
+          reservation = made
+          return true
+        }
+        made.close()
+        clear(files, made)
+        if (++this.#changes >= CHANGES) throw keepsChanging(profile)
+        return false
+      },
+      leave: async () => {},
+      async clear(refusal) {
+        if (reservation !== undefined) clear(files, reservation, refusal)
+      },
+      async store(next, refreshToken) {
+        if (reservation === undefined) throw new Error('an answer to a token that was not sent')
+        const now = sessionNow(files, session)
+        if (now?.id !== session.id) {
+          // Nothing of it is stored: not over another sign-in, and not after a logout.
+          reservation.discard()
+          return 'elsewhere'
+        }
+        if (now.generation > generation) return 'changed'
+        if (refreshToken === undefined) storeEnd(files, reservation, next)
+        else await storeValue(io, files, reservation, next, refreshToken, failure)
+        return 'stored'
+      },
+      interrupted: (why) => interrupted(profile, why),
+      close: () => reservation?.close(),
+    }
+  }
+}
+
+/** Removes the note of a token that is unused. Another's stays: a refusal says nothing about the earlier use. */
+function clear({ disk, profile }: ProfileFiles, { path, isOwn }: Reservation, refusal?: CliError): void {
+  if (!isOwn) return
+  try {
+    removeDurable(path, disk)
+  } catch (failure) {
+    throw noteStays(profile, failure, refusal)
+  }
+}
+
+function storeEnd(files: ProfileFiles, reservation: Reservation, ended: Session): void {
+  try {
+    reservation.fill(encode(ended))
+    putInPlace(files, reservation.path, ended)
+  } catch {
+    // The note stays, so the token isn't sent again; the service would say the same.
+  }
+}
+
+/** Reads the session, after what an earlier process has left whole was put in place. */
+function readFinished(files: ProfileFiles): ReadSession | undefined {
+  const found = readSession(files)
+  if (found === undefined) return undefined
+  const { id, generation } = found.session
+  const name = nextName(found.session)
+  const next = readNext(files, name)
+  if (!isFinishable(next) || next.id !== id || next.generation !== generation + 1) return found
+  finish(files, name, next)
+  return readSession(files)
+}
+
+/** Finishes the file that leads to what the keychain holds, if the session isn't there yet: a renewal, or a login. */
+function finishOf(files: ProfileFiles, session: Session, item: Item): boolean {
+  const { id, generation } = item
+  if (id === session.id && generation <= session.generation) return false
+  const name = nextName({ id, generation: generation - 1 })
+  const next = readNext(files, name)
+  if (typeof next === 'string' || next.id !== id || next.generation !== generation) return false
+  finish(files, name, next)
+  return true
+}
+
+function textOf({ disk, session }: ProfileFiles): string | undefined {
+  try {
+    return disk.read(session)
+  } catch {
+    return undefined
+  }
+}
+
+/** The session while its lock is held: a file that can't be read now is what it was, and anything else is another's. */
+function sessionNow(files: ProfileFiles, was: Session): Session | undefined {
+  try {
+    return readSession(files)?.session
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    return error.code === 'file_unusable' ? was : undefined
+  }
+}

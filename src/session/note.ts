@@ -1,0 +1,159 @@
+import { join } from 'node:path'
+import { removeQuietly } from '../storage/atomic-file.ts'
+import { cannotWrite, codeOf } from '../storage/file-errors.ts'
+import { tokenLost } from './messages.ts'
+import { decode, type ProfileFiles, RESERVED_BYTES, readSessionIfAny, type Session } from './session-file.ts'
+
+/** The name of the file that is the note of a token and the space for its successor. */
+export function nextName({ id, generation }: Pick<Session, 'id' | 'generation'>): string {
+  return `next.${id}.${generation}`
+}
+
+/** What such a file holds: a whole value, or not, and then its token may have been sent. */
+export function readNext(files: ProfileFiles, name: string): Session | 'absent' | 'incomplete' {
+  try {
+    const text = files.disk.read(join(files.directory, name))
+    return text === undefined ? 'absent' : decode(text)
+  } catch {
+    return 'incomplete'
+  }
+}
+
+/** Whether a file can take the place of `session.json` by itself; without its token only if the keychain has that. */
+export function isFinishable(next: Session | 'absent' | 'incomplete' | undefined): next is Session {
+  return typeof next === 'object' && (next.refreshToken !== undefined || next.ended !== undefined)
+}
+
+/** Every file that notes a token or reserves space, by name. @throws CliError `cannot_write`, exit 1. */
+export function nextNames({ disk, directory }: ProfileFiles): string[] {
+  return disk.names(directory).filter((name) => name.startsWith('next.'))
+}
+
+/** A file whose space is taken from the disk, open for what is going to be in it: a note until then. */
+export interface Reservation {
+  readonly path: string
+  /** Whether this process created it. Somebody else's stays, unless its value is stored. */
+  readonly isOwn: boolean
+  /** Writes what it is for into its space, and flushes it. @throws the system's error, of the second try. */
+  fill(text: string): void
+  /** Never throws. */
+  close(): void
+  /** Removes an own one, if possible, and closes it. Never throws. */
+  discard(): void
+}
+
+/**
+ * Creates the note of a token, and takes the space for its successor from the disk. Of several processes that do it at the same
+ * time, one succeeds.
+ *
+ * @param mode `retry` takes over the note of an earlier use.
+ * @returns undefined if there is one already.
+ * @throws CliError `cannot_write`, exit 1; an own note is removed again.
+ */
+export function reserve(
+  { disk, directory }: ProfileFiles,
+  name: string,
+  mode: 'new' | 'retry' = 'new',
+  bytes = RESERVED_BYTES,
+): Reservation | undefined {
+  const path = join(directory, name)
+  let fd: number
+  let isOwn = true
+  try {
+    fd = disk.create(path)
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw cannotWrite(path, error)
+    if (mode === 'new') return undefined
+    isOwn = false
+    fd = openExisting(disk, path)
+  }
+  let isOpen = true
+  const put = (text: string) => {
+    disk.write(fd, text.padEnd(bytes))
+    disk.sync(fd)
+  }
+  const reservation: Reservation = {
+    path,
+    isOwn,
+    fill(text) {
+      try {
+        put(text)
+      } catch {
+        // Nobody else has the token, so once more.
+        put(text)
+      }
+    },
+    close() {
+      if (isOpen) disk.close(fd)
+      isOpen = false
+    },
+    discard() {
+      reservation.close()
+      if (isOwn) removeQuietly(path, disk)
+    },
+  }
+  try {
+    put('')
+    disk.syncDirectory(directory)
+    return reservation
+  } catch (error) {
+    reservation.discard()
+    throw cannotWrite(path, error)
+  }
+}
+
+function openExisting(disk: ProfileFiles['disk'], path: string): number {
+  try {
+    return disk.open(path)
+  } catch (error) {
+    throw cannotWrite(path, error)
+  }
+}
+
+/**
+ * Puts a value that is whole on the disk in the place of `session.json`: this stores it and removes the note in one step. Then the
+ * notes of earlier tokens of the sign-in, which are used up, go too.
+ *
+ * @throws CliError `refresh_token_lost`, exit 4, if something has removed it; `cannot_write`, exit 1: the next command does it.
+ */
+export function putInPlace(files: ProfileFiles, path: string, { id, generation }: Session): void {
+  const { disk, directory } = files
+  try {
+    disk.rename(path, files.session)
+  } catch (error) {
+    // Somebody else may have finished it, or the system has, despite the error.
+    const now = readSessionIfAny(files)
+    const isStored = now?.id === id && now.generation >= generation
+    if (!isStored) throw codeOf(error) === 'ENOENT' ? tokenLost(files.profile) : cannotWrite(path, error)
+  }
+  try {
+    disk.syncDirectory(directory)
+    for (const name of nextNames(files)) {
+      const [, ofId, ofGeneration] = name.split('.')
+      if (ofId === id && Number(ofGeneration) < generation) removeQuietly(join(directory, name), disk)
+    }
+  } catch {
+    // Every reader sees it already; but a power loss may bring the earlier value back, which needs its notes.
+  }
+}
+
+/**
+ * Finishes what an earlier process has written whole, but not put in place. It may be in memory only, so it is flushed first.
+ *
+ * @throws CliError `cannot_write`, exit 1.
+ */
+export function finish(files: ProfileFiles, name: string, session: Session): void {
+  const { disk, directory } = files
+  const path = join(directory, name)
+  try {
+    const fd = disk.open(path)
+    try {
+      disk.sync(fd)
+    } finally {
+      disk.close(fd)
+    }
+  } catch (error) {
+    throw cannotWrite(path, error)
+  }
+  putInPlace(files, path, session)
+}
