@@ -110,16 +110,9 @@ describe('a command line that cannot be understood', () => {
     ['--limit 5 config list', "unknown option '--limit'", 'options of a command follow its name'],
     ['grants list --quiet=1', '--quiet takes no value', 'write --quiet alone'],
     ['config get', "missing required argument 'setting'", 'see: mailclaim config get --help'],
-    [
-      'config get scope extra',
-      "too many arguments for 'get'. Expected 1 argument but got 2.",
-      'see: mailclaim config get --help',
-    ],
-    [
-      'config list --profile',
-      "option '--profile <name>' argument missing",
-      'see: mailclaim config list --help',
-    ],
+    ['config get scope extra', 'too many arguments: config get takes 1', 'see: mailclaim config get --help'],
+    ['logout work', 'too many arguments: logout takes none', 'see: mailclaim logout --help'],
+    ['config list --profile', '--profile needs a value', 'write --profile <name>'],
     ['config list --format csv', '--format: "csv" is not one of table, json, jsonl, tsv', undefined],
     [
       'grants list --state active --state revoked',
@@ -134,7 +127,7 @@ describe('a command line that cannot be understood', () => {
     [
       'config list --fields name,nope',
       '--fields: unknown field "nope"',
-      'the fields are name, value, source, says',
+      'the fields are name, value, source, meaning',
     ],
     [
       'config get scope --fields name',

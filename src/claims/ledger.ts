@@ -6,8 +6,7 @@ import { checkName } from '../dns/wire/name.ts'
 import { CliError, Exit } from '../errors.ts'
 import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
-import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
-import type { Settings } from '../settings/settings.ts'
+import { type Settings, settingValue } from '../settings/settings.ts'
 import { writeDurable } from '../storage/atomic-file.ts'
 import { cannotWrite } from '../storage/file-errors.ts'
 import { readJson, requireFormat } from '../storage/json-file.ts'
@@ -29,7 +28,7 @@ const MAX_ENTRY_LENGTH = 1024 * 1024
 const MOST_OPENED = 100
 
 type Place = { readonly directories: Context['directories']; readonly settings: Where }
-type Where = Pick<Settings, 'baseUrl' | 'profile'>
+type Where = Pick<Settings, 'chosen' | 'profile'>
 
 /** A claim as it was when the service last answered. */
 export interface LedgerEntry {
@@ -213,8 +212,8 @@ function nameKey(name: string): string {
 }
 
 /** The issuer of the service in force; undefined without a base URL. @throws CliError exit 2 if that is no address */
-export function issuerIn({ baseUrl }: Pick<Settings, 'baseUrl'>): string | undefined {
-  return baseUrl === undefined ? undefined : issuerOf(parseBaseUrl(baseUrl.value))
+export function issuerIn(settings: Pick<Settings, 'chosen'>): string | undefined {
+  return settingValue('base_url', settings)
 }
 
 const hashOf = (issuer: string, domainId: string): string =>

@@ -61,25 +61,33 @@ export function usageErrorOf(
   definition: CommandDefinition | undefined,
 ): CliError {
   const [first = '', suggestion = ''] = error.message.replace(/^error: /, '').split('\n')
-  const words = ['mailclaim', ...line.words]
+  const words = line.words.join(' ')
+  const see = `see: ${['mailclaim', ...line.words].join(' ')} --help`
   // "(Did you mean --wait?)"
   const meant = /^\(Did you mean (.+\?)\)$/.exec(suggestion)?.[1]
-  const hint = meant === undefined ? `see: ${words.join(' ')} --help` : `did you mean ${meant}`
-  if (error.code === 'commander.help')
-    return usageError(`a command is missing after ${words.join(' ')}`, `see: ${words.join(' ')} --help`)
-  if (error.code === 'commander.unknownCommand' && line.unknownOption !== undefined)
-    return usageError(
-      `unknown option '${nameOf(line.unknownOption)}'`,
-      'options of a command follow its name',
-    )
-  if (error.code !== 'commander.unknownOption') return usageError(first, hint)
-  const typed = /'(.*)'/s.exec(error.message)?.[1] ?? ''
-  const known = [...(definition?.options ?? []), ...globalOptions(definition)].map(({ flags }) =>
-    longFlag(flags),
-  )
-  return typed.includes('=') && known.includes(nameOf(typed))
-    ? usageError(`${nameOf(typed)} takes no value`, `write ${nameOf(typed)} alone`)
-    : usageError(`unknown option '${nameOf(typed)}'`, hint)
+  const hint = meant === undefined ? see : `did you mean ${meant}`
+  const quoted = /'(.*)'/s.exec(error.message)?.[1] ?? ''
+  switch (error.code) {
+    case 'commander.help':
+      return usageError(`a command is missing after ${['mailclaim', ...line.words].join(' ')}`, see)
+    case 'commander.excessArguments':
+      return usageError(`too many arguments: ${words} takes ${definition?.arguments?.length ?? 'none'}`, see)
+    case 'commander.optionMissingArgument':
+      return usageError(`${longFlag(quoted)} needs a value`, `write ${quoted}`)
+    case 'commander.unknownCommand':
+      return line.unknownOption === undefined
+        ? usageError(first, hint)
+        : usageError(`unknown option '${nameOf(line.unknownOption)}'`, 'options of a command follow its name')
+    case 'commander.unknownOption': {
+      const name = nameOf(quoted)
+      const known = [...(definition?.options ?? []), ...globalOptions(definition)]
+      return quoted.includes('=') && known.some(({ flags }) => longFlag(flags) === name)
+        ? usageError(`${name} takes no value`, `write ${name} alone`)
+        : usageError(`unknown option '${name}'`, hint)
+    }
+    default:
+      return usageError(first, hint)
+  }
 }
 
 function nameOf(option: string): string {

@@ -21,7 +21,7 @@ const LIST_COLUMNS: readonly Column[] = [
   NAME,
   { field: 'value' },
   { field: 'source', title: 'From' },
-  { field: 'says', title: 'Meaning', only: 'people', optional: true },
+  { field: 'meaning', only: 'people', optional: true },
 ]
 
 export const list = defineCommand({
@@ -40,7 +40,7 @@ export const list = defineCommand({
     const items = SETTING_KEYS.flatMap((key) => {
       const { value, source } = settings.chosen[key] ?? {}
       if (value === undefined) return []
-      return { name: settingName(key), value: shown(value), source, says: SETTINGS[key].description }
+      return { name: settingName(key), value: shown(value), source, meaning: SETTINGS[key].description }
     })
     const { configPath } = await import('../settings/config.ts')
     const paths = { config: configPath(io), state: directories.state }

@@ -9,7 +9,7 @@ import { createServiceClient } from '../service/client.ts'
 import { tryCredential } from '../service/lists.ts'
 import { accessTokenOf, type Session } from '../session/session-file.ts'
 import { type PreparedSignIn, prepareSignIn } from '../session/sign-in.ts'
-import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
+import { issuerOf } from '../settings/addresses.ts'
 import { updateConfig } from '../settings/config.ts'
 import {
   isProgramFormat,
@@ -18,11 +18,24 @@ import {
   type Settings,
   settingValue,
 } from '../settings/settings.ts'
-import { SETTING_KEYS, SETTINGS, type StoreKind } from '../settings/table.ts'
+import {
+  type ProfileConfig,
+  SETTING_KEYS,
+  SETTINGS,
+  type StoreKind,
+  settingName,
+  settingText,
+} from '../settings/table.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import type { LoginFlags } from './login.ts'
+
+/** The options of a login that aren't settings. */
+export interface LoginFlags {
+  readonly browser?: boolean
+  readonly timeout?: number
+  readonly withApiKey?: true
+}
 
 const DEFAULT_TIMEOUT_SECONDS = 300
 /** Bytes; longer than any key: a file that was piped in by mistake. */
@@ -60,30 +73,26 @@ export async function signIn(options: LoginFlags, given: Io, columns: readonly C
   await announce(session, io, columns)
 }
 
+const QUESTIONS = { base_url: 'Base URL of the service:', client_id: 'OAuth client id:' } as const
+
 /** Asks a person for what is not configured; a script gets an error later. */
 async function askForMissing(io: Io, withApiKey: boolean): Promise<Settings> {
   const { settings, prompts } = io
   if (!settings.interactive) return settings
-  let { baseUrl, clientId } = settings
+  const needed = withApiKey ? (['base_url'] as const) : (['base_url', 'client_id'] as const)
   // Whoever answers questions must not learn afterward that what was given can't be used.
-  settingValue('base_url', settings)
-  if (!withApiKey) settingValue('client_id', settings)
-  if (baseUrl === undefined) {
+  const missing = needed.filter((key) => settingValue(key, settings) === undefined)
+  if (missing.includes('base_url'))
     await io.note('To try it without an account, run this in another terminal: mailclaim sandbox')
+  const chosen = { ...settings.chosen }
+  for (const key of missing) {
     const value = await prompts.input({
-      message: 'Base URL of the service:',
-      validate: (text) => validate(() => parseBaseUrl(text)),
+      message: QUESTIONS[key],
+      validate: (text) => validate(() => SETTINGS[key].parse(text, settingName(key))),
     })
-    baseUrl = { value, source: 'flag' }
+    chosen[key] = { value, source: 'flag' }
   }
-  if (clientId === undefined && !withApiKey) {
-    const value = await prompts.input({
-      message: 'OAuth client id:',
-      validate: (text) => validate(() => SETTINGS.client_id.parse(text, 'client-id')),
-    })
-    clientId = { value, source: 'flag' }
-  }
-  return { ...settings, baseUrl, clientId }
+  return { ...settings, chosen }
 }
 
 function validate(check: () => unknown): true | string {
@@ -213,10 +222,9 @@ async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Sessi
     if (!(error instanceof CliError) || error.status !== 403) throw error
     await io.warn(`the service knows the API key, but: ${error.message}`)
   }
-  const service = issuerOf(requireBaseUrl(io.settings))
   return prepared.complete({
     kind: 'api_key',
-    service,
+    service: issuerOf(requireBaseUrl(io.settings)),
     client: null,
     scope: null,
     resource: null,
@@ -230,16 +238,12 @@ async function readApiKey({ stdin, prompts, settings }: Io): Promise<string> {
     if (settings.interactive) return (await prompts.password({ message: 'API key:' })).trim()
     throw usageError('the API key is missing', 'pipe it in: mailclaim login --with-api-key < key.txt')
   }
-  const pieces: Buffer[] = []
-  let length = 0
-  for await (const piece of stdin.stream as AsyncIterable<Buffer | string>) {
-    const bytes = Buffer.from(piece)
-    length += bytes.length
-    if (length > LONGEST_KEY)
-      throw usageError(`standard input is not an API key: it is over ${LONGEST_KEY} bytes`)
-    pieces.push(bytes)
+  let text = ''
+  for await (const piece of stdin.stream) {
+    text += String(piece)
+    if (text.length > LONGEST_KEY) break
   }
-  const key = Buffer.concat(pieces).toString('utf8').trim()
+  const key = text.trim()
   if (key === '') throw usageError('there is no API key on standard input: it is empty')
   return key
 }
@@ -249,11 +253,11 @@ async function readApiKey({ stdin, prompts, settings }: Io): Promise<string> {
  * of that profile, and must not be used for another service.
  */
 function issuerOfLogin(settings: Settings): string | undefined {
-  const base = settings.baseUrl && issuerOf(parseBaseUrl(settings.baseUrl.value))
-  const { base_url: remembered } = settings.profileConfig
-  const isSameService =
-    settings.baseUrl?.source === 'profile' || remembered === undefined || remembered === base
-  if (settings.chosen.issuer?.source === 'profile' && !isSameService) return undefined
+  const { chosen, profileConfig } = settings
+  const base = settingValue('base_url', settings)
+  const remembered = profileConfig.base_url
+  const isOther = chosen.base_url?.source !== 'profile' && remembered !== undefined && remembered !== base
+  if (chosen.issuer?.source === 'profile' && isOther) return undefined
   const issuer = settingValue('issuer', settings)
   return issuer === base ? undefined : issuer
 }
@@ -261,24 +265,23 @@ function issuerOfLogin(settings: Settings): string | undefined {
 /** Saves where the profile signed in and what it chose, so that the next command needs no options. */
 async function remember(store: StoreKind, issuer: string | undefined, io: Io): Promise<void> {
   const { settings } = io
-  const { baseUrl, clientId, chosen, profileConfig } = settings
-  const profile = settings.profile.value
-  const ofEtcd = store === 'etcd' ? SETTING_KEYS.filter((key) => key.startsWith('store_')) : []
-  const fields = {
-    ...(baseUrl && { base_url: issuerOf(parseBaseUrl(baseUrl.value)) }),
-    ...(clientId && { client_id: clientId.value }),
-    ...(store !== (profileConfig.store ?? SETTINGS.store.default) && { store }),
+  const { chosen, profileConfig } = settings
+  const keys = SETTING_KEYS.filter(
+    (key) => key === 'base_url' || key === 'client_id' || (store === 'etcd' && /^store_/.test(key)),
+  )
+  const used: ProfileConfig = {
     ...Object.fromEntries(
-      ofEtcd.flatMap((key) => (chosen[key] === undefined ? [] : [[key, chosen[key]?.value]])),
+      keys.flatMap((key) => (chosen[key] ? [[key, settingText(settingValue(key, settings))]] : [])),
     ),
+    ...(store !== (profileConfig.store ?? SETTINGS.store.default) && { store }),
+    ...(issuer && { issuer }),
   }
-  const { issuer: _replaced, ...others } = profileConfig
-  const changed = { ...others, ...fields, ...(issuer === undefined ? {} : { issuer }) }
-  if (isDeepStrictEqual(changed, profileConfig)) return
+  const updated = ({ issuer: _former, ...others }: ProfileConfig): ProfileConfig => ({ ...others, ...used })
+  if (isDeepStrictEqual(updated(profileConfig), profileConfig)) return
   try {
-    await updateConfig(io, (config) => {
-      const { issuer: _former, ...rest } = config.profiles[profile] ?? {}
-      config.profiles[profile] = { ...rest, ...fields, ...(issuer === undefined ? {} : { issuer }) }
+    await updateConfig(io, ({ profiles }) => {
+      const { value: name } = settings.profile
+      profiles[name] = updated(profiles[name] ?? {})
     })
   } catch (error) {
     // The sign-in is stored and works without it.

@@ -1,14 +1,8 @@
 import { parseSeconds } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
 import { defineCommand, ownOutput, SERVICE_EXITS } from './definition.ts'
+import type { LoginFlags } from './login-run.ts'
 import { settingOptions } from './program.ts'
-
-/** The options of a login that aren't settings. */
-export interface LoginFlags {
-  readonly browser?: boolean
-  readonly timeout?: number
-  readonly withApiKey?: true
-}
 
 const COLUMNS: readonly Column[] = [
   { field: 'profile' },

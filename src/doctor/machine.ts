@@ -20,7 +20,9 @@ export async function examineConfiguration(io: Io): Promise<Diagnosis> {
   try {
     if (settings.configProblem !== undefined) throw settings.configProblem
     const base = requireBaseUrl(settings)
-    if (io.environment.apiKey === undefined) requireClientId(settings)
+    const files = profileFiles(io, settings.profile.value)
+    const hasKey = io.environment.apiKey !== undefined || readSessionIfAny(files)?.kind === 'api_key'
+    if (!hasKey) requireClientId(settings)
     const at = `profile ${settings.profile.value} at ${base.href.replace(/\/+$/, '')}`
     const file = configPath(io)
     return ok(check, isThere(file) ? `${at} (${file})` : `${at}; no settings are saved yet`)

@@ -161,7 +161,7 @@ async function pass(store: SessionStore, renewal: Renewal): Promise<Pass> {
   try {
     // Step 5. It doesn't throw, whatever the network or the service does.
     const request = refresh(io, {
-      base: parseBaseUrl(session.service ?? ''),
+      base: parseBaseUrl(session.service ?? '', 'the service of the session'),
       clientId: session.client ?? '',
       settings,
       refreshToken,

@@ -2,9 +2,8 @@ import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import type { AccessTokenGrant } from '../oauth/token-endpoint.ts'
-import { issuerOf, parseBaseUrl } from '../settings/addresses.ts'
 import { parseProfileName } from '../settings/profiles.ts'
-import type { Settings } from '../settings/settings.ts'
+import { type Settings, settingValue } from '../settings/settings.ts'
 import type { StoreKind } from '../settings/table.ts'
 import { type Disk, realDisk } from '../storage/atomic-file.ts'
 import { unusable } from '../storage/json-file.ts'
@@ -105,13 +104,14 @@ export function isFresh(token: AccessToken | undefined, now: number): boolean {
  */
 export function requireSameService(
   { service, client, profile }: Pick<Session, 'service' | 'client' | 'profile'>,
-  { settings: { baseUrl, clientId } }: { readonly settings: Pick<Settings, 'baseUrl' | 'clientId'> },
+  { settings }: { readonly settings: Pick<Settings, 'chosen'> },
 ): void {
-  const asked = baseUrl && issuerOf(parseBaseUrl(baseUrl.value))
+  const asked = settingValue('base_url', settings)
+  const clientId = settingValue('client_id', settings)
   if (asked !== undefined && service !== null && asked !== service)
     throw ofAnother('service', service, asked, profile)
-  if (clientId !== undefined && client !== null && clientId.value !== client)
-    throw ofAnother('client', client, clientId.value, profile)
+  if (clientId !== undefined && client !== null && clientId !== client)
+    throw ofAnother('client', client, clientId, profile)
 }
 
 /** The text of a value: a line of JSON, and its checksum. What doesn't fit goes without its access token. */

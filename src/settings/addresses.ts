@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { CliError, Exit, usageError } from '../errors.ts'
-import { splitList } from './parse-value.ts'
+import { parseList } from './parse-value.ts'
 
 /** A pattern, because `node:net` takes long to load and every command asks. */
 const LOOPBACK_V4 = /^127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/
@@ -16,55 +16,38 @@ export function isLoopback(hostname: string): boolean {
 }
 
 /**
- * Reads the address of the service. HTTPS is required except on loopback; a path is kept (as in
- * `{base_url}/oauth/token`), a trailing slash is not.
+ * Reads the address of the service. The rules are those of every server's.
  *
+ * @param name the option, variable or setting that the text belongs to, as everywhere here.
  * @throws CliError `base_url_unusable`, exit 3.
  */
-export function parseBaseUrl(text: string): URL {
+export function parseBaseUrl(text: string, name: string): URL {
   return parseServiceUrl(
     text,
-    (problem, hint = 'give it as https://api.example.com') =>
-      new CliError('base_url_unusable', Exit.notConfigured, `the base URL ${problem}`, { hint }),
+    name,
+    (message, hint) => new CliError('base_url_unusable', Exit.notConfigured, message, { hint }),
   )
 }
 
 /**
- * Reads the identifier of an authorization server (RFC 8414 section 2). The rules are those of a base URL.
- *
- * @returns its text form, by which issuers are compared.
- * @throws CliError `usage`, exit 2.
- */
-export function parseIssuer(text: string): string {
-  return issuerOf(
-    parseServiceUrl(text, (problem, hint = 'give it as https://auth.example.com') =>
-      usageError(`the issuer ${problem}`, hint),
-    ),
-  )
-}
-
-/**
- * Checks the addresses of servers, separated by spaces or commas. The rules are those of a base URL.
+ * Checks the addresses of servers, separated by spaces or commas.
  *
  * @returns the addresses without a slash at the end.
  * @throws CliError `usage`, exit 2.
  */
 export function parseServiceUrls(text: string, name: string): string[] {
-  const addresses = splitList(text)
-  const example = 'give them as https://a.example.com:2379,https://b.example.com:2379'
-  if (addresses.length === 0) throw usageError(`${name}: ${JSON.stringify(text)} names no server`, example)
-  return addresses.map((address) =>
-    issuerOf(parseServiceUrl(address, (problem, hint = example) => usageError(`${name}: ${problem}`, hint))),
-  )
+  return parseList(text, name).map((address) => issuerOf(parseServiceUrl(address, name)))
 }
 
 /**
- * Reads the address of a server. HTTPS is required except on loopback.
+ * Reads the address of a server. HTTPS is required except on loopback; a path is kept (as in `{base_url}/oauth/token`), a
+ * trailing slash is not.
  *
- * @param fail makes the error of what is wrong with it
+ * @throws CliError what `fail` makes: `usage`, exit 2.
  */
-export function parseServiceUrl(text: string, fail: (problem: string, hint?: string) => CliError): URL {
-  const unusable = (why: string, hint?: string) => fail(`${JSON.stringify(maskUrl(text))} ${why}`, hint)
+export function parseServiceUrl(text: string, name: string, fail = usageError): URL {
+  const unusable = (why: string, hint = 'write it as https://api.example.com') =>
+    fail(`${name}: ${JSON.stringify(maskUrl(text))} ${why}`, hint)
   // The URL class would drop line breaks and tabs.
   if (/\s/.test(text.trim())) throw unusable('contains a space or a line break')
   const url = URL.canParse(text) ? new URL(text) : undefined
@@ -101,7 +84,10 @@ export function operationUrl(base: URL, path: string): URL {
   return url
 }
 
-/** The text form of a base URL by which sessions are bound: no trailing slash, default port left out. */
+/**
+ * The text form of a server's address, by which sessions are bound and issuers are compared (RFC 8414 section 2): no trailing
+ * slash, default port left out.
+ */
 export function issuerOf(base: URL): string {
   return base.href.replace(/\/+$/, '')
 }
@@ -117,18 +103,13 @@ export interface ServerAddress {
  * Reads the address of a DNS server: `IP`, `IP:PORT` or `[IPv6]:PORT`. Node aborts the process on port 0 and wraps
  * ports above 65535, so both are refused here.
  *
- * @param name the option, variable or setting that the text belongs to.
  * @throws CliError `usage`, exit 2.
  */
 export function parseServerAddress(text: string, name: string): ServerAddress {
-  const match =
-    /^(?:\[(?<bracketed>[^\]]+)\]|(?<plain>[^:]+|[^[\]]*:[^[\]]*:[^[\]]*))(?::(?<port>\d+))?$/.exec(
-      text.trim(),
-    )
-  const groups = match?.groups ?? {}
-  const bareV6 = isIP(text.trim()) === 6
-  const address = bareV6 ? text.trim() : (groups['bracketed'] ?? groups['plain'] ?? '')
-  const port = bareV6 || groups['port'] === undefined ? 53 : Number(groups['port'])
+  const typed = text.trim()
+  const [, v6, v4, number = '53'] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d+))?$/.exec(typed) ?? []
+  const address = isIP(typed) === 0 ? (v6 ?? v4 ?? '') : typed
+  const port = Number(number)
   if (isIP(address) === 0)
     throw usageError(`${name}: ${JSON.stringify(text)} is not an IP address`, ADDRESS_HINT)
   if (port < 1 || port > 65535) throw usageError(`${name}: port ${port} is not between 1 and 65535`)
@@ -136,16 +117,13 @@ export function parseServerAddress(text: string, name: string): ServerAddress {
 }
 
 /**
- * Checks the addresses of DNS servers, separated by spaces or commas. An empty list is refused: to ignore it would
- * query servers that were not meant.
+ * Checks the addresses of DNS servers, separated by spaces or commas.
  *
  * @returns the addresses as they were typed.
  * @throws CliError `usage`, exit 2.
  */
 export function parseServerAddresses(text: string, name: string): string[] {
-  const addresses = splitList(text)
-  if (addresses.length === 0)
-    throw usageError(`${name}: ${JSON.stringify(text)} names no resolver`, ADDRESS_HINT)
+  const addresses = parseList(text, name)
   for (const address of addresses) parseServerAddress(address, name)
   return addresses
 }

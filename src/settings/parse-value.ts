@@ -45,14 +45,12 @@ export function parseChoice<T extends string>(text: string, name: string, choice
 }
 
 /**
- * Reads scopes, separated by spaces. A comma doesn't separate: it may be part of a scope (RFC 6749 section 3.3). An empty
- * list is refused, because to a service it means the whole scope.
+ * Reads scopes, separated by spaces. A comma doesn't separate: it may be part of a scope (RFC 6749 section 3.3).
  *
  * @throws CliError `usage`, exit 2.
  */
 export function parseScopes(text: string, name: string): string[] {
-  const scopes = text.split(/\s+/).filter((scope) => scope !== '')
-  if (scopes.length === 0) throw usageError(`${name}: ${JSON.stringify(text)} names no scope`)
+  const scopes = parseList(text, name, /\s+/)
   const wrong = scopes.find((scope) => !/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope))
   if (wrong !== undefined)
     throw usageError(`${name}: ${JSON.stringify(wrong)} is not a scope (RFC 6749 section 3.3)`)
@@ -69,7 +67,13 @@ export function parseFields(text: string, name: string): string[] {
   )
 }
 
-/** The words of a list, separated by spaces or commas. */
-export function splitList(text: string): string[] {
-  return text.split(/[\s,]+/).filter((part) => part !== '')
+/**
+ * The words of a list. An empty one is refused: to ignore it would ask servers that weren't meant, or for the whole scope.
+ *
+ * @throws CliError `usage`, exit 2.
+ */
+export function parseList(text: string, name: string, separator = /[\s,]+/): string[] {
+  const words = text.split(separator).filter((word) => word !== '')
+  if (words.length === 0) throw usageError(`${name}: ${JSON.stringify(text)} is an empty list`)
+  return words
 }

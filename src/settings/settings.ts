@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
-import { parseBaseUrl, parseServerAddress, type ServerAddress } from './addresses.ts'
+import { parseServerAddress, type ServerAddress } from './addresses.ts'
 import { type Config, readUsableConfig } from './config.ts'
 import { requireAbsolute } from './paths.ts'
 import { parseProfileName } from './profiles.ts'
@@ -51,8 +51,6 @@ export type ChosenSettings = Readonly<Record<SettingKey, Sourced<string> | undef
 export interface Settings {
   readonly profile: Sourced<string>
   readonly chosen: ChosenSettings
-  readonly baseUrl: Sourced<string> | undefined
-  readonly clientId: Sourced<string> | undefined
   readonly profileConfig: ProfileConfig
   readonly config: Config
   /** Why the configuration, or part of it, can't be read, for a command that tolerates that. */
@@ -121,8 +119,6 @@ export async function resolveSettings(
     configProblem: problem,
     profileConfig,
     chosen,
-    baseUrl: chosen.base_url,
-    clientId: chosen.client_id,
     ...format,
     fields: options.fields,
     quiet: options.quiet === true || isProgramFormat(format),
@@ -210,17 +206,19 @@ function resolveFormat(
 }
 
 /** @throws CliError `base_url_missing` or `base_url_unusable`, exit 3. */
-export function requireBaseUrl({ baseUrl }: Pick<Settings, 'baseUrl'>): URL {
-  if (baseUrl !== undefined) return parseBaseUrl(baseUrl.value)
+export function requireBaseUrl(settings: Pick<Settings, 'chosen'>): URL {
+  const address = settingValue('base_url', settings)
+  if (address !== undefined) return new URL(address)
   throw new CliError('base_url_missing', Exit.notConfigured, 'the address of the service is not configured', {
-    hint: 'sign in, which saves it: mailclaim login --base-url URL --client-id ID',
+    hint: 'give --base-url, which mailclaim login saves, or set MAILCLAIM_BASE_URL',
   })
 }
 
-/** @throws CliError `client_id_missing`, exit 3. */
-export function requireClientId({ clientId }: Pick<Settings, 'clientId'>): string {
-  if (clientId !== undefined && clientId.value !== '') return clientId.value
+/** @throws CliError `client_id_missing`, exit 3, or `usage`. */
+export function requireClientId(settings: Pick<Settings, 'chosen'>): string {
+  const id = settingValue('client_id', settings)
+  if (id !== undefined) return id
   throw new CliError('client_id_missing', Exit.notConfigured, 'the OAuth client id is not configured', {
-    hint: 'give --client-id, or save it: mailclaim config set client-id ID',
+    hint: 'give --client-id, which mailclaim login saves, or set MAILCLAIM_CLIENT_ID',
   })
 }

@@ -2,7 +2,6 @@ import { usageError } from '../errors.ts'
 import {
   issuerOf,
   parseBaseUrl,
-  parseIssuer,
   parseServerAddresses,
   parseServiceUrl,
   parseServiceUrls,
@@ -50,7 +49,7 @@ export const SETTINGS = {
     flags: '--base-url <url>',
     variable: 'MAILCLAIM_BASE_URL',
     description: 'address of the service',
-    parse: (text) => issuerOf(parseBaseUrl(text)),
+    parse: (text, name) => issuerOf(parseBaseUrl(text, name)),
   },
   client_id: {
     flags: '--client-id <id>',
@@ -66,7 +65,7 @@ export const SETTINGS = {
     command: 'login',
     description: 'authorization server, if its issuer is not the base URL (RFC 8414)',
     unset: 'the base URL',
-    parse: parseIssuer,
+    parse: (text, name) => issuerOf(parseServiceUrl(text, name)),
   },
   scope: {
     flags: '--scope <scope>',
@@ -81,8 +80,7 @@ export const SETTINGS = {
     command: 'login',
     description: 'the consent page, if the service does not publish it',
     unset: "the service's metadata, else its /oauth/authorize",
-    parse: (text, name) =>
-      parseServiceUrl(text, (problem, hint) => usageError(`${name}: ${problem}`, hint)).href,
+    parse: (text, name) => parseServiceUrl(text, name).href,
   },
   resource: {
     flags: '--resource <uri>',

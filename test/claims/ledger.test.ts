@@ -61,8 +61,8 @@ describe('the ledger', () => {
     await remember(claimOf({ status: 'completed' }), other)
     expect((await everyClaim(io)).map(({ claim }) => claim.status)).toEqual(['pending'])
     expect(await claimWithId('d1', other)).toMatchObject({ claim: { status: 'completed' } })
-    const { baseUrl: _, ...anywhere } = io.settings
-    expect(await everyClaim({ ...io, settings: { ...anywhere, baseUrl: undefined } })).toHaveLength(2)
+    const chosen = { ...io.settings.chosen, base_url: undefined }
+    expect(await everyClaim({ ...io, settings: { ...io.settings, chosen } })).toHaveLength(2)
   })
 
   test('forgets a claim, and completes the names that it has', async () => {

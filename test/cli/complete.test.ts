@@ -35,7 +35,7 @@ test.each<[string, readonly string[]]>([
   ['config list --format ', ['table', 'json', 'jsonl', 'tsv']],
   ['config list --fo', ['--format']],
   ['config list --format json --fo', []],
-  ['config list --fields sa', ['says']],
+  ['config list --fields me', ['meaning']],
   ['config list --resolver 192.0.2.1 --res', ['--resolver']],
   ['config list -- --fo', []],
   ['completion ', ['bash', 'zsh', 'fish', 'powershell']],

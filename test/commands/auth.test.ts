@@ -96,14 +96,12 @@ describe('auth status', () => {
       State              active
       Using              session
       Service            http://127.0.0.1:PORT
+      Client id          4f1c7b52-6f0e-4a53-9d2b-5c0a1de5c001
       Scope              emails:send contacts:read contacts:write domains:read domains:write grants:read
       Store              a file that only you can read
       Access token       valid for 15 minutes
       Expires if unused  in 60 days
-      Client id          4f1c7b52-6f0e-4a53-9d2b-5c0a1de5c001
-      Resource           –
-      Signed in at       2026-11-20T12:00:00.000Z
-      Refreshed at       2026-11-20T12:00:00.000Z
+      Signed in          just now
       "
     `)
   })
@@ -155,7 +153,7 @@ describe('auth status', () => {
     expect(JSON.parse(stdout)).toMatchObject({
       in_force: 'MAILCLAIM_API_KEY',
       state: 'active',
-      base_url: world.settings.baseUrl?.value,
+      base_url: world.settings.chosen.base_url?.value,
     })
     expect(stdout).not.toContain('key-1')
   })

@@ -53,7 +53,7 @@ describe('config set, get and unset', () => {
     ['base-url', 'http://api.example.com', 'is not encrypted'],
     ['base-url', 'https://me:pw@api.example.com', '"https://…@api.example.com" contains a user name'],
     ['base-url', 'https://api.example.com?key=pw', '"https://api.example.com?…" contains a query'],
-    ['resolver', ',', 'names no resolver'],
+    ['resolver', ',', 'is an empty list'],
     ['api-key', 'x', '"api-key" is not a setting'],
     ['scope', ' ', 'the value is empty'],
   ])('%s = %s is refused, and nothing is written', async (name, value, message) => {

@@ -139,7 +139,7 @@ describe('doctor', () => {
     const context = createSetup({ environment: { apiKey: 'key-1' }, terminal: { columns: 200 } })
     expect(await run(['doctor', '--no-color'], context)).toBe(3)
     expect(context.stdout.text).toContain(
-      '→ sign in, which saves it: mailclaim login --base-url URL --client-id ID',
+      '→ give --base-url, which mailclaim login saves, or set MAILCLAIM_BASE_URL',
     )
     expect(context.stderr.text).toBe('error: problems found: configuration\n')
   })
@@ -174,6 +174,18 @@ describe('the first problem decides the exit code', () => {
       status: 'problem',
       remedy: expect.stringContaining('mailclaim login'),
     })
+  })
+
+  test('a stored API key needs no client id', async () => {
+    const setup = {
+      environment: { settings: READY.settings },
+      respond: () => textResponse(200, '{"data":[]}'),
+    }
+    const [before, after] = [createSetup(setup), createSetup(setup)]
+    before.stdin.stream.end('key-1')
+    expect(await run(['login', '--with-api-key', '--store', 'file'], before)).toBe(0)
+    const { code, of } = await doctor(Object.assign(after, { directories: before.directories }))
+    expect({ code, status: of('configuration')?.status }).toEqual({ code: 0, status: 'ok' })
   })
 
   test('doctor ends with exit 7 if the service does not respond', async () => {

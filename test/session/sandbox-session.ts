@@ -115,7 +115,7 @@ export async function signInWith(io: Io, tokens: Tokens, store: 'keychain' | 'fi
   return prepared.complete({
     kind: 'session',
     service: issuerOf(requireBaseUrl(io.settings)),
-    client: io.settings.clientId?.value ?? '',
+    client: io.settings.chosen.client_id?.value ?? '',
     scope: tokens.scope ?? null,
     resource: null,
     secret: tokens.refreshToken,

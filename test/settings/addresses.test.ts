@@ -20,7 +20,7 @@ describe('the base URL', () => {
     ['http://localhost', 'http://localhost'],
     ['https://api.example.com/v1/?#', 'https://api.example.com/v1'],
   ])('%s is %s', (text, issuer) => {
-    expect(issuerOf(parseBaseUrl(text))).toBe(issuer)
+    expect(issuerOf(parseBaseUrl(text, '--base-url'))).toBe(issuer)
   })
 
   it.each([
@@ -37,7 +37,9 @@ describe('the base URL', () => {
     'https://x/?a=1',
     'https://x/#a',
   ])('%j is unusable: exit 3', (text) => {
-    expect(() => parseBaseUrl(text)).toThrow(expect.objectContaining({ exit: 3, code: 'base_url_unusable' }))
+    expect(() => parseBaseUrl(text, '--base-url')).toThrow(
+      expect.objectContaining({ exit: 3, code: 'base_url_unusable' }),
+    )
   })
 
   it.each([
@@ -52,7 +54,7 @@ describe('the base URL', () => {
     'ftp://user:PASSWORD@api.example.com',
     'HTTPS://user:PASSWORD@api.example.com',
   ])('the message about %j shows no password', (text) => {
-    expect(() => parseBaseUrl(text)).toThrow(
+    expect(() => parseBaseUrl(text, '--base-url')).toThrow(
       expect.objectContaining({
         code: 'base_url_unusable',
         message: expect.stringMatching(/^(?!.*(user:|PASS)).*…@api\.example\.com/),
@@ -61,7 +63,7 @@ describe('the base URL', () => {
   })
 
   it('the URL of an operation keeps the path of the base URL', () => {
-    expect(operationUrl(parseBaseUrl('https://x.example/api/v1/'), '/oauth/token').href).toBe(
+    expect(operationUrl(parseBaseUrl('https://x.example/api/v1/', '--base-url'), '/oauth/token').href).toBe(
       'https://x.example/api/v1/oauth/token',
     )
   })

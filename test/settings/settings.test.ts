@@ -86,11 +86,7 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
       expect(context.stderr.text).toMatch(new RegExp(`^error: .*(${name}|${JSON.stringify(invalid)})`))
       const settings = await resolveSettings({}, [], createFakeContext(inVariable(key, invalid)))
       // It stops only what uses it.
-      expect(() => settingValue(key, settings)).toThrow(
-        setting.variable && key !== 'base_url'
-          ? setting.variable
-          : key.split('_')[0]?.replace('base', 'base URL'),
-      )
+      expect(() => settingValue(key, settings)).toThrow(setting.variable ?? name)
     })
   },
 )

@@ -5,7 +5,7 @@ import type { StoreKind } from '../../settings/table.ts'
 import { type Column, valueAt } from '../../terminal/columns.ts'
 import type { Io } from '../../terminal/io.ts'
 import { formatDuration } from '../../terminal/time.ts'
-import { defineCommand, SERVICE_EXITS } from '../definition.ts'
+import { defineCommand, ownOutput, SERVICE_EXITS } from '../definition.ts'
 
 const STATE_LABELS: Readonly<Record<SessionState, string>> = {
   none: 'not signed in',
@@ -35,7 +35,9 @@ const COLUMNS: readonly Column[] = [
   },
   { field: 'in_force', title: 'Using' },
   { field: 'base_url', title: 'Service' },
+  { field: 'client_id' },
   { field: 'scope' },
+  { field: 'resource' },
   { field: 'store', text: (value) => STORE_LABELS[value as StoreKind] },
   {
     field: 'expires_in',
@@ -44,6 +46,8 @@ const COLUMNS: readonly Column[] = [
   },
   { field: 'refresh_by', title: 'Expires if unused', text: readableTimestamp },
   { field: 'online', text: (value) => (value === 'accepted' ? 'the service accepts it' : String(value)) },
+  { field: 'signed_in_at', title: 'Signed in', text: readableTimestamp },
+  { field: 'refreshed_at', only: 'programs' },
   { field: 'message', only: 'programs' },
 ]
 
@@ -54,10 +58,7 @@ export const command = defineCommand<{ readonly online?: true }>({
     'mailclaim auth status': 'of the current profile',
     'mailclaim auth status --online': 'ask the service whether it accepts the credential',
   },
-  output: {
-    schema: 'auth-status',
-    fields: [...COLUMNS.map(({ field }) => field), 'client_id', 'resource', 'signed_in_at', 'refreshed_at'],
-  },
+  output: ownOutput(COLUMNS, { schema: 'auth-status' }),
   exits: SERVICE_EXITS,
   account: 'sometimes',
   async run({ options }, io) {

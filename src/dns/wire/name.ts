@@ -22,15 +22,15 @@ export function checkName(input: string): NameCheck {
   const refuse = (problem: string, fix: string): NameCheck => ({ ok: false, problem, fix })
   const meant = (name: string): string => {
     const inner = name === text ? undefined : checkName(name)
-    return inner?.ok ? `Use the name alone: ${inner.unicode}` : 'Use a domain name such as example.com'
+    return inner?.ok ? `use the name alone: ${inner.unicode}` : 'use a domain name such as example.com'
   }
-  if (text === '') return refuse('The name is empty', 'Give a domain name such as example.com')
+  if (text === '') return refuse('the name is empty', 'give a domain name such as example.com')
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text) || /[/?#]/.test(text))
     return refuse(`"${text}" is a web address, not a domain name`, meant(hostOf(text)))
   if (text === '@')
     return refuse(
       `"@" stands for the domain itself in a host field; it isn't a domain name`,
-      'Give the domain name itself, such as example.com',
+      'give the domain name itself, such as example.com',
     )
   if (text.includes('@'))
     return refuse(
@@ -38,16 +38,16 @@ export function checkName(input: string): NameCheck {
       meant(text.slice(text.lastIndexOf('@') + 1)),
     )
   if (isIP(text.replace(/^\[|\]$/g, '')) !== 0)
-    return refuse(`"${text}" is an IP address`, 'Give the domain name itself, such as example.com')
+    return refuse(`"${text}" is an IP address`, 'give the domain name itself, such as example.com')
   if (/:\d+$/.test(text)) return refuse(`"${text}" has a port`, meant(text.replace(/:\d+$/, '')))
   // The IDN rules drop these without a word, and the name that is left isn't the one that was shown. They decide about joiners
   // themselves (RFC 5892 appendix A).
   const visible = text.replace(INVISIBLE, '')
   if (visible !== text) return refuse(`"${text}" has an invisible character`, meant(visible))
   if (/\s/.test(text))
-    return refuse(`"${text}" has a space in it`, 'Give one domain name such as example.com')
+    return refuse(`"${text}" has a space in it`, 'give one domain name such as example.com')
   if (text.startsWith('*.'))
-    return refuse(`"${text}" is a wildcard`, 'Give the name itself, without the asterisk')
+    return refuse(`"${text}" is a wildcard`, 'give the name itself, without the asterisk')
 
   const bare = text.endsWith('.') && text !== '.' ? text.slice(0, -1) : text
   if (bare.split(LABEL_SEPARATOR).some((label) => label === ''))
@@ -59,25 +59,25 @@ export function checkName(input: string): NameCheck {
   const unicode = domainToUnicode(ascii)
   // Newer releases of Node return an invalid IDN label unchanged.
   if (ascii === '' || isIP(ascii) !== 0 || /(^|\.)xn--/.test(unicode))
-    return refuse(`"${text}" is not a valid domain name`, 'Give a domain name such as example.com')
+    return refuse(`"${text}" is not a valid domain name`, 'give a domain name such as example.com')
   const labels = ascii.split('.')
   const typed = (label: string): string => bare.split(LABEL_SEPARATOR)[labels.indexOf(label)] ?? label
   const long = labels.find((label) => label.length > 63)
   if (long !== undefined)
     return refuse(
-      `The label "${Array.from(typed(long)).slice(0, 20).join('')}…" has ${long.length} characters; DNS allows 63`,
-      'Check the name for a missing dot',
+      `the label "${Array.from(typed(long)).slice(0, 20).join('')}…" has ${long.length} characters; DNS allows 63`,
+      'check the name for a missing dot',
     )
   if (ascii.length > MAX_NAME_LENGTH)
-    return refuse(`The name has ${ascii.length} characters; DNS allows ${MAX_NAME_LENGTH}`, 'Check the name')
+    return refuse(`the name has ${ascii.length} characters; DNS allows ${MAX_NAME_LENGTH}`, 'check the name')
   const odd = labels.find((label) => !/^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/.test(label))
   if (odd !== undefined)
     return refuse(
-      `The label "${typed(odd)}" has characters that aren't allowed in a domain name`,
-      'Use letters, digits, underscores, and hyphens (not at the start or end of a label)',
+      `the label "${typed(odd)}" has characters that aren't allowed in a domain name`,
+      'use letters, digits, underscores, and hyphens (not at the start or end of a label)',
     )
   if (labels.length < 2)
-    return refuse(`"${text}" is not a whole domain name`, 'Give the whole name, such as example.com')
+    return refuse(`"${text}" is not a whole domain name`, 'give the whole name, such as example.com')
   return { ok: true, ascii, unicode: unicode || ascii }
 }
 

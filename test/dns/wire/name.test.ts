@@ -70,7 +70,7 @@ describe('a name that people type', () => {
     ['ü'.repeat(64), 'ü{20}…" has \\d+'],
     ['Ab'.repeat(32), '(?:Ab){10}…" has 64'],
   ])('the label %s is too long, and named as it was typed', (label, said) => {
-    const problem = expect.stringMatching(new RegExp(`^The label "${said} characters; DNS allows 63$`))
+    const problem = expect.stringMatching(new RegExp(`^the label "${said} characters; DNS allows 63$`))
     expect(checkName(`${label}.example`)).toMatchObject({ problem })
   })
 
@@ -80,14 +80,14 @@ describe('a name that people type', () => {
       ['My!Shop。Example.com', 'My!Shop'],
     ] as const)
       expect(checkName(input)).toMatchObject({
-        problem: `The label "${label}" has characters that aren't allowed in a domain name`,
+        problem: `the label "${label}" has characters that aren't allowed in a domain name`,
       })
   })
 
   test.each(['https://user@www.example.com:8443/x', 'http://www.example.com', 'me@www.example.com'])(
     '%s is refused with the name that was probably meant',
     (input) => {
-      expect(checkName(input)).toMatchObject({ fix: 'Use the name alone: www.example.com' })
+      expect(checkName(input)).toMatchObject({ fix: 'use the name alone: www.example.com' })
     },
   )
 })
