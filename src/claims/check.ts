@@ -152,13 +152,19 @@ export async function writeReport(
   const { format, resolvers } = settings
   if (format === 'markdown' || format === 'html') {
     const asked = resolvers ?? (await io.dns.systemResolvers())
-    const made = { at: clock.now(), version: program.version, resolvers: asked.map(formatDnsAddress) }
+    const command = commandLine(settings.argv, io.platform)
+    const made = {
+      at: clock.now(),
+      version: program.version,
+      resolvers: asked.map(formatDnsAddress),
+      command,
+    }
     if (format === 'markdown') {
       const { renderMarkdown } = await import('../dns/markdown.ts')
       return stdout.write(renderMarkdown(report, made))
     }
     const { renderHtml } = await import('../dns/html.ts')
-    return stdout.write(renderHtml(report, { ...made, command: commandLine(settings.argv, io.platform) }))
+    return stdout.write(renderHtml(report, made))
   }
   if (format !== 'table' || settings.fields !== undefined) return io.write(reportJson(report), columns)
   // What is in DNS no longer matters.

@@ -23,7 +23,7 @@ export interface CheckRequest {
   readonly authoritativePort: number
   /** Whether to ask well-known public resolvers as well. */
   readonly publicResolvers: boolean
-  /** The time limit of the whole check in milliseconds; 10 seconds by default. */
+  /** The time limit of the whole check in milliseconds, if that is less than 10 seconds. */
   readonly deadlineMs?: number
   /** What the checks of a run of many share. */
   readonly share?: Share
@@ -70,7 +70,7 @@ export async function observe(
   }
   const name = checked.ascii
   const start = clock.monotonic()
-  const deadline = start + (request.deadlineMs ?? DEADLINE_MS) - MARGIN_MS
+  const deadline = start + Math.min(DEADLINE_MS, request.deadlineMs ?? DEADLINE_MS) - MARGIN_MS
   const configured = request.resolvers === 'system' ? await dns.systemResolvers() : request.resolvers
   const resolvers = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
   const limited = limitQueries(dns, MAX_QUERIES)
@@ -83,16 +83,16 @@ export async function observe(
     const seen = { ...NOTHING, name, expected, location }
     if (location.kind !== 'found') return { ...seen, limitReached: limited.isReached() }
 
-    const { zone } = location
-    const survey = await askNameServers(location, name, expected, search)
+    const target = { name, zone: location.zone, expected }
+    const survey = await askNameServers(location, target, search)
     const { withRecord, withoutRecord } = groupByOutcome(survey.servers)
     const [best] = [...withRecord, ...withoutRecord]
     const server = causes && best?.address ? { address: best.address, port } : undefined
     // A resolver that is asked too early caches the absence.
     const isVisible = causes && withRecord.length > 0 && withoutRecord.length === 0
     const [seenBy, elsewhere, dnssec] = await Promise.all([
-      Promise.all((isVisible ? resolvers : []).map((one) => askResolver(one, name, zone, expected, search))),
-      server && withRecord.length === 0 ? lookElsewhere(server, name, zone, expected, search) : null,
+      Promise.all((isVisible ? resolvers : []).map((one) => askResolver(one, target, search))),
+      server && withRecord.length === 0 ? lookElsewhere(server, target, search) : null,
       server ? observeDnssec(location, server, search) : null,
     ])
     return { ...seen, ...survey, resolvers: seenBy, elsewhere, dnssec, limitReached: limited.isReached() }

@@ -1,6 +1,6 @@
 import type { DnsAddress } from '../context.ts'
 import type { Search } from './locate.ts'
-import type { Elsewhere, MisplacedRecord } from './observations.ts'
+import type { Elsewhere, MisplacedRecord, Target } from './observations.ts'
 import { askFor } from './wire/ask.ts'
 import { isAskable, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxt } from './wire/txt-answer.ts'
@@ -12,14 +12,15 @@ const SERVER_MS = 2500
  * doubles, a first label repeats, and an unsupported "@" becomes a label; people choose www, a parent, or the label of another
  * service.
  */
-export function candidateNames(
-  name: string,
-  zone: string,
-  expected: string | null,
-): readonly (readonly [how: MisplacedRecord['how'], name: string])[] {
+function candidateNames({
+  name,
+  zone,
+  expected,
+}: Target): readonly (readonly [how: MisplacedRecord['how'], name: string])[] {
   const [first = ''] = name.split('.')
   const parent = name.slice(first.length + 1)
-  const prefix = /^[a-z0-9_-]{1,40}(?==)/i.exec(expected ?? '')?.[0].toLowerCase()
+  // What a service makes of its prefix; without a value, what people make of this program's name.
+  const prefix = /^[a-z0-9_-]{1,40}(?==)/i.exec(expected ?? 'mailclaim=')?.[0].toLowerCase()
   const candidates = [
     ['used', `*.${name}`],
     ['used', `*.${parent}`],
@@ -45,13 +46,8 @@ export function candidateNames(
  * Looks for TXT records at those names and for a wildcard, at one authoritative server. A query below the name shows whether the
  * wildcard covers the name as well: it doesn't reach past a name that exists (RFC 4592 section 3.3.1).
  */
-export async function lookElsewhere(
-  server: DnsAddress,
-  name: string,
-  zone: string,
-  expected: string | null,
-  search: Search,
-): Promise<Elsewhere> {
+export async function lookElsewhere(server: DnsAddress, target: Target, search: Search): Promise<Elsewhere> {
+  const { name, zone } = target
   const txtAt = async (owner: string) => {
     if (!isAskable(owner)) return undefined
     const message = await askFor(server, { name: owner, type: 'TXT' }, SERVER_MS, search)
@@ -63,7 +59,7 @@ export async function lookElsewhere(
     txtAt(`${unused}.${name === zone ? name : name.slice(name.indexOf('.') + 1)}`),
     txtAt(`${unused}.${name}`),
     txtAt(`${unused}.${zone}`),
-    ...candidateNames(name, zone, expected).map(async ([how, at]) => {
+    ...candidateNames(target).map(async ([how, at]) => {
       const answer = await txtAt(at)
       return { name: at, how, values: answer?.aliases.length === 0 ? answer.values : [] }
     }),

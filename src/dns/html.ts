@@ -2,34 +2,12 @@ import { createHash } from 'node:crypto'
 import { Html, html, type Inserted } from '../terminal/html.ts'
 import { stringifyJson } from '../terminal/sanitize.ts'
 import { formatTime } from '../terminal/time.ts'
-import {
-  type CheckReport,
-  type Finding,
-  firstOf,
-  hostOf,
-  type NameserverReport,
-  outcomeLabel,
-  type ReportContext,
-  type ResolverReport,
-  resultOf,
-  resultTone,
-  SEVERITY_TONES,
-  type Tone,
-  toneOf,
-  valuesSeen,
-  waitingTime,
-  wordsOf,
-} from './report.ts'
+import type { CheckReport, ReportContext } from './report.ts'
 import { STYLE } from './style.ts'
-import { readableName } from './terminal.ts'
 import { comparedPieces, type Piece, readablePiece } from './value.ts'
+import { type AnswerView, type FindingView, firstOf, type ReportView, type Tone, viewReport } from './view.ts'
 import { relativeName } from './wire/name.ts'
-import { capitalize, type Facts, sentence, shorten, type Text } from './words.ts'
-
-/** How a report was made, and the command that makes it again. */
-export interface HtmlContext extends ReportContext {
-  readonly command: string
-}
+import { capitalize, type Facts, shorten, type Text } from './words.ts'
 
 /** Characters of one text, and how many of a list are shown. */
 const LONGEST_SHOWN = 1000
@@ -40,8 +18,9 @@ const ICONS: Readonly<Record<Tone, string>> = { good: '✓', bad: '✗', warning
  * A report as one HTML file, to look at, to print, or to attach to a ticket. It runs nothing and loads nothing: its style is
  * allowed by its hash, and everything else is forbidden.
  */
-export function renderHtml(report: CheckReport, context: HtmlContext): string {
-  const name = shorten(readableName(report.name))
+export function renderHtml(report: CheckReport, context: ReportContext): string {
+  const view = viewReport(report)
+  const name = shorten(view.title)
   const hash = createHash('sha256').update(STYLE).digest('base64')
   return html`<!doctype html>
 <html lang="en">
@@ -52,15 +31,15 @@ export function renderHtml(report: CheckReport, context: HtmlContext): string {
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="no-referrer">
 <meta name="robots" content="noindex">
-<title>${name}: ${resultOf(report)} · mailclaim</title>
+<title>${name}: ${view.result} · mailclaim</title>
 <style>${Html.trusted(STYLE)}</style>
 </head>
 <body>
 <header><p><strong>mailclaim</strong> · DNS check</p><p><time datetime="${new Date(context.at).toISOString()}">${formatTime(context.at)}</time></p></header>
 <main>
-${summary(report, name)}
-${findings(report)}
-${path(report)}
+${summary(view, name)}
+${findings(view)}
+${path(view)}
 </main>
 ${footer(context)}
 </body>
@@ -68,20 +47,19 @@ ${footer(context)}
 `.toString()
 }
 
-function summary(report: CheckReport, name: string): Html {
-  const tone = resultTone(report)
-  const wait = waitingTime(report)
+function summary(view: ReportView, name: string): Html {
+  const { tone, result, expected, claim, wait } = view
   return html`<section class="panel ${tone}" aria-labelledby="name">
-${status(tone, capitalize(resultOf(report)))}
+${status(tone, capitalize(result))}
 <h1 id="name">${name}</h1>
-<dl>${report.expected === null ? valuesFound(report) : record(report, report.expected)}
-${report.claim === null ? '' : html`<dt>Claim</dt><dd>${shown(report.claim.status ?? 'no status')}</dd>`}
+<dl>${expected === null ? valuesFound(view) : record(view, expected)}
+${claim === null ? '' : html`<dt>Claim</dt><dd>${shown(claim.status)}</dd>`}
 ${wait === undefined ? '' : html`<dt>Waiting</dt><dd>${wait}</dd>`}</dl>
 </section>`
 }
 
 /** The record that has to be in DNS, field by field as providers ask for it. */
-function record({ name, zone }: CheckReport, expected: string): Html {
+function record({ name, zone }: ReportView, expected: string): Html {
   const place =
     zone === null
       ? html`<dt>Name</dt><dd><code>${shown(name)}</code></dd>`
@@ -89,25 +67,23 @@ function record({ name, zone }: CheckReport, expected: string): Html {
   return html`${place}<dt>Type</dt><dd>TXT</dd><dt>Value</dt><dd><code>${shown(expected)}</code></dd>`
 }
 
-function valuesFound(report: CheckReport): Html {
-  const values = valuesSeen(report)
-  return html`<dt>Zone</dt><dd>${report.zone === null ? 'not found' : html`<code>${report.zone}</code>`}</dd>
+function valuesFound({ zone, values }: ReportView): Html {
+  return html`<dt>Zone</dt><dd>${zone === null ? 'not found' : html`<code>${zone}</code>`}</dd>
 <dt>TXT records</dt><dd>${values.length === 0 ? 'none seen' : list(values)}</dd>`
 }
 
-function findings({ findings }: CheckReport): Html {
+function findings({ findings }: ReportView): Html {
   if (findings.length === 0) return html``
   return html`<section class="panel" aria-labelledby="findings"><h2 id="findings">Findings</h2>
 <ol class="findings">${findings.map((finding) => findingItem(finding))}</ol>
 </section>`
 }
 
-function findingItem(finding: Finding): Html {
-  const tone = SEVERITY_TONES[finding.severity]
-  return html`<li class="${tone}"><h3>${status(tone, capitalize(finding.severity))}</h3>
-<p>${phrase(wordsOf(finding, 'message'))}</p>${comparison(finding.evidence)}
-<p><strong>Fix:</strong> ${phrase(wordsOf(finding, 'fix'))}</p>
-<details><summary>Evidence: <code>${finding.code}</code></summary><dl>${Object.entries(finding.evidence).map(
+function findingItem({ code, severity, tone, message, fix, evidence }: FindingView): Html {
+  return html`<li class="${tone}"><h3>${status(tone, capitalize(severity))}</h3>
+<p>${phrase(message)}</p>${comparison(evidence)}
+<p><strong>Fix:</strong> ${phrase(fix)}</p>
+<details><summary>Evidence: <code>${code}</code></summary><dl>${Object.entries(evidence).map(
     ([key, fact]) =>
       html`<dt>${key.replaceAll('_', ' ')}</dt><dd><code>${shown(typeof fact === 'string' ? fact : stringifyJson(fact))}</code></dd>`,
   )}</dl></details></li>
@@ -128,26 +104,24 @@ function marked(piece: Piece, as: 'ins' | 'del'): Html {
 }
 
 /** The way from the topmost zone to the name's own servers and what they answered, and then to the resolvers. */
-function path(report: CheckReport): Html {
-  const { nameservers, resolvers, zone } = report
-  const host = hostOf(report)
-  const above = report.path.filter((step) => step.zone !== zone)
+function path({ path, nameservers, resolvers, zone, host }: ReportView): Html {
+  const above = path.filter((step) => step.zone !== zone)
   if (above.length === 0 && nameservers.length === 0) return html``
   return html`<section class="panel" aria-labelledby="path"><h2 id="path">The way to the record</h2>
 <ol class="path">${above.map(
-    (step) => html`<li><h3>Zone <code>${step.zone}</code></h3><p>${names(step.hosts)}</p></li>
+    (step) => html`<li><h3>Zone <code>${step.zone}</code></h3><p>${names([...step.hosts.keys()])}</p></li>
 `,
   )}${
     zone === null
       ? ''
       : html`<li><h3>Zone <code>${zone}</code></h3>${host === null ? '' : html`<p>Hosted by ${host}</p>`}
-<ul class="cards">${nameservers.map((server) => card(server.host, server, report))}</ul></li>
+<ul class="cards">${nameservers.map(card)}</ul></li>
 `
   }${
     resolvers.length === 0
       ? ''
       : html`<li><h3>Recursive resolvers</h3>
-<ul class="cards">${resolvers.map((resolver) => card(resolver.address ?? '', resolver, report))}</ul></li>
+<ul class="cards">${resolvers.map(card)}</ul></li>
 `
   }</ol>
 </section>`
@@ -157,17 +131,16 @@ const names = (hosts: readonly string[]): Html[] =>
   hosts.slice(0, MOST_SHOWN).map((host, index) => html`${index === 0 ? '' : ', '}<code>${shown(host)}</code>`)
 
 /** What one server answered. */
-function card(title: string, server: NameserverReport | ResolverReport, report: CheckReport): Html {
-  const serial = 'serial' in server ? server.serial : null
+function card({ host, address, label, tone, values, ttl, serial, ms }: AnswerView): Html {
+  const [title = '', meta] = [host, address].filter((one) => one !== null)
   const facts = [
-    ...(server.ttl === null ? [] : [`TTL ${server.ttl}`]),
+    ...(ttl === null ? [] : [`TTL ${ttl}`]),
     ...(serial === null ? [] : [`serial ${serial}`]),
-    ...(server.ms === null ? [] : [`${server.ms} ms`]),
+    ...(ms === null ? [] : [`${ms} ms`]),
   ]
-  const tone = toneOf(server.outcome, report)
-  return html`<li class="${tone}">${status(tone, outcomeLabel(server.outcome, report))}
-<p><code>${shown(title)}</code>${server.address === null || server.address === title ? '' : html` <code class="meta">${server.address}</code>`}</p>
-${server.values.length === 0 ? '' : list(server.values)}${facts.length === 0 ? '' : html`<p class="meta">${facts.join(' · ')}</p>`}</li>
+  return html`<li class="${tone}">${status(tone, label)}
+<p><code>${shown(title)}</code>${meta === undefined ? '' : html` <code class="meta">${meta}</code>`}</p>
+${values.length === 0 ? '' : list(values)}${facts.length === 0 ? '' : html`<p class="meta">${facts.join(' · ')}</p>`}</li>
 `
 }
 
@@ -176,7 +149,7 @@ function list(values: readonly string[]): Html {
   return html`<ul class="values">${first.map((value) => html`<li><code>${shown(value)}</code></li>`)}${more.map((words) => html`<li>${words}</li>`)}</ul>`
 }
 
-function footer({ resolvers, version, command }: HtmlContext): Html {
+function footer({ resolvers, version, command }: ReportContext): Html {
   const started = resolvers.length === 0 ? 'no resolver' : names(resolvers)
   return html`<footer><p>Made by mailclaim ${version}; the search started at ${started}. To repeat: <code>${shown(command)}</code>. This file loads nothing and runs nothing.</p></footer>`
 }
@@ -186,9 +159,7 @@ const status = (tone: Tone, label: string): Html =>
 
 /** A sentence with its facts set apart. */
 function phrase(text: Text): Inserted[] {
-  return sentence(text).map((part) =>
-    typeof part === 'string' ? part : html`<code>${shown(part.value)}</code>`,
-  )
+  return text.map((part) => (typeof part === 'string' ? part : html`<code>${shown(part.value)}</code>`))
 }
 
 const shown = (value: string): string => (value === '' ? '(empty)' : shorten(value, LONGEST_SHOWN))

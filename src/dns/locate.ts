@@ -1,4 +1,5 @@
 import type { DnsAddress } from '../context.ts'
+import type { Manner } from './observations.ts'
 import type { Share } from './share.ts'
 import { formatDnsAddress, isServerAddress } from './wire/address.ts'
 import { ask, askFor, type DnsEffects } from './wire/ask.ts'
@@ -19,15 +20,9 @@ export interface Search {
 }
 
 /** A zone and its name servers by the parent's or its own NS records, with the addresses that came with them. */
-interface Delegation {
+export interface Delegation {
   readonly zone: string
   readonly hosts: ReadonlyMap<string, readonly DnsAddress[]>
-}
-
-/** A zone on the way to the name, and its name servers. */
-export interface PathStep {
-  readonly zone: string
-  readonly hosts: readonly string[]
 }
 
 /** The zone that holds the name. */
@@ -36,21 +31,15 @@ export interface Found extends Delegation {
   /** The server of the parent zone that refers to these hosts; null if none was asked. */
   readonly parent: DnsAddress | null
   /** From the top down. */
-  readonly path: readonly PathStep[]
+  readonly path: readonly Delegation[]
   /** How the servers of registries above answered. All of them work, so what is odd comes from this network. */
-  readonly registry: RegistryAnswer[]
-}
-
-interface RegistryAnswer {
-  readonly server: DnsAddress
-  /** `recursion`: it offers recursion and has no authority, as only something in its place does. */
-  readonly kind: 'usable' | 'refused' | 'recursion'
+  readonly registry: { readonly address: string; readonly manner: Manner }[]
 }
 
 /** The registered domain doesn't exist, as that zone of a registry says; or no zone was found. */
 export type NotFound = {
   /** As far as the search came. */
-  readonly path: readonly PathStep[]
+  readonly path: readonly Delegation[]
 } & (
   | {
       readonly kind: 'no_domain'
@@ -96,8 +85,8 @@ async function findFrom(
   search: Search,
 ): Promise<Found | NotFound> {
   const replies = new Set<string>()
-  const registry: RegistryAnswer[] = []
-  let path: readonly PathStep[] = []
+  const registry: Found['registry'] = []
+  let path: readonly Delegation[] = []
   for (const level of levels) {
     const delegation = await askResolvers(level, search, replies)
     if (delegation === undefined) continue
@@ -141,10 +130,10 @@ async function walk(target: string, start: Found, search: Search): Promise<Found
 /** One zone further down. */
 function stepDown(
   { path, registry }: Pick<Found, 'path' | 'registry'>,
-  { zone, hosts }: Delegation,
+  delegation: Delegation,
   parent: Found['parent'],
 ): Found {
-  return { kind: 'found', zone, hosts, parent, registry, path: [...path, { zone, hosts: [...hosts.keys()] }] }
+  return { kind: 'found', ...delegation, parent, registry, path: [...path, delegation] }
 }
 
 /**
@@ -158,12 +147,10 @@ async function askServers(at: Found, target: string, search: Search) {
     if (search.share.isSilent(server)) return undefined
     const message = await askFor(server, { name: target, type: 'SOA' }, LEVEL_MS, search)
     if (message === undefined) return undefined
-    const hasData = soaOf(message) !== undefined || message.answers.length > 0
-    const isRecursion = message.ra && (!message.aa || !hasData)
-    const kind = message.rcode === 'REFUSED' ? 'refused' : isRecursion ? 'recursion' : 'usable'
-    if (isRegistry(zone) && zone !== '.') registry.push({ server, kind })
+    if (isRegistry(zone) && zone !== '.')
+      registry.push({ address: server.address, manner: mannerOf(message) })
     const isUsable = message.aa
-      ? hasData && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && !isFromAbove(message, zone)
+      ? hasData(message) && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && !isFromAbove(message, zone)
       : referralFrom(message, zone, target, search.port) !== undefined
     return isUsable ? { message, server } : undefined
   }
@@ -171,6 +158,14 @@ async function askServers(at: Found, target: string, search: Search) {
     servers.slice(0, 4).map(askOne),
     ({ message }) => message.rcode !== 'NXDOMAIN' || !isRegistry(zone),
   )
+}
+
+const hasData = (message: Message): boolean => soaOf(message) !== undefined || message.answers.length > 0
+
+/** How a server answers. */
+export function mannerOf(message: Message): Manner {
+  if (message.rcode === 'REFUSED') return 'refused'
+  return message.ra && !(message.aa && hasData(message)) ? 'recursion' : 'usable'
 }
 
 /** Whether a server answers from a zone above this one, which it then doesn't serve. */
@@ -201,9 +196,8 @@ async function enclosingSoa(
 async function ownServers(zone: string, server: DnsAddress, search: Search): Promise<Delegation> {
   const message = await askFor(server, { name: zone, type: 'NS' }, LEVEL_MS, search)
   const own = message && delegationFrom(message, zone, search.port)
-  if (own === undefined) return { zone, hosts: new Map([[server.address, [server]]]) }
-  if ((await serversOf(own, search)).length > 0) return own
-  return { zone, hosts: new Map([[[...own.hosts.keys()][0] ?? server.address, [server]]]) }
+  if (own !== undefined && (await serversOf(own, search)).length > 0) return own
+  return { zone, hosts: new Map([[server.address, [server]]]) }
 }
 
 /**
@@ -238,7 +232,7 @@ export async function serversOf({ hosts }: Delegation, search: Search): Promise<
   if (glued.length >= 3) return byFamily(glued)
   const others = [...hosts].filter(([, known]) => known.length === 0).slice(0, 3)
   const looked = await Promise.all(others.map(([host]) => resolveHost(host, search)))
-  return byFamily([...glued, ...looked.flatMap(({ addresses }) => addresses)])
+  return byFamily([...glued, ...looked.flatMap((found) => found ?? [])])
 }
 
 /** IPv4 and IPv6 in turn: this machine may have only one of them. */
@@ -248,35 +242,33 @@ function byFamily(servers: readonly DnsAddress[]): DnsAddress[] {
   return servers.flatMap((_, index) => [...v4.slice(index, index + 1), ...v6.slice(index, index + 1)])
 }
 
-interface HostAddresses {
-  readonly addresses: readonly DnsAddress[]
-  /** Whether resolvers say that there are no others; they may also have given no answer, or addresses that no server can have. */
-  readonly isCertain: boolean
-}
-
-/** The IPv4 and IPv6 addresses of a name server, from the resolvers. Addresses that no other machine can have don't count. */
-export function resolveHost(host: string, search: Search): Promise<HostAddresses> {
+/**
+ * The IPv4 and IPv6 addresses of a name server, from the resolvers; undefined if nobody knows: without an answer, or with
+ * addresses that no other machine can have.
+ */
+export function resolveHost(host: string, search: Search): Promise<readonly DnsAddress[] | undefined> {
   const { resolvers, port, share } = search
   const options = { recursionDesired: true, checkingDisabled: true }
-  const lookUp = async (resolver: DnsAddress, type: 'A' | 'AAAA'): Promise<HostAddresses | undefined> => {
+  const lookUp = async (resolver: DnsAddress, type: 'A' | 'AAAA') => {
     const message = await askFor(resolver, { name: host, type }, RESOLVER_MS, search, options)
     if (message === undefined) return undefined
     const all = addressesIn(message.answers, port)
     const isDenied = all.length === 0 && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && message.ra
-    return { addresses: all.filter(isServerAddress), isCertain: isDenied }
+    const usable = all.filter(isServerAddress)
+    return isDenied || usable.length > 0 ? usable : undefined
   }
-  const look = async (): Promise<HostAddresses> => {
-    if (!isAskable(host)) return { addresses: [], isCertain: true }
+  const look = async () => {
+    if (!isAskable(host)) return []
     const families = await Promise.all(
       (['A', 'AAAA'] as const).map((type) => {
         const asked = resolvers.slice(0, 3).map((resolver) => lookUp(resolver, type))
-        return firstGood(asked, ({ addresses }) => addresses.length > 0)
+        return firstGood(asked, (addresses) => addresses.length > 0)
       }),
     )
-    const addresses = families.flatMap((found) => found?.addresses ?? [])
-    return { addresses, isCertain: families.every((found) => found?.isCertain === true) }
+    const addresses = families.flatMap((found) => found ?? [])
+    return addresses.length > 0 || !families.includes(undefined) ? addresses : undefined
   }
-  return share.once(`host ${host}`, look, ({ addresses }) => addresses.length > 0)
+  return share.once(`host ${host}`, look, (addresses) => addresses !== undefined && addresses.length > 0)
 }
 
 /** The addresses in records, each once. */

@@ -1,21 +1,8 @@
 import { sanitizeLine, stringifyJson } from '../terminal/sanitize.ts'
 import { formatTime } from '../terminal/time.ts'
-import {
-  type CheckReport,
-  type Finding,
-  firstOf,
-  hostOf,
-  type NameserverReport,
-  outcomeLabel,
-  type ReportContext,
-  type ResolverReport,
-  resultOf,
-  valuesSeen,
-  waitingTime,
-  wordsOf,
-} from './report.ts'
-import { readableName } from './terminal.ts'
-import { sentence, type Text } from './words.ts'
+import type { CheckReport, ReportContext } from './report.ts'
+import { type AnswerView, type FindingView, firstOf, viewReport } from './view.ts'
+import type { Text } from './words.ts'
 
 const SHOWN_VALUES = 10
 
@@ -24,54 +11,48 @@ const SHOWN_VALUES = 10
  * in code spans, so text that others wrote can't become a link, an image, or a mention.
  */
 export function renderMarkdown(report: CheckReport, context: ReportContext): string {
-  const { name, expected, zone, nameservers, resolvers, findings } = report
-  const wait = waitingTime(report)
-  const host = hostOf(report)
+  const view = viewReport(report)
+  const { expected, zone, host, claim, wait } = view
   const started = context.resolvers.length === 0 ? 'no resolver' : context.resolvers.map(code).join(', ')
   const section = (title: string, lines: readonly string[]) =>
     lines.length === 0 ? [] : ['', `### ${title}`, '', ...lines]
   return [
-    `## DNS check of ${code(readableName(name))}`,
+    `## DNS check of ${code(view.title)}`,
     '',
-    `- **Result:** ${resultOf(report)}`,
-    ...(report.claim === null ? [] : [`- **Claim:** ${code(report.claim.status ?? 'no status')}`]),
+    `- **Result:** ${view.result}`,
+    ...(claim === null ? [] : [`- **Claim:** ${code(claim.status)}`]),
     expected === null
-      ? `- **TXT records:** ${valuesSeen(report).map(code).join(', ') || 'none seen'}`
-      : `- **Expected:** TXT record at ${code(name)} with the value ${code(expected)}`,
+      ? `- **TXT records:** ${values(view.values)}`
+      : `- **Expected:** TXT record at ${code(view.name)} with the value ${code(expected)}`,
     `- **Zone:** ${zone === null ? 'not found' : code(zone)}${host === null ? '' : `, hosted by ${host}`}`,
     ...(wait === undefined ? [] : [`- **Waiting time:** ${wait}`]),
     `- **Checked:** ${formatTime(context.at)} by mailclaim ${context.version}, starting at ${started}`,
-    ...section('Findings', findings.flatMap(findingLines)),
-    ...section('Authoritative name servers', table(report, nameservers)),
-    ...section('Recursive resolvers', table(report, resolvers)),
+    ...section('Findings', view.findings.flatMap(findingLines)),
+    ...section('Authoritative name servers', table(view.nameservers)),
+    ...section('Recursive resolvers', table(view.resolvers)),
     '',
   ].join('\n')
 }
 
-function findingLines(finding: Finding, index: number): string[] {
+function findingLines({ code: id, severity, message, fix, evidence }: FindingView, index: number): string[] {
   return [
-    `${index + 1}. **${finding.severity}** ${code(finding.code)}: ${prose(wordsOf(finding, 'message'))}`,
-    `   - Fix: ${prose(sentence(wordsOf(finding, 'fix')))}`,
-    `   - Evidence: ${code(stringifyJson(finding.evidence))}`,
+    `${index + 1}. **${severity}** ${code(id)}: ${prose(message)}`,
+    `   - Fix: ${prose(fix)}`,
+    `   - Evidence: ${code(stringifyJson(evidence))}`,
   ]
 }
 
-function table(report: CheckReport, rows: readonly (NameserverReport | ResolverReport)[]): string[] {
+function table(rows: readonly AnswerView[]): string[] {
   if (rows.length === 0) return []
   return [
     '| Server | Answer | TXT values | TTL | Serial | ms |',
     '| --- | --- | --- | ---: | ---: | ---: |',
     ...rows.map((row) =>
       cells(
-        [...('host' in row ? [row.host] : []), row.address]
-          .filter((one) => one !== null)
-          .map(code)
-          .join(' '),
-        outcomeLabel(row.outcome, report),
+        [row.host, row.address].flatMap((one) => (one === null ? [] : code(one))).join(' '),
+        row.label,
         values(row.values),
-        String(row.ttl ?? '–'),
-        'serial' in row ? String(row.serial ?? '–') : '–',
-        String(row.ms ?? '–'),
+        ...[row.ttl, row.serial, row.ms].map((number) => String(number ?? '–')),
       ),
     ),
   ]

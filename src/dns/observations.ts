@@ -1,5 +1,6 @@
 import type { DnsAddress } from '../context.ts'
 import type { Found, NotFound } from './locate.ts'
+import type { Soa } from './wire/message.ts'
 import type { TxtValue } from './wire/txt-answer.ts'
 
 /**
@@ -26,6 +27,14 @@ export type Outcome =
   | 'lame'
   | 'not_checked'
 
+/** The record that a check looks for, and the zone that holds its name. */
+export interface Target {
+  readonly name: string
+  readonly zone: string
+  /** The whole value; null if any will do. */
+  readonly expected: string | null
+}
+
 /** What an answer says about the name, from whichever server. */
 export interface Answer {
   readonly outcome: Outcome
@@ -39,22 +48,22 @@ export interface Answer {
   readonly alias: string | null
   /** Whether the answer had the AA bit (RFC 1035 section 4.1.1). A resolver with it answers from a zone of its own. */
   readonly authoritative: boolean
-  /** `NOERROR`, `REFUSED`, …; null without an answer. */
-  readonly rcode: string | null
   /** From the question to the answer, in milliseconds; null without an answer. */
   readonly ms: number | null
 }
+
+/** How a server answers; `recursion`: it offers recursion and has no authority, as only something in its place does. */
+export type Manner = 'usable' | 'refused' | 'recursion'
 
 /** One name server at one of its addresses. */
 export interface ServerObservation extends Answer {
   readonly host: string
   /** Null if the host has no address: `unreachable` if that is certain, `timeout` if it couldn't be looked up. */
   readonly address: string | null
-  /** Whether it offers recursion (RA), as resolvers do. */
-  readonly recursion: boolean
-  /** The zone's SOA serial at this server, and its refresh time in seconds. */
-  readonly serial: number | null
-  readonly refresh: number | null
+  /** Null without an answer. */
+  readonly manner: Manner | null
+  /** The zone's SOA record at this server; null if it gave none. */
+  readonly soa: Soa | null
   /** The zone's NS set as this server has it; null if it gave none. */
   readonly nsSet: readonly string[] | null
 }

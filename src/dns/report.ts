@@ -1,19 +1,8 @@
 import { CliError, Exit } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { formatDuration } from '../terminal/time.ts'
-import { dnsHostOf } from './hosts.ts'
-import type { PathStep } from './locate.ts'
-import { isDnsData, type Outcome } from './observations.ts'
-import {
-  type Code,
-  type Facts,
-  plainText,
-  type Severity,
-  type Text,
-  textOf,
-  type Verdict,
-  WORDS,
-} from './words.ts'
+import type { Delegation } from './locate.ts'
+import type { Outcome } from './observations.ts'
+import { type Code, type Facts, plainText, type Severity, textOf, type Verdict, WORDS } from './words.ts'
 
 /** The output of `claims check --json`; scripts rely on it. */
 export interface CheckReportJson {
@@ -25,7 +14,7 @@ export interface CheckReportJson {
   /** Seconds for which caches or slow servers may keep the old state; null if unknown or irrelevant. */
   retry_after_seconds: number | null
   /** The claim that the record is for, if the caller knows one. */
-  claim: { status: string | null } | null
+  claim: { status: string } | null
   /** The zone that holds the name, or null if it wasn't found. */
   zone: string | null
   nameservers: NameserverReport[]
@@ -38,7 +27,7 @@ export interface CheckReportJson {
 /** What a check found out. */
 export interface CheckReport extends CheckReportJson {
   /** How the zone was found, the topmost zone first; not in the JSON. */
-  path: readonly PathStep[]
+  path: readonly Delegation[]
 }
 
 /** One thing that the observations show, and what to tell a person about it. */
@@ -54,7 +43,7 @@ export interface ResolverReport {
   /** Null if the host has no address. */
   address: string | null
   outcome: Outcome
-  /** The TXT values seen, each with its strings joined; as Latin-1 if not valid UTF-8. */
+  /** The TXT values seen, each with its strings joined; as Windows-1252 if not valid UTF-8. */
   values: string[]
   ttl: number | null
   ms: number | null
@@ -95,87 +84,6 @@ export function findingOf(code: Code, facts: Facts, severity: Severity = WORDS[c
   }
 }
 
-/** The message or the fix of a finding with its facts kept apart, for formats in which these mustn't become markup. */
-export const wordsOf = ({ code, evidence }: Finding, part: 'message' | 'fix'): Text =>
-  textOf(WORDS[code][part], evidence)
-
-/** Whether no value was expected, and at least one name server said which TXT records there are. */
-export function hasLooked({ expected, nameservers }: CheckReport): boolean {
-  return expected === null && nameservers.some(({ outcome }) => isDnsData(outcome))
-}
-
-/** The TXT values of all name servers, each once. */
-export function valuesSeen({ nameservers }: Pick<CheckReport, 'nameservers'>): string[] {
-  return [...new Set(nameservers.flatMap(({ values }) => values))]
-}
-
-const VERDICTS: Readonly<Record<Verdict, string>> = {
-  ready: 'ready: the record is visible everywhere',
-  ready_with_warning: 'ready, with a warning',
-  wait: "wait: the record isn't visible everywhere yet",
-  fix: 'needs fixing',
-  unknown: "unknown: DNS couldn't be queried",
-}
-
-/** What came of the check, in a few words. */
-export function resultOf(report: CheckReport): string {
-  const status = report.claim?.status
-  // Whatever is in DNS by now, nobody looks for it any more.
-  if (report.ready && (status === 'verified' || status === 'completed'))
-    return 'ready: the claim no longer needs its record'
-  return hasLooked(report) ? 'no value was expected' : VERDICTS[report.verdict]
-}
-
-const OUTCOMES: Readonly<Record<Outcome, string>> = {
-  match: 'found',
-  mismatch: 'other value',
-  absent: 'no TXT record',
-  nxdomain: 'no such name',
-  alias: 'alias',
-  refused: 'refused',
-  servfail: 'SERVFAIL',
-  timeout: 'no answer',
-  unreachable: 'unreachable',
-  lame: 'not authoritative',
-  not_checked: 'not checked',
-}
-
-/** How a server answered. Without an expected value, none is another one. */
-export function outcomeLabel(outcome: Outcome, { expected }: Pick<CheckReport, 'expected'>): string {
-  return expected === null && outcome === 'mismatch' ? OUTCOMES.match : OUTCOMES[outcome]
-}
-
-/** How something looks: good, bad, a warning, or neither. */
-export type Tone = 'good' | 'bad' | 'warning' | 'faint'
-
-/** How an answer looks: red only where it is the answer that is wrong. */
-export function toneOf(outcome: Outcome, { expected }: Pick<CheckReport, 'expected'>): Tone {
-  if (outcome === 'match') return 'good'
-  return outcome === 'not_checked' || (expected === null && isDnsData(outcome)) ? 'faint' : 'bad'
-}
-
-/** How the result looks. */
-export function resultTone(report: CheckReport): Tone {
-  if (hasLooked(report)) return 'faint'
-  if (report.verdict === 'ready') return 'good'
-  return report.ready || report.verdict === 'wait' ? 'warning' : 'bad'
-}
-
-export const SEVERITY_TONES = { error: 'bad', warning: 'warning', info: 'faint' } as const
-
-/** Who hosts the zone, by the names of its servers; null if these don't tell. */
-export const hostOf = ({ nameservers }: CheckReport): string | null =>
-  dnsHostOf(nameservers.map(({ host }) => host))
-
-/** The first of many values, and the number of the others. */
-export function firstOf(
-  values: readonly string[],
-  most: number,
-): { first: readonly string[]; more: string[] } {
-  const left = values.length - most
-  return { first: values.slice(0, most), more: left > 0 ? [`and ${left} more`] : [] }
-}
-
 /** How a report was made. */
 export interface ReportContext {
   /** Milliseconds since 1970. */
@@ -183,13 +91,8 @@ export interface ReportContext {
   readonly version: string
   /** Where the search for the name servers started. */
   readonly resolvers: readonly string[]
-}
-
-/** How long to wait, without a full stop; undefined if waiting makes no difference. */
-export function waitingTime({ verdict, retry_after_seconds: seconds }: CheckReport): string | undefined {
-  if (seconds === null || seconds === 0) return undefined
-  const time = formatDuration(seconds)
-  return verdict === 'wait' ? `Try again in ${time}` : `Caches may keep the old state for up to ${time}`
+  /** The command that makes it again. */
+  readonly command: string
 }
 
 /**

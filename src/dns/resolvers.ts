@@ -1,6 +1,6 @@
 import type { DnsAddress } from '../context.ts'
 import type { Search } from './locate.ts'
-import { isDnsData, type ResolverObservation } from './observations.ts'
+import { isDnsData, type ResolverObservation, type Target } from './observations.ts'
 import { readAnswer } from './servers.ts'
 import { ask, askFor } from './wire/ask.ts'
 
@@ -17,9 +17,7 @@ const CACHED_MS = 2000
  */
 export async function askResolver(
   resolver: DnsAddress,
-  name: string,
-  zone: string,
-  expected: string | null,
+  { name, zone, expected }: Target,
   search: Search,
 ): Promise<ResolverObservation> {
   const { clock } = search.effects

@@ -5,11 +5,12 @@ import {
   isFromAbove,
   locate,
   MAX_HOSTS,
+  mannerOf,
   resolveHost,
   type Search,
   serversOf,
 } from './locate.ts'
-import type { AliasPath, Answer, Observations, Outcome, ServerObservation } from './observations.ts'
+import type { AliasPath, Answer, Observations, Outcome, ServerObservation, Target } from './observations.ts'
 import { ask, askFor, type Reply } from './wire/ask.ts'
 import { type Message, soaOf } from './wire/message.ts'
 import { isAskable, isWithin } from './wire/name.ts'
@@ -23,15 +24,13 @@ const MAX_ADDRESSES = 24
 /**
  * Asks every address of every name server for the TXT set, each once: those that the parent zone names, and those that the zone
  * itself names. Aliases are followed at the authoritative servers of their targets, which may not exist yet either.
- *
- * @param expected the whole value; null if any will do
  */
 export async function askNameServers(
-  { zone, hosts: delegated, parent }: Found,
-  name: string,
-  expected: string | null,
+  { hosts: delegated, parent }: Found,
+  target: Target,
   search: Search,
 ): Promise<Pick<Observations, 'servers' | 'alias'>> {
+  const { name, zone, expected } = target
   const hosts = new Set<string>()
   const asked = new Map<string, Promise<Asked>>()
   // Without any glue in the parent zone, nobody can find servers inside the zone.
@@ -41,7 +40,7 @@ export async function askNameServers(
   const askAddress = async (server: DnsAddress): Promise<Asked> => {
     const known = asked.get(server.address)
     if (known === undefined && asked.size >= MAX_ADDRESSES) return NOT_ASKED
-    const answer = known ?? askServer(server, name, zone, expected, search)
+    const answer = known ?? askServer(server, target, search)
     asked.set(server.address, answer)
     return await answer
   }
@@ -49,10 +48,9 @@ export async function askNameServers(
     if (hosts.has(host) || hosts.size >= MAX_HOSTS) return []
     hosts.add(host)
     const glue = glueOf(host)
-    const { addresses, isCertain } =
-      glue.length > 0 ? { addresses: glue, isCertain: false } : await resolveHost(host, search)
-    if (addresses.length === 0) {
-      const isNowhere = isCertain || (isUnfindable && isWithin(host, zone))
+    const addresses = glue.length > 0 ? glue : await resolveHost(host, search)
+    if (addresses === undefined || addresses.length === 0) {
+      const isNowhere = addresses !== undefined || (isUnfindable && isWithin(host, zone))
       return [{ ...NOT_ASKED, host, outcome: isNowhere ? 'unreachable' : 'timeout' }]
     }
     const seen = await Promise.all(
@@ -97,7 +95,6 @@ const NO_ANSWER: Answer = {
   negativeTtl: null,
   alias: null,
   authoritative: false,
-  rcode: null,
   ms: null,
 }
 
@@ -105,21 +102,15 @@ const NOT_ASKED: Asked = {
   ...NO_ANSWER,
   host: '',
   address: null,
-  recursion: false,
-  serial: null,
-  refresh: null,
+  manner: null,
+  soa: null,
   nsSet: null,
   txt: undefined,
 }
 
 /** Asks one server for the name's TXT set and, if it answers, for the zone's SOA and NS set. */
-async function askServer(
-  server: DnsAddress,
-  name: string,
-  zone: string,
-  expected: string | null,
-  search: Search,
-): Promise<Asked> {
+async function askServer(server: DnsAddress, target: Target, search: Search): Promise<Asked> {
+  const { name, zone, expected } = target
   const { share, effects } = search
   if (share.isSilent(server)) return NOT_ASKED
   const deadline = Math.min(search.deadline, effects.clock.monotonic() + SERVER_MS)
@@ -138,9 +129,8 @@ async function askServer(
     ...NOT_ASKED,
     ...answer,
     ...(isLame ? { outcome: 'lame' as const } : {}),
-    recursion: message.ra,
-    serial: soa?.zone === zone ? soa.serial : null,
-    refresh: soa?.zone === zone ? soa.refresh : null,
+    manner: mannerOf(message),
+    soa: soa?.zone === zone ? soa : null,
     nsSet: nsAnswer?.aa === true ? nsHosts(nsAnswer, zone) : null,
     txt: isLame ? undefined : readTxt(message, name),
   }
@@ -166,7 +156,6 @@ export function readAnswer(reply: Reply, name: string, expected: string | null):
     negativeTtl: values.length > 0 ? null : (soaOf(message)?.negativeTtl ?? null),
     alias: aliases[0] ?? null,
     authoritative: message.aa,
-    rcode: message.rcode,
     ms,
   }
 }
@@ -194,12 +183,12 @@ async function endOfAlias(
   name: string,
   zone: string,
   { aliases, values, ttl }: TxtAnswer,
-  { rcode, negativeTtl }: Answer,
+  { outcome, negativeTtl }: Answer,
   search: Search,
 ): Promise<AliasEnd> {
   const isInZone = aliases.every((target) => isWithin(target, zone))
   // The rcode is about the end of the chain, if the server knows it (RFC 6604 section 3).
-  if (isInZone && (values.length > 0 || rcode === 'NXDOMAIN' || negativeTtl !== null))
+  if (isInZone && (values.length > 0 || outcome === 'nxdomain' || negativeTtl !== null))
     return { targets: aliases, isKnown: true, values, ttl }
   return await followAlias([name, ...aliases], search)
 }
@@ -208,7 +197,8 @@ async function followAlias(visited: readonly string[], search: Search): Promise<
   const targets = visited.slice(1)
   const target = targets.at(-1) ?? ''
   const nothing = (isKnown: boolean): AliasEnd => ({ targets, isKnown, values: [], ttl: null })
-  if (targets.length > MAX_ALIASES || !isAskable(target)) return nothing(true)
+  // Nobody has a name of one label: it is the value, of a record that became a CNAME instead of a TXT record.
+  if (targets.length > MAX_ALIASES || !isAskable(target) || !target.includes('.')) return nothing(true)
   const location = await locate(target, search)
   if (location.kind !== 'found') return nothing(location.kind === 'no_domain')
   const servers = await serversOf(location, search)

@@ -1,29 +1,12 @@
-import { domainToUnicode } from 'node:url'
 import type { Palette } from '../terminal/color.ts'
 import { type Column, DASH } from '../terminal/columns.ts'
 import { widthOf, wrap } from '../terminal/measure.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { TableRenderer } from '../terminal/table.ts'
-import type { Outcome } from './observations.ts'
-import {
-  type CheckReport,
-  type Finding,
-  firstOf,
-  hasLooked,
-  hostOf,
-  type NameserverReport,
-  outcomeLabel,
-  type ResolverReport,
-  resultOf,
-  resultTone,
-  SEVERITY_TONES,
-  toneOf,
-  valuesSeen,
-  waitingTime,
-  wordsOf,
-} from './report.ts'
+import type { CheckReport } from './report.ts'
 import { comparedPieces, readablePiece } from './value.ts'
-import { capitalize, plainText, sentence, shorten } from './words.ts'
+import { type AnswerView, type FindingView, firstOf, type ReportView, type Tone, viewReport } from './view.ts'
+import { capitalize, plainText, shorten } from './words.ts'
 
 /** How to lay out a report; the width is in columns. */
 export interface Layout {
@@ -33,52 +16,39 @@ export interface Layout {
 
 /** The report for a terminal: what was checked, what each server answered, and the findings. */
 export function renderReport(report: CheckReport, layout: Layout): string {
-  const { palette } = layout
-  const wait = waitingTime(report)
+  const view = viewReport(report)
   return [
-    headline(report, layout),
-    ...tables(report, layout),
-    ...report.findings.map((finding) => renderFinding(finding, layout)),
-    ...(wait === undefined ? [] : [paragraph(wait, '', layout, palette.faint)]),
+    headline(view, layout),
+    ...tables(view, layout),
+    ...view.findings.map((finding) => renderFinding(finding, layout)),
+    ...(view.wait === undefined ? [] : [paragraph(view.wait, '', layout, layout.palette.faint)]),
   ].join('\n')
 }
 
-function headline(report: CheckReport, layout: Layout): string {
+function headline(view: ReportView, layout: Layout): string {
+  const { name, zone, expected, title, host, values } = view
   const { palette } = layout
-  const { name, zone, expected } = report
-  const host = hostOf(report)
-  const place = `${zone === null || (zone === name && expected !== null) ? '' : ` in the zone ${readableName(zone)}`}${host === null ? '' : `, hosted by ${host}`}`
-  if (hasLooked(report)) {
-    const values = valuesSeen(report)
-    const listed = values.length === 0 ? ['no TXT record'] : values
-    const title = paragraph(`${readableName(name)}: TXT records${place}`, '', layout, palette.strong)
-    return title + listed.map((value) => paragraph(value, '  ', layout)).join('')
+  const inZone = zone === null || (zone === name && expected !== null) ? '' : ` in the zone ${zone}`
+  const place = `${title}${inZone}${host === null ? '' : `, hosted by ${host}`}`
+  const heading = paragraph(`${place}: TXT ${expected ?? 'records'}`, '', layout, palette.strong)
+  if (view.hasLooked) {
+    const { first, more } = firstOf(values, LISTED_VALUES)
+    const listed = values.length === 0 ? ['no TXT record'] : [...first, ...more]
+    return heading + listed.map((value) => paragraph(value, '  ', layout)).join('')
   }
-  const claim = report.claim === null ? '' : `; the claim is ${report.claim.status ?? 'of unknown status'}`
-  return (
-    paragraph(`${readableName(name)}${place}: TXT ${expected ?? 'records'}`, '', layout, palette.strong) +
-    paragraph(`${capitalize(resultOf(report))}${claim}`, '', layout, palette[resultTone(report)])
-  )
+  const claim = view.claim === null ? '' : `; the claim is ${view.claim.status}`
+  return heading + paragraph(`${capitalize(view.result)}${claim}`, '', layout, palette[view.tone])
 }
 
-/** The name in Unicode, followed by its ASCII form if that differs (RFC 5890 section 2.3.2.1). */
-export function readableName(name: string): string {
-  const unicode = domainToUnicode(name)
-  return unicode === '' || unicode === name ? name : `${unicode} (${name})`
-}
-
-function tables(report: CheckReport, layout: Layout): string[] {
-  const render = (columns: readonly Column[], rows: readonly (NameserverReport | ResolverReport)[]) =>
+function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[] {
+  const render = <T extends object>(columns: readonly Column[], rows: readonly T[]) =>
     rows.length === 0 ? [] : [new TableRenderer(columns, { ...layout, now: undefined }).render(rows)]
   const answers: readonly Column[] = [
     {
-      field: 'outcome',
+      field: 'tone',
       title: 'Answer',
-      text: (value) => outcomeLabel(value as Outcome, report),
-      paint: (value, palette) => {
-        const tone = toneOf(value as Outcome, report)
-        return palette[tone === 'bad' ? 'warning' : tone]
-      },
+      text: (_tone, _context, item) => (item as AnswerView).label,
+      paint: (tone, palette) => palette[tone as Tone],
     },
     { field: 'values', title: 'TXT values', text: (value) => shownValues(value as readonly string[]) },
     { field: 'ttl', title: 'TTL', kind: 'number' },
@@ -89,14 +59,13 @@ function tables(report: CheckReport, layout: Layout): string[] {
     { field: 'address', title: 'Address', kind: 'id' },
   ]
   return [
-    ...render(
-      [...hosts, ...answers, { field: 'serial', title: 'Serial', kind: 'number' }, ms],
-      report.nameservers,
-    ),
-    ...render([{ field: 'address', title: 'Resolver', kind: 'id' }, ...answers, ms], report.resolvers),
+    ...render([...hosts, ...answers, { field: 'serial', title: 'Serial', kind: 'number' }, ms], nameservers),
+    ...render([{ field: 'address', title: 'Resolver', kind: 'id' }, ...answers, ms], resolvers),
   ]
 }
 
+/** Values of a check without one to expect. */
+const LISTED_VALUES = 20
 /** Values that a cell shows, and how many characters of each. */
 const SHOWN_VALUES = 4
 const SHOWN_LENGTH = 80
@@ -108,21 +77,20 @@ function shownValues(values: readonly string[]): string {
 
 const SYMBOLS = { error: '✗', warning: '!', info: 'i' } as const
 
-function renderFinding(finding: Finding, layout: Layout): string {
+function renderFinding(finding: FindingView, layout: Layout): string {
   const { palette } = layout
-  const paint = palette[SEVERITY_TONES[finding.severity]]
-  const message = plainText(sentence(wordsOf(finding, 'message')))
-  const fix = plainText(sentence(wordsOf(finding, 'fix')))
+  const paint = palette[finding.tone]
+  const message = plainText(finding.message)
   return (
     // Only the symbol is red: a paragraph in red is hard to read.
     paragraph(`${message} [${finding.code}]`, `${SYMBOLS[finding.severity]} `, layout, undefined, paint) +
     markedDifference(finding, layout) +
-    paragraph(fix, '  → ', layout)
+    paragraph(plainText(finding.fix), '  → ', layout)
   )
 }
 
 /** The expected value above the one found. Color and carets mark the difference. */
-function markedDifference({ evidence: { expected, seen } }: Finding, { palette, width }: Layout): string {
+function markedDifference({ evidence: { expected, seen } }: FindingView, { palette, width }: Layout): string {
   if (typeof expected !== 'string' || typeof seen !== 'string') return ''
   const compared = comparedPieces(expected, seen)
   const texts = compared.seen.map(readablePiece)

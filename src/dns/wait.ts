@@ -7,8 +7,8 @@ import { decodeValues, readTxt } from './wire/txt-answer.ts'
 const DELAYS_MS = [5_000, 10_000, 20_000, 30_000] as const
 /** Between two checks, one server without the record is asked for it this often, in milliseconds. */
 const GLANCE_MS = 3000
-/** What one check may take, and what it gets at least, in milliseconds. */
-const CHECK_MS = { most: 10_000, least: 2000 } as const
+/** What one check gets at least, in milliseconds. */
+const CHECK_MS = 2000
 
 export interface WaitStep {
   readonly report: CheckReport
@@ -35,10 +35,9 @@ export async function* waitForRecord(
   const end = clock.monotonic() + timeoutMs
   const left = () => Math.max(0, end - clock.monotonic())
   for (let check = 0; ; check += 1) {
-    const report = await inTurn(() => {
-      const deadlineMs = Math.min(CHECK_MS.most, Math.max(CHECK_MS.least, left()))
-      return checkDns({ ...request, deadlineMs }, effects)
-    })
+    const report = await inTurn(() =>
+      checkDns({ ...request, deadlineMs: Math.max(CHECK_MS, left()) }, effects),
+    )
     const leftMs = left()
     const delay = DELAYS_MS[Math.min(check, DELAYS_MS.length - 1)] ?? 30_000
     const isOver = report.ready || leftMs === 0 || report.findings.some((f) => f.code === 'invalid_name')

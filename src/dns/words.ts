@@ -57,7 +57,7 @@ export const WORDS = {
   cname_at_name: {
     ...error,
     message: "{name} is an alias (CNAME) for {target}, and can't have a TXT record of its own",
-    fix: 'add the TXT record at {target} if that name is yours, or replace the CNAME with it and address records',
+    fix: 'replace the CNAME with the TXT record and any address records, or add it at {target} if that is yours',
   },
   wildcard_answer: {
     ...error,

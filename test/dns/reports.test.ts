@@ -41,8 +41,8 @@ function reportOn(name: string, values: string[], more: Partial<CheckReport> = {
       findingOf(code, { ...facts, servers: [{ host: name, address: seen }], [name]: name }),
     ),
     path: [
-      { zone: 'com', hosts: [name] },
-      { zone: name, hosts: [name] },
+      { zone: 'com', hosts: new Map([[name, []]]) },
+      { zone: name, hosts: new Map([[name, []]]) },
     ],
     ...more,
   }
@@ -84,7 +84,7 @@ test('without a value, a report shows the values and who hosts the zone, and cal
   })
   const text = renderReport(report, LAYOUT)
   expect(text).toMatch(
-    /^www.example.com: TXT records in the zone example.com, hosted by Cloudflare\n {2}a=b\n/,
+    /^www.example.com in the zone example.com, hosted by Cloudflare: TXT records\n {2}a=b\n/,
   )
   expect(text).not.toMatch(/other value|unknown/i)
 })

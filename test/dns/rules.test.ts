@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Found } from '../../src/dns/locate.ts'
 import type {
   Elsewhere,
+  Manner,
   MisplacedRecord,
   Observations,
   Outcome,
@@ -20,26 +21,28 @@ const txt = (...strings: string[]): TxtValue => ({
   bytes: Buffer.from(strings.join('')),
 })
 
+const soa = (serial: number) => ({ zone: 'example.com', serial, refresh: 7200, negativeTtl: 60 })
+
 /** What a server of the zone answers if the name doesn't exist. */
 function server(more: Partial<ServerObservation> = {}): ServerObservation {
   return {
     ...{ host: 'ns1.example.com', address: '192.0.2.1', outcome: 'absent', authoritative: true },
-    ...{ values: [], ttl: null, negativeTtl: 60, alias: null, rcode: 'NOERROR', ms: 10 },
-    ...{ recursion: false, serial: 1, refresh: 7200, nsSet: null },
+    ...{ values: [], ttl: null, negativeTtl: 60, alias: null, ms: 10 },
+    ...{ manner: 'usable', soa: soa(1), nsSet: null },
     ...more,
   }
 }
 const with_ = (...values: string[]) =>
   server({ outcome: 'mismatch', values: values.map((value) => txt(value)), ttl: 300, negativeTtl: null })
 const MATCH = server({ outcome: 'match', values: [txt(EXPECTED)], ttl: 300, negativeTtl: null })
-const SILENT = server({ outcome: 'timeout', negativeTtl: null, rcode: null, ms: null, serial: null })
-const REFUSED = server({ outcome: 'refused', negativeTtl: null, rcode: 'REFUSED', serial: null })
+const SILENT = server({ outcome: 'timeout', negativeTtl: null, manner: null, ms: null, soa: null })
+const REFUSED = server({ outcome: 'refused', negativeTtl: null, manner: 'refused', soa: null })
 const second = { host: 'ns2.example.com', address: '192.0.2.2' }
 
 function resolver(outcome: Outcome, more: Partial<ResolverObservation> = {}): ResolverObservation {
   return {
     ...{ resolver: { address: '9.9.9.9', port: 53 }, outcome, authoritative: false, values: [], ttl: null },
-    ...{ negativeTtl: null, alias: null, rcode: 'NOERROR', ms: 5 },
+    ...{ negativeTtl: null, alias: null, ms: 5 },
     ...{ failsValidation: false, keysTtl: null },
     ...more,
   }
@@ -137,7 +140,7 @@ const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
   ['dnssec_bogus', { dnssec: dnssec('no_key') }],
   ['dnssec_bogus', { dnssec: dnssec('expired') }],
   ['dnssec_bogus', { resolvers: [rejects] }],
-  ['partial_propagation', { servers: [{ ...MATCH, serial: 2 }, server(second)] }],
+  ['partial_propagation', { servers: [{ ...MATCH, soa: soa(2) }, server(second)] }],
   ['cached', { resolvers: [resolver('absent', { negativeTtl: 45 })] }],
   ['cached', { resolvers: [resolver('mismatch', { values: [txt('prefix=older')], ttl: 45 })] }],
   ['cached', { dnssec: dnssec('ok'), resolvers: [rejects] }],
@@ -145,7 +148,7 @@ const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
     'dns_intercepted',
     {
       servers: [REFUSED],
-      location: found('example.com', [], { registry: [{ server: REGISTRY, kind: 'refused' }] }),
+      location: found('example.com', [], { registry: [{ address: REGISTRY.address, manner: 'refused' }] }),
     },
   ],
   ['resolver_unreachable', { location: lost('9.9.9.9: timeout'), servers: [] }],
@@ -198,7 +201,7 @@ describe('a check', () => {
   })
 
   test('has one number for how long to wait', () => {
-    const { retry_after_seconds, findings } = check({ servers: [{ ...MATCH, serial: 2 }, server(second)] })
+    const { retry_after_seconds, findings } = check({ servers: [{ ...MATCH, soa: soa(2) }, server(second)] })
     expect(retry_after_seconds).toBe(60)
     expect(findings[0]?.evidence['at_most']).toBe(7200)
     expect(findings[0]?.fix).toContain('at most 2 hours')
@@ -242,6 +245,25 @@ describe('a check', () => {
       'wrong_provider',
     ])
   })
+})
+
+/** The second address family, which many networks don't intercept. */
+const V6 = { address: '2001:db8::2' }
+const RESOLVES = server({ outcome: 'lame', manner: 'recursion', authoritative: false })
+
+test.each<[string, Manner, readonly ServerObservation[], readonly Code[]]>([
+  ['IPv6 shows the record', 'refused', [REFUSED, { ...MATCH, ...V6 }], []],
+  ['IPv6 shows that it is missing', 'refused', [REFUSED, { ...server(), ...V6 }], ['missing']],
+  ['IPv6 is silent', 'refused', [REFUSED, { ...SILENT, ...V6 }], ['dns_intercepted']],
+  ['a resolver answers for all', 'recursion', [RESOLVES], ['dns_intercepted']],
+  ['a resolver, and a refusal', 'recursion', [RESOLVES, REFUSED], ['lame_nameserver']],
+  ['the registry works', 'usable', [REFUSED], ['lame_nameserver']],
+])('where something answers instead of the registry over IPv4: %s', (_what, manner, servers, expected) => {
+  const registry = [
+    { address: REGISTRY.address, manner },
+    { address: '2001:db8::9', manner: 'usable' as const },
+  ]
+  expect(codes({ servers, location: found('example.com', [], { registry }) })).toEqual(expected)
 })
 
 describe('a check without a value', () => {

@@ -9,7 +9,7 @@ export interface Question {
   readonly type: QuestionType
 }
 
-interface Soa {
+export interface Soa {
   readonly zone: string
   readonly serial: number
   /** Seconds after which a secondary server looks for changes without being notified. */

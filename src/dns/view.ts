@@ -1,0 +1,113 @@
+import { domainToUnicode } from 'node:url'
+import { formatDuration } from '../terminal/time.ts'
+import { dnsHostOf } from './hosts.ts'
+import { isDnsData, type Outcome } from './observations.ts'
+import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
+import { sentence, textOf, type Verdict, WORDS } from './words.ts'
+
+/** How something looks: good, bad, a warning, or neither. */
+export type Tone = 'good' | 'bad' | 'warning' | 'faint'
+
+const SEVERITY_TONES = { error: 'bad', warning: 'warning', info: 'faint' } as const satisfies Record<
+  string,
+  Tone
+>
+
+const VERDICTS: Readonly<Record<Verdict, readonly [result: string, tone: Tone]>> = {
+  ready: ['ready: the record is visible everywhere', 'good'],
+  ready_with_warning: ['ready, with a warning', 'warning'],
+  wait: ["wait: the record isn't visible everywhere yet", 'warning'],
+  fix: ['needs fixing', 'bad'],
+  unknown: ["unknown: DNS couldn't be queried", 'bad'],
+}
+
+const OUTCOMES: Readonly<Record<Outcome, string>> = {
+  match: 'found',
+  mismatch: 'other value',
+  absent: 'no TXT record',
+  nxdomain: 'no such name',
+  alias: 'alias',
+  refused: 'refused',
+  servfail: 'SERVFAIL',
+  timeout: 'no answer',
+  unreachable: 'unreachable',
+  lame: 'not authoritative',
+  not_checked: 'not checked',
+}
+
+export type ReportView = ReturnType<typeof viewReport>
+export type FindingView = ReportView['findings'][number]
+export type AnswerView = ReturnType<typeof viewAnswer>
+
+/** What every format of a report for people shows, in words; how it looks is theirs. */
+export function viewReport(report: CheckReport) {
+  const { name, expected, nameservers, resolvers, findings } = report
+  const hasLooked = expected === null && nameservers.some(({ outcome }) => isDnsData(outcome))
+  const [result, tone]: readonly [string, Tone] = hasLooked
+    ? ['no value was expected', 'faint']
+    : VERDICTS[report.verdict]
+  // Whatever is in DNS by now, nobody looks for it any more.
+  const isOver = report.ready && ['verified', 'completed'].includes(report.claim?.status ?? '')
+  const unicode = domainToUnicode(name)
+  return {
+    ...report,
+    /** In Unicode, followed by its ASCII form if that differs (RFC 5890 section 2.3.2.1). */
+    title: unicode === '' || unicode === name ? name : `${unicode} (${name})`,
+    /** Whether no value was expected, and at least one name server said which TXT records there are. */
+    hasLooked,
+    /** What came of the check, in a few words. */
+    result: isOver ? 'ready: the claim no longer needs its record' : result,
+    tone,
+    /** Who hosts the zone, by the names of its servers; null if these don't tell. */
+    host: dnsHostOf(nameservers.map(({ host }) => host)),
+    /** The TXT values of all name servers, each once. */
+    values: [...new Set(nameservers.flatMap(({ values }) => values))],
+    wait: waitingTime(report),
+    nameservers: nameservers.map((one) => viewAnswer(one, expected)),
+    resolvers: resolvers.map((one) => viewAnswer(one, expected)),
+    findings: findings.map(({ code, severity, evidence }) => ({
+      ...{ code, severity, evidence, tone: SEVERITY_TONES[severity] },
+      message: sentence(textOf(WORDS[code].message, evidence)),
+      fix: sentence(textOf(WORDS[code].fix, evidence)),
+    })),
+  }
+}
+
+/** An answer with its words; red only where it is the answer that is wrong, and the expected value first. */
+function viewAnswer(answer: NameserverReport | ResolverReport, expected: string | null) {
+  const { outcome, values } = answer
+  const isAny = expected === null && isDnsData(outcome)
+  const tone: Tone = outcome === 'match' ? 'good' : outcome === 'not_checked' || isAny ? 'faint' : 'bad'
+  return {
+    /** Null, of resolvers. */
+    host: null,
+    serial: null,
+    ...answer,
+    // Without an expected value, none is another one.
+    label: OUTCOMES[expected === null && outcome === 'mismatch' ? 'match' : outcome],
+    tone,
+    values: [...values.filter((one) => one === expected), ...values.filter((one) => one !== expected)],
+  }
+}
+
+/**
+ * How long to wait, without a full stop; undefined if waiting makes no difference. After a correction it does only if there was
+ * something to cache: hardly anybody has asked for a record that was never there.
+ */
+function waitingTime(report: CheckReport): string | undefined {
+  const { verdict, retry_after_seconds: seconds, nameservers } = report
+  if (seconds === null || seconds === 0) return undefined
+  const time = formatDuration(seconds)
+  if (verdict === 'wait') return `Try again in ${time}`
+  const wasThere = nameservers.some(({ values, outcome }) => values.length > 0 || outcome === 'alias')
+  return wasThere ? `Caches may keep the old state for up to ${time}` : undefined
+}
+
+/** The first of many values, and the number of the others. */
+export function firstOf(
+  values: readonly string[],
+  most: number,
+): { first: readonly string[]; more: string[] } {
+  const left = values.length - most
+  return { first: values.slice(0, most), more: left > 0 ? [`and ${left} more`] : [] }
+}
