@@ -133,16 +133,13 @@ export interface HttpResponse {
   readonly status: number
   /** Lower-case names; repeated headers joined with ", ". */
   readonly headers: Readonly<Record<string, string>>
-  /**
-   * The body as it arrives. If it is cut short, what has arrived comes first, and then a `TransportError`
-   * is thrown. Leaving the loop early closes the connection.
-   */
-  readonly body: AsyncIterable<Uint8Array>
+  /** The body, or as much of it as arrived. */
+  readonly text: string
+  /** What ended the body before it was complete; also that it is too long. */
+  readonly brokenBy?: Error
 }
 
-/**
- * One HTTP exchange: no redirects followed, no retries. Rejects with a `TransportError` only.
- */
+/** One HTTP exchange: no redirects followed, no retries. Rejects with a `TransportError` only. */
 export interface HttpTransport {
   send(request: HttpRequest): Promise<HttpResponse>
   /** Aborts what is in progress and closes every connection, so that the process can end. Nothing is sent afterwards. */

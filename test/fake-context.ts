@@ -225,13 +225,7 @@ export function textResponse(
   body: string,
   headers: Record<string, string> = {},
 ): HttpResponse {
-  return {
-    status,
-    headers,
-    body: (async function* () {
-      yield Buffer.from(body)
-    })(),
-  }
+  return { status, headers, text: body }
 }
 
 /** The settings that these options give, on a service at `http://127.0.0.1:1`. */

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import { hasNoKeychain } from '../credentials/keychain.ts'
 import { CliError, usageError } from '../errors.ts'
-import { type LoginReporter, login, type ReceivedCode } from '../oauth/login.ts'
+import { type LoginReporter, login } from '../oauth/login.ts'
 import { redirectTarget } from '../oauth/redirect.ts'
-import { exchangeCode, missingScopes } from '../oauth/token-endpoint.ts'
-import { isBearerToken } from '../service/authorizer.ts'
+import { type CodeExchange, exchangeCode, missingScopes } from '../oauth/token-endpoint.ts'
 import { createServiceClient } from '../service/client.ts'
 import { tryCredential } from '../service/lists.ts'
+import { isBearerToken } from '../service/types.ts'
 import { accessTokenOf, type Session } from '../session/session-file.ts'
 import { type PreparedSignIn, prepareSignIn } from '../session/sign-in.ts'
 import { issuerOf } from '../settings/addresses.ts'
@@ -136,25 +136,16 @@ async function signInWithBrowser(
   const { settings } = io
   const scopes = settingValue('scope', settings) ?? []
   const resource = settingValue('resource', settings)
-  const scope = scopes.length === 0 ? undefined : scopes.join(' ')
   // A program that asks for JSON decides itself where the address is opened.
   const opens = options.browser !== false && !isProgramFormat(settings)
-  const exchange = async (code: ReceivedCode) => {
+  const exchange = async (code: CodeExchange) => {
     prepared.reserve()
-    const tokens = await exchangeCode(io, {
-      base: code.base,
-      clientId: code.clientId,
-      settings,
-      callback: code.parameters,
-      redirectUri: code.redirectUri,
-      codeVerifier: code.codeVerifier,
-      requestedScope: scope,
-    })
+    const tokens = await exchangeCode(io, code)
     return prepared.complete({
       kind: 'session',
       service: issuerOf(code.base),
       client: code.clientId,
-      scope: tokens.scope ?? scope ?? null,
+      scope: tokens.scope ?? null,
       resource: resource ?? null,
       secret: tokens.refreshToken,
       access: accessTokenOf(tokens, io.clock.now()),

@@ -37,8 +37,6 @@ export async function examineNetwork(io: Io): Promise<Diagnosis[]> {
       timeoutMs: Math.min(RESPONSE_TIMEOUT_MS, io.settings.httpTimeoutMs),
       signal: io.interrupts.signal,
     })
-    // The body doesn't matter, but reading some of it lets the connection close cleanly.
-    for await (const _piece of response.body) break
     const ms = clock.monotonic() - started.at
     const via = proxy === undefined ? '' : `, through the proxy ${proxy}`
     // Any other status is normal for the bare address of an API.

@@ -3,13 +3,11 @@ import { TransportError } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { userAgent } from '../service/client.ts'
 import { logExchanges } from '../service/log.ts'
-import { readText } from '../service/problems.ts'
 import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
 import type { Io } from '../terminal/io.ts'
 
 /** How long the service may take to publish its metadata, which are helpful but not required. */
 const METADATA_TIMEOUT_MS = 5000
-const MAX_METADATA_BYTES = 1024 * 1024
 
 /**
  * The authorization server: its own metadata if it publishes them (RFC 8414), else the interface's endpoints below the
@@ -48,17 +46,18 @@ export async function discoverServer(
 /** The program's HTTP transport as the `customFetch` of oauth4webapi: one exchange, no redirects. */
 async function fetchMetadata(url: string, headers: Record<string, string>, io: Io): Promise<Response> {
   const http = io.settings.verbose ? logExchanges(io) : io.http
-  const answer = await http.send({
+  const {
+    status,
+    headers: received,
+    text,
+    brokenBy,
+  } = await http.send({
     method: 'GET',
     url: new URL(url),
     headers: { ...headers, 'user-agent': userAgent(io) },
     timeoutMs: METADATA_TIMEOUT_MS,
     signal: io.interrupts.signal,
   })
-  const { text, brokenBy } = await readText(answer, MAX_METADATA_BYTES)
   if (brokenBy !== undefined) throw brokenBy
-  return new Response(text, {
-    status: answer.status,
-    headers: { 'content-type': answer.headers['content-type'] ?? '' },
-  })
+  return new Response(text, { status, headers: { 'content-type': received['content-type'] ?? '' } })
 }

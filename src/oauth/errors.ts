@@ -1,12 +1,10 @@
 import { CliError, Exit } from '../errors.ts'
 
-type Row = readonly [exit: CliError['exit'], message: string, hint: string]
-
 const CHECK_CLIENT = 'check the client id: mailclaim config list'
-const LATER: Row = [Exit.unavailable, 'the service cannot do this now', 'try again later']
+const LATER = [Exit.unavailable, 'the service cannot do this now', 'try again later'] as const
 
 /** The errors of RFC 6749 sections 4.1.2.1 and 5.2, and RFC 8707 section 2, each with what a person can do about it. */
-const ERRORS: Readonly<Record<string, Row>> = {
+const ERRORS: Readonly<Record<string, readonly [exit: CliError['exit'], message: string, hint: string]>> = {
   access_denied: [Exit.notSignedIn, 'access was denied in the browser', 'sign in again and approve it'],
   invalid_request: [Exit.refused, 'a field of the request is missing or malformed', CHECK_CLIENT],
   invalid_grant: [
@@ -50,5 +48,5 @@ export function oauthError(error: string, said: string, status?: number): CliErr
   const [exit, message, hint] = known ?? [Exit.refused, 'the service refused it', CHECK_CLIENT]
   // Scripts compare codes: anything that doesn't look like one stays in the message.
   const code = /^[a-z][a-z0-9_]{1,63}$/.test(error) ? error : 'refused'
-  return new CliError(code, exit, [message, said].filter(Boolean).join(': '), { hint, status })
+  return new CliError(code, exit, said === '' ? message : `${message}: ${said}`, { hint, status })
 }

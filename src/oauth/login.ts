@@ -13,6 +13,7 @@ import {
 } from './callback-server.ts'
 import { discoverServer } from './discovery.ts'
 import { parsePastedRedirect, type RedirectTarget, readPastedLines } from './redirect.ts'
+import type { CodeExchange } from './token-endpoint.ts'
 
 export interface LoginOptions {
   readonly scopes: readonly string[]
@@ -26,15 +27,6 @@ export interface LoginOptions {
   readonly issuer: string | undefined
   /** Instead of the published or usual endpoint. */
   readonly authorizationEndpoint: string | undefined
-}
-
-/** What to exchange for tokens; see RFC 6749 section 4.1.3 and RFC 7636 section 4.5. */
-export interface ReceivedCode {
-  readonly parameters: URLSearchParams
-  readonly redirectUri: string
-  readonly codeVerifier: string
-  readonly clientId: string
-  readonly base: URL
 }
 
 /** Keeps the person informed while the login waits. */
@@ -61,7 +53,7 @@ interface Received {
  */
 export async function login<T>(
   options: LoginOptions,
-  exchange: (code: ReceivedCode) => Promise<T>,
+  exchange: (code: CodeExchange) => Promise<T>,
   reporter: LoginReporter,
   io: Io,
 ): Promise<T> {
@@ -121,8 +113,9 @@ export async function login<T>(
     const { response, respond } = await Promise.race([received, timeout])
     try {
       if (response instanceof CliError) throw response
-      const code = { parameters: response, redirectUri, codeVerifier, clientId, base }
-      const result = await exchange(code)
+      const code = response.get('code') ?? ''
+      const requestedScope = scopes.length === 0 ? undefined : scopes.join(' ')
+      const result = await exchange({ base, clientId, code, redirectUri, codeVerifier, requestedScope })
       await respond(SIGNED_IN)
       return result
     } catch (error) {

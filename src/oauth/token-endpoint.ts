@@ -1,12 +1,13 @@
-import { type Context, type HttpResponse, TransportError } from '../context.ts'
+import { type HttpResponse, TransportError } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import { isBearerToken } from '../service/authorizer.ts'
 import { userAgent } from '../service/client.ts'
 import { logExchanges } from '../service/log.ts'
-import { parseObject, parseProblem, readText } from '../service/problems.ts'
+import { parseObject, parseProblem } from '../service/problems.ts'
 import { parseRetryAfter } from '../service/retry.ts'
+import { isBearerToken } from '../service/types.ts'
 import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
 import type { Settings } from '../settings/settings.ts'
+import type { Io } from '../terminal/io.ts'
 import { redact, withoutTokens } from '../terminal/redact.ts'
 import { excerpt } from '../terminal/sanitize.ts'
 import { oauthError } from './errors.ts'
@@ -16,16 +17,16 @@ interface TokenRequest {
   /** The base URL of the service; its path is kept. */
   readonly base: URL
   readonly clientId: string
-  /** The time limit for the whole answer, and whether the exchange is shown. */
-  readonly settings: Pick<Settings, 'httpTimeoutMs' | 'verbose'>
   /** See `HttpRequest`: the last moment before any byte of the token leaves this machine. */
   readonly beforeSend?: () => void
   readonly signal?: AbortSignal
+  /** For the answer; absent: as `tokenTimeoutMs` says. */
+  readonly timeoutMs?: number
 }
 
+/** A code of the redirect, and what it was requested with (RFC 6749 section 4.1.3, RFC 7636 section 4.5). */
 export interface CodeExchange extends TokenRequest {
-  /** The parameters of the redirect, validated. */
-  readonly callback: URLSearchParams
+  readonly code: string
   readonly redirectUri: string
   readonly codeVerifier: string
   /** The scope of the authorization request, in case the answer names none (RFC 6749 section 5.1). */
@@ -84,8 +85,9 @@ const DEFAULT_LIFETIME_SECONDS = 300
 const MAX_LIFETIME_SECONDS = 366 * 24 * 3600
 /** Codes and refresh tokens work once, so a shorter time limit, meant for lists, doesn't apply to them. */
 const MIN_TIMEOUT_MS = 30_000
-/** Far more than any answer. A longer one is truncated. */
-const MAX_BODY_BYTES = 1024 * 1024
+
+/** More of an answer than this is not searched for something to quote. */
+const MAX_QUOTED = 64 * 1024
 
 /** Milliseconds that the token endpoint may take to answer. */
 export function tokenTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>): number {
@@ -98,39 +100,44 @@ export function tokenTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>): numbe
  * @throws CliError for every error of the interface's section 7.1 with the cause in its message, exit 3, 4 or 6;
  *   `no_refresh_token`, exit 6; exit 7 without a usable answer.
  */
-export async function exchangeCode(context: Context, request: CodeExchange): Promise<Tokens> {
-  const code = request.callback.get('code') ?? ''
-  const { codeVerifier, redirectUri } = request
+export async function exchangeCode(io: Io, request: CodeExchange): Promise<Tokens> {
+  const { code, codeVerifier, redirectUri, requestedScope } = request
   const fields = { code, redirect_uri: redirectUri, code_verifier: codeVerifier }
   let answer: TokenAnswer
   try {
-    answer = await send(context, request, 'authorization_code', fields, [code, codeVerifier])
+    answer = await send(io, request, 'authorization_code', fields, [code, codeVerifier])
   } catch (error) {
     if (!(error instanceof TransportError)) throw error
-    throw exchangeFailed(error.message, undefined, error)
+    throw exchangeFailed(error.message, { cause: error })
   }
-  const { refreshToken, access, why } = readTokens(answer, request.requestedScope)
+  const { status, error, details } = answer
+  const { refreshToken, access, why } = readTokens(answer, requestedScope)
   if (access !== undefined && refreshToken !== undefined) return { ...access, refreshToken }
   if (access !== undefined) throw oauthError('no_refresh_token', '')
-  if (answer.error !== undefined && answer.status !== 429)
-    throw oauthError(answer.error, answer.details, answer.status)
-  throw exchangeFailed(describeAnswer(answer, why), answer.status)
+  if (error !== undefined && status !== 429) throw oauthError(error, details, status)
+  throw exchangeFailed(describeAnswer(answer, why), { status })
+}
+
+/** The error for a code exchange that brought neither tokens nor an OAuth error. */
+function exchangeFailed(why: string, options: { status?: number; cause?: Error }): CliError {
+  const message = `the sign-in was approved, but the code could not be exchanged for tokens: ${why}`
+  const hint = 'sign in again, because a code works once'
+  return new CliError('service_unavailable', Exit.unavailable, message, { hint, ...options })
 }
 
 /**
  * Sends a refresh token (RFC 6749 section 6) once and says what became of it. No redirect is followed and nothing is sent
  * again. Doesn't throw, whatever the network or the service does.
  */
-export async function refresh(context: Context, request: RefreshRequest): Promise<RefreshOutcome> {
+export async function refresh(io: Io, request: RefreshRequest): Promise<RefreshOutcome> {
   const { refreshToken, scope, grantedScope, base } = request
   const fields = { refresh_token: refreshToken, ...(scope === undefined ? {} : { scope }) }
-  let answer: TokenAnswer
   try {
-    answer = await send(context, request, 'refresh_token', fields, [refreshToken])
+    const answer = await send(io, request, 'refresh_token', fields, [refreshToken])
+    return classifyRefreshAnswer(answer, scope ?? grantedScope)
   } catch (error) {
     return classifyNoAnswer(error, base)
   }
-  return classifyRefreshAnswer(answer, scope ?? grantedScope, context.clock.now())
 }
 
 /**
@@ -140,37 +147,37 @@ export async function refresh(context: Context, request: RefreshRequest): Promis
  * @throws TransportError if not even the head of an answer arrived
  */
 async function send(
-  context: Context,
-  { base, clientId, settings, beforeSend, signal }: TokenRequest,
+  io: Io,
+  { base, clientId, beforeSend, signal, timeoutMs = tokenTimeoutMs(io.settings) }: TokenRequest,
   grantType: string,
   fields: Readonly<Record<string, string>>,
   secrets: readonly string[],
 ): Promise<TokenAnswer> {
   if (base.protocol !== 'https:' && !isLoopback(base.hostname))
     throw new TransportError('aborted', 'no', 'tokens are only sent encrypted')
-  const http = settings.verbose ? logExchanges(context) : context.http
+  const http = io.settings.verbose ? logExchanges(io) : io.http
   const response = await http.send({
     method: 'POST',
     url: operationUrl(base, '/oauth/token'),
     headers: {
       accept: 'application/json',
       'content-type': 'application/x-www-form-urlencoded;charset=UTF-8',
-      'user-agent': userAgent(context),
+      'user-agent': userAgent(io),
     },
     body: new URLSearchParams({ grant_type: grantType, client_id: clientId, ...fields }).toString(),
-    timeoutMs: tokenTimeoutMs(settings),
+    timeoutMs,
     freshConnection: true,
     ...(beforeSend === undefined ? {} : { beforeSend }),
     ...(signal === undefined ? {} : { signal }),
   })
-  return readTokenAnswer(response, secrets)
+  return readTokenAnswer(response, secrets, io.clock.now())
 }
 
 /** As much of the token endpoint's answer as arrived. */
 interface TokenAnswer {
   readonly status: number
-  /** The `Retry-After` header as it came. */
-  readonly retryAfter: string | undefined
+  /** What a valid `Retry-After` header says. */
+  readonly retryAfterMs: number | undefined
   /** The JSON object in the body; undefined if there is none. */
   readonly body: Readonly<Record<string, unknown>> | undefined
   /** Whether there is no body, and none was announced. */
@@ -183,28 +190,32 @@ interface TokenAnswer {
   readonly brokenBy: Error | undefined
 }
 
-/** Reads an answer to its end, or to where it breaks off. */
-async function readTokenAnswer(response: HttpResponse, secrets: readonly string[]): Promise<TokenAnswer> {
-  const { status, headers } = response
-  const { text, brokenBy } = await readText(response, MAX_BODY_BYTES)
-  const body = parseObject(text) ?? (status >= 200 && status <= 299 ? completePairs(text) : undefined)
+function readTokenAnswer(
+  { status, headers, text, brokenBy }: HttpResponse,
+  secrets: readonly string[],
+  now: number,
+): TokenAnswer {
+  const body = parseObject(text) ?? (isSuccess(status) ? completePairs(text) : undefined)
   const clean = (said: string) => withoutTokens(redact(said, secrets))
   const code = oauthErrorOf(status, body?.['error'])
-  const error = code === undefined ? undefined : redact(code, secrets).slice(0, 100)
   return {
     status,
-    retryAfter: headers['retry-after'],
+    retryAfterMs: parseRetryAfter(headers['retry-after'], now),
     body,
     isEmpty: text === '' && brokenBy === undefined && !/html|xml/i.test(headers['content-type'] ?? ''),
-    error,
+    error: code && redact(code, secrets).slice(0, 100),
     details: body === undefined ? excerptOf(text, clean) : parseProblem(body, clean).details,
     brokenBy,
   }
 }
 
+function isSuccess(status: number): boolean {
+  return status >= 200 && status <= 299
+}
+
 /** An excerpt of a text, such as a proxy's error page; nothing if it starts like JSON, which may contain tokens. */
 function excerptOf(text: string, clean: (said: string) => string): string {
-  return /^\s*[{[]/.test(text) ? '' : excerpt(clean(text), 160)
+  return /^\s*[{[]/.test(text) ? '' : excerpt(clean(text.slice(0, MAX_QUOTED)), 160)
 }
 
 /**
@@ -258,21 +269,27 @@ function classifyNoAnswer(error: unknown, base: URL): RefreshOutcome {
  * (https://varnish-cache.org/docs/trunk/users-guide/vcl-built-in-subs.html, vcl_backend_error).
  *
  * @param scope the scope of the access token, in case the answer names none.
- * @param now wall-clock milliseconds, for a Retry-After that is a date.
  */
-function classifyRefreshAnswer(answer: TokenAnswer, scope: string | undefined, now: number): RefreshOutcome {
+function classifyRefreshAnswer(answer: TokenAnswer, scope: string | undefined): RefreshOutcome {
+  const { status, error, details, retryAfterMs } = answer
   const { refreshToken, access, why } = readTokens(answer, scope)
   if (refreshToken !== undefined) return { kind: 'success', refreshToken, access, why }
-  if (answer.error === 'invalid_grant') return { kind: 'over', description: answer.details }
-  const isComplete = answer.brokenBy === undefined
+  if (error === 'invalid_grant') return { kind: 'over', description: details }
   const isOwnAnswer = answer.body !== undefined || answer.isEmpty
-  if (isComplete && (answer.status === 429 || (answer.status === 503 && isOwnAnswer))) {
-    const afterMs = parseRetryAfter(answer.retryAfter, now)
-    if (afterMs !== undefined) return { kind: 'retry_after', afterMs, error: askedToWait(answer, afterMs) }
+  const isRefusal = answer.brokenBy === undefined && (status === 429 || (status === 503 && isOwnAnswer))
+  if (isRefusal && retryAfterMs !== undefined) {
+    const message = `the service did not renew the session in time (${describeAnswer(answer)})`
+    const hint = 'the session is untouched; run the command again later'
+    const later = new CliError('service_unavailable', Exit.unavailable, message, {
+      hint,
+      status,
+      retryAfterMs,
+    })
+    return { kind: 'retry_after', afterMs: retryAfterMs, error: later }
   }
   // A 429 without `Retry-After` proves nothing, whatever is in it.
-  if (answer.error !== undefined && answer.status !== 429)
-    return { kind: 'not_consumed', error: oauthError(answer.error, answer.details, answer.status) }
+  if (error !== undefined && status !== 429)
+    return { kind: 'not_consumed', error: oauthError(error, details, status) }
   return { kind: 'unknown', why: describeAnswer(answer, why), access }
 }
 
@@ -287,7 +304,7 @@ function readTokens(
   { status, body }: TokenAnswer,
   scope: string | undefined,
 ): { refreshToken?: string | undefined; access?: AccessTokenGrant | undefined; why?: string | undefined } {
-  if (status < 200 || status > 299) return {}
+  if (!isSuccess(status)) return {}
   if (body === undefined) return { why: 'it is not a JSON object' }
   const refreshToken = textOf(body['refresh_token'])
   const access = readAccessToken(body, scope)
@@ -323,25 +340,8 @@ export function missingScopes(asked: readonly string[], granted: string): string
   return asked.filter((scope) => !scopes.includes(scope))
 }
 
-function askedToWait(answer: TokenAnswer, retryAfterMs: number): CliError {
-  const message = `the service did not renew the session in time (${describeAnswer(answer)})`
-  const hint = 'the session is untouched; run the command again later'
-  return new CliError('service_unavailable', Exit.unavailable, message, {
-    hint,
-    status: answer.status,
-    retryAfterMs,
-  })
-}
-
 /** Describes an answer that is neither tokens nor an OAuth error. */
 function describeAnswer({ status, details, brokenBy }: TokenAnswer, why?: string): string {
   const said = details === '' ? `HTTP ${status}` : `HTTP ${status}: ${details}`
   return [said, brokenBy?.message, why].filter(Boolean).join('; ')
-}
-
-/** The error for a code exchange that brought neither tokens nor an OAuth error. */
-function exchangeFailed(why: string, status?: number, cause?: Error): CliError {
-  const message = `the sign-in was approved, but the code could not be exchanged for tokens: ${why}`
-  const hint = 'sign in again, because a code works once'
-  return new CliError('service_unavailable', Exit.unavailable, message, { hint, status, cause })
 }

@@ -4,10 +4,10 @@ import { operationUrl } from '../settings/addresses.ts'
 import { requireBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { type Authorizer, type Credential, isBearerToken } from './authorizer.ts'
 import { logExchanges } from './log.ts'
 import { describeCredential, readObject, responseError, transportFailure } from './problems.ts'
 import { backoff, isTemporary, MAX_RETRY_AFTER_MS } from './retry.ts'
+import { type Credential, isBearerToken } from './types.ts'
 
 export interface ServiceAnswer {
   /** 2xx. */
@@ -23,6 +23,14 @@ export interface RequestOptions {
   readonly maxAttempts?: number
   /** How long it may take with its repetitions, in milliseconds, if that is less than its own limit: see `timeFor`. */
   readonly timeoutMs?: number
+}
+
+/** Provides the credential of a profile. Implemented in session/. */
+export interface Authorizer {
+  /** A credential to send, renewed if necessary. @throws CliError exit 4 if there isn't one. */
+  credential(): Promise<Credential>
+  /** After the service answered this credential with 401: another one to try, or undefined. */
+  refused(credential: Credential): Promise<Credential | undefined>
 }
 
 /** Undefined values are left out. */
@@ -68,9 +76,8 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
       const limitMs = Math.min(settings.httpTimeoutMs, end - clock.monotonic())
       const sending = attempt(request, credential, limitMs, signal)
       // Who polls says itself what it waits for.
-      const outcome = await (maxAttempts === 1 ? sending : io.waiting(`Waiting for ${base.host} …`, sending))
-      if ('answer' in outcome) return outcome.answer
-      const { failure, mayRetry } = outcome
+      const failure = await (maxAttempts === 1 ? sending : io.waiting(`Waiting for ${base.host} …`, sending))
+      if (!(failure instanceof CliError)) return failure
       if (failure.status === 401 && !isRenewed) {
         isRenewed = true
         const begun = clock.monotonic()
@@ -82,29 +89,30 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
           continue
         }
       }
-      const { message, retryAfterMs = 0 } = failure
+      const { retryAfterMs = 0 } = failure
       const delay = Math.max(retryAfterMs, backoff(attempts, random))
       if (timeoutMs === Number.POSITIVE_INFINITY) end += retryAfterMs
       const isTooLate = clock.monotonic() + delay >= end
-      if (!mayRetry || attempts >= maxAttempts || retryAfterMs > MAX_RETRY_AFTER_MS || isTooLate)
-        throw failure
+      const isLast = attempts >= maxAttempts || retryAfterMs > MAX_RETRY_AFTER_MS || isTooLate
+      if (isLast || !mayRetry(failure, request.method)) throw failure
       if (delay >= MIN_NOTICED_DELAY_MS)
-        await io.note(`${message}; retrying in ${formatDuration(delay / 1000)}`)
+        await io.note(`${failure.message}; retrying in ${formatDuration(delay / 1000)}`)
       await clock.sleep(delay, signal)
     }
   }
 
+  /** Sends a request once. @returns the answer, or the error that it ends with unless it is sent again */
   async function attempt(
     { method, path, query = {}, body }: ServiceRequest,
     credential: Credential,
     timeoutMs: number,
     signal: AbortSignal,
-  ): Promise<AttemptResult> {
+  ): Promise<ServiceAnswer | CliError> {
     const url = operationUrl(base, path)
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) url.searchParams.set(name, String(value))
     }
-    const isIdempotent = method === 'GET'
+    const secrets = [credential.value]
     try {
       const response = await http.send({
         method,
@@ -120,24 +128,14 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
         signal,
       })
       const { status } = response
-      if (status >= 200 && status < 300)
-        return { answer: { status, body: await readObject(response, [credential.value]) } }
-      const request = {
-        method,
-        path,
-        base: base.href,
-        credential,
-        profile: settings.profile.value,
-      }
-      const failure = await responseError(response, request, clock.now())
+      if (status >= 200 && status < 300) return { status, body: readObject(response, secrets) }
       signal.throwIfAborted()
-      // With Retry-After the service says that it has done nothing yet.
-      const isUndone = failure.retryAfterMs !== undefined && (status === 429 || status === 503)
-      return { failure, mayRetry: isIdempotent ? isTemporary(status) : isUndone }
+      const asked = { method, path, base: base.href, credential, profile: settings.profile.value }
+      return responseError(response, asked, clock.now())
     } catch (error) {
-      if (signal.aborted) throw signal.reason
+      signal.throwIfAborted()
       if (!(error instanceof TransportError)) throw error
-      return { failure: transportFailure(error, url, method), mayRetry: mayRetryError(error, isIdempotent) }
+      return transportFailure(error, url, method)
     }
   }
 
@@ -154,15 +152,15 @@ interface ServiceRequest {
   readonly body?: object | undefined
 }
 
-type AttemptResult =
-  | { readonly answer: ServiceAnswer }
-  | { readonly failure: CliError; readonly mayRetry: boolean }
-
-/** Whether a request without a response can be sent again. */
-function mayRetryError({ kind, sent }: TransportError, isIdempotent: boolean): boolean {
-  // Canceled, but not by the signal: the program is ending. The others would only happen again.
-  if (kind === 'aborted' || kind === 'tls' || kind === 'protocol') return false
-  return sent === 'no' || isIdempotent
+/** Whether the same request can be sent again: a GET after what may pass, a POST only if the service has done nothing yet. */
+function mayRetry({ status = 0, retryAfterMs, cause }: CliError, method: HttpRequest['method']): boolean {
+  if (cause instanceof TransportError) {
+    // Canceled, but not by the signal: the program is ending. The others would only happen again.
+    if (['aborted', 'tls', 'protocol'].includes(cause.kind)) return false
+    return method === 'GET' || cause.sent === 'no'
+  }
+  if (method === 'GET') return isTemporary(status)
+  return retryAfterMs !== undefined && (status === 429 || status === 503)
 }
 
 /**

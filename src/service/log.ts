@@ -1,4 +1,5 @@
-import type { Context, HttpTransport } from '../context.ts'
+import type { Context, HttpRequest, HttpTransport } from '../context.ts'
+import { redact } from '../terminal/redact.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 
 /** What is shown of headers: nothing that could be a credential, a cookie or a code. */
@@ -24,7 +25,8 @@ export function logExchanges({
       await log('>', [`${request.method} ${request.url.href}`, ...headerLines(request.headers)])
       try {
         const response = await http.send(request)
-        await log('<', [`${response.status} ${elapsed()}`, ...headerLines(response.headers)])
+        const shown = headerLines(response.headers).map((line) => redact(line, secretsOf(request)))
+        await log('<', [`${response.status} ${elapsed()}`, ...shown])
         return response
       } catch (error) {
         await log('<', [`${error instanceof Error ? error.message : String(error)} ${elapsed()}`])
@@ -33,6 +35,14 @@ export function logExchanges({
     },
     close: () => http.close(),
   }
+}
+
+/** What was sent that a response may quote. */
+function secretsOf({ headers, body }: HttpRequest): string[] {
+  const { authorization = '' } = headers
+  const fields = new URLSearchParams(body)
+  const sent = ['refresh_token', 'code', 'code_verifier'].flatMap((name) => fields.getAll(name))
+  return [authorization.replace(/^Bearer /, ''), ...sent]
 }
 
 function headerLines(headers: Readonly<Record<string, string>>): string[] {

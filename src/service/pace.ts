@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream'
 import type { Clock, HttpRequest, HttpResponse, HttpTransport } from '../context.ts'
 import { createTurns } from '../turns.ts'
 import { MAX_RETRY_AFTER_MS, parseRetryAfter } from './retry.ts'
@@ -64,7 +63,6 @@ export function paceRequests(
       const sentAt = clock.monotonic()
       const response = await http.send(request)
       if (!heed(response, sentAt)) return response
-      for await (const _piece of response.body);
     }
   }
 
@@ -78,5 +76,5 @@ export function paceRequests(
 /** The refusal as an answer to another request. */
 function repeated({ status, headers }: HttpResponse, leftMs: number): HttpResponse {
   const retryAfter = String(Math.ceil(leftMs / 1000))
-  return { status, headers: { ...headers, 'retry-after': retryAfter }, body: Readable.from([]) }
+  return { status, headers: { ...headers, 'retry-after': retryAfter }, text: '' }
 }

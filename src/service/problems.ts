@@ -4,13 +4,13 @@ import { loginCommand } from '../settings/profiles.ts'
 import { redact } from '../terminal/redact.ts'
 import { excerpt, sanitizeLine } from '../terminal/sanitize.ts'
 import { formatDuration } from '../terminal/time.ts'
-import type { Credential } from './authorizer.ts'
 import { isTemporary, parseRetryAfter } from './retry.ts'
+import type { Credential } from './types.ts'
 
-/** Far more than a page of 100 items. */
-const MAX_BODY_BYTES = 8 * 1024 * 1024
-/** Only this much of an error response is read. */
-const MAX_ERROR_BODY_BYTES = 64 * 1024
+/** More of a response than this is not searched for something to quote. */
+const MAX_QUOTED = 64 * 1024
+/** Far deeper than any object of the interface; JavaScript's own functions fail at some thousands. */
+const MAX_DEPTH = 100
 
 /** The error for a response that doesn't match the interface: exit 7. */
 export function unexpectedAnswer(what: string, status?: number): CliError {
@@ -26,26 +26,6 @@ export class OtherAnswerError extends CliError {
     const { code, exit, message, hint } = unexpectedAnswer(what)
     super(code, exit, message, { hint })
   }
-}
-
-/** Reads a body to its end, or to where it breaks off or gets too long: `brokenBy` then says why. */
-export async function readText(
-  { status, body }: HttpResponse,
-  maxBytes: number,
-): Promise<{ readonly text: string; readonly brokenBy: Error | undefined }> {
-  const pieces: Uint8Array[] = []
-  let size = 0
-  let brokenBy: Error | undefined
-  try {
-    for await (const piece of body) {
-      size += piece.length
-      if (size > maxBytes) throw unexpectedAnswer(`it is larger than ${maxBytes / 1024 / 1024} MiB`, status)
-      pieces.push(piece)
-    }
-  } catch (error) {
-    brokenBy = error instanceof Error ? error : new Error(String(error))
-  }
-  return { text: new TextDecoder().decode(Buffer.concat(pieces)), brokenBy }
 }
 
 /** Parses a JSON object; undefined if the text is not one. */
@@ -66,20 +46,27 @@ function isObject(value: unknown): value is Record<string, unknown> {
  * Reads the object in a 2xx response.
  *
  * @param secrets what no message may quote
- * @throws CliError exit 7
+ * @throws CliError exit 7; what ended the body too early
  */
-export async function readObject(
-  response: HttpResponse,
+export function readObject(
+  { status, text, brokenBy }: HttpResponse,
   secrets: readonly string[],
-): Promise<Record<string, unknown>> {
-  const { status } = response
-  const { text, brokenBy } = await readText(response, MAX_BODY_BYTES)
+): Record<string, unknown> {
   if (brokenBy !== undefined) throw brokenBy
   if (text.trim() === '') throw unexpectedAnswer('it is empty', status)
   const object = parseObject(text)
-  if (object !== undefined) return object
-  const start = excerpt(redact(text.slice(0, MAX_ERROR_BODY_BYTES), secrets), 120)
-  throw unexpectedAnswer(`it is not a JSON object: ${start}`, status)
+  if (object === undefined) {
+    const start = excerpt(redact(text.slice(0, MAX_QUOTED), secrets), 120)
+    throw unexpectedAnswer(`it is not a JSON object: ${start}`, status)
+  }
+  if (isDeeperThan(MAX_DEPTH, object))
+    throw unexpectedAnswer(`it has objects inside of each other, over ${MAX_DEPTH} levels deep`, status)
+  return object
+}
+
+function isDeeperThan(levels: number, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some((inside) => isDeeperThan(levels - 1, inside))
 }
 
 const TYPE_NAMES = { string: 'a string', object: 'an object' } as const
@@ -115,36 +102,27 @@ export function nameOfType(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
 
-export interface Problem {
-  readonly name?: string | undefined
-  readonly message?: string | undefined
-  /** Both, for a person; "" for nothing. */
-  readonly details: string
-}
-
 /**
- * What the JSON body of an error says: its message with the name of the error, either alone, or nothing.
+ * What the JSON body of an error says: the name of the error, and for a person its message with the name, either alone, or "".
  *
  * @param clean prepares each text for a message, such as by leaving out secrets
  */
-export function parseProblem(body: Record<string, unknown>, clean: (text: string) => string): Problem {
+export function parseProblem(
+  body: Record<string, unknown>,
+  clean: (text: string) => string,
+): { readonly name?: string | undefined; readonly details: string } {
   // Some services nest the error: {"error":{"name","message"}}.
   const fields = isObject(body['error']) ? body['error'] : body
   const text = (...names: readonly string[]) => {
     // A validation may fail for several reasons.
-    const texts = names.map((name) =>
-      [fields[name]]
-        .flat()
-        .filter((one) => typeof one === 'string')
-        .join('; '),
-    )
-    const found = texts.find((one) => one.trim() !== '')
+    const texts = names.map((name) => [fields[name]].flat().filter((one) => typeof one === 'string'))
+    const found = texts.map((all) => all.join('; ')).find((all) => all.trim() !== '')
     return found === undefined ? undefined : excerpt(clean(found), 300)
   }
   const name = text('name', 'code', 'error', 'type')
   const message = text('message', 'error_description', 'detail', 'title', 'errors')
   if (message === undefined) return { name, details: name ?? '' }
-  return { name, message, details: name === undefined ? message : `${message} (${name})` }
+  return { name, details: name === undefined ? message : `${message} (${name})` }
 }
 
 /** What was asked, for the error. */
@@ -160,22 +138,20 @@ export interface AskedOperation {
 const MAY_BE_DONE = 'the service may have acted on the request: check before you send it again'
 
 /** The error for a response whose status is not 2xx, with its exit code. If the body doesn't arrive, the status is enough. */
-export async function responseError(
-  response: HttpResponse,
+export function responseError(
+  { status, headers, text: whole }: HttpResponse,
   { method, path, base, credential, profile }: AskedOperation,
   now: number,
-): Promise<CliError> {
-  const { status, headers } = response
-  const clean = (text: string) => redact(text, [credential.value])
-  const { text } = await readText(response, MAX_ERROR_BODY_BYTES)
-  const parsed = parseObject(text)
-  const problem: Problem =
-    parsed === undefined ? { details: excerpt(clean(text), 160) } : parseProblem(parsed, clean)
-  const { name, details } = problem
+): CliError {
+  const clean = (said: string) => redact(said, [credential.value])
+  const text = whole.slice(0, MAX_QUOTED)
+  const object = parseObject(text)
+  const { name = '', details } =
+    object === undefined ? { details: excerpt(clean(text), 160) } : parseProblem(object, clean)
   const retryAfterMs = parseRetryAfter(headers['retry-after'], now)
-  const sent = describeCredential(credential)
-  const own = name !== undefined && /^[a-z][a-z0-9_]{1,63}$/.test(name) ? name : undefined
-  const refused = (code: string, exit: CliError['exit'], what: string, hint?: string) =>
+  // Scripts compare codes: the service's own, if it looks like one.
+  const own = /^[a-z][a-z0-9_]{1,63}$/.test(name) ? name : undefined
+  const failure = (code: string, exit: CliError['exit'], what: string, hint?: string) =>
     new CliError(code, exit, /\w/.test(details) ? `${what}: ${details}` : what, {
       status,
       hint,
@@ -188,33 +164,32 @@ export async function responseError(
     const hint = "set the base URL to the service's actual address"
     return new CliError('redirected', Exit.unavailable, what, { status, hint })
   }
+  const sent = describeCredential(credential)
   if (status === 401) {
-    const hint =
-      credential.kind === 'api_key' ? 'check the API key' : `sign in again: ${loginCommand({ profile })}`
-    return refused('credential_refused', Exit.notSignedIn, `the service refused ${sent} (401)`, hint)
+    const isKey = credential.kind === 'api_key'
+    const hint = isKey ? 'check the API key' : `sign in again: ${loginCommand({ profile })}`
+    return failure('credential_refused', Exit.notSignedIn, `the service refused ${sent} (401)`, hint)
   }
   if (status === 403) {
     // A reason of the service's own is better than a guess.
     const hint = details === '' ? `${sent} may lack a scope or belong to another team` : undefined
-    return refused(own ?? 'forbidden', Exit.refused, 'the service does not allow this (403)', hint)
+    return failure(own ?? 'forbidden', Exit.refused, 'the service does not allow this (403)', hint)
   }
   if (status === 404 || status === 410) {
     // What the service says of something new is better than a guess.
-    const isExplained = method === 'POST' && parsed !== undefined && details !== ''
-    const hint = isExplained
-      ? undefined
-      : `check the id and its team, and that ${base} is the base URL of the service`
-    return refused(own ?? 'not_found', Exit.notFound, `not found: ${method} ${path}`, hint)
+    const isExplained = method === 'POST' && object !== undefined && details !== ''
+    const hint = `check the id and its team, and that ${base} is the base URL of the service`
+    const what = `not found: ${method} ${path}`
+    return failure(own ?? 'not_found', Exit.notFound, what, isExplained ? undefined : hint)
   }
-  if (isTemporary(status)) {
-    const wait =
-      retryAfterMs && `the service asks to wait ${formatDuration(retryAfterMs / 1000)}; try again then`
-    const hint = wait || (method === 'POST' && status !== 429 ? MAY_BE_DONE : 'try again in a while')
-    return status === 429
-      ? refused('rate_limited', Exit.unavailable, 'too many requests (429)', hint)
-      : refused('service_unavailable', Exit.unavailable, `the service failed (${status})`, hint)
-  }
-  return refused(own ?? 'refused', Exit.refused, `the service refused the request (${status})`)
+  if (!isTemporary(status))
+    return failure(own ?? 'refused', Exit.refused, `the service refused the request (${status})`)
+  const wait =
+    retryAfterMs && `the service asks to wait ${formatDuration(retryAfterMs / 1000)}; try again then`
+  const hint = wait || (method === 'POST' && status !== 429 ? MAY_BE_DONE : 'try again in a while')
+  return status === 429
+    ? failure('rate_limited', Exit.unavailable, 'too many requests (429)', hint)
+    : failure('service_unavailable', Exit.unavailable, `the service failed (${status})`, hint)
 }
 
 export function describeCredential({ kind, description }: Credential): string {

@@ -6,6 +6,9 @@ import { type Environment, TransportError } from '../context.ts'
 import { isLoopback } from '../settings/addresses.ts'
 import { classify } from './transport-errors.ts'
 
+/** How long a proxy may take to open a tunnel: less than connecting may take, so that a silent proxy is named as the cause. */
+const TUNNEL_TIMEOUT_MS = 9000
+
 /** The proxy settings in the environment. */
 export type ProxySettings = Pick<Environment, 'httpProxy' | 'httpsProxy' | 'noProxy'>
 
@@ -25,13 +28,11 @@ export function proxyFor(url: URL, { httpProxy, httpsProxy, noProxy }: ProxySett
  *
  * @param proxy an http or https URL; its user name and password are sent to the proxy only
  * @param connection options for the connections to the proxy and through it
- * @param tunnelTimeoutMs how long the proxy may take to open a tunnel
  * @throws TransportError if the URL is invalid
  */
 export function tunnelThroughProxy(
   proxy: string,
   connection: object,
-  tunnelTimeoutMs: number,
   options: Omit<ProxyAgent.Options, 'uri'>,
 ): Dispatcher {
   const { uri, token } = parseProxy(proxy)
@@ -42,7 +43,7 @@ export function tunnelThroughProxy(
     proxyTls: connection,
     requestTls: connection,
     clientFactory: (origin, settings) =>
-      new TunnelPool(origin, { ...settings, headersTimeout: tunnelTimeoutMs }),
+      new TunnelPool(origin, { ...settings, headersTimeout: TUNNEL_TIMEOUT_MS }),
   })
 }
 
@@ -53,7 +54,7 @@ class TunnelPool extends Pool {
     try {
       tunnel = await connect.call(this, options)
     } catch (error) {
-      throw proxyError(classify(error, false, 'proxy').message, error)
+      throw proxyError(classify(error, 'no', 'proxy').message, error)
     }
     if (tunnel.statusCode >= 200 && tunnel.statusCode <= 299) return { ...tunnel, statusCode: 200 }
     tunnel.socket.on('error', () => {}).destroy()

@@ -1,14 +1,9 @@
 import { setMaxListeners } from 'node:events'
 import type { Dispatcher } from 'undici'
 import Agent from 'undici/lib/dispatcher/agent.js'
-import {
-  type HttpRequest,
-  type HttpResponse,
-  type HttpTransport,
-  type TlsIdentity,
-  TransportError,
-} from '../context.ts'
+import { type HttpRequest, type HttpResponse, type HttpTransport, TransportError } from '../context.ts'
 import { formatDuration } from '../terminal/time.ts'
+import { unexpectedAnswer } from './problems.ts'
 import { type ProxySettings, proxyFor, tunnelThroughProxy } from './proxy.ts'
 import { classify } from './transport-errors.ts'
 
@@ -16,24 +11,26 @@ import { classify } from './transport-errors.ts'
 const KEEP_ALIVE_MS = 4000
 /** How long connecting may take, TLS included. */
 const CONNECT_TIMEOUT_MS = 10_000
-/** How long a proxy may take to open a tunnel: less, so that a silent proxy is named as the cause. */
-const TUNNEL_TIMEOUT_MS = 9000
 /** How long, after the time limit, to go on reading what has already arrived. */
 const LATE_READ_MS = 1000
-/** How much of a body may wait to be read before the connection is paused. */
-const MAX_UNREAD_BYTES = 64 * 1024
+/** Far more than a page of 100 items. */
+const MAX_BODY_MIB = 8
 
 /**
  * HTTP/1.1 with undici: kept-alive connections, no redirects, no retries, no compression, proxies from the environment.
  * `timeoutMs` of a request limits the whole exchange, from resolving the host to the last byte of the body.
  */
-export function createTransport(proxies: ProxySettings, tunnelTimeoutMs = TUNNEL_TIMEOUT_MS): HttpTransport {
+export function createTransport(proxies: ProxySettings): HttpTransport {
   const dispatchers = new Map<string, Dispatcher>()
   const closing = new AbortController()
-  // Any number of requests can be in progress.
+  // Any number of connections can be in progress.
   setMaxListeners(0, closing.signal)
 
-  function createDispatcher(proxy: string | undefined, keepAlive: boolean, tls: TlsIdentity | undefined) {
+  function dispatcherFor({ url, freshConnection, tls }: HttpRequest): Dispatcher {
+    const proxy = proxyFor(url, proxies)
+    const name = JSON.stringify([freshConnection, proxy, tls])
+    const existing = dispatchers.get(name)
+    if (existing !== undefined) return existing
     const connect = { signal: closing.signal, timeout: CONNECT_TIMEOUT_MS, ...tls }
     const options = {
       // `timeoutMs` of the request is the limit.
@@ -41,22 +38,19 @@ export function createTransport(proxies: ProxySettings, tunnelTimeoutMs = TUNNEL
       bodyTimeout: 0,
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
-      pipelining: keepAlive ? 1 : 0,
+      pipelining: freshConnection ? 0 : 1,
     }
-    return proxy === undefined
-      ? new Agent({ ...options, connect })
-      : tunnelThroughProxy(proxy, connect, tunnelTimeoutMs, options)
+    const created =
+      proxy === undefined ? new Agent({ ...options, connect }) : tunnelThroughProxy(proxy, connect, options)
+    dispatchers.set(name, created)
+    return created
   }
 
   return {
     async send(request) {
       await readPendingInput()
-      const proxy = proxyFor(request.url, proxies)
-      const keepAlive = request.freshConnection !== true
-      const name = JSON.stringify([keepAlive, proxy, request.tls])
-      const dispatcher = dispatchers.get(name) ?? createDispatcher(proxy, keepAlive, request.tls)
-      dispatchers.set(name, dispatcher)
-      return new Exchange(request, closing.signal).start(dispatcher)
+      const dispatcher = dispatcherFor(request)
+      return new Promise((resolve, reject) => new Exchange(request, resolve, reject).start(dispatcher))
     },
     async close() {
       // Not gracefully: nobody waits for what is still open.
@@ -79,38 +73,40 @@ async function readPendingInput(): Promise<void> {
 /** One request and its response. */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #request: HttpRequest
-  readonly #signals: readonly AbortSignal[]
-  readonly #interrupt = () =>
-    this.#failWith('aborted', 'the request was canceled', this.#request.signal?.reason)
-  readonly #body = new ResponseBody((why) => this.#fail(why))
-  #resolve: (response: HttpResponse) => void = () => {}
-  #reject: (error: TransportError) => void = () => {}
+  readonly #resolve: (response: HttpResponse) => void
+  readonly #reject: (error: TransportError) => void
+  readonly #cancel = () => this.#failWith('aborted', 'the request was canceled', this.#request.signal?.reason)
   #connection: Dispatcher.DispatchController | undefined
   #timer: NodeJS.Timeout | undefined
   /** Whether a byte of the request can have left this machine. */
-  #isSending = false
+  #sent: TransportError['sent'] = 'no'
+  #head: Omit<HttpResponse, 'text'> | undefined
+  readonly #pieces: Buffer[] = []
+  #size = 0
   /** How many parts of the response have arrived. */
   #arrivals = 0
-  #failure: TransportError | undefined
+  /** What ended it before the response was complete. */
+  #failure: Error | undefined
   #isOver = false
 
-  constructor(request: HttpRequest, closing: AbortSignal) {
+  constructor(
+    request: HttpRequest,
+    resolve: (response: HttpResponse) => void,
+    reject: (error: TransportError) => void,
+  ) {
     this.#request = request
-    this.#signals = request.signal === undefined ? [closing] : [closing, request.signal]
+    this.#resolve = resolve
+    this.#reject = reject
   }
 
-  start(dispatcher: Dispatcher): Promise<HttpResponse> {
-    const { url, method, headers, body } = this.#request
-    const response = new Promise<HttpResponse>((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
-    })
-    this.#startTimer()
-    for (const signal of this.#signals) {
-      if (signal.aborted) this.#interrupt()
-      else signal.addEventListener('abort', this.#interrupt, { once: true })
+  start(dispatcher: Dispatcher): void {
+    const { url, method, headers, body, signal } = this.#request
+    if (signal?.aborted) {
+      this.#cancel()
+      return
     }
-    if (this.#isOver) return response
+    signal?.addEventListener('abort', this.#cancel, { once: true })
+    this.#startTimer()
     const options = {
       origin: url.origin,
       path: `${url.pathname}${url.search}`,
@@ -122,9 +118,8 @@ class Exchange implements Dispatcher.DispatchHandler {
     try {
       dispatcher.dispatch(options, this)
     } catch (error) {
-      this.#fail(classify(error, false))
+      this.#end(classify(error, 'no'))
     }
-    return response
   }
 
   #startTimer(): void {
@@ -138,7 +133,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     try {
       if (!this.#isOver) beforeSend?.()
     } catch (error) {
-      this.#fail(new TransportError('aborted', 'no', 'the request was not sent', error))
+      this.#failWith('aborted', 'the request was not sent', error)
     }
     if (this.#failure !== undefined) {
       // Close it: left open, it could serve a request that asked for a fresh connection.
@@ -147,39 +142,35 @@ class Exchange implements Dispatcher.DispatchHandler {
     }
     if (beforeSend !== undefined) this.#startTimer()
     this.#connection = connection
-    this.#isSending = true
+    this.#sent = 'maybe'
   }
 
   onResponseStart(
-    connection: Dispatcher.DispatchController,
+    _connection: Dispatcher.DispatchController,
     status: number,
     headers: Record<string, string | string[] | undefined>,
   ): void {
     this.#arrivals++
-    if (this.#isOver) return
     // Informational responses are ignored, except 101: this client doesn't upgrade.
     if (status >= 100 && status < 200 && status !== 101) return
-    if (status < 200) {
-      this.#failWith('protocol', `invalid HTTP response: ${status} is not a final status`)
-      return
-    }
-    this.#body.source = connection
-    this.#resolve({ status, headers: joinHeaders(headers), body: this.#body })
+    if (status < 200) this.#failWith('protocol', `invalid HTTP response: ${status} is not a final status`)
+    this.#head = { status, headers: joinHeaders(headers) }
   }
 
-  onResponseData(connection: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(_connection: Dispatcher.DispatchController, piece: Buffer): void {
     this.#arrivals++
-    if (!this.#isOver && this.#body.push(chunk) >= MAX_UNREAD_BYTES) connection.pause()
+    this.#size += piece.length
+    if (this.#size > MAX_BODY_MIB * 1024 * 1024)
+      this.#end(unexpectedAnswer(`it is larger than ${MAX_BODY_MIB} MiB`, this.#head?.status))
+    else this.#pieces.push(piece)
   }
 
   onResponseEnd(): void {
-    if (this.#isOver) return
-    this.#settle()
-    this.#body.end()
+    this.#end()
   }
 
   onResponseError(_connection: unknown, error: Error): void {
-    this.#fail(classify(error, this.#isSending))
+    this.#end(classify(error, this.#sent))
   }
 
   /**
@@ -197,78 +188,23 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #failWith(kind: TransportError['kind'], message: string, cause?: unknown): void {
-    this.#fail(new TransportError(kind, this.#isSending ? 'maybe' : 'no', message, cause))
+    this.#end(new TransportError(kind, this.#sent, message, cause))
   }
 
-  #fail(failure: TransportError): void {
+  /** Ends the exchange, with as much of the response as has arrived. */
+  #end(failure?: Error): void {
     if (this.#isOver) return
-    this.#settle()
-    this.#failure = failure
-    this.#reject(failure)
-    this.#connection?.abort(failure)
-    this.#body.end(failure)
-  }
-
-  #settle(): void {
     this.#isOver = true
-    clearTimeout(this.#timer)
-    for (const signal of this.#signals) signal.removeEventListener('abort', this.#interrupt)
-  }
-}
-
-/** A body as it arrives. If it is cut short, what has arrived can be read before the failure is thrown. */
-class ResponseBody implements AsyncIterableIterator<Uint8Array, undefined> {
-  source: Dispatcher.DispatchController | undefined
-  readonly #abandon: (why: TransportError) => void
-  readonly #chunks: Uint8Array[] = []
-  #unreadBytes = 0
-  #isEnded = false
-  #failure: TransportError | undefined
-  #wake = () => {}
-
-  /** @param abandon ends the exchange if the reader stops early */
-  constructor(abandon: (why: TransportError) => void) {
-    this.#abandon = abandon
-  }
-
-  /** @returns how many bytes wait to be read */
-  push(chunk: Uint8Array): number {
-    this.#chunks.push(chunk)
-    this.#unreadBytes += chunk.length
-    this.#wake()
-    return this.#unreadBytes
-  }
-
-  end(failure?: TransportError): void {
-    this.#isEnded = true
     this.#failure = failure
-    this.#wake()
-  }
-
-  [Symbol.asyncIterator]() {
-    return this
-  }
-
-  // Not a generator: V8 keeps what one held alive until its next full collection, some 8 kB for every response.
-  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
-    while (this.#chunks.length === 0 && !this.#isEnded) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve
-      })
+    clearTimeout(this.#timer)
+    this.#request.signal?.removeEventListener('abort', this.#cancel)
+    if (failure !== undefined) this.#connection?.abort(failure)
+    if (this.#head === undefined) {
+      this.#reject(failure as TransportError)
+      return
     }
-    const value = this.#chunks.shift()
-    if (value !== undefined) {
-      this.#unreadBytes -= value.length
-      if (this.#unreadBytes < MAX_UNREAD_BYTES && !this.#isEnded) this.source?.resume()
-      return { done: false, value }
-    }
-    if (this.#failure !== undefined) throw this.#failure
-    return { done: true, value }
-  }
-
-  async return(): Promise<IteratorResult<Uint8Array, undefined>> {
-    this.#abandon(new TransportError('aborted', 'maybe', 'the response was not read to its end'))
-    return { done: true, value: undefined }
+    const text = new TextDecoder().decode(Buffer.concat(this.#pieces))
+    this.#resolve({ ...this.#head, text, ...(failure && { brokenBy: failure }) })
   }
 }
 

@@ -124,3 +124,16 @@ export interface ListEnvelope<T> {
   readonly has_more: boolean
   readonly data: readonly T[]
 }
+
+/** The value of `Authorization: Bearer` (section 5). Services of this shape accept either kind. */
+export interface Credential {
+  readonly kind: 'api_key' | 'access_token'
+  readonly value: string
+  /** Its source, for messages: "the API key in MAILCLAIM_API_KEY", "the access token of profile default". */
+  readonly description?: string
+}
+
+/** Whether a text can be the token of an Authorization header (RFC 6750 section 2.1): visible ASCII, no line break. */
+export function isBearerToken(text: string): boolean {
+  return /^[\x21-\x7e]+$/.test(text)
+}

@@ -1,5 +1,5 @@
-import type { Authorizer, Credential } from '../service/authorizer.ts'
-import { createServiceClient, type ServiceClient } from '../service/client.ts'
+import { type Authorizer, createServiceClient, type ServiceClient } from '../service/client.ts'
+import type { Credential } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { currentCredential, goodCredential, renewedCredential } from './credential.ts'
 import { notSignedIn } from './messages.ts'

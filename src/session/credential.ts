@@ -1,5 +1,5 @@
 import { CliError, Exit, usageError } from '../errors.ts'
-import { type Credential, isBearerToken } from '../service/authorizer.ts'
+import { type Credential, isBearerToken } from '../service/types.ts'
 import { isShared } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { sessionOver } from './messages.ts'

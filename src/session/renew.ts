@@ -1,5 +1,5 @@
 import type { CliError } from '../errors.ts'
-import { type RefreshOutcome, refresh } from '../oauth/token-endpoint.ts'
+import { type RefreshOutcome, refresh, tokenTimeoutMs } from '../oauth/token-endpoint.ts'
 import { backoff } from '../service/retry.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
 import type { Io } from '../terminal/io.ts'
@@ -163,7 +163,7 @@ async function pass(store: SessionStore, renewal: Renewal): Promise<Pass> {
     const request = refresh(io, {
       base: parseBaseUrl(session.service ?? '', 'the service of the session'),
       clientId: session.client ?? '',
-      settings,
+      timeoutMs: tokenTimeoutMs(settings),
       refreshToken,
       scope: options.scope,
       grantedScope: session.scope ?? undefined,

@@ -4,6 +4,7 @@ import { run } from '../../src/cli.ts'
 import { everyCommand, exitCodesOf } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
 import { type HttpResponse, TransportError } from '../../src/context.ts'
+import { unexpectedAnswer } from '../../src/service/problems.ts'
 import {
   createFakeContext,
   createFakeOutput,
@@ -101,12 +102,9 @@ async function expectPromised(ran: Ran): Promise<void> {
 const fail = (kind: TransportError['kind'], sent: 'no' | 'maybe') => (): HttpResponse => {
   throw new TransportError(kind, sent, 'it broke')
 }
-const endless = (): HttpResponse => ({
-  status: 200,
-  headers: {},
-  body: (async function* () {
-    for (;;) yield Buffer.alloc(1024 * 1024, 0x20)
-  })(),
+const tooLong = (): HttpResponse => ({
+  ...textResponse(200, '{'),
+  brokenBy: unexpectedAnswer('it is larger than 8 MiB', 200),
 })
 
 describe('a hostile service', () => {
@@ -126,7 +124,7 @@ describe('a hostile service', () => {
     ['HTML called JSON', 7, () => textResponse(200, '<p>hello', { 'content-type': 'application/json' })],
     ['nothing', 7, () => textResponse(200, '')],
     ['half an answer', 7, () => textResponse(200, '{"object":"list","has_more":fa')],
-    ['an endless answer', 7, endless],
+    ['an answer that is too long', 7, tooLong],
     ['a reset', 7, fail('reset', 'maybe')],
     ['silence', 7, fail('timeout', 'maybe')],
     ['nobody there', 7, fail('connect', 'no')],
@@ -143,6 +141,16 @@ describe('a hostile service', () => {
     for (const { line, answer } of COMMANDS) {
       const respond = () => textResponse(200, JSON.stringify(answer), { 'content-type': 'text/html' })
       expect((await perform(world(), { line, respond })).code, line).toBe(0)
+    }
+  })
+
+  test('that nests what nobody asked for 100,000 levels deep ends every command with exit 7', async () => {
+    const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
+    for (const { line, answer } of COMMANDS) {
+      const respond = () => textResponse(200, JSON.stringify(answer).replace(/\}$/, `,"deep":${deep}}`))
+      const ran = await perform(world(), { line, respond })
+      await expectPromised(ran)
+      expect(ran.code, `${line}\n${ran.stderr}`).toBe(7)
     }
   })
 })

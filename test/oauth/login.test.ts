@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { type HttpRequest, TransportError } from '../../src/context.ts'
 import { CliError, Exit } from '../../src/errors.ts'
-import { type LoginOptions, login, type ReceivedCode } from '../../src/oauth/login.ts'
+import { type LoginOptions, login } from '../../src/oauth/login.ts'
 import { redirectTarget } from '../../src/oauth/redirect.ts'
+import type { CodeExchange } from '../../src/oauth/token-endpoint.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import {
   createFakeClock,
@@ -33,7 +34,7 @@ function patientClock(): FakeClock & { strike(): void } {
 
 interface Begun {
   readonly metadata?: Record<string, unknown> | 'html' | 'down'
-  readonly exchange?: (code: ReceivedCode) => Promise<string>
+  readonly exchange?: (code: CodeExchange) => Promise<string>
   readonly options?: Partial<LoginOptions>
   readonly context?: FakeContextOptions
   readonly made?: (context: ReturnType<typeof createFakeContext>) => void
@@ -59,7 +60,7 @@ async function begin({
   })
   made(context)
   const ignored: string[] = []
-  const received: ReceivedCode[] = []
+  const received: CodeExchange[] = []
   let address = (_url: string) => {}
   const ready = new Promise<string>((resolve) => {
     address = resolve
@@ -121,7 +122,7 @@ describe('signing in', () => {
     expect((await come({ code: 'c1' })).page).toContain('You are signed in')
     await expect(result).resolves.toBe('stored')
     expect(received[0]).toMatchObject({ redirectUri: redirect.href, clientId: 'client-1' })
-    expect(received[0]?.parameters.get('code')).toBe('c1')
+    expect(received[0]?.code).toBe('c1')
     // The secret stays here.
     expect(url.href).not.toContain(received[0]?.codeVerifier ?? '-')
     await expect(fetch(redirect)).rejects.toThrow()
@@ -336,7 +337,7 @@ describe('signing in', () => {
       await expect.poll(() => ignored.length).toBe(2)
       context.stdin.stream.write(`${shape(`code=c1&state=${state}`)}\n`)
       await expect(result).resolves.toBe('stored')
-      expect(received[0]?.parameters.get('code')).toBe('c1')
+      expect(received[0]?.code).toBe('c1')
     }
   })
 
@@ -345,6 +346,6 @@ describe('signing in', () => {
     context.stdin.stream.write(`?code=pasted&state=${state}\n`)
     await come({ code: 'c1' })
     await result
-    expect(received.map(({ parameters }) => parameters.get('code'))).toEqual(['c1'])
+    expect(received.map(({ code }) => code)).toEqual(['c1'])
   })
 })

@@ -1,12 +1,12 @@
 import { createServer } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
-import * as oauth from 'oauth4webapi'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { HttpResponse } from '../../src/context.ts'
 import { TransportError } from '../../src/context.ts'
 import { CliError, Exit } from '../../src/errors.ts'
 import { exchangeCode, refresh } from '../../src/oauth/token-endpoint.ts'
 import { createTransport } from '../../src/service/transport.ts'
+import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings, jsonResponse, textResponse } from '../fake-context.ts'
 
 const BASE = new URL('https://api.example.com/v1')
@@ -20,23 +20,12 @@ const WHOLE = {
 const oauthError = (status: number, error: string, description?: string) =>
   jsonResponse(status, { error, ...(description === undefined ? {} : { error_description: description }) })
 
-/** What the redirect brought, as oauth4webapi wants it back. */
-const callback = () =>
-  oauth.validateAuthResponse(
-    { issuer: 'https://api.example.com/v1' },
-    { client_id: 'client-1' },
-    new URLSearchParams({ code: 'the-code', state: 's' }),
-    's',
-  )
-
 async function exchange(answer: () => HttpResponse | Promise<HttpResponse>, requestedScope?: string) {
   const context = createFakeContext({ respond: answer })
-  const settings = await fakeSettings(context)
-  const tokens = await exchangeCode(context, {
+  const tokens = await exchangeCode(createIo(context, await fakeSettings(context)), {
     base: BASE,
     clientId: 'client-1',
-    settings,
-    callback: callback(),
+    code: 'the-code',
     redirectUri: 'http://127.0.0.1:4711/callback',
     codeVerifier: 'v'.repeat(43),
     requestedScope,
@@ -46,10 +35,9 @@ async function exchange(answer: () => HttpResponse | Promise<HttpResponse>, requ
 
 async function refreshOnce(answer: () => HttpResponse | Promise<HttpResponse>, scope?: string) {
   const context = createFakeContext({ respond: answer })
-  const outcome = await refresh(context, {
+  const outcome = await refresh(createIo(context, await fakeSettings(context)), {
     base: BASE,
     clientId: 'client-1',
-    settings: await fakeSettings(context),
     refreshToken: 'old-refresh',
     scope,
     grantedScope: 'emails:send domains:read',
@@ -74,7 +62,7 @@ async function refreshAt(server: Server) {
   })
   const context = createFakeContext({ http })
   const base = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-  const outcome = await refresh(context, { ...REQUEST, base, settings: await fakeSettings(context) })
+  const outcome = await refresh(createIo(context, await fakeSettings(context)), { ...REQUEST, base })
   return { context, base, outcome }
 }
 
@@ -387,12 +375,8 @@ describe('a refresh', () => {
 
   describe('whose answer breaks off', () => {
     const cutAfter = (text: string, status = 200, headers = {}): HttpResponse => ({
-      status,
-      headers,
-      body: (async function* () {
-        for (const byte of Buffer.from(text)) yield Buffer.from([byte])
-        throw new TransportError('reset', 'maybe', 'the connection was closed')
-      })(),
+      ...textResponse(status, text, headers),
+      brokenBy: new TransportError('reset', 'maybe', 'the connection was closed'),
     })
 
     it('a truncated answer is a success if the object is complete', async () => {
@@ -475,7 +459,7 @@ describe('a refresh', () => {
     const beforeSend = () => {}
     for (const httpTimeout of ['1', '45']) {
       const settings = await fakeSettings(context, { httpTimeout })
-      await refresh(context, { ...REQUEST, base: BASE, settings, beforeSend })
+      await refresh(createIo(context, settings), { ...REQUEST, base: BASE, beforeSend })
     }
     expect(context.requests.map(({ timeoutMs }) => timeoutMs)).toEqual([30_000, 45_000])
     expect(context.requests[0]?.beforeSend).toBe(beforeSend)
@@ -501,7 +485,11 @@ describe('a refresh', () => {
     for (const verbose of [{}, { verbose: true as const }]) {
       const context = createFakeContext({ respond: () => answer(token) })
       const settings = await fakeSettings(context, verbose)
-      const outcome = await refresh(context, { ...REQUEST, base: BASE, settings, refreshToken: token })
+      const outcome = await refresh(createIo(context, settings), {
+        ...REQUEST,
+        base: BASE,
+        refreshToken: token,
+      })
       const output = `${JSON.stringify(outcome)} ${'error' in outcome ? outcome.error.message : ''} ${context.stderr.text}`
       const plain = output
         .replace(/\\+u(?<hex>[\da-f]{4})|%(?<byte>[\da-f]{2})/gi, (_match, hex?: string, byte?: string) =>
@@ -514,10 +502,9 @@ describe('a refresh', () => {
 
   it('a refresh token is never sent unencrypted over a network', async () => {
     const context = createFakeContext({ respond: () => jsonResponse(200, WHOLE) })
-    const outcome = await refresh(context, {
+    const outcome = await refresh(createIo(context, await fakeSettings(context)), {
       base: new URL('http://api.example.com'),
       clientId: 'client-1',
-      settings: await fakeSettings(context),
       refreshToken: 'old-refresh',
       scope: undefined,
       grantedScope: undefined,
@@ -535,7 +522,11 @@ describe('a refresh', () => {
     const { context, base } = await refreshAt(server)
     for (let count = 0; count < 2; count++) {
       const settings = await fakeSettings(context)
-      const outcome = await refresh(context, { ...REQUEST, base, settings, refreshToken: `refresh-${count}` })
+      const outcome = await refresh(createIo(context, settings), {
+        ...REQUEST,
+        base,
+        refreshToken: `refresh-${count}`,
+      })
       expect(outcome.kind).toBe('success')
     }
     expect(connections.size).toBe(3)

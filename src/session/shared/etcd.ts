@@ -1,7 +1,7 @@
 import { type HttpTransport, type TlsIdentity, TransportError } from '../../context.ts'
 import { CliError, Exit } from '../../errors.ts'
 import { logExchanges } from '../../service/log.ts'
-import { parseObject, readText } from '../../service/problems.ts'
+import { parseObject } from '../../service/problems.ts'
 import { operationUrl } from '../../settings/addresses.ts'
 import type { Io } from '../../terminal/io.ts'
 import { excerpt } from '../../terminal/sanitize.ts'
@@ -32,8 +32,6 @@ type Json = Record<string, unknown>
 const FIRST_TRY_MS = 2000
 /** The pause after each round of all members: a new leader may have to be elected. */
 const PAUSE_MS = 100
-/** Far more than a session. */
-const MAX_ANSWER_BYTES = 256 * 1024
 const LOGIN = '/v3/auth/authenticate'
 /** gRPC's code of a missing, wrong or expired token. */
 const UNAUTHENTICATED = 16
@@ -160,10 +158,10 @@ export class Etcd {
       signal: interrupts.signal,
       ...(tls && { tls }),
     })
-    const { text, brokenBy } = await readText(response, MAX_ANSWER_BYTES)
+    const { status, text, brokenBy } = response
     if (brokenBy instanceof TransportError) throw brokenBy
     // A proxy's page, say, counts as an empty object: the status has to be enough.
-    return { status: response.status, body: parseObject(text) ?? {} }
+    return { status, body: parseObject(text) ?? {} }
   }
 }
 
