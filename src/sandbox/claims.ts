@@ -15,7 +15,7 @@ export interface Outcome {
 
 /**
  * First labels that decide what happens to a claim once its TXT record was found. The steps run in order, each after
- * the transfer delay; without a label here, the claim completes.
+ * a delay; without a label here, the claim completes.
  */
 const BY_FIRST_LABEL: Readonly<Record<string, readonly Outcome[]>> = {
   blocked: [{ status: 'blocked', reason: 'recent_owner_activity' }],
@@ -62,10 +62,8 @@ interface Claim {
 
 interface ClaimsOptions {
   readonly clock: VirtualClock
-  /** From the verification request to the first DNS lookup, and between lookups. */
-  readonly checkMs: number
-  /** Between the steps after the record was found. */
-  readonly transferMs: number
+  /** From the verification request to the first DNS lookup, between lookups, and between the steps after the record was found. */
+  readonly stepMs: number
   /** The TXT records of a name as a DNS query finds them. */
   readonly lookUp: (name: string) => Promise<readonly string[]>
 }
@@ -78,7 +76,7 @@ const OVER = ['completed', 'expired', 'superseded', 'canceled', 'failed']
 export type Claims = ReturnType<typeof createClaims>
 
 /** All claims; only a verification request makes the service query DNS (interface, section 3.4). */
-export function createClaims({ clock, checkMs, transferMs, lookUp }: ClaimsOptions) {
+export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
   const byDomainId = new Map<string, Claim>()
   /** The newest claim of a domain. */
   const byName = new Map<string, Claim>()
@@ -96,7 +94,7 @@ export function createClaims({ clock, checkMs, transferMs, lookUp }: ClaimsOptio
 
   function lookLater(claim: Claim): void {
     // From now, not from when this fell due: nothing changes in DNS during a jump of the clock.
-    later(claim, clock.now() + checkMs, async (due) => {
+    later(claim, clock.now() + stepMs, async (due) => {
       const values = await lookUp(claim.request.name)
       if (claim.status !== 'pending' || claim.recordSeen) return
       if (!values.includes(claim.value)) return lookLater(claim)
@@ -108,7 +106,7 @@ export function createClaims({ clock, checkMs, transferMs, lookUp }: ClaimsOptio
 
   function runSteps(claim: Claim, from: number, [step, ...rest]: readonly Outcome[]): void {
     if (step === undefined) return
-    later(claim, from + transferMs, (due) => {
+    later(claim, from + stepMs, (due) => {
       apply(claim, step)
       runSteps(claim, due, rest)
     })

@@ -1,15 +1,7 @@
 import type { Hono } from 'hono'
 import { type Claims, readOutcome } from './claims.ts'
 import { timestamp, type VirtualClock } from './clock.ts'
-import {
-  asObject,
-  CONTROL_PREFIX,
-  type Env,
-  notFound,
-  readJson,
-  readObject,
-  validationError,
-} from './http.ts'
+import { CONTROL_PREFIX, type Env, notFound, readObject, validationError } from './http.ts'
 import { mistakeOf, publish } from './mistakes.ts'
 import type { OAuth } from './oauth.ts'
 import { type RecordData, txt, type Zones } from './zones.ts'
@@ -66,7 +58,7 @@ export function addControlRoutes(app: Hono<Env>, options: ControlOptions): void 
   })
 
   control.put('dns/:name/TXT', async (c) => {
-    zones.set(readName(c.req.param('name')), 'TXT', readValues(await readJson(c)))
+    zones.set(readName(c.req.param('name')), 'TXT', readValues(await readObject(c)))
     return c.body(null, 204)
   })
 
@@ -87,13 +79,11 @@ function readName(text: string): string {
   throw validationError('That is not a name below a top-level domain.')
 }
 
-/** `{"values": ["text", …]}`, or the list or one text alone. @throws Problem 422 */
-function readValues(body: unknown): readonly RecordData[] {
-  const isObject = typeof body === 'object' && !Array.isArray(body)
-  const given = isObject ? asObject(body, 'The body')['values'] : body
-  const list: unknown[] = Array.isArray(given) ? given : [given]
-  if (list.length === 0) throw validationError('Give at least one value, or delete the records.')
-  return list.map((value) => {
+/** The values of a TXT set, at least one. @throws Problem 422 */
+function readValues({ values }: Record<string, unknown>): readonly RecordData[] {
+  if (!Array.isArray(values) || values.length === 0)
+    throw validationError('`values` must be a list of texts; to remove them all, delete the records.')
+  return values.map((value) => {
     if (typeof value === 'string') return txt(value)
     throw validationError('`values` must be a list of texts.')
   })

@@ -1,26 +1,21 @@
 import type { Context, Hono } from 'hono'
 import { timestamp } from './clock.ts'
 import { type Env, notFound, validationError } from './http.ts'
-import { type IssuedGrant, shownGrant } from './oauth.ts'
-
-/** Items that are made when asked for, so that a list of any length costs nothing. Position 0 is the newest. */
-interface Sequence<T> {
-  readonly length: number
-  at(position: number): T
-  /** The position of the item with this id, or -1. */
-  positionOf(id: string): number
-}
+import { type Grant, shownGrant } from './oauth.ts'
 
 /**
  * One page of a list, in its envelope (interface, sections 2.3, 4.2, 4.3 and 8).
+ * @param items the newest first
+ * @param show makes what the service shows of an item; only for those on the page and those that the filter sees
  * @param keep the filter
  * @throws Problem 422 for a limit outside 1 to 100, repeated parameters, both cursors at once, and an unknown cursor
  */
-function takePage<T>(
+function takePage<Item extends { readonly id: string }, Shown>(
   c: Context,
-  items: Sequence<T>,
+  items: readonly Item[],
+  show: (item: Item) => Shown,
   defaultLimit: number,
-  keep: (item: T) => boolean = () => true,
+  keep: (shown: Shown) => boolean = () => true,
 ): object {
   const limit = single(c, 'limit')
   const after = single(c, 'after')
@@ -30,7 +25,7 @@ function takePage<T>(
   if (limit !== undefined && !/^([1-9][0-9]?|100)$/.test(limit))
     throw validationError('The `limit` parameter must be a whole number from 1 to 100.')
   const cursor = after ?? before
-  const start = cursor === undefined ? -1 : items.positionOf(cursor)
+  const start = cursor === undefined ? -1 : items.findIndex(({ id }) => id === cursor)
   if (cursor !== undefined && start < 0)
     throw validationError(
       `The \`${after === undefined ? 'before' : 'after'}\` parameter names no item of this list.`,
@@ -38,13 +33,15 @@ function takePage<T>(
 
   const step = before === undefined ? 1 : -1
   const most = limit === undefined ? defaultLimit : Number(limit)
-  const data: T[] = []
+  const data: Shown[] = []
   let hasMore = false
-  for (let position = start + step; position >= 0 && position < items.length && !hasMore; position += step) {
-    const item = items.at(position)
-    if (!keep(item)) continue
+  for (let position = start + step; !hasMore; position += step) {
+    const item = items[position]
+    if (item === undefined) break
+    const shown = show(item)
+    if (!keep(shown)) continue
     hasMore = data.length === most
-    if (!hasMore) data.push(item)
+    if (!hasMore) data.push(shown)
   }
   return { object: 'list', has_more: hasMore, data: step === 1 ? data : data.reverse() }
 }
@@ -56,56 +53,26 @@ function single(c: Context, name: string): string | undefined {
   return values[0]
 }
 
-/** UUIDs that end with the position of the item they stand for. */
-function numbered(prefix: string, length: number) {
-  return {
-    idOf: (position: number) => `${prefix}-0000-4000-8000-${String(position).padStart(12, '0')}`,
-    positionOf(id: string): number {
-      const digits = new RegExp(`^${prefix}-0000-4000-8000-([0-9]{12})$`).exec(id)?.[1]
-      const position = digits === undefined ? -1 : Number(digits)
-      return position < length ? position : -1
-    },
-  }
-}
+/** A UUID that ends with this number. */
+const idOf = (prefix: string, number: number): string =>
+  `${prefix}-0000-4000-8000-${String(number).padStart(12, '0')}`
 
 const OTHER_CLIENTS = ['Newsletter Studio', 'Shop Mailer', 'CRM Sync', 'Invoice Robot', 'Zoë’s Notes']
 const OTHER_SCOPES = [['emails:send'], ['emails:send', 'contacts:read'], ['contacts:write'], ['domains:read']]
 
-/** The grants of the one team that there is: those of real sign-ins, the newest first, then made-up ones. */
-function createGrantList(
-  seeded: number,
-  startedAt: number,
-  issued: readonly IssuedGrant[],
-): Sequence<object> {
-  const ids = numbered('9a27e000', seeded)
+/** A grant of somebody else; every third one is revoked. */
+function otherGrant(index: number, startedAt: number): Grant {
+  const client = index % OTHER_CLIENTS.length
+  const createdAt = startedAt - (index + 1) * 3_600_000
+  const isRevoked = index % 3 === 1
   return {
-    get length() {
-      return issued.length + seeded
-    },
-    at(position) {
-      const grant = issued[issued.length - 1 - position]
-      if (grant !== undefined) return shownGrant(grant)
-      const index = position - issued.length
-      const createdAt = startedAt - (index + 1) * 3_600_000
-      const isRevoked = index % 3 === 1
-      const client = index % OTHER_CLIENTS.length
-      return {
-        id: ids.idOf(index),
-        client_id: `c11e0000-0000-4000-8000-${String(client).padStart(12, '0')}`,
-        scopes: OTHER_SCOPES[index % OTHER_SCOPES.length],
-        resource: index % 2 === 0 ? null : 'https://api.example/mail',
-        created_at: timestamp(createdAt),
-        revoked_at: isRevoked ? timestamp(createdAt + 1_200_000) : null,
-        revoked_reason: isRevoked ? 'revoked_from_api' : null,
-        client: { name: OTHER_CLIENTS[client], logo_uri: `https://logos.example/${client}.png` },
-      }
-    },
-    positionOf(id) {
-      const place = issued.findIndex((grant) => grant.id === id)
-      if (place >= 0) return issued.length - 1 - place
-      const index = ids.positionOf(id)
-      return index < 0 ? -1 : issued.length + index
-    },
+    id: idOf('9a27e000', index),
+    client: { id: idOf('c11e0000', client), name: OTHER_CLIENTS[client] ?? '' },
+    scopes: OTHER_SCOPES[index % OTHER_SCOPES.length] ?? [],
+    resource: index % 2 === 0 ? null : 'https://api.example/mail',
+    createdAt,
+    revokedAt: isRevoked ? createdAt + 1_200_000 : undefined,
+    revokedReason: isRevoked ? 'revoked_from_api' : undefined,
   }
 }
 
@@ -122,78 +89,76 @@ const RUNNING: readonly { starts: number; lasts: number; failsAt?: number }[] = 
   { starts: 86_400, lasts: 600 },
 ]
 
-/** The contact imports (interface, section 2.4). */
-function createImportList(length: number, startedAt: number, now: () => number) {
-  const ids = numbered('1a9027e0', length)
+interface Import {
+  readonly id: string
+  /** 0 is the newest. */
+  readonly index: number
+}
 
-  /** How far an import is; `share` from 0 to 1. */
-  function progressOf(index: number): { status: string; share: number; endedAt: number | null } {
-    const running = RUNNING[index]
-    if (running === undefined) {
-      const endedAt = startedAt - index * 97_000 + 20_000
-      return index % 10 === 9
-        ? { status: 'failed', share: 0.4, endedAt }
-        : { status: 'completed', share: 1, endedAt }
-    }
-    const begins = startedAt + running.starts * 1000
-    const share = (now() - begins) / (running.lasts * 1000)
-    const end = running.failsAt ?? 1
-    if (share < 0) return { status: 'queued', share: 0, endedAt: null }
-    if (share < end) return { status: 'in_progress', share, endedAt: null }
-    const endedAt = begins + running.lasts * end * 1000
-    return { status: running.failsAt === undefined ? 'completed' : 'failed', share: end, endedAt }
+/** How far an import is; `share` from 0 to 1. */
+function progressOf(index: number, startedAt: number, now: number) {
+  const running = RUNNING[index]
+  if (running === undefined) {
+    const endedAt = startedAt - index * 97_000 + 20_000
+    return index % 10 === 9
+      ? { status: 'failed', share: 0.4, endedAt }
+      : { status: 'completed', share: 1, endedAt }
   }
+  const begins = startedAt + running.starts * 1000
+  const share = (now - begins) / (running.lasts * 1000)
+  const end = running.failsAt ?? 1
+  if (share < 0) return { status: 'queued', share: 0, endedAt: null }
+  if (share < end) return { status: 'in_progress', share, endedAt: null }
+  const endedAt = begins + running.lasts * end * 1000
+  return { status: running.failsAt === undefined ? 'completed' : 'failed', share: end, endedAt }
+}
 
+/** A contact import as the service shows it (interface, section 2.4). */
+function shownImport({ id, index }: Import, startedAt: number, now: number) {
+  const { status, share, endedAt } = progressOf(index, startedAt, now)
+  const total = 200 + ((index * 7919) % 20_000)
+  const done = Math.floor(total * share)
+  const part = (size: number) => Math.floor(done / size)
+  const counts = { updated: part(5), skipped: part(20), failed: part(50) }
   return {
-    length,
-    positionOf: ids.positionOf,
-    at(index: number) {
-      const { status, share, endedAt } = progressOf(index)
-      const total = 200 + ((index * 7919) % 20_000)
-      const done = Math.floor(total * share)
-      const [updated, skipped, failed] = [5, 20, 50].map((part) => Math.floor(done / part)) as [
-        number,
-        number,
-        number,
-      ]
-      return {
-        object: 'contact_import',
-        id: ids.idOf(index),
-        status,
-        created_at: timestamp(startedAt - index * 97_000),
-        completed_at: endedAt === null ? null : timestamp(endedAt),
-        counts: { total, created: done - updated - skipped - failed, updated, skipped, failed },
-      }
-    },
+    object: 'contact_import',
+    id,
+    status,
+    created_at: timestamp(startedAt - index * 97_000),
+    completed_at: endedAt === null ? null : timestamp(endedAt),
+    counts: { total, created: done - part(5) - part(20) - part(50), ...counts },
   }
 }
 
 interface ListsOptions {
   readonly imports: number
   readonly grants: number
-  readonly issued: readonly IssuedGrant[]
+  readonly issued: readonly Grant[]
   /** Virtual time, in milliseconds since 1970. */
   readonly now: () => number
 }
 
 /** Grants and imports (interface, sections 4.2 to 4.4). */
-export function addListRoutes(app: Hono<Env>, options: ListsOptions): void {
-  const startedAt = options.now()
-  const grants = createGrantList(options.grants, startedAt, options.issued)
-  const imports = createImportList(options.imports, startedAt, options.now)
+export function addListRoutes(app: Hono<Env>, { imports, grants, issued, now }: ListsOptions): void {
+  const startedAt = now()
+  const others = Array.from({ length: grants }, (_, index) => otherGrant(index, startedAt))
+  const all = Array.from({ length: imports }, (_, index): Import => ({ id: idOf('1a9027e0', index), index }))
+  const show = (one: Import) => shownImport(one, startedAt, now())
 
-  app.get('/oauth/grants', (c) => c.json(takePage(c, grants, Number.POSITIVE_INFINITY)))
+  app.get('/oauth/grants', (c) =>
+    c.json(takePage(c, [...issued.toReversed(), ...others], shownGrant, Number.POSITIVE_INFINITY)),
+  )
 
   app.get('/contacts/imports', (c) => {
     const wanted = single(c, 'status')
     if (wanted !== undefined && !STATUSES.includes(wanted))
       throw validationError(`The \`status\` parameter must be one of ${STATUSES.join(', ')}.`)
-    return c.json(takePage(c, imports, 10, ({ status }) => wanted === undefined || status === wanted))
+    return c.json(takePage(c, all, show, 10, ({ status }) => wanted === undefined || status === wanted))
   })
 
   app.get('/contacts/imports/:id', (c) => {
-    const index = imports.positionOf(c.req.param('id'))
-    if (index < 0) throw notFound('There is no contact import with this id.')
-    return c.json(imports.at(index))
+    const found = all.find(({ id }) => id === c.req.param('id'))
+    if (found === undefined) throw notFound('There is no contact import with this id.')
+    return c.json(show(found))
   })
 }

@@ -4,16 +4,11 @@ import { type CryptoKey, SignJWT } from 'jose'
 import { timestamp } from './clock.ts'
 import { type Env, Problem, TOKEN_PATH } from './http.ts'
 
-/** A registered OAuth client. */
+/** A registered OAuth client. Its redirect URI is `/callback` on any port of loopback (RFC 8252, section 7.3). */
 export interface OAuthClient {
   readonly id: string
   readonly name: string
   readonly grantTypes: readonly string[]
-  /**
-   * A loopback address without a port stands for any port at request time (RFC 8252, section 7.3); every other
-   * registration has to be met to the letter.
-   */
-  readonly redirectUris: readonly string[]
   readonly disabled: boolean
 }
 
@@ -30,14 +25,8 @@ export const SCOPES = [
 ]
 
 function client(digit: number, name: string, rest: Partial<OAuthClient> = {}): OAuthClient {
-  return {
-    id: `4f1c7b52-6f0e-4a53-9d2b-5c0a1de5c00${digit}`,
-    name,
-    grantTypes: GRANT_TYPES,
-    redirectUris: ['127.0.0.1', '[::1]', 'localhost'].map((host) => `http://${host}/callback`),
-    disabled: false,
-    ...rest,
-  }
+  const id = `4f1c7b52-6f0e-4a53-9d2b-5c0a1de5c00${digit}`
+  return { id, name, grantTypes: GRANT_TYPES, disabled: false, ...rest }
 }
 
 /** One client for each row of the interface that needs one. */
@@ -45,30 +34,24 @@ export const CLIENTS = {
   usual: client(1, 'mailclaim'),
   disabled: client(2, 'Retired Tool', { disabled: true }),
   codeOnly: client(3, 'One-Time Tool', { grantTypes: ['authorization_code'] }),
-  refreshOnly: client(4, 'Background Tool', { grantTypes: ['refresh_token'] }),
-  fixedRedirect: client(5, 'Fixed Port Tool', { redirectUris: ['http://127.0.0.1:47821/callback'] }),
 } as const
 
 export function clientOf(id: string | undefined): OAuthClient | undefined {
   return Object.values(CLIENTS).find((known) => known.id === id)
 }
 
-/** Whether a client may be sent back to this address. */
-export function acceptsRedirect({ redirectUris }: OAuthClient, redirectUri: string): boolean {
-  // The registered form, with the port of the request put in, has to give the very text that was asked for.
-  const port = /^http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost):([1-9][0-9]{0,4})\//.exec(redirectUri)?.[1]
-  return redirectUris.some(
-    (registered) =>
-      registered === redirectUri ||
-      (Number(port) <= 65_535 &&
-        registered.replace(/^(http:\/\/[^/:]+|http:\/\/\[::1\])\//, `$1:${port}/`) === redirectUri),
-  )
+/** Whether this very text is a redirect URI that is registered, with the port of the request. */
+export function acceptsRedirect(redirectUri: string): boolean {
+  const port = /^http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost):([1-9][0-9]{0,4})\/callback$/.exec(
+    redirectUri,
+  )?.[1]
+  return Number(port) <= 65_535
 }
 
-/** A grant that came from a sign-in at this sandbox. */
-export interface IssuedGrant {
+/** A grant of the one team that there is. */
+export interface Grant {
   readonly id: string
-  readonly client: OAuthClient
+  readonly client: Pick<OAuthClient, 'id' | 'name'>
   readonly scopes: readonly string[]
   readonly resource: string | null
   readonly createdAt: number
@@ -77,7 +60,7 @@ export interface IssuedGrant {
 }
 
 /** A grant as the service shows it (interface, section 2.2). */
-export function shownGrant({ client, ...grant }: IssuedGrant): object {
+export function shownGrant({ client, ...grant }: Grant): object {
   return {
     id: grant.id,
     client_id: client.id,
@@ -122,13 +105,13 @@ export type OAuth = ReturnType<typeof createOAuth>
 /** Codes, tokens and what becomes of them (interface, section 3.1). */
 export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptions) {
   const codes = new Map<string, Approved & { expires: number; redeemed: boolean }>()
-  const refreshTokens = new Map<string, { grant: IssuedGrant; expires: number; rotated: boolean }>()
-  const accessTokens = new Map<string, { grant: IssuedGrant; expires: number }>()
-  const issued: IssuedGrant[] = []
+  const refreshTokens = new Map<string, { grant: Grant; expires: number; rotated: boolean }>()
+  const accessTokens = new Map<string, { grant: Grant; expires: number }>()
+  const issued: Grant[] = []
   const counts = { refreshes: 0, reuseDetections: 0 }
 
   /** The answer of the token endpoint (interface, section 2.1). */
-  async function issue(grant: IssuedGrant, scopes: readonly string[]) {
+  async function issue(grant: Grant, scopes: readonly string[]) {
     // The refresh token is on record before anything is awaited: two requests at once cannot both win.
     const refreshToken = `rt_${randomToken(32)}`
     const at = now()
@@ -158,12 +141,12 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
   function startSession(about: Pick<Approved, 'client' | 'scopes' | 'resource'>) {
     const { client, scopes, resource } = about
     const revoked = { revokedAt: undefined, revokedReason: undefined }
-    const grant: IssuedGrant = { id: randomUUID(), client, scopes, resource, createdAt: now(), ...revoked }
+    const grant: Grant = { id: randomUUID(), client, scopes, resource, createdAt: now(), ...revoked }
     issued.push(grant)
     return issue(grant, scopes)
   }
 
-  function revoke(grant: IssuedGrant, reason: string): void {
+  function revoke(grant: Grant, reason: string): void {
     if (grant.revokedAt !== undefined) return
     grant.revokedAt = now()
     grant.revokedReason = reason
@@ -207,7 +190,7 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
   }
 
   return {
-    issued: issued as readonly IssuedGrant[],
+    issued: issued as readonly Grant[],
     counts: counts as Readonly<typeof counts>,
     /** @returns the code, good for ten minutes and one use */
     issueCode(approved: Approved): string {
@@ -222,7 +205,7 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
       for (const grant of issued) revoke(grant, 'revoked_from_api')
     },
     /** The grant that a valid access token belongs to, revoked or not. */
-    grantOf(accessToken: string): IssuedGrant | undefined {
+    grantOf(accessToken: string): Grant | undefined {
       const known = accessTokens.get(accessToken)
       return known === undefined || known.expires <= now() ? undefined : known.grant
     },

@@ -23,8 +23,6 @@ export interface SandboxOptions {
   /** Loopback ports; 0 or nothing for a free one. */
   readonly port?: number
   readonly dnsPort?: number
-  /** Where the verifier looks for records, on 127.0.0.1; the sandbox's own DNS server if absent. */
-  readonly verifierPort?: number
   /** No consent page: every sign-in is approved at once. */
   readonly autoApprove?: boolean
   /** The record of each new claim is published at once. */
@@ -34,9 +32,8 @@ export interface SandboxOptions {
   readonly grants?: number
   /** Default: 900. */
   readonly accessTokenSeconds?: number
-  /** From the verification request to the DNS lookup, and from there to the end; in virtual seconds. */
-  readonly checkSeconds?: number
-  readonly transferSeconds?: number
+  /** Between the steps of a claim that verification was asked for, in virtual seconds. Default: 0.25. */
+  readonly stepSeconds?: number
 }
 
 /** A running sandbox. */
@@ -87,9 +84,8 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const oauth = createOAuth({ now, issuer, key, accessTokenSeconds: options.accessTokenSeconds ?? 900 })
   const claims = createClaims({
     clock,
-    checkMs: (options.checkSeconds ?? 0.25) * 1000,
-    transferMs: (options.transferSeconds ?? 0.25) * 1000,
-    lookUp: (name) => lookUpTxt(options.verifierPort ?? dns.port, name),
+    stepMs: (options.stepSeconds ?? 0.25) * 1000,
+    lookUp: (name) => lookUpTxt(dns.port, name),
   })
   const requests = { total: 0, by_route: {} as Record<string, number> }
 

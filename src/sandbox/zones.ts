@@ -106,14 +106,12 @@ export function createZones() {
   }
 }
 
-/** A TXT record of one string, or of these; each is split if longer than 255 bytes (RFC 1035, section 3.3.14). */
-export function txt(...strings: readonly string[]): RecordData {
-  return strings.flatMap((text) => {
-    const bytes = Buffer.from(text)
-    const pieces: Buffer[] = []
-    for (let at = 0; at === 0 || at < bytes.length; at += 255) pieces.push(bytes.subarray(at, at + 255))
-    return pieces
-  })
+/** A TXT record with this text, in strings of at most 255 bytes (RFC 1035, section 3.3.14). */
+export function txt(text: string): RecordData {
+  const bytes = Buffer.from(text)
+  const pieces: Buffer[] = []
+  for (let at = 0; at === 0 || at < bytes.length; at += 255) pieces.push(bytes.subarray(at, at + 255))
+  return pieces
 }
 
 export const RCODES = { noError: 0, formErr: 1, servFail: 2, nxDomain: 3, notImp: 4, refused: 5 } as const

@@ -57,7 +57,7 @@ const namesOf = (events: readonly Event[]) => [...new Set(events.map(({ event })
 
 /** A sandbox that decides quickly, and a client of it with an API key. */
 async function world() {
-  const sandbox = await sandboxForTest({ checkSeconds: 0.05, transferSeconds: 0.05, autoApprove: true })
+  const sandbox = await sandboxForTest({ stepSeconds: 0.05, autoApprove: true })
   const publish = (domain: string) => control(sandbox, 'POST', `claims/${domain}/publish`, {})
   const client = createClient(sandbox, {
     apiKey: true,

@@ -7,7 +7,7 @@ import { advance, api, control } from './talk.ts'
 const DAY = 86_400
 
 /** Minutes between the steps, so that only the virtual clock moves them. */
-const SLOW = { checkSeconds: 60, transferSeconds: 60 }
+const SLOW = { stepSeconds: 60 }
 
 const create = (sandbox: Sandbox, fields: object) => api(sandbox, 'POST', '/domains/claim', { body: fields })
 const publish = (sandbox: Sandbox, domain: string, mistake = 'none') =>
@@ -101,7 +101,7 @@ test('a claim goes from pending to verified to completed once its record is in D
 })
 
 test('a claim also proceeds in real time, with its record published at once', async () => {
-  const sandbox = await sandboxForTest({ checkSeconds: 0.01, transferSeconds: 0.01, autoPublish: true })
+  const sandbox = await sandboxForTest({ stepSeconds: 0.01, autoPublish: true })
   const { verify, get } = await claimed(sandbox, 'example.com')
   await verify()
   await expect.poll(async () => (await get())['status'], { timeout: 10_000 }).toBe('completed')

@@ -240,13 +240,8 @@ test.each([
 test('records are put and deleted through the control plane, and the serial grows', async () => {
   const sandbox = await sandboxForTest()
   let before = 0
-  for (const body of [
-    { values: ['one', 'ü “two” \u00a0'] },
-    ['one', 'two'],
-    'one',
-    { values: ['x'.repeat(700)] },
-  ]) {
-    expect((await control(sandbox, 'PUT', '/dns/Example.com/TXT', body)).status).toBe(204)
+  for (const values of [['one', 'ü “two” \u00a0'], ['x'.repeat(700)]]) {
+    expect((await control(sandbox, 'PUT', '/dns/Example.com/TXT', { values })).status).toBe(204)
     const [record] = (await ask(sandbox, 'example.com', 'SOA')).packet.answers ?? []
     const serial = record?.type === 'SOA' ? (record.data.serial ?? 0) : 0
     expect(serial).toBeGreaterThan(before)
@@ -262,11 +257,12 @@ test('records are put and deleted through the control plane, and the serial grow
 })
 
 test.each([
-  ['com', 'one'],
-  ['a..com', 'one'],
-  [`${'a'.repeat(64)}.com`, 'one'],
-  ['example.com', 5],
-  ['example.com', []],
+  ['com', { values: ['one'] }],
+  ['a..com', { values: ['one'] }],
+  [`${'a'.repeat(64)}.com`, { values: ['one'] }],
+  ['example.com', ['one']],
+  ['example.com', { values: [] }],
+  ['example.com', { values: 'one' }],
   ['example.com', { values: [['one']] }],
 ])('putting a TXT record at %s with %j is refused', async (name, body) => {
   const sandbox = await sandboxForTest()
