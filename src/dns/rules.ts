@@ -153,10 +153,9 @@ function provider({ zone, servers }: Seen): Finding[] {
 /** A zone in which people register names; a private top-level domain is its owner's to edit. */
 const isPublicRegistry = (zone: string): boolean => zone === '.' || listedRegistry(zone) === zone
 
-/** The name is, or is directly in, a zone that only its registry can change. */
+/** The name isn't registered: a registry's zone holds it. Registries, and a few others with names like theirs, have records too. */
 function registryFound({ name, zone }: Seen): Finding[] | undefined {
-  if (isPublicRegistry(name)) return [findingOf('registry_name', { name, example: `example.${name}` })]
-  if (!isPublicRegistry(zone)) return undefined
+  if (name === zone || !isPublicRegistry(zone)) return undefined
   return [findingOf('domain_not_found', { domain: registeredDomainOf(name), said_by: zone })]
 }
 

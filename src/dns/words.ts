@@ -33,11 +33,6 @@ export const WORDS = {
     message: "the domain {domain} isn't in DNS: its registry has no name servers for it",
     fix: 'check the spelling of {domain}, whether it is registered, and its name servers at the registrar',
   },
-  registry_name: {
-    ...error,
-    message: "{name} is a registry's zone, in which only the registry can add records",
-    fix: 'check the domain registered below it, such as {example}',
-  },
   no_nameservers: {
     ...error,
     message: 'no name server of {zone} has an address: {hosts}',

@@ -101,7 +101,7 @@ const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
     },
   ],
   ['domain_not_found', { location: found('com'), servers: [server()] }],
-  ['registry_name', { name: 'co.uk', location: found('co.uk'), servers: [server()] }],
+  ['missing', { name: 'co.uk', location: found('co.uk'), servers: [server()] }],
   ['no_nameservers', { servers: [{ ...SILENT, address: null, outcome: 'unreachable' }] }],
   ['missing', { servers: [server()] }],
   ['missing', { servers: [with_('v=spf1 -all')] }],
