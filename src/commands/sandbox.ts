@@ -30,28 +30,23 @@ export const command = defineCommand<Options>({
       flags: '--port <n>',
       description: 'HTTP port',
       default: 'a free one',
-      parse: (text) => parsePort(text, '--port', 0),
+      parse: (text, name) => parsePort(text, name, 0),
     },
     {
       flags: '--dns-port <n>',
       description: 'DNS port, UDP and TCP',
       default: 'a free one',
-      parse: (text) => parsePort(text, '--dns-port', 0),
+      parse: (text, name) => parsePort(text, name, 0),
     },
     { flags: '--auto-approve', description: 'approve every sign-in without the consent page' },
     { flags: '--auto-publish', description: 'publish the record of each new claim at once' },
-    {
-      flags: '--imports <n>',
-      description: 'number of contact imports',
-      default: '25',
-      parse: count('--imports'),
-    },
-    { flags: '--grants <n>', description: 'number of OAuth grants', default: '3', parse: count('--grants') },
+    { flags: '--imports <n>', description: 'number of contact imports', default: '25', parse: count },
+    { flags: '--grants <n>', description: 'number of OAuth grants', default: '3', parse: count },
     {
       flags: '--access-token-seconds <n>',
       description: 'lifetime of access tokens',
       default: '900',
-      parse: count('--access-token-seconds', 1),
+      parse: (text, name) => parseCount(text, name, 1),
     },
     { flags: '--exit-with-stdin', description: 'end when standard input closes' },
   ],
@@ -135,6 +130,6 @@ function portError(error: unknown): unknown {
   })
 }
 
-function count(option: string, least = 0): (text: string) => number {
-  return (text) => parseCount(text, option, least)
+function count(text: string, name: string): number {
+  return parseCount(text, name, 0)
 }

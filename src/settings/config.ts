@@ -52,18 +52,6 @@ export async function readConfig(context: ConfigDirectory): Promise<Config> {
   return (await readJson(configPath(context), parseConfig)) ?? { version: 1, profiles: {} }
 }
 
-/** The configuration for what shows or examines it: a damaged one counts as empty, and `problem` says what is wrong. */
-export async function readUsableConfig(
-  context: ConfigDirectory,
-): Promise<{ config: Config; problem: CliError | undefined }> {
-  try {
-    return { config: await readConfig(context), problem: undefined }
-  } catch (problem) {
-    if (problem instanceof CliError) return { config: { version: 1, profiles: {} }, problem }
-    throw problem
-  }
-}
-
 /**
  * Reads, changes and writes the configuration while no other process does. What this version doesn't know is kept. On a
  * system without file locks the change is made anyway: what can be lost is a setting, not a session.

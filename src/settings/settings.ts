@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
 import { parseServerAddress, type ServerAddress } from './addresses.ts'
-import { type Config, readUsableConfig } from './config.ts'
+import { type Config, readConfig } from './config.ts'
 import { requireAbsolute } from './paths.ts'
 import { parseProfileName } from './profiles.ts'
 import {
@@ -100,8 +100,14 @@ export async function resolveSettings(
 ): Promise<Settings> {
   const { environment, directories, stdin, stdout, stderr } = context
   requireAbsolute(directories)
-  const { config, problem } = await readUsableConfig(context)
-  if (problem !== undefined && !toleratesDamagedConfig) throw problem
+  let config: Config = { version: 1, profiles: {} }
+  let problem: CliError | undefined
+  try {
+    config = await readConfig(context)
+  } catch (error) {
+    if (!toleratesDamagedConfig || !(error instanceof CliError)) throw error
+    problem = error
+  }
   const profile = choose('profile', PROFILE, options, environment, config.current_profile) ?? {
     value: PROFILE.default,
     source: 'default',

@@ -91,19 +91,11 @@ export function plainText(value: unknown): string {
 
 /** The value of a column as a person reads it, sanitized and on one line; an ellipsis stands for what is too long. */
 export function humanText(column: Column, item: Item, context: RenderContext): string {
-  const text = wholeText(column, item, context)
-  return text.length <= LONGEST_TEXT ? text : `${text.slice(0, LONGEST_TEXT)}…`
-}
-
-function wholeText(column: Column, item: Item, context: RenderContext): string {
   const value = columnValue(column, item)
-  if (value === null || value === undefined || value === '') return DASH
-  const text = column.text?.(value, context, item)
-  if (text !== undefined) return sanitizeLine(text)
-  if (Array.isArray(value)) {
-    return value.length === 0 ? DASH : value.map((entry) => sanitizeLine(plainText(entry))).join(', ')
-  }
-  return sanitizeLine(plainText(value))
+  if (value === null || value === undefined) return DASH
+  const entries = Array.isArray(value) ? value : [value]
+  const text = sanitizeLine(column.text?.(value, context, item) ?? entries.map(plainText).join(', '))
+  return text.length <= LONGEST_TEXT ? text || DASH : `${text.slice(0, LONGEST_TEXT)}…`
 }
 
 export function titleOf(column: Column): string {

@@ -2,26 +2,29 @@ import { type Context, OutputClosedError, type Prompts } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Column, Item } from './columns.ts'
 import { writeLabeled, writeNote } from './notices.ts'
-import { createListWriter, isToldOnStderr, type ListWriter, writeJson, writeObject } from './output.ts'
+import {
+  createListWriter,
+  isToldOnStderr,
+  type ListWriter,
+  type OutputContext,
+  writeJson,
+  writeLine,
+  writeObject,
+} from './output.ts'
 import { createScreen, type Progress, withWrite } from './progress.ts'
-import { sanitizeLine, stringifyJson } from './sanitize.ts'
+import { sanitizeLine } from './sanitize.ts'
 
 /**
  * What a command gets: the effects, the settings in force, and how it talks. Everything that would take `context, settings`
  * side by side takes this instead.
  */
-export interface Io extends Context {
-  readonly settings: Settings
+export interface Io extends Context, OutputContext {
   /** Asks a person; undefined where nothing may be asked (`Settings.interactive`): what is missing is then exit 2. */
   readonly ask: Prompts | undefined
   /** The step in progress. Whatever else is written meanwhile appears above it. */
   readonly progress: Progress
-  /** Says what happens, on stderr; nothing with `--quiet` or where a program reads. */
-  note(text: string): Promise<void>
   /** Warns on stderr of a problem that doesn't stop the command; nothing with `--quiet`. */
   warn(text: string): Promise<void>
-  /** Suggests a next step, on stderr; nothing with `--quiet`. */
-  hint(text: string): Promise<void>
   /** Says what the work waits for, once, if it takes longer than two seconds. */
   waiting<T>(text: string, work: Promise<T>): Promise<T>
   /** One object on stdout, in the chosen format. */
@@ -72,7 +75,7 @@ export function createIo(outer: Context, settings: Settings): Io {
     },
     list: (columns, nothing) => createListWriter(columns, nothing, io),
     writeJson: (value) => writeJson(value, stdout),
-    writeLine: (item) => stdout.write(`${stringifyJson(item)}\n`),
+    writeLine: (item) => writeLine(item, stdout),
     writeValue: (text) => stdout.write(`${sanitizeLine(text)}\n`),
   }
   return io

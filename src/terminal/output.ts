@@ -1,4 +1,4 @@
-import type { Output } from '../context.ts'
+import type { Context, Output } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createPalette, hasColor, type Palette } from './color.ts'
 import {
@@ -9,16 +9,24 @@ import {
   plainText,
   type RenderContext,
 } from './columns.ts'
-import type { Io } from './io.ts'
 import { escapeTsv, stringifyJson } from './sanitize.ts'
 
+/** What the formats need of a command's `Io`. */
+export interface OutputContext extends Pick<Context, 'stdout' | 'environment' | 'clock'> {
+  readonly settings: Settings
+  /** Says what happens, on stderr; nothing with `--quiet` or where a program reads. */
+  note(text: string): Promise<void>
+  /** Suggests a next step, on stderr; nothing with `--quiet`. */
+  hint(text: string): Promise<void>
+}
+
 /** The palette for people's output on stdout. */
-export function stdoutPalette({ environment, stdout, settings }: Io): Promise<Palette> {
+export function stdoutPalette({ environment, stdout, settings }: OutputContext): Promise<Palette> {
   return createPalette(hasColor(environment, settings.colorOption, stdout))
 }
 
 /** How items are shown on stdout: on a terminal, in its width and with relative times. */
-async function renderContext(io: Io): Promise<RenderContext> {
+async function renderContext(io: OutputContext): Promise<RenderContext> {
   const { stdout, clock } = io
   return {
     palette: await stdoutPalette(io),
@@ -32,6 +40,11 @@ export async function writeJson(value: unknown, stdout: Output): Promise<void> {
   await stdout.write(`${stringifyJson(value, stdout.isTTY ? 2 : undefined)}\n`)
 }
 
+/** One line of JSON on stdout: an item or an event. */
+export async function writeLine(item: Item, stdout: Output): Promise<void> {
+  await stdout.write(`${stringifyJson(item)}\n`)
+}
+
 /** Whether a person at a terminal reads on stderr what was done, and needs no table of it. */
 export function isToldOnStderr({ format, formatGiven, fields }: Settings): boolean {
   return format === 'table' && !formatGiven && fields === undefined
@@ -41,10 +54,10 @@ export function isToldOnStderr({ format, formatGiven, fields }: Settings): boole
  * Writes one object in the chosen format: a detail view for people, a heading and a record in TSV, the service's own object in
  * JSON. A detail view ends with the fields that no column covers, so nothing the service adds stays hidden.
  */
-export async function writeObject(item: Item, columns: readonly Column[], io: Io): Promise<void> {
+export async function writeObject(item: Item, columns: readonly Column[], io: OutputContext): Promise<void> {
   const { stdout, settings } = io
   if (settings.format === 'json') return writeJson(item, stdout)
-  if (settings.format === 'jsonl') return io.writeLine(item)
+  if (settings.format === 'jsonl') return writeLine(item, stdout)
   if (settings.format === 'tsv') {
     const shown = chooseColumns(columns, settings.fields, 'programs')
     return stdout.write(headingLine(shown) + recordLine(item, shown))
@@ -92,7 +105,7 @@ export interface ListWriter {
 export function createListWriter(
   columns: readonly Column[],
   nothing: string | undefined,
-  io: Io,
+  io: OutputContext,
 ): ListWriter {
   const { stdout, settings } = io
   switch (settings.format) {
@@ -117,7 +130,7 @@ export function createListWriter(
   }
 }
 
-function tableWriter(columns: readonly Column[], nothing: string | undefined, io: Io): ListWriter {
+function tableWriter(columns: readonly Column[], nothing: string | undefined, io: OutputContext): ListWriter {
   const loading = (async () => {
     const [{ TableRenderer }, rendering] = await Promise.all([import('./table.ts'), renderContext(io)])
     return new TableRenderer(columns, rendering)

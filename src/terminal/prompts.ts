@@ -47,35 +47,24 @@ export function createPrompts({
   }
 
   return {
-    input: ({ message, default: preset, validate }) =>
-      ask((io) =>
-        input(
-          {
-            message: sanitizeLine(message),
-            ...(preset === undefined ? {} : { default: preset }),
-            ...(validate === undefined ? {} : { validate }),
-          },
-          io,
-        ),
-      ),
-    password: ({ message }) => ask((io) => password({ message: sanitizeLine(message), mask: '*' }, io)),
-    confirm: ({ message, default: preset }) =>
-      ask((io) => confirm({ message: sanitizeLine(message), default: preset }, io)),
+    input: (question) => ask((io) => input(clean(question), io)),
+    password: (question) => ask((io) => password({ ...clean(question), mask: '*' }, io)),
+    confirm: (question) => ask((io) => confirm(clean(question), io)),
     select: ({ message, choices }) =>
-      ask((io) =>
-        select(
-          {
-            message: sanitizeLine(message),
-            choices: choices.map(({ name, value, description }) => ({
-              name: sanitizeLine(name),
-              value,
-              ...(description === undefined ? {} : { description: sanitizeLine(description) }),
-            })),
-          },
-          io,
-        ),
-      ),
+      ask((io) => select({ message: sanitizeLine(message), choices: choices.map(clean) }, io)),
   }
+}
+
+const SHOWN: ReadonlySet<string> = new Set(['message', 'name', 'description'])
+
+/** A question, or one of its choices, with texts that are safe on a terminal. */
+function clean<T extends object>(question: T): T {
+  return Object.fromEntries(
+    Object.entries(question).map(([key, value]) => [
+      key,
+      SHOWN.has(key) ? sanitizeLine(String(value)) : value,
+    ]),
+  ) as T
 }
 
 /** The stream that the library draws on: our stderr, with its current width. */

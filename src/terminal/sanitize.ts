@@ -89,9 +89,7 @@ export function excerpt(text: string, length = 200): string {
     .replace(/<[^>]{0,2000}>/g, ' ')
     .replace(/\s+/g, ' ')
     .trim()
-  const characters = Array.from(collapsed)
-  const cut = characters.length > length ? `${characters.slice(0, length).join('')}…` : collapsed
-  return sanitizeLine(cut)
+  return clip(collapsed, length)
 }
 
 /**

@@ -96,7 +96,7 @@ export class TableRenderer {
     return table
       .toString()
       .split('\n')
-      .map((line) => `${withoutTrailingSpaces(line)}\n`)
+      .map((line) => `${line.trimEnd()}\n`)
       .join('')
   }
 }
@@ -158,11 +158,4 @@ function shrink(needed: readonly number[], least: readonly number[], room: numbe
     widths[widest] = (widths[widest] ?? 0) - 1
   }
   return widths
-}
-
-/** A pattern for the end of a line takes time that grows with the square of the spaces within it. */
-function withoutTrailingSpaces(line: string): string {
-  let end = line.length
-  while (line[end - 1] === ' ') end--
-  return line.slice(0, end)
 }

@@ -1,6 +1,7 @@
 import { CliError } from '../../errors.ts'
 import { readableTimestamp } from '../../service/timestamps.ts'
 import type { SessionDescription, SessionState } from '../../session/describe.ts'
+import { settingValue } from '../../settings/settings.ts'
 import type { StoreKind } from '../../settings/table.ts'
 import { type Column, valueAt } from '../../terminal/columns.ts'
 import type { Io } from '../../terminal/io.ts'
@@ -99,7 +100,7 @@ async function statusOf(
     message: problem?.message ?? null,
     in_force: inForce,
     // A key in the environment is not bound to a service: requests go where the settings say.
-    base_url: session?.service ?? (inForce === null ? null : await usableBase(io)),
+    base_url: session?.service ?? (inForce === null ? null : usableBase(io)),
     client_id: session?.client ?? null,
     scope: session?.scope ?? null,
     resource: session?.resource ?? null,
@@ -113,11 +114,9 @@ async function statusOf(
 }
 
 /** An unusable base URL is not shown: there may be a password in it. */
-async function usableBase({ settings }: Io): Promise<string | null> {
-  const { issuerOf } = await import('../../settings/addresses.ts')
-  const { requireBaseUrl } = await import('../../settings/settings.ts')
+function usableBase({ settings }: Io): string | null {
   try {
-    return issuerOf(requireBaseUrl(settings))
+    return settingValue('base_url', settings) ?? null
   } catch {
     return null
   }

@@ -11,7 +11,7 @@ export const command = defineCommand<{ readonly scope?: readonly (readonly strin
       flags: '--scope <scope>',
       description: 'print a narrower token, which no other command uses',
       repeatable: true,
-      parse: (text) => SETTINGS.scope.parse(text, '--scope'),
+      parse: SETTINGS.scope.parse,
     },
   ],
   examples: {
