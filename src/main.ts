@@ -185,7 +185,7 @@ const clock: Clock = {
       signal?.addEventListener('abort', abort, { once: true })
     }),
   alarm(ms, ring) {
-    const timer = setTimeout(ring, ms).unref()
+    const timer = setTimeout(ring, Math.min(ms, LONGEST_TIMER_MS)).unref()
     return () => clearTimeout(timer)
   },
 }

@@ -11,13 +11,10 @@ import { formatDuration } from '../terminal/time.ts'
 import { judge, nameOf } from './lifecycle.ts'
 import { type Asker, domainToClaim, findClaimOrDomain } from './load.ts'
 import { readValue, recordOf } from './record.ts'
-import { type CheckOptions, type CheckTarget, checkOnce, notInTime, watchDns } from './verdict.ts'
+import { type CheckTarget, checkOnce, notInTime, type WaitOptions, watchDns } from './verdict.ts'
 
-export interface CheckFlags extends CheckOptions {
+export interface CheckFlags extends WaitOptions {
   readonly wait: boolean
-  readonly timeoutMs: number
-  /** On `clock.monotonic()`. */
-  readonly since: number
   /** Says that it mostly waits from now on. */
   readonly waits?: () => void
 }
@@ -65,10 +62,10 @@ export async function checkClaim(
     return checkTarget({ name: domain, value: null }, undefined, flags, io)
   }
   const { entry, domainId, name: asked } = found
-  const first = await ask(found)
+  const first = await ask(found, flags)
   let claim = first
   const again = async () => {
-    claim = await ask({ ...found, entry: entry && { ...entry, claim } })
+    claim = await ask({ ...found, entry: entry && { ...entry, claim } }, flags)
     return claim
   }
   // A claim that is over may have no record.
@@ -105,9 +102,8 @@ async function checkTarget(
       const report = await checkOnce(target, flags, io)
       return { report, error: exitErrorOf(report, isShown(io)) }
     }
-    const left = Math.max(0, flags.since + flags.timeoutMs - io.clock.monotonic())
     let last: CheckReport | undefined
-    for await (const { report, nextInMs, leftMs } of watchDns(target, of?.claim, left, of?.ask, flags, io)) {
+    for await (const { report, nextInMs, leftMs } of watchDns(target, of?.claim, of?.ask, flags, io)) {
       last = report
       if (nextInMs === null) break
       flags.waits?.()

@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs'
+import { addAbortSignal, type Readable } from 'node:stream'
 import { CliError, usageError } from '../errors.ts'
 import { looksLikeId } from '../service/claims.ts'
 import { REGIONS } from '../service/types.ts'
@@ -15,8 +16,12 @@ export interface Subject {
   readonly region?: string | undefined
 }
 
-/** A domain to work on, or why a line can't be used: `FILE:LINE: why`. */
-export type Reading = Subject | { readonly problem: string }
+/** What a list holds. */
+export interface DomainList {
+  readonly subjects: readonly Subject[]
+  /** How many lines can't be used; each has been named on stderr: `FILE:LINE: why`. */
+  readonly problems: number
+}
 
 const COLUMNS: readonly string[] = ['domain', 'value', 'region']
 /** Characters: a TXT value of the largest size fits. */
@@ -34,28 +39,28 @@ export function readDomain(text: string, takesIds: boolean): string {
 }
 
 /**
- * The domains of a list, as `domain[,value]` lines (with a header as its columns say); each once, without blank lines and those
- * that begin with `#`. Columns of a header besides domain, value and region are ignored, said once.
+ * Reads the whole list, so that one that can't be used is refused before anything has begun: `domain[,value]` lines (with a header
+ * as its columns say), without blank ones and those that begin with `#`. Columns of a header besides domain, value and region are
+ * ignored, said once.
  *
  * @param from a path, or `-` for standard input
- * @throws CliError exit 2 if it can't be read
+ * @throws CliError exit 2 if it can't be read; the reason of the interrupt signal
  */
-export async function* readList(
-  from: string,
-  takesIds: boolean,
-  io: Io,
-): AsyncGenerator<Reading, void, void> {
+export async function readList(from: string, takesIds: boolean, io: Io): Promise<DomainList> {
   if (from === '-' && io.stdin.isTTY)
     throw usageError('--from - reads standard input, which is a terminal', 'pipe the domains into it')
-  const input = from === '-' ? io.stdin.stream : createReadStream(from)
   const name = from === '-' ? '<stdin>' : from
+  const subjects: Subject[] = []
+  let problems = 0
   let columns: readonly string[] | undefined
   let number = 0
-  for await (const line of linesOf(input, from)) {
+  for await (const line of linesOf(from, io)) {
     number += 1
     if (number === 1 && /\0|^\ufffd/.test(line)) throw usageError(`--from: ${from} isn't text in UTF-8`)
     if (line.trim() === '' || line.startsWith('#')) continue
     const cells = cellsOf(line)
+    if (cells === undefined)
+      throw usageError(`${name}:${number}: a cell in quotation marks has to end on the same line`)
     if (columns === undefined) {
       const header = cells.map((cell) => cell.toLowerCase())
       columns = header.includes('domain') ? header : COLUMNS.slice(0, 2)
@@ -67,23 +72,25 @@ export async function* readList(
       if (columns === header) continue
     }
     try {
-      yield subjectOf(cells, columns, takesIds)
+      subjects.push(subjectOf(cells, columns, takesIds))
     } catch (error) {
       if (!(error instanceof CliError)) throw error
-      yield { problem: `${name}:${number}: ${error.message}` }
+      problems += 1
+      await io.warn(`${name}:${number}: ${error.message}`)
     }
   }
+  if (subjects.length + problems === 0) throw usageError('--from: the list has no domain')
+  return { subjects, problems }
 }
 
 /** Without their ends (LF or CRLF) and a byte order mark. @throws CliError exit 2 if the stream can't be read */
-async function* linesOf(
-  input: AsyncIterable<Uint8Array | string>,
-  from: string,
-): AsyncGenerator<string, void, void> {
+async function* linesOf(from: string, { stdin, interrupts }: Io): AsyncGenerator<string, void, void> {
+  const { signal } = interrupts
+  const input: Readable = from === '-' ? stdin.stream : createReadStream(from)
   const decoder = new TextDecoder()
   let rest = ''
   try {
-    for await (const chunk of input) {
+    for await (const chunk of addAbortSignal(signal, input)) {
       const lines = (rest + decoder.decode(Buffer.from(chunk), { stream: true })).split(/\r?\n/)
       rest = lines.pop() ?? ''
       if (rest.length > MAX_LINE)
@@ -91,6 +98,7 @@ async function* linesOf(
       yield* lines
     }
   } catch (error) {
+    signal.throwIfAborted()
     if (error instanceof CliError) throw error
     const { code, message } = error as NodeJS.ErrnoException
     throw usageError(`--from: couldn't read ${from}: ${READ_PROBLEMS[code ?? ''] ?? message}`)
@@ -98,13 +106,16 @@ async function* linesOf(
   if (rest !== '') yield rest
 }
 
-/** The cells of a line, with what spreadsheets put around them (RFC 4180): quotation marks, and doubled ones inside. */
-function cellsOf(line: string): string[] {
+/**
+ * The cells of a line, with what spreadsheets put around them (RFC 4180): quotation marks, and doubled ones inside; undefined if
+ * a quoted cell doesn't end.
+ */
+function cellsOf(line: string): string[] | undefined {
   const cells = line.match(/(?:^|,)\s*(?:"(?:[^"]|"")*"\s*(?=,|$)|[^,]*)/g) ?? []
-  return cells.map((cell) => {
-    const text = cell.replace(/^,/, '').trim()
-    return /^".*"$/.test(text) ? text.slice(1, -1).replaceAll('""', '"').trim() : text
-  })
+  const texts = cells.map((cell) => cell.replace(/^,/, '').trim())
+  const isQuoted = (text: string) => /^".*"$/.test(text)
+  if (texts.some((text) => text.startsWith('"') && !isQuoted(text))) return undefined
+  return texts.map((text) => (isQuoted(text) ? text.slice(1, -1).replaceAll('""', '"').trim() : text))
 }
 
 /** @throws CliError exit 2 */

@@ -2,6 +2,7 @@ import { checkName } from '../dns/wire/name.ts'
 import { CliError, Exit, InterruptedError, usageError } from '../errors.ts'
 import { createClaim, getClaim, looksLikeId, verifyClaim } from '../service/claims.ts'
 import type { RequestOptions, ServiceClient } from '../service/client.ts'
+import { type PollTimes, timeFor } from '../service/polling.ts'
 import { OtherAnswerError } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
@@ -182,7 +183,7 @@ const ASK_MS = 5000
 const PAUSE_MS = 30_000
 
 /** Asks about a claim: as the service has it, or as it was last seen if the service can't be asked. */
-export type Asker = (known: KnownClaim) => Promise<DomainClaim>
+export type Asker = (known: KnownClaim, times?: PollTimes) => Promise<DomainClaim>
 
 /**
  * Asks the service once about each claim for a command that can go on with what the ledger has, with one warning for all that are
@@ -199,13 +200,18 @@ export function createAsker(
   let pauseEnd = Number.NEGATIVE_INFINITY
   let isWarned = false
   const { clock } = io
-  return async (known) => {
+  return async (known, times = {}) => {
     const { entry } = known
     if (entry?.claim.status === 'completed') return entry.claim
     if (entry !== undefined && clock.monotonic() < pauseEnd) return entry.claim
     try {
       client ??= connect(createIo(io, { ...io.settings, quiet: true, silent: true }), { renews })
-      return await fetchClaim(known, client, io, entry && { maxAttempts: 1, timeoutMs: ASK_MS })
+      return await fetchClaim(
+        known,
+        client,
+        io,
+        entry && { maxAttempts: 1, timeoutMs: Math.min(ASK_MS, timeFor(times, clock)) },
+      )
     } catch (error) {
       if (!(error instanceof CliError) || error instanceof InterruptedError || entry === undefined)
         throw error

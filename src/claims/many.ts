@@ -1,11 +1,12 @@
 import { setMaxListeners } from 'node:events'
 import { type HttpTransport, TransportError } from '../context.ts'
 import { dnsHostOf } from '../dns/hosts.ts'
-import type { CheckReport, Finding } from '../dns/report.ts'
+import type { CheckReport } from '../dns/report.ts'
 import { createShare } from '../dns/share.ts'
 import { CliError, EXIT_ORDER, Exit, InterruptedError, usageError } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { paceRequests } from '../service/pace.ts'
+import type { PollTimes } from '../service/polling.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
@@ -15,7 +16,7 @@ import { createTurns, type Turns } from '../turns.ts'
 import { MANY_CLAIM_COLUMNS } from './columns.ts'
 import { DEFAULT_JOBS, type ManyFlags } from './definition.ts'
 import { type LedgerEntry, openDomains } from './ledger.ts'
-import { type Reading, readDomain, readList, type Subject } from './list.ts'
+import { readDomain, readList, type Subject } from './list.ts'
 import { findClaim, type KnownClaim } from './load.ts'
 import { TIMED_OUT } from './verdict.ts'
 import type { ClaimEnd, ClaimEvents } from './workflow.ts'
@@ -55,15 +56,15 @@ export interface ManyWork {
   readonly hasEvents?: boolean
   /** What there is of a domain if there is nothing but an error; its name by default. */
   readonly emptyItem?: (domain: string) => object
-  /** For all of them together, from now on, in milliseconds. */
-  readonly timeoutMs?: number | undefined
+  /** For all of them together. */
+  readonly times?: PollTimes
   /** Does for one domain what the command does. @throws CliError if there is nothing to show beside the error */
   readonly perform: (subject: Subject, run: OneRun) => Promise<Done>
 }
 
-/** A request that starts when the time is almost up may still take this long, in milliseconds. */
+/** What begins when the time is almost up may still take this long, in milliseconds. */
 const SHORTEST_MS = 2000
-/** Domains that the summary names of each group. */
+/** Domains that the summary names of each cause. */
 const NAMED = 3
 
 /**
@@ -81,23 +82,25 @@ export async function runForAll(
 ): Promise<void> {
   if (all && domains.length > 0) throw usageError("a domain and --all can't be used together")
   const { clock, interrupts } = io
+  const { timeoutMs = Number.POSITIVE_INFINITY, since = clock.monotonic() } = work.times ?? {}
+  const end = since + timeoutMs
   const typed = all ? await openDomains(io) : domains.map((domain) => readDomain(domain, work.takesIds))
   if (all && typed.length === 0) await io.note('no open claim is known on this machine')
+  const listed = from === undefined ? { subjects: [], problems: 0 } : await readList(from, work.takesIds, io)
   const stop = new AbortController()
   const signal = AbortSignal.any([interrupts.signal, stop.signal])
   // Any number of requests and waits follow it.
   setMaxListeners(0, signal)
-  const end = clock.monotonic() + (work.timeoutMs ?? Number.POSITIVE_INFINITY)
+  const isOver = () => signal.aborted || clock.monotonic() >= end
   const inTime = () => {
     signal.throwIfAborted()
-    if (clock.monotonic() >= end)
-      throw new CliError(TIMED_OUT, Exit.notYet, 'the time was up before its turn')
+    if (isOver()) throw new CliError(TIMED_OUT, Exit.notYet, 'the time was up before its turn')
   }
   const turns = createTurns(jobs)
   const http = paceRequests(untilEnd(io, end), clock, { concurrent: jobs })
   const context = { ...io, http, interrupts: { ...interrupts, signal } }
   const own = createIo(context, { ...io.settings, quiet: true, silent: true, interactive: false })
-  const report = createReporter(work, io)
+  const reporter = createReporter(work, listed.problems, io)
   let client: ServiceClient | undefined
   const shared = {
     io: own,
@@ -113,56 +116,60 @@ export async function runForAll(
         }),
       share: createShare(clock),
     },
-    say: report.say,
+    say: reporter.say,
   }
 
   const one = async (subject: Subject, waits: () => void) => {
     const { domain } = subject
     try {
       inTime()
-      const done = await work.perform(subject, { ...shared, waits })
-      await report.done(domain, done)
+      await reporter.done(domain, await work.perform(subject, { ...shared, waits }))
     } catch (error) {
       if (error instanceof InterruptedError || signal.aborted) throw error
       const failure =
         error instanceof CliError ? error : new CliError('bug', Exit.bug, `this is a bug: ${error}`)
       const item = work.emptyItem?.(domain) ?? { name: domain }
-      await report.done(domain, { label: labelOf(failure), item, error: failure })
+      await reporter.done(domain, { label: labelOf(failure), item, error: failure })
       if ([Exit.notConfigured, Exit.notSignedIn].includes(failure.exit as 3)) throw failure
     }
   }
 
-  const seen = new Set<string>()
-  async function* readings(): AsyncGenerator<Reading, void, void> {
-    for (const domain of typed) yield { domain }
-    if (from !== undefined) yield* readList(from, work.takesIds, io)
+  // The first line of a domain counts.
+  const subjects = new Map<string, Subject>()
+  for (const subject of [...typed.map((domain) => ({ domain })), ...listed.subjects])
+    if (!subjects.has(subject.domain)) subjects.set(subject.domain, subject)
+  let busy = 0
+  let wake = () => {}
+  const cancel = clock.alarm(end - clock.monotonic(), () => wake())
+  signal.addEventListener('abort', () => wake(), { once: true })
+  const running: Promise<void>[] = []
+  for (const subject of subjects.values()) {
+    while (busy >= jobs && !isOver())
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    if (signal.aborted) break
+    busy += 1
+    let leave = () => {
+      leave = () => {}
+      busy -= 1
+      wake()
+    }
+    const begun = one(subject, () => leave())
+    running.push(begun.catch((error: unknown) => stop.abort(error)).finally(() => leave()))
   }
-  // A list that is still being typed or generated isn't waited for.
-  const halt = () => from === '-' && io.stdin.stream.destroy()
-  signal.addEventListener('abort', halt, { once: true })
-  await runPool(
-    readings(),
-    jobs,
-    async (reading, waits) => {
-      if ('problem' in reading) return report.problem(reading.problem)
-      if (seen.has(reading.domain)) return
-      seen.add(reading.domain)
-      await one(reading, waits)
-    },
-    stop,
-    signal,
-  )
-  signal.removeEventListener('abort', halt)
-  halt()
-  const { done, failed, problems, exits } = await report.end()
-  if (interrupts.signal.aborted) throw interruptedAfter(interrupts.signal.reason, done)
+  await Promise.all(running)
+  cancel()
+
+  const { ends, exits } = await reporter.end()
+  if (interrupts.signal.aborted) throw interruptedAfter(interrupts.signal.reason, ends.length)
   stop.signal.throwIfAborted()
-  if (done + problems === 0 && from !== undefined) throw usageError('--from: the list has no domain')
   const exit = EXIT_ORDER.find((code) => exits.has(code))
   if (exit === undefined) return
+  const failed = ends.filter(({ error }) => error !== undefined).length
   const parts = [
-    failed > 0 ? `domains not done: ${failed} of ${done}` : '',
-    problems > 0 ? `lines that can't be used: ${problems}` : '',
+    failed > 0 ? `domains not done: ${failed} of ${ends.length}` : '',
+    listed.problems > 0 ? `lines that can't be used: ${listed.problems}` : '',
   ]
   const rest = 'to go on with the rest, run the same command again: what is completed is not done again'
   const hint = work.hasEvents ? rest : undefined
@@ -177,163 +184,115 @@ function interruptedAfter(reason: unknown, done: number): unknown {
 }
 
 /** What is counted if there is nothing but an error: the status of a claim that has ended is in its code. */
-const labelOf = ({ code, exit }: CliError): string =>
-  exit === Exit.negativeEnd ? code.replace(/^claim_/, '') : exit === Exit.refused ? 'refused' : 'error'
-
-/**
- * Works on items as they come, at most `limit` at once besides those that wait, until all are done or the signal aborts; then it
- * waits for those that have begun. The first failure stops it.
- */
-async function runPool<T>(
-  items: AsyncIterable<T>,
-  limit: number,
-  work: (item: T, waits: () => void) => Promise<void>,
-  stop: AbortController,
-  signal: AbortSignal,
-): Promise<void> {
-  let busy = 0
-  let wake = () => {}
-  const running = new Set<Promise<void>>()
-  // Only the first reason counts: a list that is no longer read is no problem of the list.
-  const fail = (error: unknown) => signal.aborted || stop.abort(error)
-  signal.addEventListener('abort', () => wake(), { once: true })
-  try {
-    for await (const item of items) {
-      if (signal.aborted) break
-      busy += 1
-      let isBusy = true
-      const free = () => {
-        if (isBusy) busy -= 1
-        isBusy = false
-        wake()
-      }
-      const task: Promise<void> = work(item, free)
-        .catch(fail)
-        .finally(() => {
-          running.delete(task)
-          free()
-        })
-        .then(() => {})
-      running.add(task)
-      while (busy >= limit && !signal.aborted)
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
-    }
-  } catch (error) {
-    fail(error)
-  }
-  await Promise.all(running)
+function labelOf({ code, exit }: CliError): string {
+  if (code === TIMED_OUT) return 'not started'
+  if (exit === Exit.negativeEnd) return code.replace(/^claim_/, '')
+  return exit === Exit.refused ? 'refused' : 'error'
 }
 
 /**
- * Requests of which none starts once the time is up, except for a renewal of the session; those that change something get their
- * answer although the run stops, since otherwise nobody would know of it.
+ * Requests that are over two seconds after the end at the latest, except for a renewal of the session and the creation of a claim
+ * (the only request with a body), which keep their own limit; those that change something get their answer although the run stops,
+ * since otherwise nobody would know of it.
  */
 function untilEnd({ http, clock, interrupts }: Io, end: number): HttpTransport {
   return {
     close: () => http.close(),
     async send(request) {
-      const { method, signal, beforeSend } = request
-      if (beforeSend === undefined && clock.monotonic() >= end + SHORTEST_MS)
-        throw new TransportError('timeout', 'no', 'the time was up')
-      return http.send(method === 'GET' || !signal ? request : { ...request, signal: interrupts.signal })
+      if (request.beforeSend !== undefined) return http.send(request)
+      const leftMs = end + SHORTEST_MS - clock.monotonic()
+      if (leftMs <= 0) throw new TransportError('timeout', 'no', 'the time was up')
+      const { method, body, signal } = request
+      const timeoutMs = body === undefined ? Math.min(request.timeoutMs, leftMs) : request.timeoutMs
+      const until = method === 'GET' || !signal ? {} : { signal: interrupts.signal }
+      return http.send({ ...request, timeoutMs, ...until })
     },
   }
 }
 
-/** What domains have in common that need the same: the first one's own words are the example. */
-interface Group {
-  readonly title: string
-  readonly message: string
-  readonly fix: string | undefined
-  readonly names: string[]
+/** What is counted of a domain that has ended. */
+interface End extends Pick<Done, 'label' | 'error'> {
+  readonly domain: string
+  /** What other domains may need as well; the first one's own words are the example. */
+  readonly cause:
+    | { readonly title: string; readonly message: string; readonly fix?: string | undefined }
+    | undefined
 }
 
 /** The mistake in DNS if that is why a domain isn't done, or a warning beside a record that is ready; else the error. */
-function causeOf(error: CliError | undefined, finding: Finding | undefined) {
+function causeOf({ error, report }: Done): End['cause'] {
+  const finding = report?.findings.find(({ severity }) => severity !== 'info')
   const isDns = error === undefined || error.exit === Exit.notYet
-  if (finding !== undefined && isDns) return finding
-  return error && { code: error.code, message: error.message, fix: error.hint }
+  const cause = finding !== undefined && isDns ? finding : error
+  if (cause === undefined) return undefined
+  const host = report && finding ? dnsHostOf(report.nameservers.map((server) => server.host)) : null
+  const title = host === null ? cause.code : `${cause.code} at ${host}`
+  return { title, message: cause.message, fix: 'fix' in cause ? cause.fix : cause.hint }
 }
 
-/** Prints each domain as it ends, and for people counts and causes, most frequent first. */
-function createReporter(work: ManyWork, io: Io) {
+/** Prints each domain as it ends, and for people counts and causes. @param problems lines that can't be used */
+function createReporter(work: ManyWork, problems: number, io: Io) {
   const { format, quiet } = io.settings
   const isText = format === 'zone' || format === 'value'
   const rows = io.list(work.columns)
   const inTurn = createTurns(1)
-  const exits = new Set<number>()
-  const labels = new Map<string, number>()
-  const groups = new Map<string, Group>()
-  let [done, failed, problems] = [0, 0, 0]
-
-  function count(domain: string, { label, error, report }: Done): void {
-    done += 1
-    labels.set(label, (labels.get(label) ?? 0) + 1)
-    if (error !== undefined) {
-      failed += 1
-      exits.add(error.exit)
-    }
-    const finding = report?.findings.find(({ severity }) => severity !== 'info')
-    const cause = causeOf(error, finding)
-    if (cause === undefined) return
-    const { code, message, fix } = cause
-    const host = report && finding ? dnsHostOf(report.nameservers.map((server) => server.host)) : null
-    const title = host === null ? code : `${code} at ${host}`
-    const group = groups.get(title) ?? { title, message, fix, names: [] }
-    group.names.push(domain)
-    groups.set(title, group)
-  }
-
-  function summary(): string {
-    const counts = [...labels].sort().map(([label, number]) => `${label} ${number}`)
-    const lines = [`domains: ${done}${counts.length > 0 ? ` (${counts.join(', ')})` : ''}`]
-    if (problems > 0) lines.push(`lines that can't be used: ${problems}`)
-    for (const { title, names, message, fix } of [...groups.values()].sort(
-      (one, other) => other.names.length - one.names.length,
-    )) {
-      const more = names.length > NAMED ? ', …' : ''
-      lines.push(`  ${title}: ${names.length} (${names.slice(0, NAMED).join(', ')}${more})`, `    ${message}`)
-      if (fix) lines.push(`    fix: ${fix}`)
-    }
-    return lines.join('\n')
-  }
-
+  const ends: End[] = []
   return {
     say: (text: string) => inTurn(() => io.stderr.write(`${sanitizeLine(text)}\n`)),
-    async problem(text: string): Promise<void> {
-      problems += 1
-      exits.add(Exit.usage)
-      await inTurn(() => io.warn(text))
-    },
-    async done(domain: string, end: Done): Promise<void> {
-      count(domain, end)
-      const error = end.error?.toJSON()
+    async done(domain: string, done: Done): Promise<void> {
+      const { label, error } = done
+      ends.push({ domain, label, error, cause: causeOf(done) })
       const at = new Date(io.clock.now()).toISOString()
       const isEvent = format === 'jsonl' && work.hasEvents
-      const item = isEvent
-        ? { event: 'done', at, name: domain, claim: end.item, ...error }
-        : { ...end.item, ...error }
-      if (io.stderr.isTTY) await io.progress.update(`domains done: ${done}`)
+      const item = isEvent ? { event: 'done', at, name: domain, claim: done.item } : done.item
+      if (io.stderr.isTTY) await io.progress.update(`domains done: ${ends.length}`)
       await inTurn(async () => {
-        if (isText) return end.text === undefined ? undefined : io.stdout.write(end.text)
-        return rows.page({ items: [item] })
+        if (isText) return done.text === undefined ? undefined : io.stdout.write(done.text)
+        return rows.page({ items: [{ ...item, ...error?.toJSON() }] })
       })
     },
     async end() {
       await io.progress.end()
       if (!isText) await rows.end(false)
-      if (!quiet && done + problems > 0) await io.note(summary())
-      return { done, failed, problems, exits }
+      if (!quiet && ends.length + problems > 0) await io.note(summaryOf(ends, problems))
+      const exits = new Set(ends.map(({ error }) => error?.exit ?? Exit.done))
+      return { ends, exits: problems > 0 ? exits.add(Exit.usage) : exits }
     },
   }
+}
+
+/** Counts, and causes: the most frequent first. */
+function summaryOf(ends: readonly End[], problems: number): string {
+  const counts = [...groupBy(ends, ({ label }) => label)].map(([label, { length }]) => `${label} ${length}`)
+  const lines = [`domains: ${ends.length}${counts.length > 0 ? ` (${counts.toSorted().join(', ')})` : ''}`]
+  if (problems > 0) lines.push(`lines that can't be used: ${problems}`)
+  const causes = groupBy(ends, ({ cause }) => cause?.title)
+  causes.delete(undefined)
+  for (const [title, group] of [...causes].sort(([, one], [, other]) => other.length - one.length)) {
+    const names = group.slice(0, NAMED).map(({ domain }) => domain)
+    const more = group.length > NAMED ? ', …' : ''
+    const { message, fix } = group[0]?.cause ?? {}
+    lines.push(`  ${title}: ${group.length} (${names.join(', ')}${more})`, `    ${message}`)
+    if (fix) lines.push(`    fix: ${fix}`)
+  }
+  return lines.join('\n')
+}
+
+function groupBy<T, K>(all: readonly T[], keyOf: (one: T) => K): Map<K, T[]> {
+  const groups = new Map<K, T[]>()
+  for (const one of all) {
+    const group = groups.get(keyOf(one))
+    if (group === undefined) groups.set(keyOf(one), [one])
+    else group.push(one)
+  }
+  return groups
 }
 
 /** Does the work on each of several claims, each to its end. @param begin starts it for one */
 export function runClaims(
   domains: readonly string[],
-  flags: ManyFlags & { readonly timeoutMs: number | undefined },
+  flags: ManyFlags,
+  times: PollTimes,
   begin: (known: KnownClaim, run: OneRun) => ClaimEvents,
   io: Io,
 ): Promise<void> {
@@ -341,8 +300,7 @@ export function runClaims(
     const known = await findClaim(domain, run.io)
     return completedBefore(known.entry) ?? drainOne(begin(known, run), run)
   }
-  const { timeoutMs } = flags
-  const work = { columns: MANY_CLAIM_COLUMNS, takesIds: true, hasEvents: true, timeoutMs, perform }
+  const work = { columns: MANY_CLAIM_COLUMNS, takesIds: true, hasEvents: true, times, perform }
   return runForAll(domains, flags, work, io)
 }
 

@@ -4,6 +4,7 @@ import type { Share } from '../dns/share.ts'
 import { type WaitStep, waitForRecord } from '../dns/wait.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { CliError, Exit } from '../errors.ts'
+import { type PollTimes, timeFor } from '../service/polling.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
@@ -17,11 +18,17 @@ export interface CheckTarget {
   readonly value: string | null
 }
 
-/** How the checks of one run go: each takes its turn if there are many. */
-export interface CheckOptions {
+/** How the checks of one run go: until its time is up, and each in its turn if there are many. */
+export interface CheckOptions extends PollTimes {
   readonly publicResolvers?: boolean | undefined
   readonly inTurn?: (<T>(check: () => Promise<T>) => Promise<T>) | undefined
   readonly share?: Share | undefined
+}
+
+/** Of a wait for the record. */
+export interface WaitOptions extends CheckOptions {
+  readonly timeoutMs: number
+  readonly since: number
 }
 
 /** The time limit of a check, in milliseconds. */
@@ -40,16 +47,12 @@ function requestOf(
   return { name, expected: value, resolvers, authoritativePort, publicResolvers, ...(share && { share }) }
 }
 
-/** @param leftMs what it may take at most, if there is an end */
-export async function checkOnce(
-  target: CheckTarget,
-  options: CheckOptions,
-  io: Io,
-  leftMs = CHECK_MS,
-): Promise<CheckReport> {
-  const deadlineMs = Math.min(CHECK_MS, leftMs)
-  const check = () => checkDns({ ...requestOf(target, options, io), deadlineMs }, dnsEffects(io))
-  return (options.inTurn ?? ((work) => work()))(check)
+export async function checkOnce(target: CheckTarget, options: CheckOptions, io: Io): Promise<CheckReport> {
+  const check = () => {
+    const deadlineMs = Math.min(CHECK_MS, timeFor(options, io.clock))
+    return checkDns({ ...requestOf(target, options, io), deadlineMs }, dnsEffects(io))
+  }
+  return options.inTurn === undefined ? check() : options.inTurn(check)
 }
 
 /** One check of a wait. */
@@ -68,20 +71,19 @@ export interface DnsStep extends WaitStep {
 export async function* watchDns(
   target: CheckTarget,
   claim: DomainClaim | undefined,
-  timeoutMs: number,
   ask: (() => Promise<DomainClaim | undefined>) | undefined,
-  options: CheckOptions,
+  options: WaitOptions,
   io: Io,
 ): AsyncGenerator<DnsStep, void, void> {
   const { clock } = io
-  const end = clock.monotonic() + timeoutMs
+  const leftMs = Math.max(0, options.since + options.timeoutMs - clock.monotonic())
   let askedAt = clock.monotonic()
   let hasLooked = false
   let now = claim
   try {
     for await (const step of waitForRecord(
       requestOf(target, options, io),
-      timeoutMs,
+      leftMs,
       dnsEffects(io),
       options.inTurn,
     )) {
@@ -96,7 +98,7 @@ export async function* watchDns(
       // What the service doesn't send can't differ.
       const record = now.record == null || !now.name ? target : recordOf(now)
       if (record.name !== target.name || record.value !== target.value)
-        return yield* watchDns(record, now, Math.max(0, end - clock.monotonic()), ask, options, io)
+        return yield* watchDns(record, now, ask, options, io)
     }
   } catch (error) {
     // Its turn among many didn't come again in time: what was found last counts.

@@ -50,7 +50,7 @@ export interface ClaimEnd {
 
 export type ClaimEvents = AsyncGenerator<ClaimEvent, ClaimEnd, void>
 
-export interface VerifyOptions extends CheckOptions, PollTimes {
+export interface VerifyOptions extends CheckOptions {
   readonly throughBlocked: boolean
   /** Whether DNS is checked before the service is asked to verify. */
   readonly check: boolean
@@ -194,17 +194,20 @@ async function* waitForDns(
   io: Io,
 ): ClaimEvents {
   const { timeoutMs, since } = options
-  const leftMs = Math.max(1, since + timeoutMs - io.clock.monotonic())
   const news = newsOnly(io.clock)
-  const lagEnd = io.clock.monotonic() + Math.min(MAX_LAG_MS, leftMs / 2)
+  const begin = io.clock.monotonic()
+  const lagEnd = begin + Math.min(MAX_LAG_MS, (since + timeoutMs - begin) / 2)
   const ask = () =>
-    fetchClaim(known, client, io, { maxAttempts: 1, timeoutMs: ASK_MS }).catch((error: unknown) => {
+    fetchClaim(known, client, io, {
+      maxAttempts: 1,
+      timeoutMs: Math.min(ASK_MS, timeFor(options, io.clock)),
+    }).catch((error: unknown) => {
       if (error instanceof CliError && [Exit.unavailable, Exit.refused].includes(error.exit as 6))
         return undefined
       throw error
     })
   let last: ClaimEnd = { claim: begun }
-  for await (const step of watchDns(record, begun, leftMs, ask, options, io)) {
+  for await (const step of watchDns(record, begun, ask, options, io)) {
     const { report, claim = begun, nextInMs } = step
     last = { claim, error: notInTime(report, timeoutMs), report }
     const { phase, text: why, error, needsRecord } = judge(claim, io.clock.now())
@@ -333,8 +336,7 @@ export async function* verifyClaimOf(
   io: Io,
 ): ClaimEvents {
   const { clock } = io
-  const times = { timeoutMs: options.timeoutMs, since: options.since ?? clock.monotonic() }
-  const before = await fetchClaim(known, client, io, { timeoutMs: timeFor(times, clock) })
+  const before = await fetchClaim(known, client, io, { timeoutMs: timeFor(options, clock) })
   const { phase, text, error } = judge(before, clock.now())
   if (phase === 'completed' || phase === 'ended' || before.status === 'verified') {
     if (options.wait) return yield* followClaim(known, options, client, io, before)
@@ -343,7 +345,7 @@ export async function* verifyClaimOf(
   }
   let unseen: CheckReport | undefined
   if (options.check) {
-    const report = await checkOnce(recordOf(before, known.name), options, io, timeFor(times, clock))
+    const report = await checkOnce(recordOf(before, known.name), options, io)
     const failure = exitErrorOf(report)
     if (report.verdict === 'fix') return { claim: before, error: failure, report }
     unseen = failure && report

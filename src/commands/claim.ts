@@ -99,7 +99,7 @@ export const command = defineCommand<Flags>({
         columns: MANY_CLAIM_COLUMNS,
         takesIds: false,
         hasEvents: true,
-        timeoutMs: flow.timeoutMs,
+        times: flow,
         async perform({ domain, region = options.region }, run) {
           const [newest] = await claimsNamed(domain, run.io)
           const done = completedBefore(newest)

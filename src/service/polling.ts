@@ -6,7 +6,7 @@ import { OtherAnswerError } from './problems.ts'
 
 export interface PollTimes {
   /** When to stop, in milliseconds from the start; undefined: when the caller leaves the loop. */
-  readonly timeoutMs: number | undefined
+  readonly timeoutMs?: number | undefined
   /** The start, on `clock.monotonic()`, which is that of the command; the first poll if absent. */
   readonly since?: number
 }
@@ -55,7 +55,7 @@ export function pollTimes(
  * least. Computed once, when it starts.
  */
 export function timeFor(
-  { timeoutMs = Number.POSITIVE_INFINITY, since }: Pick<PollTimes, 'timeoutMs' | 'since'>,
+  { timeoutMs = Number.POSITIVE_INFINITY, since }: PollTimes,
   clock: Pick<Context['clock'], 'monotonic'>,
 ): number {
   return Math.max(SHORTEST_MS, (since ?? clock.monotonic()) + timeoutMs - clock.monotonic())

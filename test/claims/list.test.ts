@@ -10,16 +10,14 @@ async function read(text: string | Buffer, takesIds = true) {
   const context = createFakeContext()
   const stdin = { isTTY: false, stream: Readable.from([Buffer.from(text)]) as never }
   const io = createIo({ ...context, stdin }, await fakeSettings(context))
-  const readings = []
-  for await (const reading of readList('-', takesIds, io)) readings.push(reading)
-  return { readings, stderr: context.stderr.text }
+  return { ...(await readList('-', takesIds, io)), stderr: context.stderr.text }
 }
 
 test('a list has a domain on each line, and perhaps the value to expect', async () => {
-  const { readings } = await read(
+  const { subjects } = await read(
     '\ufeffa.example\r\n\n# a comment\nBÜCHER.example. , prefix=token\n"b.example","p=a,b"',
   )
-  expect(readings).toEqual([
+  expect(subjects).toEqual([
     { domain: 'a.example' },
     { domain: 'xn--bcher-kva.example', value: 'prefix=token' },
     { domain: 'b.example', value: 'p=a,b' },
@@ -27,10 +25,10 @@ test('a list has a domain on each line, and perhaps the value to expect', async 
 })
 
 test('with a header, its columns count, and others are ignored, said once', async () => {
-  const { readings, stderr } = await read(
+  const { subjects, stderr } = await read(
     'Client,Region,Domain\nACME,eu-west-1,a.example\n"X, Inc.",,b.example\n',
   )
-  expect(readings).toEqual([{ domain: 'a.example', region: 'eu-west-1' }, { domain: 'b.example' }])
+  expect(subjects).toEqual([{ domain: 'a.example', region: 'eu-west-1' }, { domain: 'b.example' }])
   expect(stderr).toMatch(/^\S*warning: \S*ignored columns of <stdin>: client\n$/)
 })
 
@@ -41,23 +39,24 @@ test.each([
   ['a.example,token', "the value isn't a complete value: prefix=token, without spaces"],
   ['a.example # mine', '"a.example # mine"'],
 ])('a bad line is named, and the others go on: %s', async (line, why) => {
-  const { readings } = await read(`a.example\n${line}\nb.example`)
-  expect(readings).toEqual([
-    { domain: 'a.example' },
-    { problem: expect.stringContaining(`<stdin>:2: `) },
-    { domain: 'b.example' },
-  ])
-  expect((readings[1] as { problem: string }).problem).toContain(why)
+  const { subjects, problems, stderr } = await read(`a.example\n${line}\nb.example`)
+  expect(subjects).toEqual([{ domain: 'a.example' }, { domain: 'b.example' }])
+  expect(problems).toBe(1)
+  expect(stderr).toContain('<stdin>:2: ')
+  expect(stderr).toContain(why)
 })
 
 test('a region that does not exist is a bad line', async () => {
-  const { readings } = await read('domain,region\na.example,mars\n')
-  expect(readings).toEqual([{ problem: expect.stringContaining('"mars" is not a region') }])
+  const { subjects, stderr } = await read('domain,region\na.example,mars\n')
+  expect(subjects).toEqual([])
+  expect(stderr).toContain('"mars" is not a region')
 })
 
 test.each([
   ['a file in UTF-16', Buffer.from('\ufeffa.example', 'utf16le')],
   ['a file that is no text', Buffer.from([80, 75, 3, 4, 0, 0])],
+  ['a list without a domain', Buffer.from('# none\n')],
+  ['a list with a line break in a cell', Buffer.from('domain,client\na.example,"ACME\nInc."\n')],
 ])('%s is refused', async (_what, bytes) => {
   await expect(read(bytes)).rejects.toMatchObject({ exit: 2 })
 })
@@ -70,6 +69,8 @@ test.each([
   const home = context.directories.state
   writeFileSync(join(home, '..', 'other'), '')
   const io = createIo(context, await fakeSettings(context))
-  const reading = readList(join(home, '..', name), true, io)
-  await expect(reading.next()).rejects.toMatchObject({ exit: 2, message: expect.stringContaining(why) })
+  await expect(readList(join(home, '..', name), true, io)).rejects.toMatchObject({
+    exit: 2,
+    message: expect.stringContaining(why),
+  })
 })

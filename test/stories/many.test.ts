@@ -185,8 +185,8 @@ describe('several domains', () => {
       group: true,
       stdin: 'open',
     })
-    running.type(`${world.domains(1)[0]}\n`)
-    await running.seen(/"name":/)
+    running.type(`${world.domains(1)[0]}\nb ad\nb`)
+    await running.seen(/<stdin>:2: /)
     const at = performance.now()
     interruptGroup(running)
     expect((await running.ended).code).toBe(130)

@@ -94,7 +94,8 @@ export const command = defineCommand<Flags>({
     ])
     // A check never costs a session its refresh token.
     const asking = { renews: false, warn: io.warn }
-    const check = { publicResolvers, wait, timeoutMs: timeout * 1000, since: io.clock.monotonic() }
+    const timeoutMs = wait ? timeout * 1000 : Number.POSITIVE_INFINITY
+    const check = { publicResolvers, wait, timeoutMs, since: io.clock.monotonic() }
     if (!isMany(domains, options)) {
       if (name !== undefined && (domains.length > 0 || value === undefined))
         throw usageError(
@@ -130,7 +131,7 @@ export const command = defineCommand<Flags>({
         columns: [...COLUMNS, ...ERROR_COLUMNS],
         takesIds: true,
         emptyItem: emptyReport,
-        timeoutMs: wait ? check.timeoutMs : undefined,
+        times: check,
         async perform({ domain, value: own }, run) {
           ask ??= createAsker(run.io, asking)
           const each = { ...check, ...run.dns, waits: run.waits }

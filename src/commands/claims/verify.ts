@@ -56,7 +56,8 @@ export const command = defineCommand<Flags>({
     const { runClaims } = await import('../../claims/many.ts')
     await runClaims(
       domains,
-      { ...options, timeoutMs: verify.timeoutMs },
+      options,
+      verify,
       (known, run) => verifyClaimOf(known, { ...verify, ...run.dns }, run.client(), run.io),
       io,
     )

@@ -62,8 +62,13 @@ export const command = defineCommand<WatchFlags>({
       return showClaimWork(followClaim(known, watch, connect(io), io), wasCompleted, io)
     }
     const { runClaims } = await import('../../claims/many.ts')
-    const flags = { ...options, timeoutMs: watch.timeoutMs }
-    await runClaims(domains, flags, (known, run) => followClaim(known, watch, run.client(), run.io), io)
+    await runClaims(
+      domains,
+      options,
+      watch,
+      (known, run) => followClaim(known, watch, run.client(), run.io),
+      io,
+    )
   },
 })
 
