@@ -155,6 +155,43 @@ export class FakeDisk {
     this.#durable.delete(path)
   }
 
+  /** The same disk once more. */
+  clone(): FakeDisk {
+    const inodes = new Map<Inode, Inode>()
+    const same = (inode: Inode): Inode => {
+      const known = inodes.get(inode) ?? { ...inode }
+      inodes.set(inode, known)
+      return known
+    }
+    const names = (from: Map<string, Inode>) =>
+      new Map([...from].map(([name, inode]) => [name, same(inode)] as const))
+    const disk = new FakeDisk()
+    disk.#names = names(this.#names)
+    disk.#durable = names(this.#durable)
+    disk.#pending = this.#pending.map(
+      (change) => change.map((part) => (typeof part === 'object' ? same(part) : part)) as never,
+    )
+    return disk
+  }
+
+  /** Everything that matters to whoever comes next; equal for disks that can't be told apart. */
+  get state(): unknown {
+    const inodes: Inode[] = []
+    const number = (inode: Inode) => {
+      if (!inodes.includes(inode)) inodes.push(inode)
+      return inodes.indexOf(inode)
+    }
+    const names = (from: Map<string, Inode>) =>
+      [...from].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, inode]) => [name, number(inode)])
+    const places = [
+      names(this.#names),
+      names(this.#durable),
+      this.#pending.map((change) => change.map((part) => (typeof part === 'object' ? number(part) : part))),
+    ]
+    // What is reserved is blank.
+    return [places, inodes.map(({ text, durable }) => [text.trimEnd(), durable?.trimEnd()])]
+  }
+
   /** The text of every file. */
   get files(): ReadonlyMap<string, string> {
     return new Map([...this.#names].map(([path, { text }]) => [path, text]))

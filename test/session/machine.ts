@@ -67,11 +67,11 @@ export async function createBase(): Promise<Io> {
  * must never do is noted in `broken`.
  */
 export class Machine {
-  readonly disk = new FakeDisk()
+  disk = new FakeDisk()
   readonly broken: string[] = []
   item: string | undefined
   /** The grants of the service: `N.M` is the Mth refresh token of grant N. */
-  readonly grants: { good: number; isRevoked: boolean }[] = []
+  grants: { good: number; isRevoked: boolean }[] = []
   /** The grant that should be signed in: null after a logout, `any` after a login or logout was cut off. */
   wanted: number | null | 'any' = 0
   readonly #io: Io
@@ -105,6 +105,24 @@ export class Machine {
       issuedAt: 0,
     } as const
     return this.#store === 'file' ? { ...session, refreshToken: token } : session
+  }
+
+  /** A machine in the same state, of which nothing runs. */
+  clone(): Machine {
+    const machine = new Machine(this.#io, this.#store)
+    machine.disk = this.disk.clone()
+    machine.item = this.item
+    machine.grants = this.grants.map((grant) => ({ ...grant }))
+    machine.wanted = this.wanted
+    machine.#ids = this.#ids
+    machine.broken.push(...this.broken)
+    return machine
+  }
+
+  /** Everything that matters to whoever comes next, as text. */
+  get state(): string {
+    const { disk, item, grants, wanted, broken } = this
+    return JSON.stringify([disk.state, item, grants, wanted, broken])
   }
 
   /** Runs a command to its end, as process 0 unless said otherwise. */
