@@ -41,7 +41,7 @@ export type StepFate = (typeof FATES)[Kind][number]
 /** A fault at one step of a command; power is lost in one of several ways if `power` says which. */
 export interface Fault {
   /** Its number, or the first of a kind. */
-  readonly step: number | Kind
+  readonly step: number | Kind | 'rename'
   readonly fate: StepFate
   readonly power?: number
 }
@@ -126,18 +126,21 @@ export class Machine {
   }
 
   /** Runs a command to its end, as process 0 unless said otherwise. */
-  async run(command: Command, fault?: Fault, process = 0): Promise<Ran> {
+  async run(command: Command, faults: Fault | readonly Fault[] = [], process = 0): Promise<Ran> {
     const steps: Kind[] = []
+    const calls: string[] = []
     const state = { isDead: false, isSent: false }
     /** What happens at the next step. */
-    const fateOf = (kind: Kind): StepFate | undefined => {
+    const fateOf = (kind: Kind, call: string = kind): StepFate | undefined => {
       if (state.isDead) return 'killed before'
-      steps.push(kind)
-      const isHit =
-        typeof fault?.step === 'string'
-          ? steps.indexOf(fault.step) === steps.length - 1
-          : fault?.step === steps.length - 1
-      if (fault === undefined || !isHit) return undefined
+      const now = steps.push(kind) - 1
+      calls.push(call)
+      const fault = [faults]
+        .flat()
+        .find(({ step }) =>
+          typeof step === 'string' ? step === call && calls.indexOf(call) === now : step === now,
+        )
+      if (fault === undefined) return undefined
       if (!(FATES[kind] as readonly string[]).includes(fault.fate))
         throw new Error(`no ${fault.fate} of ${kind}`)
       if (/^(killed|torn)/.test(fault.fate)) state.isDead = true
@@ -145,7 +148,7 @@ export class Machine {
     }
     const disk = this.disk.asSeenBy(
       process,
-      (call) => fateOf(call === 'write' || call === 'read' ? call : 'disk') as Fate,
+      (call) => fateOf(call === 'write' || call === 'read' ? call : 'disk', call.split(' ')[0]) as Fate,
     )
     const files: ProfileFiles = {
       profile: 'default',
@@ -190,7 +193,8 @@ export class Machine {
     if (state.isDead) {
       end = 'killed'
       if (command === 'login' || command === 'logout') this.wanted = 'any'
-      if (fault?.power !== undefined) this.disk.losePower(fault.power)
+      const power = [faults].flat().find((fault) => fault.power !== undefined)?.power
+      if (power !== undefined) this.disk.losePower(power)
     } else if (error !== undefined && (command === 'login' || command === 'logout')) this.wanted = 'any'
     this.disk.release(process)
     if (error?.message.includes('nothing was sent') && state.isSent)

@@ -169,8 +169,17 @@ describe('a keychain', () => {
   })
 })
 
+/** Renewals in which something goes wrong. */
+const FAULTY = {
+  'renew, keychain refuses': [{ step: 'set', fate: 'fails' }],
+  'renew, keychain refuses, killed when it is stored': [
+    { step: 'set', fate: 'fails' },
+    { step: 'rename', fate: 'killed after' },
+  ],
+} as const satisfies Record<string, readonly Fault[]>
+
 /** What each of several processes runs, one after the other. */
-type Scripts = readonly (readonly (Command | 'renew, keychain refuses')[])[]
+type Scripts = readonly (readonly (Command | keyof typeof FAULTY)[])[]
 
 /**
  * Plays every order in which processes can take turns, at every point where one of them waits for anything; somewhere in
@@ -200,15 +209,14 @@ async function playOrder(
   prefix: readonly number[],
 ): Promise<(readonly [choice: number, of: number])[]> {
   const machine = new Machine(base, store)
-  const refusal = { step: 'set', fate: 'fails' } as const
   const waiting = new Map<number, { readonly what: string; readonly go: () => void }>()
   machine.turn = (process, what) => new Promise((go) => void waiting.set(process, { what, go }))
   let running = scripts.length
   const ended = scripts.map(async (commands, process) => {
     for (const command of commands) {
       await machine.turn(process, 'works')
-      if (command === 'renew, keychain refuses') await machine.run('renew', refusal, process)
-      else await machine.run(command, undefined, process)
+      if (command in FAULTY) await machine.run('renew', FAULTY[command as keyof typeof FAULTY], process)
+      else await machine.run(command as Command, [], process)
     }
     running--
   })
@@ -257,6 +265,7 @@ describe('several processes', () => {
     ['file', [['renew'], ['renew'], ['renew']], false],
     ['keychain', [['renew'], ['renew']], true],
     ['keychain', [['renew'], ['renew, keychain refuses']], true],
+    ['keychain', [['renew'], ['renew, keychain refuses, killed when it is stored']], true],
     ['keychain', [['renew'], ['login']], false],
   ])(
     '%s, %j, in every order (lock file deleted: %s): no token is sent twice',
