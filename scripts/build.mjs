@@ -42,12 +42,12 @@ const { metafile } = await build({
     leanUndici(),
     nodeBuiltins(),
     nativeLocks(),
-    coreChunk(root, ['./src/main.ts', './src/commands/definition.ts']),
+    coreChunk(root, ['./src/main.ts', './src/commands/definition.ts', './src/session/credential.ts']),
   ],
   metafile: true,
 })
 
-// esbuild splits only ES modules, and Node loads CommonJS in half the time: at once, without its asynchronous loader.
+// esbuild splits only ES modules, and Node loads CommonJS faster, by 7 to 20 ms: at once, without its asynchronous loader.
 await writeFile(join(dist, 'package.json'), '{ "type": "commonjs" }\n')
 await build({
   ...common,

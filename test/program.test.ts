@@ -71,7 +71,7 @@ describe('a start', () => {
     ['--help', 115],
     ['imports lst', 115],
     ['claims check --help', 140],
-    ['auth token', 130],
+    ['auth token', 120],
   ])('mailclaim %s loads at most %i kB of the program, and makes no Intl object', async (line, most) => {
     const { env } = await createProcessSession({ store: 'file' })
     const { bytes, intl } = loaded(line.split(' '), 'ignore', env)
@@ -80,11 +80,12 @@ describe('a start', () => {
   })
 
   it.each(['ignore', 'pipe'] as const)(
-    'loads neither streams nor the network without a terminal (standard input: %s)',
-    (stdin) => {
-      for (const words of [['--version'], ['--help'], ['imports', 'lst']]) {
-        const { modules } = loaded(words, stdin)
-        expect(modules.filter((name) => /^NativeModule (stream|net|tty)$/.test(name))).toEqual([])
+    'loads neither streams, the network nor cryptography without a terminal (standard input: %s)',
+    async (stdin) => {
+      const { env } = await createProcessSession({ store: 'file' })
+      for (const line of ['--version', '--help', 'imports lst', 'auth token']) {
+        const { modules } = loaded(line.split(' '), stdin, env)
+        expect(modules.filter((name) => /^NativeModule (stream|net|tty|crypto)$/.test(name))).toEqual([])
       }
     },
   )

@@ -1,3 +1,4 @@
+import { currentCredential, narrowedCredential } from '../../session/credential.ts'
 import { SETTINGS } from '../../settings/table.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { defineCommand, ownOutput, SERVICE_EXITS, VALUE } from '../definition.ts'
@@ -23,7 +24,6 @@ export const command = defineCommand<{ readonly scope?: readonly (readonly strin
   exits: SERVICE_EXITS,
   account: 'signed_in',
   async run({ options }, io) {
-    const { currentCredential, narrowedCredential } = await import('../../session/credential.ts')
     const scope = options.scope?.flat().join(' ')
     const { kind, value } =
       scope === undefined ? await currentCredential(io) : await narrowedCredential(io, scope)
