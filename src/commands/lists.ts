@@ -20,7 +20,7 @@ export function listOptions(defaultLimit: string): readonly OptionDefinition[] {
       flags: '--limit <n>',
       description: 'maximum number of items',
       default: defaultLimit,
-      parse: (text, name) => parseCount(text, name, 1, 'for all items: --all'),
+      parse: (text, name) => parseCount(text, name, 1),
     },
     { flags: '--all', description: 'all items', conflicts: ['--limit'] },
     { flags: '--after <id>', description: 'start after this item', conflicts: ['--before'] },

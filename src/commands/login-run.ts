@@ -22,6 +22,7 @@ import {
   type ProfileConfig,
   SETTING_KEYS,
   SETTINGS,
+  STORES,
   type StoreKind,
   settingName,
   settingText,
@@ -281,18 +282,12 @@ async function remember(store: StoreKind, issuer: string | undefined, io: Io): P
   }
 }
 
-const WHERE: Readonly<Record<StoreKind, string>> = {
-  keychain: "the system's keychain",
-  file: 'a file that only you can read',
-  etcd: 'etcd, encrypted, for every machine with the key',
-}
-
 /** Says what was stored and where, and prints the result. */
 async function announce(session: Session, io: Io, columns: readonly Column[]): Promise<void> {
   const { kind, profile, service, scope, store } = session
   const { settings } = io
   const what = kind === 'session' ? 'Signed in' : 'API key stored'
-  await io.note(`${what} at ${service} as profile ${profile}; the secret is in ${WHERE[store]}.`)
+  await io.note(`${what} at ${service} as profile ${profile}; the secret is in ${STORES[store]}.`)
   if (io.environment.apiKey !== undefined)
     await io.warn('MAILCLAIM_API_KEY is set and overrides it: unset it to use what was just stored')
   const requested = settingValue('scope', settings) ?? []

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import { parseCount, parsePort } from '../settings/parse-value.ts'
+import { HIGHEST_PORT, parseCount } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
 import { defineCommand, ownOutput } from './definition.ts'
 
@@ -30,13 +30,13 @@ export const command = defineCommand<Options>({
       flags: '--port <n>',
       description: 'HTTP port',
       default: 'a free one',
-      parse: (text, name) => parsePort(text, name, 0),
+      parse: port,
     },
     {
       flags: '--dns-port <n>',
       description: 'DNS port, UDP and TCP',
       default: 'a free one',
-      parse: (text, name) => parsePort(text, name, 0),
+      parse: port,
     },
     { flags: '--auto-approve', description: 'approve every sign-in without the consent page' },
     { flags: '--auto-publish', description: 'publish the record of each new claim at once' },
@@ -132,4 +132,9 @@ function portError(error: unknown): unknown {
 
 function count(text: string, name: string): number {
   return parseCount(text, name, 0)
+}
+
+/** 0: a free one. */
+function port(text: string, name: string): number {
+  return parseCount(text, name, 0, HIGHEST_PORT)
 }

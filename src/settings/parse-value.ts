@@ -18,23 +18,14 @@ export function parseSeconds(text: string, name: string, most = 3600): number {
   )
 }
 
-const MOST = 999_999_999
+/** The highest port of TCP and UDP. */
+export const HIGHEST_PORT = 65_535
 
-/** Reads a whole number. @throws CliError `usage`, exit 2, if it is not between `least` and 999,999,999. */
-export function parseCount(text: string, name: string, least: number, hint?: string): number {
+/** Reads a whole number. @throws CliError `usage`, exit 2, if it is not between `least` and `most`. */
+export function parseCount(text: string, name: string, least: number, most = 999_999_999): number {
   const count = /^\d+$/.test(text) ? Number(text) : Number.NaN
-  if (count >= least && count <= MOST) return count
-  throw usageError(
-    `${name}: ${JSON.stringify(text)} is not a whole number between ${least} and ${MOST}`,
-    hint,
-  )
-}
-
-/** Reads a port. @throws CliError `usage`, exit 2, if it is not between `lowest` and 65535. */
-export function parsePort(text: string, name: string, lowest = 1): number {
-  const port = /^\d{1,5}$/.test(text.trim()) ? Number(text) : Number.NaN
-  if (port >= lowest && port <= 65535) return port
-  throw usageError(`${name}: ${JSON.stringify(text)} is not a port between ${lowest} and 65535`)
+  if (count >= least && count <= most) return count
+  throw usageError(`${name}: ${JSON.stringify(text)} is not a whole number between ${least} and ${most}`)
 }
 
 /** Reads one of a few words. @throws CliError `usage`, exit 2. */

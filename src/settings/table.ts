@@ -6,7 +6,7 @@ import {
   parseServiceUrl,
   parseServiceUrls,
 } from './addresses.ts'
-import { parseChoice, parsePort, parseScopes, parseSeconds } from './parse-value.ts'
+import { HIGHEST_PORT, parseChoice, parseCount, parseScopes, parseSeconds } from './parse-value.ts'
 import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
 
 /**
@@ -37,9 +37,14 @@ export interface Setting<Value> {
   parse(text: string, name: string): Value
 }
 
-const STORES = ['keychain', 'file', 'etcd'] as const
-/** Where a login can keep its secret. */
-export type StoreKind = (typeof STORES)[number]
+/** Where a login can keep its secret, as people read it. */
+export const STORES = {
+  keychain: "the system's keychain",
+  file: 'a file that only you can read',
+  etcd: 'etcd, encrypted, for every machine with the key',
+} as const
+const STORE_KINDS = Object.keys(STORES) as StoreKind[]
+export type StoreKind = keyof typeof STORES
 /** Those on this machine. */
 export type LocalStoreKind = Exclude<StoreKind, 'etcd'>
 
@@ -104,8 +109,8 @@ export const SETTINGS = {
     variable: 'MAILCLAIM_STORE',
     description: 'where a login keeps its secret',
     default: 'keychain',
-    choices: STORES,
-    parse: (text, name) => parseChoice(text, name, STORES),
+    choices: STORE_KINDS,
+    parse: (text, name) => parseChoice(text, name, STORE_KINDS),
   },
   store_url: {
     flags: '--store-url <urls>',
@@ -149,7 +154,7 @@ export const SETTINGS = {
     variable: 'MAILCLAIM_AUTHORITATIVE_PORT',
     description: 'port of authoritative name servers, for private DNS',
     default: '53',
-    parse: (text, name) => parsePort(text, name),
+    parse: (text, name) => parseCount(text, name, 1, HIGHEST_PORT),
   },
   http_timeout: {
     flags: '--http-timeout <seconds>',

@@ -11,8 +11,8 @@ const LONGEST_WORD = 20
 
 /**
  * Renders a list page by page. The first page decides the widths, so that nothing waits for the last one; a later page gets
- * others only if something doesn't fit that must not break, or there is room left. If not even the narrowest table fits the terminal, every item is
- * a detail view.
+ * others only if something doesn't fit that must not break, or there is room left. If not even the narrowest table fits the
+ * terminal, every item is a detail view.
  */
 export class TableRenderer {
   readonly #columns: readonly Column[]

@@ -7,7 +7,7 @@ import {
   parseBaseUrl,
   parseServerAddress,
 } from '../../src/settings/addresses.ts'
-import { parsePort } from '../../src/settings/parse-value.ts'
+import { HIGHEST_PORT, parseCount } from '../../src/settings/parse-value.ts'
 
 describe('the base URL', () => {
   it.each([
@@ -112,7 +112,7 @@ describe('the address of a DNS server', () => {
 })
 
 it.each(['1e3', '-1', '0', '65536', ' ', '80x', '0x50'])('%j is not a port', (text) => {
-  expect(() => parsePort(text, '--port')).toThrow(expect.objectContaining({ exit: 2 }))
+  expect(() => parseCount(text, '--port', 1, HIGHEST_PORT)).toThrow(expect.objectContaining({ exit: 2 }))
 })
 
 it.each([

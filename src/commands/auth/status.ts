@@ -2,7 +2,7 @@ import { CliError } from '../../errors.ts'
 import { readableTimestamp } from '../../service/timestamps.ts'
 import type { SessionDescription, SessionState } from '../../session/describe.ts'
 import { settingValue } from '../../settings/settings.ts'
-import type { StoreKind } from '../../settings/table.ts'
+import { STORES, type StoreKind } from '../../settings/table.ts'
 import { type Column, valueAt } from '../../terminal/columns.ts'
 import type { Io } from '../../terminal/io.ts'
 import { formatDuration } from '../../terminal/time.ts'
@@ -20,12 +20,6 @@ const STATE_LABELS: Readonly<Record<SessionState, string>> = {
   unusable: 'damaged',
 }
 
-const STORE_LABELS: Readonly<Record<StoreKind, string>> = {
-  keychain: "the system's keychain",
-  file: 'a file that only you can read',
-  etcd: 'etcd, for every machine with the key',
-}
-
 const COLUMNS: readonly Column[] = [
   { field: 'profile' },
   {
@@ -39,7 +33,7 @@ const COLUMNS: readonly Column[] = [
   { field: 'client_id' },
   { field: 'scope' },
   { field: 'resource' },
-  { field: 'store', text: (value) => STORE_LABELS[value as StoreKind] },
+  { field: 'store', text: (value) => STORES[value as StoreKind] },
   {
     field: 'expires_in',
     title: 'Access token',

@@ -1,5 +1,4 @@
 import { DEFAULT_JOBS } from '../../claims/definition.ts'
-import { usageError } from '../../errors.ts'
 import { parseCount } from '../../settings/parse-value.ts'
 import type { OptionDefinition } from '../definition.ts'
 
@@ -19,11 +18,7 @@ const JOBS: OptionDefinition = {
   flags: '--jobs <n>',
   description: 'of several domains, work on this many at once',
   default: String(DEFAULT_JOBS),
-  parse: (text) => {
-    const jobs = parseCount(text, '--jobs', 1)
-    if (jobs > MAX_JOBS) throw usageError(`--jobs: ${jobs} is more than ${MAX_JOBS}`)
-    return jobs
-  },
+  parse: (text, name) => parseCount(text, name, 1, MAX_JOBS),
 }
 
 /** The options of a command that takes several domains. */
