@@ -29,10 +29,10 @@ export function remedy(error: unknown, otherwise: string): string {
   return REMEDIES[codeOf(error) ?? ''] ?? otherwise
 }
 
-/** What went wrong with a file, in the system's words: of "ENOSPC: no space left on device, write", the middle. */
+/** What went wrong with a file: of "ENOSPC: no space left on device, write", the middle; else the code, on one line. */
 export function reason(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
-  return /^E[A-Z0-9]+: (?<words>[^,]+)/.exec(message)?.groups?.['words'] ?? message
+  return /^E[A-Z0-9]+: (?<words>[^,]+)/.exec(message)?.groups?.['words'] ?? codeOf(error) ?? message
 }
 
 /** The system's code of an error, such as `ENOENT`. */
