@@ -1,5 +1,5 @@
 // Measures what is promised about speed, in about ten rows: `npm run bench`. `--node PATH` measures starts with another Node,
-// `--quick` makes fewer runs.
+// `--quick` makes fewer runs. A budget is what is promised, unless a comment beside it says what was measured.
 import { spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -15,6 +15,8 @@ const DELAY_MS = 40
 const DOMAINS = 1000
 const ZONES = 50
 const JOBS = 16
+/** How many zones are measured one name after the other, for the ideal. */
+const SAMPLE = 10
 const CROWD = 50
 
 const version = process.versions.node
@@ -117,7 +119,7 @@ async function startUp({ path, version }, bare, service) {
       expected,
     )
   const list = at([program, 'imports', 'list', '--limit', '100', '--json'], service.keyed)
-  await over('a list over undici alone', list, at([bare.page], compiled(service)), 1.3)
+  await over('a list over undici alone', list, at([bare.page], compiled(service)), 1.15)
 }
 
 /** For the minimal scripts: they keep what V8 compiled, as the program does. */
@@ -129,6 +131,7 @@ async function streaming(bare, service) {
   const loop = { node: process.execPath, words: [bare.pages], env: compiled(service) }
   const { ratios, ours: runs } = await compare(all, loop, Math.min(RUNS, 5))
   if (runs.some(({ lines }) => lines !== 100_000)) throw new Error('some items are missing')
+  // Measured on Node 20: 1.20 to 1.27.
   show(row('100,000 items over a bare loop', version, ratios, 1.3))
   const part = ours(['imports', 'list', '--limit', '10000', '--format', 'jsonl'], service.keyed)
   const peaks = []
@@ -142,7 +145,8 @@ async function streaming(bare, service) {
       'memory of 100,000 items over 10,000',
       version,
       peaks.map(({ ratio }) => ratio),
-      1.25,
+      // Measured on Node 20: 1.16.
+      1.2,
       detail,
     ),
   )
@@ -166,7 +170,8 @@ async function oneRefresh(service) {
   }
   const after = await service.control('GET', 'state')
   const detail = `${after.refreshes - before.refreshes} refreshes in 3 rounds, ${after.reuse_detections} reuses`
-  show(row(`${CROWD} processes with one refresh over ${CROWD} without`, version, ratios, 2, detail))
+  // Measured on Node 20: 1.12 to 1.29.
+  show(row(`${CROWD} processes with one refresh over ${CROWD} without`, version, ratios, 1.5, detail))
 }
 
 /** Forwards datagrams to a name server, each response 40 ms after its question, and notes when each was asked and answered. */
@@ -216,7 +221,10 @@ function chainLength(log) {
   return length
 }
 
-/** One check over the questions that have to follow each other, and 1,000 in 50 zones over the ideal for 16 at once. */
+/**
+ * One check over the questions that have to follow each other, and 1,000 in 50 zones over the ideal: 16 at once, each without
+ * a pause between an answer and the next question, and what is known of a zone never asked again.
+ */
 async function checks(service) {
   const names = Array.from({ length: DOMAINS }, (_, at) => `d${at}.zone${at % ZONES}.com`)
   for (const name of names) await service.control('PUT', `dns/${name}/TXT`, { values: ['prefix=token'] })
@@ -232,16 +240,27 @@ async function checks(service) {
     ratios.push((end - slow.log[0].asked) / (chain * DELAY_MS))
   }
   const questions = `${slow.log.length} questions, ${chain} in a row, each answered after ${DELAY_MS} ms`
-  show(row('`claims check` over its chain of questions', version, ratios, 1.5, questions))
+  // Measured on Node 20: 1.07.
+  show(row('`claims check` over its chain of questions', version, ratios, 1.2, questions))
 
-  const list = join(directory, 'domains.csv')
-  await writeFile(list, names.map((name) => `${name},prefix=token\n`).join(''))
-  const words = ['claims', 'check', '--from', list, '--jobs', String(JOBS), '--format', 'jsonl']
-  const { ms, lines } = await done(ours(words, env))
-  if (lines !== DOMAINS) throw new Error(`${lines} of ${DOMAINS} domains were checked`)
+  const checked = async (many, jobs) => {
+    const list = join(directory, 'domains.csv')
+    await writeFile(list, many.map((name) => `${name},prefix=token\n`).join(''))
+    slow.log.length = 0
+    const words = ['claims', 'check', '--from', list, '--jobs', String(jobs), '--format', 'jsonl']
+    const { ms, lines } = await done(ours(words, env))
+    if (lines !== many.length) throw new Error(`${lines} of ${many.length} domains were checked`)
+    return { ms, chain: chainLength(slow.log) }
+  }
+  // One after the other: the first name of a zone needs more questions than the next ones.
+  const some = names.slice(0, SAMPLE)
+  const first = await checked(some, 1)
+  const both = await checked([...some, ...names.slice(ZONES, ZONES + SAMPLE)], 1)
+  const [ofFirst, ofNext] = [first.chain / SAMPLE, (both.chain - first.chain) / SAMPLE]
+  const { ms } = await checked(names, JOBS)
   slow.close()
-  const ideal = (chain * DELAY_MS * DOMAINS) / JOBS
-  const detail = `${(ms / 1000).toFixed(1)} s over ${chain} x ${DELAY_MS} ms x ${DOMAINS} / ${JOBS}`
+  const ideal = ((ofFirst * ZONES + ofNext * (DOMAINS - ZONES)) * DELAY_MS) / JOBS
+  const detail = `${(ms / 1000).toFixed(1)} s over ${(ideal / 1000).toFixed(1)} s: ${ofFirst} questions in a row for the first name of a zone, ${ofNext} for each next one`
   show(row(`${DOMAINS} domains in ${ZONES} zones over the ideal`, version, [ms / ideal], 1.3, detail))
 }
 
@@ -266,7 +285,8 @@ async function publishedToCompleted(service) {
     times.push((performance.now() - published) / 1000)
   }
   const detail = `published ${delays.join(', ')} s after the start: ${times.map((one) => one.toFixed(1)).join(', ')} s`
-  show(row('`claim`: from published to completed', version, times, 6, detail, 's'))
+  // The service takes 2 s itself.
+  show(row('`claim`: from published to completed, at most', version, [Math.max(...times)], 6, detail, 's'))
 }
 
 let service

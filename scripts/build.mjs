@@ -14,7 +14,7 @@ const common = {
   absWorkingDir: root,
   platform: 'node',
   target: 'node20.19',
-  // Half the bytes take V8 half the time to read.
+  // A third less to install. A start takes as long without it.
   minify: true,
   legalComments: 'none',
   logLevel: 'warning',
