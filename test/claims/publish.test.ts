@@ -5,7 +5,7 @@ import { createPublisher } from '../../src/claims/publish.ts'
 import { runProgram } from '../../src/claims/run-program.ts'
 import { InterruptedError } from '../../src/errors.ts'
 import { createIo } from '../../src/terminal/io.ts'
-import { smallWorld } from '../dns/fake-dns.ts'
+import { smallWorld } from '../dns/fake-internet.ts'
 import { fakeSettings } from '../fake-context.ts'
 import { createWorld, VALUE, type WorldOptions } from './world.ts'
 

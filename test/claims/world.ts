@@ -1,6 +1,7 @@
 import { run } from '../../src/cli.ts'
 import type { Context, HttpRequest, HttpResponse } from '../../src/context.ts'
-import { createFakeDns, type FakeReply, smallWorld } from '../dns/fake-dns.ts'
+import { createFakeDns, type FakeReply } from '../dns/fake-dns.ts'
+import { smallWorld } from '../dns/fake-internet.ts'
 import { createVirtualClock } from '../dns/virtual-clock.ts'
 import { createFakeClock, createFakeContext, createFakeOutput, jsonResponse } from '../fake-context.ts'
 

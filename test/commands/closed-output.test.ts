@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { run } from '../../src/cli.ts'
 import { OutputClosedError } from '../../src/context.ts'
-import { createFakeDns, smallWorld } from '../dns/fake-dns.ts'
+import { createFakeDns } from '../dns/fake-dns.ts'
+import { smallWorld } from '../dns/fake-internet.ts'
 import { createFakeClock, createFakeContext, createFakeOutput, jsonResponse } from '../fake-context.ts'
 
 const DOMAINS = Array.from({ length: 40 }, (_, index) => `d${index}.example.com`)

@@ -84,12 +84,6 @@ describe('the zone of a name is found from the registry down', () => {
     expect(outcomes).toEqual(['dc.shop.corp match'])
   })
 
-  test('private DNS whose own server is given as the resolver', async () => {
-    const world = fakeInternet([zone(RECORD, { servers: { 'ns1.example.com': [ONE] } })])
-    const { outcomes } = await timedObserve(world, { resolvers: [ONE] })
-    expect(outcomes).toEqual(['ns1.example.com match'])
-  })
-
   const denial = (flags: number): FakeReply => ({ flags: flags | RCODE.NXDOMAIN })
   test.each([
     ['silent', 'silent', 'timeout'],
@@ -103,19 +97,14 @@ describe('the zone of a name is found from the registry down', () => {
     expect(ms).toBeLessThan(10_000)
   })
 
-  test.each(['silent', denial(RA), { flags: RCODE.REFUSED }] as const)(
-    'another resolver’s answer counts beside %j',
-    async (reply) => {
-      const world = fakeInternet([COM, zone()])
-      const { outcomes } = await timedObserve(
-        (asked) => (asked.server === '192.0.2.54' ? reply : world(asked)),
-        {
-          resolvers: ['192.0.2.54', RESOLVER],
-        },
-      )
-      expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com match'])
-    },
-  )
+  test('another resolver’s answer counts beside a denial', async () => {
+    const world = fakeInternet([COM, zone()])
+    const { outcomes } = await timedObserve(
+      (asked) => (asked.server === '192.0.2.54' ? denial(RA) : world(asked)),
+      { resolvers: ['192.0.2.54', RESOLVER] },
+    )
+    expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com match'])
+  })
 })
 
 describe('the servers of the zone', () => {
@@ -296,35 +285,6 @@ describe('resolvers are asked about the name', () => {
     expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com absent'])
     expect(seen.resolvers).toEqual([])
   })
-
-  test('and say for how long they keep the absence', async () => {
-    const [world, before] = [fakeInternet([COM, zone()]), fakeInternet([COM, zone([])])]
-    const { seen } = await timedObserve((asked) =>
-      (asked.server === RESOLVER && asked.type === 'TXT' ? before : world)(asked),
-    )
-    expect(seen.resolvers).toMatchObject([{ outcome: 'absent', negativeTtl: 60, authoritative: false }])
-  })
-
-  test('again without validation after SERVFAIL, and then for how long they keep the keys', async () => {
-    const world = fakeInternet([COM, zone()])
-    const { seen } = await timedObserve((asked) => {
-      if (asked.server !== RESOLVER || !asked.name.startsWith('example.com')) return world(asked)
-      if (asked.type === 'DNSKEY')
-        return {
-          flags: RA,
-          answers: [
-            {
-              type: 'DNSKEY',
-              name: asked.name,
-              ttl: 1234,
-              data: { flags: 257, algorithm: 8, key: Buffer.from('k') },
-            },
-          ],
-        }
-      return asked.checkingDisabled ? world(asked) : { flags: RA | RCODE.SERVFAIL }
-    })
-    expect(seen.resolvers).toMatchObject([{ outcome: 'servfail', failsValidation: true, keysTtl: 1234 }])
-  })
 })
 
 describe('records at wrong names', () => {
@@ -391,11 +351,6 @@ describe('something on this network that answers for all servers', () => {
       (asked) => (asked.server === RESOLVER ? world(asked) : { flags: RCODE.REFUSED }),
       intercepted,
     ],
-    [
-      'but not if the registry answers as it should',
-      (asked) => ([ONE, TWO].includes(asked.server) ? { flags: RCODE.REFUSED } : world(asked)),
-      { findings: [{ code: 'lame_nameserver' }] },
-    ],
   ])('%s', async (_title, respond, expected) => {
     expect((await timedCheck(respond)).report).toMatchObject(expected)
   })
@@ -418,7 +373,7 @@ describe('a check takes no longer than its longest chain of queries', () => {
       expect(ms).toBeLessThanOrEqual(10_000)
       expect(seen.elsewhere).toBeNull()
     }
-    expect((await timedObserve(world, { roundMs: () => 1400 })).ms).toBeLessThanOrEqual(10_000)
+    expect((await timedObserve(world, { roundMs: 1400 })).ms).toBeLessThanOrEqual(10_000)
   })
 })
 

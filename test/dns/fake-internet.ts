@@ -13,8 +13,6 @@ export interface FakeZone {
   readonly records?: readonly packet.Answer[]
   /** The parent has no glue. */
   readonly withoutGlue?: true
-  /** No zone above delegates it. */
-  readonly undelegated?: true
 }
 
 export const txt = (name: string, data: string): packet.Answer => ({ type: 'TXT', name, ttl: 300, data })
@@ -74,7 +72,7 @@ export function fakeInternet(
     if (zone === undefined) return { flags: RCODE.REFUSED }
     const child = enclosing(
       name,
-      zones.filter((other) => isWithin(other.apex, zone.apex) && (other === zone || !other.undelegated)),
+      zones.filter((other) => isWithin(other.apex, zone.apex)),
     )
     if (child === undefined || child === zone || (type === 'DS' && child.apex === name))
       return answerFrom(zone, name, type)
@@ -102,4 +100,17 @@ export function fakeInternet(
       asked.type,
     )
   }
+}
+
+/** A registry for `com`, and `example.com` with these TXT records at 192.0.2.2. */
+export function smallWorld(values: () => readonly string[]): (asked: Asked) => FakeReply {
+  return (asked) =>
+    fakeInternet([
+      { apex: 'com', servers: { 'a.registry.com': ['192.0.2.1'] } },
+      {
+        apex: 'example.com',
+        servers: { 'ns.example.com': ['192.0.2.2'] },
+        records: values().map((value) => txt('example.com', value)),
+      },
+    ])(asked)
 }

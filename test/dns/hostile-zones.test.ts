@@ -71,46 +71,21 @@ describe('a check stays within its limits of queries and time', () => {
   })
 
   test('with random answers', async () => {
-    const name = fc.constantFrom(
-      '.',
-      'com',
-      'evil.com',
-      'app.evil.com',
-      'x.app.evil.com',
-      'ns.evil.com',
-      'n1.victim.test',
-      'n2.victim.test',
-      'eu.app.evil.com',
-      'deep.er.and.deep.er.evil.com',
-    )
+    const names =
+      '. com evil.com app.evil.com x.app.evil.com ns.evil.com n1.victim.test n2.victim.test deep.er.and.deep.er.evil.com'
+    const name = fc.constantFrom(...names.split(' '))
+    const ttl = fc.nat()
+    const soa = fc.record({ mname: name, rname: name, serial: ttl, refresh: ttl, minimum: ttl })
     const record: fc.Arbitrary<packet.Answer> = fc.oneof(
       fc.record({
         type: fc.constantFrom('NS' as const, 'CNAME' as const, 'DNAME' as const),
         name,
-        ttl: fc.nat(),
+        ttl,
         data: name,
       }),
-      fc.record({ type: fc.constant('A' as const), name, ttl: fc.nat(), data: fc.ipV4() }),
-      fc.record({
-        type: fc.constant('TXT' as const),
-        name,
-        ttl: fc.nat(),
-        data: fc.string({ maxLength: 80 }),
-      }),
-      fc.record({
-        type: fc.constant('SOA' as const),
-        name,
-        ttl: fc.nat(),
-        data: fc.record({
-          mname: name,
-          rname: name,
-          serial: fc.nat(),
-          refresh: fc.nat(),
-          retry: fc.nat(),
-          expire: fc.nat(),
-          minimum: fc.nat(),
-        }),
-      }),
+      fc.record({ type: fc.constant('A' as const), name, ttl, data: fc.ipV4() }),
+      fc.record({ type: fc.constant('TXT' as const), name, ttl, data: fc.string({ maxLength: 80 }) }),
+      fc.record({ type: fc.constant('SOA' as const), name, ttl, data: soa }),
     )
     const section = fc.array(record, { maxLength: 5 })
     const reply: fc.Arbitrary<FakeReply> = fc.oneof(

@@ -21,9 +21,6 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
   test.each([
     ['a name server with only IPv6', 'six.test'],
     ['a zone signed with DNSSEC, validated', 'signed.test'],
-    ['a value in two strings', 'strings.test'],
-    ['an alias to the value in another zone', 'app.alias.test'],
-    ['an internationalized name in Unicode', 'Bücher.test.'],
     ['a name below a DNAME', 'app.old.dname.test'],
     ['a zone below another one', 'team.outer.test'],
     ['an answer that needs TCP', 'large.test'],
@@ -37,17 +34,13 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
   test.each([
     ['missing.test', 'fix', ['missing'], 1800],
     ['a.b.soamin.test', 'fix', ['missing'], 120],
-    ['app.doubledsub.test', 'fix', ['doubled_name'], 60],
     ['app.wild.test', 'fix', ['wildcard_answer'], 300],
     ['a.b.wildhigh.test', 'fix', ['other_name'], 60],
     ['app.dangling.test', 'fix', ['cname_at_name'], 300],
-    ['nbsp.test', 'fix', ['whitespace'], 300],
     ['app.nobody.test', 'fix', ['domain_not_found'], 900],
     ['partial.test', 'wait', ['partial_propagation'], 60],
-    ['lame.test', 'ready_with_warning', ['some_servers_lame'], null],
     ['alllame.test', 'fix', ['lame_nameserver'], null],
     ['dead.test', 'ready_with_warning', ['some_servers_silent'], null],
-    ['nons.test', 'fix', ['no_nameservers'], null],
     ['noglue.test', 'fix', ['no_nameservers'], null],
     ['dsleft.test', 'fix', ['dnssec_bogus'], null],
     // The answer needs TCP, which is closed: nobody knows what is in the rest.
@@ -72,11 +65,9 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
     expect([resolver.verdict, codesOf(resolver)]).toEqual(['unknown', ['resolver_unreachable']])
   })
 
-  test.each([
-    ['private DNS whose registry can’t be reached', () => [network.lonely]],
-    ['an authoritative server as the resolver', () => [{ address: HOSTS.a, port: network.port }]],
-  ])('%s', async (_title, resolvers) => {
-    const report = await network.check('app.sub.test', EXPECTED, { resolvers: resolvers() })
+  test('an authoritative server as the resolver', async () => {
+    const resolvers = [{ address: HOSTS.a, port: network.port }]
+    const report = await network.check('app.sub.test', EXPECTED, { resolvers })
     expect(report).toMatchObject({ ready: true, zone: 'sub.test' })
     expect(report.nameservers).toMatchObject([{ host: 'ns-a.sub.test' }, { host: 'ns-b.sub.test' }])
   })
@@ -106,10 +97,10 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
     expect(report.retry_after_seconds).toBeLessThanOrEqual(seconds)
   })
 
-  test.each([0, 20, 300])('an interrupt after %i ms ends the check at once', async (ms) => {
+  test('an interrupt ends the check at once', async () => {
     const controller = new AbortController()
     const reason = new Error('interrupted')
-    setTimeout(() => controller.abort(reason), ms)
+    setTimeout(() => controller.abort(reason), 20)
     const request = { resolvers: [network.unbound], authoritativePort: network.port, publicResolvers: false }
     const start = performance.now()
     const checks = ['allsilent.test', 'silentone.test'].map((name) =>
@@ -117,7 +108,7 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
     )
     for (const ended of await Promise.allSettled(checks))
       expect(ended).toMatchObject({ status: 'rejected', reason })
-    expect(performance.now() - start).toBeLessThan(ms + 2000)
+    expect(performance.now() - start).toBeLessThan(2000)
   })
 
   test('resolvers are never asked about a name that the authoritative servers do not have', async () => {
@@ -129,13 +120,9 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
       'app.dangling.test',
     ]
     for (const name of names) for (const expected of [EXPECTED, null]) await network.check(name, expected)
-    await network.check('a.b.missing.test', EXPECTED, { resolvers: [network.lonely] })
     // Nor if the network blocks queries to the authoritative servers: here, to a closed port.
     const blocked = { authoritativePort: network.port === 65_535 ? 20_000 : network.port + 1 }
-    for (const resolvers of [[network.unbound], [network.lonely]])
-      expect((await network.check('x.y.soamin.test', EXPECTED, { ...blocked, resolvers })).verdict).toBe(
-        'unknown',
-      )
+    expect((await network.check('x.y.soamin.test', EXPECTED, blocked)).verdict).toBe('unknown')
     const asked = network.resolverQueries()
     expect(asked).toContain('test. NS')
     const absent = [

@@ -91,47 +91,21 @@ test('without a value, a report shows the values and who hosts the zone, and cal
 
 /** Pieces that are markup in Markdown or HTML, load something, or end an attribute, a comment, a style or a script. */
 const PIECES = [
-  ...[
-    '|',
-    '\\',
-    '\\|',
-    '`',
-    '``',
-    '`|`',
-    '"',
-    "'",
+  ...'| \\ \\| ` `` `|` " \' <br> ** _ ~~ &amp; :tada: www.evil.example @acme/security #123 acme/app#1 GH-12 deadbeef'.split(
     ' ',
-    '<br>',
-    '\n',
-    '**',
-    '_',
-    '~~',
-    '* ',
-    '&amp;',
-    ':tada:',
-  ],
-  ...[
-    '![x](https://evil.example/p.png)',
-    '[click](https://evil.example)',
-    'www.evil.example',
-    '@acme/security',
-  ],
-  ...['#123', 'acme/app#1', 'GH-12', 'deadbeef', 'a@evil.example', '{expected}', '{seen}'],
-  ...[
-    '<script>window.ran = true</script>',
-    '"><img src=https://evil.example/p.png onerror="window.ran=true">',
-  ],
-  ...[
-    "' onfocus='window.ran=true' autofocus tabindex='0",
-    '</title></style></textarea><template><form><table>',
-  ],
-  ...['<style>@import url(https://evil.example/s.css)</style>', '<a href="javascript:window.ran=true">'],
-  ...[
-    '<meta http-equiv=refresh content="0;url=https://evil.example/">',
-    '<iframe srcdoc="<script>parent.ran=true">',
-  ],
-  ...['<!--', '-->', ']]>', '&lt;script&gt;', '&#x3c;script&#x3e;', '\u202e', '\u200b', '\0', '\ud800'],
-  ...['\u001b]0;title\u0007', '\u001b[2J'],
+  ),
+  ...'a@evil.example {expected} {seen} <!-- --> ]]> &lt;script&gt; &#x3c;script&#x3e; \u202e \u200b \0 \ud800'.split(
+    ' ',
+  ),
+  ...[' ', '\n', '* ', '\u001b]0;title\u0007', '\u001b[2J', '![x](https://evil.example/p.png)'],
+  ...['[click](https://evil.example)', '<script>window.ran = true</script>'],
+  '"><img src=https://evil.example/p.png onerror="window.ran=true">',
+  "' onfocus='window.ran=true' autofocus tabindex='0",
+  '</title></style></textarea><template><form><table>',
+  '<style>@import url(https://evil.example/s.css)</style>',
+  '<a href="javascript:window.ran=true">',
+  '<meta http-equiv=refresh content="0;url=https://evil.example/">',
+  '<iframe srcdoc="<script>parent.ran=true">',
 ]
 const hostile = fc
   .array(fc.oneof(fc.constantFrom(...PIECES), fc.string({ unit: 'binary', maxLength: 8 })), {

@@ -4,6 +4,7 @@ import { createShare } from '../../src/dns/share.ts'
 import type { Asked, FakeReply } from './fake-dns.ts'
 import { type FakeZone, fakeInternet, RESOLVER, txt } from './fake-internet.ts'
 import { timedEffects } from './timed-check.ts'
+import { createVirtualClock } from './virtual-clock.ts'
 
 const COM: FakeZone = { apex: 'com', servers: { 'a.nic.com': ['192.0.2.1'], 'b.nic.com': ['192.0.2.2'] } }
 
@@ -97,29 +98,15 @@ describe('a server that is silent', () => {
     expect(outcomes.get('d299.example.com')).toBe('not_checked,not_checked')
   })
 
-  test('is asked again after five minutes', async () => {
-    let isSilent = true
-    const world = fakeInternet([COM, zone('example.com', 11, 5)])
-    const { outcomesOf, clock } = createRun((asked) => (isSilent && isDead(asked) ? 'silent' : world(asked)))
-    for (const n of [0, 1, 2]) expect(await outcomesOf(`d${n}.example.com`)).toBe('timeout,timeout')
-    isSilent = false
-    expect(await outcomesOf('d3.example.com')).toBe('not_checked,not_checked')
+  test('is one that left three questions in a row unanswered, for five minutes', async () => {
+    const clock = createVirtualClock()
+    const share = createShare(clock)
+    const server = { address: '192.0.2.11', port: 53 }
+    for (const answered of [false, false, true, false, false]) share.note(server, answered)
+    expect(share.isSilent(server)).toBe(false)
+    share.note(server, false)
+    expect([share.isSilent(server), share.isSilent({ ...server, port: 54 })]).toEqual([true, false])
     await clock.sleep(301_000)
-    expect(await outcomesOf('d4.example.com')).toBe('match,match')
-  })
-
-  test('about one domain is still asked about the others, if it answers between', async () => {
-    const world = fakeInternet([
-      COM,
-      zone('quiet.com', 11, 9),
-      { ...zone('example.com', 11, 9), servers: zone('quiet.com', 11, 0).servers },
-    ])
-    const { outcomesOf } = createRun((asked) =>
-      isDead(asked) && asked.name.endsWith('.quiet.com') ? 'silent' : world(asked),
-    )
-    for (const n of [0, 1, 2, 3]) {
-      expect(await outcomesOf(`d${n}.quiet.com`)).toBe('timeout,timeout')
-      expect(await outcomesOf(`d${n}.example.com`)).toBe('match,match')
-    }
+    expect(share.isSilent(server)).toBe(false)
   })
 })

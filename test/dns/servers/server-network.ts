@@ -20,19 +20,15 @@ import { delegation, HOSTS, type Holder, type TestZone, zoneFile } from './zone-
 
 const PARENT = '127.0.53.1'
 const UNBOUND = '127.0.53.53'
-/** Private DNS: knows the test zones, but no registry and no root. */
-const LONELY = '127.0.53.55'
 
-/** A small DNS on loopback: a registry for `test.`, two authoritative servers, and two recursive resolvers. */
+/** A small DNS on loopback: a registry for `test.`, two authoritative servers, and a recursive resolver. */
 export interface ServerNetwork {
   readonly port: number
   readonly unbound: DnsAddress
-  /** An Unbound that knows the test zones, but whose registry never answers, as behind a firewall. */
-  readonly lonely: DnsAddress
   check(name: string, expected: string | null, options?: Partial<CheckRequest>): Promise<CheckReportJson>
   /** Changes a zone of `a` while it runs: knotc's `zone-set`, `zone-unset`. */
   change(domain: string, ...commands: readonly (readonly string[])[]): Promise<void>
-  /** The queries from clients to both resolvers: `name. TYPE`. */
+  /** The queries from clients to the resolver: `name. TYPE`. */
   resolverQueries(): string[]
   stop(): Promise<void>
 }
@@ -57,7 +53,7 @@ async function build(
   stops: (() => Promise<void>)[],
   stop: () => Promise<void>,
 ): Promise<ServerNetwork> {
-  const port = await freePort([PARENT, UNBOUND, LONELY, ...Object.values(HOSTS)])
+  const port = await freePort([PARENT, UNBOUND, ...Object.values(HOSTS)])
   const run = (command: string, args: readonly string[]): ServerProcess => {
     const server = startProcess(command, args)
     stops.push(() => server.stop())
@@ -112,29 +108,23 @@ async function build(
   const anchors = await Promise.all(
     zones.filter((zone) => zone.signed).map((zone) => signedAnchor(configOf('a'), zone.domain)),
   )
-  const logs = ['unbound', 'lonely'].map((id) => join(directory, `${id}.log`))
-  const startUnbound = async (address: string, log: string, hasRegistry: boolean) => {
-    const text = unboundConfig({ address, port, log, zones, anchors: anchors.flat(), hasRegistry })
-    const server = run('unbound', ['-d', '-c', writeFile(`${address}.conf`, text)])
-    await untilAnswering(address, port, zones[0]?.domain ?? '', server)
-  }
+  const log = join(directory, 'unbound.log')
   const relays = await Promise.all([
     startRelay({ address: HOSTS.udponly, port, upstream: HOSTS.a }),
     startRelay({ address: HOSTS.noisy, port, upstream: HOSTS.a, noise: noiseOf }),
-    startRelay({ address: HOSTS.recursor, port, upstream: UNBOUND }),
     startRelay({ address: HOSTS.silent, port }),
   ])
   stops.push(async () => {
     await Promise.all(relays.map((relay) => relay.close()))
   })
-  const [log = '', lonelyLog = ''] = logs
-  await Promise.all([startUnbound(UNBOUND, log, true), startUnbound(LONELY, lonelyLog, false)])
+  const config = unboundConfig(port, log, zones, anchors.flat())
+  const resolver = run('unbound', ['-d', '-c', writeFile('unbound.conf', config)])
+  await untilAnswering(UNBOUND, port, zones[0]?.domain ?? '', resolver)
 
   const unbound = { address: UNBOUND, port }
   return {
     port,
     unbound,
-    lonely: { address: LONELY, port },
     check: async (name, expected, options) => {
       const request = {
         name,
@@ -152,10 +142,8 @@ async function build(
       await knotc('zone-commit', domain)
     },
     resolverQueries: () =>
-      logs.flatMap((path) =>
-        [...readFileSync(path, 'utf8').matchAll(/info: 127\.\S+ (\S+) ([A-Z]+) IN/g)].map(
-          ([, name = '', type = '']) => `${name} ${type}`,
-        ),
+      [...readFileSync(log, 'utf8').matchAll(/info: 127\.\S+ (\S+) ([A-Z]+) IN/g)].map(
+        ([, name = '', type = '']) => `${name} ${type}`,
       ),
     stop,
   }
@@ -173,17 +161,13 @@ async function signedAnchor(config: string, domain: string): Promise<string[]> {
   return stdout.split('\n').filter((line) => line.includes(' DS '))
 }
 
-interface UnboundOptions {
-  readonly address: string
-  readonly port: number
-  readonly log: string
-  readonly zones: readonly TestZone[]
-  readonly anchors: readonly string[]
-  readonly hasRegistry: boolean
-}
-
 /** Delegations have no ports, so each zone is configured. */
-function unboundConfig({ address: own, port, log, zones, anchors, hasRegistry }: UnboundOptions): string {
+function unboundConfig(
+  port: number,
+  log: string,
+  zones: readonly TestZone[],
+  anchors: readonly string[],
+): string {
   const stub = (domain: string, address: string) => [
     'stub-zone:',
     `  name: "${domain}"`,
@@ -192,7 +176,7 @@ function unboundConfig({ address: own, port, log, zones, anchors, hasRegistry }:
   const addressOf = ({ resolveAt, on }: TestZone) => HOSTS[resolveAt ?? (on.a === undefined ? 'b' : 'a')]
   return [
     'server:',
-    `  interface: ${own}@${port}`,
+    `  interface: ${UNBOUND}@${port}`,
     '  chroot: ""',
     '  username: ""',
     '  pidfile: ""',
@@ -209,8 +193,7 @@ function unboundConfig({ address: own, port, log, zones, anchors, hasRegistry }:
     ...anchors.map((anchor) => `  trust-anchor: "${anchor}"`),
     'remote-control:',
     '  control-enable: no',
-    // Without a registry: silence, as from a root behind a firewall.
-    ...stub('test', hasRegistry ? PARENT : HOSTS.silent),
+    ...stub('test', PARENT),
     ...zones.flatMap((zone) => stub(zone.domain, addressOf(zone))),
     '',
   ].join('\n')

@@ -1,10 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import { Resolver } from 'node:dns/promises'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ask } from '../../../src/dns/wire/ask.ts'
-import { decodeValue, readTxt } from '../../../src/dns/wire/txt-answer.ts'
-import { realEffects } from '../real-effects.ts'
 import { knotBasics } from './knot-config.ts'
 import { freePort, startProcess, untilAnswering } from './processes.ts'
 
@@ -81,18 +79,9 @@ export async function startUpdatableServer(
     port,
     keyFile,
     async txt(name) {
-      const effects = realEffects()
-      const deadline = effects.clock.monotonic() + 5000
-      const reply = await ask(
-        { address: ADDRESS, port },
-        { name, type: 'TXT' },
-        { deadline, recursionDesired: false },
-        effects,
-      )
-      if (reply.kind !== 'answer') throw new Error(`no answer for ${name}: ${reply.kind}`)
-      return readTxt(reply.message, name)
-        .values.map(({ bytes }) => decodeValue(bytes))
-        .sort()
+      const resolver = new Resolver()
+      resolver.setServers([`${ADDRESS}:${port}`])
+      return (await resolver.resolveTxt(name)).map((strings) => strings.join('')).sort()
     },
     stop,
   }

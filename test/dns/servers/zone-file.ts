@@ -6,8 +6,6 @@ export const HOSTS = {
   udponly: '127.0.53.21',
   /** With forged and broken answers before the real ones. */
   noisy: '127.0.53.24',
-  /** A resolver that refuses queries without recursion, listed as a name server. */
-  recursor: '127.0.53.28',
   /** Accepts queries over UDP and TCP but never answers. */
   silent: '127.0.53.98',
   /** Nothing listens here. */

@@ -34,11 +34,7 @@ export const ZONES: readonly TestZone[] = [
   onA('six.test', RIGHT, { ipv6: '::1' }),
   onBoth('sub.test', `app TXT "${EXPECTED}"`),
   onA('signed.test', RIGHT, { signed: true }),
-  onBoth('strings.test', `@ TXT "${EXPECTED.slice(0, 11)}" "${EXPECTED.slice(11)}"`),
-  onBoth('alias.test', 'app CNAME proof.target.test.'),
-  onA('target.test', `proof TXT "${EXPECTED}"`),
   onA('dname.test', `old DNAME new\napp.new TXT "${EXPECTED}"`),
-  onBoth('xn--bcher-kva.test', RIGHT),
   // A zone below another one.
   onA('outer.test', 'team NS ns-b.team.outer.test.\nns-b.team A 127.0.53.12\nteam TXT "occluded"'),
   { domain: 'team.outer.test', on: { b: RIGHT }, ns: ['b'], undelegated: true },
@@ -53,15 +49,12 @@ export const ZONES: readonly TestZone[] = [
   // The wildcard doesn't cover a name that exists, but all wrong names below it.
   onBoth('wildhigh.test', `* TXT "${EXPECTED}"\na.b A 192.0.2.1`),
   onBoth('dangling.test', 'app CNAME gone'),
-  onBoth('nbsp.test', `@ TXT "${EXPECTED}\\194\\160"`),
 
   { domain: 'partial.test', on: { a: RIGHT, b: SPF }, ns: ['a', 'b'], serials: { a: 42, b: 41 } },
-  { domain: 'lame.test', on: { a: RIGHT }, ns: ['a', 'b'] },
-  { domain: 'alllame.test', on: { a: RIGHT }, ns: ['b', 'recursor'] },
+  { domain: 'alllame.test', on: { a: RIGHT }, ns: ['b'] },
   onBoth('dead.test', RIGHT, { ns: ['a', 'b', 'dead'] }),
   onBoth('silentone.test', RIGHT, { ns: ['a', 'b', 'silent'] }),
   onA('allsilent.test', RIGHT, { ns: ['silent'], resolveAt: 'silent' }),
-  onA('nons.test', RIGHT, { ns: ['ns1.nosuchhost.test.', 'ns2.nosuchhost.test.'] }),
   onA('noglue.test', RIGHT, { withoutGlue: true, resolveAt: 'dead' }),
 
   onA('cachedabsence.test', 'www A 192.0.2.1', { minimum: 77 }),

@@ -63,14 +63,12 @@ describe('an answer is read', () => {
     expect(decodeAnswer(wire, 7, question)?.answers).toHaveLength(4500)
   })
 
-  test('if a server that cannot parse the query leaves the question out', () => {
-    const bare = Buffer.from([0, 7, 0x80, 1, 0, 0, 0, 0, 0, 0, 0, 0])
-    expect(decodeAnswer(bare, 7, question)).toMatchObject({ rcode: 'FORMERR' })
-  })
-
-  test('if a server that refuses everything leaves the question out', () => {
-    const bare = Buffer.from([0, 7, 0x81, 0x05, 0, 0, 0, 0, 0, 0, 0, 0])
-    expect(decodeAnswer(bare, 7, question)).toMatchObject({ rcode: 'REFUSED', answers: [] })
+  test.each([
+    ['can’t parse the query', [0x80, 1], 'FORMERR'],
+    ['refuses everything', [0x81, 5], 'REFUSED'],
+  ])('if a server that %s leaves the question out', (_title, flags, rcode) => {
+    const bare = Buffer.from([0, 7, ...flags, 0, 0, 0, 0, 0, 0, 0, 0])
+    expect(decodeAnswer(bare, 7, question)).toMatchObject({ rcode, answers: [] })
   })
 })
 
@@ -91,15 +89,6 @@ describe('anything but the answer is dropped', () => {
     ],
   ])('%s', (_title, wire) => {
     expect(decodeAnswer(wire, 7, question)).toBeUndefined()
-  })
-
-  test('random bytes never throw and never hang', () => {
-    fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 600 }), (bytes) => {
-        decodeAnswer(bytes, 7, question)
-      }),
-      { numRuns: 2000 },
-    )
   })
 
   test('answers with random bytes changed never throw and never hang', () => {
