@@ -9,7 +9,15 @@ import { connect } from '../session/connect.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
 import { relativeTime } from '../terminal/time.ts'
-import { asciiName, claimsNamed, claimWithId, everyClaim, type LedgerEntry, remember } from './ledger.ts'
+import {
+  asciiName,
+  claimsNamed,
+  claimWithId,
+  everyClaim,
+  issuerIn,
+  type LedgerEntry,
+  remember,
+} from './ledger.ts'
 import { asArgument, judge, nameOf } from './lifecycle.ts'
 
 /** The claim that a person means by `<claim>`. */
@@ -46,7 +54,9 @@ export async function findClaimOrDomain(
   if (byId !== undefined) return knownOf(byId)
   if (looksLikeId(argument)) return { domainId: argument, name: undefined, entry: undefined }
   if (name.ok) return { domain: name.ascii }
-  if (/^[\w-]{1,128}$/.test(argument)) return { domainId: argument, name: undefined, entry: undefined }
+  // Without a service there is none that could know it as an id.
+  if (issuerIn(io.settings) !== undefined && /^[\w-]{1,128}$/.test(argument))
+    return { domainId: argument, name: undefined, entry: undefined }
   throw usageError(name.problem, name.fix)
 }
 
@@ -60,7 +70,8 @@ export function domainToClaim(text: string): string {
   throw usageError(name.problem, hint)
 }
 
-function knownOf(entry: LedgerEntry): KnownClaim {
+/** The claim that the ledger has. */
+export function knownOf(entry: LedgerEntry): KnownClaim {
   const { name, domain_id } = entry.claim
   // Every claim in the ledger has an id.
   return { domainId: domain_id ?? '', name: name ? asciiName(name) : undefined, entry }

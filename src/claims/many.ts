@@ -17,7 +17,7 @@ import { MANY_CLAIM_COLUMNS } from './columns.ts'
 import { DEFAULT_JOBS, type ManyFlags } from './definition.ts'
 import { type LedgerEntry, openDomains } from './ledger.ts'
 import { readDomain, readList, type Subject } from './list.ts'
-import { findClaim, type KnownClaim } from './load.ts'
+import { type Asker, createAsker, findClaim, type KnownClaim } from './load.ts'
 import { TIMED_OUT } from './verdict.ts'
 import type { ClaimEnd, ClaimEvents } from './workflow.ts'
 
@@ -42,6 +42,8 @@ export interface OneRun {
   readonly client: () => ServiceClient
   /** How its DNS checks go: at most as many at once as there are jobs, and none once the time is up. */
   readonly dns: { readonly inTurn: Turns; readonly share: ReturnType<typeof createShare> }
+  /** Asks the service about a claim, for a command that can go on without an answer. */
+  readonly ask: Asker
   /** Says that the work on this domain mostly waits from now on: the next one may begin. */
   readonly waits: () => void
   /** Says on stderr what can't wait for the end. */
@@ -54,6 +56,8 @@ export interface ManyWork {
   readonly takesIds: boolean
   /** Whether a line of `--format jsonl` is an event, and what is completed isn't done again. */
   readonly hasEvents?: boolean
+  /** Whether `ask` may renew the session: yes by default. */
+  readonly renews?: boolean
   /** What there is of a domain if there is nothing but an error; its name by default. */
   readonly emptyItem?: (domain: string) => object
   /** For all of them together. */
@@ -108,6 +112,7 @@ export async function runForAll(
       client ??= connect(own)
       return client
     },
+    ask: createAsker(own, { renews: work.renews !== false, warn: io.warn }),
     dns: {
       inTurn: <T>(check: () => Promise<T>): Promise<T> =>
         turns(async () => {

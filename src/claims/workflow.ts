@@ -90,16 +90,12 @@ export async function* runClaim(
   io: Io,
 ): ClaimEvents {
   const claim = yield* createOrResume(request, options, client, io)
-  const { phase, text, error, needsRecord } = judge(claim, io.clock.now())
-  if (phase === 'completed' || phase === 'ended') {
-    yield { event: 'done', claim, text, error }
-    return { claim, error }
-  }
   const name = asciiName(request.name)
   const known: KnownClaim = { domainId: claim.domain_id ?? '', name, entry: undefined }
+  if (!isOpen(claim, io.clock.now())) return yield* followClaim(known, options, client, io, claim)
   const record = recordOf(claim, name)
   yield { event: 'record', claim, text: `TXT  ${record.name}  ${record.value}` }
-  if (!needsRecord) return yield* followClaim(known, options, client, io, claim)
+  if (!needsRecord(claim, io)) return yield* followClaim(known, options, client, io, claim)
   if (options.publish !== undefined) {
     const done = await options.publish(record).catch((failure: unknown) => {
       if (failure instanceof CliError && !(failure instanceof InterruptedError)) return failure
@@ -110,11 +106,12 @@ export async function* runClaim(
   }
   const seen = options.check ? yield* waitForDns(claim, record, known, options, client, io) : { claim }
   if (seen.error !== undefined) return seen
-  const mayVerify = judge(seen.claim, io.clock.now()).needsRecord
-  return yield* mayVerify
+  return yield* needsRecord(seen.claim, io)
     ? verifyAndFollow(known, seen, options, client, io)
     : followClaim(known, options, client, io, seen.claim)
 }
+
+const needsRecord = (claim: DomainClaim, { clock }: Io): boolean => judge(claim, clock.now()).needsRecord
 
 /** The claim in progress, as the ledger or the service knows it, or a new one, with its event. */
 async function* createOrResume(
@@ -210,12 +207,7 @@ async function* waitForDns(
   for await (const step of watchDns(record, begun, ask, options, io)) {
     const { report, claim = begun, nextInMs } = step
     last = { claim, error: notInTime(report, timeoutMs), report }
-    const { phase, text: why, error, needsRecord } = judge(claim, io.clock.now())
-    if (!needsRecord) {
-      const goesOn = error === undefined || (phase === 'blocked' && options.throughBlocked)
-      if (!goesOn) yield { event: 'done', claim, text: why, error }
-      return goesOn ? { claim } : { claim, error }
-    }
+    if (!needsRecord(claim, io)) return { claim }
     const failure = exitErrorOf(report)
     if (failure === undefined) {
       yield { event: 'dns', claim, text: `the record is visible at ${report.name}` }

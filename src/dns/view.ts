@@ -18,7 +18,7 @@ const VERDICTS: Readonly<Record<Verdict, readonly [result: string, tone: Tone]>>
   ready_with_warning: ['ready, with a warning', 'warning'],
   wait: ["wait: the record isn't visible everywhere yet", 'warning'],
   fix: ['needs fixing', 'bad'],
-  unknown: ["unknown: DNS couldn't be queried", 'bad'],
+  unknown: ['unknown: no name server said what is there', 'bad'],
 }
 
 const OUTCOMES: Readonly<Record<Outcome, string>> = {

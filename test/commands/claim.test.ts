@@ -113,14 +113,15 @@ describe('claim', () => {
   })
 
   test.each([
-    ['canceled', 9, ['created', 'record', 'waiting', 'done'], 185],
-    ['blocked', 9, ['created', 'record', 'waiting', 'done'], 185],
-    ['completed', 0, ['created', 'record', 'waiting', 'status', 'done'], 185],
-  ])('notices within a minute or two that the claim is %s', async (status, exit, events, most) => {
+    ['canceled', 9],
+    ['blocked', 9],
+    ['completed', 0],
+  ])('notices within a minute or two that the claim is %s', async (status, exit) => {
     const world = claiming((second) => (second > 65 ? { status } : {}), { txt: () => [] })
     const { code, stdout, stderr } = await world.run('claim', 'example.com', '--format', 'jsonl')
+    const events = ['created', 'record', 'waiting', 'status', 'done']
     expect({ code, events: steps(stdout) }, stderr).toEqual({ code: exit, events })
-    expect(world.clock.monotonic() / 1000).toBeLessThan(most)
+    expect(world.clock.monotonic() / 1000).toBeLessThan(185)
     expect(world.state.verifications).toBe(0)
   })
 

@@ -1,6 +1,5 @@
 import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { isMany, type ManyFlags, WAIT_SECONDS } from '../../claims/definition.ts'
-import type { Asker } from '../../claims/load.ts'
 import { REPORT_FIELDS, reportJson } from '../../dns/report.ts'
 import { Exit, usageError } from '../../errors.ts'
 import type { Column } from '../../terminal/columns.ts'
@@ -93,7 +92,7 @@ export const command = defineCommand<Flags>({
       import('../../claims/load.ts'),
     ])
     // A check never costs a session its refresh token.
-    const asking = { renews: false, warn: io.warn }
+    const renews = false
     const timeoutMs = wait ? timeout * 1000 : Number.POSITIVE_INFINITY
     const check = { publicResolvers, wait, timeoutMs, since: io.clock.monotonic() }
     if (!isMany(domains, options)) {
@@ -109,7 +108,7 @@ export const command = defineCommand<Flags>({
         )
       const checked =
         value === undefined
-          ? await checkClaim(domains[0], check, createAsker(io, asking), io)
+          ? await checkClaim(domains[0], check, createAsker(io, { renews }), io)
           : await checkGiven(name ?? domains[0] ?? '', value, check, name === undefined, io)
       await writeReport(checked, COLUMNS, io)
       if (checked.error !== undefined) throw checked.error
@@ -123,7 +122,6 @@ export const command = defineCommand<Flags>({
     if (['markdown', 'html'].includes(io.settings.format))
       throw usageError(`--format ${io.settings.format} is for one domain`, 'for several: --format jsonl')
     const { runForAll } = await import('../../claims/many.ts')
-    let ask: Asker | undefined
     await runForAll(
       domains,
       options,
@@ -132,12 +130,12 @@ export const command = defineCommand<Flags>({
         takesIds: true,
         emptyItem: emptyReport,
         times: check,
+        renews,
         async perform({ domain, value: own }, run) {
-          ask ??= createAsker(run.io, asking)
           const each = { ...check, ...run.dns, waits: run.waits }
           const { report, error } =
             own === undefined
-              ? await checkClaim(domain, each, ask, run.io)
+              ? await checkClaim(domain, each, run.ask, run.io)
               : await checkGiven(domain, own, each, true, run.io)
           const isLook = report.expected === null && report.claim === null
           return { label: isLook ? 'no claim' : report.verdict, item: reportJson(report), error, report }

@@ -28,6 +28,7 @@ export const command = defineCommand<Flags>({
       ledger,
       { isOpen, judge, nameOf },
       { domainToClaim, startClaim },
+      { resumable },
       { unappliedText },
       write,
       session,
@@ -35,6 +36,7 @@ export const command = defineCommand<Flags>({
       import('../../claims/ledger.ts'),
       import('../../claims/lifecycle.ts'),
       import('../../claims/load.ts'),
+      import('../../service/polling.ts'),
       import('../../claims/workflow.ts'),
       import('../../claims/write.ts'),
       import('../../session/connect.ts'),
@@ -42,7 +44,7 @@ export const command = defineCommand<Flags>({
     const request = claimRequest(domainToClaim(domains[0] ?? (await askForDomain(io))), options)
     const [earlier] = await ledger.claimsNamed(request.name, io)
     const wasOpen = earlier !== undefined && isOpen(earlier.claim, io.clock.now())
-    const { claim, created, isSaved } = await startClaim(request, session.connect(io), io)
+    const { claim, created, isSaved } = await startClaim(request, session.connect(io), io).catch(resumable)
     const unapplied = created ? undefined : unappliedText(request, claim)
     if (!created) await io.note(`${nameOf(claim)} was already being claimed; showing that claim.`)
     if (unapplied !== undefined) await io.warn(unapplied)

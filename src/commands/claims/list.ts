@@ -3,6 +3,7 @@ import type { LedgerEntry } from '../../claims/ledger.ts'
 import { CliError, Exit, InterruptedError } from '../../errors.ts'
 import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
 import type { Io } from '../../terminal/io.ts'
+import { createTurns } from '../../turns.ts'
 import { defineCommand, SERVICE_EXITS } from '../definition.ts'
 import { printPages } from '../lists.ts'
 
@@ -48,22 +49,22 @@ export const command = defineCommand<{ readonly refresh?: true }>({
 
 /** Requests claims from the service; notes its last failure, and forgets what it no longer has. */
 async function createRefresher(io: Io) {
-  const [{ fetchClaim }, { asciiName, forget }, { nameOf }, { connect }] = await Promise.all([
+  const [{ fetchClaim, knownOf }, { forget }, { nameOf }, { connect }] = await Promise.all([
     import('../../claims/load.ts'),
     import('../../claims/ledger.ts'),
     import('../../claims/lifecycle.ts'),
     import('../../session/connect.ts'),
   ])
   const client = connect(io)
+  const inTurn = createTurns(PARALLEL)
   let failure: CliError | undefined
   let inRow = 0
-  const one = async (entry: LedgerEntry): Promise<DomainClaim | undefined> => {
+  const one = async (entry: LedgerEntry): Promise<DomainClaim[]> => {
     const { claim } = entry
     try {
-      const name = claim.name ? asciiName(claim.name) : undefined
-      const now = await fetchClaim({ domainId: claim.domain_id ?? '', name, entry: undefined }, client, io)
+      const now = await fetchClaim(knownOf(entry), client, io)
       inRow = 0
-      return now
+      return [now]
     } catch (error) {
       if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
       if (error.exit === Exit.notFound) {
@@ -71,7 +72,7 @@ async function createRefresher(io: Io) {
         await io.warn(
           `the service no longer has the claim of ${nameOf(claim)} (${claim.domain_id}): it is forgotten`,
         )
-        return undefined
+        return []
       }
       // A claim that belongs to another team or has broken something must not hide the others.
       const isFailure = error.exit === Exit.unavailable
@@ -79,20 +80,12 @@ async function createRefresher(io: Io) {
       if ((!isFailure && error.exit !== Exit.refused) || inRow >= MAX_FAILURES) throw error
       if (isFailure) failure = error
       await io.warn(`${nameOf(claim)} is shown as it was last seen: ${error.message}`)
-      return claim
+      return [claim]
     }
   }
   return {
     failure: () => failure,
-    async refresh(page: readonly LedgerEntry[]): Promise<DomainClaim[]> {
-      const claims: (DomainClaim | undefined)[] = []
-      const left = [...page.entries()]
-      const worker = async () => {
-        for (let next = left.shift(); next !== undefined; next = left.shift())
-          claims[next[0]] = await one(next[1])
-      }
-      await Promise.all(Array.from({ length: PARALLEL }, worker))
-      return claims.flatMap((claim) => claim ?? [])
-    },
+    refresh: async (page: readonly LedgerEntry[]): Promise<DomainClaim[]> =>
+      (await Promise.all(page.map((entry) => inTurn(() => one(entry))))).flat(),
   }
 }

@@ -49,7 +49,6 @@ export const command = defineCommand<ManyFlags>({
         import('../../claims/lifecycle.ts'),
         import('../../claims/place.ts'),
       ])
-    const asking = { renews: true, warn: io.warn }
     const recordFor = async (known: KnownClaim, ask: Asker, own: Io) => {
       const claim = await ask(known)
       const { phase, error } = judge(claim, io.clock.now())
@@ -62,7 +61,11 @@ export const command = defineCommand<ManyFlags>({
     }
     if (!isMany(domains, options)) {
       const known = await findClaim(domains[0], io)
-      const { claim, text, found, isCompleted } = await recordFor(known, createAsker(io, asking), io)
+      const { claim, text, found, isCompleted } = await recordFor(
+        known,
+        createAsker(io, { renews: true }),
+        io,
+      )
       if (isCompleted) await io.warn(`the claim is completed: ${nameOf(claim)} no longer needs its record`)
       if (format === 'zone' || format === 'value') return io.stdout.write(text)
       await io.write(
@@ -75,7 +78,6 @@ export const command = defineCommand<ManyFlags>({
     if (format === 'value')
       throw usageError('--format value is for one claim', 'for several: --format tsv, zone or jsonl')
     const { runForAll } = await import('../../claims/many.ts')
-    let ask: Asker | undefined
     await runForAll(
       domains,
       options,
@@ -83,8 +85,7 @@ export const command = defineCommand<ManyFlags>({
         columns: [...COLUMNS, ...ERROR_COLUMNS],
         takesIds: true,
         async perform({ domain }, run) {
-          ask ??= createAsker(run.io, asking)
-          const { claim, text, found } = await recordFor(await findClaim(domain, run.io), ask, run.io)
+          const { claim, text, found } = await recordFor(await findClaim(domain, run.io), run.ask, run.io)
           const host = found === undefined ? {} : { host: found.host }
           return { label: claim.status ?? 'no status', item: { ...claim.record, ...host }, text }
         },

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { run } from '../../../src/cli.ts'
 import { TransportError } from '../../../src/context.ts'
 import { claimOf, createWorld, errorOf, VALUE, type WorldOptions } from '../../claims/world.ts'
-import { jsonResponse } from '../../fake-context.ts'
+import { createFakeOutput, jsonResponse } from '../../fake-context.ts'
 
 /** A machine that knows the claim of example.com, as the service had it two minutes ago. */
 async function knowing(options: WorldOptions = {}) {
@@ -146,6 +147,14 @@ describe('claims check', () => {
   ])('refuses: %s', async (words) => {
     const world = createWorld({ apiKey: undefined })
     expect((await world.run('claims', 'check', ...words.split(' '))).code).toBe(2)
+  })
+
+  test('without a service, a public suffix is no id but a domain that cannot be claimed', async () => {
+    const { context } = createWorld()
+    const [stdout, stderr] = [createFakeOutput(), createFakeOutput()]
+    const environment = { ...context.environment, settings: {} }
+    const code = await run(['claims', 'check', 'com'], { ...context, environment, stdout, stderr })
+    expect({ code, stdout: stdout.text }, stderr.text).toEqual({ code: 2, stdout: '' })
   })
 })
 
