@@ -93,10 +93,10 @@ export async function writeNextSteps(claim: DomainClaim, io: Io, known?: RecordP
     [
       '',
       `${name} is yours. Next steps:`,
-      `  1. Fetch the domain ${name} from the API or the dashboard: it has new DKIM keys.`,
-      "  2. Publish its new DKIM records in DNS. The previous owner's records can't be reused.",
-      '  3. Ask the service to verify the domain. Only then can it send and receive e-mail.',
-      `  4. The TXT record at ${at}${host} is no longer needed; remove it if you like.`,
+      `1. Fetch the domain ${name} from the API or the dashboard: it has new DKIM keys.`,
+      "2. Publish its new DKIM records in DNS. The previous owner's records can't be reused.",
+      '3. Ask the service to verify the domain. Only then can it send and receive e-mail.',
+      `4. The TXT record at ${at}${host} is no longer needed; remove it if you like.`,
     ].join('\n'),
   )
 }
