@@ -8,7 +8,6 @@ import { finish, isFinishable, nextName, putInPlace, type Reservation, readNext,
 import { noSession } from './profiles.ts'
 import {
   adoptable,
-  type Pass,
   RETRY_LIMIT_MS,
   type Renewal,
   type RenewOptions,
@@ -51,58 +50,42 @@ export async function renewLocal(
 ): Promise<AccessToken> {
   // No lock can be in a directory that isn't there.
   if (readSession(files) === undefined) throw noSession(io)
-  return renewIn((renewal) => new LocalStore(renewal, files), { io, options })
+  return renewIn((renewal) => openLocal(renewal, files), { io, options })
 }
 
 /** `session.json` and the keychain of this machine, under their lock. */
-class LocalStore implements SessionStore {
-  readonly #renewal: Renewal
-  readonly #files: ProfileFiles
-  #changes = 0
-
-  constructor(renewal: Renewal, files: ProfileFiles) {
-    this.#renewal = renewal
-    this.#files = files
-  }
-
-  hold(work: () => Promise<AccessToken>): Promise<AccessToken> {
-    const { io, options } = this.#renewal
-    const files = this.#files
-    const meanwhile = () => adoptable(readSessionIfAny(files), io, options)
-    return withLock(files.lock, io, { ...lockingOf(io, files), meanwhile }, work)
-  }
-
-  async read(): Promise<Pass | SendableToken> {
-    const files = this.#files
-    const { profile } = files
-    const { io, options } = this.#renewal
-    // Step 2.
-    const was = readFinished(files)
-    if (was === undefined) throw noSession(io)
-    const { session } = was
-    if (session.kind === 'api_key')
-      throw usageError(`profile ${profile} holds an API key, which is never renewed`)
-    requireSameService(session, io)
-    if (session.ended !== undefined) throw sessionOver(session)
-    const adopted = adoptable(session, io, options)
-    if (adopted !== undefined) return { kind: 'done', token: adopted }
-    const found = await readItemIfAny(io, files, session)
-    if (found.item !== undefined && finishOf(files, session, found.item)) return { kind: 'changed' }
-    const { secret, isNoted } = requireToken(files, session, found)
-    // Step 3.
-    if (isNoted && !options.retryInterrupted) throw interrupted(profile)
-    return this.#sendable(was, secret, found.failure)
+function openLocal({ io, options }: Renewal, files: ProfileFiles): SessionStore {
+  const { profile } = files
+  const meanwhile = () => adoptable(readSessionIfAny(files), io, options)
+  let changes = 0
+  return {
+    hold: (work) => withLock(files.lock, io, { ...lockingOf(io, files), meanwhile }, work),
+    async read() {
+      // Step 2.
+      const was = readFinished(files)
+      if (was === undefined) throw noSession(io)
+      const { session } = was
+      if (session.kind === 'api_key')
+        throw usageError(`profile ${profile} holds an API key, which is never renewed`)
+      requireSameService(session, io)
+      if (session.ended !== undefined) throw sessionOver(session)
+      const adopted = adoptable(session, io, options)
+      if (adopted !== undefined) return { kind: 'done', token: adopted }
+      const found = await readItemIfAny(io, files, session)
+      if (found.item !== undefined && finishOf(files, session, found.item)) return { kind: 'changed' }
+      const { secret, isNoted } = requireToken(files, session, found)
+      // Step 3.
+      if (isNoted && !options.retryInterrupted) throw interrupted(profile)
+      return sendable(was, secret, found.failure)
+    },
   }
 
   /** Steps 4 to 6, of one token. @param failure of the keychain */
-  #sendable(
+  function sendable(
     { session, text }: ReadSession,
     { value, generation }: Secret,
     failure: CliError | undefined,
   ): SendableToken {
-    const files = this.#files
-    const { profile } = files
-    const { io, options } = this.#renewal
     const name = nextName({ id: session.id, generation })
     let reservation: Reservation | undefined
     return {
@@ -113,7 +96,7 @@ class LocalStore implements SessionStore {
       get isRetry() {
         return reservation?.isOwn === false
       },
-      note: () => {
+      note() {
         const made = reserve(files, name, options.retryInterrupted ? 'retry' : 'new')
         if (made === undefined) throw interrupted(profile)
         // Byte for byte: generations of different sign-ins say nothing about each other.
@@ -123,7 +106,7 @@ class LocalStore implements SessionStore {
         }
         made.close()
         clear(files, made)
-        if (++this.#changes >= CHANGES) throw keepsChanging(profile)
+        if (++changes >= CHANGES) throw keepsChanging(profile)
         return false
       },
       leave: async () => {},

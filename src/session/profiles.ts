@@ -8,21 +8,16 @@ import type { Io } from '../terminal/io.ts'
 import { notSignedIn } from './messages.ts'
 import { profilesDirectory } from './session-file.ts'
 
-/** The profiles that have a session on this machine. */
-export function profilesWithSession(context: Pick<Context, 'directories'>): string[] {
-  return profilesWith(context, (name) => name === 'session.json')
-}
-
 /** The profiles with any file that may hold a secret. */
 export function profilesWithSecrets(context: Pick<Context, 'directories'>): string[] {
-  return profilesWith(context, (name) => name !== 'lock')
+  return profilesWith(context, (name) => name !== 'lock').sort()
 }
 
 function profilesWith(context: Pick<Context, 'directories'>, counts: (name: string) => boolean): string[] {
   const directory = profilesDirectory(context)
-  return namesIn(directory)
-    .filter((name) => isProfileName(name) && namesIn(join(directory, name)).some(counts))
-    .sort()
+  return namesIn(directory).filter(
+    (name) => isProfileName(name) && namesIn(join(directory, name)).some(counts),
+  )
 }
 
 /** The profiles that have a session, a setting or remembered claims, and the default one. */
@@ -33,10 +28,9 @@ export function knownProfiles(
   const withSetting = Object.entries(config.profiles).flatMap(([name, fields]) =>
     Object.keys(fields).length > 0 ? [name] : [],
   )
+  const withSession = profilesWith(context, (name) => name === 'session.json')
   const withClaims = namesIn(join(context.directories.state, 'claims')).filter(isProfileName)
-  return [
-    ...new Set([DEFAULT_PROFILE, ...withSetting, ...profilesWithSession(context), ...withClaims]),
-  ].sort()
+  return [...new Set([DEFAULT_PROFILE, ...withSetting, ...withSession, ...withClaims])].sort()
 }
 
 /** @throws CliError `usage`, exit 2, for a profile that nothing is known of: it may be mistyped. */

@@ -101,26 +101,21 @@ export class Etcd {
       const round = Math.floor(tries / members.length) + 1
       const limit = Math.min(left, FIRST_TRY_MS * round)
       try {
-        if (user !== undefined && this.#token === undefined && path !== LOGIN) {
-          const { name, password } = user
-          const { status, body } = await this.#post(member, LOGIN, { name, password }, limit)
-          if (typeof body['token'] === 'string') {
-            this.#token = body['token']
-            continue
-          }
-          const said = messageOf(body, status)
-          if (isFinal(body, said)) throw refused(member, said)
-          problem = `${member.host}: ${said}`
-        } else {
-          const { status, body } = await this.#post(member, path, request, limit)
-          if (status === 200 && isAnswer(body)) return body
-          const said = status === 200 ? 'the answer is not from etcd' : messageOf(body, status)
-          // etcd has refused this copy: it isn't applied.
-          if (isFinal(body, said)) throw isRepeated ? new Unanswered(members, said) : refused(member, said)
-          if (body['code'] === UNAUTHENTICATED || /revision .* is old/.test(said)) this.#token = undefined
-          else isRepeated = true
-          problem = `${member.host}: ${said}`
+        const needsLogin = user !== undefined && this.#token === undefined
+        const { status, body } = needsLogin
+          ? await this.#post(member, LOGIN, { name: user.name, password: user.password }, limit)
+          : await this.#post(member, path, request, limit)
+        if (needsLogin && typeof body['token'] === 'string') {
+          this.#token = body['token']
+          continue
         }
+        if (!needsLogin && status === 200 && isAnswer(body)) return body
+        const said = status === 200 ? 'the answer is not from etcd' : messageOf(body, status)
+        // etcd has refused this copy: it isn't applied.
+        if (isFinal(body, said)) throw isRepeated ? new Unanswered(members, said) : refused(member, said)
+        if (body['code'] === UNAUTHENTICATED || /revision .* is old/.test(said)) this.#token = undefined
+        else if (!needsLogin) isRepeated = true
+        problem = `${member.host}: ${said}`
       } catch (error) {
         if (!(error instanceof TransportError)) throw error
         interrupts.signal.throwIfAborted()

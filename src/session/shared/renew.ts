@@ -22,7 +22,6 @@ import {
   openShared,
   type Pending,
   readAndOffer,
-  type SharedStore,
   swapShared,
   withdrawn,
 } from './store.ts'
@@ -36,6 +35,8 @@ const NOTE_LIMIT_MS = 15_000
 const ANSWER_LIMIT_MS = 30_000
 /** How long after the beginning of the note its outcome is brought to etcd. */
 const SETTLE_LIMIT_MS = 50_000
+/** Enough for a sealed value with any refresh token. */
+const PENDING_BYTES = 2 * RESERVED_BYTES
 /** The pause between two looks at another machine's renewal, with jitter. */
 const POLL_MS = 1000
 
@@ -46,156 +47,145 @@ const POLL_MS = 1000
  * @throws CliError as `renewIn`; `store_unavailable`, exit 7, if etcd doesn't answer: then nothing was sent.
  */
 export function renewShared(io: Io, options: RenewOptions): Promise<AccessToken> {
-  return renewIn((renewal) => new EtcdStore(renewal), { io, options })
+  return renewIn(openEtcd, { io, options })
 }
 
 /** The value of the profile in etcd, and what this machine keeps of it. */
-class EtcdStore implements SessionStore {
-  readonly #renewal: Renewal
-  readonly #store: SharedStore
+function openEtcd({ io, options, commit }: Renewal): SessionStore {
+  const store = openShared(io)
+  const { files } = store
   /** Names the notes of this renewal. */
-  readonly #writer = newId(16)
+  const writer = newId(16)
   /** The note of another machine that this process is waiting for, and since when. */
-  #other: { readonly writer: string; readonly since: number; readonly isOver?: true } | undefined
+  let other: { readonly writer: string; readonly since: number; readonly isOver?: true } | undefined
   /** The token that the session had when it was read first. */
-  #first: string | undefined
-
-  constructor(renewal: Renewal) {
-    this.#renewal = renewal
-    this.#store = openShared(renewal.io)
-  }
-
-  async hold(work: () => Promise<AccessToken>): Promise<AccessToken> {
-    // What etcd doesn't confirm is kept there.
-    await this.#store.files.prepare()
-    return work()
-  }
-
-  async read(): Promise<Pass | SendableToken> {
-    const { io, options } = this.#renewal
-    const { files } = this.#store
-    for (;;) {
-      const found = await io.waiting('Waiting for etcd …', readAndOffer(this.#store))
-      if (found === undefined) throw notSignedIn(files.profile)
-      const { session, note } = found
-      requireSameService(session, io)
-      if (session.ended !== undefined) throw sessionOver(session)
-      const token = `${session.id}.${session.generation}`
-      this.#first ??= token
-      const access = adoptable(session, io, this.#first === token ? options : { ...options, reason: 'stale' })
-      if (access !== undefined) {
-        await keepLocal(files, session)
-        return { kind: 'done', token: access }
+  let first: string | undefined
+  return {
+    async hold(work) {
+      // What etcd doesn't confirm is kept there.
+      await files.prepare()
+      return work()
+    },
+    async read() {
+      for (;;) {
+        const found = await io.waiting('Waiting for etcd …', readAndOffer(store))
+        if (found === undefined) throw notSignedIn(files.profile)
+        const { session, note } = found
+        requireSameService(session, io)
+        if (session.ended !== undefined) throw sessionOver(session)
+        const token = `${session.id}.${session.generation}`
+        first ??= token
+        const access = adoptable(session, io, first === token ? options : { ...options, reason: 'stale' })
+        if (access !== undefined) {
+          await keepLocal(files, session)
+          return { kind: 'done', token: access }
+        }
+        if (note === null || mayTakeOver(note)) return take(found)
+        await waitFor(found, note)
       }
-      if (note === null || this.#mayTakeOver(note)) return this.#take(found)
-      await this.#waitFor(found, note)
-    }
+    },
   }
 
   /** A retry takes over only a note that is marked unknown, or the very one that it has waited for. */
-  #mayTakeOver({ unknown, writer }: Note): boolean {
-    if (!this.#renewal.options.retryInterrupted) return false
-    return unknown === true || (this.#other?.isOver === true && this.#other.writer === writer)
+  function mayTakeOver(note: Note): boolean {
+    if (!options.retryInterrupted) return false
+    return note.unknown === true || (other?.isOver === true && other.writer === note.writer)
   }
 
   /** Another machine is at it, or was. */
-  async #waitFor({ session, revision }: Found, note: Note): Promise<void> {
-    const { io, options } = this.#renewal
+  async function waitFor({ session, revision }: Found, note: Note): Promise<void> {
     if (note.unknown) throw interruptedAt(session.profile, note, io)
     const now = io.clock.monotonic()
-    if (this.#other?.writer !== note.writer) {
-      this.#other = { writer: note.writer, since: now }
+    if (other?.writer !== note.writer) {
+      other = { writer: note.writer, since: now }
       await io.note(`Waiting for ${note.host}, which is renewing this session …`)
     }
-    if (now - this.#other.since < OTHERS_LIMIT_MS) {
+    if (now - other.since < OTHERS_LIMIT_MS) {
       await io.clock.sleep(POLL_MS * (0.5 + io.random.fraction()), io.interrupts.signal)
     } else if (options.retryInterrupted) {
-      this.#other = { ...this.#other, isOver: true }
+      other = { ...other, isOver: true }
     } else {
       const unknown: SharedValue = { session, note: { ...note, unknown: true } }
-      const marked = await swapShared(this.#store, revision, unknown, NOTE_LIMIT_MS)
+      const marked = await swapShared(store, revision, unknown, NOTE_LIMIT_MS)
       if (marked.isDone) throw interruptedAt(session.profile, note, io)
     }
   }
 
   /** Step 3: the note, and with it the right to send the token. */
-  async #take({ session, note, revision }: Found): Promise<Pass | SendableToken> {
-    this.#renewal.commit()
-    const { io } = this.#renewal
+  async function take({ session, note, revision }: Found): Promise<Pass | SendableToken> {
+    commit()
     const own: Note = {
-      writer: this.#writer,
+      writer,
       host: io.program.host,
       sentAt: io.clock.now(),
       ...(note !== null && { isRetry: true }),
     }
-    const began = { wall: own.sentAt, monotonic: io.clock.monotonic() }
-    const elapsed = () => Math.max(io.clock.now() - began.wall, io.clock.monotonic() - began.monotonic)
+    const began = io.clock.monotonic()
+    /** By the clock that says more: a machine may have been stopped meanwhile. */
+    const elapsed = () => Math.max(io.clock.now() - own.sentAt, io.clock.monotonic() - began)
     let noted: Found | undefined
     try {
-      noted = (await swapShared(this.#store, revision, { session, note: own }, NOTE_LIMIT_MS)).found
+      noted = (await swapShared(store, revision, { session, note: own }, NOTE_LIMIT_MS)).found
     } catch (error) {
       if (!(error instanceof CliError)) throw error
       if (!(error instanceof Unanswered)) throw nothingSent(error)
       // It may still be written.
-      keep(() => fill(this.#reserve(session), { kind: 'cancel', revision }))
+      keep(() => fill(reservePending(session), { kind: 'cancel', revision }))
       throw own.isRetry ? interruptedAt(session.profile, own, io, error.message) : nothingSent(error)
     }
-    if (noted?.note?.writer !== own.writer || noted.note.unknown) return { kind: 'changed' }
-    return this.#sendable(noted, own, elapsed)
+    if (noted?.note?.writer !== writer || noted.note.unknown) return { kind: 'changed' }
+    return sendable(noted, own, elapsed)
   }
 
   /** Takes the space for a write that etcd may not confirm. @throws CliError `cannot_write`, exit 1. */
-  #reserve(session: Session): Reservation {
-    const name = pendingName(session, this.#writer)
-    const reservation = reserve(this.#store.files, name, 'new', PENDING_BYTES)
+  function reservePending(session: Session): Reservation {
+    const name = pendingName(session, writer)
+    const reservation = reserve(files, name, 'new', PENDING_BYTES)
     if (reservation === undefined) throw cannotWrite(name, new Error('it exists already'))
     return reservation
   }
 
   /** Steps 4 to 6, of one token. @param elapsed milliseconds since its note was begun */
-  #sendable(noted: Found, own: Note, elapsed: () => number): SendableToken {
-    const { io } = this.#renewal
-    const store = this.#store
+  function sendable(noted: Found, own: Note, elapsed: () => number): SendableToken {
     const { session, note } = noted
-    const { profile, generation } = session
+    const { profile, id, generation } = session
     let pending: Reservation | undefined
     /** Whether the next command has to bring it to etcd. */
     let isKept = false
-    const put = (next: SharedValue) => bring(store, noted, next, own, false, elapsed)
     return {
       session,
       value: session.refreshToken ?? '',
       generation,
       settings: { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS },
       isRetry: own.isRetry === true,
-      note: () => {
-        // A machine that was stopped meanwhile: others may count the token as lost.
+      note() {
+        // Others may count the token as lost.
         if (elapsed() > NOTE_LIMIT_MS) throw tooLate()
-        pending = this.#reserve(session)
+        pending = reservePending(session)
         return true
       },
       async leave() {
-        await put({ session, note: { ...own, unknown: true } })
+        await bring({ session, note: { ...own, unknown: true } })
       },
-      clear: async () => {
-        const end = await put({ session, note: withdrawn(note) })
+      async clear() {
+        const end = await bring({ session, note: withdrawn(note) })
         if (end !== 'unanswered' || own.isRetry) return
         keep(() => {
-          pending ??= this.#reserve(session)
+          pending ??= reservePending(session)
           fill(pending, { kind: 'cancel', revision: '' })
           isKept = true
         })
       },
       async store(next, refreshToken) {
         if (refreshToken === undefined) {
-          await put({ session: next, note: null })
-          removeLocal(store.files)
+          await bring({ session: next, note: null })
+          removeLocal(files)
           return 'stored'
         }
         // First on this machine, then in etcd.
         const sealed = await seal({ session: { ...next, refreshToken }, note: null }, store.access)
         const failure = keep(() => pending && fill(pending, { kind: 'tokens', sealed }))
-        const end = await bring(store, noted, sealed, own, true, elapsed)
+        const end = await bring(sealed)
         if (end === 'elsewhere') return 'elsewhere'
         if (end === 'unanswered') {
           if (failure !== undefined)
@@ -205,7 +195,7 @@ class EtcdStore implements SessionStore {
             "etcd didn't confirm the new token: this machine keeps it; to bring it there: mailclaim auth refresh",
           )
         }
-        await keepLocal(store.files, next)
+        await keepLocal(files, next)
         return 'stored'
       },
       interrupted: (why) => interruptedAt(profile, own, io, why),
@@ -214,50 +204,41 @@ class EtcdStore implements SessionStore {
         else pending?.discard()
       },
     }
+
+    /**
+     * Brings an outcome to etcd, until it is acknowledged or the time is up. New tokens, which are sealed already, win: as long as
+     * etcd holds the same sign-in, not ended, at a lower generation, they are written whatever note is there. Anything else is written
+     * only over one's own note.
+     */
+    async function bring(next: string | SharedValue): Promise<'done' | 'unanswered' | 'elsewhere'> {
+      const isTokens = typeof next === 'string'
+      let { revision } = noted
+      for (;;) {
+        try {
+          const { isDone, found } = await swapShared(store, revision, next, SETTLE_LIMIT_MS - elapsed())
+          if (isDone) return 'done'
+          // No key at all: only a login or a logout here may say that the tokens are of no use.
+          if (found === undefined) return isTokens ? 'unanswered' : 'elsewhere'
+          if (found.session.id !== id) return 'elsewhere'
+          // Another command of this machine has brought them, and perhaps gone on from there.
+          if (isTokens && found.session.generation > generation) return 'done'
+          const isOurs = isTokens ? found.session.ended === undefined : found.note?.writer === writer
+          if (found.session.generation !== generation || !isOurs) return 'elsewhere'
+          revision = found.revision
+        } catch (error) {
+          if (!(error instanceof CliError)) throw error
+          return 'unanswered'
+        }
+      }
+    }
   }
 }
-
-/** Enough for a sealed value with any refresh token. */
-const PENDING_BYTES = 2 * RESERVED_BYTES
 
 function fill(reservation: Reservation, pending: Pending): void {
   try {
     reservation.fill(JSON.stringify(pending))
   } catch (error) {
     throw cannotWrite(reservation.path, error)
-  }
-}
-
-/**
- * Brings an outcome to etcd, until it is acknowledged or the time is up. New tokens win: as long as etcd holds the same sign-in, not
- * ended, at a lower generation, they are written whatever note is there. Anything else is written only over one's own note.
- */
-async function bring(
-  store: SharedStore,
-  noted: Found,
-  next: string | SharedValue,
-  own: Note,
-  isTokens: boolean,
-  elapsed: () => number,
-): Promise<'done' | 'unanswered' | 'elsewhere'> {
-  const { id, generation } = noted.session
-  let { revision } = noted
-  for (;;) {
-    try {
-      const { isDone, found } = await swapShared(store, revision, next, SETTLE_LIMIT_MS - elapsed())
-      if (isDone) return 'done'
-      // No key at all: only a login or a logout here may say that the tokens are of no use.
-      if (found === undefined) return isTokens ? 'unanswered' : 'elsewhere'
-      if (found.session.id !== id) return 'elsewhere'
-      // Another command of this machine has brought them, and perhaps gone on from there.
-      if (isTokens && found.session.generation > generation) return 'done'
-      const isOurs = isTokens ? found.session.ended === undefined : found.note?.writer === own.writer
-      if (found.session.generation !== generation || !isOurs) return 'elsewhere'
-      revision = found.revision
-    } catch (error) {
-      if (!(error instanceof CliError)) throw error
-      return 'unanswered'
-    }
   }
 }
 
