@@ -34,10 +34,13 @@ test.runIf(needs('etcd'))(
     // Without a majority nothing is sent, and what is good goes on.
     const second = await cluster.leader()
     await cluster.kill(second)
-    const refused = await on(0, 'auth', 'refresh')
+    const [refused, ...others] = await Promise.all([
+      on(0, 'auth', 'refresh'),
+      on(0, 'grants', 'list'),
+      on(0, 'auth', 'status'),
+    ])
     expect([refused.code, refused.stderr]).toEqual([7, expect.stringContaining("etcd doesn't answer")])
-    expect((await on(0, 'grants', 'list')).code).toBe(0)
-    expect((await on(0, 'auth', 'status')).code).toBe(0)
+    expect(others.map(({ code }) => code)).toEqual([0, 0])
 
     for (const member of [first, second]) cluster.start(member)
     await cluster.leader()
@@ -45,8 +48,10 @@ test.runIf(needs('etcd'))(
     expect(refreshed.code, refreshed.stderr).toBe(0)
 
     const wrong = { MAILCLAIM_STORE_KEY: Buffer.alloc(32, 6).toString('base64') }
-    expect((await world.run(['auth', 'status'], { env: wrong })).code).toBe(4)
-    expect((await world.run(['auth', 'status'], { env: { MAILCLAIM_STORE_PASSWORD: 'no' } })).code).toBe(4)
+    const statuses = [wrong, { MAILCLAIM_STORE_PASSWORD: 'no' }].map((env) =>
+      world.run(['auth', 'status'], { env }),
+    )
+    expect((await Promise.all(statuses)).map(({ code }) => code)).toEqual([4, 4])
 
     const signedOut = await on(1, 'logout')
     expect([signedOut.code, signedOut.stderr]).toEqual([0, expect.stringContaining('every machine')])
