@@ -90,10 +90,7 @@ export function usageError(message: string, hint?: string): CliError {
 /** The person pressed Ctrl-C (130) or the process was asked to end (143). */
 export class InterruptedError extends CliError {
   constructor(signal: 'SIGINT' | 'SIGTERM') {
-    super(
-      signal === 'SIGINT' ? 'interrupted' : 'terminated',
-      signal === 'SIGINT' ? Exit.interrupted : Exit.terminated,
-      signal === 'SIGINT' ? 'interrupted' : 'terminated',
-    )
+    const code = signal === 'SIGINT' ? 'interrupted' : 'terminated'
+    super(code, Exit[code], code)
   }
 }

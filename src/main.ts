@@ -8,7 +8,6 @@ import {
   type Clock,
   type Context,
   type Directories,
-  type DnsNetwork,
   type Environment,
   type HttpTransport,
   TransportError,
@@ -38,6 +37,8 @@ export async function main(): Promise<ExitCode> {
     if (process.argv.includes('--verbose')) process.stderr.write(`${sanitizeLine(String(reason))}\n`)
   })
   const http = lazyTransport(environment)
+  const dns = lazily(async () => (await import('./dns/wire/network.ts')).createDnsNetwork())
+  const prompts = lazily(async () => (await import('./terminal/prompts.ts')).createPrompts(context))
   const context: Context = {
     program: {
       version: MAILCLAIM_VERSION,
@@ -57,7 +58,11 @@ export async function main(): Promise<ExitCode> {
     clock,
     random: { bytes: (length) => randomBytes(length), fraction: () => Math.random() },
     http,
-    dns: lazyDns(),
+    dns: {
+      udp: async (exchange) => (await dns()).udp(exchange),
+      tcp: async (exchange) => (await dns()).tcp(exchange),
+      systemResolvers: async () => (await dns()).systemResolvers(),
+    },
     browser: {
       open: async (url) => {
         const { default: openAddress } = await import('open')
@@ -73,10 +78,10 @@ export async function main(): Promise<ExitCode> {
       },
     },
     prompts: {
-      input: async (question) => (await loadPrompts(context)).input(question),
-      password: async (question) => (await loadPrompts(context)).password(question),
-      confirm: async (question) => (await loadPrompts(context)).confirm(question),
-      select: async (question) => (await loadPrompts(context)).select(question),
+      input: async (question) => (await prompts()).input(question),
+      password: async (question) => (await prompts()).password(question),
+      confirm: async (question) => (await prompts()).confirm(question),
+      select: async (question) => (await prompts()).select(question),
     },
     keychain: {
       call: async (request) => {
@@ -100,16 +105,18 @@ export async function main(): Promise<ExitCode> {
   }
 }
 
-async function loadPrompts(context: Context): Promise<Context['prompts']> {
-  const { createPrompts } = await import('./terminal/prompts.ts')
-  return createPrompts(context)
+/** Does it the first time only: a part of the program is loaded when it is needed, and many commands need few of them. */
+function lazily<T>(load: () => Promise<T>): () => Promise<T> {
+  let loading: Promise<T> | undefined
+  return () => {
+    loading ??= load()
+    return loading
+  }
 }
 
 function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
   const text = <K extends keyof Environment>(key: K, ...names: readonly string[]) => {
-    const value = names
-      .map((name) => variables[name])
-      .find((candidate) => candidate !== undefined && candidate !== '')
+    const value = names.map((name) => variables[name]).find(Boolean)
     return value === undefined ? {} : ({ [key]: value } as { [key in K]: string })
   }
   return {
@@ -131,9 +138,9 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     ...text('noProxy', 'no_proxy', 'NO_PROXY'),
     ...text('dbusAddress', 'DBUS_SESSION_BUS_ADDRESS'),
     // https://no-color.org: present and not empty, whatever its value.
-    noColor: (variables['NO_COLOR'] ?? '') !== '',
-    ci: (variables['CI'] ?? '') !== '' && variables['CI'] !== 'false',
-    ssh: (variables['SSH_CONNECTION'] ?? variables['SSH_TTY'] ?? '') !== '',
+    noColor: Boolean(variables['NO_COLOR']),
+    ci: Boolean(variables['CI']) && variables['CI'] !== 'false',
+    ssh: Boolean(variables['SSH_CONNECTION'] ?? variables['SSH_TTY']),
   }
 }
 
@@ -170,19 +177,15 @@ const clock: Clock = {
   sleep: (ms, signal) =>
     new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason)
-      const abort = () => {
+      const wake = () => {
         clearTimeout(timer)
-        reject(signal?.reason)
+        signal?.removeEventListener('abort', wake)
+        if (signal?.aborted) reject(signal.reason)
+        else resolve()
       }
-      const timer = setTimeout(
-        () => {
-          signal?.removeEventListener('abort', abort)
-          resolve()
-          // A longer timer would fire immediately.
-        },
-        Math.min(ms, LONGEST_TIMER_MS),
-      )
-      signal?.addEventListener('abort', abort, { once: true })
+      // A longer timer would fire immediately.
+      const timer = setTimeout(wake, Math.min(ms, LONGEST_TIMER_MS))
+      signal?.addEventListener('abort', wake)
     }),
   alarm(ms, ring) {
     const timer = setTimeout(ring, Math.min(ms, LONGEST_TIMER_MS)).unref()
@@ -190,21 +193,7 @@ const clock: Clock = {
   },
 }
 
-/** Loads the DNS client for the first query. */
-function lazyDns(): DnsNetwork {
-  let loading: Promise<DnsNetwork> | undefined
-  const load = () => {
-    loading ??= import('./dns/wire/network.ts').then(({ createDnsNetwork }) => createDnsNetwork())
-    return loading
-  }
-  return {
-    udp: async (exchange) => (await load()).udp(exchange),
-    tcp: async (exchange) => (await load()).tcp(exchange),
-    systemResolvers: async () => (await load()).systemResolvers(),
-  }
-}
-
-/** Loads the HTTP client for the first request: many commands send none. */
+/** Loads the HTTP client for the first request. */
 function lazyTransport(environment: Environment): HttpTransport {
   let loading: Promise<HttpTransport> | undefined
   return {
@@ -213,7 +202,8 @@ function lazyTransport(environment: Environment): HttpTransport {
       return (await loading).send(request)
     },
     close: async () => {
-      if (loading !== undefined) await (await loading).close()
+      const transport = await loading?.catch(() => undefined)
+      await transport?.close()
     },
   }
 }
@@ -225,10 +215,6 @@ async function loadTransport(environment: Environment): Promise<HttpTransport> {
     const { createTransport } = await import('./service/transport.ts')
     return createTransport(environment)
   } catch (error) {
-    const message = 'the HTTP client could not be loaded'
-    return {
-      send: () => Promise.reject(new TransportError('connect', 'no', message, error)),
-      close: () => Promise.resolve(),
-    }
+    throw new TransportError('connect', 'no', 'the HTTP client could not be loaded', error)
   }
 }

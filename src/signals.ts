@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events'
 import type { Interrupts } from './context.ts'
 import { type ExitCode, InterruptedError } from './errors.ts'
 
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 /** How long the current work may take to clean up after a signal, in milliseconds. */
 const GRACE_MS = 1500
 
@@ -50,10 +51,10 @@ export function watchSignals(source: SignalSource): Signals {
     abort(signal)
   }
   const stop = () => {
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) source.off(signal, received)
+    for (const signal of SIGNALS) source.off(signal, received)
     clearTimeout(timer)
   }
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) source.on(signal, received)
+  for (const signal of SIGNALS) source.on(signal, received)
 
   return {
     abandoned,

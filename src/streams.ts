@@ -72,18 +72,15 @@ export function realOutput(
   let closed = false
   let room = platform === 'win32' || isTerminal(fd) ? 0 : ROOM_BYTES
   let opened: NodeJS.WriteStream | undefined
-  const open = () => {
-    // Without a listener, Node would also throw the error where nobody can catch it.
-    opened ??= stream().on('error', () => {
-      closed = true
-    })
-    return opened
-  }
   const throughStream = (data: Uint8Array) =>
     new Promise<void>((resolve, reject) => {
+      // Without a listener, Node would also throw the error where nobody can catch it.
+      opened ??= stream().on('error', () => {
+        closed = true
+      })
       const stop = () => reject(interrupt.reason)
       interrupt.addEventListener('abort', stop, { once: true })
-      open().write(data, (error) => {
+      opened.write(data, (error) => {
         interrupt.removeEventListener('abort', stop)
         if (error) reject(error)
         else resolve()

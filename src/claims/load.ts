@@ -211,7 +211,7 @@ export function createAsker(
   let pauseEnd = Number.NEGATIVE_INFINITY
   let isWarned = false
   const { clock } = io
-  return async (known, times = {}) => {
+  return async (known, times = { since: clock.monotonic() }) => {
     const { entry } = known
     if (entry?.claim.status === 'completed') return entry.claim
     if (entry !== undefined && clock.monotonic() < pauseEnd) return entry.claim

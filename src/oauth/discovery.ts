@@ -46,18 +46,15 @@ export async function discoverServer(
 /** The program's HTTP transport as the `customFetch` of oauth4webapi: one exchange, no redirects. */
 async function fetchMetadata(url: string, headers: Record<string, string>, io: Io): Promise<Response> {
   const http = io.settings.verbose ? logExchanges(io) : io.http
-  const {
-    status,
-    headers: received,
-    text,
-    brokenBy,
-  } = await http.send({
+  const answer = await http.send({
     method: 'GET',
     url: new URL(url),
     headers: { ...headers, 'user-agent': userAgent(io) },
     timeoutMs: METADATA_TIMEOUT_MS,
     signal: io.interrupts.signal,
   })
-  if (brokenBy !== undefined) throw brokenBy
-  return new Response(text, { status, headers: { 'content-type': received['content-type'] ?? '' } })
+  return new Response(answer.text, {
+    status: answer.status,
+    headers: { 'content-type': answer.headers['content-type'] ?? '' },
+  })
 }

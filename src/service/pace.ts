@@ -57,7 +57,10 @@ export function paceRequests(
     for (;;) {
       while (refusal !== undefined && clock.monotonic() < refusal.until) {
         const leftMs = refusal.until - clock.monotonic()
-        if (leftMs > request.timeoutMs) return repeated(refusal.response, leftMs)
+        if (leftMs > request.timeoutMs) {
+          const { status, headers } = refusal.response
+          return { status, headers: { ...headers, 'retry-after': `${Math.ceil(leftMs / 1000)}` }, text: '' }
+        }
         await clock.sleep(leftMs, request.signal)
       }
       const sentAt = clock.monotonic()
@@ -71,10 +74,4 @@ export function paceRequests(
       request.beforeSend === undefined ? inTurn(() => sendInTurn(request)) : http.send(request),
     close: () => http.close(),
   }
-}
-
-/** The refusal as an answer to another request. */
-function repeated({ status, headers }: HttpResponse, leftMs: number): HttpResponse {
-  const retryAfter = String(Math.ceil(leftMs / 1000))
-  return { status, headers: { ...headers, 'retry-after': retryAfter }, text: '' }
 }

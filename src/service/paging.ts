@@ -29,8 +29,6 @@ export interface Page<T> {
   readonly envelope: ListEnvelope<T>
   /** Whether there are more items beyond this page, also where the range ends with it. */
   readonly hasMore: boolean
-  /** `hasMore` of the range's last page, where it is known before that has come. */
-  readonly finalHasMore: boolean | undefined
 }
 
 /**
@@ -69,9 +67,7 @@ export async function* pages<T extends { readonly id?: string | null }>(
       const isLast = left === 0 || !envelope.has_more || before !== undefined
       const next = isLast ? undefined : nextCursor(envelope.data, seen)
       if (typeof next === 'string') asked = ask({ after: next })
-      // Without a limit the range goes on until there is no more.
-      const isWhole = limit === Number.POSITIVE_INFINITY
-      yield { items, envelope, hasMore, finalHasMore: isLast ? hasMore : isWhole ? false : undefined }
+      yield { items, envelope, hasMore }
       if (next === undefined) return
       // Only now: what did arrive has been handed out.
       if (typeof next !== 'string') throw next

@@ -7,8 +7,8 @@ import { OtherAnswerError } from './problems.ts'
 export interface PollTimes {
   /** When to stop, in milliseconds from the start; undefined: when the caller leaves the loop. */
   readonly timeoutMs?: number | undefined
-  /** The start, on `clock.monotonic()`, which is that of the command; the first poll if absent. */
-  readonly since?: number
+  /** The start, on `clock.monotonic()`, which is that of the command. */
+  readonly since: number
 }
 
 export interface PollOptions extends PollTimes {
@@ -34,19 +34,17 @@ export interface PollFailure {
   readonly retryInMs: number
 }
 
-export interface TimedOut {
-  readonly kind: 'timeout'
-  /** Of the last poll, if that failed. */
-  readonly error?: CliError | undefined
-}
-
-export type PollEvent<T> = { readonly kind: 'value'; readonly value: T } | PollFailure | TimedOut
+/** `error` of a timeout is that of the last poll, if it failed. */
+export type PollEvent<T> =
+  | { readonly kind: 'value'; readonly value: T }
+  | PollFailure
+  | { readonly kind: 'timeout'; readonly error: CliError | undefined }
 
 /** The times of a command that begins now. @param timeout in seconds */
 export function pollTimes(
   { timeout }: { readonly timeout?: number },
   clock: Pick<Context['clock'], 'monotonic'>,
-): PollTimes & { readonly since: number } {
+): PollTimes {
   return { timeoutMs: timeout === undefined ? undefined : timeout * 1000, since: clock.monotonic() }
 }
 
@@ -58,7 +56,7 @@ export function timeFor(
   { timeoutMs = Number.POSITIVE_INFINITY, since }: PollTimes,
   clock: Pick<Context['clock'], 'monotonic'>,
 ): number {
-  return Math.max(SHORTEST_MS, (since ?? clock.monotonic()) + timeoutMs - clock.monotonic())
+  return Math.max(SHORTEST_MS, since + timeoutMs - clock.monotonic())
 }
 
 /**
@@ -75,8 +73,7 @@ export async function* poll<T>(
   { delays, timeoutMs, since, isKnown }: PollOptions,
   { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<PollEvent<T>, void, void> {
-  const times = { timeoutMs, since: since ?? clock.monotonic() }
-  const end = times.since + (timeoutMs ?? Number.POSITIVE_INFINITY)
+  const end = since + (timeoutMs ?? Number.POSITIVE_INFINITY)
   let lastResponse = isKnown ? clock.monotonic() : undefined
   let delay = delays.first
 
@@ -85,7 +82,7 @@ export async function* poll<T>(
     let pauseMs = 0
     let failure: CliError | undefined
     try {
-      const value = await fetch({ ...once, timeoutMs: timeFor(times, clock) })
+      const value = await fetch({ ...once, timeoutMs: timeFor({ timeoutMs, since }, clock) })
       lastResponse = clock.monotonic()
       yield { kind: 'value', value }
     } catch (error) {

@@ -49,8 +49,7 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
   return {
     async send(request) {
       await readPendingInput()
-      const dispatcher = dispatcherFor(request)
-      return new Promise((resolve, reject) => new Exchange(request, resolve, reject).start(dispatcher))
+      return exchange(dispatcherFor(request), request)
     },
     async close() {
       // Not gracefully: nobody waits for what is still open.
@@ -70,43 +69,54 @@ async function readPendingInput(): Promise<void> {
   for (let turns = 0; turns < 3; turns++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-/** One request and its response. */
-class Exchange implements Dispatcher.DispatchHandler {
-  readonly #request: HttpRequest
-  readonly #resolve: (response: HttpResponse) => void
-  readonly #reject: (error: TransportError) => void
-  readonly #cancel = () => this.#failWith('aborted', 'the request was canceled', this.#request.signal?.reason)
-  #connection: Dispatcher.DispatchController | undefined
-  #timer: NodeJS.Timeout | undefined
-  /** Whether a byte of the request can have left this machine. */
-  #sent: TransportError['sent'] = 'no'
-  #head: Omit<HttpResponse, 'text'> | undefined
-  readonly #pieces: Buffer[] = []
-  #size = 0
-  /** How many parts of the response have arrived. */
-  #arrivals = 0
-  /** What ended it before the response was complete. */
-  #failure: Error | undefined
-  #isOver = false
+/** Sends one request and collects its response. */
+function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpResponse> {
+  const { url, method, headers, body, timeoutMs, signal, beforeSend } = request
+  return new Promise((resolve, reject) => {
+    let timer: NodeJS.Timeout | undefined
+    let connection: Dispatcher.DispatchController | undefined
+    /** Whether a byte of the request can have left this machine. */
+    let sent: TransportError['sent'] = 'no'
+    let head: Pick<HttpResponse, 'status' | 'headers'> | undefined
+    const pieces: Buffer[] = []
+    let size = 0
+    /** How many parts of the response have arrived. */
+    let arrivals = 0
+    let isOver = false
 
-  constructor(
-    request: HttpRequest,
-    resolve: (response: HttpResponse) => void,
-    reject: (error: TransportError) => void,
-  ) {
-    this.#request = request
-    this.#resolve = resolve
-    this.#reject = reject
-  }
-
-  start(dispatcher: Dispatcher): void {
-    const { url, method, headers, body, signal } = this.#request
-    if (signal?.aborted) {
-      this.#cancel()
-      return
+    /** Ends the exchange, with as much of the response as has arrived. */
+    function end(failure?: Error): void {
+      if (isOver) return
+      isOver = true
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', cancel)
+      if (failure !== undefined) connection?.abort(failure)
+      const text = new TextDecoder().decode(Buffer.concat(pieces))
+      if (head === undefined) reject(failure)
+      else resolve({ ...head, text, ...(failure && { brokenBy: failure }) })
     }
-    signal?.addEventListener('abort', this.#cancel, { once: true })
-    this.#startTimer()
+    const fail = (kind: TransportError['kind'], message: string, cause?: unknown) =>
+      end(new TransportError(kind, sent, message, cause))
+    const cancel = () => fail('aborted', 'the request was canceled', signal?.reason)
+
+    function startTimer(): void {
+      clearTimeout(timer)
+      timer = setTimeout(expire, timeoutMs)
+    }
+    /** Timers run before sockets are read, so after a suspension the response may be waiting in the socket: reads on while more comes. */
+    async function expire(): Promise<void> {
+      const until = performance.now() + LATE_READ_MS
+      let before: number
+      do {
+        before = arrivals
+        await readPendingInput()
+      } while (!isOver && arrivals > before && performance.now() < until)
+      fail('timeout', `no complete response within ${formatDuration(timeoutMs / 1000)}`)
+    }
+
+    startTimer()
+    if (signal?.aborted) return cancel()
+    signal?.addEventListener('abort', cancel)
     const options = {
       origin: url.origin,
       path: `${url.pathname}${url.search}`,
@@ -115,97 +125,46 @@ class Exchange implements Dispatcher.DispatchHandler {
       headers: { 'accept-encoding': 'identity', ...headers },
       ...(body === undefined ? {} : { body }),
     }
+    const handler: Dispatcher.DispatchHandler = {
+      // The connection (through a proxy: the tunnel) is established; nothing is written before this returns.
+      onRequestStart(controller) {
+        try {
+          if (!isOver) beforeSend?.()
+        } catch (error) {
+          fail('aborted', 'the request was not sent', error)
+        }
+        if (isOver) {
+          // Left open, it could serve a request that asked for a fresh connection.
+          controller.abort(new Error('the request was not sent'))
+          return
+        }
+        if (beforeSend !== undefined) startTimer()
+        connection = controller
+        sent = 'maybe'
+      },
+      onResponseStart(_controller, status, fields) {
+        arrivals++
+        // Informational responses are ignored, except 101: this client doesn't upgrade.
+        if (status >= 100 && status < 200 && status !== 101) return
+        if (status < 200) fail('protocol', `invalid HTTP response: ${status} is not a final status`)
+        head = { status, headers: joinHeaders(fields) }
+      },
+      onResponseData(_controller, piece) {
+        arrivals++
+        size += piece.length
+        if (size > MAX_BODY_MIB * 1024 * 1024)
+          end(unexpectedAnswer(`it is larger than ${MAX_BODY_MIB} MiB`, head?.status))
+        else pieces.push(piece)
+      },
+      onResponseEnd: () => end(),
+      onResponseError: (_controller, error) => end(classify(error, sent)),
+    }
     try {
-      dispatcher.dispatch(options, this)
+      dispatcher.dispatch(options, handler)
     } catch (error) {
-      this.#end(classify(error, 'no'))
+      end(classify(error, sent))
     }
-  }
-
-  #startTimer(): void {
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.#expire(), this.#request.timeoutMs)
-  }
-
-  /** The connection (through a proxy: the tunnel) is established; nothing is written before this returns. */
-  onRequestStart(connection: Dispatcher.DispatchController): void {
-    const { beforeSend } = this.#request
-    try {
-      if (!this.#isOver) beforeSend?.()
-    } catch (error) {
-      this.#failWith('aborted', 'the request was not sent', error)
-    }
-    if (this.#failure !== undefined) {
-      // Close it: left open, it could serve a request that asked for a fresh connection.
-      connection.abort(this.#failure)
-      return
-    }
-    if (beforeSend !== undefined) this.#startTimer()
-    this.#connection = connection
-    this.#sent = 'maybe'
-  }
-
-  onResponseStart(
-    _connection: Dispatcher.DispatchController,
-    status: number,
-    headers: Record<string, string | string[] | undefined>,
-  ): void {
-    this.#arrivals++
-    // Informational responses are ignored, except 101: this client doesn't upgrade.
-    if (status >= 100 && status < 200 && status !== 101) return
-    if (status < 200) this.#failWith('protocol', `invalid HTTP response: ${status} is not a final status`)
-    this.#head = { status, headers: joinHeaders(headers) }
-  }
-
-  onResponseData(_connection: Dispatcher.DispatchController, piece: Buffer): void {
-    this.#arrivals++
-    this.#size += piece.length
-    if (this.#size > MAX_BODY_MIB * 1024 * 1024)
-      this.#end(unexpectedAnswer(`it is larger than ${MAX_BODY_MIB} MiB`, this.#head?.status))
-    else this.#pieces.push(piece)
-  }
-
-  onResponseEnd(): void {
-    this.#end()
-  }
-
-  onResponseError(_connection: unknown, error: Error): void {
-    this.#end(classify(error, this.#sent))
-  }
-
-  /**
-   * The time is up. Timers run before sockets are read, so after a suspension the response may be waiting in the socket:
-   * reads what has arrived, as long as there is more, before failing.
-   */
-  async #expire(): Promise<void> {
-    const until = performance.now() + LATE_READ_MS
-    let before: number
-    do {
-      before = this.#arrivals
-      await readPendingInput()
-    } while (!this.#isOver && this.#arrivals > before && performance.now() < until)
-    this.#failWith('timeout', `no complete response within ${formatDuration(this.#request.timeoutMs / 1000)}`)
-  }
-
-  #failWith(kind: TransportError['kind'], message: string, cause?: unknown): void {
-    this.#end(new TransportError(kind, this.#sent, message, cause))
-  }
-
-  /** Ends the exchange, with as much of the response as has arrived. */
-  #end(failure?: Error): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    this.#failure = failure
-    clearTimeout(this.#timer)
-    this.#request.signal?.removeEventListener('abort', this.#cancel)
-    if (failure !== undefined) this.#connection?.abort(failure)
-    if (this.#head === undefined) {
-      this.#reject(failure as TransportError)
-      return
-    }
-    const text = new TextDecoder().decode(Buffer.concat(this.#pieces))
-    this.#resolve({ ...this.#head, text, ...(failure && { brokenBy: failure }) })
-  }
+  })
 }
 
 /** Joins repeated headers. Built from entries, because a header can be called `__proto__`. */

@@ -22,7 +22,7 @@ async function take(
     return answer ?? ''
   }
   const delays = options.steady === undefined ? DELAYS : { ...DELAYS, steady: options.steady }
-  const events = poll(ask, { delays, timeoutMs, isKnown: options.isKnown === true }, context)
+  const events = poll(ask, { delays, timeoutMs, since: 0, isKnown: options.isKnown === true }, context)
   for await (const event of events) {
     seen.push(event.kind === 'value' ? event.value : event.kind)
     if (event.kind === 'value' && event.value === 'end') break
@@ -75,7 +75,7 @@ describe('polling', () => {
 
   it('ends at once when interrupted', async () => {
     const context = createFakeContext()
-    const events = poll(async () => 'on', { delays: DELAYS, timeoutMs: undefined }, context)
+    const events = poll(async () => 'on', { delays: DELAYS, timeoutMs: undefined, since: 0 }, context)
     await events.next()
     context.interrupt()
     await expect(events.next()).rejects.toMatchObject({ exit: 130 })

@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
+import { Worker } from 'node:worker_threads'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
 import { bypassesProxy, type ProxySettings } from '../../src/service/proxy.ts'
@@ -322,19 +322,18 @@ describe('a process suspended beyond its time limit', () => {
   /** Blocks this process, as if it were suspended. */
   const stop = (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
-  /** A server in another process that responds to each request with `pieces`, 20 ms apart. */
-  async function otherProcess(pieces: readonly string[]): Promise<URL> {
+  /** A server in another thread that responds to each request with `pieces`, 20 ms apart. */
+  async function otherThread(pieces: readonly string[]): Promise<URL> {
     const script = `
-      const pieces = JSON.parse(require('node:fs').readFileSync(0))
+      const { parentPort, workerData } = require('node:worker_threads')
       require('node:net').createServer((socket) => {
         socket.on('error', () => {})
-        socket.once('data', () => pieces.forEach((piece, at) => setTimeout(() => socket.write(piece), 20 * at)))
-      }).listen(0, '127.0.0.1', function () { console.log(this.address().port) })`
-    const child = spawn(process.execPath, ['-e', script], { stdio: ['pipe', 'pipe', 'inherit'] })
-    onTestFinished(() => void child.kill('SIGKILL'))
-    child.stdin.end(JSON.stringify(pieces))
-    const [port] = await once(child.stdout, 'data')
-    return new URL(`http://127.0.0.1:${Number(`${port}`)}/`)
+        socket.once('data', () => workerData.forEach((piece, at) => setTimeout(() => socket.write(piece), 20 * at)))
+      }).listen(0, '127.0.0.1', function () { parentPort.postMessage(this.address().port) })`
+    const worker = new Worker(script, { eval: true, workerData: pieces })
+    onTestFinished(async () => void (await worker.terminate()))
+    const [port] = await once(worker, 'message')
+    return new URL(`http://127.0.0.1:${port}/`)
   }
 
   /** Sends a request, and blocks this process, once it is written, for longer than the time limit. */
@@ -351,18 +350,18 @@ describe('a process suspended beyond its time limit', () => {
       const beforeSend = () => void setImmediate(resolve)
       response = http.send(get(url, { timeoutMs, beforeSend, ...more }))
     })
-    stop(timeoutMs + 500)
+    stop(timeoutMs + 200)
     return response
   }
 
   it('a suspended process finds the response that has arrived', async () => {
-    const url = await otherProcess(['HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n', 'late'])
-    expect(text(await stopped(url, 300, { method: 'POST', body: 'x' }))).toBe('late')
+    const url = await otherThread(['HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n', 'late'])
+    expect(text(await stopped(url, 100, { method: 'POST', body: 'x' }))).toBe('late')
   })
 
   it('a suspended process does not wait for a response that has not arrived', async () => {
-    const url = await otherProcess([])
-    expect(await failureOf(stopped(url, 300))).toMatchObject({ kind: 'timeout', sent: 'maybe' })
+    const url = await otherThread([])
+    expect(await failureOf(stopped(url, 100))).toMatchObject({ kind: 'timeout', sent: 'maybe' })
   })
 })
 
