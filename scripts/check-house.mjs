@@ -1,7 +1,7 @@
-// Each floor of src/ imports only from itself and from floors below it (circles are biome's rule), and the root of the
-// project holds nothing but what is listed here.
+// Each floor of src/ imports only from itself and from floors below it (circles are biome's rule), the root of the
+// project holds nothing but what is listed here, and the tests that CONTRIBUTING.md names are there.
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 
 /** From the top floor down. What stands on one line may import from each other. */
@@ -70,6 +70,10 @@ const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclu
 })
 for (const entry of new Set(listed.trim().split('\n').map(room)))
   if (!ROOT.includes(entry)) complaints.push(`${entry} doesn't belong into the root`)
+
+for (const [, test] of readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8').matchAll(/`([\w/-]+\.test\.ts)`/g))
+  if (!existsSync(join(root, 'test', test)))
+    complaints.push(`test/${test}, which CONTRIBUTING.md names, isn't there`)
 
 for (const line of complaints) console.error(line)
 if (complaints.length > 0) process.exitCode = 1
