@@ -38,19 +38,13 @@ const errorOf = (ended: Ended): Record<string, unknown> =>
   (JSON.parse(ended.stderr.trim().split('\n').at(-1) ?? '{}') as { error: Record<string, unknown> }).error
 
 describe('the address of the service', () => {
-  test.each([
-    ['http://api.example.com', 'is not encrypted'],
-    ['http://127.0.0.1.example.com', 'is not encrypted'],
-    ['http://10.0.0.1:8080', 'is not encrypted'],
-    ['http://0.0.0.0:8080', 'is not encrypted'],
-    ['http://[::ffff:10.0.0.1]', 'is not encrypted'],
-    ['http://2130706434.example', 'is not encrypted'],
-    ['ftp://127.0.0.1', 'is not an https address'],
-    ['https://user:password@api.example.com', 'user name or a password'],
-  ])('the address %s is refused before anything is sent', async (address, why) => {
-    const ended = await grants(createWorld(), address)
+  test('an address that is not encrypted is refused before anything is sent', async () => {
+    const ended = await grants(createWorld(), 'http://api.example.com')
     expect(ended.code).toBe(3)
-    expect(errorOf(ended)).toMatchObject({ code: 'base_url_unusable', message: expect.stringContaining(why) })
+    expect(errorOf(ended)).toMatchObject({
+      code: 'base_url_unusable',
+      message: expect.stringContaining('is not encrypted'),
+    })
     expect(ended.stderr).not.toContain(KEY)
   })
 
@@ -138,7 +132,8 @@ describe('a redirect to another host', () => {
     )
     const world = await createServedWorld()
     await world.login()
-    for (const status of [301, 302, 303, 307, 308]) {
+    // One that would become a GET, and one that would be sent again as it is.
+    for (const status of [302, 307]) {
       await world.control('DELETE', 'faults')
       await world.control('POST', 'faults', {
         kind: 'status',
@@ -311,35 +306,13 @@ describe.runIf(needs('openssl'))('TLS', () => {
     })
   })
 
-  test('a TLS connection bypasses the proxy for hosts in NO_PROXY', async () => {
-    const { url } = await serve('right')
-    const proxy = await startProxy()
-    for (const noProxy of ['localhost', `example.com,localhost:${new URL(url).port}`, '*']) {
-      const env = { ...trusting(), HTTPS_PROXY: proxy.url, NO_PROXY: noProxy }
-      expect(await grants(createWorld(), url, env)).toMatchObject({ code: 0 })
-    }
-    expect(proxy.seen).toEqual([])
-  })
-
-  test.each([403, 407, 502])(
-    'a proxy that refuses with %s is exit 7, and the error names it',
-    async (status) => {
-      const { url, requests } = await serve('right')
-      const proxy = await startProxy({ status })
-      const ended = await grants(createWorld(), url, { ...trusting(), https_proxy: proxy.url })
-      expect(ended.code).toBe(7)
-      expect(errorOf(ended)).toMatchObject({ code: 'unreachable', message: expect.stringContaining('proxy') })
-      expect(requests).toEqual([])
-    },
-  )
-
-  test('the error of a missing or invalid proxy names the proxy or the connection', async () => {
-    const { url } = await serve('right')
-    for (const proxy of ['http://127.0.0.1:9', 'not an address']) {
-      const ended = await grants(createWorld(), url, { ...trusting(), HTTPS_PROXY: proxy })
-      expect(ended.code).toBe(7)
-      expect(errorOf(ended)['code']).toBe('unreachable')
-    }
+  test('a proxy that refuses is exit 7, and the error names it', async () => {
+    const { url, requests } = await serve('right')
+    const proxy = await startProxy({ status: 403 })
+    const ended = await grants(createWorld(), url, { ...trusting(), https_proxy: proxy.url })
+    expect(ended.code).toBe(7)
+    expect(errorOf(ended)).toMatchObject({ code: 'unreachable', message: expect.stringContaining('proxy') })
+    expect(requests).toEqual([])
   })
 })
 
