@@ -191,6 +191,14 @@ describe('the servers of the zone', () => {
     expect(outcomes).toEqual([`ns1.example.com ${outcome}`])
   })
 
+  test.each(['prefix=token ', ' prefix=token', 'Prefix=token', 'prefix=token\u00a0', 'prefix=toke'])(
+    'don’t have the record if they have %j: every byte counts',
+    async (value) => {
+      const { seen } = await timedObserve(fakeInternet([COM, zone([txt('example.com', value)])]))
+      expect(seen.servers.map(({ outcome }) => outcome)).toEqual(['mismatch', 'mismatch'])
+    },
+  )
+
   test('have their serial, the times that caches keep what they say, and the strings of a value', async () => {
     const split: packet.Answer = {
       type: 'TXT',
