@@ -40,7 +40,7 @@ function openShell(command: string, world: World) {
   onTestFinished(() => void spawnSync('tmux', ['-L', socket, 'kill-server']))
   const screen = () => tmux('capture-pane', '-p')
   async function until(pattern: RegExp): Promise<string> {
-    const end = Date.now() + 10_000
+    const end = Date.now() + 30_000
     let seen = screen()
     while (!pattern.test(seen)) {
       if (Date.now() > end) throw new Error(`${pattern} is not on the screen:\n${seen}`)
