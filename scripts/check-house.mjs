@@ -71,7 +71,9 @@ const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclu
 for (const entry of new Set(listed.trim().split('\n').map(room)))
   if (!ROOT.includes(entry)) complaints.push(`${entry} doesn't belong into the root`)
 
-for (const [, test] of readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8').matchAll(/`([\w/-]+\.test\.ts)`/g))
+for (const [, test] of readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8').matchAll(
+  /`(?:test\/)?([\w/-]+\.test\.ts)`/g,
+))
   if (!existsSync(join(root, 'test', test)))
     complaints.push(`test/${test}, which CONTRIBUTING.md names, isn't there`)
 
