@@ -93,10 +93,9 @@ function findAll(observations: Observations): Finding[] {
       return [findingOf('resolver_unreachable', { name, replies: location.replies })]
     case 'found': {
       const { zone, hosts, parent, registry } = location
-      const asked = registry.map(({ address }) => address)
       const servers = reached(registry, observations.servers)
       if (servers.length < observations.servers.length && servers.every(({ manner }) => manner === null))
-        return [findingOf('dns_intercepted', { name, asked })]
+        return [findingOf('dns_intercepted', { name, asked: registry.map(({ address }) => address) })]
       const place = { zone, parent: parent === null ? [] : [...hosts.keys()] }
       const seen = { ...observations, ...place, servers, ...groupByOutcome(servers) }
       return [...causes(seen), ...dnssecBroken(seen), ...serversFailing(seen), ...resolversLacking(seen)]
@@ -109,9 +108,9 @@ function findAll(observations: Observations): Finding[] {
  * recursive resolvers, so something on this network answers for all of them. Many networks intercept only IPv4.
  */
 function reached(registry: Located['registry'], servers: readonly ServerObservation[]) {
-  return [isV4, isV6].flatMap((isOfFamily) => {
-    const own = servers.filter(isOfFamily)
-    const above = registry.filter(isOfFamily)
+  return [false, true].flatMap((family) => {
+    const own = servers.filter((one) => isV6(one) === family)
+    const above = registry.filter((one) => isV6(one) === family)
     const [manner, ...others] = new Set([...above, ...own].flatMap((one) => one.manner ?? []))
     const isIntercepted = above.length > 0 && manner !== 'usable' && others.length === 0
     return isIntercepted && own.some((one) => one.manner !== null) ? [] : own
@@ -119,7 +118,6 @@ function reached(registry: Located['registry'], servers: readonly ServerObservat
 }
 
 const isV6 = ({ address }: { readonly address: string | null }): boolean => address?.includes(':') === true
-const isV4 = (server: { readonly address: string | null }): boolean => !isV6(server)
 
 /** Why the record is missing, or missing at some servers: at most one error, the most likely cause. */
 function causes(seen: Seen): Finding[] {
@@ -304,6 +302,7 @@ function resolversLacking({ expected, dnssec, resolvers }: Seen): Finding[] {
   const isCache = (resolver: ResolverObservation) =>
     resolver.failsValidation || (isDnsData(resolver.outcome) && cachedSeconds(resolver) !== null)
   const caches = lacking.filter(isCache)
+  const others = lacking.filter((resolver) => !isCache(resolver))
   const found = (code: Code, some: readonly ResolverObservation[], more: Facts = {}): Finding[] => {
     const addresses = some.map(({ resolver }) => formatDnsAddress(resolver))
     const facts = { resolvers: addresses, outcomes: some.map(({ outcome }) => outcome), ...more }
@@ -311,10 +310,7 @@ function resolversLacking({ expected, dnssec, resolvers }: Seen): Finding[] {
   }
   return [
     ...found('cached', caches, { seconds: waitSeconds(...caches.map(cachedSeconds)) }),
-    ...found(
-      'resolver_differs',
-      lacking.filter((resolver) => !isCache(resolver)),
-    ),
+    ...found('resolver_differs', others),
   ]
 }
 

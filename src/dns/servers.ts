@@ -35,7 +35,6 @@ export async function askNameServers(
   const asked = new Map<string, Promise<Asked>>()
   // Without any glue in the parent zone, nobody can find servers inside the zone.
   const isUnfindable = parent !== null && [...delegated.values()].every((glue) => glue.length === 0)
-  const glueOf = (host: string) => delegated.get(host) ?? []
 
   const askAddress = async (server: DnsAddress): Promise<Asked> => {
     const known = asked.get(server.address)
@@ -47,7 +46,7 @@ export async function askNameServers(
   const askHost = async (host: string): Promise<Asked[]> => {
     if (hosts.has(host) || hosts.size >= MAX_HOSTS) return []
     hosts.add(host)
-    const glue = glueOf(host)
+    const glue = delegated.get(host) ?? []
     const addresses = glue.length > 0 ? glue : await resolveHost(host, search)
     if (addresses === undefined || addresses.length === 0) {
       const isNowhere = addresses !== undefined || (isUnfindable && isWithin(host, zone))

@@ -251,16 +251,17 @@ describe('a check', () => {
 const V6 = { address: '2001:db8::2' }
 const RESOLVES = server({ outcome: 'lame', manner: 'recursion', authoritative: false })
 
-test.each<[string, Manner, readonly ServerObservation[], readonly Code[]]>([
+test.each<[string, Manner | null, readonly ServerObservation[], readonly Code[]]>([
   ['IPv6 shows the record', 'refused', [REFUSED, { ...MATCH, ...V6 }], []],
   ['IPv6 shows that it is missing', 'refused', [REFUSED, { ...server(), ...V6 }], ['missing']],
   ['IPv6 is silent', 'refused', [REFUSED, { ...SILENT, ...V6 }], ['dns_intercepted']],
   ['a resolver answers for all', 'recursion', [RESOLVES], ['dns_intercepted']],
   ['a resolver, and a refusal', 'recursion', [RESOLVES, REFUSED], ['lame_nameserver']],
   ['the registry works', 'usable', [REFUSED], ['lame_nameserver']],
+  ['no registry was asked over IPv4', null, [REFUSED], ['lame_nameserver']],
 ])('where something answers instead of the registry over IPv4: %s', (_what, manner, servers, expected) => {
   const registry = [
-    { address: REGISTRY.address, manner },
+    ...(manner === null ? [] : [{ address: REGISTRY.address, manner }]),
     { address: '2001:db8::9', manner: 'usable' as const },
   ]
   expect(codes({ servers, location: found('example.com', [], { registry }) })).toEqual(expected)
