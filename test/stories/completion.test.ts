@@ -66,7 +66,7 @@ async function exercise(shell: ReturnType<typeof openShell>): Promise<void> {
   await shell.tab('mailclaim conf', /\$ mailclaim config *$/m)
   await shell.tab('mailclaim config unset base', /\$ mailclaim config unset base-url *$/m)
   await shell.tab('mailclaim config list --form', /\$ mailclaim config list --format *$/m)
-  await shell.tab('mailclaim config list --fields sa', /\$ mailclaim config list --fields says *$/m)
+  await shell.tab('mailclaim config list --fields me', /\$ mailclaim config list --fields meaning *$/m)
   await shell.tab('mailclaim config list --profile sta', /\$ mailclaim config list --profile staging *$/m)
   await shell.tab('mailclaim claims get mai', /\$ mailclaim claims get mail\.example *$/m)
   await shell.tab('mailclaim config list --base-url http://127.0.0.1:9/ --js', /9\/ --json *$/m)
