@@ -121,8 +121,9 @@ export async function renewIn(
         stop.signal.throwIfAborted()
         if (result.kind === 'changed') continue
         const wait = Math.max(result.afterMs ?? 0, backoff(tries, io.random))
-        const isUnreachable = result.error.code === 'service_unreachable' && tries++ >= UNREACHABLE_TRIES
+        const isUnreachable = result.error.code === 'service_unreachable' && tries >= UNREACHABLE_TRIES
         if (isUnreachable || io.clock.monotonic() + wait >= end) throw result.error
+        tries++
         await io.clock.sleep(wait, stop.signal)
       }
     })
@@ -202,19 +203,18 @@ async function settle(
   }
   const now = io.clock.now()
   const { refreshToken: _usedUp, access: _former, ...rest } = token.session
-  const generation = token.generation + 1
-  if (outcome.kind === 'over') {
-    const next = { ...rest, generation, ended: { at: now, why: outcome.description ?? null } }
-    if ((await token.store(next, undefined)) === 'elsewhere') throw replacedMeanwhile(next.profile)
-    throw sessionOver(next)
-  }
-  const access = outcome.access && accessTokenOf(outcome.access, now)
+  const base = { ...rest, generation: token.generation + 1 }
+  const isOver = outcome.kind === 'over'
+  const access = isOver ? undefined : outcome.access && accessTokenOf(outcome.access, now)
   // A narrowed access token is only for the one who asked for it.
   const isKept = access !== undefined && options.scope === undefined
-  const next = { ...rest, generation, issuedAt: now, ...(isKept && { access }) }
-  const end = await token.store(next, outcome.refreshToken)
+  const next: Session = isOver
+    ? { ...base, ended: { at: now, why: outcome.description ?? null } }
+    : { ...base, issuedAt: now, ...(isKept && { access }) }
+  const end = await token.store(next, isOver ? undefined : outcome.refreshToken)
   if (end === 'elsewhere') throw replacedMeanwhile(next.profile)
   if (end === 'changed') return { kind: 'changed' }
+  if (isOver) throw sessionOver(next)
   if (access === undefined) throw noAccessToken(next.profile, outcome.why ?? 'it is missing')
   return { kind: 'done', token: access }
 }

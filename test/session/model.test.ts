@@ -159,6 +159,13 @@ describe('a keychain', () => {
     expect(machine.broken).toEqual([])
   })
 
+  it('that fails before a renewal is not asked to take the new token as well', async () => {
+    const machine = new Machine(base, 'keychain')
+    await machine.run('renew', { step: 'set', fate: 'fails' })
+    const { end, steps } = await machine.run('renew', { step: 'get', fate: 'fails' })
+    expect([end, steps.includes('set'), machine.session?.refreshToken]).toEqual(['ok', false, '0.3'])
+  })
+
   it('what the keychain refuses goes into the file, and back at the next renewal', async () => {
     const machine = new Machine(base, 'keychain')
     expect((await machine.run('renew', { step: 'set', fate: 'fails' })).end).toBe('ok')

@@ -106,6 +106,15 @@ describe('what an answer means', () => {
     expect(notes).toHaveLength(next === INTERRUPTED ? 1 : 0)
   })
 
+  it('a refusal that passes is waited for longer each time', async () => {
+    const busy = () => textResponse(429, '', { 'retry-after': '0' })
+    const world = await signedIn([busy, busy])
+    expect(await endOf(() => currentCredential(world.io))).toBe('ok')
+    const [first = 0, second = 0] = world.context.clock.slept
+    expect(second).toBe(2 * first)
+    expect(first).toBeGreaterThan(0)
+  })
+
   it('says what happened, and one thing to do', async () => {
     const world = await signedIn([() => 'reset'])
     await expect(currentCredential(world.io)).rejects.toMatchObject({
