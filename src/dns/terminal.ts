@@ -28,7 +28,7 @@ export function renderReport(report: CheckReport, layout: Layout): string {
 function headline(view: ReportView, layout: Layout): string {
   const { name, zone, expected, title, host, values } = view
   const { palette } = layout
-  const inZone = zone === null || (zone === name && expected !== null) ? '' : ` in the zone ${zone}`
+  const inZone = zone === null || zone === name ? '' : ` in the zone ${zone}`
   const place = `${title}${inZone}${host === null ? '' : `, hosted by ${host}`}`
   const heading = paragraph(`${place}: TXT ${expected ?? 'records'}`, '', layout, palette.strong)
   if (view.hasLooked) {
