@@ -9,7 +9,7 @@ export const CLAIM_EVENTS = {
   warning: 'a problem that does not stop it, with the error',
   dns: 'the record is visible in DNS',
   verification: 'the service was asked to verify, or is past that',
-  status: 'the status of the claim, when it changes',
+  status: 'the status of the claim, at the start and when it changes',
   done: 'the claim is completed, blocked or ended, with the error',
 } as const
 

@@ -95,10 +95,10 @@ export async function runForAll(
   const signal = AbortSignal.any([interrupts.signal, stop.signal])
   // Any number of requests and waits follow it.
   setMaxListeners(0, signal)
-  const isOver = () => signal.aborted || clock.monotonic() >= end
   const inTime = () => {
     signal.throwIfAborted()
-    if (isOver()) throw new CliError(TIMED_OUT, Exit.notYet, 'the time was up before its turn')
+    if (clock.monotonic() >= end)
+      throw new CliError(TIMED_OUT, Exit.notYet, 'the time was up before its turn')
   }
   const turns = createTurns(jobs)
   const http = paceRequests(untilEnd(io, end), clock, { concurrent: jobs })
@@ -143,28 +143,21 @@ export async function runForAll(
   const subjects = new Map<string, Subject>()
   for (const subject of [...typed.map((domain) => ({ domain })), ...listed.subjects])
     if (!subjects.has(subject.domain)) subjects.set(subject.domain, subject)
-  let busy = 0
-  let wake = () => {}
-  const cancel = clock.alarm(end - clock.monotonic(), () => wake())
-  signal.addEventListener('abort', () => wake(), { once: true })
-  const running: Promise<void>[] = []
-  for (const subject of subjects.values()) {
-    while (busy >= jobs && !isOver())
-      await new Promise<void>((resolve) => {
-        wake = resolve
-      })
-    if (signal.aborted) break
-    busy += 1
-    let leave = () => {
-      leave = () => {}
-      busy -= 1
-      wake()
-    }
-    const begun = one(subject, () => leave())
-    running.push(begun.catch((error: unknown) => stop.abort(error)).finally(() => leave()))
-  }
-  await Promise.all(running)
-  cancel()
+  const begin = createTurns(jobs)
+  await Promise.all(
+    [...subjects.values()].map(async (subject) => {
+      let done: Promise<void> | undefined
+      await begin(
+        () =>
+          new Promise<void>((leave) => {
+            done = one(subject, leave)
+              .catch((error: unknown) => stop.abort(error))
+              .finally(leave)
+          }),
+      )
+      await done
+    }),
+  )
 
   const { ends, exits } = await reporter.end()
   if (interrupts.signal.aborted) throw interruptedAfter(interrupts.signal.reason, ends.length)
@@ -286,9 +279,9 @@ function summaryOf(ends: readonly End[], problems: number): string {
 function groupBy<T, K>(all: readonly T[], keyOf: (one: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>()
   for (const one of all) {
-    const group = groups.get(keyOf(one))
-    if (group === undefined) groups.set(keyOf(one), [one])
-    else group.push(one)
+    const group = groups.get(keyOf(one)) ?? []
+    group.push(one)
+    groups.set(keyOf(one), group)
   }
   return groups
 }

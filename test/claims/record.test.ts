@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { quoteValue, recordOf, type TxtRecord, zoneLine } from '../../src/claims/record.ts'
+import { claimOf, createWorld } from './world.ts'
 
 const record: TxtRecord = { name: 'app.example.com', value: 'prefix=token', ttl: undefined }
 
@@ -146,5 +147,33 @@ describe('a record that a service could misuse is rejected', () => {
     expect(() => of('example.com', 'example.com', `${longest}xx`)).toThrow(
       expect.objectContaining({ code: 'unexpected_answer', exit: 7 }),
     )
+  })
+})
+
+describe('claims record of several domains', () => {
+  const row = (n: number) => `TXT\td${n}.com\tprefix=token-${n}\tAuto`
+
+  test.each([
+    ['value', /^prefix=token-1\nprefix=token-2\n$/],
+    ['zone', /^d1\.com\.\t300\tIN\tTXT\t"prefix=token-1"\nd2\.com\.\t300\tIN\tTXT\t"prefix=token-2"\n$/],
+    ['tsv', new RegExp(`^type.*\\n${row(1)}.*\\n${row(2)}.*\\n$`)],
+    [
+      'json',
+      /^\{"object":"list","data":\[\{.*"value":"prefix=token-1".*\},\{.*"value":"prefix=token-2".*\}\].*\}\n$/,
+    ],
+    ['jsonl', /^\{.*"value":"prefix=token-1".*\}\n\{.*"value":"prefix=token-2".*\}\n$/],
+  ])('has one of each, in its line or in the list, with --format %s', async (format, expected) => {
+    const world = createWorld({
+      respond(request) {
+        const domain_id = request.split('/')[2] ?? ''
+        const record = { type: 'TXT', name: `${domain_id}.com`, value: `prefix=token-${domain_id.slice(1)}` }
+        return claimOf({ domain_id, name: record.name, record: { ...record, ttl: 'Auto' } })
+      },
+    })
+    for (const id of ['d1', 'd2']) await world.run('claims', 'get', id)
+    const line = ['claims', 'record', 'd1.com', 'd2.com', '--jobs', '1', '--format', format]
+    const { code, stdout } = await world.run(...line)
+    expect(stdout).toMatch(expected)
+    expect(code).toBe(0)
   })
 })

@@ -1,7 +1,7 @@
 import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { isMany, type ManyFlags } from '../../claims/definition.ts'
 import type { Asker, KnownClaim } from '../../claims/load.ts'
-import { Exit, usageError } from '../../errors.ts'
+import { Exit } from '../../errors.ts'
 import type { Column } from '../../terminal/columns.ts'
 import type { Io } from '../../terminal/io.ts'
 import { CLAIM_ARGUMENTS, defineCommand, SERVICE_EXITS } from '../definition.ts'
@@ -75,8 +75,6 @@ export const command = defineCommand<ManyFlags>({
       if (found?.dnsHost !== undefined && !io.settings.quiet) await io.hint(`add it at ${found.dnsHost}`)
       return
     }
-    if (format === 'value')
-      throw usageError('--format value is for one claim', 'for several: --format tsv, zone or jsonl')
     const { runForAll } = await import('../../claims/many.ts')
     await runForAll(
       domains,

@@ -5,14 +5,16 @@ import { fakeInternet } from '../../dns/fake-internet.ts'
 import { jsonResponse } from '../../fake-context.ts'
 import { claimOf, createWorld, jsonLines } from '../world.ts'
 
-const DOMAINS = 1000
+const DOMAINS = 200
+/** Few at once, so that the silent servers alone would take four times as long as the limit. */
+const JOBS = 3
 const domains = Array.from({ length: DOMAINS }, (_, n) => `d${n}.com`)
 /** Seven of a hundred servers never answer. */
 const isSilent = (n: number) => n % 100 < 7
 const addressOf = (n: number) => `198.51.${Math.floor(n / 200)}.${(n % 200) + 1}`
 
-/** A thousand domains whose records are missing. */
-function thousand(respond: Parameters<typeof createWorld>[0] = {}) {
+/** Many domains whose records are missing. */
+function createDomains(respond: Parameters<typeof createWorld>[0] = {}) {
   const com = { apex: 'com', servers: { 'a.registry.com': ['192.0.2.1'] } }
   const answers = domains.map((apex, n) =>
     fakeInternet([com, { apex, servers: { [`ns1.${apex}`]: [addressOf(n)] } }]),
@@ -30,7 +32,7 @@ function thousand(respond: Parameters<typeof createWorld>[0] = {}) {
   return { ...world, list }
 }
 
-describe('--timeout 10 with a thousand domains and seven percent silent servers', () => {
+describe('--timeout 10 with far more domains than jobs and seven percent silent servers', () => {
   test.each([
     ['claims check --wait', 0],
     ['claim', 0],
@@ -40,7 +42,7 @@ describe('--timeout 10 with a thousand domains and seven percent silent servers'
     'ends within 13 seconds: %s, with a service that takes %i ms for each answer',
     async (command, answerMs) => {
       let delayMs = 0
-      const world = thousand({
+      const world = createDomains({
         respond: async (request, body) => {
           const name = body === undefined ? request.split('id-')[1]?.split('/')[0] : JSON.parse(body).name
           if (delayMs > 0) await world.clock.sleep(delayMs)
@@ -51,14 +53,13 @@ describe('--timeout 10 with a thousand domains and seven percent silent servers'
       if (command.startsWith('claims verify')) await world.run('claims', 'create', '--from', world.list)
       delayMs = answerMs
       const start = world.clock.monotonic()
-      const line = [...command.split(' '), '--from', world.list, '--timeout', '10', '--format', 'jsonl']
-      const { code, stdout, stderr } = await world.run(...line)
+      const line = [...command.split(' '), '--from', world.list, '--jobs', `${JOBS}`, '--timeout', '10']
+      const { code, stdout, stderr } = await world.run(...line, '--format', 'jsonl')
       expect(world.clock.monotonic() - start).toBeLessThan(13_000)
       const lines = jsonLines(stdout)
       expect(lines).toHaveLength(DOMAINS)
       expect([7, 8], stderr.slice(-500)).toContain(code)
     },
-    120_000,
   )
 })
 
