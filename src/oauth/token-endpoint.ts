@@ -1,7 +1,7 @@
-import { type HttpResponse, TransportError } from '../context.ts'
+import { type HttpRequest, type HttpResponse, TransportError } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { userAgent } from '../service/client.ts'
-import { logExchanges } from '../service/log.ts'
+import { logExchanges, secretsOf } from '../service/log.ts'
 import { parseObject, parseProblem } from '../service/problems.ts'
 import { parseRetryAfter } from '../service/retry.ts'
 import { isBearerToken } from '../service/types.ts'
@@ -9,19 +9,12 @@ import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { redact, withoutTokens } from '../terminal/redact.ts'
-import { excerpt } from '../terminal/sanitize.ts'
 import { oauthError } from './errors.ts'
 
-/** What a request for tokens of any grant type needs. */
 interface TokenRequest {
   /** The base URL of the service; its path is kept. */
   readonly base: URL
   readonly clientId: string
-  /** See `HttpRequest`: the last moment before any byte of the token leaves this machine. */
-  readonly beforeSend?: () => void
-  readonly signal?: AbortSignal
-  /** For the answer; absent: as `tokenTimeoutMs` says. */
-  readonly timeoutMs?: number
 }
 
 /** A code of the redirect, and what it was requested with (RFC 6749 section 4.1.3, RFC 7636 section 4.5). */
@@ -33,7 +26,8 @@ export interface CodeExchange extends TokenRequest {
   readonly requestedScope: string | undefined
 }
 
-export interface RefreshRequest extends TokenRequest {
+/** `beforeSend` is the last moment before any byte of the token leaves this machine. */
+interface RefreshRequest extends TokenRequest, Pick<HttpRequest, 'beforeSend'> {
   readonly refreshToken: string
   /** Narrows the new access token; undefined asks for the whole scope of the grant. */
   readonly scope: string | undefined
@@ -71,13 +65,10 @@ export type RefreshOutcome =
   | { readonly kind: 'over'; readonly description: string | undefined }
   /** Nothing was sent, or the service refused: the token can be sent again once the cause is gone. */
   | { readonly kind: 'not_consumed'; readonly error: CliError }
-  /** The same, and waiting is enough. `afterMs` is undefined if nobody says how long. */
-  | { readonly kind: 'retry_after'; readonly afterMs: number | undefined; readonly error: CliError }
-  /**
-   * The service may have rotated the token: it must not be sent again. `why` quotes the service. `access` is an access
-   * token that came without a new refresh token: good for its lifetime.
-   */
-  | { readonly kind: 'unknown'; readonly why: string; readonly access: AccessTokenGrant | undefined }
+  /** The same, and waiting is enough, as long as the error says if anybody does. */
+  | { readonly kind: 'retry_after'; readonly error: CliError }
+  /** The service may have rotated the token: it must not be sent again. `why` quotes the service. */
+  | { readonly kind: 'unknown'; readonly why: string }
 
 /** If the service doesn't say how long a token is valid: far less than any service of this kind grants. */
 const DEFAULT_LIFETIME_SECONDS = 300
@@ -85,9 +76,6 @@ const DEFAULT_LIFETIME_SECONDS = 300
 const MAX_LIFETIME_SECONDS = 366 * 24 * 3600
 /** Codes and refresh tokens work once, so a shorter time limit, meant for lists, doesn't apply to them. */
 const MIN_TIMEOUT_MS = 30_000
-
-/** More of an answer than this is not searched for something to quote. */
-const MAX_QUOTED = 64 * 1024
 
 /** Milliseconds that the token endpoint may take to answer. */
 export function tokenTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>): number {
@@ -102,20 +90,24 @@ export function tokenTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>): numbe
  */
 export async function exchangeCode(io: Io, request: CodeExchange): Promise<Tokens> {
   const { code, codeVerifier, redirectUri, requestedScope } = request
-  const fields = { code, redirect_uri: redirectUri, code_verifier: codeVerifier }
+  const fields = {
+    grant_type: 'authorization_code',
+    code,
+    redirect_uri: redirectUri,
+    code_verifier: codeVerifier,
+  }
   let answer: TokenAnswer
   try {
-    answer = await send(io, request, 'authorization_code', fields, [code, codeVerifier])
+    answer = await send(io, request, fields, requestedScope)
   } catch (error) {
     if (!(error instanceof TransportError)) throw error
     throw exchangeFailed(error.message, { cause: error })
   }
-  const { status, error, details } = answer
-  const { refreshToken, access, why } = readTokens(answer, requestedScope)
+  const { status, refreshToken, access, error, details, summary } = answer
   if (access !== undefined && refreshToken !== undefined) return { ...access, refreshToken }
   if (access !== undefined) throw oauthError('no_refresh_token', '')
   if (error !== undefined && status !== 429) throw oauthError(error, details, status)
-  throw exchangeFailed(describeAnswer(answer, why), { status })
+  throw exchangeFailed(summary, { status })
 }
 
 /** The error for a code exchange that brought neither tokens nor an OAuth error. */
@@ -130,11 +122,11 @@ function exchangeFailed(why: string, options: { status?: number; cause?: Error }
  * again. Doesn't throw, whatever the network or the service does.
  */
 export async function refresh(io: Io, request: RefreshRequest): Promise<RefreshOutcome> {
-  const { refreshToken, scope, grantedScope, base } = request
-  const fields = { refresh_token: refreshToken, ...(scope === undefined ? {} : { scope }) }
+  const { refreshToken, scope, grantedScope, base, beforeSend } = request
+  const fields = { grant_type: 'refresh_token', refresh_token: refreshToken, ...(scope && { scope }) }
+  const options = { signal: io.interrupts.signal, ...(beforeSend && { beforeSend }) }
   try {
-    const answer = await send(io, request, 'refresh_token', fields, [refreshToken])
-    return classifyRefreshAnswer(answer, scope ?? grantedScope)
+    return classifyAnswer(await send(io, request, fields, scope ?? grantedScope, options))
   } catch (error) {
     return classifyNoAnswer(error, base)
   }
@@ -143,20 +135,20 @@ export async function refresh(io: Io, request: RefreshRequest): Promise<RefreshO
 /**
  * Sends one request to the token endpoint (section 4.1), form-encoded.
  *
- * @param secrets what is sent: messages must not contain it even if the service quotes it
+ * @param scope that of the access token if the answer names none
  * @throws TransportError if not even the head of an answer arrived
  */
 async function send(
   io: Io,
-  { base, clientId, beforeSend, signal, timeoutMs = tokenTimeoutMs(io.settings) }: TokenRequest,
-  grantType: string,
+  { base, clientId }: TokenRequest,
   fields: Readonly<Record<string, string>>,
-  secrets: readonly string[],
+  scope: string | undefined,
+  options: Pick<HttpRequest, 'beforeSend' | 'signal'> = {},
 ): Promise<TokenAnswer> {
   if (base.protocol !== 'https:' && !isLoopback(base.hostname))
     throw new TransportError('aborted', 'no', 'tokens are only sent encrypted')
   const http = io.settings.verbose ? logExchanges(io) : io.http
-  const response = await http.send({
+  const request: HttpRequest = {
     method: 'POST',
     url: operationUrl(base, '/oauth/token'),
     headers: {
@@ -164,58 +156,64 @@ async function send(
       'content-type': 'application/x-www-form-urlencoded;charset=UTF-8',
       'user-agent': userAgent(io),
     },
-    body: new URLSearchParams({ grant_type: grantType, client_id: clientId, ...fields }).toString(),
-    timeoutMs,
+    body: new URLSearchParams({ client_id: clientId, ...fields }).toString(),
+    timeoutMs: tokenTimeoutMs(io.settings),
     freshConnection: true,
-    ...(beforeSend === undefined ? {} : { beforeSend }),
-    ...(signal === undefined ? {} : { signal }),
-  })
-  return readTokenAnswer(response, secrets, io.clock.now())
+    ...options,
+  }
+  return readAnswer(await http.send(request), secretsOf(request), scope, io.clock.now())
 }
 
 /** As much of the token endpoint's answer as arrived. */
 interface TokenAnswer {
   readonly status: number
-  /** What a valid `Retry-After` header says. */
-  readonly retryAfterMs: number | undefined
-  /** The JSON object in the body; undefined if there is none. */
-  readonly body: Readonly<Record<string, unknown>> | undefined
-  /** Whether there is no body, and none was announced. */
-  readonly isEmpty: boolean
-  /** The `error` of an OAuth error response (RFC 6749 section 5.2): a 4xx of the service whose JSON body has a string `error`. */
+  /** The tokens of a success, independent of each other. */
+  readonly refreshToken?: string | undefined
+  readonly access?: AccessTokenGrant | undefined
+  /** What is wrong with a success, if anything is. */
+  readonly lack?: string | undefined
+  /** The `error` of an OAuth error response (RFC 6749 section 5.2). */
   readonly error: string | undefined
   /** What the service says, the error included: one short line without secrets; empty if it says nothing. */
   readonly details: string
-  /** What ended the body before it was complete. What arrived is used all the same. */
-  readonly brokenBy: Error | undefined
+  /** The status with all of that, for a message. */
+  readonly summary: string
+  /** How long the service asks to wait, where that proves that it refused the request. */
+  readonly retryAfterMs: number | undefined
 }
 
-function readTokenAnswer(
+/**
+ * Reads an answer as far as it goes: whatever ends the body too early, what arrived is used.
+ *
+ * Only a complete 429 or 503 with `Retry-After` proves that the service itself refused. A bare one proves nothing, because
+ * proxies send it after the service has processed the request. Nor does a 503 with anything but JSON in it: a cache that
+ * loses its connection to the service at that moment sends a page, with a `Retry-After` of its own
+ * (https://varnish-cache.org/docs/trunk/users-guide/vcl-built-in-subs.html, vcl_backend_error).
+ *
+ * @param secrets what no message may contain, even if the service quotes it
+ */
+function readAnswer(
   { status, headers, text, brokenBy }: HttpResponse,
   secrets: readonly string[],
+  scope: string | undefined,
   now: number,
 ): TokenAnswer {
-  const body = parseObject(text) ?? (isSuccess(status) ? completePairs(text) : undefined)
-  const clean = (said: string) => withoutTokens(redact(said, secrets))
+  const isSuccess = status >= 200 && status <= 299
+  const body = parseObject(text) ?? (isSuccess ? completePairs(text) : undefined)
+  const { details } = parseProblem(body, text, (said) => withoutTokens(redact(said, secrets)))
+  const tokens = isSuccess ? readTokens(body, scope) : {}
   const code = oauthErrorOf(status, body?.['error'])
+  const isEmpty = text === '' && !/html|xml/i.test(headers['content-type'] ?? '')
+  const isOwn = status === 429 || (status === 503 && (body !== undefined || isEmpty))
+  const said = details === '' ? `HTTP ${status}` : `HTTP ${status}: ${details}`
   return {
     status,
-    retryAfterMs: parseRetryAfter(headers['retry-after'], now),
-    body,
-    isEmpty: text === '' && brokenBy === undefined && !/html|xml/i.test(headers['content-type'] ?? ''),
+    ...tokens,
     error: code && redact(code, secrets).slice(0, 100),
-    details: body === undefined ? excerptOf(text, clean) : parseProblem(body, clean).details,
-    brokenBy,
+    details,
+    summary: [said, brokenBy?.message, tokens.lack].filter(Boolean).join('; '),
+    retryAfterMs: isOwn && brokenBy === undefined ? parseRetryAfter(headers['retry-after'], now) : undefined,
   }
-}
-
-function isSuccess(status: number): boolean {
-  return status >= 200 && status <= 299
-}
-
-/** An excerpt of a text, such as a proxy's error page; nothing if it starts like JSON, which may contain tokens. */
-function excerptOf(text: string, clean: (said: string) => string): string {
-  return /^\s*[{[]/.test(text) ? '' : excerpt(clean(text.slice(0, MAX_QUOTED)), 160)
 }
 
 /**
@@ -241,107 +239,71 @@ function oauthErrorOf(status: number, error: unknown): string | undefined {
   return [408, 421, 425, 499].includes(status) || !/^[a-z][a-z0-9_.-]*$/.test(error) ? undefined : error
 }
 
-/** Classifies a request that got no answer: the token is unused only if nothing can have left this machine. */
-function classifyNoAnswer(error: unknown, base: URL): RefreshOutcome {
-  if (!(error instanceof TransportError) || error.sent === 'maybe') {
-    const why = error instanceof Error ? error.message : String(error)
-    return { kind: 'unknown', why, access: undefined }
-  }
-  // `beforeSend` threw it, or it is the reason of the signal.
-  if (error.cause instanceof CliError) return { kind: 'not_consumed', error: error.cause }
-  const failure = new CliError(
-    'service_unreachable',
-    Exit.unavailable,
-    `the service at ${issuerOf(base)} cannot be reached: ${error.message}`,
-    { hint: 'the session is untouched; check the network: mailclaim doctor', cause: error },
-  )
-  const passing = error.kind === 'lookup' || error.kind === 'connect'
-  return passing
-    ? { kind: 'retry_after', afterMs: undefined, error: failure }
-    : { kind: 'not_consumed', error: failure }
-}
-
-/**
- * Classifies the answer to a refresh. The token counts as unused only if the answer proves that the service itself refused:
- * an OAuth error response, or a complete 429 or 503 with `Retry-After`. A bare 429 or 503 proves nothing, because proxies
- * send them after the service has processed the request. Nor does a 503 with anything but JSON in it: a cache that loses
- * its connection to the service at that moment sends a page, with a `Retry-After` of its own
- * (https://varnish-cache.org/docs/trunk/users-guide/vcl-built-in-subs.html, vcl_backend_error).
- *
- * @param scope the scope of the access token, in case the answer names none.
- */
-function classifyRefreshAnswer(answer: TokenAnswer, scope: string | undefined): RefreshOutcome {
-  const { status, error, details, retryAfterMs } = answer
-  const { refreshToken, access, why } = readTokens(answer, scope)
-  if (refreshToken !== undefined) return { kind: 'success', refreshToken, access, why }
-  if (error === 'invalid_grant') return { kind: 'over', description: details }
-  const isOwnAnswer = answer.body !== undefined || answer.isEmpty
-  const isRefusal = answer.brokenBy === undefined && (status === 429 || (status === 503 && isOwnAnswer))
-  if (isRefusal && retryAfterMs !== undefined) {
-    const message = `the service did not renew the session in time (${describeAnswer(answer)})`
-    const hint = 'the session is untouched; run the command again later'
-    const later = new CliError('service_unavailable', Exit.unavailable, message, {
-      hint,
-      status,
-      retryAfterMs,
-    })
-    return { kind: 'retry_after', afterMs: retryAfterMs, error: later }
-  }
-  // A 429 without `Retry-After` proves nothing, whatever is in it.
-  if (error !== undefined && status !== 429)
-    return { kind: 'not_consumed', error: oauthError(error, details, status) }
-  return { kind: 'unknown', why: describeAnswer(answer, why), access }
-}
-
 /**
  * Reads the tokens in a success (RFC 6749 section 5.1), independently of each other, because a refresh token that was just
  * rotated must not be lost over anything else that is wrong. Lenient for the same reason: any 2xx status, any content
  * type, null for a missing field, a body that breaks off after the tokens.
  *
- * @returns the tokens that are there, and `why` one is missing; nothing for an answer that isn't a success.
+ * @param scope that of the access token if the answer names none
  */
 function readTokens(
-  { status, body }: TokenAnswer,
+  body: Readonly<Record<string, unknown>> | undefined,
   scope: string | undefined,
-): { refreshToken?: string | undefined; access?: AccessTokenGrant | undefined; why?: string | undefined } {
-  if (!isSuccess(status)) return {}
-  if (body === undefined) return { why: 'it is not a JSON object' }
+): Pick<TokenAnswer, 'refreshToken' | 'access' | 'lack'> {
+  if (body === undefined) return { lack: 'it is not a JSON object' }
   const refreshToken = textOf(body['refresh_token'])
-  const access = readAccessToken(body, scope)
-  if (typeof access === 'string') return { refreshToken, why: access }
-  return { refreshToken, access, why: refreshToken === undefined ? 'it has no refresh_token' : undefined }
-}
-
-/** The access token, or what is wrong with it. */
-function readAccessToken(
-  body: Readonly<Record<string, unknown>>,
-  requestedScope: string | undefined,
-): AccessTokenGrant | string {
   const accessToken = textOf(body['access_token'])
-  if (accessToken === undefined) return 'it has no access_token'
-  if (!isBearerToken(accessToken)) return 'its access_token is not a token'
-  if (String(body['token_type'] ?? 'Bearer').toLowerCase() !== 'bearer') return 'its token_type is not Bearer'
+  const type = String(body['token_type'] ?? 'Bearer')
   const lifetime = Number(body['expires_in'])
-  return {
+  if (accessToken === undefined) return { refreshToken, lack: 'it has no access_token' }
+  if (!isBearerToken(accessToken)) return { refreshToken, lack: 'its access_token is not a token' }
+  if (type.toLowerCase() !== 'bearer') return { refreshToken, lack: 'its token_type is not Bearer' }
+  const access = {
     accessToken,
     // An invalid lifetime is not worth losing the token over.
     expiresInSeconds: lifetime > 0 ? Math.min(lifetime, MAX_LIFETIME_SECONDS) : DEFAULT_LIFETIME_SECONDS,
-    scope: textOf(body['scope']) ?? requestedScope,
+    scope: textOf(body['scope']) ?? scope,
   }
+  return { refreshToken, access, lack: refreshToken === undefined ? 'it has no refresh_token' : undefined }
 }
 
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
+/** Classifies the answer to a refresh. The token counts as unused only if the answer proves that the service refused. */
+function classifyAnswer(answer: TokenAnswer): RefreshOutcome {
+  const { status, refreshToken, access, lack, error, details, summary, retryAfterMs } = answer
+  if (refreshToken !== undefined) return { kind: 'success', refreshToken, access, why: lack }
+  if (error === 'invalid_grant') return { kind: 'over', description: details }
+  if (retryAfterMs !== undefined) {
+    const message = `the service did not renew the session in time (${summary})`
+    const hint = 'the session is untouched; run the command again later'
+    const options = { hint, status, retryAfterMs }
+    const later = new CliError('service_unavailable', Exit.unavailable, message, options)
+    return { kind: 'retry_after', error: later }
+  }
+  // A 429 without `Retry-After` proves nothing, whatever is in it.
+  if (error !== undefined && status !== 429)
+    return { kind: 'not_consumed', error: oauthError(error, details, status) }
+  return { kind: 'unknown', why: summary }
+}
+
+/** Classifies a request that got no answer: the token is unused only if nothing can have left this machine. */
+function classifyNoAnswer(error: unknown, base: URL): RefreshOutcome {
+  if (!(error instanceof TransportError) || error.sent === 'maybe')
+    return { kind: 'unknown', why: error instanceof Error ? error.message : String(error) }
+  // `beforeSend` threw it, or it is the reason of the signal.
+  if (error.cause instanceof CliError) return { kind: 'not_consumed', error: error.cause }
+  const message = `the service at ${issuerOf(base)} cannot be reached: ${error.message}`
+  const hint = 'the session is untouched; check the network: mailclaim doctor'
+  const failure = new CliError('service_unreachable', Exit.unavailable, message, { hint, cause: error })
+  const isPassing = error.kind === 'lookup' || error.kind === 'connect'
+  return { kind: isPassing ? 'retry_after' : 'not_consumed', error: failure }
+}
+
 /** What the service left out of the scopes that it was asked for (RFC 6749 section 3.3; some put commas between). */
 export function missingScopes(asked: readonly string[], granted: string): string[] {
   const scopes = [...granted.split(/\s+/), ...granted.split(/[\s,]+/)]
   return asked.filter((scope) => !scopes.includes(scope))
-}
-
-/** Describes an answer that is neither tokens nor an OAuth error. */
-function describeAnswer({ status, details, brokenBy }: TokenAnswer, why?: string): string {
-  const said = details === '' ? `HTTP ${status}` : `HTTP ${status}: ${details}`
-  return [said, brokenBy?.message, why].filter(Boolean).join('; ')
 }

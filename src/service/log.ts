@@ -37,8 +37,8 @@ export function logExchanges({
   }
 }
 
-/** What was sent that a response may quote. */
-function secretsOf({ headers, body }: HttpRequest): string[] {
+/** What was sent that no message may contain, even if a response quotes it. */
+export function secretsOf({ headers, body }: HttpRequest): string[] {
   const { authorization = '' } = headers
   const fields = new URLSearchParams(body)
   const sent = ['refresh_token', 'code', 'code_verifier'].flatMap((name) => fields.getAll(name))

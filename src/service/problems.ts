@@ -103,14 +103,22 @@ export function nameOfType(value: unknown): string {
 }
 
 /**
- * What the JSON body of an error says: the name of the error, and for a person its message with the name, either alone, or "".
+ * What the body of an error says: the name of the error, and for a person its message with the name, either alone, or "". Of a
+ * proxy's page an excerpt.
  *
+ * @param body the JSON in the text, if it is an object
  * @param clean prepares each text for a message, such as by leaving out secrets
  */
 export function parseProblem(
-  body: Record<string, unknown>,
+  body: Record<string, unknown> | undefined,
+  whole: string,
   clean: (text: string) => string,
 ): { readonly name?: string | undefined; readonly details: string } {
+  if (body === undefined) {
+    // What begins like JSON may contain tokens.
+    const isPage = !/^\s*[{[]/.test(whole)
+    return { details: isPage ? excerpt(clean(whole.slice(0, MAX_QUOTED)), 160) : '' }
+  }
   // Some services nest the error: {"error":{"name","message"}}.
   const fields = isObject(body['error']) ? body['error'] : body
   const text = (...names: readonly string[]) => {
@@ -139,15 +147,13 @@ const MAY_BE_DONE = 'the service may have acted on the request: check before you
 
 /** The error for a response whose status is not 2xx, with its exit code. If the body doesn't arrive, the status is enough. */
 export function responseError(
-  { status, headers, text: whole }: HttpResponse,
+  { status, headers, text }: HttpResponse,
   { method, path, base, credential, profile }: AskedOperation,
   now: number,
 ): CliError {
   const clean = (said: string) => redact(said, [credential.value])
-  const text = whole.slice(0, MAX_QUOTED)
   const object = parseObject(text)
-  const { name = '', details } =
-    object === undefined ? { details: excerpt(clean(text), 160) } : parseProblem(object, clean)
+  const { name = '', details } = parseProblem(object, text, clean)
   const retryAfterMs = parseRetryAfter(headers['retry-after'], now)
   // Scripts compare codes: the service's own, if it looks like one.
   const own = /^[a-z][a-z0-9_]{1,63}$/.test(name) ? name : undefined

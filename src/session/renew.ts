@@ -1,5 +1,5 @@
 import type { CliError } from '../errors.ts'
-import { type RefreshOutcome, refresh, tokenTimeoutMs } from '../oauth/token-endpoint.ts'
+import { type RefreshOutcome, refresh } from '../oauth/token-endpoint.ts'
 import { backoff } from '../service/retry.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
 import type { Io } from '../terminal/io.ts'
@@ -32,7 +32,7 @@ export type Pass =
   /** The session has changed: everything has to be read again. */
   | { readonly kind: 'changed' }
   /** The token is unused, and waiting is enough. */
-  | { readonly kind: 'later'; readonly afterMs: number | undefined; readonly error: CliError }
+  | { readonly kind: 'later'; readonly error: CliError }
 
 /** Where the session of a profile is kept. The steps are the same in this machine's files and in etcd. */
 export interface SessionStore {
@@ -120,7 +120,7 @@ export async function renewIn(
         if (isPressed) stop.abort()
         stop.signal.throwIfAborted()
         if (result.kind === 'changed') continue
-        const wait = Math.max(result.afterMs ?? 0, backoff(tries, io.random))
+        const wait = Math.max(result.error.retryAfterMs ?? 0, backoff(tries, io.random))
         const isUnreachable = result.error.code === 'service_unreachable' && tries >= UNREACHABLE_TRIES
         if (isUnreachable || io.clock.monotonic() + wait >= end) throw result.error
         tries++
@@ -161,21 +161,22 @@ async function pass(store: SessionStore, renewal: Renewal): Promise<Pass> {
   let hasChanged = false
   try {
     // Step 5. It doesn't throw, whatever the network or the service does.
-    const request = refresh(io, {
-      base: parseBaseUrl(session.service ?? '', 'the service of the session'),
-      clientId: session.client ?? '',
-      timeoutMs: tokenTimeoutMs(settings),
-      refreshToken,
-      scope: options.scope,
-      grantedScope: session.scope ?? undefined,
-      signal: io.interrupts.signal,
-      beforeSend() {
-        renewal.commit()
-        hasChanged = !token.note()
-        if (hasChanged) throw new Error('the session has changed')
-        isSent = true
+    const request = refresh(
+      { ...io, settings },
+      {
+        base: parseBaseUrl(session.service ?? '', 'the service of the session'),
+        clientId: session.client ?? '',
+        refreshToken,
+        scope: options.scope,
+        grantedScope: session.scope ?? undefined,
+        beforeSend() {
+          renewal.commit()
+          hasChanged = !token.note()
+          if (hasChanged) throw new Error('the session has changed')
+          isSent = true
+        },
       },
-    })
+    )
     const outcome = await io.waiting('Waiting for the service to renew the session …', request)
     return hasChanged ? { kind: 'changed' } : await settle(token, renewal, outcome, isSent)
   } finally {
@@ -199,7 +200,7 @@ async function settle(
       await token.clear(isSent ? outcome.error : undefined)
       if (isSent && token.isRetry) throw token.interrupted(outcome.error.message)
       if (outcome.kind === 'not_consumed') throw outcome.error
-      return { kind: 'later', afterMs: outcome.afterMs, error: outcome.error }
+      return { kind: 'later', error: outcome.error }
   }
   const now = io.clock.now()
   const { refreshToken: _usedUp, access: _former, ...rest } = token.session

@@ -228,17 +228,17 @@ describe('a refresh', () => {
     [
       '429 with seconds',
       () => textResponse(429, '', { 'retry-after': '3' }),
-      { kind: 'retry_after', afterMs: 3000 },
+      { kind: 'retry_after', error: { retryAfterMs: 3000 } },
     ],
     [
       '503 with a date',
       () => textResponse(503, '', { 'retry-after': 'Fri, 20 Nov 2026 12:00:05 GMT' }),
-      { kind: 'retry_after', afterMs: 5000 },
+      { kind: 'retry_after', error: { retryAfterMs: 5000 } },
     ],
     [
       '503 with seconds and the words of the service',
       () => textResponse(503, '{"name":"maintenance","message":"back soon"}', { 'retry-after': '3' }),
-      { kind: 'retry_after', afterMs: 3000 },
+      { kind: 'retry_after', error: { retryAfterMs: 3000 } },
     ],
     [
       '503 with the page of a cache that lost its connection to the service',
@@ -263,7 +263,7 @@ describe('a refresh', () => {
     [
       '429 with the page of a proxy that limits requests',
       () => textResponse(429, '<html><h1>Too Many Requests</h1>', { 'retry-after': '5' }),
-      { kind: 'retry_after', afterMs: 5000 },
+      { kind: 'retry_after', error: { retryAfterMs: 5000 } },
     ],
     ...[429, 503].flatMap((status) =>
       [{}, { 'retry-after': 'soon' }, { 'retry-after': '' }].map(
@@ -290,13 +290,9 @@ describe('a refresh', () => {
       { kind: 'unknown', why: 'HTTP 404: No such route (not_found)' },
     ],
     [
-      'an access token alone, which is worth something for its lifetime',
+      'an access token alone',
       () => jsonResponse(200, { ...WHOLE, refresh_token: undefined }),
-      {
-        kind: 'unknown',
-        why: 'HTTP 200; it has no refresh_token',
-        access: { accessToken: 'new-access', expiresInSeconds: 900, scope: 'emails:send' },
-      },
+      { kind: 'unknown', why: 'HTTP 200; it has no refresh_token' },
     ],
     [
       'an access token that breaks off',
