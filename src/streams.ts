@@ -1,8 +1,8 @@
-import { fstatSync, statSync, writeSync } from 'node:fs'
+import { closeSync, fstatSync, statSync, writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import { type Input, type Output, OutputClosedError } from './context.ts'
 import { CliError, Exit } from './errors.ts'
-import { closeQuietly } from './storage/file-errors.ts'
+import { quietly } from './storage/file-errors.ts'
 
 /**
  * Only a character device other than the null device can be a terminal: for anything else `node:tty`, and the network with
@@ -29,7 +29,7 @@ function isTerminal(fd: number): boolean {
 export function watchTerminals(): () => void {
   const terminals = [0, 1, 2].filter(isTerminal)
   return () => {
-    for (const fd of terminals.filter((fd) => !isTerminal(fd))) closeQuietly(fd)
+    for (const fd of terminals.filter((fd) => !isTerminal(fd))) quietly(() => closeSync(fd))
   }
 }
 

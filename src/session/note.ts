@@ -1,6 +1,5 @@
 import { join } from 'node:path'
-import { removeQuietly } from '../storage/atomic-file.ts'
-import { cannotWrite, codeOf } from '../storage/file-errors.ts'
+import { cannotWrite, codeOf, quietly } from '../storage/file-errors.ts'
 import { tokenLost } from './messages.ts'
 import { decode, type ProfileFiles, RESERVED_BYTES, readSessionIfAny, type Session } from './session-file.ts'
 
@@ -89,7 +88,7 @@ export function reserve(
     },
     discard() {
       reservation.close()
-      if (isOwn) removeQuietly(path, disk)
+      if (isOwn) quietly(() => disk.remove(path))
     },
   }
   try {
@@ -130,7 +129,7 @@ export function putInPlace(files: ProfileFiles, path: string, { id, generation }
     disk.syncDirectory(directory)
     for (const name of nextNames(files)) {
       const [, ofId, ofGeneration] = name.split('.')
-      if (ofId === id && Number(ofGeneration) < generation) removeQuietly(join(directory, name), disk)
+      if (ofId === id && Number(ofGeneration) < generation) quietly(() => disk.remove(join(directory, name)))
     }
   } catch {
     // Every reader sees it already; but a power loss may bring the earlier value back, which needs its notes.

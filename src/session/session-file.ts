@@ -178,7 +178,7 @@ export function readSession(files: ProfileFiles): ReadSession | undefined {
   try {
     session = decode(text)
   } catch (error) {
-    const options = { exit: Exit.notSignedIn, remedy: signInHint(files.profile) }
+    const options = { exit: Exit.notSignedIn, hint: signInHint(files.profile) }
     throw unusable(files.session, (error as Error).message, options)
   }
   if (session.profile !== files.profile) throw copied(files, session)

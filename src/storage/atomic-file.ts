@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { CliError, Exit } from '../errors.ts'
-import { cannotWrite, closeQuietly, codeOf, POSIX, reason, remedy } from './file-errors.ts'
+import { cannotWrite, codeOf, POSIX, quietly, reason, remedy } from './file-errors.ts'
 import { readOwnFile } from './json-file.ts'
 import { namesIn } from './private-directory.ts'
 
@@ -46,8 +46,8 @@ export const realDisk = {
     for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, at)
   },
   sync: (fd: number): void => fsyncSync(fd),
-  /** Never throws. */
-  close: closeQuietly,
+  /** Never throws: everything that matters was flushed before. */
+  close: (fd: number): void => quietly(() => closeSync(fd)),
   rename(from: string, to: string): void {
     for (let tries = 1; ; tries++) {
       try {
@@ -92,20 +92,16 @@ export const realDisk = {
       isTaken = locks.tryLock(fd)
       return isTaken ? fd : undefined
     } finally {
-      if (!isTaken) closeQuietly(fd)
+      if (!isTaken) quietly(() => closeSync(fd))
     }
   },
 }
 
 export type Disk = typeof realDisk
 
-/** The umask may have removed our own permissions, and with them the next command's. */
+/** The umask may have removed our own permissions, and with them the next command's. Some file systems have none. */
 function allowOwner(fd: number): void {
-  try {
-    if (POSIX) fchmodSync(fd, 0o600)
-  } catch {
-    // A file system without permissions.
-  }
+  if (POSIX) quietly(() => fchmodSync(fd, 0o600))
 }
 
 /**
@@ -127,10 +123,11 @@ export function writeDurable(path: string, text: string, disk: Disk = realDisk):
     }
     disk.rename(temporary, path)
   } catch (error) {
-    removeQuietly(temporary, disk)
+    quietly(() => disk.remove(temporary))
     throw cannotWrite(path, error)
   }
-  syncQuietly(directory, disk)
+  // Every reader sees the new name already.
+  quietly(() => disk.syncDirectory(directory))
 }
 
 /** Removes a file for good; true if there was one. @throws CliError `cannot_write`, exit 1: it is still there. */
@@ -145,7 +142,7 @@ export function removeDurable(path: string, disk: Disk = realDisk): boolean {
     })
   }
   // It is gone for every reader. A power loss may bring it back, and then the next command removes it again.
-  syncQuietly(dirname(path), disk)
+  quietly(() => disk.syncDirectory(dirname(path)))
   return true
 }
 
@@ -156,23 +153,5 @@ export function isThere(path: string): boolean {
     return true
   } catch (error) {
     return codeOf(error) !== 'ENOENT'
-  }
-}
-
-/** Never throws. */
-export function removeQuietly(path: string, disk: Disk = realDisk): void {
-  try {
-    disk.remove(path)
-  } catch {
-    // What stays is of no use to anybody.
-  }
-}
-
-/** Flushes a directory if possible. Never throws. */
-function syncQuietly(directory: string, disk: Disk = realDisk): void {
-  try {
-    disk.syncDirectory(directory)
-  } catch {
-    // Every reader sees the new names already.
   }
 }

@@ -1,4 +1,3 @@
-import { closeSync } from 'node:fs'
 import { CliError, Exit } from '../errors.ts'
 
 export const POSIX = process.platform !== 'win32'
@@ -40,11 +39,11 @@ export function codeOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
-/** Closes a file and ignores errors: everything that matters was flushed before. */
-export function closeQuietly(fd: number): void {
+/** Does what needn't succeed, such as removing what is of no use to anybody. Never throws. */
+export function quietly(work: () => void): void {
   try {
-    closeSync(fd)
+    work()
   } catch {
-    // Closed already, or an error that fsync has reported.
+    // Nothing depends on it.
   }
 }

@@ -1,18 +1,10 @@
-import { constants, fstatSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { CliError, Exit, type ExitCode } from '../errors.ts'
-import { closeQuietly, codeOf, POSIX, reason, remedy } from './file-errors.ts'
+import { codeOf, POSIX, quietly, reason, remedy } from './file-errors.ts'
 import { ownUser } from './private-directory.ts'
 
 /** Far more than any file of this program. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024
-
-export interface UnusableOptions {
-  /** What a person can do about it. */
-  readonly remedy?: string | undefined
-  /** 1 by default. */
-  readonly exit?: ExitCode
-  readonly cause?: unknown
-}
 
 /**
  * Reads a file of this program; undefined if it doesn't exist. Synchronous: the files are small, every command reads two, and
@@ -23,31 +15,30 @@ export interface UnusableOptions {
  *   left as it is.
  */
 export function readOwnFile(path: string, exit: ExitCode = Exit.bug): string | undefined {
-  let file: number
+  let file: number | undefined
   try {
     // O_NONBLOCK: opening a pipe would wait for a writer.
     file = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
-  } catch (error) {
-    const code = codeOf(error)
-    if (code === 'ENOENT') return undefined
-    if (code === 'ELOOP' || code === 'EMLINK')
-      throw unusable(path, 'it is a symbolic link, which this program never creates', { exit })
-    throw unreadable(path, error, exit)
-  }
-  try {
     const found = fstatSync(file)
     if (!found.isFile()) throw unusable(path, 'it is not a file', { exit })
     if (POSIX && found.uid !== ownUser()) {
       // What a command with sudo has left may be moved away; another person's file is in use.
-      const remedy = found.uid === 0 ? undefined : 'run this command as that user (without sudo)'
-      throw unusable(path, 'it belongs to another user', { exit, remedy })
+      const hint = found.uid === 0 ? undefined : 'run this command as that user (without sudo)'
+      throw unusable(path, 'it belongs to another user', { exit, hint })
     }
     if (found.size > MAX_FILE_BYTES) throw unusable(path, `it is too large (${found.size} bytes)`, { exit })
     return readFileSync(file, 'utf8')
   } catch (error) {
-    throw error instanceof CliError ? error : unreadable(path, error, exit)
+    if (error instanceof CliError) throw error
+    const code = codeOf(error)
+    if (code === 'ENOENT') return undefined
+    if (code === 'ELOOP' || code === 'EMLINK')
+      throw unusable(path, 'it is a symbolic link, which this program never creates', { exit })
+    const hint = remedy(error, 'check the owner and the permissions of that file and its directory')
+    throw unusable(path, `it can't be read (${reason(error)})`, { hint, exit, cause: error })
   } finally {
-    closeQuietly(file)
+    const opened = file
+    if (opened !== undefined) quietly(() => closeSync(opened))
   }
 }
 
@@ -62,37 +53,26 @@ export function readJson<T>(path: string, parse: (value: unknown) => T): T | und
   const text = readOwnFile(path)
   if (text === undefined) return undefined
   if (text.trim() === '') throw unusable(path, 'it is empty')
-  let value: unknown
   try {
-    value = JSON.parse(text)
-  } catch {
-    // The parser's message would quote the file, which may hold a secret.
-    throw unusable(path, 'it is damaged: it is not valid JSON')
-  }
-  try {
-    return parse(value)
+    return parse(JSON.parse(text))
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw unusable(path, error instanceof Error ? error.message : String(error))
+    // The parser's message would quote the file, which may hold a secret.
+    const isInvalid = error instanceof SyntaxError
+    throw unusable(path, isInvalid ? 'it is damaged: it is not valid JSON' : (error as Error).message)
   }
 }
 
-/** The error for a file that can't be used: `file_unusable`. */
+/** The error for a file that can't be used: `file_unusable`, exit 1 unless another is given. */
 export function unusable(
   path: string,
   why: string,
-  {
-    remedy: hint = 'it was left as it is; fix it, or move it away',
-    exit = Exit.bug,
-    cause,
-  }: UnusableOptions = {},
+  { hint, exit = Exit.bug, cause }: { hint?: string | undefined; exit?: ExitCode; cause?: unknown } = {},
 ): CliError {
-  return new CliError('file_unusable', exit, `the file ${path} can't be used: ${why}`, { hint, cause })
-}
-
-function unreadable(path: string, cause: unknown, exit: ExitCode): CliError {
-  const hint = remedy(cause, 'check the owner and the permissions of that file and its directory')
-  return unusable(path, `it can't be read (${reason(cause)})`, { remedy: hint, exit, cause })
+  return new CliError('file_unusable', exit, `the file ${path} can't be used: ${why}`, {
+    hint: hint ?? 'it was left as it is; fix it, or move it away',
+    cause,
+  })
 }
 
 /** @throws Error if a file doesn't have the format that this version of the program reads. */

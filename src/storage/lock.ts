@@ -17,9 +17,6 @@ export interface LockOptions<T> {
   readonly disk?: Disk
 }
 
-/** What waiting for a lock needs. */
-export type LockContext = Pick<Context, 'clock' | 'random' | 'interrupts'>
-
 /** The first pause, and the longest: asking the kernel is cheap. */
 const FIRST_PAUSE_MS = 20
 const LONGEST_PAUSE_MS = 250
@@ -34,12 +31,11 @@ const SILENT_MS = 2_000
  */
 export async function withLock<T>(
   path: string,
-  context: LockContext,
+  { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
   options: LockOptions<T>,
   work: () => Promise<T>,
 ): Promise<T> {
-  const { clock, random, interrupts } = context
-  const { disk = realDisk, deadlineMs, meanwhile, busy = () => sessionBusy(path) } = options
+  const { disk = realDisk, deadlineMs, meanwhile } = options
   const start = clock.monotonic()
   let { onWait } = options
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 1.5, LONGEST_PAUSE_MS)) {
@@ -61,7 +57,7 @@ export async function withLock<T>(
     const found = meanwhile?.()
     if (found !== undefined) return found
     const waited = clock.monotonic() - start
-    if (waited >= deadlineMs) throw busy()
+    if (waited >= deadlineMs) throw options.busy?.() ?? sessionBusy(path)
     if (waited >= SILENT_MS) {
       await onWait?.()
       onWait = undefined
@@ -93,10 +89,7 @@ function noLock(path: string, error: unknown): CliError {
 }
 
 function sessionBusy(path: string): CliError {
-  return new CliError(
-    'session_busy',
-    Exit.unavailable,
-    `another mailclaim is using this session (it holds ${path})`,
-    { hint: 'wait for it or stop it, then run this command again' },
-  )
+  const message = `another mailclaim is using this session (it holds ${path})`
+  const hint = 'wait for it or stop it, then run this command again'
+  return new CliError('session_busy', Exit.unavailable, message, { hint })
 }

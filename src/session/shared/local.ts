@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { CliError } from '../../errors.ts'
-import { removeQuietly, writeDurable } from '../../storage/atomic-file.ts'
+import { writeDurable } from '../../storage/atomic-file.ts'
+import { quietly } from '../../storage/file-errors.ts'
 import { decode, encode, type ProfileFiles, type Session } from '../session-file.ts'
 
 const pathOf = ({ directory }: ProfileFiles) => join(directory, 'shared.json')
@@ -28,7 +29,7 @@ export async function keepLocal(files: ProfileFiles, session: Session): Promise<
 }
 
 export function removeLocal(files: ProfileFiles): void {
-  removeQuietly(pathOf(files), files.disk)
+  quietly(() => files.disk.remove(pathOf(files)))
 }
 
 /** A write that etcd has not acknowledged, by its file. */
@@ -59,7 +60,7 @@ export function pendingFiles({ disk, directory }: ProfileFiles): PendingFile[] {
 export function removeKept(files: ProfileFiles): void {
   removeLocal(files)
   try {
-    for (const { path } of pendingFiles(files)) removeQuietly(path, files.disk)
+    for (const { path } of pendingFiles(files)) quietly(() => files.disk.remove(path))
   } catch {
     // A directory that can't be read is named by whoever has to change it.
   }

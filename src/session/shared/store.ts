@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { CliError, Exit } from '../../errors.ts'
-import { removeQuietly } from '../../storage/atomic-file.ts'
+import { quietly } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
 import { signInHint } from '../messages.ts'
 import { type ProfileFiles, profileFiles } from '../session-file.ts'
@@ -136,13 +136,13 @@ async function offer(store: SharedStore, file: PendingFile, was: Found): Promise
     else if (pending?.kind === 'cancel' && revision === pending.revision) next = sealed
     if (next === undefined) {
       // A file that is only reserved may be that of a renewal that is under way.
-      if (isOver || pending !== undefined) removeQuietly(file.path, disk)
+      if (isOver || pending !== undefined) quietly(() => disk.remove(file.path))
       return found
     }
     const swapped = await swapShared(store, revision, next, OFFER_LIMIT_MS)
     found = swapped.found
     if (swapped.isDone) {
-      removeQuietly(file.path, disk)
+      quietly(() => disk.remove(file.path))
       return found
     }
     if (found === undefined) return undefined
