@@ -23,6 +23,8 @@ function createService() {
     fate: (): ServiceFate => 'tokens',
     /** Runs when the connection stands, before the first byte. */
     connected: () => {},
+    /** Runs when a token has arrived. */
+    received: () => {},
     signIn() {
       const token = `refresh-${++made}`
       grants.push({ token, isRevoked: false })
@@ -40,6 +42,7 @@ function createService() {
       } catch (error) {
         throw new TransportError('aborted', 'no', 'the request was not sent', error)
       }
+      service.received()
       const sent = new URLSearchParams(body).get('refresh_token') ?? ''
       if (fate === 'refused') return jsonResponse(400, { error: 'invalid_request' })
       if (fate === 'busy') return jsonResponse(429, {}, { 'retry-after': '2' })
@@ -87,6 +90,7 @@ export function createFleet(clock: Clock & { advance?(ms: number): void } = crea
     async machine(
       host: string,
       storeKey = STORE_KEY,
+      profile = 'default',
     ): Promise<Io & { readonly stderr: { readonly text: string } }> {
       const made = createFakeContext({
         home: join(home, host),
@@ -108,7 +112,7 @@ export function createFleet(clock: Clock & { advance?(ms: number): void } = crea
         program: { ...made.program, host },
         random: { ...made.random, fraction },
       }
-      return createIo(context, await fakeSettings(context)) as Io & {
+      return createIo(context, await fakeSettings(context, { profile })) as Io & {
         readonly stderr: { readonly text: string }
       }
     },

@@ -119,7 +119,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse]).toEqual([2, 0])
   })
 
-  test('an unknown outcome is known on every machine at once, with the host: exit 4', async () => {
+  test('an unknown outcome is known on every machine at once, and nobody is sent to its sender: exit 4', async () => {
     const { a, b, clock, service, renew } = await pair()
     service.fate = () => 'consumed'
     expect(await failed(renew(a))).toMatchObject({ code: 'refresh_interrupted', exit: 4 })
@@ -129,7 +129,7 @@ describe('a session that machines share', () => {
         code: 'refresh_interrupted',
         exit: 4,
         message: expect.stringContaining('may have been sent by build-a'),
-        hint: expect.stringMatching(/^run mailclaim auth refresh on build-a first/),
+        hint: 'sign in again: mailclaim login',
       })
     expect(clock.monotonic()).toBe(before)
     expect(service.refreshes).toBe(1)
@@ -141,9 +141,11 @@ describe('a session that machines share', () => {
     void renew(a)
     await expect.poll(() => service.refreshes).toBe(1)
     const before = clock.monotonic()
-    expect(await failed(renew(b))).toMatchObject({ code: 'refresh_interrupted' })
+    const hint = 'run mailclaim auth refresh on build-a, which may hold the new token; else sign in again'
+    expect(await failed(renew(b))).toMatchObject({ code: 'refresh_interrupted', hint })
     expect(clock.monotonic() - before).toBeGreaterThanOrEqual(60_000)
     expect(clock.monotonic() - before).toBeLessThan(65_000)
+    expect(await failed(describeShared(b))).toMatchObject({ hint })
     expect(await failed(renew(a))).toMatchObject({ code: 'refresh_interrupted' })
   })
 
@@ -198,6 +200,31 @@ describe('a session that machines share', () => {
     expect([pendingOf(a), service.refreshes]).toEqual([[], 1])
     await renew(b)
     expect([service.refreshes, service.reuse]).toEqual([2, 0])
+  })
+
+  test('a machine that was stopped for more than 50 s while it waited brings the tokens to etcd', async () => {
+    const { a, b, clock, service, renew } = await pair()
+    service.received = () => clock.advance(75_000)
+    await renew(a)
+    expect([pendingOf(a), a.stderr.text]).toEqual([[], ''])
+    await renew(b, { reason: 'stale' })
+    expect([service.refreshes, service.reuse]).toEqual([1, 0])
+  })
+
+  test('a hint names the profile', async () => {
+    const { machine, signIn, renew, etcd } = createFleet()
+    const [a, b] = [
+      await machine('build-a', undefined, 'fleet'),
+      await machine('build-b', undefined, 'fleet'),
+    ]
+    await signIn(a)
+    etcd.fate = fates('pass', 'lost')
+    await renew(a)
+    expect(a.stderr.text).toContain('to bring it there: mailclaim auth refresh --profile fleet\n')
+    etcd.fate = () => 'pass'
+    expect(await failed(renew(b))).toMatchObject({
+      hint: expect.stringMatching(/^run mailclaim auth refresh --profile fleet on build-a, /),
+    })
   })
 
   test('tokens whose key has been removed from etcd stay on the machine until somebody signs in or out there', async () => {

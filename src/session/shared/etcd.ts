@@ -86,11 +86,11 @@ export class Etcd {
     return { isDone: false, found }
   }
 
-  /** Sends a request until a member answers it. */
+  /** Sends a request until a member answers it: for one try at least, since a machine that was stopped has no time left. */
   async #ask(path: string, request: Json, limitMs: number): Promise<Json> {
     const { clock, random, interrupts } = this.#io
     const { members, user } = this.#access
-    const end = clock.monotonic() + limitMs
+    const end = clock.monotonic() + Math.max(limitMs, FIRST_TRY_MS)
     /** Whether a copy may have been applied without an answer. */
     let isRepeated = false
     let problem = 'no time left'

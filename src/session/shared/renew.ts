@@ -1,7 +1,7 @@
 import { CliError, Exit } from '../../errors.ts'
 import { cannotWrite } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
-import { notSignedIn, sessionOver, tokenLost } from '../messages.ts'
+import { notSignedIn, sessionOver, tokenLost, withProfile } from '../messages.ts'
 import { type Reservation, reserve } from '../note.ts'
 import {
   adoptable,
@@ -89,7 +89,7 @@ function openEtcd({ io, options, commit }: Renewal): SessionStore {
   /** A retry takes over only a note that is marked unknown, or the very one that it has waited for. */
   function mayTakeOver(note: Note): boolean {
     if (!options.retryInterrupted) return false
-    return note.unknown === true || (other?.isOver === true && other.writer === note.writer)
+    return note.unknown !== undefined || (other?.isOver === true && other.writer === note.writer)
   }
 
   /** Another machine is at it, or was. */
@@ -105,9 +105,9 @@ function openEtcd({ io, options, commit }: Renewal): SessionStore {
     } else if (options.retryInterrupted) {
       other = { ...other, isOver: true }
     } else {
-      const unknown: SharedValue = { session, note: { ...note, unknown: true } }
-      const marked = await swapShared(store, revision, unknown, NOTE_LIMIT_MS)
-      if (marked.isDone) throw interruptedAt(session.profile, note, io)
+      const unknown: Note = { ...note, unknown: 'said by another' }
+      const marked = await swapShared(store, revision, { session, note: unknown }, NOTE_LIMIT_MS)
+      if (marked.isDone) throw interruptedAt(session.profile, unknown, io)
     }
   }
 
@@ -165,7 +165,7 @@ function openEtcd({ io, options, commit }: Renewal): SessionStore {
         return true
       },
       async leave() {
-        await bring({ session, note: { ...own, unknown: true } })
+        await bring({ session, note: { ...own, unknown: 'said by its sender' } })
       },
       async clear() {
         const end = await bring({ session, note: withdrawn(note) })
@@ -191,8 +191,9 @@ function openEtcd({ io, options, commit }: Renewal): SessionStore {
           if (failure !== undefined)
             throw tokenLost(profile, "etcd didn't confirm it, and this machine can't keep it", failure)
           isKept = true
+          const refresh = withProfile('mailclaim auth refresh', profile)
           await io.warn(
-            "etcd didn't confirm the new token: this machine keeps it; to bring it there: mailclaim auth refresh",
+            `etcd didn't confirm the new token: this machine keeps it; to bring it there: ${refresh}`,
           )
         }
         await keepLocal(files, next)

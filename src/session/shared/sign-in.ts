@@ -1,7 +1,7 @@
 import { CliError, Exit } from '../../errors.ts'
 import type { Io } from '../../terminal/io.ts'
 import type { SessionDescription } from '../describe.ts'
-import { notSignedIn, sessionOver } from '../messages.ts'
+import { notSignedIn, sessionOver, withProfile } from '../messages.ts'
 import { isFresh, type Session } from '../session-file.ts'
 import type { Forgotten, PreparedSignIn } from '../sign-in.ts'
 import { Unanswered } from './etcd.ts'
@@ -69,7 +69,8 @@ async function replace(store: SharedStore, session: Session): Promise<void> {
   } catch (error) {
     if (!(error instanceof Unanswered)) throw error
     const { code, exit, message } = error
-    const hint = 'see mailclaim auth status, and sign in again if it is not there'
+    const status = withProfile('mailclaim auth status', session.profile)
+    const hint = `see ${status}, and sign in again if it is not there`
     throw new CliError(code, exit, `the sign-in may not be stored: ${message}`, { hint, cause: error })
   }
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { CliError, Exit } from '../../errors.ts'
 import { quietly } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
-import { signInHint } from '../messages.ts'
+import { signInHint, withProfile } from '../messages.ts'
 import { type ProfileFiles, profileFiles } from '../session-file.ts'
 import { Etcd, type EtcdValue } from './etcd.ts'
 import { type PendingFile, pendingFiles, readLocal } from './local.ts'
@@ -103,19 +103,24 @@ function restored(profile: string): CliError {
   return new CliError('store_unavailable', Exit.notSignedIn, message, { hint: signInHint(profile) })
 }
 
-/** Nobody knows what became of the token, on any machine; the one that sent it may hold the next. */
+/** Nobody knows what became of the token, on any machine. */
 export function interruptedAt(
   profile: string,
-  { host }: Note,
+  { host, unknown }: Note,
   { program }: Pick<Io, 'program'>,
   why?: string,
 ): CliError {
-  const elsewhere = `run mailclaim auth refresh on ${host} first, which may hold the new token; else `
+  const refresh = withProfile('mailclaim auth refresh', profile)
+  const isElsewhere = unknown === 'said by another' && host !== program.host
   return new CliError(
     'refresh_interrupted',
     Exit.notSignedIn,
     `the refresh token of profile ${profile} may have been sent by ${host}${why === undefined ? '' : `: ${why}`}`,
-    { hint: `${host === program.host ? '' : elsewhere}${signInHint(profile)}` },
+    {
+      hint: isElsewhere
+        ? `run ${refresh} on ${host}, which may hold the new token; else sign in again`
+        : signInHint(profile),
+    },
   )
 }
 
@@ -153,7 +158,7 @@ async function offer(store: SharedStore, file: PendingFile, was: Found): Promise
 export function withdrawn(note: SharedValue['note']): SharedValue['note'] {
   if (note === null || !note.isRetry) return null
   const { isRetry: _answered, ...earlier } = note
-  return { ...earlier, unknown: true }
+  return { ...earlier, unknown: 'said by its sender' }
 }
 
 export const newId = (bytes: number) => randomBytes(bytes).toString('hex')

@@ -12,12 +12,12 @@ import type { EtcdAccess } from './etcd.ts'
 export interface Note {
   /** The renewal that wrote it: a random id. */
   readonly writer: string
-  /** Its machine, which may hold the next token. */
+  /** Its machine. */
   readonly host: string
   /** Wall-clock milliseconds of that machine. */
   readonly sentAt: number
-  /** Nobody knows what became of the token. */
-  readonly unknown?: true
+  /** Nobody knows what became of the token. Only if the sender hasn't said so itself, its machine may hold the next one. */
+  readonly unknown?: 'said by its sender' | 'said by another'
   /** The token had been sent before, with no known outcome: a refusal says nothing about that. */
   readonly isRetry?: true
 }
