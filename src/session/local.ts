@@ -122,8 +122,21 @@ function openLocal({ io, options }: Renewal, files: ProfileFiles): SessionStore 
           return 'elsewhere'
         }
         if (now.generation > generation) return 'changed'
-        if (refreshToken === undefined) storeEnd(files, reservation, next)
-        else await storeValue(io, files, reservation, next, refreshToken, failure)
+        if (refreshToken === undefined) {
+          storeEnd(files, reservation, next)
+          return 'stored'
+        }
+        try {
+          await storeValue(io, files, reservation, next, refreshToken, failure)
+        } catch (error) {
+          // Something has removed the note, and nobody has stored anything: once more, with another.
+          const isLost = error instanceof CliError && error.code === 'refresh_token_lost'
+          const again = isLost && textOf(files) === text ? reserve(files, name) : undefined
+          if (again === undefined) throw error
+          reservation.close()
+          reservation = again
+          await storeValue(io, files, reservation, next, refreshToken, failure)
+        }
         return 'stored'
       },
       interrupted: (why) => interrupted(profile, why),

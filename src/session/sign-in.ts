@@ -1,5 +1,5 @@
 import { basename, join } from 'node:path'
-import { proveKeychain } from '../credentials/keychain.ts'
+import { hasNoKeychain, proveKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
 import type { LocalStoreKind } from '../settings/table.ts'
 import { removeDurable } from '../storage/atomic-file.ts'
@@ -178,15 +178,21 @@ export async function forgetSession(
 ): Promise<Forgotten> {
   let session: Session | undefined
   let wasSignedIn = false
-  if (files.disk.names(files.directory).length > 0) {
-    await files.prepare()
-    await withLock(files.lock, io, withoutLocks(io, files), async () => {
-      session = readSessionIfAny(files)
-      wasSignedIn = removeDurable(files.session, files.disk)
-      removeNotes(files)
-    })
+  try {
+    if (files.disk.names(files.directory).length > 0) {
+      await files.prepare()
+      await withLock(files.lock, io, withoutLocks(io, files), async () => {
+        session = readSessionIfAny(files)
+        wasSignedIn = removeDurable(files.session, files.disk)
+        removeNotes(files)
+      })
+    }
+  } catch (error) {
+    if (!(error instanceof CliError) || error.code !== 'cannot_write') throw error
+    throw error.with({ message: `tokens may remain on this machine: ${error.message}` })
   }
   // What a lost session has left in the keychain goes too, so it is asked even if nobody is signed in.
-  const isExpected = session?.store === 'keychain' || (wasSignedIn && session === undefined)
-  return { profile, wasSignedIn, session, problem: await removeItem(io, files, isExpected) }
+  const isDamaged = wasSignedIn && session === undefined
+  const problem = await removeItem(io, files, isDamaged || session?.store === 'keychain')
+  return { profile, wasSignedIn, session, problem: isDamaged && hasNoKeychain(problem) ? undefined : problem }
 }

@@ -1,4 +1,5 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type Context, type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
 import { CliError, InterruptedError } from '../../src/errors.ts'
@@ -6,9 +7,10 @@ import { connect } from '../../src/session/connect.ts'
 import { currentCredential, goodCredential, narrowedCredential } from '../../src/session/credential.ts'
 import { describeSession } from '../../src/session/describe.ts'
 import { renewLocal } from '../../src/session/local.ts'
-import { profileFiles } from '../../src/session/session-file.ts'
+import { nextNames } from '../../src/session/note.ts'
+import { type ProfileFiles, profileFiles } from '../../src/session/session-file.ts'
 import { withLock } from '../../src/storage/lock.ts'
-import { createIo, type Io } from '../../src/terminal/io.ts'
+import { createIo } from '../../src/terminal/io.ts'
 import {
   createFakeContext,
   type FakeContext,
@@ -16,29 +18,32 @@ import {
   jsonResponse,
   textResponse,
 } from '../fake-context.ts'
-import { expireAccessToken, sessionIn, signInWith, withEffects } from './sandbox-session.ts'
+import { changeSession, expireAccessToken, sessionIn, signInWith, withEffects } from './sandbox-session.ts'
 
-type Answer = HttpResponse | 'reset' | 'refused connection'
+type Answer = HttpResponse | 'reset'
+
+const refuseConnection = () => 'reset' as const
 
 const TOKENS = { access_token: 'access-2', refresh_token: 'refresh-2', token_type: 'Bearer', expires_in: 900 }
 const oauthError = (status: number, error: string) => jsonResponse(status, { error })
 
 /** A signed-in profile whose access token has expired, and a service that gives these answers one after the other. */
-async function signedIn(answers: (() => Answer)[], store: 'file' | 'keychain' = 'file') {
+async function signedIn(answers: ((files: ProfileFiles) => Answer)[], store: 'file' | 'keychain' = 'file') {
   const sent: HttpRequest[] = []
   const base = createFakeContext()
   const context = withEffects(base, {
     http: {
       close: async () => {},
       async send(request) {
-        const answer = (answers.shift() ?? (() => jsonResponse(200, TOKENS)))()
-        if (answer === 'refused connection') throw new TransportError('connect', 'no', 'connection refused')
+        const answerTo = answers.shift() ?? (() => jsonResponse(200, TOKENS))
+        if (answerTo === refuseConnection) throw new TransportError('connect', 'no', 'connection refused')
         try {
           request.beforeSend?.()
         } catch (error) {
           throw new TransportError('aborted', 'no', 'the request was not sent', error)
         }
         sent.push(request)
+        const answer = answerTo(profileFiles(base, 'default'))
         if (answer === 'reset') throw new TransportError('reset', 'maybe', 'the connection was reset')
         return answer
       },
@@ -62,11 +67,35 @@ async function endOf(work: () => Promise<unknown>): Promise<string> {
   }
 }
 
+function removeNotes(files: ProfileFiles): void {
+  for (const name of nextNames(files)) rmSync(join(files.directory, name))
+}
+
+/** What another process stores in the place of the note. */
+function storeLater(files: ProfileFiles): void {
+  const expiresAt = Date.parse('2030-01-01')
+  const access = { value: 'access-9', scope: null, expiresAt, lifetimeSeconds: 900 }
+  changeSession(files, { generation: 2, refreshToken: 'refresh-9', access })
+  removeNotes(files)
+}
+
 const INTERRUPTED = 'refresh_interrupted 4'
 
 describe('what an answer means', () => {
-  it.each<[string, (() => Answer)[], end: string, next: string, sent: number]>([
+  it.each<[string, ((files: ProfileFiles) => Answer)[], end: string, next: string, sent: number]>([
     ['tokens', [], 'ok', 'ok', 1],
+    [
+      'tokens, while something removes the note',
+      [
+        (files) => {
+          removeNotes(files)
+          return jsonResponse(200, TOKENS)
+        },
+      ],
+      'ok',
+      'ok',
+      1,
+    ],
     [
       'a new refresh token beside a useless access token',
       [() => jsonResponse(200, { ...TOKENS, access_token: 7 })],
@@ -76,6 +105,18 @@ describe('what an answer means', () => {
     ],
     ['no new refresh token', [() => jsonResponse(200, { access_token: 'a' })], INTERRUPTED, INTERRUPTED, 1],
     ['invalid_grant', [() => oauthError(400, 'invalid_grant')], 'session_over 4', 'session_over 4', 1],
+    [
+      'invalid_grant, while a later value is stored',
+      [
+        (files) => {
+          storeLater(files)
+          return oauthError(400, 'invalid_grant')
+        },
+      ],
+      'ok',
+      'ok',
+      1,
+    ],
     ['another OAuth error', [() => oauthError(401, 'invalid_client')], 'invalid_client 3', 'ok', 2],
     ['429 with Retry-After', [() => textResponse(429, '', { 'retry-after': '1' })], 'ok', 'ok', 2],
     ['a 429 with an error', [() => oauthError(429, 'slow_down')], INTERRUPTED, INTERRUPTED, 1],
@@ -89,10 +130,10 @@ describe('what an answer means', () => {
     ],
     ['500', [() => textResponse(500, '')], INTERRUPTED, INTERRUPTED, 1],
     ['a reset', [() => 'reset'], INTERRUPTED, INTERRUPTED, 1],
-    ['no connection, twice', [() => 'refused connection', () => 'refused connection'], 'ok', 'ok', 1],
+    ['no connection, twice', [refuseConnection, refuseConnection], 'ok', 'ok', 1],
     [
       'no connection at all',
-      Array.from({ length: 3 }, () => () => 'refused connection' as const),
+      Array.from({ length: 3 }, () => refuseConnection),
       'service_unreachable 7',
       'ok',
       1,
@@ -229,7 +270,7 @@ describe('waiting', () => {
     const { clock } = world.context
     const sleep = async (ms: number) => {
       clock.advance(ms)
-      if (clock.monotonic() > 5_000) await renewBehind(world.io)
+      if (clock.monotonic() > 5_000) storeLater(world.files)
     }
     const io = createIo(withEffects(world.context, { clock: { ...clock, sleep } }), world.io.settings)
     expect(await renewLocal(io, { reason: 'stale', outdated: 'access-1' })).toMatchObject({
@@ -247,18 +288,6 @@ describe('waiting', () => {
     expect(world.sent).toEqual([])
     letGo()
   })
-
-  /** As another process does it. */
-  async function renewBehind(io: Io): Promise<void> {
-    const { changeSession } = await import('./sandbox-session.ts')
-    const access = {
-      value: 'access-9',
-      scope: null,
-      expiresAt: io.clock.now() + 900_000,
-      lifetimeSeconds: 900,
-    }
-    changeSession(profileFiles(io, 'default'), { generation: 2, refreshToken: 'refresh-9', access })
-  }
 })
 
 describe('Ctrl-C', () => {

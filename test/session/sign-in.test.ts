@@ -7,6 +7,7 @@ import { describeSession } from '../../src/session/describe.ts'
 import { accountOf } from '../../src/session/secret.ts'
 import { encode, profileFiles, type Session } from '../../src/session/session-file.ts'
 import { forgetSession, prepareSignIn } from '../../src/session/sign-in.ts'
+import { cannotWrite } from '../../src/storage/file-errors.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
 import { createFakeContext, createFakeKeychain, fakeSettings } from '../fake-context.ts'
 import { changeSession, filesOf, sessionIn, signInWith, withEffects } from './sandbox-session.ts'
@@ -138,6 +139,25 @@ describe('a logout', () => {
     rmSync(files.directory, { recursive: true })
     expect(await forgetSession(io, 'default')).toMatchObject({ wasSignedIn: false })
     expect(keychain.items.size).toBe(0)
+  })
+
+  it('of a damaged session is done where no keychain can be', async () => {
+    const { io, keychain, files } = await machine()
+    await signInWith(io, tokens('1'), 'file')
+    writeFileSync(files.session, 'x')
+    keychain.trouble = 'no_module'
+    expect(await forgetSession(io, 'default')).toMatchObject({ wasSignedIn: true, problem: undefined })
+    expect(readdirSync(files.directory)).toEqual(['lock'])
+  })
+
+  it('that cannot list the directory says that tokens may remain', async () => {
+    const { io, files } = await machine()
+    await signInWith(io, tokens('1'), 'file')
+    const names = () => {
+      throw cannotWrite(files.directory, new Error('EACCES: permission denied, scandir'))
+    }
+    const forgotten = forgetSession(io, 'default', { ...files, disk: { ...files.disk, names } })
+    await expect(forgotten).rejects.toMatchObject({ message: expect.stringMatching(/^tokens may remain on/) })
   })
 
   it('creates nothing for a profile that was never signed in', async () => {
