@@ -11,7 +11,14 @@ import { formatDuration } from '../terminal/time.ts'
 import { judge, nameOf } from './lifecycle.ts'
 import { type Asker, domainToClaim, findClaimOrDomain } from './load.ts'
 import { readValue, recordOf } from './record.ts'
-import { type CheckTarget, checkOnce, notInTime, type WaitOptions, watchDns } from './verdict.ts'
+import {
+  type CheckTarget,
+  checkOnce,
+  notInTime,
+  type WaitOptions,
+  type WatchedClaim,
+  watchDns,
+} from './verdict.ts'
 
 export interface CheckFlags extends WaitOptions {
   readonly wait: boolean
@@ -91,7 +98,7 @@ function withClaim({ report, error }: Checked, claim: DomainClaim, now: number):
 /** Checks once, or with `wait` until the record is ready, the claim no longer needs it, or the time is up. */
 async function checkTarget(
   target: CheckTarget,
-  of: { readonly claim: DomainClaim; readonly ask: () => Promise<DomainClaim> } | undefined,
+  of: WatchedClaim | undefined,
   flags: CheckFlags,
   io: Io,
 ): Promise<Checked> {
@@ -103,7 +110,7 @@ async function checkTarget(
       return { report, error: exitErrorOf(report, isShown(io)) }
     }
     let last: CheckReport | undefined
-    for await (const { report, nextInMs, leftMs } of watchDns(target, of?.claim, of?.ask, flags, io)) {
+    for await (const { report, nextInMs, leftMs } of watchDns(target, of, flags, io)) {
       last = report
       if (nextInMs === null) break
       flags.waits?.()

@@ -113,11 +113,16 @@ export function requireAsked(
   return claim
 }
 
+/** A claim at the service that is asked about it. */
+export interface ClaimAccess {
+  readonly known: KnownClaim
+  readonly client: ServiceClient
+  readonly io: Io
+}
+
 /** Gets the claim from the service, and saves it. @throws CliError as `getClaim`; exit 5 names a claim that this machine has seen */
 export async function fetchClaim(
-  known: KnownClaim,
-  client: ServiceClient,
-  io: Io,
+  { known, client, io }: ClaimAccess,
   options?: RequestOptions,
 ): Promise<DomainClaim> {
   const claim = await getClaim(client, known.domainId, options).catch((error: unknown) => {
@@ -157,21 +162,19 @@ export async function startClaim(
  * @throws CliError the refusal if its status is still the same
  */
 export async function askToVerify(
-  known: KnownClaim,
+  access: ClaimAccess,
   before: DomainClaim,
-  client: ServiceClient,
-  io: Io,
   options?: RequestOptions,
 ): Promise<DomainClaim> {
-  const { domainId } = known
+  const { known, client, io } = access
   try {
-    const claim = requireAsked(await verifyClaim(client, domainId, options), known)
+    const claim = requireAsked(await verifyClaim(client, known.domainId, options), known)
     await remember(claim, io)
     return claim
   } catch (refusal) {
     if (isGone(refusal)) throw goneError(before, refusal)
     if (!(refusal instanceof CliError) || refusal.exit !== Exit.refused) throw refusal
-    const claim = await fetchClaim(known, client, io, options).catch((error: unknown) => {
+    const claim = await fetchClaim(access, options).catch((error: unknown) => {
       throw error instanceof InterruptedError || isGone(error) ? error : refusal
     })
     if (claim.status === before.status) throw refusal
@@ -217,12 +220,8 @@ export function createAsker(
     if (entry !== undefined && clock.monotonic() < pauseEnd) return entry.claim
     try {
       client ??= connect(createIo(io, { ...io.settings, quiet: true, silent: true }), { renews })
-      return await fetchClaim(
-        known,
-        client,
-        io,
-        entry && { maxAttempts: 1, timeoutMs: Math.min(ASK_MS, timeFor(times, clock)) },
-      )
+      const limit = { maxAttempts: 1, timeoutMs: Math.min(ASK_MS, timeFor(times, clock)) }
+      return await fetchClaim({ known, client, io }, entry && limit)
     } catch (error) {
       if (!(error instanceof CliError) || error instanceof InterruptedError || entry === undefined)
         throw error

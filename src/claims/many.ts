@@ -17,9 +17,9 @@ import { MANY_CLAIM_COLUMNS } from './columns.ts'
 import { DEFAULT_JOBS, type ManyFlags } from './definition.ts'
 import { type LedgerEntry, openDomains } from './ledger.ts'
 import { readDomain, readList, type Subject } from './list.ts'
-import { type Asker, createAsker, findClaim, type KnownClaim } from './load.ts'
+import { type Asker, createAsker, findClaim } from './load.ts'
 import { TIMED_OUT } from './verdict.ts'
-import type { ClaimEnd, ClaimEvents } from './workflow.ts'
+import type { ClaimEnd, ClaimEvents, ClaimWork } from './workflow.ts'
 
 /** How the work on one of several domains ended. */
 export interface Done {
@@ -286,19 +286,20 @@ function groupBy<T, K>(all: readonly T[], keyOf: (one: T) => K): Map<K, T[]> {
   return groups
 }
 
-/** Does the work on each of several claims, each to its end. @param begin starts it for one */
-export function runClaims(
+/** Does the work on each of several claims, each to its end. */
+export function runClaims<Options extends PollTimes>(
   domains: readonly string[],
   flags: ManyFlags,
-  times: PollTimes,
-  begin: (known: KnownClaim, run: OneRun) => ClaimEvents,
+  options: Options,
+  begin: (work: ClaimWork<Options>) => ClaimEvents,
   io: Io,
 ): Promise<void> {
   const perform = async ({ domain }: Subject, run: OneRun) => {
     const known = await findClaim(domain, run.io)
-    return completedBefore(known.entry) ?? drainOne(begin(known, run), run)
+    const work = { known, client: run.client(), io: run.io, options: { ...options, ...run.dns } }
+    return completedBefore(known.entry) ?? drainOne(begin(work), run)
   }
-  const work = { columns: MANY_CLAIM_COLUMNS, takesIds: true, hasEvents: true, times, perform }
+  const work = { columns: MANY_CLAIM_COLUMNS, takesIds: true, hasEvents: true, times: options, perform }
   return runForAll(domains, flags, work, io)
 }
 

@@ -55,6 +55,13 @@ export async function checkOnce(target: CheckTarget, options: CheckOptions, io: 
   return options.inTurn === undefined ? check() : options.inTurn(check)
 }
 
+/** The claim whose record is waited for. */
+export interface WatchedClaim {
+  readonly claim: DomainClaim
+  /** Asks the service about it; undefined if it can't answer now. */
+  readonly ask: () => Promise<DomainClaim | undefined>
+}
+
 /** One check of a wait. */
 export interface DnsStep extends WaitStep {
   /** The claim as the service last had it, if the record is that of one. */
@@ -64,14 +71,10 @@ export interface DnsStep extends WaitStep {
 /**
  * Checks until the record is ready or the time is up, and yields each check. Once a minute it asks the service about the claim,
  * and ends if that no longer needs its record; a record that has changed is waited for instead.
- *
- * @param claim the claim of the record, if it has one
- * @param ask asks the service about it; undefined if it can't answer now
  */
 export async function* watchDns(
   target: CheckTarget,
-  claim: DomainClaim | undefined,
-  ask: (() => Promise<DomainClaim | undefined>) | undefined,
+  of: WatchedClaim | undefined,
   options: WaitOptions,
   io: Io,
 ): AsyncGenerator<DnsStep, void, void> {
@@ -79,7 +82,7 @@ export async function* watchDns(
   const leftMs = Math.max(0, options.since + options.timeoutMs - clock.monotonic())
   let askedAt = clock.monotonic()
   let hasLooked = false
-  let now = claim
+  let now = of?.claim
   try {
     for await (const step of waitForRecord(
       requestOf(target, options, io),
@@ -88,17 +91,17 @@ export async function* watchDns(
       options.inTurn,
     )) {
       hasLooked = true
-      if (ask !== undefined && !step.report.ready && clock.monotonic() - askedAt >= ASK_EVERY_MS) {
+      if (of !== undefined && !step.report.ready && clock.monotonic() - askedAt >= ASK_EVERY_MS) {
         askedAt = clock.monotonic()
-        now = (await ask()) ?? now
+        now = (await of.ask()) ?? now
       }
       yield { ...step, claim: now }
-      if (now === undefined || now === claim) continue
+      if (of === undefined || now === undefined || now === of.claim) continue
       if (!judge(now, clock.now()).needsRecord) return
       // What the service doesn't send can't differ.
       const record = now.record == null || !now.name ? target : recordOf(now)
       if (record.name !== target.name || record.value !== target.value)
-        return yield* watchDns(record, now, ask, options, io)
+        return yield* watchDns(record, { ...of, claim: now }, options, io)
     }
   } catch (error) {
     // Its turn among many didn't come again in time: what was found last counts.

@@ -1,6 +1,6 @@
 import { type CheckReport, exitErrorOf } from '../dns/report.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
-import type { ServiceClient } from '../service/client.ts'
+import type { RequestOptions, ServiceClient } from '../service/client.ts'
 import { newsOnly, type PollTimes, poll, retryMessage, timedOutAfter, timeFor } from '../service/polling.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
@@ -9,7 +9,7 @@ import { clip } from '../terminal/sanitize.ts'
 import { follow } from './follow.ts'
 import { asciiName, claimsNamed } from './ledger.ts'
 import { asArgument, isOpen, judge, nameOf } from './lifecycle.ts'
-import { askToVerify, fetchClaim, type KnownClaim, startClaim } from './load.ts'
+import { askToVerify, type ClaimAccess, fetchClaim, startClaim } from './load.ts'
 import type { Publish } from './publish.ts'
 import { recordOf, type TxtRecord } from './record.ts'
 import { type CheckOptions, checkOnce, isWorthVerifying, notInTime, watchDns } from './verdict.ts'
@@ -50,8 +50,16 @@ export interface ClaimEnd {
 
 export type ClaimEvents = AsyncGenerator<ClaimEvent, ClaimEnd, void>
 
-export interface VerifyOptions extends CheckOptions {
+/** The work on one claim, with what it uses. */
+export interface ClaimWork<Options> extends ClaimAccess {
+  readonly options: Options
+}
+
+export interface WatchOptions extends PollTimes {
   readonly throughBlocked: boolean
+}
+
+export interface VerifyOptions extends WatchOptions, CheckOptions {
   /** Whether DNS is checked before the service is asked to verify. */
   readonly check: boolean
 }
@@ -91,11 +99,12 @@ export async function* runClaim(
 ): ClaimEvents {
   const claim = yield* createOrResume(request, options, client, io)
   const name = asciiName(request.name)
-  const known: KnownClaim = { domainId: claim.domain_id ?? '', name, entry: undefined }
-  if (!isOpen(claim, io.clock.now())) return yield* followClaim(known, options, client, io, claim)
+  const known = { domainId: claim.domain_id ?? '', name, entry: undefined }
+  const work = { known, options, client, io }
+  if (!isOpen(claim, io.clock.now())) return yield* followClaim(work, claim)
   const record = recordOf(claim, name)
   yield { event: 'record', claim, text: `TXT  ${record.name}  ${record.value}` }
-  if (!needsRecord(claim, io)) return yield* followClaim(known, options, client, io, claim)
+  if (!needsRecord(claim, io)) return yield* followClaim(work, claim)
   if (options.publish !== undefined) {
     const done = await options.publish(record).catch((failure: unknown) => {
       if (failure instanceof CliError && !(failure instanceof InterruptedError)) return failure
@@ -104,11 +113,9 @@ export async function* runClaim(
     if (done instanceof CliError) return { claim, error: done }
     yield { event: 'published', claim, text: done }
   }
-  const seen = options.check ? yield* waitForDns(claim, record, known, options, client, io) : { claim }
+  const seen = options.check ? yield* waitForDns(claim, record, work) : { claim }
   if (seen.error !== undefined) return seen
-  return yield* needsRecord(seen.claim, io)
-    ? verifyAndFollow(known, seen, options, client, io)
-    : followClaim(known, options, client, io, seen.claim)
+  return yield* needsRecord(seen.claim, io) ? verifyAndFollow(work, seen) : followClaim(work, seen.claim)
 }
 
 const needsRecord = (claim: DomainClaim, { clock }: Io): boolean => judge(claim, clock.now()).needsRecord
@@ -116,29 +123,25 @@ const needsRecord = (claim: DomainClaim, { clock }: Io): boolean => judge(claim,
 /** The claim in progress, as the ledger or the service knows it, or a new one, with its event. */
 async function* createOrResume(
   request: ClaimRequest,
-  { resumeOnly, since, timeoutMs }: WorkflowOptions,
+  { resumeOnly, ...times }: WorkflowOptions,
   client: ServiceClient,
   io: Io,
 ): AsyncGenerator<ClaimEvent, DomainClaim, void> {
   const { name, region } = request
-  const [newest] = await claimsNamed(name, io)
-  const before = newest !== undefined && isOpen(newest.claim, io.clock.now()) ? newest.claim : undefined
+  const [entry] = await claimsNamed(name, io)
+  const open = entry !== undefined && isOpen(entry.claim, io.clock.now()) ? entry.claim : undefined
   // An open claim in another region than the one asked for isn't resumed.
-  const isElsewhere = before !== undefined && region !== undefined && (before.region ?? region) !== region
-  const entry = isElsewhere && !resumeOnly ? undefined : newest
-  if (entry !== undefined) {
+  const isElsewhere = !resumeOnly && region !== undefined && (open?.region ?? region) !== region
+  if (entry !== undefined && !isElsewhere) {
     const known = { domainId: entry.claim.domain_id ?? '', name, entry }
-    const limit = { timeoutMs: timeFor({ since, timeoutMs }, io.clock) }
-    const claim = await fetchClaim(known, client, io, limit).catch((error: unknown) => {
+    const limit = { timeoutMs: timeFor(times, io.clock) }
+    const claim = await fetchClaim({ known, client, io }, limit).catch((error: unknown) => {
       if (!resumeOnly && error instanceof CliError && error.exit === Exit.notFound) return undefined
       throw error
     })
-    const judged = claim && judge(claim, io.clock.now())
-    if (claim && judged && (judged.phase !== 'ended' || claim.status === 'superseded' || resumeOnly)) {
-      yield { event: 'created', claim, text: `resumed: ${judged.text}` }
-      yield* unapplied(request, claim)
-      return claim
-    }
+    const { phase, text } = judge(claim ?? entry.claim, io.clock.now())
+    if (claim && (phase !== 'ended' || claim.status === 'superseded' || resumeOnly))
+      return yield* goOn(request, claim, `resumed: ${text}`)
   }
   if (resumeOnly)
     throw new CliError('claim_unknown', Exit.notFound, `no claim of ${name} is known on this machine`, {
@@ -147,29 +150,34 @@ async function* createOrResume(
   const { claim, created } = await startClaim(request, client, io)
   if (!claim.domain_id)
     throw unexpectedAnswer(`it sent no domain_id for ${nameOf(claim)}, so the claim can't be followed`)
-  if (!created) {
-    yield { event: 'created', claim, text: 'the claim was already pending' }
-    yield* unapplied(request, claim)
-    return claim
-  }
-  const value = entry?.claim.record?.value
+  if (!created) return yield* goOn(request, claim, 'the claim was already pending')
+  const value = isElsewhere ? undefined : entry?.claim.record?.value
   const after = value ? `; remove the TXT value "${clip(value, MAX_TEXT)}" of the earlier one` : ''
-  yield { event: 'created', claim, text: `a new claim${after}`, ...(before && { earlier: before }) }
-  if (before !== undefined) {
-    const why = `an open claim of ${name} in ${before.region} may end in favor of this one`
+  yield { event: 'created', claim, text: `a new claim${after}`, ...(open && { earlier: open }) }
+  if (open !== undefined) {
+    const why = `an open claim of ${name} in ${open.region} may end in favor of this one`
     yield { event: 'warning', claim, text: why, error: new CliError('claim_replaced', Exit.negativeEnd, why) }
   }
   return claim
 }
 
-/** Warns of options that have no effect on a claim that already exists. The service shows only its region. */
-function* unapplied(request: ClaimRequest, claim: DomainClaim): Generator<ClaimEvent, void, void> {
-  const text = unappliedText(request, claim)
-  if (text !== undefined)
-    yield { event: 'warning', claim, text, error: new CliError('options_ignored', Exit.usage, text) }
+/** Goes on with a claim that already exists, and warns of options that have no effect on it. */
+function* goOn(
+  request: ClaimRequest,
+  claim: DomainClaim,
+  text: string,
+): Generator<ClaimEvent, DomainClaim, void> {
+  yield { event: 'created', claim, text }
+  const why = unappliedText(request, claim)
+  if (why !== undefined)
+    yield { event: 'warning', claim, text: why, error: new CliError('options_ignored', Exit.usage, why) }
+  return claim
 }
 
-/** Which options of a request have no effect on a claim that already existed; undefined if there are none. */
+/**
+ * Which options of a request have no effect on a claim that already existed; undefined if there are none. The service shows only
+ * the region of a claim.
+ */
 export function unappliedText({ name: _, ...options }: ClaimRequest, claim: DomainClaim): string | undefined {
   const flags = Object.entries(options)
     .filter(([key, value]) => key !== 'region' || value !== claim.region)
@@ -185,35 +193,32 @@ export function unappliedText({ name: _, ...options }: ClaimRequest, claim: Doma
 async function* waitForDns(
   begun: DomainClaim,
   record: TxtRecord,
-  known: KnownClaim,
-  options: WorkflowOptions,
-  client: ServiceClient,
-  io: Io,
+  work: ClaimWork<WorkflowOptions>,
 ): ClaimEvents {
-  const { timeoutMs, since } = options
-  const news = newsOnly(io.clock)
-  const begin = io.clock.monotonic()
-  const lagEnd = begin + Math.min(MAX_LAG_MS, (since + timeoutMs - begin) / 2)
-  const ask = () =>
-    fetchClaim(known, client, io, {
-      maxAttempts: 1,
-      timeoutMs: Math.min(ASK_MS, timeFor(options, io.clock)),
-    }).catch((error: unknown) => {
+  const { options, io } = work
+  const { clock } = io
+  const news = newsOnly(clock)
+  const begin = clock.monotonic()
+  const lagEnd = begin + Math.min(MAX_LAG_MS, (options.since + options.timeoutMs - begin) / 2)
+  const ask = async () => {
+    const limit = { maxAttempts: 1, timeoutMs: Math.min(ASK_MS, timeFor(options, clock)) }
+    return fetchClaim(work, limit).catch((error: unknown) => {
       if (error instanceof CliError && [Exit.unavailable, Exit.refused].includes(error.exit as 6))
         return undefined
       throw error
     })
+  }
   let last: ClaimEnd = { claim: begun }
-  for await (const step of watchDns(record, begun, ask, options, io)) {
+  for await (const step of watchDns(record, { claim: begun, ask }, options, io)) {
     const { report, claim = begun, nextInMs } = step
-    last = { claim, error: notInTime(report, timeoutMs), report }
+    last = { claim, error: notInTime(report, options.timeoutMs), report }
     if (!needsRecord(claim, io)) return { claim }
     const failure = exitErrorOf(report)
     if (failure === undefined) {
       yield { event: 'dns', claim, text: `the record is visible at ${report.name}` }
       return { claim }
     }
-    if (report.verdict === 'unknown' || isWorthVerifying(report, io.clock.monotonic() >= lagEnd)) {
+    if (report.verdict === 'unknown' || isWorthVerifying(report, clock.monotonic() >= lagEnd)) {
       const text = `${failure.message}; asking the service all the same`
       yield { event: 'warning', claim, text, error: failure }
       return { claim, report }
@@ -234,26 +239,19 @@ function stateInDns({ verdict, findings, nameservers }: CheckReport): string {
 
 /** Asks the service to verify the claim, and follows it until it is settled. */
 async function* verifyAndFollow(
-  known: KnownClaim,
+  work: ClaimWork<VerifyOptions>,
   { claim: before, report }: ClaimEnd,
-  options: VerifyOptions,
-  client: ServiceClient,
-  io: Io,
 ): ClaimEvents {
-  const asked = yield* requestVerification(known, before, options, client, io)
-  const end = asked.error === undefined ? yield* followClaim(known, options, client, io, asked.claim) : asked
-  return { ...end, report }
+  const asked = yield* requestVerification(work, before)
+  return asked.error === undefined
+    ? { ...(yield* followClaim(work, asked.claim)), report }
+    : { ...asked, report }
 }
 
 /** Asks the service to verify the claim, again after failures of the network, until the time is up: asking twice does no harm. */
-async function* requestVerification(
-  known: KnownClaim,
-  before: DomainClaim,
-  options: PollTimes,
-  client: ServiceClient,
-  io: Io,
-): ClaimEvents {
-  const ask = (request: object) => askToVerify(known, before, client, io, request)
+async function* requestVerification(work: ClaimWork<PollTimes>, before: DomainClaim): ClaimEvents {
+  const { options, io } = work
+  const ask = (request: RequestOptions) => askToVerify(work, before, request)
   for await (const polled of poll(ask, { ...options, delays: WATCH_DELAYS, isKnown: true }, io)) {
     if (polled.kind === 'value') {
       yield { event: 'verification', claim: polled.value, text: 'verification requested' }
@@ -276,18 +274,13 @@ async function* requestVerification(
  *
  * @param first the claim if the service has just been asked to verify it
  */
-export async function* followClaim(
-  known: KnownClaim,
-  options: PollTimes & Pick<VerifyOptions, 'throughBlocked'>,
-  client: ServiceClient,
-  io: Io,
-  first?: DomainClaim,
-): ClaimEvents {
+export async function* followClaim(work: ClaimWork<WatchOptions>, first?: DomainClaim): ClaimEvents {
+  const { options, io } = work
   const events = follow<DomainClaim>(
     {
       ...options,
       delays: first === undefined ? WATCH_DELAYS : VERIFYING_DELAYS,
-      fetch: (request) => fetchClaim(known, client, io, request),
+      fetch: (request) => fetchClaim(work, request),
       first,
       describe(claim) {
         const { phase, text, error } = judge(claim, io.clock.now())
@@ -322,16 +315,14 @@ export async function* followClaim(
  * is asked; what only this machine can't see, or caches still have, doesn't.
  */
 export async function* verifyClaimOf(
-  known: KnownClaim,
-  options: VerifyOptions & { readonly wait: boolean },
-  client: ServiceClient,
-  io: Io,
+  work: ClaimWork<VerifyOptions & { readonly wait: boolean }>,
 ): ClaimEvents {
+  const { known, options, io } = work
   const { clock } = io
-  const before = await fetchClaim(known, client, io, { timeoutMs: timeFor(options, clock) })
+  const before = await fetchClaim(work, { timeoutMs: timeFor(options, clock) })
   const { phase, text, error } = judge(before, clock.now())
   if (phase === 'completed' || phase === 'ended' || before.status === 'verified') {
-    if (options.wait) return yield* followClaim(known, options, client, io, before)
+    if (options.wait) return yield* followClaim(work, before)
     yield { event: phase === 'in_flight' ? 'verification' : 'done', claim: before, text, error }
     return { claim: before, error }
   }
@@ -346,9 +337,8 @@ export async function* verifyClaimOf(
     else yield { event: 'warning', claim: before, text: `DNS: ${failure.message}`, error: failure }
   }
   // A blocked claim is asked about as well: the service may have lifted the block.
-  const seen = { claim: before, report: unseen }
-  if (options.wait) return yield* verifyAndFollow(known, seen, options, client, io)
-  const claim = await askToVerify(known, before, client, io)
+  if (options.wait) return yield* verifyAndFollow(work, { claim: before, report: unseen })
+  const claim = await askToVerify(work, before)
   const after = judge(claim, clock.now())
   yield { event: 'verification', claim, text: 'verification requested' }
   if (after.phase === 'completed' || after.error !== undefined)

@@ -7,7 +7,7 @@ import { CLAIM_COLUMNS } from './columns.ts'
 import { judge, nameOf } from './lifecycle.ts'
 import { findPlace, hostText, type RecordPlace } from './place.ts'
 import { recordOf } from './record.ts'
-import type { ClaimEnd, ClaimEvent, ClaimEvents } from './workflow.ts'
+import type { ClaimEvent, ClaimEvents } from './workflow.ts'
 
 /**
  * Writes a claim to stdout. People see the record as long as it's needed, with the host to type at a DNS provider, for which DNS is
@@ -62,15 +62,37 @@ export function eventJson(
   }
 }
 
-/** Runs the work on a claim, and shows each event: as a line of JSON, or to people. */
-export function showEvents(
+/** How people follow the work on a claim. */
+export interface Presenter {
+  readonly show: (event: ClaimEvent) => Promise<void>
+  /** Whether it shows all that there is of a claim, but that it is completed. */
+  readonly isFull?: boolean
+  /** Where the record goes, if that was found. */
+  readonly place?: () => RecordPlace | undefined
+}
+
+/**
+ * Shows the work on a claim to its end: each event, the claim, and the next steps unless it was completed before.
+ *
+ * @throws CliError why the claim isn't completed
+ */
+export async function showWork(
   events: ClaimEvents,
-  forPeople: (event: ClaimEvent) => Promise<void>,
+  { show, isFull = false, place }: Presenter,
+  wasCompleted: boolean,
   io: Io,
-): Promise<ClaimEnd> {
-  const show =
-    io.settings.format === 'jsonl' ? (event: ClaimEvent) => io.writeLine(eventJson(event, io)) : forPeople
-  return drain(events, show).catch(resumable)
+): Promise<void> {
+  const { format } = io.settings
+  const isEvents = format === 'jsonl'
+  const { claim, error } = await drain(events, (event) =>
+    isEvents ? io.writeLine(eventJson(event, io)) : show(event),
+  )
+    .catch(resumable)
+    .finally(() => io.progress.end())
+  const isShown = isFull && error !== undefined && format === 'table'
+  if (!isEvents && !isShown) await writeClaim(claim, io)
+  if (error !== undefined) throw error
+  if (claim.status === 'completed' && !wasCompleted) await writeNextSteps(claim, io, place?.())
 }
 
 /** How people follow a claim without a terminal's help: a line for each event that says something. */

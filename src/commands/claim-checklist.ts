@@ -2,6 +2,7 @@ import { nameOf } from '../claims/lifecycle.ts'
 import { findPlace, hostText, type RecordPlace } from '../claims/place.ts'
 import { recordOf } from '../claims/record.ts'
 import type { ClaimEvent } from '../claims/workflow.ts'
+import type { Presenter } from '../claims/write.ts'
 import type { Io } from '../terminal/io.ts'
 import { sanitizeLines } from '../terminal/sanitize.ts'
 import { formatDuration } from '../terminal/time.ts'
@@ -15,15 +16,12 @@ const TITLES: Partial<Record<ClaimEvent['event'], string>> = {
   done: 'Completed',
 }
 
-/** How a person follows the workflow of a claim on stderr: a line for each step that is done, and what it waits for. */
-export interface Checklist {
-  show(event: ClaimEvent): Promise<void>
-  /** Where the record goes, if that was found. */
-  place(): RecordPlace | undefined
-}
-
-/** @param publishes whether a command adds the record, rather than the person */
-export function createChecklist(publishes: boolean, io: Io): Checklist {
+/**
+ * How a person follows the workflow of a claim on stderr: a line for each step that is done, and what it waits for.
+ *
+ * @param publishes whether a command adds the record, rather than the person
+ */
+export function createChecklist(publishes: boolean, io: Io): Presenter {
   let place: RecordPlace | undefined
   const showRecord = async ({ claim }: ClaimEvent) => {
     const { name, value } = recordOf(claim)
@@ -39,6 +37,7 @@ export function createChecklist(publishes: boolean, io: Io): Checklist {
     if (!io.settings.quiet) await io.stderr.write(`${sanitizeLines(lines.join('\n'))}\n`)
   }
   return {
+    isFull: true,
     place: () => place,
     async show(event) {
       const { claim, text, error, nextInMs } = event

@@ -1,7 +1,6 @@
 import { CLAIM_COLUMNS, ERROR_FIELDS, MANY_CLAIM_COLUMNS } from '../claims/columns.ts'
 import { CLAIM_EVENTS, isMany, type ManyFlags, WAIT_SECONDS } from '../claims/definition.ts'
 import type { Publish } from '../claims/publish.ts'
-import type { ClaimEvents } from '../claims/workflow.ts'
 import { REPORT_FIELDS } from '../dns/report.ts'
 import { Exit } from '../errors.ts'
 import { pollTimes } from '../service/polling.ts'
@@ -70,8 +69,9 @@ export const command = defineCommand<Flags>({
   changes: true,
   async run({ arguments: domains, options }, io) {
     const { timeout = WAIT_SECONDS, throughBlocked = false, check = true, publicResolvers, publish } = options
-    const [{ runClaim }, publishing] = await Promise.all([
+    const [{ runClaim }, { claimsNamed }, publishing] = await Promise.all([
       import('../claims/workflow.ts'),
+      import('../claims/ledger.ts'),
       publish === undefined ? undefined : import('../claims/publish.ts'),
     ])
     const resumeOnly = options.all === true
@@ -80,15 +80,19 @@ export const command = defineCommand<Flags>({
     const publisher = (own: Io) =>
       publish === undefined ? undefined : publishing?.createPublisher(publish, own)
     if (!isMany(domains, options)) {
-      const { domainToClaim } = await import('../claims/load.ts')
+      const [{ domainToClaim }, { showWork }, { connect }, { createChecklist }] = await Promise.all([
+        import('../claims/load.ts'),
+        import('../claims/write.ts'),
+        import('../session/connect.ts'),
+        import('./claim-checklist.ts'),
+      ])
       const request = claimRequest(domainToClaim(domains[0] ?? (await askForDomain(io))), options)
-      const { connect } = await import('../session/connect.ts')
       const events = runClaim(request, { ...flow, publish: publisher(io) }, connect(io), io)
-      return claimAlone(request.name, events, publish !== undefined, io)
+      const wasCompleted = (await claimsNamed(request.name, io))[0]?.claim.status === 'completed'
+      return showWork(events, createChecklist(publish !== undefined, io), wasCompleted, io)
     }
-    const [{ completedBefore, drainOne, runForAll }, { claimsNamed }, { recordOf }] = await Promise.all([
+    const [{ completedBefore, drainOne, runForAll }, { recordOf }] = await Promise.all([
       import('../claims/many.ts'),
-      import('../claims/ledger.ts'),
       import('../claims/record.ts'),
     ])
     let shared: ReturnType<typeof publisher>
@@ -123,21 +127,3 @@ export const command = defineCommand<Flags>({
     )
   },
 })
-
-/** Shows the flow of one domain, and the next steps if it has just been completed. @throws CliError why it isn't completed */
-async function claimAlone(name: string, events: ClaimEvents, publishes: boolean, io: Io): Promise<void> {
-  const [{ claimsNamed }, { showEvents, writeClaim, writeNextSteps }, { createChecklist }] =
-    await Promise.all([
-      import('../claims/ledger.ts'),
-      import('../claims/write.ts'),
-      import('./claim-checklist.ts'),
-    ])
-  const wasCompleted = (await claimsNamed(name, io))[0]?.claim.status === 'completed'
-  const checklist = createChecklist(publishes, io)
-  const { claim, error } = await showEvents(events, checklist.show, io).finally(() => io.progress.end())
-  // For people the record is above, and the claim is as it was.
-  const { format } = io.settings
-  if (format !== 'jsonl' && (error === undefined || format !== 'table')) await writeClaim(claim, io)
-  if (error !== undefined) throw error
-  if (!wasCompleted) await writeNextSteps(claim, io, checklist.place())
-}

@@ -20,6 +20,6 @@ export const command = defineCommand({
       import('../../session/connect.ts'),
     ])
     const known = await findClaim(argument, io)
-    await writeClaim(await fetchClaim(known, connect(io), io), io)
+    await writeClaim(await fetchClaim({ known, client: connect(io), io }), io)
   },
 })

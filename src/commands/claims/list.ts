@@ -62,7 +62,7 @@ async function createRefresher(io: Io) {
   const one = async (entry: LedgerEntry): Promise<DomainClaim[]> => {
     const { claim } = entry
     try {
-      const now = await fetchClaim(knownOf(entry), client, io)
+      const now = await fetchClaim({ known: knownOf(entry), client, io })
       inRow = 0
       return [now]
     } catch (error) {

@@ -9,7 +9,7 @@ import {
   SERVICE_EXITS,
 } from '../definition.ts'
 import { MANY_OPTIONS } from './many-options.ts'
-import { showClaimWork, WATCH_OPTIONS, WATCH_OUTPUT, type WatchFlags } from './watch.ts'
+import { WATCH_OPTIONS, WATCH_OUTPUT, type WatchFlags, workOnClaims } from './watch.ts'
 
 interface Flags extends WatchFlags {
   readonly check?: boolean
@@ -40,26 +40,9 @@ export const command = defineCommand<Flags>({
   async run({ arguments: domains, options }, io) {
     const { wait = false, check = true, publicResolvers, throughBlocked = false } = options
     const verify = { ...pollTimes(options, io.clock), wait, check, publicResolvers, throughBlocked }
-    const [{ verifyClaimOf }, { findClaim }, { connect }] = await Promise.all([
-      import('../../claims/workflow.ts'),
-      import('../../claims/load.ts'),
-      import('../../session/connect.ts'),
-    ])
-    if (!isMany(domains, options)) {
-      const known = await findClaim(domains[0], io)
-      const wasCompleted = known.entry?.claim.status === 'completed'
-      await showClaimWork(verifyClaimOf(known, verify, connect(io), io), wasCompleted, io)
-      if (!wait && !io.settings.quiet)
-        await io.hint(`to follow it: mailclaim claims watch ${domains[0] ?? known.domainId}`)
-      return
-    }
-    const { runClaims } = await import('../../claims/many.ts')
-    await runClaims(
-      domains,
-      options,
-      verify,
-      (known, run) => verifyClaimOf(known, { ...verify, ...run.dns }, run.client(), run.io),
-      io,
-    )
+    const { verifyClaimOf } = await import('../../claims/workflow.ts')
+    await workOnClaims(domains, options, verify, verifyClaimOf, io)
+    if (!wait && !isMany(domains, options) && !io.settings.quiet)
+      await io.hint(`to follow it: mailclaim claims watch${domains.map((domain) => ` ${domain}`)}`)
   },
 })

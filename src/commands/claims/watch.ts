@@ -1,8 +1,8 @@
 import { CLAIM_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { isMany, type ManyFlags, WATCH_EVENTS } from '../../claims/definition.ts'
-import type { ClaimEvents } from '../../claims/workflow.ts'
+import type { ClaimEvent, ClaimEvents, ClaimWork } from '../../claims/workflow.ts'
 import { Exit } from '../../errors.ts'
-import { pollTimes } from '../../service/polling.ts'
+import { type PollTimes, pollTimes } from '../../service/polling.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import type { Io } from '../../terminal/io.ts'
 import {
@@ -51,37 +51,36 @@ export const command = defineCommand<WatchFlags>({
   account: 'signed_in',
   async run({ arguments: domains, options }, io) {
     const watch = { ...pollTimes(options, io.clock), throughBlocked: options.throughBlocked === true }
-    const [{ followClaim }, { findClaim }, { connect }] = await Promise.all([
-      import('../../claims/workflow.ts'),
-      import('../../claims/load.ts'),
-      import('../../session/connect.ts'),
-    ])
-    if (!isMany(domains, options)) {
-      const known = await findClaim(domains[0], io)
-      const wasCompleted = known.entry?.claim.status === 'completed'
-      return showClaimWork(followClaim(known, watch, connect(io), io), wasCompleted, io)
-    }
-    const { runClaims } = await import('../../claims/many.ts')
-    await runClaims(
-      domains,
-      options,
-      watch,
-      (known, run) => followClaim(known, watch, run.client(), run.io),
-      io,
-    )
+    const { followClaim } = await import('../../claims/workflow.ts')
+    await workOnClaims(domains, options, watch, followClaim, io)
   },
 })
 
 /**
- * Shows the work on one claim to its end, with the claim on stdout, and the next steps of one that it has completed.
+ * Works on the claims that are named, and shows that of one to its end, with the claim on stdout, and the next steps if this
+ * machine hasn't seen before that it is completed.
  *
- * @param wasCompleted whether this machine had seen that before: then the steps have been shown
+ * @param begin starts the work on one
  * @throws CliError why the claim isn't completed
  */
-export async function showClaimWork(events: ClaimEvents, wasCompleted: boolean, io: Io): Promise<void> {
-  const { noteEvent, showEvents, writeClaim, writeNextSteps } = await import('../../claims/write.ts')
-  const { claim, error } = await showEvents(events, (event) => noteEvent(event, io), io)
-  if (io.settings.format !== 'jsonl') await writeClaim(claim, io)
-  if (error !== undefined) throw error
-  if (claim.status === 'completed' && !wasCompleted) await writeNextSteps(claim, io)
+export async function workOnClaims<Options extends PollTimes>(
+  domains: readonly string[],
+  flags: ManyFlags,
+  options: Options,
+  begin: (work: ClaimWork<Options>) => ClaimEvents,
+  io: Io,
+): Promise<void> {
+  if (isMany(domains, flags)) {
+    const { runClaims } = await import('../../claims/many.ts')
+    return runClaims(domains, flags, options, begin, io)
+  }
+  const [{ findClaim }, { connect }, { noteEvent, showWork }] = await Promise.all([
+    import('../../claims/load.ts'),
+    import('../../session/connect.ts'),
+    import('../../claims/write.ts'),
+  ])
+  const known = await findClaim(domains[0], io)
+  const wasCompleted = known.entry?.claim.status === 'completed'
+  const show = (event: ClaimEvent) => noteEvent(event, io)
+  await showWork(begin({ known, client: connect(io), io, options }), { show }, wasCompleted, io)
 }
