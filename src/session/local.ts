@@ -1,6 +1,7 @@
 import { CliError, usageError } from '../errors.ts'
 import { tokenTimeoutMs } from '../oauth/token-endpoint.ts'
 import { removeDurable } from '../storage/atomic-file.ts'
+import { quietly } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { interrupted, keepsChanging, noteStays, sessionOver } from './messages.ts'
@@ -62,9 +63,11 @@ function openLocal({ io, options }: Renewal, files: ProfileFiles): SessionStore 
     hold: (work) => withLock(files.lock, io, { ...lockingOf(io, files), meanwhile }, work),
     async read() {
       // Step 2.
-      const was = readFinished(files)
+      const was = readSession(files)
       if (was === undefined) throw noSession(io)
       const { session } = was
+      if (finishNext(files, { id: session.id, generation: session.generation + 1 }))
+        return { kind: 'changed' }
       if (session.kind === 'api_key')
         throw usageError(`profile ${profile} holds an API key, which is never renewed`)
       requireSameService(session, io)
@@ -72,7 +75,7 @@ function openLocal({ io, options }: Renewal, files: ProfileFiles): SessionStore 
       const adopted = adoptable(session, io, options)
       if (adopted !== undefined) return { kind: 'done', token: adopted }
       const found = await readItemIfAny(io, files, session)
-      if (found.item !== undefined && finishOf(files, session, found.item)) return { kind: 'changed' }
+      if (found.item !== undefined && finishItem(files, session, found.item)) return { kind: 'changed' }
       const { secret, isNoted } = requireToken(files, session, found)
       // Step 3.
       if (isNoted && !options.retryInterrupted) throw interrupted(profile)
@@ -123,7 +126,12 @@ function openLocal({ io, options }: Renewal, files: ProfileFiles): SessionStore 
         }
         if (now.generation > generation) return 'changed'
         if (refreshToken === undefined) {
-          storeEnd(files, reservation, next)
+          const { path, fill } = reservation
+          // If it fails, the note stays, so the token isn't sent again; the service would say the same.
+          quietly(() => {
+            fill(encode(next))
+            putInPlace(files, path, next)
+          })
           return 'stored'
         }
         try {
@@ -155,34 +163,22 @@ function clear({ disk, profile }: ProfileFiles, { path, isOwn }: Reservation, re
   }
 }
 
-function storeEnd(files: ProfileFiles, reservation: Reservation, ended: Session): void {
-  try {
-    reservation.fill(encode(ended))
-    putInPlace(files, reservation.path, ended)
-  } catch {
-    // The note stays, so the token isn't sent again; the service would say the same.
-  }
-}
-
-/** Reads the session, after what an earlier process has left whole was put in place. */
-function readFinished(files: ProfileFiles): ReadSession | undefined {
-  const found = readSession(files)
-  if (found === undefined) return undefined
-  const { id, generation } = found.session
-  const name = nextName(found.session)
-  const next = readNext(files, name)
-  if (!isFinishable(next) || next.id !== id || next.generation !== generation + 1) return found
-  finish(files, name, next)
-  return readSession(files)
-}
-
 /** Finishes the file that leads to what the keychain holds, if the session isn't there yet: a renewal, or a login. */
-function finishOf(files: ProfileFiles, session: Session, item: Item): boolean {
-  const { id, generation } = item
-  if (id === session.id && generation <= session.generation) return false
+function finishItem(files: ProfileFiles, session: Session, item: Item): boolean {
+  const isThere = item.id === session.id && item.generation <= session.generation
+  return !isThere && finishNext(files, item, 'in the keychain')
+}
+
+/** Puts a value that an earlier process has left whole in place. @param secret where its refresh token has to be. */
+function finishNext(
+  files: ProfileFiles,
+  { id, generation }: Pick<Session, 'id' | 'generation'>,
+  secret: 'in the file' | 'in the keychain' = 'in the file',
+): boolean {
   const name = nextName({ id, generation: generation - 1 })
   const next = readNext(files, name)
   if (typeof next === 'string' || next.id !== id || next.generation !== generation) return false
+  if (secret === 'in the file' && !isFinishable(next)) return false
   finish(files, name, next)
   return true
 }

@@ -1,12 +1,11 @@
 import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/profiles.ts'
-import type { ProfileFiles, Session } from './session-file.ts'
 
 /** How long an unused refresh token lives (section 7 of the interface). */
 const REFRESH_TOKEN_MS = 60 * 24 * 3600 * 1000
 
 /** Wall-clock milliseconds at which a session ends if it isn't renewed. */
-export function expiresIfUnused({ issuedAt }: Pick<Session, 'issuedAt'>): number {
+export function expiresIfUnused({ issuedAt }: { readonly issuedAt: number }): number {
   return issuedAt + REFRESH_TOKEN_MS
 }
 
@@ -38,8 +37,13 @@ export function interrupted(profile: string, why = 'the last renewal was interru
   )
 }
 
+interface EndedSession {
+  readonly profile: string
+  readonly ended?: { readonly why: string | null }
+}
+
 /** The service no longer accepts the session. */
-export function sessionOver({ profile, ended }: Session): CliError {
+export function sessionOver({ profile, ended }: EndedSession): CliError {
   const why = ended?.why ?? 'the service refused its refresh token'
   return signedOut('session_over', `the session of profile ${profile} is over: ${why}`, signInHint(profile))
 }
@@ -69,7 +73,7 @@ export function lockedOrMissing(profile: string): CliError {
 }
 
 /** The files are a copy of another profile's. */
-export function copied({ directory, profile }: ProfileFiles, { profile: owner }: Session): CliError {
+export function copied(directory: string, profile: string, owner: string): CliError {
   return signedOut(
     'session_elsewhere',
     `the session in ${directory} is a copy: it belongs to profile ${owner}, and is not sent`,

@@ -6,7 +6,7 @@ import { CliError } from '../errors.ts'
 import { cannotWrite } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
 import { lockedOrMissing, tokenLost, tokenOutdated } from './messages.ts'
-import { isFinishable, nextName, putInPlace, type Reservation, readNext } from './note.ts'
+import { failureOf, isFinishable, nextName, putInPlace, type Reservation, readNext } from './note.ts'
 import { encode, type ProfileFiles, type Session } from './session-file.ts'
 
 /** A refresh token or an API key. */
@@ -148,13 +148,4 @@ export async function storeValue(
   const failure = failureOf(() => reservation.fill(encode(whole)))
   if (failure !== undefined) throw tokenLost(profile, failure.message, failure)
   putInPlace(files, path, whole)
-}
-
-function failureOf(work: () => void): Error | undefined {
-  try {
-    work()
-    return undefined
-  } catch (error) {
-    return error as Error
-  }
 }

@@ -181,7 +181,7 @@ export function readSession(files: ProfileFiles): ReadSession | undefined {
     const options = { exit: Exit.notSignedIn, hint: signInHint(files.profile) }
     throw unusable(files.session, (error as Error).message, options)
   }
-  if (session.profile !== files.profile) throw copied(files, session)
+  if (session.profile !== files.profile) throw copied(files.directory, files.profile, session.profile)
   return { session, text }
 }
 

@@ -21,10 +21,12 @@ export interface EtcdValue {
   readonly revision: string
 }
 
-export type Swapped =
-  | { readonly isDone: true; readonly revision: string }
-  /** Something else is at the key. The transaction isn't applied anymore, even if a copy of it arrives late. */
-  | { readonly isDone: false; readonly found: EtcdValue | undefined }
+export interface Swapped<V = EtcdValue> {
+  /** If not, something else was there. The transaction isn't applied anymore, even if a copy of it arrives late. */
+  readonly isDone: boolean
+  /** What is at the key now. */
+  readonly found: V | undefined
+}
 
 type Json = Record<string, unknown>
 
@@ -79,7 +81,7 @@ export class Etcd {
       limitMs,
     )
     if (body['succeeded'] === true)
-      return { isDone: true, revision: String((body['header'] as Json)['revision']) }
+      return { isDone: true, found: { text, revision: String((body['header'] as Json)['revision']) } }
     const [response] = listOf(body['responses'])
     const found = firstOf((response?.['response_range'] ?? {}) as Json)
     // That may be this very value, if an earlier copy was applied and its answer was lost.

@@ -1,8 +1,8 @@
 import { CliError, Exit } from '../../errors.ts'
-import { cannotWrite } from '../../storage/file-errors.ts'
+import { cannotWrite, quietly } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
 import { notSignedIn, sessionOver, tokenLost, withProfile } from '../messages.ts'
-import { type Reservation, reserve } from '../note.ts'
+import { failureOf, type Reservation, reserve } from '../note.ts'
 import {
   adoptable,
   type Pass,
@@ -130,7 +130,7 @@ function openEtcd({ io, options, commit }: Renewal): SessionStore {
       if (!(error instanceof CliError)) throw error
       if (!(error instanceof Unanswered)) throw nothingSent(error)
       // It may still be written.
-      keep(() => fill(reservePending(session), { kind: 'cancel', revision }))
+      quietly(() => fill(reservePending(session), { kind: 'cancel', revision }))
       throw own.isRetry ? interruptedAt(session.profile, own, io, error.message) : nothingSent(error)
     }
     if (noted?.note?.writer !== writer || noted.note.unknown) return { kind: 'changed' }
@@ -170,7 +170,7 @@ function openEtcd({ io, options, commit }: Renewal): SessionStore {
       async clear() {
         const end = await bring({ session, note: withdrawn(note) })
         if (end !== 'unanswered' || own.isRetry) return
-        keep(() => {
+        quietly(() => {
           pending ??= reservePending(session)
           fill(pending, { kind: 'cancel', revision: '' })
           isKept = true
@@ -184,7 +184,8 @@ function openEtcd({ io, options, commit }: Renewal): SessionStore {
         }
         // First on this machine, then in etcd.
         const sealed = await seal({ session: { ...next, refreshToken }, note: null }, store.access)
-        const failure = keep(() => pending && fill(pending, { kind: 'tokens', sealed }))
+        // What can't be kept on this machine may still reach etcd.
+        const failure = failureOf(() => pending && fill(pending, { kind: 'tokens', sealed }))
         const end = await bring(sealed)
         if (end === 'elsewhere') return 'elsewhere'
         if (end === 'unanswered') {
@@ -235,24 +236,7 @@ function openEtcd({ io, options, commit }: Renewal): SessionStore {
   }
 }
 
-function fill(reservation: Reservation, pending: Pending): void {
-  try {
-    reservation.fill(JSON.stringify(pending))
-  } catch (error) {
-    throw cannotWrite(reservation.path, error)
-  }
-}
-
-/** What can't be kept on this machine may still reach etcd. @returns why it can't */
-function keep(work: () => unknown): CliError | undefined {
-  try {
-    work()
-    return undefined
-  } catch (error) {
-    if (error instanceof CliError) return error
-    throw error
-  }
-}
+const fill = (reservation: Reservation, pending: Pending) => reservation.fill(JSON.stringify(pending))
 
 /** Before anything was sent. */
 function nothingSent(cause: CliError): CliError {

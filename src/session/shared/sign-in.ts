@@ -1,6 +1,5 @@
 import { CliError, Exit } from '../../errors.ts'
 import type { Io } from '../../terminal/io.ts'
-import type { SessionDescription } from '../describe.ts'
 import { notSignedIn, sessionOver, withProfile } from '../messages.ts'
 import { isFresh, type Session } from '../session-file.ts'
 import type { Forgotten, PreparedSignIn } from '../sign-in.ts'
@@ -91,9 +90,7 @@ export async function forgetShared(io: Io, profile: string, store = openShared(i
       const { refreshToken: _removed, access: _former, ...rest } = found.session
       const ended = { at: io.clock.now(), why: `signed out on ${io.program.host}` }
       const next = { session: { ...rest, ended }, note: null }
-      const swapped = await swapShared(store, found.revision, next, WRITE_LIMIT_MS)
-      if (swapped.isDone) break
-      found = swapped.found
+      found = (await swapShared(store, found.revision, next, WRITE_LIMIT_MS)).found
     }
     removeKept(store.files)
     return { profile, wasSignedIn, session, problem: undefined }
@@ -108,7 +105,7 @@ export async function forgetShared(io: Io, profile: string, store = openShared(i
 export async function describeShared(
   io: Io,
   store = openShared(io),
-): Promise<Required<Pick<SessionDescription, 'state' | 'session'>>> {
+): Promise<{ readonly state: 'active' | 'needs_refresh' | 'refreshing'; readonly session: Session }> {
   const isGood = ({ access }: Session) => isFresh(access, io.clock.now())
   const local = readLocal(store.files)
   const found = await readShared(store, LOOK_LIMIT_MS).catch((error: unknown) => {

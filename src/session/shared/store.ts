@@ -4,7 +4,7 @@ import { quietly } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
 import { signInHint, withProfile } from '../messages.ts'
 import { type ProfileFiles, profileFiles } from '../session-file.ts'
-import { Etcd, type EtcdValue } from './etcd.ts'
+import { Etcd, type EtcdValue, type Swapped } from './etcd.ts'
 import { type PendingFile, pendingFiles, readLocal } from './local.ts'
 import { type Note, type SharedAccess, type SharedValue, seal, sharedAccess, unseal } from './value.ts'
 
@@ -51,11 +51,10 @@ export async function swapShared(
   revision: string,
   next: string | SharedValue,
   limitMs: number,
-): Promise<{ readonly isDone: boolean; readonly found: Found | undefined }> {
+): Promise<Swapped<Found>> {
   const sealed = typeof next === 'string' ? next : await seal(next, store.access)
-  const swapped = await store.etcd.swap(store.access.key, revision, sealed, limitMs)
-  if (!swapped.isDone) return { isDone: false, found: await open(store, swapped.found) }
-  return { isDone: true, found: await open(store, { text: sealed, revision: swapped.revision }) }
+  const { isDone, found } = await store.etcd.swap(store.access.key, revision, sealed, limitMs)
+  return { isDone, found: await open(store, found) }
 }
 
 /** A write that etcd has not acknowledged, in a file of this machine that only its user can read. */
