@@ -35,40 +35,38 @@ export interface Checked {
   readonly note?: string
 }
 
-/** Checks for a value that a person gave, at this name or at that of the record of the claim that is named. */
-export async function checkGiven(
-  argument: string,
-  given: string,
-  flags: CheckFlags,
-  mayBeClaim: boolean,
-  io: Io,
-): Promise<Checked> {
-  const value = readValue(given, '--value')
-  const found = mayBeClaim ? await findClaimOrDomain(argument, io) : { domain: domainToClaim(argument) }
-  const entry = 'domain' in found ? undefined : found.entry
-  const name = 'domain' in found ? found.domain : entry && recordOf(entry.claim, found.name).name
-  if (name === undefined)
-    throw usageError(`"${argument}" is neither a domain nor a claim known on this machine`)
-  if (value !== given)
-    await io.warn('ignoring spaces, quotation marks, or invisible characters around --value')
-  return checkTarget({ name, value }, undefined, flags, io)
+/** What is checked. */
+export interface CheckSubject {
+  /** A claim or a domain; picked from a list if nothing was typed. */
+  readonly domain: string | undefined
+  /** The value that a person gave, instead of that of the claim's record. */
+  readonly value?: string | undefined
+  /** Whether the domain is the name to check, whether or not it has a claim. */
+  readonly isExact?: boolean
 }
 
-/** Checks the record of a claim; of a domain without a known one, shows what is in DNS. */
-export async function checkClaim(
-  argument: string | undefined,
+/** Checks the record of a claim, or for a value at its name; of a domain without a known claim, shows what is in DNS. */
+export async function checkSubject(
+  { domain, value: given, isExact = false }: CheckSubject,
   flags: CheckFlags,
   ask: Asker,
   io: Io,
 ): Promise<Checked> {
-  const found = await findClaimOrDomain(argument, io)
+  const value = given === undefined ? null : readValue(given, '--value')
+  const found = isExact ? { domain: domainToClaim(domain ?? '') } : await findClaimOrDomain(domain, io)
+  if (value !== null && value !== given)
+    await io.warn('ignoring spaces, quotation marks, or invisible characters around --value')
   if ('domain' in found) {
-    const { domain } = found
-    if (flags.wait)
-      throw usageError(`--wait needs a value to wait for, and no claim of ${domain} is known`, 'add --value')
-    return checkTarget({ name: domain, value: null }, undefined, flags, io)
+    const { domain: name } = found
+    if (flags.wait && value === null)
+      throw usageError(`--wait needs a value to wait for, and no claim of ${name} is known`, 'add --value')
+    return checkTarget({ name, value }, undefined, flags, io)
   }
   const { entry, domainId, name: asked } = found
+  if (value !== null && entry === undefined)
+    throw usageError(`"${domain}" is neither a domain nor a claim known on this machine`)
+  if (value !== null && entry !== undefined)
+    return checkTarget({ name: recordOf(entry.claim, asked).name, value }, undefined, flags, io)
   const first = await ask(found, flags)
   let claim = first
   const again = async () => {

@@ -52,48 +52,41 @@ export async function* follow<T>(
   options: FollowOptions<T>,
   io: Pick<Io, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<FollowEvent<T>, { readonly value: T; readonly error?: CliError | undefined }, void> {
-  const { fetch, describe, first } = options
+  const { describe, first } = options
   const news = newsOnly(io.clock)
+  let next = first
+  const fetch = async (request: RequestOptions) => {
+    const value = next ?? (await options.fetch(request))
+    next = undefined
+    return value
+  }
   let last: { readonly value: T; readonly seen: Described } | undefined
   let failure: CliError | undefined
-
-  function* look(value: T): Generator<FollowEvent<T>, boolean, void> {
-    const seen = describe(value)
-    const { status, details = '', text, end, isOdd } = seen
-    const isFirst = last === undefined
-    const isChanged = last?.seen.status !== status
-    last = { value, seen }
-    const message = news(`${status} ${details}`, text)
-    if (message !== undefined && (isFirst || end === undefined))
-      yield { event: isChanged ? 'status' : 'waiting', value, text: message }
-    if (isChanged && isOdd)
-      yield { event: 'warning', value, text, error: new CliError('unknown_status', Exit.notYet, text) }
-    return end !== undefined
-  }
-
-  let isOver = first !== undefined && (yield* look(first))
-  if (!isOver)
-    for await (const polled of poll(fetch, { ...options, isKnown: first !== undefined }, io)) {
-      if (polled.kind === 'value') {
-        isOver = yield* look(polled.value)
-        if (isOver) break
-      } else if (polled.kind === 'timeout') {
-        failure = polled.error
-        break
-      } else {
-        const text = retryMessage(polled)
-        const message = last && news(text, text)
-        if (last !== undefined && message !== undefined)
-          yield { event: 'warning', value: last.value, text: message, error: polled.error }
+  for await (const polled of poll(fetch, { ...options, isKnown: first !== undefined }, io)) {
+    if (polled.kind === 'value') {
+      const { value } = polled
+      const seen = describe(value)
+      const { status, details = '', text, end, isOdd } = seen
+      const isChanged = last?.seen.status !== status
+      const message = news(`${status} ${details}`, text)
+      if (message !== undefined && (last === undefined || end === undefined))
+        yield { event: isChanged ? 'status' : 'waiting', value, text: message }
+      if (isChanged && isOdd)
+        yield { event: 'warning', value, text, error: new CliError('unknown_status', Exit.notYet, text) }
+      last = { value, seen }
+      if (end !== undefined) {
+        yield { event: 'done', value, text, error: end.error }
+        return { value, error: end.error }
       }
-    }
+    } else if (polled.kind === 'failure') {
+      const text = retryMessage(polled)
+      const message = news(text, text)
+      if (last !== undefined && message !== undefined)
+        yield { event: 'warning', value: last.value, text: message, error: polled.error }
+    } else failure = polled.error
+  }
   // Without a first value, the first poll gives one or throws.
   const { value, seen } = last as NonNullable<typeof last>
-  if (isOver) {
-    const error = seen.end?.error
-    yield { event: 'done', value, text: seen.text, error }
-    return { value, error }
-  }
   const { code, what, hint } = options.timeout(value)
   const message = `${timedOutAfter(options.timeoutMs ?? 0)}: ${what} is still in progress (${seen.text})${lastRequestFailed(failure)}`
   return { value, error: new CliError(code, Exit.notYet, message, { hint, cause: failure }) }

@@ -211,14 +211,14 @@ function untilEnd({ http, clock, interrupts }: Io, end: number): HttpTransport {
 /** What is counted of a domain that has ended. */
 interface End extends Pick<Done, 'label' | 'error'> {
   readonly domain: string
-  /** What other domains may need as well; the first one's own words are the example. */
-  readonly cause:
-    | { readonly title: string; readonly message: string; readonly fix?: string | undefined }
-    | undefined
+  readonly cause: ReturnType<typeof causeOf>
 }
 
-/** The mistake in DNS if that is why a domain isn't done, or a warning beside a record that is ready; else the error. */
-function causeOf({ error, report }: Done): End['cause'] {
+/**
+ * The mistake in DNS if that is why a domain isn't done, or a warning beside a record that is ready; else the error. Other domains
+ * may have it as well; the first one's own words are the example.
+ */
+function causeOf({ error, report }: Done) {
   const finding = report?.findings.find(({ severity }) => severity !== 'info')
   const isDns = error === undefined || error.exit === Exit.notYet
   const cause = finding !== undefined && isDns ? finding : error

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import type { ProgramEnd } from '../context.ts'
 import { look } from '../dns/look.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
@@ -74,7 +75,7 @@ function variablesOf(
   values: readonly TxtValue[],
   ttl: number | null,
 ): Record<string, string> {
-  const old = values.map((value) => textOf(value) ?? refuseValue(record.name))
+  const old = values.map((value) => lineOf(value, record.name))
   const set = [...values.map(({ strings }) => quoteStrings(strings)), quoteValue(record.value)]
   return {
     MAILCLAIM_RECORD_NAME: record.name,
@@ -90,17 +91,14 @@ function variablesOf(
   }
 }
 
-/** A value with a line break or without text can't be a line of `MAILCLAIM_RECORD_OLD_VALUES`. */
-function textOf({ bytes }: TxtValue): string | undefined {
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-    return /\p{Cc}/u.test(text) ? undefined : text
-  } catch {
-    return undefined
-  }
-}
-
-function refuseValue(name: string): never {
+/**
+ * A value as a line of `MAILCLAIM_RECORD_OLD_VALUES`.
+ *
+ * @throws CliError `values_unknown`, exit 8, if it has a line break or no text
+ */
+function lineOf({ bytes }: TxtValue, name: string): string {
+  const text = Buffer.from(bytes).toString()
+  if (isUtf8(bytes) && !/\p{Cc}/u.test(text)) return text
   throw valuesUnknown(name, 'one of them has control characters, or bytes that are not UTF-8')
 }
 

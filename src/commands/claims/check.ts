@@ -1,8 +1,8 @@
 import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { isMany, type ManyFlags, WAIT_SECONDS } from '../../claims/definition.ts'
-import { REPORT_FIELDS, reportJson } from '../../dns/report.ts'
+import { type CheckReportJson, REPORT_FIELDS, reportJson } from '../../dns/report.ts'
 import { Exit, usageError } from '../../errors.ts'
-import type { Column } from '../../terminal/columns.ts'
+import type { Column, Item } from '../../terminal/columns.ts'
 import { defineCommand, PUBLIC_RESOLVERS, SERVICE_EXITS, timeoutOption } from '../definition.ts'
 import { MANY_OPTIONS } from './many-options.ts'
 
@@ -14,16 +14,7 @@ interface Flags extends ManyFlags {
   readonly publicResolvers?: true
 }
 
-type Server = {
-  readonly host: string
-  readonly address: string | null
-  readonly outcome: string
-  readonly values: string[]
-}
-type Row = {
-  readonly findings: readonly { readonly code: string }[]
-  readonly nameservers: readonly Server[]
-}
+const reportOf = (item: Item) => item as unknown as CheckReportJson
 
 /** A report in a table of several domains and in TSV: one record. */
 const COLUMNS: readonly Column[] = [
@@ -34,17 +25,17 @@ const COLUMNS: readonly Column[] = [
   { field: 'retry_after_seconds', only: 'programs' },
   { field: 'zone', optional: true },
   { field: 'claim.status', title: 'Claim', optional: true },
-  { field: 'findings', value: (item) => (item as Row).findings?.map(({ code }) => code) },
+  { field: 'findings', value: (item) => reportOf(item).findings.map(({ code }) => code) },
   {
     field: 'nameservers',
     only: 'programs',
     value: (item) =>
-      (item as Row).nameservers?.map(({ host, address, outcome }) => `${host}/${address ?? ''}=${outcome}`),
+      reportOf(item).nameservers.map(({ host, address, outcome }) => `${host}/${address ?? ''}=${outcome}`),
   },
   {
     field: 'values',
     only: 'programs',
-    value: (item) => [...new Set((item as Row).nameservers?.flatMap(({ values }) => values))],
+    value: (item) => [...new Set(reportOf(item).nameservers.flatMap(({ values }) => values))],
   },
 ]
 
@@ -87,7 +78,7 @@ export const command = defineCommand<Flags>({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { name, value, wait = false, publicResolvers, timeout = WAIT_SECONDS } = options
-    const [{ checkClaim, checkGiven, emptyReport, writeReport }, { createAsker }] = await Promise.all([
+    const [{ checkSubject, emptyReport, writeReport }, { createAsker }] = await Promise.all([
       import('../../claims/check.ts'),
       import('../../claims/load.ts'),
     ])
@@ -106,10 +97,8 @@ export const command = defineCommand<Flags>({
           '--value needs a domain',
           'give it as in: mailclaim claims check example.com --value …',
         )
-      const checked =
-        value === undefined
-          ? await checkClaim(domains[0], check, createAsker(io, { renews }), io)
-          : await checkGiven(name ?? domains[0] ?? '', value, check, name === undefined, io)
+      const subject = { domain: name ?? domains[0], value, isExact: name !== undefined }
+      const checked = await checkSubject(subject, check, createAsker(io, { renews }), io)
       await writeReport(checked, COLUMNS, io)
       if (checked.error !== undefined) throw checked.error
       return
@@ -131,12 +120,9 @@ export const command = defineCommand<Flags>({
         emptyItem: emptyReport,
         times: check,
         renews,
-        async perform({ domain, value: own }, run) {
+        async perform(subject, run) {
           const each = { ...check, ...run.dns, waits: run.waits }
-          const { report, error } =
-            own === undefined
-              ? await checkClaim(domain, each, run.ask, run.io)
-              : await checkGiven(domain, own, each, true, run.io)
+          const { report, error } = await checkSubject(subject, each, run.ask, run.io)
           const isLook = report.expected === null && report.claim === null
           return { label: isLook ? 'no claim' : report.verdict, item: reportJson(report), error, report }
         },
