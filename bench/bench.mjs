@@ -84,12 +84,10 @@ async function login({ client_id, env }) {
   const words = ['login', '--client-id', client_id, '--store', 'file', '--no-browser']
   const child = spawn(process.execPath, [program, ...words], { env, stdio: ['ignore', 'ignore', 'pipe'] })
   let text = ''
-  child.stderr.on('data', (piece) => {
-    const seen = /http:\/\/\S+\/oauth\/authorize\S+\s/
-    const before = seen.test(text)
-    text += piece
-    const [url] = seen.exec(text) ?? []
-    if (url !== undefined && !before) fetch(url.trim()).catch(() => {})
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    text += line
+    const [url] = /http:\/\/\S+\/oauth\/authorize\S+/.exec(line) ?? []
+    if (url !== undefined) fetch(url).catch(() => {})
   })
   const code = await new Promise((resolve) => child.once('close', resolve))
   if (code !== 0) throw new Error(`login ended with ${code}: ${text}`)
@@ -140,16 +138,9 @@ async function streaming(bare, service) {
     peaks.push({ ratio: whole.peak / tenth.peak, whole: whole.peak })
   }
   const detail = `${median(peaks.map(({ whole }) => whole)).toFixed(0)} MiB`
-  show(
-    row(
-      'memory of 100,000 items over 10,000',
-      version,
-      peaks.map(({ ratio }) => ratio),
-      // Measured on Node 20: 1.16.
-      1.2,
-      detail,
-    ),
-  )
+  const grown = peaks.map(({ ratio }) => ratio)
+  // Measured on Node 20: 1.16.
+  show(row('memory of 100,000 items over 10,000', version, grown, 1.2, detail))
 }
 
 /** Many processes whose access token the service no longer takes: one of them renews it. */

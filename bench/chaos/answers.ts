@@ -81,7 +81,7 @@ export function statusCases(): AnswerCase[] {
 
 /** Everything that is not simply a status: cut, doubled, delayed, odd and useless answers. */
 export function otherCases(): AnswerCase[] {
-  return [...refusals(), ...wholeTokens(), ...cuts(), ...oddities(), ...delays(), ...stops()]
+  return [...refusals(), ...wholeTokens(), ...cuts(), ...oddities(), ...delays()]
 }
 
 function refusals(): AnswerCase[] {
@@ -185,17 +185,26 @@ function oddities(): AnswerCase[] {
   return bothWays('odd', forms)
 }
 
+/** Late answers, and those that lie in the socket of a process that stands still (a frozen container, a sleeping laptop). */
 function delays(): AnswerCase[] {
-  const forms: Record<string, { words?: string[]; write: AnswerCase['write'] }> = {
+  const close = (socket: Socket, tokens: string) => void socket.end(whole(tokens))
+  const keepOpen = async (socket: Socket, tokens: string) => {
+    socket.write(whole(tokens).replace('connection: close\r\n', ''))
+    // Longer than any of these processes is stopped.
+    await Promise.race([sleep(40_000, undefined, { ref: false }), closed(socket)])
+    socket.destroy()
+  }
+  const timeout = (seconds: number) => ['--http-timeout', String(seconds)]
+  const forms: Record<string, Pick<AnswerCase, 'write' | 'words' | 'stoppedForMs'>> = {
     'answer after 1.3 s, timeout 1 s': {
-      words: ['--http-timeout', '1'],
+      words: timeout(1),
       write: async (socket, tokens) => {
         await sleep(1_300)
         socket.end(whole(tokens))
       },
     },
     'body 1.3 s after the headers, timeout 1 s': {
-      words: ['--http-timeout', '1'],
+      words: timeout(1),
       write: async (socket, tokens) => {
         const text = whole(tokens)
         socket.write(text.slice(0, -tokens.length))
@@ -219,6 +228,14 @@ function delays(): AnswerCase[] {
         socket.end()
       },
     },
+    'stopped for 4 s, timeout 2 s': { stoppedForMs: 4_000, words: timeout(2), write: close },
+    'stopped for 4 s, timeout 2 s, connection stays': {
+      stoppedForMs: 4_000,
+      words: timeout(2),
+      write: keepOpen,
+    },
+    'stopped for 33 s': { stoppedForMs: 33_000, write: close },
+    'stopped for 33 s, connection stays': { stoppedForMs: 33_000, write: keepOpen },
   }
   return Object.entries(forms).map(([name, form]) => ({
     group: 'delayed',
@@ -227,37 +244,6 @@ function delays(): AnswerCase[] {
     expected: 'survives',
     ...form,
   }))
-}
-
-/** The answer lies in the socket of a process that stands still (a frozen container, a sleeping laptop). */
-function stops(): AnswerCase[] {
-  const close = (socket: Socket, tokens: string) => void socket.end(whole(tokens))
-  const keepOpen = async (socket: Socket, tokens: string) => {
-    socket.write(whole(tokens).replace('connection: close\r\n', ''))
-    // Longer than any of these processes is stopped.
-    await Promise.race([sleep(40_000, undefined, { ref: false }), closed(socket)])
-    socket.destroy()
-  }
-  const stop = (
-    name: string,
-    stoppedForMs: number,
-    write: AnswerCase['write'],
-    words: string[] = [],
-  ): AnswerCase => ({
-    group: 'stopped',
-    name,
-    process: true,
-    expected: 'survives',
-    stoppedForMs,
-    words,
-    write,
-  })
-  return [
-    stop('33 s, default timeout', 33_000, close),
-    stop('33 s, default timeout, connection stays', 33_000, keepOpen),
-    stop('4 s, timeout 2 s', 4_000, close, ['--http-timeout', '2']),
-    stop('4 s, timeout 2 s, connection stays', 4_000, keepOpen, ['--http-timeout', '2']),
-  ]
 }
 
 const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve))

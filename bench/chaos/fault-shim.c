@@ -4,7 +4,7 @@
  *
  *   FAULT_STATE  the state directory; every call on a path or descriptor below it counts
  *   FAULT_CODE   the program's own files; they count once the program holds a lock
- *   FAULT_LOG    one line a call: number, name, what it was about, result, errno, mark
+ *   FAULT_LOG    one line a call: number, name, what it was about, result, and `hit` if it went wrong
  *   FAULT_AT     the number of the call that goes wrong; 0 only counts
  *   FAULT_KIND   kill-before, kill-after, said-failed (the call is done and reported as EIO), or an errno to report
  *                instead of the call
@@ -91,13 +91,11 @@ static void remember(int fd, int kind, const char *name) {
   snprintf(name_of[fd], sizeof name_of[fd], "%s", kind == NOTHING ? "" : name);
 }
 
-static void note(int number, const char *call, const char *about, long result, int error, const char *mark) {
+static void note(int number, const char *call, const char *about, long result, int hit) {
   char line[700];
-  int length = snprintf(line, sizeof line, "%d\t%s\t%s\t%ld\t%d\t%s\n", number, call, about, result, error, mark);
+  int length = snprintf(line, sizeof line, "%d\t%s\t%s\t%ld\t%s\n", number, call, about, result, hit ? "hit" : "");
   if (log_fd >= 0) NEXT(write)(log_fd, line, length);
 }
-
-static int strikes(int number, int kind) { return number == fault_at && kind == fault_kind; }
 
 static void die(void) {
   kill(getpid(), SIGKILL);
@@ -113,23 +111,15 @@ static void die(void) {
       int number_ = atomic_fetch_add(&calls, 1) + 1;                                                                   \
       char about_[400];                                                                                                \
       snprintf(about_, sizeof about_, "%s", about);                                                                    \
-      if (strikes(number_, INSTEAD)) {                                                                                 \
-        note(number_, name, about_, -1, fault_errno, "instead");                                                       \
-        errno = fault_errno;                                                                                           \
-        result_ = (failed);                                                                                            \
-      } else {                                                                                                         \
-        if (strikes(number_, KILL_BEFORE)) note(number_, name, about_, -1, 0, "kill-before"), die();                   \
-        errno = 0;                                                                                                     \
-        result_ = (call);                                                                                              \
-        int error_ = errno;                                                                                            \
-        const char *mark_ = strikes(number_, KILL_AFTER) ? "kill-after"                                                \
-                            : strikes(number_, SAID_FAILED) ? "said-failed"                                            \
-                                                            : "";                                                      \
-        note(number_, name, about_, (long)result_, error_, mark_);                                                     \
-        if (strikes(number_, KILL_AFTER)) die();                                                                       \
-        if (strikes(number_, SAID_FAILED)) error_ = fault_errno, result_ = (failed);                                   \
-        errno = error_;                                                                                                \
-      }                                                                                                                \
+      int hit_ = number_ == fault_at ? fault_kind : COUNT_ONLY;                                                        \
+      if (hit_ == KILL_BEFORE) note(number_, name, about_, -1, hit_), die();                                           \
+      errno = 0;                                                                                                       \
+      result_ = hit_ == INSTEAD ? (failed) : (call);                                                                   \
+      int error_ = errno;                                                                                              \
+      note(number_, name, about_, (long)result_, hit_);                                                                \
+      if (hit_ == KILL_AFTER) die();                                                                                   \
+      if (hit_ == INSTEAD || hit_ == SAID_FAILED) error_ = fault_errno, result_ = (failed);                            \
+      errno = error_;                                                                                                  \
     }                                                                                                                  \
     result_;                                                                                                           \
   })
@@ -144,31 +134,19 @@ static int opened(int fd, const char *path) {
   return fd;
 }
 
-static mode_t mode_in(int flags, va_list rest) { return flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0; }
-
-#define OPEN(name)                                                                                                     \
-  int name(const char *path, int flags, ...) {                                                                         \
+#define OPEN(name, parameters, ...)                                                                                    \
+  int name parameters {                                                                                                \
     va_list rest;                                                                                                      \
     va_start(rest, flags);                                                                                             \
-    mode_t mode = mode_in(flags, rest);                                                                                \
+    mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;                                            \
     va_end(rest);                                                                                                      \
     const char *call = flags & O_CREAT ? "create" : "open";                                                            \
-    return opened(ON_PATH(path, call, -1, NEXT(name)(path, flags, mode)), path);                                       \
+    return opened(ON_PATH(path, call, -1, NEXT(name)(__VA_ARGS__, mode)), path);                                       \
   }
-OPEN(open)
-OPEN(open64)
-
-#define OPENAT(name)                                                                                                   \
-  int name(int at, const char *path, int flags, ...) {                                                                 \
-    va_list rest;                                                                                                      \
-    va_start(rest, flags);                                                                                             \
-    mode_t mode = mode_in(flags, rest);                                                                                \
-    va_end(rest);                                                                                                      \
-    const char *call = flags & O_CREAT ? "create" : "open";                                                            \
-    return opened(ON_PATH(path, call, -1, NEXT(name)(at, path, flags, mode)), path);                                   \
-  }
-OPENAT(openat)
-OPENAT(openat64)
+OPEN(open, (const char *path, int flags, ...), path, flags)
+OPEN(open64, (const char *path, int flags, ...), path, flags)
+OPEN(openat, (int at, const char *path, int flags, ...), at, path, flags)
+OPEN(openat64, (int at, const char *path, int flags, ...), at, path, flags)
 
 int close(int fd) {
   int result = ON_FD(fd, "close", -1, NEXT(close)(fd));

@@ -43,18 +43,8 @@ export function compileShim(onEnd: OnEnd): string {
   const directory = mkdtempSync(join(tmpdir(), 'mailclaim-shim-'))
   onEnd(() => rmSync(directory, { recursive: true, force: true }))
   const library = join(directory, 'fault-shim.so')
-  execFileSync('cc', [
-    '-shared',
-    '-fPIC',
-    '-O1',
-    '-Wall',
-    '-Wextra',
-    '-Werror',
-    '-o',
-    library,
-    SOURCE,
-    '-ldl',
-  ])
+  const options = '-shared -fPIC -O1 -Wall -Wextra -Werror'.split(' ')
+  execFileSync('cc', [...options, '-o', library, SOURCE, '-ldl'])
   return library
 }
 
@@ -79,8 +69,8 @@ export function readCalls(client: Client): Call[] {
   if (!existsSync(logOf(client))) return []
   const lines = readFileSync(logOf(client), 'utf8').trimEnd().split('\n')
   return lines.map((line) => {
-    const [number, name = '', about = '', result, , mark] = line.split('\t')
-    return { number: Number(number), name, about, result: Number(result), hit: mark !== '' }
+    const [number, name = '', about = '', result, hit] = line.split('\t')
+    return { number: Number(number), name, about, result: Number(result), hit: hit !== '' }
   })
 }
 

@@ -1,7 +1,9 @@
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll } from 'vitest'
 import { createWorld, type Ended, type OnEnd, type Running } from '../../test/stories/built-program.ts'
+import { clientCount } from './options.ts'
 import { TokenService } from './token-service.ts'
 
 /** How one run of the program ended. */
@@ -10,8 +12,6 @@ export interface Run extends Ended {
   readonly hung: boolean
   /** The error that it named, of `--json`. */
   readonly error: { readonly code: string; readonly message: string; readonly hint?: string } | undefined
-  /** Milliseconds. */
-  readonly took: number
 }
 
 /** A command that has said nothing for this long hangs. The longest wait that is allowed is that for an answer. */
@@ -37,8 +37,26 @@ export interface Client {
 /** What the first sign-in asks for. */
 const SCOPE = 'emails:send domains:write'
 
+/**
+ * As many clients as work at once, for a whole file. To be called at its top.
+ *
+ * @returns them, empty until the tests begin, and where the end of what they share is registered.
+ */
+export function shareClients(): { clients: readonly Client[]; onEnd: OnEnd } {
+  const ends: (() => void)[] = []
+  const onEnd = (end: () => void) => void ends.push(end)
+  const clients: Client[] = []
+  beforeAll(async () => {
+    clients.push(...(await Promise.all(Array.from({ length: clientCount }, () => createClient(onEnd)))))
+  })
+  afterAll(() => {
+    for (const end of ends) end()
+  })
+  return { clients, onEnd }
+}
+
 /** @param onEnd registers what removes the home and stops the service. */
-export async function createClient(onEnd: OnEnd): Promise<Client> {
+async function createClient(onEnd: OnEnd): Promise<Client> {
   const world = createWorld(onEnd)
   const service = await TokenService.start()
   onEnd(() => service.stop())
@@ -55,7 +73,6 @@ export async function createClient(onEnd: OnEnd): Promise<Client> {
   const directories = ['state', 'config']
 
   async function end(running: Running): Promise<Run> {
-    const began = performance.now()
     let hung = false
     const watchdog = setTimeout(() => {
       hung = true
@@ -65,7 +82,7 @@ export async function createClient(onEnd: OnEnd): Promise<Client> {
     clearTimeout(watchdog)
     const line = /^\{"error":.*\}$/m.exec(ended.stderr)?.[0]
     const error = line === undefined ? undefined : (JSON.parse(line) as { error: Run['error'] }).error
-    return { ...ended, hung, error, took: performance.now() - began }
+    return { ...ended, hung, error }
   }
 
   const start = (words: readonly string[], env?: Readonly<Record<string, string>>) =>

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { needs } from '../../test/requirements.ts'
 import {
   bytesSent,
@@ -15,10 +15,10 @@ import {
   shimEnvironment,
   wroteNote,
 } from './fault-shim.ts'
-import { clientCount, sample, seed } from './options.ts'
-import { type Client, createClient, inParallel, type Run } from './run-mailclaim.ts'
+import { sample, seed } from './options.ts'
+import { type Client, inParallel, type Run, shareClients } from './run-mailclaim.ts'
 import { endingOf, malfunctions, untruths } from './statements.ts'
-import { type Breach, countBreaches, printBreaches, printTable } from './table.ts'
+import { type Outcome, report } from './table.ts'
 
 /** Long enough for a slow machine; each process has a limit of its own. */
 const HOURS = 4 * 3600 * 1000
@@ -172,25 +172,27 @@ async function verifyRefresh(
   }
 }
 
-interface Result extends Verified {
-  readonly fault: Fault
-  readonly where: string
+interface Result extends Outcome, Verified {
+  readonly wrong: readonly string[]
   readonly reached: boolean
   readonly reuse: number
 }
 
-describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every call', () => {
-  const ends: (() => void)[] = []
-  let clients: Client[] = []
-  let library = ''
+const stranded = (kind: Stranded) => (result: Result) => result.stranded === kind
+const COLUMNS = {
+  missed: ({ reached }: Result) => !reached,
+  reuse: ({ reuse }: Result) => reuse > 0,
+  'stranded: byte': stranded('a byte had left'),
+  answer: stranded('the answer had arrived'),
+  note: stranded('killed between note and first byte'),
+  nothing: stranded('nothing had left'),
+}
 
-  beforeAll(async () => {
-    const onEnd = (end: () => void) => ends.push(end)
+describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every call', () => {
+  const { clients, onEnd } = shareClients()
+  let library = ''
+  beforeAll(() => {
     library = compileShim(onEnd)
-    clients = await Promise.all(Array.from({ length: clientCount }, () => createClient(onEnd)))
-  })
-  afterAll(() => {
-    for (const end of ends) end()
   })
 
   it.each([REFRESH, NARROWED, FIRST_LOGIN, LOGIN, LOGOUT])(
@@ -204,11 +206,8 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
         runOnce(client, operation, at, fault),
       )
       const seconds = Math.round((performance.now() - began) / 1000)
-      const breaches = print(
-        `${operation.name}: ${count} calls, ${positions.length} of them tried, seed ${seed}, ${seconds} s`,
-        results,
-      )
-      expect(countBreaches(breaches)).toEqual({})
+      const heading = `${operation.name}: ${count} calls, ${positions.length} of them tried, seed ${seed}, ${seconds} s`
+      expect(report(heading, results, COLUMNS)).toEqual({})
     },
     HOURS,
   )
@@ -241,59 +240,11 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
     return {
       ...verified,
       wrong,
-      fault,
+      group: fault,
+      how: fault,
       where: hit === undefined ? `call ${at}, which did not come` : describeCall(hit),
       reached: hit !== undefined,
       reuse,
     }
   }
 })
-
-function print(heading: string, results: readonly Result[]): Breach[] {
-  const count = (some: readonly Result[], test: (result: Result) => boolean) => some.filter(test).length
-  const mentions = (word: RegExp) => (result: Result) => result.wrong.some((one) => word.test(one))
-  const stranded = (kind: Stranded) => (result: Result) => result.stranded === kind
-  const row = (name: string, some: readonly Result[]) => [
-    name,
-    some.length,
-    count(some, ({ reached }) => !reached),
-    count(some, ({ reuse }) => reuse > 0),
-    count(some, stranded('a byte had left')),
-    count(some, stranded('the answer had arrived')),
-    count(some, stranded('killed between note and first byte')),
-    count(some, stranded('nothing had left')),
-    count(some, mentions(/^untrue/)),
-    count(some, mentions(/bug|stack trace|crashed/)),
-    count(some, mentions(/^hung/)),
-    count(some, ({ wrong }) => wrong.length > 0),
-  ]
-  const faults = ALL_FAULTS.filter((fault) => results.some((result) => result.fault === fault))
-  printTable(heading, [
-    [
-      'fault',
-      'runs',
-      'missed',
-      'reuse',
-      'stranded: byte',
-      'answer',
-      'note',
-      'nothing',
-      'untrue',
-      'bug',
-      'hung',
-      'wrong',
-    ],
-    ...faults.map((fault) =>
-      row(
-        fault,
-        results.filter((result) => result.fault === fault),
-      ),
-    ),
-    row('all', results),
-  ])
-  const breaches = results.flatMap(({ wrong, where, fault }) =>
-    wrong.map((what) => ({ what, where, how: fault })),
-  )
-  printBreaches(breaches)
-  return breaches
-}

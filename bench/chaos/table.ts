@@ -1,5 +1,54 @@
+import { countEach } from '../../test/session/processes.ts'
+
+/** What became of one run. */
+export interface Outcome {
+  /** The row of the table that it counts in. */
+  readonly group: string
+  /** The place and the circumstances, if a promise was broken. */
+  readonly where: string
+  readonly how: string
+  /** The promises that were broken. */
+  readonly wrong: readonly string[]
+}
+
+/** A column counts the runs for which its test holds. */
+export type Columns<R extends Outcome> = Readonly<Record<string, (result: R) => boolean>>
+
+/**
+ * Prints how many runs there were of each group and in all, what became of them, and the broken promises with their places.
+ *
+ * @returns how often each promise was broken.
+ */
+export function report<R extends Outcome>(
+  heading: string,
+  results: readonly R[],
+  columns: Columns<R>,
+): Record<string, number> {
+  const tests: Columns<R> = {
+    runs: () => true,
+    ...columns,
+    untrue: ({ wrong }) => wrong.some((one) => one.startsWith('untrue')),
+    bug: ({ wrong }) => wrong.some((one) => /bug|stack trace|crashed/.test(one)),
+    hung: ({ wrong }) => wrong.includes('hung'),
+    wrong: ({ wrong }) => wrong.length > 0,
+  }
+  const groups = grouped(results, ({ group }) => group)
+  const lines = [...groups, ['all', results] as const].map(([name, some]) => [
+    name,
+    ...Object.values(tests).map((test) => some.filter(test).length),
+  ])
+  printTable(heading, [['', ...Object.keys(tests)], ...lines])
+  const breaches = results.flatMap(({ wrong, ...place }) => wrong.map((what) => ({ what, ...place })))
+  for (const [what, those] of grouped(breaches, (breach) => breach.what)) {
+    process.stdout.write(`  ${String(those.length).padStart(4)} x ${what}\n`)
+    for (const [where, here] of grouped(those, (breach) => breach.where))
+      process.stdout.write(`         ${where} (${here.map(({ how }) => how).join(', ')})\n`)
+  }
+  return countEach(breaches.map(({ what }) => what))
+}
+
 /** Prints rows under a heading, columns aligned; the first row names them. A 0 is a dot, so that the rest is seen. */
-export function printTable(heading: string, rows: readonly (readonly (string | number)[])[]): void {
+function printTable(heading: string, rows: readonly (readonly (string | number)[])[]): void {
   const cells = rows.map((row) => row.map((cell) => (cell === 0 ? '.' : String(cell))))
   const widths = (cells[0] ?? []).map((_, column) =>
     Math.max(...cells.map((row) => row[column]?.length ?? 0)),
@@ -14,35 +63,11 @@ export function printTable(heading: string, rows: readonly (readonly (string | n
   process.stdout.write(`\n${heading}\n${lines.map((line) => `  ${line}\n`).join('')}`)
 }
 
-/** A promise that was not kept: where, and under which circumstances. */
-export interface Breach {
-  readonly what: string
-  readonly where: string
-  readonly how: string
-}
-
-/** Prints broken promises, the same ones together, each with its places. */
-export function printBreaches(breaches: readonly Breach[]): void {
-  for (const [what, those] of grouped(breaches, ({ what }) => what)) {
-    process.stdout.write(`  ${String(those.length).padStart(4)} x ${what}\n`)
-    for (const [where, here] of grouped(those, ({ where }) => where))
-      process.stdout.write(`         ${where} (${here.map(({ how }) => how).join(', ')})\n`)
-  }
-}
-
-/** How often each promise was broken. */
-export function countBreaches(breaches: readonly Breach[]): Record<string, number> {
-  return Object.fromEntries(
-    [...grouped(breaches, ({ what }) => what)].map(([what, { length }]) => [what, length]),
-  )
-}
-
 function grouped<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>()
   for (const item of items) {
-    const group = groups.get(keyOf(item))
-    if (group === undefined) groups.set(keyOf(item), [item])
-    else group.push(item)
+    const key = keyOf(item)
+    groups.set(key, [...(groups.get(key) ?? []), item])
   }
   return groups
 }

@@ -1,6 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** What the service remembers; a copy of it brings the service back to that moment. */
@@ -12,8 +14,6 @@ interface Memory {
 }
 
 export interface Counts {
-  /** Requests for tokens that came in whole. */
-  posts: number
   /** Bytes of requests for tokens, whole or not. */
   bytes: number
   /** Requests for tokens that were worked on: a new refresh token was made. */
@@ -24,21 +24,12 @@ export interface Counts {
   leaks: number
 }
 
-/** A request as it came in. */
-export interface Received {
-  readonly method: string
-  readonly path: string
-  readonly query: URLSearchParams
-  readonly authorization: string | undefined
-  readonly body: string
-}
-
 /** The answer to one request for tokens, instead of the usual one. */
 export interface ScriptedAnswer {
   /** Whether the service works on the request before it answers. */
   readonly process: boolean
-  /** Writes the answer and ends the connection. `tokens`: the token response, as JSON, if it was worked on. */
-  write(socket: Socket, tokens: string | undefined): Promise<void> | void
+  /** Writes the answer and ends the connection. `tokens`: the token response as JSON; empty if the request was not worked on. */
+  write(socket: Socket, tokens: string): Promise<void> | void
 }
 
 interface Answer {
@@ -53,11 +44,11 @@ const REFRESHED_SECONDS = 900
 
 /**
  * The part of the interface that a session needs: authorization, token endpoint, one list. It rotates refresh tokens,
- * revokes the grant of one that comes again, and counts. It has nothing in common with the client or its sandbox, down
- * to the HTTP, so that a mistake of theirs is not made here as well.
+ * revokes the grant of one that comes again, and counts. It has nothing in common with the client or its sandbox but Node's
+ * HTTP server, so that a mistake of theirs is not made here as well.
  */
 export class TokenService {
-  readonly #server: Server
+  readonly #server = createServer((request, response) => void this.#answer(request, response))
   readonly #connections = new Set<Socket>()
   #memory: Memory = {
     codes: new Map(),
@@ -66,21 +57,21 @@ export class TokenService {
     grants: new Map(),
   }
   #counts: Counts = noCounts()
-  #script: ScriptedAnswer[] = []
+  #scripted: ScriptedAnswer | undefined
   #received = 0
   #servedGrant: string | undefined
   #before: Memory = this.#memory
 
-  private constructor(server: Server) {
-    this.#server = server
-    server.on('connection', (socket) => this.#serve(socket))
+  private constructor() {
+    this.#server.on('connection', (socket) => this.#watch(socket))
+    // A client that goes away before it has said everything gets no answer.
+    this.#server.on('clientError', (_, socket) => socket.destroy())
   }
 
   static async start(): Promise<TokenService> {
-    const server = createServer({ allowHalfOpen: true })
-    const service = new TokenService(server)
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
+    const service = new TokenService()
+    service.#server.listen(0, '127.0.0.1')
+    await once(service.#server, 'listening')
     return service
   }
 
@@ -107,14 +98,14 @@ export class TokenService {
     this.#before = memory
     this.#memory = structuredClone(memory)
     this.#counts = noCounts()
-    this.#script = []
+    this.#scripted = undefined
     this.#received = 0
     this.#servedGrant = undefined
   }
 
-  /** Scripts the answers to the next requests for tokens; what comes after them is answered as usual. */
-  answerWith(...answers: readonly ScriptedAnswer[]): void {
-    this.#script = [...answers]
+  /** Scripts the answer to the next request for tokens; what comes after it is answered as usual. */
+  answerWith(answer: ScriptedAnswer): void {
+    this.#scripted = answer
   }
 
   /** The scope of an access token that was issued. */
@@ -145,55 +136,41 @@ export class TokenService {
     while ((this.#connections.size > 0 || this.#received < bytes) && performance.now() < end) await sleep(2)
   }
 
-  #serve(socket: Socket): void {
+  #watch(socket: Socket): void {
     this.#connections.add(socket)
     socket.on('close', () => this.#connections.delete(socket))
     socket.on('error', () => socket.destroy())
-    // A client that goes away before it has said everything gets no answer.
-    socket.on('end', () => answered || socket.destroy())
-    let text = ''
-    let answered = false
-    socket.setEncoding('latin1').on('data', (chunk: string) => {
-      text += chunk
+    let isPost: boolean | undefined
+    socket.on('data', (chunk: Buffer) => {
+      isPost ??= chunk[0] === 'P'.charCodeAt(0)
       this.#received += chunk.length
-      if (text.startsWith('P')) this.#counts.bytes += chunk.length
-      const request = answered ? undefined : parse(text)
-      if (request === undefined) return
-      answered = true
-      void this.#answer(socket, request)
+      if (isPost) this.#counts.bytes += chunk.length
     })
   }
 
-  async #answer(socket: Socket, request: Received): Promise<void> {
-    const scripted = this.#script.length > 0 && isTokenRequest(request) ? this.#script.shift() : undefined
-    if (scripted === undefined) {
-      const { status, headers, body } = this.#respond(request)
-      const lines = Object.entries({ 'content-type': 'application/json', ...headers })
-      socket.end(
-        `HTTP/1.1 ${status} Answer\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}` +
-          `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-      )
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const form = await text(request).catch(() => undefined)
+    if (form === undefined) return
+    const url = new URL(request.url ?? '', this.base)
+    const isForTokens = request.method === 'POST' && url.pathname === '/oauth/token'
+    const respond = () => {
+      if (isForTokens) return this.#exchange(new URLSearchParams(form))
+      if (/refresh_token|rt_/.test(form)) this.#counts.leaks++
+      if (url.pathname === '/oauth/authorize') return this.#authorize(url.searchParams)
+      if (url.pathname === '/oauth/grants') return this.#list(request.headers.authorization)
+      return { status: 404, body: '{"statusCode":404,"name":"not_found","message":"There is nothing here"}' }
+    }
+    const scripted = this.#scripted
+    if (isForTokens && scripted !== undefined) {
+      this.#scripted = undefined
+      const answer = scripted.process ? respond() : undefined
+      await scripted.write(request.socket, answer?.status === 200 ? answer.body : '')
       return
     }
-    let tokens: string | undefined
-    if (scripted.process) {
-      const { status, body } = this.#respond(request)
-      if (status === 200) tokens = body
-    } else {
-      this.#counts.posts++
-    }
-    await scripted.write(socket, tokens)
-  }
-
-  #respond(request: Received): Answer {
-    if (isTokenRequest(request)) {
-      this.#counts.posts++
-      return this.#exchange(new URLSearchParams(request.body))
-    }
-    if (/refresh_token|rt_/.test(request.body)) this.#counts.leaks++
-    if (request.path === '/oauth/authorize') return this.#authorize(request.query)
-    if (request.path === '/oauth/grants') return this.#list(request)
-    return { status: 404, body: '{"statusCode":404,"name":"not_found","message":"There is nothing here"}' }
+    const { status, headers, body }: Answer = respond()
+    response
+      .writeHead(status, { 'content-type': 'application/json', ...headers, connection: 'close' })
+      .end(body)
   }
 
   #authorize(query: URLSearchParams): Answer {
@@ -210,8 +187,8 @@ export class TokenService {
     return { status: 302, headers: { location: location.href }, body: '' }
   }
 
-  #list(request: Received): Answer {
-    const token = this.#memory.accessTokens.get(request.authorization?.replace(/^Bearer /, '') ?? '')
+  #list(authorization: string | undefined): Answer {
+    const token = this.#memory.accessTokens.get(authorization?.replace(/^Bearer /, '') ?? '')
     const grant = token && this.#memory.grants.get(token.grant)
     if (!token?.usable || grant === undefined || grant.revoked)
       return { status: 401, body: '{"statusCode":401,"name":"unauthorized","message":"Not this token"}' }
@@ -265,41 +242,8 @@ export class TokenService {
   }
 }
 
-const noCounts = (): Counts => ({ posts: 0, bytes: 0, processed: 0, reuse: 0, leaks: 0 })
-
-function isTokenRequest({ method, path }: Received): boolean {
-  return method === 'POST' && path === '/oauth/token'
-}
+const noCounts = (): Counts => ({ bytes: 0, processed: 0, reuse: 0, leaks: 0 })
 
 function refused(error: string, description: string): Answer {
   return { status: 400, body: JSON.stringify({ error, error_description: description }) }
-}
-
-/** Reads a request; undefined as long as it is not whole. Knows Content-Length and, as one read, chunks. */
-function parse(text: string): Received | undefined {
-  const end = text.indexOf('\r\n\r\n')
-  if (end < 0) return undefined
-  const [first = '', ...lines] = text.slice(0, end).split('\r\n')
-  const headers = new Map(
-    lines.map((line) => {
-      const colon = line.indexOf(':')
-      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
-    }),
-  )
-  let body = text.slice(end + 4)
-  if (headers.get('transfer-encoding') === 'chunked') {
-    if (!body.endsWith('0\r\n\r\n')) return undefined
-    body = body.replace(/[0-9a-f]+\r\n([^\r]*)\r\n/g, '$1').trimEnd()
-  } else if (body.length < Number(headers.get('content-length') ?? 0)) {
-    return undefined
-  }
-  const [method = '', target = ''] = first.split(' ')
-  const [path = '', query] = target.split('?')
-  return {
-    method,
-    path,
-    query: new URLSearchParams(query),
-    authorization: headers.get('authorization'),
-    body,
-  }
 }
