@@ -9,7 +9,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     expect: { poll: { timeout: 30_000 } },
     pool: 'forks',
-    // Modules hold nothing but definitions, so files can share them: reading them again took a third of the time of most files.
+    // Modules hold nothing but definitions, so files can share them, and each worker reads them once.
     isolate: false,
     // Most of the time a story waits for other processes: three files at a time keep two cores busy.
     maxWorkers: 3,

@@ -89,6 +89,8 @@ export interface Client {
 export interface ClientOptions {
   /** Where the client goes; the sandbox itself where absent. */
   readonly baseUrl?: string
+  /** Its id; that of the sandbox's own client where absent. */
+  readonly clientId?: string
   readonly proxies?: ProxySettings
   /** Sends the sandbox's API key instead of a session. */
   readonly apiKey?: true
@@ -116,7 +118,7 @@ export function createClient(sandbox: Sandbox, options: ClientOptions = {}): Cli
     environment: {
       settings: {
         base_url: baseUrl,
-        client_id: sandbox.clientId,
+        client_id: options.clientId ?? sandbox.clientId,
         resolver: sandbox.dns,
         authoritative_port: sandbox.dns.split(':').at(-1) ?? '',
         store: 'file',

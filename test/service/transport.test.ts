@@ -175,13 +175,13 @@ describe('an exchange', () => {
     },
   )
 
-  it('a redirect is not followed', async () => {
+  it.each([301, 302, 303, 307, 308])('a redirect is not followed: %i', async (status) => {
     let hits = 0
     const url = await listen((_request, response) => {
       hits++
-      response.writeHead(302, { location: '/elsewhere' }).end()
+      response.writeHead(status, { location: '/elsewhere' }).end()
     })
-    expect((await transport().send(get(url))).status).toBe(302)
+    expect((await transport().send(get(url))).status).toBe(status)
     expect(hits).toBe(1)
   })
 })

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { control, createClient } from '../hardening/in-process-client.ts'
 import { needs } from '../requirements.ts'
+import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 import { createServedWorld, type Running, type ServedWorld, shareSandbox } from './built-program.ts'
 
 const serve = shareSandbox()
@@ -175,16 +177,17 @@ describe('how a claim ends', () => {
       /warning: .*under_review.*\n.*error: timed out after 1 second: .*/s,
     ],
   ])('watch and claim report the end of a claim that is %s', async (label, outcome, code, message) => {
-    const world = keyed()
+    const sandbox = await sandboxForTest()
+    const client = createClient(sandbox, { apiKey: true })
     const domain = `${label}-end.example`
-    await world.run(['claims', 'create', domain])
-    await world.control('POST', `claims/${domain}/outcome`, outcome)
-    const watched = await world.run(['claims', 'watch', domain, '--timeout', '1'])
+    await client.run(['claims', 'create', domain])
+    await control(sandbox, 'POST', `claims/${domain}/outcome`, outcome)
+    const watched = await client.run(['claims', 'watch', domain, '--timeout', '1'])
     expect(watched.code, watched.stderr).toBe(code)
     expect(watched.stderr).toMatch(message)
     // The service verifies no claim that is in a state of its own invention.
     if (label === 'unheard') return
-    const verified = await world.run(['claims', 'verify', domain, '--no-check', '--wait', '--timeout', '1'])
+    const verified = await client.run(['claims', 'verify', domain, '--no-check', '--wait', '--timeout', '1'])
     expect(verified.code, verified.stderr).toBe(code)
   })
 })

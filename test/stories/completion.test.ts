@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { remember } from '../../src/claims/ledger.ts'
+import { run } from '../../src/cli.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 import { needs } from '../requirements.ts'
@@ -20,11 +21,10 @@ async function createHome(): Promise<World> {
   chmodSync(join(bin, 'mailclaim'), 0o755)
   world.env['PATH'] = `${bin}:${world.env['PATH']}`
   for (const profile of ['staging', 'default']) {
-    await world.run(['config', 'set', 'base-url', 'http://127.0.0.1:9', '--profile', profile])
+    const words = ['config', 'set', 'base-url', 'http://127.0.0.1:9', '--profile', profile]
+    expect(await run(words, createFakeContext({ home: world.home }))).toBe(0)
   }
-  const context = createFakeContext()
-  const directories = { config: join(world.home, 'config'), state: join(world.home, 'state') }
-  const there = { ...context, directories }
+  const there = createFakeContext({ home: world.home })
   const settings = await fakeSettings(there, { baseUrl: 'http://127.0.0.1:9' })
   const claim = { object: 'domain_claim', name: 'mail.example', domain_id: 'd0', status: 'pending' }
   await remember(claim, createIo(there, settings))

@@ -1,15 +1,33 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { run } from '../../src/cli.ts'
 import { everyCommand } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
+import type { Sandbox } from '../../src/sandbox/sandbox.ts'
+import { createFakeDns } from '../dns/fake-dns.ts'
+import { createFakeClock, createFakeContext, textResponse } from '../fake-context.ts'
+import { type Client, control, createClient, createRealClock } from '../hardening/in-process-client.ts'
+import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 import { readSchemas, SCHEMAS } from '../schemas.ts'
-import { createWorld, type Ended, type ServedWorld, shareSandbox } from './built-program.ts'
+import { createWorld } from './built-program.ts'
 
 const schemas = readSchemas(SCHEMAS)
-const serve = shareSandbox(['--auto-approve'])
 const FORMATS = ['json', 'jsonl'] as const
 const NAMES = [...everyCommand(tree)].map(({ words }) => words.join(' '))
+
+/** How a command ended. */
+interface Ended {
+  readonly code: unknown
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** A client in this process, and the sandbox that it talks to. */
+interface World extends Client {
+  readonly sandbox: Sandbox
+  publish(domain: string, mistake?: string): Promise<unknown>
+}
 
 interface Described {
   readonly command: string
@@ -20,6 +38,7 @@ interface Described {
 
 let described: readonly Described[] = []
 
+// The built program says the same of itself; all else runs in this process.
 beforeAll(async () => {
   const ends: (() => void)[] = []
   const { stdout } = await createWorld((end) => ends.push(end)).run(['commands', '--json'])
@@ -54,7 +73,7 @@ function expectDescribed(line: string, format: (typeof FORMATS)[number], ended: 
   return printed
 }
 
-async function expectLine(world: ServedWorld, line: string, code: unknown): Promise<unknown[]> {
+async function expectLine(world: World, line: string, code: unknown): Promise<unknown[]> {
   const printed: unknown[] = []
   for (const format of FORMATS) {
     const ended = await world.run([...line.split(' '), '--format', format])
@@ -64,15 +83,18 @@ async function expectLine(world: ServedWorld, line: string, code: unknown): Prom
   return printed
 }
 
-function withKey(): ServedWorld {
-  const world = serve()
-  world.env['MAILCLAIM_API_KEY'] = world.service.api_key
-  return world
+async function serve(options: { readonly apiKey?: true } = {}): Promise<World> {
+  const sandbox = await sandboxForTest({ autoApprove: true })
+  return {
+    ...createClient(sandbox, { clock: createRealClock(), ...options }),
+    sandbox,
+    publish: (domain, mistake = 'none') => control(sandbox, 'POST', `claims/${domain}/publish`, { mistake }),
+  }
 }
 
 describe('what the program prints as JSON is what its schemas describe', () => {
   test('signed in, with a claim from its start to its end', async () => {
-    const world = withKey()
+    const world = await serve({ apiKey: true })
     for (const [line, code] of [
       ['claims create a.example', 0],
       ['claims record a.example', 0],
@@ -83,7 +105,7 @@ describe('what the program prints as JSON is what its schemas describe', () => {
       ['claims get a.example', 0],
     ] as const)
       await expectLine(world, line, code)
-    await world.publish(['a.example'])
+    await world.publish('a.example')
     for (const line of [
       'claims check a.example',
       'claim a.example',
@@ -94,10 +116,10 @@ describe('what the program prints as JSON is what its schemas describe', () => {
   })
 
   test.each(['blocked', 'failed', 'expired', 'unheard-of'])('a claim that ends as %s', async (status) => {
-    const world = withKey()
+    const world = await serve({ apiKey: true })
     const domain = `${status}.example.org`
     await world.run(['claims', 'create', domain])
-    await world.control('POST', `claims/${domain}/outcome`, { status })
+    await control(world.sandbox, 'POST', `claims/${domain}/outcome`, { status })
     await expectLine(world, `claims watch ${domain} --timeout 1`, status === 'unheard-of' ? 8 : 9)
     await expectLine(world, `claims get ${domain}`, 0)
   })
@@ -105,17 +127,17 @@ describe('what the program prints as JSON is what its schemas describe', () => {
   test.each(['none', 'wildcard', 'cname', 'lame', 'silent', 'quotes'])(
     'the report of the mistake %s',
     async (mistake) => {
-      const world = withKey()
+      const world = await serve({ apiKey: true })
       const domain = `${mistake}.example.net`
       await world.run(['claims', 'create', domain])
-      await world.publish([domain], mistake)
+      await world.publish(domain, mistake)
       expect(await expectLine(world, `claims check ${domain}`, expect.any(Number))).toHaveLength(2)
     },
   )
 
   test('lists, imports, settings, profiles, a login, the session and a setup with problems', async () => {
-    const world = serve()
-    expect(await world.login()).toMatchObject({ code: 0 })
+    const world = await serve()
+    await world.signIn()
     const [list] = (await expectLine(world, 'imports list', 0)) as [{ data: { id: string }[] }]
     for (const [line, code] of [
       ['grants list --state active', 0],
@@ -143,11 +165,11 @@ describe('what the program prints as JSON is what its schemas describe', () => {
   test.each(['claim', ...['create', 'record', 'check', 'verify', 'watch'].map((word) => `claims ${word}`)])(
     'mailclaim %s of several domains, done and not',
     async (name) => {
-      const world = withKey()
+      const world = await serve({ apiKey: true })
       await world.run(['claims', 'create', 'done.example', 'mistaken.example'])
-      await world.publish(['done.example'])
-      await world.publish(['mistaken.example'], 'quotes')
-      const list = join(world.home, 'list.txt')
+      await world.publish('done.example')
+      await world.publish('mistaken.example', 'quotes')
+      const list = join(world.context.directories.state, 'list.txt')
       writeFileSync(list, 'done.example\nmistaken.example\nown.example\nunknown.example\nnot a name\n')
       const timeout = /claim$|watch/.test(name) ? ' --timeout 1' : ''
       for (const format of FORMATS) {
@@ -161,18 +183,25 @@ describe('what the program prints as JSON is what its schemas describe', () => {
   )
 
   test.each(NAMES)('mailclaim %s, with nothing configured, and with an unknown option', async (name) => {
-    const world = createWorld()
     const definition = await [...everyCommand(tree)]
       .find(({ words }) => words.join(' ') === name)
       ?.leaf.load()
     const given = (definition?.arguments ?? []).map(() => 'example')
     const stays = name === 'sandbox' ? ['--exit-with-stdin'] : []
     const words = [...name.split(' '), ...given, ...stays, '--json']
-    const [ended, refused] = await Promise.all([
-      world.run(words, { stdin: '' }),
-      world.run([...words, '--no-such-option']),
-    ])
+    const start = async (line: readonly string[]): Promise<Ended> => {
+      const clock = createFakeClock()
+      const context = createFakeContext({
+        clock,
+        dns: createFakeDns(() => 'silent', clock),
+        respond: () => textResponse(404, 'nothing'),
+      })
+      context.stdin.stream.end()
+      return { code: await run(line, context), stdout: context.stdout.text, stderr: context.stderr.text }
+    }
+    const ended = await start(words)
     expectDescribed(name, 'json', ended)
+    const refused = await start([...words, '--no-such-option'])
     expect(refused).toMatchObject({ code: 2, stdout: '' })
     expectDescribed(name, 'json', refused)
   })

@@ -1,10 +1,22 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { type ClientOptions, control, createClient } from '../hardening/in-process-client.ts'
 import { needs } from '../requirements.ts'
-import { type ServedWorld, shareSandbox } from './built-program.ts'
+import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 
-const serve = shareSandbox()
+/** A client in this process at a sandbox of its own, which approves every login. */
+async function serve(options: ClientOptions = {}) {
+  const sandbox = await sandboxForTest({ autoApprove: true })
+  const client = createClient(sandbox, options)
+  return {
+    ...client,
+    control: (path: string, body: object) => control(sandbox, 'POST', path, body),
+    // Longer than any pause that passes at once: the browser is waited for.
+    login: (...words: string[]) => client.run(['login', '--timeout', '3600', ...words]),
+  }
+}
+type World = Awaited<ReturnType<typeof serve>>
 
 /** The errors of the token endpoint (interface, section 7.1), with what a person is told of the cause. */
 const ERRORS: readonly {
@@ -28,8 +40,8 @@ const ERRORS: readonly {
   { error: 'unauthorized_client', status: 400, login: [3, /client/], refresh: [3, /client/] },
 ]
 
-const fault = (world: ServedWorld, error: string, status: number) =>
-  world.control('POST', 'faults', {
+const fault = (world: World, error: string, status: number) =>
+  world.control('faults', {
     kind: 'status',
     path: '/oauth/token',
     status,
@@ -52,7 +64,7 @@ describe('the token endpoint refuses', () => {
   test.each(ERRORS)(
     'a login that is refused with $error names the cause',
     async ({ error, status, login: [code, message] }) => {
-      const world = serve()
+      const world = await serve()
       await fault(world, error, status)
       const ended = await world.login()
       expect(ended.code, ended.stderr).toBe(code)
@@ -64,7 +76,7 @@ describe('the token endpoint refuses', () => {
   test.each(ERRORS)(
     'a refresh that is refused with $error names the cause',
     async ({ error, status, refresh: [code, message], over }) => {
-      const world = serve()
+      const world = await serve()
       expect((await world.login()).code).toBe(0)
       await fault(world, error, status)
       const ended = await world.run(['auth', 'refresh'])
@@ -84,8 +96,7 @@ describe('the sandbox refuses for real', () => {
   }
 
   test('the sandbox refuses a client that may not refresh', async () => {
-    const world = serve()
-    world.env['MAILCLAIM_CLIENT_ID'] = clients.codeOnly
+    const world = await serve({ clientId: clients.codeOnly })
     expect((await world.login()).code).toBe(0)
     const ended = await world.run(['auth', 'refresh'])
     expect(ended.code, ended.stderr).toBe(3)
@@ -93,8 +104,8 @@ describe('the sandbox refuses for real', () => {
   })
 
   test('the sandbox refuses a scope beyond the grant', async () => {
-    const world = serve()
-    await world.login(['--scope', 'contacts:read'])
+    const world = await serve()
+    await world.login('--scope', 'contacts:read')
     const ended = await world.run(['auth', 'token', '--scope', 'emails:send'])
     expect(ended.code, ended.stderr).toBe(6)
     expectCause(ended.stderr, /scope/)
@@ -102,9 +113,9 @@ describe('the sandbox refuses for real', () => {
   })
 
   test('the sandbox refuses a revoked grant', async () => {
-    const world = serve()
+    const world = await serve()
     await world.login()
-    await world.control('POST', 'grants/all/revoke', {})
+    await world.control('grants/all/revoke', {})
     const ended = await world.run(['auth', 'refresh'])
     expect(ended.code, ended.stderr).toBe(4)
     expectCause(ended.stderr, /./)
@@ -112,23 +123,22 @@ describe('the sandbox refuses for real', () => {
   })
 
   test('a login with an unknown client, which the page does not redirect, ends at its timeout', async () => {
-    const world = serve()
-    world.env['MAILCLAIM_CLIENT_ID'] = clients.unknown
-    const ended = await world.login(['--timeout', '1'])
+    const world = await serve({ clientId: clients.unknown })
+    const ended = await world.login('--timeout', '1')
     expect(ended.code).toBe(4)
     expectCause(ended.stderr, /timed out after .* waiting for approval/)
   })
 })
 
 test.runIf(needs('posix'))('no token is ever printed or in a file that others can read', async () => {
-  const world = serve()
-  const ended = await world.login(['--verbose'])
+  const world = await serve()
+  const ended = await world.login('--verbose')
   const token = (await world.run(['auth', 'token'])).stdout.trim()
   expect(token.length).toBeGreaterThan(20)
   expect(ended.stdout + ended.stderr).not.toContain(token)
   const status = await world.run(['auth', 'status', '--json'])
   expect(status.stdout).not.toContain(token)
-  const state = join(world.home, 'state')
+  const { state } = world.context.directories
   const holding = readdirSync(state, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .filter((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8').includes(token))
