@@ -18,7 +18,8 @@ export function signInHint(profile: string): string {
   return `sign in again: ${loginCommand({ profile })}`
 }
 
-function signedOut(code: string, message: string, hint: string, cause?: unknown): CliError {
+/** The error of a credential that can't be used: exit 4. */
+export function signedOut(code: string, message: string, hint: string, cause?: unknown): CliError {
   return new CliError(code, Exit.notSignedIn, message, { hint, cause })
 }
 
@@ -101,12 +102,8 @@ export function replacedMeanwhile(profile: string): CliError {
 
 /** Something keeps changing the session although this process holds its lock. */
 export function keepsChanging(profile: string): CliError {
-  return new CliError(
-    'session_busy',
-    Exit.unavailable,
-    `the session of profile ${profile} keeps changing; nothing was sent`,
-    { hint: 'run this command again' },
-  )
+  const message = `the session of profile ${profile} keeps changing; nothing was sent`
+  return new CliError('session_busy', Exit.unavailable, message, { hint: 'run this command again' })
 }
 
 /** Nothing was sent, or the service refused the token, but its note can't be removed. */
@@ -122,10 +119,6 @@ export function noteStays(profile: string, failure: unknown, refusal?: CliError)
 
 /** The service renewed the session, but without an access token that can be used. */
 export function noAccessToken(profile: string, why: string): CliError {
-  return new CliError(
-    'unexpected_answer',
-    Exit.unavailable,
-    `the session of profile ${profile} was renewed, but the answer has no usable access token: ${why}`,
-    { hint: 'run the command again' },
-  )
+  const message = `the session of profile ${profile} was renewed, but the answer has no usable access token: ${why}`
+  return new CliError('unexpected_answer', Exit.unavailable, message, { hint: 'run the command again' })
 }

@@ -125,15 +125,14 @@ export function putInPlace(files: ProfileFiles, path: string, { id, generation }
     const isStored = now?.id === id && now.generation >= generation
     if (!isStored) throw codeOf(error) === 'ENOENT' ? tokenLost(files.profile) : cannotWrite(path, error)
   }
-  try {
+  // If it isn't flushed, every reader sees it already; but a power loss may bring the earlier value back, which needs its notes.
+  quietly(() => {
     disk.syncDirectory(directory)
     for (const name of nextNames(files)) {
       const [, ofId, ofGeneration] = name.split('.')
       if (ofId === id && Number(ofGeneration) < generation) quietly(() => disk.remove(join(directory, name)))
     }
-  } catch {
-    // Every reader sees it already; but a power loss may bring the earlier value back, which needs its notes.
-  }
+  })
 }
 
 /**

@@ -3,7 +3,7 @@ import { hasNoKeychain, proveKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
 import type { LocalStoreKind } from '../settings/table.ts'
 import { removeDurable } from '../storage/atomic-file.ts'
-import { cannotWrite } from '../storage/file-errors.ts'
+import { cannotWrite, quietly } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { lockingOf } from './local.ts'
@@ -112,11 +112,8 @@ async function replace(
 ): Promise<void> {
   const before = readSessionIfAny(files)
   await storeValue(io, files, reservation, session, secret)
-  try {
-    removeNotes(files, basename(reservation.path))
-  } catch {
-    // They belong to sign-ins that nobody uses anymore; the next login or logout removes them.
-  }
+  // What stays belongs to sign-ins that nobody uses anymore; the next login or logout removes it.
+  quietly(() => removeNotes(files, basename(reservation.path)))
   if (before?.store !== 'keychain' || session.store === 'keychain') return
   const problem = await removeItem(io, files, true)
   if (problem !== undefined)

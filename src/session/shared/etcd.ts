@@ -6,8 +6,9 @@ import { operationUrl } from '../../settings/addresses.ts'
 import type { Io } from '../../terminal/io.ts'
 import { excerpt } from '../../terminal/sanitize.ts'
 
-/** How this machine reaches etcd. */
+/** How this machine reaches a key in etcd. */
 export interface EtcdAccess {
+  readonly key: string
   /** The members of one cluster, at least one. */
   readonly members: readonly URL[]
   readonly tls: TlsIdentity | undefined
@@ -41,7 +42,7 @@ const UNAUTHENTICATED = 16
 const PERMISSION_DENIED = 7
 
 /**
- * A client for one key at a time over the JSON gateway of etcd 3 (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/). Reads
+ * A client for one key over the JSON gateway of etcd 3 (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/). Reads
  * are linearizable. It asks the members in turn, again and again, until one answers or the time is up.
  */
 export class Etcd {
@@ -58,8 +59,8 @@ export class Etcd {
   }
 
   /** What is at the key; undefined if it doesn't exist. @throws CliError `store_unavailable`, exit 7; exit 4 if refused. */
-  async read(key: string, limitMs: number): Promise<EtcdValue | undefined> {
-    const body = await this.#ask('/v3/kv/range', { key: encode(key) }, limitMs)
+  async read(limitMs: number): Promise<EtcdValue | undefined> {
+    const body = await this.#ask('/v3/kv/range', { key: encode(this.#access.key) }, limitMs)
     return firstOf(body)
   }
 
@@ -69,8 +70,8 @@ export class Etcd {
    *
    * @throws Unanswered if it may be applied, even later; CliError as `read` if it certainly isn't
    */
-  async swap(key: string, revision: string, text: string, limitMs: number): Promise<Swapped> {
-    const at = encode(key)
+  async swap(revision: string, text: string, limitMs: number): Promise<Swapped> {
+    const at = encode(this.#access.key)
     const body = await this.#ask(
       '/v3/kv/txn',
       {

@@ -59,9 +59,8 @@ export function pendingFiles({ disk, directory }: ProfileFiles): PendingFile[] {
 /** Removes everything that this machine keeps of a session in etcd. Never throws. */
 export function removeKept(files: ProfileFiles): void {
   removeLocal(files)
-  try {
+  // A directory that can't be read is named by whoever has to change it.
+  quietly(() => {
     for (const { path } of pendingFiles(files)) quietly(() => files.disk.remove(path))
-  } catch {
-    // A directory that can't be read is named by whoever has to change it.
-  }
+  })
 }

@@ -246,10 +246,6 @@ function nothingSent(cause: CliError): CliError {
 
 /** The note was in etcd for so long that others may count it as lost. */
 function tooLate(): CliError {
-  return new CliError(
-    'store_unavailable',
-    Exit.unavailable,
-    'it took too long to reach the service; nothing was sent',
-    { hint: 'run the command again' },
-  )
+  const message = 'it took too long to reach the service; nothing was sent'
+  return new CliError('store_unavailable', Exit.unavailable, message, { hint: 'run the command again' })
 }

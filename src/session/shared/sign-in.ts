@@ -28,7 +28,7 @@ const LOOK_LIMIT_MS = 2000
  * @throws CliError `store_not_configured`, exit 3; `store_unavailable`, exit 4 or 7
  */
 export async function prepareSharedSignIn(io: Io, store = openShared(io)): Promise<PreparedSignIn> {
-  await store.etcd.read(store.access.key, READ_LIMIT_MS)
+  await store.etcd.read(READ_LIMIT_MS)
   return {
     store: 'etcd',
     reserve() {},
@@ -36,15 +36,8 @@ export async function prepareSharedSignIn(io: Io, store = openShared(io)): Promi
     async complete({ secret, ...signIn }) {
       const { profile } = store.files
       const now = io.clock.now()
-      const made = {
-        profile,
-        id: newId(6),
-        generation: 1,
-        store: 'etcd',
-        signedInAt: now,
-        issuedAt: now,
-      } as const
-      const session = { ...signIn, ...made }
+      const made = { id: newId(6), generation: 1, signedInAt: now, issuedAt: now }
+      const session: Session = { ...signIn, ...made, profile, store: 'etcd' }
       await io.interrupts.shield(() => replace(store, { ...session, refreshToken: secret }))
       // What is left of the sign-in before is of no use anymore.
       removeKept(store.files)
@@ -58,10 +51,10 @@ export async function prepareSharedSignIn(io: Io, store = openShared(io)): Promi
 async function replace(store: SharedStore, session: Session): Promise<void> {
   const { etcd, access } = store
   const sealed = await seal({ session, note: null }, access)
-  let revision = (await etcd.read(access.key, READ_LIMIT_MS))?.revision ?? '0'
+  let revision = (await etcd.read(READ_LIMIT_MS))?.revision ?? '0'
   try {
     for (;;) {
-      const swapped = await etcd.swap(access.key, revision, sealed, WRITE_LIMIT_MS)
+      const swapped = await etcd.swap(revision, sealed, WRITE_LIMIT_MS)
       if (swapped.isDone) return
       revision = swapped.found?.revision ?? '0'
     }

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { CliError, Exit } from '../../errors.ts'
+import type { CliError } from '../../errors.ts'
 import { quietly } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
-import { signInHint, withProfile } from '../messages.ts'
+import { signedOut, signInHint, withProfile } from '../messages.ts'
 import { type ProfileFiles, profileFiles } from '../session-file.ts'
 import { Etcd, type EtcdValue, type Swapped } from './etcd.ts'
 import { type PendingFile, pendingFiles, readLocal } from './local.ts'
@@ -31,12 +31,12 @@ export interface SharedStore {
 /** @throws CliError `store_not_configured`, exit 3. */
 export function openShared(io: Io): SharedStore {
   const access = sharedAccess(io)
-  return { io, access, etcd: new Etcd(io, access.etcd), files: profileFiles(io, io.settings.profile.value) }
+  return { io, access, etcd: new Etcd(io, access), files: profileFiles(io, io.settings.profile.value) }
 }
 
 /** @returns undefined if there is no key. @throws CliError `store_unavailable`, exit 7 or 4. */
 export async function readShared(store: SharedStore, limitMs = READ_LIMIT_MS): Promise<Found | undefined> {
-  return open(store, await store.etcd.read(store.access.key, limitMs))
+  return open(store, await store.etcd.read(limitMs))
 }
 
 async function open({ access }: SharedStore, found: EtcdValue | undefined): Promise<Found | undefined> {
@@ -53,7 +53,7 @@ export async function swapShared(
   limitMs: number,
 ): Promise<Swapped<Found>> {
   const sealed = typeof next === 'string' ? next : await seal(next, store.access)
-  const { isDone, found } = await store.etcd.swap(store.access.key, revision, sealed, limitMs)
+  const { isDone, found } = await store.etcd.swap(revision, sealed, limitMs)
   return { isDone, found: await open(store, found) }
 }
 
@@ -99,7 +99,7 @@ export async function readAndOffer(store: SharedStore): Promise<Found | undefine
 /** A member or the whole cluster came back from a backup. */
 function restored(profile: string): CliError {
   const message = `etcd holds an older token of profile ${profile} than this machine has seen: it was set back`
-  return new CliError('store_unavailable', Exit.notSignedIn, message, { hint: signInHint(profile) })
+  return signedOut('store_unavailable', message, signInHint(profile))
 }
 
 /** Nobody knows what became of the token, on any machine. */
@@ -109,18 +109,13 @@ export function interruptedAt(
   { program }: Pick<Io, 'program'>,
   why?: string,
 ): CliError {
-  const refresh = withProfile('mailclaim auth refresh', profile)
+  const sent = `the refresh token of profile ${profile} may have been sent by ${host}`
+  const message = why === undefined ? sent : `${sent}: ${why}`
   const isElsewhere = unknown === 'said by another' && host !== program.host
-  return new CliError(
-    'refresh_interrupted',
-    Exit.notSignedIn,
-    `the refresh token of profile ${profile} may have been sent by ${host}${why === undefined ? '' : `: ${why}`}`,
-    {
-      hint: isElsewhere
-        ? `run ${refresh} on ${host}, which may hold the new token; else sign in again`
-        : signInHint(profile),
-    },
-  )
+  if (!isElsewhere) return signedOut('refresh_interrupted', message, signInHint(profile))
+  const refresh = withProfile('mailclaim auth refresh', profile)
+  const hint = `run ${refresh} on ${host}, which may hold the new token; else sign in again`
+  return signedOut('refresh_interrupted', message, hint)
 }
 
 /** Brings one pending write to etcd. @returns what is there then. */

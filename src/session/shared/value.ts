@@ -5,6 +5,7 @@ import { settingValue } from '../../settings/settings.ts'
 import type { SettingKey } from '../../settings/table.ts'
 import { POSIX, reason } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
+import { signedOut } from '../messages.ts'
 import type { Session } from '../session-file.ts'
 import type { EtcdAccess } from './etcd.ts'
 
@@ -29,10 +30,7 @@ export interface SharedValue {
 }
 
 /** What it takes to reach and read the value of a profile. */
-export interface SharedAccess {
-  /** The key in etcd. */
-  readonly key: string
-  readonly etcd: EtcdAccess
+export interface SharedAccess extends EtcdAccess {
   readonly sealing: Uint8Array
 }
 
@@ -53,11 +51,9 @@ export function sharedAccess(io: Io): SharedAccess {
   const { storeUser: name, storePassword: password = '' } = environment
   return {
     key: `/mailclaim/sessions/${settings.profile.value}`,
-    etcd: {
-      members: urls.map((url) => new URL(url)),
-      tls: cert === undefined ? undefined : { cert, key: key ?? cert },
-      user: name === undefined ? undefined : { name, password },
-    },
+    members: urls.map((url) => new URL(url)),
+    tls: cert === undefined ? undefined : { cert, key: key ?? cert },
+    user: name === undefined ? undefined : { name, password },
     sealing: sealingKey(io),
   }
 }
@@ -117,11 +113,8 @@ export async function unseal(sealed: string, { key, sealing }: SharedAccess): Pr
     if (format !== FORMAT) throw new Error('another format')
     return value
   } catch (error) {
-    throw new CliError(
-      'store_unavailable',
-      Exit.notSignedIn,
-      `the session in etcd (${key}) can't be decrypted: another key, or it was changed or moved`,
-      { hint: 'check MAILCLAIM_STORE_KEY or store-key-file (docs/fleet.md)', cause: error },
-    )
+    const message = `the session in etcd (${key}) can't be decrypted: another key, or it was changed or moved`
+    const hint = 'check MAILCLAIM_STORE_KEY or store-key-file (docs/fleet.md)'
+    throw signedOut('store_unavailable', message, hint, error)
   }
 }
