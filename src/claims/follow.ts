@@ -1,13 +1,6 @@
 import { CliError, Exit } from '../errors.ts'
 import type { RequestOptions } from '../service/client.ts'
-import {
-  lastRequestFailed,
-  newsOnly,
-  type PollOptions,
-  poll,
-  retryMessage,
-  timedOutAfter,
-} from '../service/polling.ts'
+import { newsOnly, type PollOptions, poll } from '../service/polling.ts'
 import type { Io } from '../terminal/io.ts'
 
 /** How a thing at the service is. */
@@ -61,7 +54,7 @@ export async function* follow<T>(
     return value
   }
   let last: { readonly value: T; readonly seen: Described } | undefined
-  let failure: CliError | undefined
+  let timeout: { readonly error: CliError | undefined; readonly text: string } | undefined
   for await (const polled of poll(fetch, { ...options, isKnown: first !== undefined }, io)) {
     if (polled.kind === 'value') {
       const { value } = polled
@@ -79,15 +72,15 @@ export async function* follow<T>(
         return { value, error: end.error }
       }
     } else if (polled.kind === 'failure') {
-      const text = retryMessage(polled)
-      const message = news(text, text)
+      const message = news(polled.text, polled.text)
       if (last !== undefined && message !== undefined)
         yield { event: 'warning', value: last.value, text: message, error: polled.error }
-    } else failure = polled.error
+    } else timeout = polled
   }
   // Without a first value, the first poll gives one or throws.
   const { value, seen } = last as NonNullable<typeof last>
   const { code, what, hint } = options.timeout(value)
-  const message = `${timedOutAfter(options.timeoutMs ?? 0)}: ${what} is still in progress (${seen.text})${lastRequestFailed(failure)}`
-  return { value, error: new CliError(code, Exit.notYet, message, { hint, cause: failure }) }
+  const failed = timeout?.error ? `; the last request failed: ${timeout.error.message}` : ''
+  const message = `${timeout?.text}: ${what} is still in progress (${seen.text})${failed}`
+  return { value, error: new CliError(code, Exit.notYet, message, { hint, cause: timeout?.error }) }
 }

@@ -1,7 +1,7 @@
 import { type CheckReport, exitErrorOf } from '../dns/report.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import type { RequestOptions, ServiceClient } from '../service/client.ts'
-import { newsOnly, type PollTimes, poll, retryMessage, timedOutAfter, timeFor } from '../service/polling.ts'
+import { newsOnly, type PollTimes, poll, timeFor } from '../service/polling.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
@@ -260,11 +260,11 @@ async function* requestVerification(work: ClaimWork<PollTimes>, before: DomainCl
     if (polled.kind === 'timeout') {
       const why = polled.error?.message ?? 'the service has confirmed no request to verify it'
       const hint = `to ask again: mailclaim claims verify${asArgument(before)} --wait`
-      const message = `${timedOutAfter(options.timeoutMs ?? 0)}: ${nameOf(before)} isn't verified: ${why}`
+      const message = `${polled.text}: ${nameOf(before)} isn't verified: ${why}`
       const error = new CliError('claim_in_flight', Exit.notYet, message, { hint, cause: polled.error })
       return { claim: before, error }
     }
-    yield { event: 'warning', claim: before, text: retryMessage(polled), error: polled.error }
+    yield { event: 'warning', claim: before, text: polled.text, error: polled.error }
   }
   return { claim: before }
 }

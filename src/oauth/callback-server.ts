@@ -4,7 +4,6 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { CliError, Exit } from '../errors.ts'
 import { html } from '../terminal/html.ts'
-import type { AuthorizationResponse } from './authorization.ts'
 import type { RedirectTarget } from './redirect.ts'
 
 /** The page at the end of the redirect. Its texts may come from anyone: they are escaped when it is rendered. */
@@ -19,13 +18,15 @@ export interface CallbackServer {
   close(): Promise<void>
 }
 
-export interface CallbackServerOptions {
+interface CallbackServerOptions {
   readonly target: RedirectTarget
   readonly state: string
-  /** Validates a redirect with the right state. A text says what is wrong with it, and the wait continues. */
-  validate(parameters: URLSearchParams): AuthorizationResponse | string
-  /** Called once, for the first valid redirect. The browser waits for the page while the code is exchanged. */
-  received(valid: AuthorizationResponse, respond: (page: CallbackPage) => Promise<void>): void
+  /**
+   * Takes a redirect with the right state; once, if it is valid. The browser waits for the page while the code is exchanged.
+   *
+   * @returns what is wrong with it: the wait continues
+   */
+  receive(parameters: URLSearchParams, respond: (page: CallbackPage) => Promise<void>): string | undefined
 }
 
 export const SIGNED_IN: CallbackPage = {
@@ -71,10 +72,9 @@ export async function startCallbackServer(options: CallbackServerOptions): Promi
     if (others.length > 0 || !isSameText(state, options.state))
       return refuse(400, 'This answer belongs to another sign-in')
     if (isTaken) return refuse(400, 'Already answered', 'Only the first answer counts.')
-    const result = options.validate(parameters)
-    if (typeof result === 'string') return refuse(400, 'This answer cannot be used', `Reason: ${result}.`)
+    const wrong = options.receive(parameters, (page) => sendPage(response, page))
+    if (wrong !== undefined) return refuse(400, 'This answer cannot be used', `Reason: ${wrong}.`)
     isTaken = true
-    options.received(result, (page) => sendPage(response, page))
     return undefined
   }
 

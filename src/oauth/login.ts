@@ -64,41 +64,38 @@ export async function login<T>(
   const state = oauth.generateRandomState()
   const codeVerifier = oauth.generateRandomCodeVerifier()
 
-  let receive: (received: Received) => void = () => {}
+  let finish: (received: Received) => void = () => {}
   const received = new Promise<Received>((resolve) => {
-    receive = resolve
+    finish = resolve
   })
   let unusable: string | undefined
-  const validate = (parameters: URLSearchParams | string) => {
-    const redirect =
+  /** Takes what has arrived, or says what is wrong with it. */
+  const receive = (parameters: URLSearchParams | string, respond: Received['respond']) => {
+    const response =
       typeof parameters === 'string' ? parameters : classifyRedirect(server, clientId, parameters, state)
-    if (typeof redirect === 'string') {
-      unusable = redirect
-      ignoreFailure(reporter.ignored(redirect))
+    if (typeof response !== 'string') {
+      finish({ response, respond })
+      return undefined
     }
-    return redirect
-  }
-  const readLine = (line: string) => {
-    const response = validate(parsePastedRedirect(line))
-    if (typeof response !== 'string') receive({ response, respond: async () => {} })
+    unusable = response
+    ignoreFailure(reporter.ignored(response))
+    return response
   }
 
   let listener: CallbackServer | undefined
   let stopReading = () => {}
   const over = new AbortController()
   try {
-    listener = await startCallbackServer({
-      target: options.target,
-      state,
-      validate,
-      received: (response, respond) => receive({ response, respond }),
-    })
+    listener = await startCallbackServer({ target: options.target, state, receive })
     const { redirectUri } = listener
     const { scopes, resource } = options
     const endpoint = options.authorizationEndpoint ?? server.authorization_endpoint ?? ''
     const parameters = { clientId, redirectUri, state, codeVerifier, scopes, resource }
     const url = await authorizationUrl(endpoint, parameters)
-    if (options.readInput) stopReading = readPastedLines(io.stdin.stream, readLine)
+    if (options.readInput)
+      stopReading = readPastedLines(io.stdin.stream, (line) => {
+        receive(parsePastedRedirect(line), async () => {})
+      })
     await reporter.ready(url.href, options.openBrowser ? 'opening' : 'not_opened', options.readInput)
     if (options.openBrowser)
       ignoreFailure(
@@ -136,10 +133,7 @@ function ignoreFailure(work: Promise<void>): void {
 
 function timedOut(ms: number, unusable: string | undefined): CliError {
   const why = unusable === undefined ? '' : `; the answer that came could not be used: ${unusable}`
-  return new CliError(
-    'login_timeout',
-    Exit.notSignedIn,
-    `timed out after ${formatDuration(ms / 1000)} waiting for approval in the browser${why}`,
-    { hint: 'sign in again; --timeout SECONDS waits longer' },
-  )
+  const message = `timed out after ${formatDuration(ms / 1000)} waiting for approval in the browser${why}`
+  const hint = 'sign in again; --timeout SECONDS waits longer'
+  return new CliError('login_timeout', Exit.notSignedIn, message, { hint })
 }

@@ -47,43 +47,41 @@ export async function* pages<T extends { readonly id?: string | null }>(
   // One for the whole list: Node keeps a list of the signals that follow another.
   const signal = AbortSignal.any([interrupt, abandon.signal])
   const seen = new Set(after === undefined ? [] : [after])
-  const ask = (place: Omit<Cursor, 'limit'>) => {
-    // With a choice of our own nobody knows how many items one more match takes.
-    const asked = fetchPage({ limit: choose ? LARGEST_PAGE : Math.min(left, LARGEST_PAGE), ...place }, signal)
-    // It may fail while the page before is still being printed; whoever awaits it hears of it.
-    asked.catch(() => {})
-    return asked
-  }
   let left = limit
-  let asked = ask({ ...(after === undefined ? {} : { after }), ...(before === undefined ? {} : { before }) })
+  // With a choice of our own nobody knows how many items one more match takes.
+  const ask = (place: Omit<Cursor, 'limit'>) =>
+    fetchPage({ limit: choose ? LARGEST_PAGE : Math.min(left, LARGEST_PAGE), ...place }, signal)
+  const askForNext = async ({ data }: ListEnvelope<T>) => ask({ after: nextCursor(data, seen) })
+  let asked: Promise<ListEnvelope<T>> | undefined = ask({
+    ...(after && { after }),
+    ...(before && { before }),
+  })
   try {
-    for (;;) {
-      const envelope = await asked
+    while (asked !== undefined) {
+      const envelope: ListEnvelope<T> = await asked
       const chosen = choose === undefined ? envelope.data : envelope.data.filter(choose)
       const isCut = chosen.length > left
       const items = !isCut ? chosen : before === undefined ? chosen.slice(0, left) : chosen.slice(-left)
       left -= items.length
       const hasMore = isCut || envelope.has_more
       const isLast = left === 0 || !envelope.has_more || before !== undefined
-      const next = isLast ? undefined : nextCursor(envelope.data, seen)
-      if (typeof next === 'string') asked = ask({ after: next })
+      asked = isLast ? undefined : askForNext(envelope)
+      // It may fail while this page is still being printed; whoever awaits it hears of it.
+      asked?.catch(() => {})
       yield { items, envelope, hasMore }
-      if (next === undefined) return
-      // Only now: what did arrive has been handed out.
-      if (typeof next !== 'string') throw next
     }
   } finally {
     abandon.abort()
   }
 }
 
-/** The id of a page's last item, from which the list goes on. Or why there is none. */
-function nextCursor(data: readonly { readonly id?: string | null }[], seen: Set<string>): string | CliError {
+/** The id of a page's last item, from which the list goes on. @throws CliError if there is none, or it came before. */
+function nextCursor(data: readonly { readonly id?: string | null }[], seen: Set<string>): string {
   const last = data.at(-1)
-  if (last === undefined) return noProgress('sent an empty page')
+  if (last === undefined) throw noProgress('sent an empty page')
   const id = idOf(last)
-  if (id === undefined) return noProgress('its last item has no id to go on from')
-  if (seen.has(id)) return noProgress(`came back to ${sanitizeLine(id)}`)
+  if (id === undefined) throw noProgress('its last item has no id to go on from')
+  if (seen.has(id)) throw noProgress(`came back to ${sanitizeLine(id)}`)
   seen.add(id)
   return id
 }

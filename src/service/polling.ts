@@ -27,18 +27,12 @@ const SHORTEST_MS = 2000
 /** Timers may fire that much early. */
 const EARLY_MS = 1
 
-export interface PollFailure {
-  readonly kind: 'failure'
-  readonly error: CliError
-  /** When the next poll follows. */
-  readonly retryInMs: number
-}
-
-/** `error` of a timeout is that of the last poll, if it failed. */
 export type PollEvent<T> =
   | { readonly kind: 'value'; readonly value: T }
-  | PollFailure
-  | { readonly kind: 'timeout'; readonly error: CliError | undefined }
+  /** `text` says what failed, and when the next poll follows. */
+  | { readonly kind: 'failure'; readonly error: CliError; readonly text: string }
+  /** `text` says so; `error` is that of the last poll, if it failed. */
+  | { readonly kind: 'timeout'; readonly error: CliError | undefined; readonly text: string }
 
 /** The times of a command that begins now. @param timeout in seconds */
 export function pollTimes(
@@ -96,11 +90,15 @@ export async function* poll<T>(
     }
     const left = end - clock.monotonic()
     if (left <= EARLY_MS) {
-      yield { kind: 'timeout', error: failure }
+      const text = `timed out after ${formatDuration((timeoutMs ?? 0) / 1000)}`
+      yield { kind: 'timeout', error: failure, text }
       return
     }
-    if (failure !== undefined)
-      yield { kind: 'failure', error: failure, retryInMs: Math.min(Math.max(delay, pauseMs), left) }
+    if (failure !== undefined) {
+      const retryInMs = Math.min(Math.max(delay, pauseMs), left)
+      const text = `${failure.message}; retrying in ${formatDuration(retryInMs / 1000)}`
+      yield { kind: 'failure', error: failure, text }
+    }
     // 75 to 100% of the delay: never longer than announced.
     const jittered = delay * (0.75 + 0.25 * random.fraction())
     await clock.sleep(Math.min(Math.max(jittered, pauseMs), left), interrupts.signal)
@@ -135,22 +133,6 @@ export function resumable(error: unknown): never {
   throw new CliError(error.code, error.exit, error.message, {
     hint: 'nothing is lost; to continue, run the same command again',
   })
-}
-
-/** "timed out after 10 minutes" */
-export function timedOutAfter(ms: number): string {
-  return `timed out after ${formatDuration(ms / 1000)}`
-}
-
-/** What to add to the message of a timeout whose last request failed; else nothing. */
-export function lastRequestFailed(error: unknown): string {
-  return error instanceof CliError && error.exit !== Exit.refused
-    ? `; the last request failed: ${error.message}`
-    : ''
-}
-
-export function retryMessage({ error, retryInMs }: PollFailure): string {
-  return `${error.message}; retrying in ${formatDuration(retryInMs / 1000)}`
 }
 
 /** Shows each event before asking for the next; returns what the generator returns. */

@@ -1,3 +1,4 @@
+import { unescape as decode } from 'node:querystring'
 import type { Dispatcher } from 'undici'
 import connect from 'undici/lib/api/api-connect.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
@@ -68,18 +69,15 @@ class TunnelPool extends Pool {
  * @param noProxy as in NO_PROXY: hosts (subdomains included), with or without a port, or `*`, separated by commas or spaces
  */
 export function bypassesProxy(target: URL, noProxy: string): boolean {
+  const targetPort = Number(target.port) || (target.protocol === 'https:' ? 443 : 80)
   return noProxy.split(/[\s,]+/).some((entry) => {
     if (entry === '*') return true
     const [, name, port] = /^(\[.*\]|[^:]*)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? []
     // With more colons it is an IPv6 address, which a URL has in brackets.
     const host = name?.replace(/^\*?\./, '') ?? `[${entry.toLowerCase()}]`
-    if (host === '' || (port !== undefined && Number(port) !== portOf(target))) return false
+    if (host === '' || (port !== undefined && Number(port) !== targetPort)) return false
     return target.hostname === host || target.hostname.endsWith(`.${host}`)
   })
-}
-
-function portOf({ port, protocol }: URL): number {
-  return Number(port) || (protocol === 'https:' ? 443 : 80)
 }
 
 function parseProxy(text: string): { uri: string; token?: string } {
@@ -89,17 +87,9 @@ function parseProxy(text: string): { uri: string; token?: string } {
   }
   const { username, password, origin } = url
   if (username === '' && password === '') return { uri: origin }
+  // What isn't valid percent-encoding stays as it is.
   const pair = Buffer.from(`${decode(username)}:${decode(password)}`)
   return { uri: origin, token: `Basic ${pair.toString('base64')}` }
-}
-
-/** Percent-decoded, or unchanged if it isn't valid percent-encoding. */
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }
 
 function proxyError(reason: string, cause?: unknown): TransportError {

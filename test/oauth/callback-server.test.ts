@@ -14,10 +14,10 @@ async function listen(options: { uri?: string; page?: CallbackPage } = {}) {
   const server = await startCallbackServer({
     target,
     state: STATE,
-    validate: (parameters) => parameters,
-    received: (parameters, respond) => {
-      if (!(parameters instanceof Error)) received.push(parameters)
+    receive(parameters, respond) {
+      received.push(parameters)
       void respond(options.page ?? SIGNED_IN)
+      return undefined
     },
   })
   onTestFinished(() => server.close())
