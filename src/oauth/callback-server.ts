@@ -55,11 +55,10 @@ export async function startCallbackServer(options: CallbackServerOptions): Promi
 
   /** The page for a request that isn't the answer; the answer is handed on. */
   function examine(request: IncomingMessage, response: ServerResponse): CallbackPage | undefined {
-    const refuse = (status: number, title: string, why = '') => ({
-      status,
-      title,
-      text: `${why} The sign-in in your terminal is still waiting for the right answer.`,
-    })
+    const refuse = (status: number, title: string, why = '') => {
+      const text = `${why} The sign-in in your terminal is still waiting for the right answer.`
+      return { status, title, text }
+    }
     if (request.method !== 'GET') return refuse(405, 'Not allowed')
     // Only the origin form of a target has the path first (RFC 9112 section 3.2.1).
     const [path, ...query] = (request.url ?? '').split('?')
@@ -90,7 +89,13 @@ export async function startCallbackServer(options: CallbackServerOptions): Promi
     return (server.address() as AddressInfo).port
   }
 
-  const close = () => Promise.all(servers.map(closeServer)).then(() => {})
+  async function close(): Promise<void> {
+    const closed = servers.map((server) => new Promise((resolve) => server.close(resolve)))
+    // A client that never finishes its request must not keep the process alive.
+    for (const server of servers) server.closeAllConnections()
+    await Promise.all(closed)
+  }
+
   const [first = '127.0.0.1', ...others] = target.hosts
   try {
     const port = await open(first, target.port)
@@ -118,14 +123,6 @@ export async function startCallbackServer(options: CallbackServerOptions): Promi
 function isSameText(one: string, other: string): boolean {
   const [a, b] = [Buffer.from(one), Buffer.from(other)]
   return a.length === b.length && timingSafeEqual(a, b)
-}
-
-function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve())
-    // A client that never finishes its request must not keep the process alive.
-    server.closeAllConnections()
-  })
 }
 
 /** Settles when the page has been handed to the browser, or the browser has gone. */

@@ -22,6 +22,7 @@ export async function discoverServer(
   issuer: string | undefined,
   io: Io,
 ): Promise<oauth.AuthorizationServer> {
+  const http = io.settings.verbose ? logExchanges(io) : io.http
   const server = issuer === undefined ? base : new URL(issuer)
   const usual = {
     issuer: issuerOf(server),
@@ -31,7 +32,18 @@ export async function discoverServer(
     const response = await oauth.discoveryRequest(server, {
       algorithm: 'oauth2',
       [oauth.allowInsecureRequests]: isLoopback(server.hostname),
-      [oauth.customFetch]: (url, { headers }) => fetchMetadata(url, headers, io),
+      // The program's own transport: one exchange, no redirects.
+      [oauth.customFetch]: async (url, { headers }) => {
+        const answer = await http.send({
+          method: 'GET',
+          url: new URL(url),
+          headers: { ...headers, 'user-agent': userAgent(io) },
+          timeoutMs: METADATA_TIMEOUT_MS,
+          signal: io.interrupts.signal,
+        })
+        const type = answer.headers['content-type'] ?? ''
+        return new Response(answer.text, { status: answer.status, headers: { 'content-type': type } })
+      },
     })
     return { ...usual, ...(await oauth.processDiscoveryResponse(server, response)) }
   } catch (error) {
@@ -41,20 +53,4 @@ export async function discoverServer(
     const hint = 'check the base URL, the issuer and the network: mailclaim doctor'
     throw new CliError('service_unreachable', Exit.unavailable, message, { hint, cause: error })
   }
-}
-
-/** The program's HTTP transport as the `customFetch` of oauth4webapi: one exchange, no redirects. */
-async function fetchMetadata(url: string, headers: Record<string, string>, io: Io): Promise<Response> {
-  const http = io.settings.verbose ? logExchanges(io) : io.http
-  const answer = await http.send({
-    method: 'GET',
-    url: new URL(url),
-    headers: { ...headers, 'user-agent': userAgent(io) },
-    timeoutMs: METADATA_TIMEOUT_MS,
-    signal: io.interrupts.signal,
-  })
-  return new Response(answer.text, {
-    status: answer.status,
-    headers: { 'content-type': answer.headers['content-type'] ?? '' },
-  })
 }

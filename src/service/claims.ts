@@ -1,6 +1,6 @@
 import { pathSegment, type RequestOptions, type ServiceClient } from './client.ts'
 import { checkFields } from './problems.ts'
-import type { ClaimRequest, DomainClaim } from './types.ts'
+import { CLAIM_FIELDS, type ClaimRequest, type DomainClaim } from './types.ts'
 
 /**
  * Starts a claim (section 4.5).
@@ -42,27 +42,11 @@ export async function getClaim(
 }
 
 function readClaim(body: Record<string, unknown>): DomainClaim {
-  checkFields(
-    body,
-    {
-      id: 'string',
-      name: 'string',
-      status: 'string',
-      domain_id: 'string',
-      region: 'string',
-      record: 'object',
-      blocked_reason: 'string',
-      failure_reason: 'string',
-      created_at: 'string',
-      expires_at: 'string',
-    },
-    'the claim',
-    ['name', 'domain_id', 'status', 'record'],
-  )
+  checkFields(body, CLAIM_FIELDS, 'the claim', ['name', 'domain_id', 'status', 'record'])
   const claim = body as DomainClaim
   if (claim.record) {
     const record = claim.record as Record<string, unknown>
-    checkFields(record, { type: 'string', name: 'string', value: 'string' }, 'the record of the claim')
+    checkFields(record, ['type', 'name', 'value'], 'the record of the claim')
   }
   return claim
 }

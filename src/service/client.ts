@@ -5,7 +5,7 @@ import { requireBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { logExchanges } from './log.ts'
-import { describeCredential, readObject, responseError, transportFailure } from './problems.ts'
+import { readObject, responseError, transportFailure } from './problems.ts'
 import { backoff, isTemporary, MAX_RETRY_AFTER_MS } from './retry.ts'
 import { type Credential, isBearerToken } from './types.ts'
 
@@ -130,7 +130,7 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
       const { status } = response
       if (status >= 200 && status < 300) return { status, body: readObject(response, secrets) }
       signal.throwIfAborted()
-      const asked = { method, path, base: base.href, credential, profile: settings.profile.value }
+      const asked = { method, path, base, credential, profile: settings.profile.value }
       return responseError(response, asked, clock.now())
     } catch (error) {
       signal.throwIfAborted()
@@ -186,7 +186,7 @@ function requireSendable(credential: Credential): Credential {
   const { value } = credential
   if (isBearerToken(value)) return credential
   const why = value === '' ? 'is empty' : 'contains a space, a line break or another invalid character'
-  throw new CliError('credential_unusable', Exit.notSignedIn, `${describeCredential(credential)} ${why}`, {
+  throw new CliError('credential_unusable', Exit.notSignedIn, `${credential.description} ${why}`, {
     hint: 'copy it again, without the text around it',
   })
 }

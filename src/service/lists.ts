@@ -1,7 +1,13 @@
 import { pathSegment, type RequestOptions, type ServiceClient } from './client.ts'
 import type { PageFetcher } from './paging.ts'
 import { checkFields, nameOfType, OtherAnswerError, unexpectedAnswer } from './problems.ts'
-import type { ContactImport, Grant, ImportStatus, ListEnvelope } from './types.ts'
+import {
+  type ContactImport,
+  type Grant,
+  IMPORT_FIELDS,
+  type ImportStatus,
+  type ListEnvelope,
+} from './types.ts'
 
 /** Pages of the team's grants, including revoked ones (section 4.2). */
 export function grantPages(client: ServiceClient): PageFetcher<Grant> {
@@ -30,12 +36,7 @@ export async function getImport(
   options?: RequestOptions,
 ): Promise<ContactImport> {
   const { body } = await client.get(`/contacts/imports/${pathSegment(id)}`, {}, options)
-  checkFields(
-    body,
-    { id: 'string', status: 'string', created_at: 'string', completed_at: 'string', counts: 'object' },
-    'the import',
-    ['id', 'status', 'counts'],
-  )
+  checkFields(body, IMPORT_FIELDS, 'the import', ['id', 'status', 'counts'])
   const found = body as ContactImport
   const asked = id.trim()
   if (found.id != null && found.id.toLowerCase() !== asked.toLowerCase())

@@ -1,5 +1,6 @@
 import type { HttpResponse, TransportError } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
+import { issuerOf } from '../settings/addresses.ts'
 import { loginCommand } from '../settings/profiles.ts'
 import { redact } from '../terminal/redact.ts'
 import { excerpt, sanitizeLine } from '../terminal/sanitize.ts'
@@ -69,29 +70,28 @@ function isDeeperThan(levels: number, value: unknown): boolean {
   return levels === 0 || Object.values(value).some((inside) => isDeeperThan(levels - 1, inside))
 }
 
-const TYPE_NAMES = { string: 'a string', object: 'an object' } as const
-
 /**
- * Checks the fields that the program uses: each has its type, is null or is missing.
+ * Checks the fields of an object: each is null, is missing, or is a string; an object, if dotted names are in it.
  *
+ * @param fields dotted, as in `CLAIM_FIELDS`
  * @param where names the object in the message
  * @param anyOf without all of these it is another object, such as an error with the status 200
  * @throws CliError exit 7 that names the expected and the actual type
  */
 export function checkFields(
   object: Record<string, unknown>,
-  fields: Readonly<Record<string, keyof typeof TYPE_NAMES>>,
+  fields: readonly string[],
   where: string,
   anyOf?: readonly string[],
 ): void {
   if (anyOf?.every((name) => (object[name] ?? null) === null))
     throw unexpectedAnswer(`${where} has none of the fields ${anyOf.join(', ')}`)
-  for (const [name, type] of Object.entries(fields)) {
-    const value = object[name]
-    if (value === undefined || value === null) continue
-    const actual = nameOfType(value)
-    if (actual !== TYPE_NAMES[type])
-      throw unexpectedAnswer(`"${name}" of ${where} should be ${TYPE_NAMES[type]}, but is ${actual}`)
+  for (const [name = '', ...inside] of fields.map((field) => field.split('.'))) {
+    const isParent = inside.length > 0 || fields.some((field) => field.startsWith(`${name}.`))
+    const expected = isParent ? 'an object' : 'a string'
+    const actual = nameOfType(object[name] ?? null)
+    if (actual !== 'null' && actual !== expected)
+      throw unexpectedAnswer(`"${name}" of ${where} should be ${expected}, but is ${actual}`)
   }
 }
 
@@ -138,7 +138,7 @@ export interface AskedOperation {
   readonly method: string
   readonly path: string
   /** The base URL. */
-  readonly base: string
+  readonly base: URL
   readonly credential: Credential
   readonly profile: string
 }
@@ -170,7 +170,7 @@ export function responseError(
     const hint = "set the base URL to the service's actual address"
     return new CliError('redirected', Exit.unavailable, what, { status, hint })
   }
-  const sent = describeCredential(credential)
+  const sent = credential.description
   if (status === 401) {
     const isKey = credential.kind === 'api_key'
     const hint = isKey ? 'check the API key' : `sign in again: ${loginCommand({ profile })}`
@@ -184,7 +184,7 @@ export function responseError(
   if (status === 404 || status === 410) {
     // What the service says of something new is better than a guess.
     const isExplained = method === 'POST' && object !== undefined && details !== ''
-    const hint = `check the id and its team, and that ${base} is the base URL of the service`
+    const hint = `check the id and its team, and that ${issuerOf(base)} is the base URL of the service`
     const what = `not found: ${method} ${path}`
     return failure(own ?? 'not_found', Exit.notFound, what, isExplained ? undefined : hint)
   }
@@ -196,10 +196,6 @@ export function responseError(
   return status === 429
     ? failure('rate_limited', Exit.unavailable, 'too many requests (429)', hint)
     : failure('service_unavailable', Exit.unavailable, `the service failed (${status})`, hint)
-}
-
-export function describeCredential({ kind, description }: Credential): string {
-  return description ?? (kind === 'api_key' ? 'the API key' : 'the access token')
 }
 
 const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {

@@ -130,7 +130,7 @@ export interface Credential {
   readonly kind: 'api_key' | 'access_token'
   readonly value: string
   /** Its source, for messages: "the API key in MAILCLAIM_API_KEY", "the access token of profile default". */
-  readonly description?: string
+  readonly description: string
 }
 
 /** Whether a text can be the token of an Authorization header (RFC 6750 section 2.1): visible ASCII, no line break. */

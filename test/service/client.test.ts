@@ -117,7 +117,7 @@ describe('a request', () => {
 
   it('a credential that is invalid in a header is neither sent nor shown', async () => {
     const authorizer = {
-      credential: async () => ({ kind: 'api_key', value: 'geheim\n' }) as const,
+      credential: async () => ({ kind: 'api_key', value: 'geheim\n', description: 'the API key' }) as const,
       refused: async () => undefined,
     }
     const { client, context } = await clientWith([ok()], { authorizer })
@@ -317,13 +317,14 @@ describe('retries', () => {
 })
 
 describe('a refused credential', () => {
+  const token = (value: string) =>
+    ({ kind: 'access_token', value, description: 'the access token of profile work' }) as const
   const refusal = () => jsonResponse(401, { name: 'invalid_access', message: 'token expired' })
   const authorizerWith = (next: Credential | undefined) => {
     const refused: Credential[] = []
     return {
       refused_: refused,
-      credential: async () =>
-        ({ kind: 'access_token', value: 'old', description: 'the access token of profile work' }) as const,
+      credential: async () => token('old'),
       refused: async (credential: Credential) => {
         refused.push(credential)
         return next
@@ -332,7 +333,7 @@ describe('a refused credential', () => {
   }
 
   it('a refused credential is renewed once, and the request is retried', async () => {
-    const authorizer = authorizerWith({ kind: 'access_token', value: 'new' })
+    const authorizer = authorizerWith(token('new'))
     const { client, context } = await clientWith([refusal, ok()], { authorizer })
     await getImport(client, 'i-1')
     expect(context.requests.map((request) => request.headers['authorization'])).toEqual([
@@ -343,7 +344,7 @@ describe('a refused credential', () => {
   })
 
   it('a refused credential is renewed for a POST too', async () => {
-    const authorizer = authorizerWith({ kind: 'access_token', value: 'new' })
+    const authorizer = authorizerWith(token('new'))
     const { client, context } = await clientWith([refusal, jsonResponse(201, { status: 'pending' })], {
       authorizer,
     })
@@ -352,7 +353,7 @@ describe('a refused credential', () => {
   })
 
   it('a credential that is refused twice ends the command with exit 4', async () => {
-    const authorizer = authorizerWith({ kind: 'access_token', value: 'new' })
+    const authorizer = authorizerWith(token('new'))
     const { client, context } = await clientWith([refusal], { authorizer })
     const failure = await failed(getImport(client, 'i-1'))
     expect(failure).toMatchObject({ exit: 4, status: 401 })
@@ -364,7 +365,7 @@ describe('a refused credential', () => {
     const answers = when === 'first' ? [ok()] : [refusal(), ok()]
     const renewed = async (value: string, isSlow: boolean) => {
       if (isSlow) context.clock.advance(60_000)
-      return { kind: 'access_token', value } as const
+      return token(value)
     }
     const { client, context } = await clientWith(answers, {
       authorizer: {
@@ -400,7 +401,7 @@ describe('the hint after a refusal', () => {
 
   it('a 404 points to the id and the base URL, unless the service explains why something new is refused', async () => {
     const answered = async (response: HttpResponse) => (await clientWith([response])).client
-    const hint = 'check the id and its team, and that http://127.0.0.1:1/ is the base URL of the service'
+    const hint = 'check the id and its team, and that http://127.0.0.1:1 is the base URL of the service'
     const page = await answered(textResponse(404, '<h1>404 Not Found</h1>nginx'))
     expect(await failed(createClaim(page, { name: 'example.com' }))).toMatchObject({ hint, exit: 5 })
     const explained = () => answered(jsonResponse(404, { message: 'Not here' }))
