@@ -94,7 +94,7 @@ export function readValue(given: string, what: string): string {
     throw usageError(`${what} is longer than a TXT record can be (${MAX_VALUE_BYTES} bytes)`)
   const value = readGivenValue(given)
   if (value !== undefined) return value
-  throw usageError(`${what} isn't a complete value: prefix=token, without spaces`)
+  throw usageError(`${what} isn't a complete value: prefix=token, with nothing before or after it`)
 }
 
 /** The value in strings of at most 255 bytes, split between characters. */

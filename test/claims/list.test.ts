@@ -15,12 +15,12 @@ async function read(text: string | Buffer, takesIds = true) {
 
 test('a list has a domain on each line, and perhaps the value to expect', async () => {
   const { subjects } = await read(
-    '\ufeffa.example\r\n\n# a comment\nBÜCHER.example. , prefix=token\n"b.example","p=a,b"',
+    '\ufeffa.example\r\n\n# a comment\nBÜCHER.example. , prefix=token\n"b.example","p=ab=="',
   )
   expect(subjects).toEqual([
     { domain: 'a.example' },
     { domain: 'xn--bcher-kva.example', value: 'prefix=token' },
-    { domain: 'b.example', value: 'p=a,b' },
+    { domain: 'b.example', value: 'p=ab==' },
   ])
 })
 
@@ -36,7 +36,9 @@ test.each([
   ['b ad', '"b ad" has a space in it'],
   ['a.example,prefix=token,more', 'columns: 3 instead of 2'],
   [',prefix=token', 'the domain is missing'],
-  ['a.example,token', "the value isn't a complete value: prefix=token, without spaces"],
+  ['a.example,token', "the value isn't a complete value: prefix=token, with nothing before or after it"],
+  ['a.example,TXT=prefix=token', "the value isn't a complete value"],
+  ['a.example,"prefix=a,b"', "the value isn't a complete value"],
   ['a.example # mine', '"a.example # mine"'],
 ])('a bad line is named, and the others go on: %s', async (line, why) => {
   const { subjects, problems, stderr } = await read(`a.example\n${line}\nb.example`)
