@@ -16,7 +16,8 @@ export interface Context {
   readonly random: Random
   readonly http: HttpTransport
   readonly dns: DnsNetwork
-  readonly browser: Browser
+  /** Opens an http(s) address in the person's browser. Rejects if no browser can be started. */
+  readonly openBrowser: (url: string) => Promise<void>
   readonly programs: Programs
   readonly prompts: Prompts
   readonly keychain: Keychain
@@ -201,11 +202,6 @@ export class DnsTransportError extends Error {
     super(message, cause === undefined ? undefined : { cause })
     this.kind = kind
   }
-}
-
-export interface Browser {
-  /** Opens an http(s) address in the person's browser. Rejects if no browser can be started. */
-  open(url: string): Promise<void>
 }
 
 /** Commands of the person's, such as one that changes DNS. */

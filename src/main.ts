@@ -63,13 +63,11 @@ export async function main(): Promise<ExitCode> {
       tcp: async (exchange) => (await dns()).tcp(exchange),
       systemResolvers: async () => (await dns()).systemResolvers(),
     },
-    browser: {
-      open: async (url) => {
-        const { default: openAddress } = await import('open')
-        const child = await openAddress(url)
-        if (child.pid === undefined) await once(child, 'spawn')
-        child.unref()
-      },
+    openBrowser: async (url) => {
+      const { default: open } = await import('open')
+      const child = await open(url)
+      if (child.pid === undefined) await once(child, 'spawn')
+      child.unref()
     },
     programs: {
       run: async (request) => {
@@ -145,14 +143,10 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
 }
 
 /** What a keychain needs: the bus, the person's directories, the screen for a prompt. None of our variables. */
-function keychainEnvironment(variables: NodeJS.ProcessEnv): Record<string, string> {
+function keychainEnvironment(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const names =
     /^(DBUS_SESSION_BUS_ADDRESS|XDG_RUNTIME_DIR|XDG_DATA_HOME|XDG_CURRENT_DESKTOP|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|HOME|USER|LOGNAME|PATH|LANG|LC_[A-Z]+|TMPDIR|LD_LIBRARY_PATH|SYSTEMROOT|SYSTEMDRIVE|WINDIR|USERPROFILE|APPDATA|LOCALAPPDATA|TEMP|TMP)$/i
-  return Object.fromEntries(
-    Object.entries(variables).filter(
-      (entry): entry is [string, string] => names.test(entry[0]) && entry[1] !== undefined,
-    ),
-  )
+  return Object.fromEntries(Object.entries(variables).filter(([name]) => names.test(name)))
 }
 
 /** Looked up on demand: help and the version don't need them. */

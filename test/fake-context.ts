@@ -156,10 +156,8 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
       tcp: unexpected('a DNS question'),
       systemResolvers: async () => [],
     },
-    browser: {
-      open: async (url) => {
-        opened.push(url)
-      },
+    openBrowser: async (url) => {
+      opened.push(url)
     },
     programs: options.programs ?? { run: unexpected('a program') },
     prompts: {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { hasNoKeychain } from '../credentials/keychain.ts'
 import { CliError, usageError } from '../errors.ts'
-import { type LoginReporter, login } from '../oauth/login.ts'
+import { type LoginOptions, type LoginReporter, login } from '../oauth/login.ts'
 import { redirectTarget } from '../oauth/redirect.ts'
 import { type CodeExchange, exchangeCode, missingScopes } from '../oauth/token-endpoint.ts'
 import { createServiceClient } from '../service/client.ts'
@@ -152,26 +152,22 @@ async function signInWithBrowser(
       access: accessTokenOf(tokens, io.clock.now()),
     })
   }
-  return login(
-    {
-      scopes,
-      resource,
-      target: redirectTarget(settingValue('redirect_uri', settings)),
-      openBrowser: opens && !io.environment.ssh,
-      // On a terminal that allows questions, or in a pipe where no browser is opened.
-      readInput: settings.interactive || (!opens && !io.stdin.isTTY),
-      timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
-      issuer,
-      authorizationEndpoint: settingValue('authorization_endpoint', settings),
-    },
-    exchange,
-    reporter(io),
-    io,
-  )
+  const chosen: LoginOptions = {
+    scopes,
+    resource,
+    target: redirectTarget(settingValue('redirect_uri', settings)),
+    openBrowser: opens && !io.environment.ssh,
+    // On a terminal that allows questions, or in a pipe where no browser is opened.
+    readInput: settings.interactive || (!opens && !io.stdin.isTTY),
+    timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
+    issuer,
+    authorizationEndpoint: settingValue('authorization_endpoint', settings),
+  }
+  return login(chosen, exchange, reporter(chosen, io), io)
 }
 
 /** Everything here is needed to continue, so --quiet doesn't silence it. A program gets the address as an event instead. */
-function reporter(io: Io): LoginReporter {
+function reporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReporter {
   const { settings, stderr, clock } = io
   const isForProgram = isProgramFormat(settings)
   const always = createIo(io, {
@@ -181,17 +177,15 @@ function reporter(io: Io): LoginReporter {
     fields: undefined,
   })
   return {
-    async ready(url, browser, readsInput) {
+    async ready(url) {
       if (isForProgram)
         await always.writeLine({ event: 'authorization', at: new Date(clock.now()).toISOString(), url })
       await always.note(
-        browser === 'opening'
-          ? 'Opening the browser. If nothing opens, go to:'
-          : 'Open this address in a browser:',
+        openBrowser ? 'Opening the browser. If nothing opens, go to:' : 'Open this address in a browser:',
       )
       // Not wrapped: it has to be copied.
       if (!always.settings.quiet) await stderr.write(`\n  ${sanitizeLine(url)}\n\n`)
-      if (readsInput)
+      if (readInput)
         await always.note('If the browser runs on another machine, paste the address of its last page here.')
       await always.note('Waiting for your approval …')
     },

@@ -7,7 +7,7 @@ export interface HelperOptions {
   /** The helper's script. */
   readonly script: string
   /** The helper's whole environment: what a keychain needs, and no secret. */
-  readonly environment: Readonly<Record<string, string>>
+  readonly environment: NodeJS.ProcessEnv
 }
 
 /**

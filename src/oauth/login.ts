@@ -32,7 +32,7 @@ export interface LoginOptions {
 /** Keeps the person informed while the login waits. */
 export interface LoginReporter {
   /** The address is known, and the listener is bound. */
-  ready(url: string, browser: 'opening' | 'not_opened', canPaste: boolean): Promise<void>
+  ready(url: string): Promise<void>
   browserFailed(): Promise<void>
   /** Something arrived that is not the answer. */
   ignored(why: string): Promise<void>
@@ -96,10 +96,10 @@ export async function login<T>(
       stopReading = readPastedLines(io.stdin.stream, (line) => {
         receive(parsePastedRedirect(line), async () => {})
       })
-    await reporter.ready(url.href, options.openBrowser ? 'opening' : 'not_opened', options.readInput)
+    await reporter.ready(url.href)
     if (options.openBrowser)
       ignoreFailure(
-        io.browser.open(url.href).catch(() => (over.signal.aborted ? undefined : reporter.browserFailed())),
+        io.openBrowser(url.href).catch(() => (over.signal.aborted ? undefined : reporter.browserFailed())),
       )
 
     const timeout = io.clock

@@ -18,20 +18,18 @@ export async function ensurePrivateDirectory(
 ): Promise<void> {
   await makeDirectory(path)
   if (!POSIX) return
-  const link = await lstat(path).catch((error: unknown) => {
-    throw directoryUnusable(path, `it can't be examined (${reason(error)})`, error)
-  })
-  if (link.isSymbolicLink() && link.uid !== ownUser() && link.uid !== 0) {
-    throw directoryUnusable(path, 'it is a link that another user made')
-  }
-  const target = await stat(path).catch(() => undefined)
-  if (target === undefined || !target.isDirectory()) throw directoryUnusable(path, 'it is not a directory')
-  const fits = target.uid === ownUser() || (existing === 'leave' && target.uid === 0)
-  if (!fits) throw directoryUnusable(path, 'it belongs to another user')
-  if (existing === 'tighten' && (target.mode & 0o777) !== 0o700) {
-    await chmod(path, 0o700).catch((error: unknown) => {
-      throw directoryUnusable(path, `others have access, and that can't be changed (${reason(error)})`, error)
-    })
+  try {
+    const link = await lstat(path)
+    if (link.isSymbolicLink() && link.uid !== ownUser() && link.uid !== 0)
+      throw directoryUnusable(path, 'it is a link that another user made')
+    const target = await stat(path)
+    if (!target.isDirectory()) throw directoryUnusable(path, 'it is not a directory')
+    const fits = target.uid === ownUser() || (existing === 'leave' && target.uid === 0)
+    if (!fits) throw directoryUnusable(path, 'it belongs to another user')
+    if (existing === 'tighten' && (target.mode & 0o777) !== 0o700) await chmod(path, 0o700)
+  } catch (error) {
+    if (error instanceof CliError) throw error
+    throw directoryUnusable(path, `it can't be examined or kept from others (${reason(error)})`, error)
   }
 }
 

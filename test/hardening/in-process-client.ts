@@ -129,14 +129,12 @@ export function createClient(sandbox: Sandbox, options: ClientOptions = {}): Cli
   const context = withEffects(base, {
     random: { bytes: (length) => randomBytes(length), fraction: Math.random },
     dns: createDnsNetwork(),
-    browser: {
-      // The person's browser: the sandbox approves by itself and redirects to the listener.
-      open: async (url) => {
-        await fetch(url).then(
-          (page) => page.arrayBuffer(),
-          () => {},
-        )
-      },
+    // The person's browser: the sandbox approves by itself and redirects to the listener.
+    openBrowser: async (url) => {
+      await fetch(url).then(
+        (page) => page.arrayBuffer(),
+        () => {},
+      )
     },
   })
   const files = profileFiles(context, 'default')
