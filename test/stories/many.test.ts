@@ -157,7 +157,7 @@ describe('several domains', () => {
 
   test('Ctrl-C ends within a second, loses nothing, and says how to go on', async () => {
     const world = keyed()
-    const domains = world.domains(200)
+    const domains = world.domains(100)
     const list = world.list('domains.txt', domains)
     await world.control('POST', 'faults', { kind: 'delay', before_ms: 500, path: '/domains/claim' })
     const running = world.start(['claims', 'create', '--from', list, '--format', 'jsonl'], { group: true })
@@ -176,7 +176,7 @@ describe('several domains', () => {
     // A request that was on its way may have arrived.
     expect(before).toBeGreaterThanOrEqual(done)
     expect(before).toBeLessThanOrEqual(done + 16)
-    expect(linesOf(rest.stdout)).toHaveLength(201)
+    expect(linesOf(rest.stdout)).toHaveLength(101)
   })
 
   test('Ctrl-C ends a run that waits for more lines, too', async () => {
@@ -185,8 +185,8 @@ describe('several domains', () => {
       group: true,
       stdin: 'open',
     })
-    running.type(`${world.domains(1)[0]}\nb ad\nb`)
-    await running.seen(/<stdin>:2: /)
+    // More than fits into a pipe: once all is written, most of it has been read.
+    await new Promise((resolve) => running.child.stdin?.write('# a comment\n'.repeat(100_000), resolve))
     const at = performance.now()
     interruptGroup(running)
     expect((await running.ended).code).toBe(130)
@@ -209,7 +209,7 @@ describe('several domains', () => {
   })
 
   test('every planted fault is named, and the summary counts right', async () => {
-    await checkWithFaults(await createServedWorld(['--auto-publish']), { domains: 60, zones: 4, each: 2 })
+    await checkWithFaults(await createServedWorld(['--auto-publish']), { domains: 24, zones: 3, each: 1 })
   })
 })
 
