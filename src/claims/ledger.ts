@@ -27,6 +27,8 @@ const MAX_ENTRY_LENGTH = 1024 * 1024
 /** Of more domains than this, a completion doesn't open the claims. */
 const MOST_OPENED = 100
 
+/** Gets each file that can't be read; the file stays where it is. */
+type OnDamaged = (error: CliError) => Promise<void>
 type Place = { readonly directories: Context['directories']; readonly settings: Where }
 type Where = Pick<Settings, 'chosen' | 'profile'>
 
@@ -42,33 +44,27 @@ export interface LedgerEntry {
 /**
  * Saves a claim as it is now. If the file can't be written (a read-only home, a full disk), that's a warning: the command still
  * has to show the claim.
- *
- * @returns whether it was saved; if not, only its id finds it
  */
-export async function remember(claim: DomainClaim, io: Io): Promise<boolean> {
+export async function remember(claim: DomainClaim, io: Io): Promise<void> {
   const issuer = issuerIn(io.settings)
-  if (!claim.domain_id || issuer === undefined) return false
+  if (!claim.domain_id || issuer === undefined) return
   const seen_at = new Date(io.clock.now()).toISOString()
   const text = JSON.stringify({ format: FORMAT, issuer, seen_at, claim })
   try {
     // No real claim is this large, and the file couldn't be read back.
     if (text.length > MAX_ENTRY_LENGTH)
       throw new CliError('claim_too_large', Exit.unavailable, `it has ${text.length} characters`)
-    const directory = directoryOf(io)
-    await ensurePrivateDirectory(directory)
-    writeDurable(join(directory, fileOf(issuer, claim.domain_id, nameKey(claim.name ?? ''))), text)
-    return true
+    await ensurePrivateDirectory(directoryOf(io))
+    writeDurable(pathOf({ issuer, claim }, io), text)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     await io.warn(`couldn't save the claim on this machine: ${error.message}`)
-    return false
   }
 }
 
 /** Removes a claim from the ledger. @throws CliError `cannot_write`, exit 1 */
-export async function forget({ issuer, claim }: LedgerEntry, place: Place): Promise<void> {
-  const file = fileOf(issuer, claim.domain_id ?? '', nameKey(claim.name ?? ''))
-  const path = join(directoryOf(place), file)
+export async function forget(entry: LedgerEntry, place: Place): Promise<void> {
+  const path = pathOf(entry, place)
   try {
     rmSync(path, { force: true })
   } catch (error) {
@@ -81,7 +77,7 @@ export async function forget({ issuer, claim }: LedgerEntry, place: Place): Prom
  *
  * @param name in its ASCII form
  */
-export async function claimsNamed(name: string, place: Place, onDamaged = ignore): Promise<LedgerEntry[]> {
+export async function claimsNamed(name: string, place: Place, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
   const beginning = `${nameKey(name)}~`
   return sorted(await read((file) => file.startsWith(beginning), place, onDamaged))
 }
@@ -90,7 +86,7 @@ export async function claimsNamed(name: string, place: Place, onDamaged = ignore
 export async function claimWithId(
   domainId: string,
   place: Place,
-  onDamaged = ignore,
+  onDamaged?: OnDamaged,
 ): Promise<LedgerEntry | undefined> {
   const issuer = issuerIn(place.settings)
   const ending = issuer === undefined ? '.json' : `~${hashOf(issuer, domainId)}.json`
@@ -99,7 +95,7 @@ export async function claimWithId(
 }
 
 /** All claims at the service in force, or without one at any, the newest first. */
-export async function everyClaim(place: Place, onDamaged = ignore): Promise<LedgerEntry[]> {
+export async function everyClaim(place: Place, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
   return sorted(await read(() => true, place, onDamaged))
 }
 
@@ -140,14 +136,10 @@ export async function knownDomains(
   return found
 }
 
-type OnDamaged = (error: CliError) => Promise<void>
-const ignore: OnDamaged = async () => {}
-
-/** @param onDamaged gets each file that can't be read; the file stays where it is */
 async function read(
   isMeant: (file: string) => boolean,
   place: Place,
-  onDamaged: OnDamaged,
+  onDamaged?: OnDamaged,
 ): Promise<LedgerEntry[]> {
   const directory = directoryOf(place)
   const issuer = issuerIn(place.settings)
@@ -158,7 +150,7 @@ async function read(
       if (entry !== undefined && (issuer ?? entry.issuer) === entry.issuer) entries.push(entry)
     } catch (error) {
       if (!(error instanceof CliError)) throw error
-      await onDamaged(error)
+      await onDamaged?.(error)
     }
   }
   return entries
@@ -219,8 +211,8 @@ export function issuerIn(settings: Pick<Settings, 'chosen'>): string | undefined
 const hashOf = (issuer: string, domainId: string): string =>
   createHash('sha256').update(`${issuer}\n${domainId}`).digest('hex').slice(0, 32)
 
-const fileOf = (issuer: string, domainId: string, key: string): string =>
-  `${key}~${hashOf(issuer, domainId)}.json`
+const pathOf = ({ issuer, claim }: Pick<LedgerEntry, 'issuer' | 'claim'>, place: Place): string =>
+  join(directoryOf(place), `${nameKey(claim.name ?? '')}~${hashOf(issuer, claim.domain_id ?? '')}.json`)
 
 const directoryOf = ({ directories, settings }: Place): string =>
   join(directories.state, 'claims', settings.profile.value)

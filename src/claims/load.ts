@@ -142,11 +142,12 @@ export async function startClaim(
   request: ClaimRequest,
   client: ServiceClient,
   io: Io,
-): Promise<{ readonly claim: DomainClaim; readonly created: boolean; readonly isSaved: boolean }> {
+): Promise<{ readonly claim: DomainClaim; readonly created: boolean }> {
   try {
     const { claim, created } = await createClaim(client, request)
     requireAsked(claim, { name: asciiName(request.name) })
-    return { claim, created, isSaved: await remember(claim, io) }
+    await remember(claim, io)
+    return { claim, created }
   } catch (error) {
     if (!(error instanceof CliError) || error.status !== 409) throw error
     const hint = 'if another machine has claimed it, go on with its domain_id: mailclaim claims get DOMAIN_ID'

@@ -26,10 +26,7 @@ export interface CheckOptions extends PollTimes {
 }
 
 /** Of a wait for the record. */
-export interface WaitOptions extends CheckOptions {
-  readonly timeoutMs: number
-  readonly since: number
-}
+export type WaitOptions = CheckOptions & { readonly timeoutMs: number }
 
 /** The time limit of a check, in milliseconds. */
 const CHECK_MS = 10_000

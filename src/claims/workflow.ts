@@ -66,7 +66,6 @@ export interface VerifyOptions extends WatchOptions, CheckOptions {
 
 export interface WorkflowOptions extends VerifyOptions {
   readonly timeoutMs: number
-  readonly since: number
   /** Whether to end, rather than start a claim, if the known one has ended or is gone. */
   readonly resumeOnly: boolean
   /** Adds the record to DNS. */
@@ -129,9 +128,12 @@ async function* createOrResume(
 ): AsyncGenerator<ClaimEvent, DomainClaim, void> {
   const { name, region } = request
   const [entry] = await claimsNamed(name, io)
-  const open = entry !== undefined && isOpen(entry.claim, io.clock.now()) ? entry.claim : undefined
   // An open claim in another region than the one asked for isn't resumed.
-  const isElsewhere = !resumeOnly && region !== undefined && (open?.region ?? region) !== region
+  const isElsewhere =
+    !resumeOnly &&
+    entry !== undefined &&
+    isOpen(entry.claim, io.clock.now()) &&
+    (entry.claim.region ?? region) !== (region ?? entry.claim.region)
   if (entry !== undefined && !isElsewhere) {
     const known = { domainId: entry.claim.domain_id ?? '', name, entry }
     const limit = { timeoutMs: timeFor(times, io.clock) }
@@ -147,42 +149,47 @@ async function* createOrResume(
     throw new CliError('claim_unknown', Exit.notFound, `no claim of ${name} is known on this machine`, {
       hint: `to start one: mailclaim claim ${name}`,
     })
-  const { claim, created } = await startClaim(request, client, io)
+  const claim = yield* beginClaim(request, entry?.claim, client, io)
   if (!claim.domain_id)
     throw unexpectedAnswer(`it sent no domain_id for ${nameOf(claim)}, so the claim can't be followed`)
+  return claim
+}
+
+/** Starts a claim, which the service may already have. @param before the one that this machine knows, open or not */
+export async function* beginClaim(
+  request: ClaimRequest,
+  before: DomainClaim | undefined,
+  client: ServiceClient,
+  io: Io,
+): AsyncGenerator<ClaimEvent, DomainClaim, void> {
+  const earlier = before !== undefined && isOpen(before, io.clock.now()) ? before : undefined
+  const { claim, created } = await startClaim(request, client, io)
   if (!created) return yield* goOn(request, claim, 'the claim was already pending')
-  const value = isElsewhere ? undefined : entry?.claim.record?.value
+  const value = earlier === undefined ? before?.record?.value : undefined
   const after = value ? `; remove the TXT value "${clip(value, MAX_TEXT)}" of the earlier one` : ''
-  yield { event: 'created', claim, text: `a new claim${after}`, ...(open && { earlier: open }) }
-  if (open !== undefined) {
-    const why = `an open claim of ${name} in ${open.region} may end in favor of this one`
+  yield { event: 'created', claim, text: `a new claim${after}`, ...(earlier && { earlier }) }
+  if (earlier !== undefined) {
+    const why = `an open claim of ${nameOf(earlier)} may end in favor of this one`
     yield { event: 'warning', claim, text: why, error: new CliError('claim_replaced', Exit.negativeEnd, why) }
   }
   return claim
 }
 
-/** Goes on with a claim that already exists, and warns of options that have no effect on it. */
+/** Goes on with a claim that already exists, and warns of options that have no effect on it: the service shows only its region. */
 function* goOn(
   request: ClaimRequest,
   claim: DomainClaim,
   text: string,
 ): Generator<ClaimEvent, DomainClaim, void> {
   yield { event: 'created', claim, text }
-  const why = unappliedText(request, claim)
-  if (why !== undefined)
-    yield { event: 'warning', claim, text: why, error: new CliError('options_ignored', Exit.usage, why) }
-  return claim
-}
-
-/**
- * Which options of a request have no effect on a claim that already existed; undefined if there are none. The service shows only
- * the region of a claim.
- */
-export function unappliedText({ name: _, ...options }: ClaimRequest, claim: DomainClaim): string | undefined {
+  const { name: _, ...options } = request
   const flags = Object.entries(options)
     .filter(([key, value]) => key !== 'region' || value !== claim.region)
     .map(([key, value]) => `--${value === false ? 'no-' : ''}${key.replaceAll('_', '-')}`)
-  return flags.length === 0 ? undefined : `no effect on a claim that already exists: ${flags.join(', ')}`
+  if (flags.length === 0) return claim
+  const why = `no effect on a claim that already exists: ${flags.join(', ')}`
+  yield { event: 'warning', claim, text: why, error: new CliError('options_ignored', Exit.usage, why) }
+  return claim
 }
 
 /**

@@ -25,11 +25,11 @@ export const command = defineCommand<Flags>({
   async run({ arguments: domains, options }, io) {
     if (isMany(domains, options)) return createSeveral(domains, options, io)
     const [
-      ledger,
-      { isOpen, judge, nameOf },
-      { domainToClaim, startClaim },
-      { resumable },
-      { unappliedText },
+      { claimsNamed },
+      { judge },
+      { domainToClaim },
+      { drain, resumable },
+      { beginClaim },
       write,
       session,
     ] = await Promise.all([
@@ -42,20 +42,15 @@ export const command = defineCommand<Flags>({
       import('../../session/connect.ts'),
     ])
     const request = claimRequest(domainToClaim(domains[0] ?? (await askForDomain(io))), options)
-    const [earlier] = await ledger.claimsNamed(request.name, io)
-    const wasOpen = earlier !== undefined && isOpen(earlier.claim, io.clock.now())
-    const { claim, created, isSaved } = await startClaim(request, session.connect(io), io).catch(resumable)
-    const unapplied = created ? undefined : unappliedText(request, claim)
-    if (!created) await io.note(`${nameOf(claim)} was already being claimed; showing that claim.`)
-    if (unapplied !== undefined) await io.warn(unapplied)
-    if (created && wasOpen)
-      await io.warn(`${nameOf(claim)} had an open claim, which the service may end in favor of this one`)
+    const { name } = request
+    const [newest] = await claimsNamed(name, io)
+    const events = beginClaim(request, newest?.claim, session.connect(io), io)
+    const claim = await drain(events, (event) => write.noteEvent(event, io)).catch(resumable)
     await write.writeClaim(claim, io)
     if (io.settings.quiet) return
-    const known = isSaved ? request.name : (claim.domain_id ?? '')
     if (judge(claim, io.clock.now()).needsRecord)
-      await io.hint(`add the TXT record, then run: mailclaim claim ${known}`)
-    else await io.hint(`to follow it: mailclaim claims watch ${known}`)
+      await io.hint(`add the TXT record, then run: mailclaim claim ${name}`)
+    else await io.hint(`to follow it: mailclaim claims watch ${name}`)
   },
 })
 
