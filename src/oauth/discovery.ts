@@ -2,7 +2,7 @@ import * as oauth from 'oauth4webapi'
 import { TransportError } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { userAgent } from '../service/client.ts'
-import { logExchanges } from '../service/log.ts'
+import { transportOf } from '../service/log.ts'
 import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
 import type { Io } from '../terminal/io.ts'
 
@@ -22,7 +22,6 @@ export async function discoverServer(
   issuer: string | undefined,
   io: Io,
 ): Promise<oauth.AuthorizationServer> {
-  const http = io.settings.verbose ? logExchanges(io) : io.http
   const server = issuer === undefined ? base : new URL(issuer)
   const usual = {
     issuer: issuerOf(server),
@@ -34,7 +33,7 @@ export async function discoverServer(
       [oauth.allowInsecureRequests]: isLoopback(server.hostname),
       // The program's own transport: one exchange, no redirects.
       [oauth.customFetch]: async (url, { headers }) => {
-        const answer = await http.send({
+        const answer = await transportOf(io).send({
           method: 'GET',
           url: new URL(url),
           headers: { ...headers, 'user-agent': userAgent(io) },

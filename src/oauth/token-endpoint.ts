@@ -1,7 +1,7 @@
 import { type HttpRequest, type HttpResponse, TransportError } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { userAgent } from '../service/client.ts'
-import { logExchanges, secretsOf } from '../service/log.ts'
+import { secretsOf, transportOf } from '../service/log.ts'
 import { parseObject, parseProblem } from '../service/problems.ts'
 import { parseRetryAfter } from '../service/retry.ts'
 import { isBearerToken } from '../service/types.ts'
@@ -147,7 +147,6 @@ async function send(
 ): Promise<TokenAnswer> {
   if (base.protocol !== 'https:' && !isLoopback(base.hostname))
     throw new TransportError('aborted', 'no', 'tokens are only sent encrypted')
-  const http = io.settings.verbose ? logExchanges(io) : io.http
   const request: HttpRequest = {
     method: 'POST',
     url: operationUrl(base, '/oauth/token'),
@@ -161,7 +160,7 @@ async function send(
     freshConnection: true,
     ...options,
   }
-  return readAnswer(await http.send(request), secretsOf(request), scope, io.clock.now())
+  return readAnswer(await transportOf(io).send(request), secretsOf(request), scope, io.clock.now())
 }
 
 /** As much of the token endpoint's answer as arrived. */

@@ -4,7 +4,7 @@ import { operationUrl } from '../settings/addresses.ts'
 import { requireBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { logExchanges } from './log.ts'
+import { transportOf } from './log.ts'
 import { readObject, responseError, transportFailure } from './problems.ts'
 import { backoff, isTemporary, MAX_RETRY_AFTER_MS } from './retry.ts'
 import { type Credential, isBearerToken } from './types.ts'
@@ -62,7 +62,7 @@ const MIN_NOTICED_DELAY_MS = 3000
 export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClient {
   const { settings, clock, random, interrupts } = io
   const base = requireBaseUrl(settings)
-  const http = settings.verbose ? logExchanges(io) : io.http
+  const http = transportOf(io)
 
   async function perform(request: ServiceRequest, options: RequestOptions = {}): Promise<ServiceAnswer> {
     const { maxAttempts = MAX_ATTEMPTS, timeoutMs = Number.POSITIVE_INFINITY } = options
@@ -112,7 +112,6 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) url.searchParams.set(name, String(value))
     }
-    const secrets = [credential.value]
     try {
       const response = await http.send({
         method,
@@ -128,10 +127,9 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
         signal,
       })
       const { status } = response
-      if (status >= 200 && status < 300) return { status, body: readObject(response, secrets) }
+      if (status >= 200 && status < 300) return { status, body: readObject(response, [credential.value]) }
       signal.throwIfAborted()
-      const asked = { method, path, base, credential, profile: settings.profile.value }
-      return responseError(response, asked, clock.now())
+      return responseError(response, { method, path }, base, credential, io)
     } catch (error) {
       signal.throwIfAborted()
       if (!(error instanceof TransportError)) throw error

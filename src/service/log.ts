@@ -1,4 +1,5 @@
-import type { Context, HttpRequest, HttpTransport } from '../context.ts'
+import type { HttpRequest, HttpTransport } from '../context.ts'
+import type { Io } from '../terminal/io.ts'
 import { redact } from '../terminal/redact.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 
@@ -7,14 +8,11 @@ const SHOWN =
   /^(accept|content-length|content-type|date|location|(x-)?(request|correlation|trace)-?id|retry-after|server|traceparent|user-agent|via|(x-)?ratelimit(-\w+)?)$/
 
 /**
- * The transport with every exchange logged to stderr, for `--verbose`: method, address, status, time and some headers. Never
- * a body: those of the token endpoint are secrets.
+ * The transport; with `--verbose` every exchange is logged to stderr: method, address, status, time and some headers. Never a
+ * body: those of the token endpoint are secrets.
  */
-export function logExchanges({
-  http,
-  clock,
-  stderr,
-}: Pick<Context, 'http' | 'clock' | 'stderr'>): HttpTransport {
+export function transportOf({ http, clock, stderr, settings }: Io): HttpTransport {
+  if (!settings.verbose) return http
   // If the reader of stderr has gone away, an answer still counts.
   const log = (sign: '>' | '<', lines: readonly string[]) =>
     stderr.write(lines.map((line) => `${sign} ${sanitizeLine(line)}\n`).join('')).catch(() => undefined)

@@ -2,6 +2,7 @@ import type { HttpResponse, TransportError } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { issuerOf } from '../settings/addresses.ts'
 import { loginCommand } from '../settings/profiles.ts'
+import type { Io } from '../terminal/io.ts'
 import { redact } from '../terminal/redact.ts'
 import { excerpt, sanitizeLine } from '../terminal/sanitize.ts'
 import { formatDuration } from '../terminal/time.ts'
@@ -133,28 +134,24 @@ export function parseProblem(
   return { name, details: name === undefined ? message : `${message} (${name})` }
 }
 
-/** What was asked, for the error. */
-export interface AskedOperation {
-  readonly method: string
-  readonly path: string
-  /** The base URL. */
-  readonly base: URL
-  readonly credential: Credential
-  readonly profile: string
-}
-
 const MAY_BE_DONE = 'the service may have acted on the request: check before you send it again'
 
-/** The error for a response whose status is not 2xx, with its exit code. If the body doesn't arrive, the status is enough. */
+/**
+ * The error for a response whose status is not 2xx, with its exit code. If the body doesn't arrive, the status is enough.
+ *
+ * @param base the base URL
+ */
 export function responseError(
   { status, headers, text }: HttpResponse,
-  { method, path, base, credential, profile }: AskedOperation,
-  now: number,
+  { method, path }: { readonly method: string; readonly path: string },
+  base: URL,
+  credential: Credential,
+  { clock, settings }: Pick<Io, 'clock' | 'settings'>,
 ): CliError {
   const clean = (said: string) => redact(said, [credential.value])
   const object = parseObject(text)
   const { name = '', details } = parseProblem(object, text, clean)
-  const retryAfterMs = parseRetryAfter(headers['retry-after'], now)
+  const retryAfterMs = parseRetryAfter(headers['retry-after'], clock.now())
   // Scripts compare codes: the service's own, if it looks like one.
   const own = /^[a-z][a-z0-9_]{1,63}$/.test(name) ? name : undefined
   const failure = (code: string, exit: CliError['exit'], what: string, hint?: string) =>
@@ -173,7 +170,9 @@ export function responseError(
   const sent = credential.description
   if (status === 401) {
     const isKey = credential.kind === 'api_key'
-    const hint = isKey ? 'check the API key' : `sign in again: ${loginCommand({ profile })}`
+    const hint = isKey
+      ? 'check the API key'
+      : `sign in again: ${loginCommand({ profile: settings.profile.value })}`
     return failure('credential_refused', Exit.notSignedIn, `the service refused ${sent} (401)`, hint)
   }
   if (status === 403) {

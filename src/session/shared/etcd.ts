@@ -1,6 +1,6 @@
 import { type HttpTransport, type TlsIdentity, TransportError } from '../../context.ts'
 import { CliError, Exit } from '../../errors.ts'
-import { logExchanges } from '../../service/log.ts'
+import { transportOf } from '../../service/log.ts'
 import { parseObject } from '../../service/problems.ts'
 import { operationUrl } from '../../settings/addresses.ts'
 import type { Io } from '../../terminal/io.ts'
@@ -54,7 +54,7 @@ export class Etcd {
 
   constructor(io: Io, access: EtcdAccess) {
     this.#io = io
-    this.#http = io.settings.verbose ? logExchanges(io) : io.http
+    this.#http = transportOf(io)
     this.#access = access
   }
 
