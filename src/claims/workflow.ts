@@ -244,36 +244,27 @@ function stateInDns({ verdict, findings, nameservers }: CheckReport): string {
   return JSON.stringify([verdict, findings.map(({ code }) => code), servers])
 }
 
-/** Asks the service to verify the claim, and follows it until it is settled. */
-async function* verifyAndFollow(
-  work: ClaimWork<VerifyOptions>,
-  { claim: before, report }: ClaimEnd,
-): ClaimEvents {
-  const asked = yield* requestVerification(work, before)
-  return asked.error === undefined
-    ? { ...(yield* followClaim(work, asked.claim)), report }
-    : { ...asked, report }
-}
-
-/** Asks the service to verify the claim, again after failures of the network, until the time is up: asking twice does no harm. */
-async function* requestVerification(work: ClaimWork<PollTimes>, before: DomainClaim): ClaimEvents {
+/**
+ * Asks the service to verify the claim, again after failures of the network, until the time is up (asking twice does no harm), and
+ * follows it until it is settled.
+ */
+async function* verifyAndFollow(work: ClaimWork<VerifyOptions>, { claim, report }: ClaimEnd): ClaimEvents {
   const { options, io } = work
-  const ask = (request: RequestOptions) => askToVerify(work, before, request)
+  const ask = (request: RequestOptions) => askToVerify(work, claim, request)
+  let last: { readonly text: string; readonly error: CliError | undefined } | undefined
   for await (const polled of poll(ask, { ...options, delays: WATCH_DELAYS, isKnown: true }, io)) {
     if (polled.kind === 'value') {
       yield { event: 'verification', claim: polled.value, text: 'verification requested' }
-      return { claim: polled.value }
+      return { ...(yield* followClaim(work, polled.value)), report }
     }
-    if (polled.kind === 'timeout') {
-      const why = polled.error?.message ?? 'the service has confirmed no request to verify it'
-      const hint = `to ask again: mailclaim claims verify${asArgument(before)} --wait`
-      const message = `${polled.text}: ${nameOf(before)} isn't verified: ${why}`
-      const error = new CliError('claim_in_flight', Exit.notYet, message, { hint, cause: polled.error })
-      return { claim: before, error }
-    }
-    yield { event: 'warning', claim: before, text: polled.text, error: polled.error }
+    last = polled
+    if (polled.kind === 'failure') yield { event: 'warning', claim, text: polled.text, error: polled.error }
   }
-  return { claim: before }
+  const why = last?.error?.message ?? 'the service has confirmed no request to verify it'
+  const hint = `to ask again: mailclaim claims verify${asArgument(claim)} --wait`
+  const message = `${last?.text}: ${nameOf(claim)} isn't verified: ${why}`
+  const error = new CliError('claim_in_flight', Exit.notYet, message, { hint, cause: last?.error })
+  return { claim, error, report }
 }
 
 /**
