@@ -40,18 +40,15 @@ export interface Screen extends Progress {
 export function createScreen(context: ProgressContext, settings: ProgressSettings): Screen {
   const { stdout, stderr, environment, interrupts } = context
   if (settings.quiet || !canAnimate(context)) return plainScreen(context, settings)
+  // What the moving line says, undefined for none. It changes before anything is awaited, and the spinner follows it: two
+  // spinners would redraw each other with every line, and one that starts after its end would never stop.
+  let wanted: string | undefined
   let spinner: Ora | undefined
   const stop = () => {
+    wanted = undefined
     spinner?.stop()
     spinner = undefined
     interrupts.signal.removeEventListener('abort', stop)
-  }
-  const start = async (text: string) => {
-    const { default: ora } = await import('ora')
-    interrupts.signal.addEventListener('abort', stop, { once: true })
-    const color = hasColor(environment, settings.colorOption, stderr) ? 'cyan' : false
-    // Ctrl-C has to reach the program, and prompts need the input.
-    spinner = ora({ text, color, stream: asStream(stderr), isEnabled: true, discardStdin: false }).start()
   }
   const leave = async (mark: '✔' | '✖', text: string) => {
     stop()
@@ -70,11 +67,21 @@ export function createScreen(context: ProgressContext, settings: ProgressSetting
     stdout: above(stdout),
     stderr: above(stderr),
     async update(text) {
-      const { wrap } = await import('./measure.ts')
+      wanted = text
+      const [{ default: ora }, { wrap }] = await Promise.all([import('ora'), import('./measure.ts')])
+      if (wanted === undefined || interrupts.signal.aborted) return
       // With room for the spinner in front, and for a terminal's ^C.
-      const lines = wrap(sanitizeLine(text), Math.max(10, (stderr.columns ?? 80) - 5)).slice(0, MOST_LINES)
-      if (spinner === undefined) await start(lines.join('\n  '))
-      else spinner.text = lines.join('\n  ')
+      const lines = wrap(sanitizeLine(wanted), Math.max(10, (stderr.columns ?? 80) - 5)).slice(0, MOST_LINES)
+      const drawn = lines.join('\n  ')
+      if (spinner !== undefined) {
+        spinner.text = drawn
+        return
+      }
+      interrupts.signal.addEventListener('abort', stop, { once: true })
+      const color = hasColor(environment, settings.colorOption, stderr) ? 'cyan' : false
+      // Ctrl-C has to reach the program, and prompts need the input.
+      spinner = ora({ text: drawn, color, stream: asStream(stderr), isEnabled: true, discardStdin: false })
+      spinner.start()
     },
     succeed: (text) => leave('✔', text),
     fail: (text) => leave('✖', text),

@@ -130,6 +130,20 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     expect(terminal.screen()).not.toContain('went on')
   })
 
+  test('domains that are done all at once leave their rows, and nothing that moves', async () => {
+    const world = signedIn()
+    const domains = Array.from({ length: 12 }, (_, n) => `done${n}.example`)
+    await world.run(['claims', 'create', ...domains])
+    await world.publish(domains)
+    expect((await world.run(['claims', 'verify', ...domains, '--wait', '--json'])).code).toBe(0)
+    const terminal = openTerminal(world, `mailclaim claim ${domains.join(' ')}`)
+    expect(await terminal.exit()).toBe(0)
+    expect(terminal.cursorIsShown()).toBe(true)
+    expect(terminal.screen()).toMatch(
+      /^Domain +Status[^\n]*\n(done\d+\.example +completed[^\n]*\n){12}domains: 12 /,
+    )
+  })
+
   test.each<[at: string, line: string, shows: RegExp]>([
     ['DNS is waited for', 'mailclaim claim i2.example', /next\s+check\s+in/],
     ['claims watch waits', 'mailclaim claims watch i4.example', /waiting for the TXT/],
