@@ -10,8 +10,9 @@ import { isBearerToken } from '../service/types.ts'
 import { accessTokenOf, type Session } from '../session/session-file.ts'
 import { type PreparedSignIn, prepareSignIn } from '../session/sign-in.ts'
 import { issuerOf } from '../settings/addresses.ts'
-import { updateConfig } from '../settings/config.ts'
+import { updateConfig, withSetting } from '../settings/config.ts'
 import {
+  type ChosenSettings,
   isProgramFormat,
   requireBaseUrl,
   requireClientId,
@@ -56,8 +57,7 @@ export async function signIn(options: LoginFlags, given: Io, columns: readonly C
       'set MAILCLAIM_API_KEY, or pipe a key into: mailclaim login --with-api-key',
     )
   }
-  const io = createIo(given, await askForMissing(given, withApiKey))
-  const issuer = issuerOfLogin(io.settings)
+  const io = createIo(given, ofItsService(await askForMissing(given, withApiKey)))
   // What could fail after the person's part is tried before it.
   requireBaseUrl(io.settings)
   if (!withApiKey) requireClientId(io.settings)
@@ -66,11 +66,11 @@ export async function signIn(options: LoginFlags, given: Io, columns: readonly C
   try {
     session = withApiKey
       ? await signInWithApiKey(prepared, io)
-      : await signInWithBrowser(options, prepared, issuer, io)
+      : await signInWithBrowser(options, prepared, io)
   } finally {
     prepared.discard()
   }
-  await remember(session.store, issuer, io)
+  await remember(session.store, io)
   await announce(session, io, columns)
 }
 
@@ -128,12 +128,7 @@ async function prepare(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
 }
 
 /** Lets a person approve in the browser, and stores the session. */
-async function signInWithBrowser(
-  options: LoginFlags,
-  prepared: PreparedSignIn,
-  issuer: string | undefined,
-  io: Io,
-): Promise<Session> {
+async function signInWithBrowser(options: LoginFlags, prepared: PreparedSignIn, io: Io): Promise<Session> {
   const { settings } = io
   const scopes = settingValue('scope', settings) ?? []
   const resource = settingValue('resource', settings)
@@ -160,7 +155,7 @@ async function signInWithBrowser(
     // On a terminal that allows questions, or in a pipe where no browser is opened.
     readInput: settings.interactive || (!opens && !io.stdin.isTTY),
     timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
-    issuer,
+    issuer: settingValue('issuer', settings),
     authorizationEndpoint: settingValue('authorization_endpoint', settings),
   }
   return login(chosen, exchange, reporter(chosen, io), io)
@@ -234,40 +229,39 @@ async function readApiKey({ stdin, prompts, settings }: Io): Promise<string> {
   return key
 }
 
-/**
- * The authorization server, if it is not the service under its base URL. The issuer of a profile belongs to the base URL
- * of that profile, and must not be used for another service.
- */
-function issuerOfLogin(settings: Settings): string | undefined {
-  const { chosen, profileConfig } = settings
+/** The settings without those of the profile that belong to another base URL. */
+function ofItsService(settings: Settings): Settings {
   const base = settingValue('base_url', settings)
-  const remembered = profileConfig.base_url
-  const isOther = chosen.base_url?.source !== 'profile' && remembered !== undefined && remembered !== base
-  if (chosen.issuer?.source === 'profile' && isOther) return undefined
-  const issuer = settingValue('issuer', settings)
-  return issuer === base ? undefined : issuer
+  if (base === undefined) return settings
+  const kept = withSetting(settings.profileConfig, 'base_url', base)
+  const chosen = Object.entries(settings.chosen).filter(
+    ([key, found]) => found?.source !== 'profile' || Object.hasOwn(kept, key),
+  )
+  return { ...settings, chosen: Object.fromEntries(chosen) as ChosenSettings }
 }
 
 /** Saves where the profile signed in and what it chose, so that the next command needs no options. */
-async function remember(store: StoreKind, issuer: string | undefined, io: Io): Promise<void> {
+async function remember(store: StoreKind, io: Io): Promise<void> {
   const { settings } = io
   const { chosen, profileConfig } = settings
   const keys = SETTING_KEYS.filter(
-    (key) => key === 'base_url' || key === 'client_id' || (store === 'etcd' && /^store_/.test(key)),
+    (key) => /^(base_url|client_id|issuer)$/.test(key) || (store === 'etcd' && /^store_/.test(key)),
   )
   const used: ProfileConfig = {
     ...Object.fromEntries(
       keys.flatMap((key) => (chosen[key] ? [[key, settingText(settingValue(key, settings))]] : [])),
     ),
     ...(store !== (profileConfig.store ?? SETTINGS.store.default) && { store }),
-    ...(issuer && { issuer }),
   }
-  const updated = ({ issuer: _former, ...others }: ProfileConfig): ProfileConfig => ({ ...others, ...used })
+  const updated = (profile: ProfileConfig | undefined): ProfileConfig => ({
+    ...withSetting(profile, 'base_url', used.base_url),
+    ...used,
+  })
   if (isDeepStrictEqual(updated(profileConfig), profileConfig)) return
   try {
     await updateConfig(io, ({ profiles }) => {
       const { value: name } = settings.profile
-      profiles[name] = updated(profiles[name] ?? {})
+      profiles[name] = updated(profiles[name])
     })
   } catch (error) {
     // The sign-in is stored and works without it.

@@ -31,7 +31,7 @@ export function withSetting(
 ): ProfileConfig {
   const { [key]: before, ...rest } = profile ?? {}
   const others: ProfileConfig = rest
-  if (key === 'base_url' && before !== undefined && before !== value) {
+  if (key === 'base_url' && before !== undefined && before.replace(/\/+$/, '') !== value) {
     delete others.issuer
     delete others.authorization_endpoint
   }

@@ -368,15 +368,35 @@ describe('login', () => {
       expect(await logIn()).toMatchObject({ code: 0 })
     })
 
-    it('login does not use the issuer of the profile for another service', async () => {
-      const { sandbox, client, logIn } = await twoNames()
-      await logIn('--issuer', sandbox.baseUrl)
+    it.each([
+      ['with the browser', ['--timeout', '3600']],
+      ['with an API key', ['--with-api-key']],
+    ])('login %s neither uses nor keeps the authorization server of another service', async (_how, words) => {
+      const { sandbox, baseUrl, client } = await twoNames()
+      await client.run(['config', 'set', 'base-url', baseUrl])
+      await client.run(['config', 'set', 'issuer', sandbox.baseUrl])
+      await client.run(['config', 'set', 'authorization-endpoint', `${sandbox.baseUrl}/elsewhere`])
       const other = await sandboxForTest({ autoApprove: true })
-      const ended = await logIn('--base-url', other.baseUrl, '--client-id', other.clientId)
+      client.context.stdin.stream.end(other.apiKey)
+      const ended = await client.run([
+        ...['login', '--base-url', other.baseUrl, '--client-id', other.clientId],
+        ...words,
+      ])
       expect(ended).toMatchObject({ code: 0 })
       const profile = (await readConfig(client.context)).profiles['default']
-      expect(profile).toMatchObject({ base_url: other.baseUrl })
-      expect(profile).not.toHaveProperty('issuer')
+      expect(profile).toEqual({ base_url: other.baseUrl, client_id: other.clientId, store: 'file' })
+    })
+
+    it('login keeps the authorization server of the same service, however its address is written', async () => {
+      const { sandbox, baseUrl, client, logIn } = await twoNames()
+      await client.run(['config', 'set', 'base-url', baseUrl])
+      await client.run(['config', 'set', 'authorization-endpoint', `${baseUrl}/oauth/authorize`])
+      expect(await logIn('--base-url', `${baseUrl}/`, '--issuer', sandbox.baseUrl)).toMatchObject({ code: 0 })
+      expect((await readConfig(client.context)).profiles['default']).toMatchObject({
+        base_url: baseUrl,
+        issuer: sandbox.baseUrl,
+        authorization_endpoint: `${baseUrl}/oauth/authorize`,
+      })
     })
   })
 
