@@ -6,7 +6,7 @@ import type { Context } from '../context.ts'
 import { Exit, type ExitCode, usageError } from '../errors.ts'
 import { type GlobalOptions, isShared, resolveSettings, type Settings } from '../settings/settings.ts'
 import { createPalette, hasColor, type Palette } from '../terminal/color.ts'
-import { createIo, untilClosed } from '../terminal/io.ts'
+import { createIo, type Io, untilClosed } from '../terminal/io.ts'
 import { GLOBAL_OPTIONS_LINE, GLOBAL_OPTIONS_TITLE, helpAfter, helpLayout, helpWidth } from './help.ts'
 import { type CommandLine, type CommandNode, isGroup, readLine } from './line.ts'
 import { addOptions, checkRelations, givenOptions } from './options.ts'
@@ -163,10 +163,15 @@ async function runCommand(
   if (definition.account === 'signed_in') await checkProfile(settings, context)
   const io = createIo(changes ? untilClosed(context, settings) : context, settings)
   try {
-    await run({ arguments: words, options }, io)
+    await run({ arguments: words, options }, settings.verbose ? await withLog(io) : io)
   } finally {
     await io.progress.end()
   }
+}
+
+async function withLog(io: Io): Promise<Io> {
+  const { logExchanges } = await import('../service/log.ts')
+  return { ...io, http: logExchanges(io) }
 }
 
 /**

@@ -16,7 +16,7 @@ const CHECK_TIMEOUT_MS = 9000
 /** Shorter than usual: a keychain that waits for someone to unlock it is reported as such. */
 const KEYCHAIN_TIMEOUT_MS = 4000
 
-/** Runs all checks. Changes nothing, except for a test item in the keychain, which it deletes again. */
+/** Runs all checks. What they write to test (an item in the keychain, a file in each directory), they delete again. */
 export async function examine(io: Io): Promise<Diagnosis[]> {
   const { stdin, keychain } = io
   const bounded: Io = {

@@ -2,7 +2,6 @@ import * as oauth from 'oauth4webapi'
 import { TransportError } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { userAgent } from '../service/client.ts'
-import { transportOf } from '../service/log.ts'
 import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
 import type { Io } from '../terminal/io.ts'
 
@@ -33,7 +32,7 @@ export async function discoverServer(
       [oauth.allowInsecureRequests]: isLoopback(server.hostname),
       // The program's own transport: one exchange, no redirects.
       [oauth.customFetch]: async (url, { headers }) => {
-        const answer = await transportOf(io).send({
+        const answer = await io.http.send({
           method: 'GET',
           url: new URL(url),
           headers: { ...headers, 'user-agent': userAgent(io) },

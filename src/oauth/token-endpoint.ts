@@ -1,7 +1,7 @@
 import { type HttpRequest, type HttpResponse, TransportError } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { userAgent } from '../service/client.ts'
-import { secretsOf, transportOf } from '../service/log.ts'
+import { secretsOf } from '../service/log.ts'
 import { parseObject, parseProblem } from '../service/problems.ts'
 import { parseRetryAfter } from '../service/retry.ts'
 import { isBearerToken } from '../service/types.ts'
@@ -160,7 +160,7 @@ async function send(
     freshConnection: true,
     ...options,
   }
-  return readAnswer(await transportOf(io).send(request), secretsOf(request), scope, io.clock.now())
+  return readAnswer(await io.http.send(request), secretsOf(request), scope, io.clock.now())
 }
 
 /** As much of the token endpoint's answer as arrived. */

@@ -4,7 +4,6 @@ import { operationUrl } from '../settings/addresses.ts'
 import { requireBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { transportOf } from './log.ts'
 import { readObject, responseError, transportFailure } from './problems.ts'
 import { backoff, isTemporary, MAX_RETRY_AFTER_MS } from './retry.ts'
 import { type Credential, isBearerToken } from './types.ts'
@@ -62,7 +61,6 @@ const MIN_NOTICED_DELAY_MS = 3000
 export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClient {
   const { settings, clock, random, interrupts } = io
   const base = requireBaseUrl(settings)
-  const http = transportOf(io)
 
   async function perform(request: ServiceRequest, options: RequestOptions = {}): Promise<ServiceAnswer> {
     const { maxAttempts = MAX_ATTEMPTS, timeoutMs = Number.POSITIVE_INFINITY } = options
@@ -113,7 +111,7 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
       if (value !== undefined) url.searchParams.set(name, String(value))
     }
     try {
-      const response = await http.send({
+      const response = await io.http.send({
         method,
         url,
         headers: {

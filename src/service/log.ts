@@ -1,5 +1,4 @@
-import type { HttpRequest, HttpTransport } from '../context.ts'
-import type { Io } from '../terminal/io.ts'
+import type { Context, HttpRequest, HttpTransport } from '../context.ts'
 import { redact } from '../terminal/redact.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 
@@ -8,11 +7,14 @@ const SHOWN =
   /^(accept|content-length|content-type|date|location|(x-)?(request|correlation|trace)-?id|retry-after|server|traceparent|user-agent|via|(x-)?ratelimit(-\w+)?)$/
 
 /**
- * The transport; with `--verbose` every exchange is logged to stderr: method, address, status, time and some headers. Never a
+ * For `--verbose`: a transport that logs every exchange to stderr: method, address, status, time and some headers. Never a
  * body: those of the token endpoint are secrets.
  */
-export function transportOf({ http, clock, stderr, settings }: Io): HttpTransport {
-  if (!settings.verbose) return http
+export function logExchanges({
+  http,
+  clock,
+  stderr,
+}: Pick<Context, 'http' | 'clock' | 'stderr'>): HttpTransport {
   // If the reader of stderr has gone away, an answer still counts.
   const log = (sign: '>' | '<', lines: readonly string[]) =>
     stderr.write(lines.map((line) => `${sign} ${sanitizeLine(line)}\n`).join('')).catch(() => undefined)

@@ -125,6 +125,12 @@ describe('doctor', () => {
     expect(Object.values(context.directories).flatMap((directory) => readdirSync(directory))).toEqual([])
   })
 
+  test('doctor --verbose shows the exchange', async () => {
+    const { stderr } = await doctor(createSetup(), ['--verbose'])
+    expect(stderr).toMatch(/^> GET https:\/\/api\.example\.com\/$/m)
+    expect(stderr).toMatch(/^< 401 \(\d+ ms\)$/m)
+  })
+
   test.runIf(needs('posix'))('the remedy for exposed directories works whatever their names', async () => {
     const context = createSetup()
     const directory = join(context.directories.state, "o'brien; $(exit)")

@@ -5,6 +5,7 @@ import type { HttpResponse } from '../../src/context.ts'
 import { TransportError } from '../../src/context.ts'
 import { CliError, Exit } from '../../src/errors.ts'
 import { exchangeCode, refresh } from '../../src/oauth/token-endpoint.ts'
+import { logExchanges } from '../../src/service/log.ts'
 import { createTransport } from '../../src/service/transport.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings, jsonResponse, textResponse } from '../fake-context.ts'
@@ -478,10 +479,10 @@ describe('a refresh', () => {
     ['in the message of a success', (token) => jsonResponse(200, { message: `took ${token}` })],
   ])('no message of a refresh contains the token: %s', async (_how, answer) => {
     const token = 'old/refresh+"quoted"=\\token'
-    for (const verbose of [{}, { verbose: true as const }]) {
+    for (const verbose of [false, true]) {
       const context = createFakeContext({ respond: () => answer(token) })
-      const settings = await fakeSettings(context, verbose)
-      const outcome = await refresh(createIo(context, settings), {
+      const http = verbose ? logExchanges(context) : context.http
+      const outcome = await refresh(createIo({ ...context, http }, await fakeSettings(context)), {
         ...REQUEST,
         base: BASE,
         refreshToken: token,

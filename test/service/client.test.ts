@@ -5,6 +5,7 @@ import { CliError } from '../../src/errors.ts'
 import { createClaim, getClaim, verifyClaim } from '../../src/service/claims.ts'
 import { type Authorizer, createServiceClient } from '../../src/service/client.ts'
 import { getImport, grantPages, importPages } from '../../src/service/lists.ts'
+import { logExchanges } from '../../src/service/log.ts'
 import type { Credential } from '../../src/service/types.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import {
@@ -31,13 +32,14 @@ async function clientWith(
       return typeof next === 'function' ? next() : (next as HttpResponse)
     },
   })
-  const settings = await fakeSettings(context, options.verbose ? { verbose: true } : {})
+  const settings = await fakeSettings(context)
   const authorizer = options.authorizer ?? {
     credential: async () =>
       ({ kind: 'api_key', value: options.key ?? 'key-1', description: 'the API key' }) as const,
     refused: async () => undefined,
   }
-  return { context, client: createServiceClient(createIo(context, settings), authorizer) }
+  const http = options.verbose ? logExchanges(context) : context.http
+  return { context, client: createServiceClient({ ...createIo(context, settings), http }, authorizer) }
 }
 
 const failed = (work: Promise<unknown>): Promise<CliError> =>

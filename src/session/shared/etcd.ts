@@ -1,6 +1,5 @@
-import { type HttpTransport, type TlsIdentity, TransportError } from '../../context.ts'
+import { type TlsIdentity, TransportError } from '../../context.ts'
 import { CliError, Exit } from '../../errors.ts'
-import { transportOf } from '../../service/log.ts'
 import { parseObject } from '../../service/problems.ts'
 import { operationUrl } from '../../settings/addresses.ts'
 import type { Io } from '../../terminal/io.ts'
@@ -47,14 +46,12 @@ const PERMISSION_DENIED = 7
  */
 export class Etcd {
   readonly #io: Io
-  readonly #http: HttpTransport
   readonly #access: EtcdAccess
   #token: string | undefined
   #turn = 0
 
   constructor(io: Io, access: EtcdAccess) {
     this.#io = io
-    this.#http = transportOf(io)
     this.#access = access
   }
 
@@ -144,7 +141,7 @@ export class Etcd {
   ): Promise<{ status: number; body: Json }> {
     const { interrupts } = this.#io
     const { tls } = this.#access
-    const response = await this.#http.send({
+    const response = await this.#io.http.send({
       method: 'POST',
       url: operationUrl(member, path),
       headers: {
