@@ -1,22 +1,10 @@
-// Each floor of src/ imports only from itself and from floors below it (circles are biome's rule), the root of the
-// project holds nothing but what is listed here, and the tests that CONTRIBUTING.md names are there.
+// Each floor of src/, as the table in docs/architecture.md has them, imports only from itself and from floors below it (circles
+// are biome's rule), the root of the project holds nothing but what is listed here, and the tests that CONTRIBUTING.md names are
+// there.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 
-/** From the top floor down. What stands on one line may import from each other. */
-const FLOORS = [
-  ['main.ts', 'signals.ts', 'streams.ts'],
-  ['cli.ts', 'cli'],
-  ['commands'],
-  ['claims', 'imports', 'doctor', 'oauth', 'session', 'dns'],
-  ['service'],
-  ['credentials'],
-  ['terminal'],
-  ['settings'],
-  ['storage'],
-  ['context.ts', 'errors.ts', 'shell-quote.ts', 'turns.ts', 'undici.d.ts'],
-]
 /** Beside the floors: takes at most types from service/, and only its command starts it. */
 const SANDBOX = 'sandbox'
 
@@ -39,11 +27,17 @@ const ROOT = [
 ]
 
 const root = join(import.meta.dirname, '..')
+/** From the top floor down: what the first cell of each row names. What stands in one row may import from each other. */
+const floors = readFileSync(join(root, 'docs', 'architecture.md'), 'utf8')
+  .split(/^## /m)
+  .find((section) => section.startsWith('The floors'))
+  .match(/^\| `[^|]+/gm)
+  .map((cell) => [...cell.matchAll(/`([^`/]+)\/?`/g)].map(([, name]) => name))
 const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
   .map((file) => file.replaceAll('\\', '/'))
   .filter((file) => file.endsWith('.ts'))
 const room = (file) => file.split('/')[0]
-const floor = (file) => FLOORS.findIndex((rooms) => rooms.includes(room(file)))
+const floor = (file) => floors.findIndex((rooms) => rooms.includes(room(file)))
 const IMPORT = /^(import|export)( type)?\b[^'"]*?\bfrom '(\.[^']+)'|\bimport\('(\.[^']+)'\)/gm
 
 function complaint(file, target, typeOnly) {
@@ -53,7 +47,7 @@ function complaint(file, target, typeOnly) {
   }
   if (room(target) === SANDBOX)
     return file === 'commands/sandbox.ts' ? undefined : 'only the sandbox command may'
-  if (floor(file) < 0) return `${room(file)} is on no floor of scripts/check-house.mjs`
+  if (floor(file) < 0) return `${room(file)} is on no floor of docs/architecture.md`
   return floor(target) < floor(file) ? 'which is on a floor above it, or on none' : undefined
 }
 

@@ -71,7 +71,7 @@ export async function main(): Promise<ExitCode> {
     },
     programs: {
       run: async (request) => {
-        const { runProgram } = await import('./claims/run-program.ts')
+        const { runProgram } = await import('./run-program.ts')
         return runProgram(request, { environment: process.env, platform })
       },
     },

@@ -18,7 +18,7 @@ import {
   type WaitOptions,
   type WatchedClaim,
   watchDns,
-} from './verdict.ts'
+} from './watch-dns.ts'
 
 export interface CheckFlags extends WaitOptions {
   readonly wait: boolean

@@ -18,7 +18,7 @@ import { DEFAULT_JOBS, type ManyFlags } from './definition.ts'
 import { type LedgerEntry, openDomains } from './ledger.ts'
 import { readDomain, readList, type Subject } from './list.ts'
 import { type Asker, createAsker, findClaim } from './load.ts'
-import { TIMED_OUT } from './verdict.ts'
+import { TIMED_OUT } from './watch-dns.ts'
 import type { ClaimEnd, ClaimEvents, ClaimWork } from './workflow.ts'
 
 /** How the work on one of several domains ended. */

@@ -1,18 +1,18 @@
 import { type CheckReport, exitErrorOf } from '../dns/report.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import type { RequestOptions, ServiceClient } from '../service/client.ts'
+import { follow } from '../service/follow.ts'
 import { newsOnly, type PollTimes, poll, timeFor } from '../service/polling.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
-import { follow } from './follow.ts'
 import { asciiName, claimsNamed } from './ledger.ts'
 import { asArgument, isOpen, judge, nameOf } from './lifecycle.ts'
 import { askToVerify, type ClaimAccess, fetchClaim, startClaim } from './load.ts'
 import type { Publish } from './publish.ts'
 import { recordOf, type TxtRecord } from './record.ts'
-import { type CheckOptions, checkOnce, isWorthVerifying, notInTime, watchDns } from './verdict.ts'
+import { type CheckOptions, checkOnce, isWorthVerifying, notInTime, watchDns } from './watch-dns.ts'
 
 /** What a command tells of its work on a claim: a step that is done, a wait, a warning, or the end. */
 export interface ClaimEvent {

@@ -1,6 +1,6 @@
-import { follow } from '../claims/follow.ts'
 import { CliError, Exit } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
+import { follow } from '../service/follow.ts'
 import { getImport } from '../service/lists.ts'
 import { drain, type PollTimes, resumable } from '../service/polling.ts'
 import { type ContactImport, IMPORT_STATUSES } from '../service/types.ts'

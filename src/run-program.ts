@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ProgramEnd, ProgramRequest } from '../context.ts'
+import type { ProgramEnd, ProgramRequest } from './context.ts'
 
 export interface ProgramOptions {
   /** To which the request's variables are added. */

@@ -1,7 +1,7 @@
 import { CliError, Exit } from '../errors.ts'
-import type { RequestOptions } from '../service/client.ts'
-import { newsOnly, type PollOptions, poll } from '../service/polling.ts'
 import type { Io } from '../terminal/io.ts'
+import type { RequestOptions } from './client.ts'
+import { newsOnly, type PollOptions, poll } from './polling.ts'
 
 /** How a thing at the service is. */
 export interface Described {
