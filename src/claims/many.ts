@@ -219,7 +219,7 @@ interface End extends Pick<Done, 'label' | 'error'> {
  * may have it as well; the first one's own words are the example.
  */
 function causeOf({ error, report }: Done) {
-  const finding = report?.findings.find(({ severity }) => severity !== 'info')
+  const finding = report?.findings[0]
   const isDns = error === undefined || error.exit === Exit.notYet
   const cause = finding !== undefined && isDns ? finding : error
   if (cause === undefined) return undefined

@@ -1,5 +1,5 @@
 import type { DnsAddress } from '../context.ts'
-import type { Search } from './locate.ts'
+import { isFromZone, type Search } from './locate.ts'
 import type { Elsewhere, MisplacedRecord, Target } from './observations.ts'
 import { askFor } from './wire/ask.ts'
 import { isAskable, isWithin } from './wire/name.ts'
@@ -51,7 +51,7 @@ export async function lookElsewhere(server: DnsAddress, target: Target, search: 
   const txtAt = async (owner: string) => {
     if (!isAskable(owner)) return undefined
     const message = await askFor(server, { name: owner, type: 'TXT' }, SERVER_MS, search)
-    return message?.aa === true ? readTxt(message, owner) : undefined
+    return message && isFromZone(message, zone) ? readTxt(message, owner) : undefined
   }
   // What a server answers for a label that nobody uses, a wildcard makes.
   const unused = `mc-${Buffer.from(search.effects.random.bytes(8)).toString('hex')}`

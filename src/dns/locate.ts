@@ -62,13 +62,14 @@ export const MAX_HOSTS = 26
  * Finds the zone that holds a name, and its servers, from the top down: resolvers give the NS records of the top-level domain,
  * and from there on authoritative servers are asked without recursion, which can't plant a negative answer in a cache (RFC
  * 2308). If that leads nowhere (private DNS, servers that can't be reached from here), resolvers are asked for the next name
- * down, but not for the name itself, which may not exist yet. The registered domain's zone is shared with other checks.
+ * down, but not for the name itself, which may not exist yet; and at last for the root's servers, which know whether the
+ * top-level domain exists. The registered domain's zone is shared with other checks.
  */
 export async function locate(name: string, search: Search): Promise<Found | NotFound> {
   const domain = registeredDomainOf(name)
   const above = await search.share.once(
     `zone ${domain}`,
-    () => findFrom([...ancestors(domain), domain], domain, search),
+    () => findFrom([...ancestors(domain), domain, '.'], domain, search),
     ({ kind }) => kind === 'found',
   )
   if (above.kind === 'no_domain') return above
@@ -168,8 +169,16 @@ export function mannerOf(message: Message): Manner {
   return message.ra && !(message.aa && hasData(message)) ? 'recursion' : 'usable'
 }
 
+/**
+ * Whether an answer is that of a server of the zone. A few leave out the AA bit, and resolvers take their word all the same; but
+ * what offers recursion is a resolver in the server's place, and a referral says that the server doesn't have the zone.
+ */
+export function isFromZone(message: Message, zone: string): boolean {
+  return (message.aa || (!message.ra && hasData(message))) && !isFromAbove(message, zone)
+}
+
 /** Whether a server answers from a zone above this one, which it then doesn't serve. */
-export function isFromAbove(message: Message, zone: string): boolean {
+function isFromAbove(message: Message, zone: string): boolean {
   const soa = soaOf(message)
   return message.answers.length === 0 && soa !== undefined && soa.zone !== zone && isWithin(zone, soa.zone)
 }

@@ -40,7 +40,7 @@ export async function look(
     return { ...nothing, reason: `its name servers weren't found: ${replies}` }
   }
   const { zone, hosts } = location
-  const answers = servers.filter(({ outcome }) => isDnsData(outcome))
+  const answers = servers.filter(({ outcome, authoritative }) => isDnsData(outcome) && authoritative)
   const [first] = answers
   const partial = answers.flatMap(({ values }) => values)
   const unknown = (reason: string): Look => ({

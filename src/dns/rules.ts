@@ -27,7 +27,7 @@ type Seen = Observations &
 /** The report on what was observed: findings with errors first, within each severity causes before consequences. */
 export function diagnose(observations: Observations): CheckReport {
   const { name, expected, location, servers, resolvers } = observations
-  const rank = { error: 0, warning: 1, info: 2 }
+  const rank = { error: 0, warning: 1 }
   const findings = findAll(observations).toSorted((a, b) => rank[a.severity] - rank[b.severity])
   const verdict = expected === null ? 'unknown' : verdictOf(findings)
   return {
@@ -105,16 +105,29 @@ function findAll(observations: Observations): Finding[] {
 
 /**
  * The servers without those that nobody reached: the servers of registries answered just as they did, with REFUSED or as
- * recursive resolvers, so something on this network answers for all of them. Many networks intercept only IPv4.
+ * recursive resolvers, so something on this network answers for all of them. Many networks intercept only one address family.
+ * Over a family in which no registry has an address, it can't be told who answers, so nothing odd there counts beside the other.
  */
 function reached(registry: Located['registry'], servers: readonly ServerObservation[]) {
-  return [false, true].flatMap((family) => {
-    const own = servers.filter((one) => isV6(one) === family)
-    const above = registry.filter((one) => isV6(one) === family)
-    const [manner, ...others] = new Set([...above, ...own].flatMap((one) => one.manner ?? []))
-    const isIntercepted = above.length > 0 && manner !== 'usable' && others.length === 0
-    return isIntercepted && own.some((one) => one.manner !== null) ? [] : own
-  })
+  const familyOf = (isIpv6: boolean) => {
+    const own = servers.filter((one) => isV6(one) === isIpv6)
+    const above = registry.filter((one) => isV6(one) === isIpv6)
+    const manners = new Set([...above, ...own].flatMap(({ manner }) => manner ?? []))
+    return {
+      own,
+      isHeard: own.some(({ manner }) => manner !== null),
+      hasRegistry: above.length > 0,
+      isIntercepted: above.length > 0 && manners.size === 1 && !manners.has('usable'),
+    }
+  }
+  const reachedOver = (one: ReturnType<typeof familyOf>, other: typeof one) => {
+    if (one.isIntercepted && one.isHeard) return []
+    const isDoubtful = !one.hasRegistry && other.hasRegistry && (other.isHeard || other.isIntercepted)
+    const { lame } = groupByOutcome(one.own)
+    return isDoubtful ? one.own.filter((server) => !lame.includes(server)) : one.own
+  }
+  const [v4, v6] = [familyOf(false), familyOf(true)]
+  return [...reachedOver(v4, v6), ...reachedOver(v6, v4)]
 }
 
 const isV6 = ({ address }: { readonly address: string | null }): boolean => address?.includes(':') === true
@@ -129,24 +142,20 @@ function causes(seen: Seen): Finding[] {
   // Another token doesn't say where the right one was put.
   const isFault = best !== undefined && best.fault !== 'stale_token'
   const elsewhere = isFault ? undefined : (aliasFound(seen) ?? misplacedFound(seen) ?? wildcardFound(seen))
-  if (elsewhere !== undefined) return [elsewhere]
+  if (elsewhere !== undefined) return elsewhere
   if (best !== undefined) return [valueFound(seen, best)]
   const values = decodeValues(valuesOf(withoutRecord))
-  return registryFound(seen) ?? [findingOf('missing', { ...placeOf(seen), values }), ...provider(seen)]
+  return registryFound(seen) ?? [findingOf('missing', { ...placeOf(seen), values })]
 }
 
 const valuesOf = (servers: readonly ServerObservation[]) =>
   distinctValues(servers.flatMap(({ values }) => values))
 
-/** Where the record belongs, as a provider's form asks for it. */
-const placeOf = ({ name, zone, expected }: Seen) => ({ name, zone, host: relativeName(name, zone), expected })
-
-/** Many missing records were added at a provider that doesn't host the zone. */
-function provider({ zone, servers }: Seen): Finding[] {
-  const hosts = [...new Set(servers.map(({ host }) => host))]
-  const found = dnsHostOf(hosts)
-  return found === null ? [] : [findingOf('wrong_provider', { zone, provider: found, hosts })]
-}
+/** Where the record belongs, as a provider's form asks for it. Many were added at a provider that doesn't host the zone. */
+const placeOf = ({ name, zone, expected, servers }: Seen) => ({
+  ...{ name, zone, provider: dnsHostOf(servers.map(({ host }) => host)) },
+  ...{ host: relativeName(name, zone), expected },
+})
 
 /** A zone in which people register names; a private top-level domain is its owner's to edit. */
 const isPublicRegistry = (zone: string): boolean => zone === '.' || listedRegistry(zone) === zone
@@ -158,31 +167,43 @@ function registryFound({ name, zone }: Seen): Finding[] | undefined {
 }
 
 /** A name with a CNAME can't have other records (RFC 1034 section 3.6.2). */
-function aliasFound(seen: Seen): Finding | undefined {
+function aliasFound(seen: Seen): Finding[] | undefined {
   const { alias, elsewhere } = seen
   if (!alias?.isKnown || elsewhere?.wildcard) return undefined
   const target = alias.targets.at(-1) ?? seen.name
-  return findingOf('cname_at_name', { ...placeOf(seen), target, chain: alias.targets })
+  const reason = isValueTarget(target) ? 'value_as_target' : 'other_target'
+  return [findingOf('cname_at_name', { ...placeOf(seen), target, reason, chain: alias.targets })]
 }
 
-function misplacedFound(seen: Seen): Finding | undefined {
+/** No host has an equals sign in its name: the value was entered as the target, in whatever case, perhaps with the zone added. */
+const isValueTarget = (target: string): boolean => target.includes('=')
+
+function misplacedFound(seen: Seen): Finding[] | undefined {
   const { expected, elsewhere } = seen
+  const places = elsewhere?.misplaced ?? []
   // Whoever took the wrong name may have made another mistake as well. Names above are used for other things.
-  const place = elsewhere?.misplaced.find(
-    ({ how, values }) =>
-      hasText(values, expected) || (how !== 'used' && explainValues(expected ?? '', values) !== undefined),
-  )
+  const place =
+    places.find(({ values }) => hasText(values, expected)) ??
+    places.find(({ how, values }) => how !== 'used' && explainValues(expected ?? '', values) !== undefined)
   return place && misplaced(seen, place)
 }
 
-function misplaced(seen: Seen, { name, how }: MisplacedRecord): Finding {
-  return findingOf(how === 'doubled' ? 'doubled_name' : 'other_name', { ...placeOf(seen), found_at: name })
+/** The record at a wrong name, with the value there; and what is wrong with that, so that nobody moves a wrong value. */
+function misplaced(seen: Seen, { name, how, values }: MisplacedRecord): Finding[] {
+  const isRight = hasText(values, seen.expected)
+  const fault = isRight ? undefined : explainValues(seen.expected ?? '', values)
+  const there = isRight ? [seen.expected] : (fault?.seen ?? decodeValues(values))
+  const code = how === 'doubled' ? 'doubled_name' : 'other_name'
+  return [
+    findingOf(code, { ...placeOf(seen), found_at: name, values: there }),
+    ...(fault === undefined ? [] : [valueFound(seen, fault)]),
+  ]
 }
 
-function wildcardFound(seen: Seen): Finding | undefined {
+function wildcardFound(seen: Seen): Finding[] | undefined {
   const wildcard = seen.elsewhere?.wildcard
   if (!wildcard) return undefined
-  return findingOf('wildcard_answer', { ...placeOf(seen), values: decodeValues(wildcard) })
+  return [findingOf('wildcard_answer', { ...placeOf(seen), values: decodeValues(wildcard) })]
 }
 
 function valueFound(seen: Seen, { fault, seen: values }: ExplainedValue): Finding {
@@ -207,7 +228,8 @@ function lookedAt(seen: Seen): Finding[] {
       const fault = faultOnItsOwn(value)
       return fault === undefined ? [] : [valueFound(seen, { fault, seen: [value] })]
     }),
-    ...places.slice(0, 1).map((place) => misplaced(seen, place)),
+    ...places.slice(0, 1).flatMap((place) => misplaced(seen, place)),
+    ...(aliasFound(seen) ?? []).filter(({ evidence }) => evidence['reason'] === 'value_as_target'),
   ]
   return found.map((one) => ({ ...one, severity: 'warning' }))
 }
@@ -296,8 +318,8 @@ function resolversLacking({ expected, dnssec, resolvers }: Seen): Finding[] {
   const isSound = dnssec?.state === 'ok' || dnssec?.state === 'unsigned'
   const lacking = resolvers.filter(
     ({ outcome, failsValidation }) =>
-      // That the zone is broken is a finding already.
-      outcome !== 'match' && outcome !== 'not_checked' && (isSound || !failsValidation),
+      // Silence says nothing, and that the zone is broken is a finding already.
+      !['match', 'timeout', 'unreachable', 'not_checked'].includes(outcome) && (isSound || !failsValidation),
   )
   const isCache = (resolver: ResolverObservation) =>
     resolver.failsValidation || (isDnsData(resolver.outcome) && cachedSeconds(resolver) !== null)

@@ -2,7 +2,7 @@ import type { DnsAddress } from '../context.ts'
 import {
   type Found,
   firstGood,
-  isFromAbove,
+  isFromZone,
   locate,
   MAX_HOSTS,
   mannerOf,
@@ -122,8 +122,7 @@ async function askServer(server: DnsAddress, target: Target, search: Search): Pr
     (['SOA', 'NS'] as const).map((type) => askFor(server, { name: zone, type }, SERVER_MS, search)),
   )
   const soa = soaAnswer?.aa === true ? soaOf(soaAnswer) : undefined
-  const isLame =
-    !['REFUSED', 'SERVFAIL'].includes(message.rcode) && (!message.aa || isFromAbove(message, zone))
+  const isLame = !['REFUSED', 'SERVFAIL'].includes(message.rcode) && !isFromZone(message, zone)
   return {
     ...NOT_ASKED,
     ...answer,

@@ -75,7 +75,7 @@ function shownValues(values: readonly string[]): string {
   return [...first.map((value) => shorten(value, SHOWN_LENGTH)), ...more].join(' | ') || DASH
 }
 
-const SYMBOLS = { error: '✗', warning: '!', info: 'i' } as const
+const SYMBOLS = { error: '✗', warning: '!' } as const
 
 function renderFinding(finding: FindingView, layout: Layout): string {
   const { palette } = layout

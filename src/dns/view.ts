@@ -8,10 +8,7 @@ import { sentence, textOf, type Verdict, WORDS } from './words.ts'
 /** How something looks: good, bad, a warning, or neither. */
 export type Tone = 'good' | 'bad' | 'warning' | 'faint'
 
-const SEVERITY_TONES = { error: 'bad', warning: 'warning', info: 'faint' } as const satisfies Record<
-  string,
-  Tone
->
+const SEVERITY_TONES = { error: 'bad', warning: 'warning' } as const satisfies Record<string, Tone>
 
 const VERDICTS: Readonly<Record<Verdict, readonly [result: string, tone: Tone]>> = {
   ready: ['ready: the record is visible everywhere', 'good'],

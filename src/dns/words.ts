@@ -1,7 +1,7 @@
 import { formatDuration } from '../terminal/time.ts'
 
 export type Verdict = 'ready' | 'ready_with_warning' | 'wait' | 'fix' | 'unknown'
-export type Severity = 'error' | 'warning' | 'info'
+export type Severity = 'error' | 'warning'
 
 interface Words {
   readonly severity: Severity
@@ -19,7 +19,7 @@ const unknown = { severity: 'error', verdict: 'unknown' } as const
 const wait = { severity: 'warning', verdict: 'wait' } as const
 const warning = { severity: 'warning', verdict: 'ready_with_warning' } as const
 
-const ADD = 'add a TXT record in the zone {zone}, beside any others: host {host}, value {expected}'
+const ADD = 'add a TXT record in the zone {zone}{provider}, beside any others: host {host}, value {expected}'
 const CORRECT = 'correct the value of that record, at the host {host} in the zone {zone}: {expected}'
 
 /**
@@ -41,18 +41,18 @@ export const WORDS = {
   missing: { ...error, message: "the TXT record isn't at {name}; TXT values there: {values}", fix: ADD },
   doubled_name: {
     ...error,
-    message: 'the TXT record is at {found_at}: the DNS provider added the zone to a name that had it',
+    message: 'a TXT record is at {found_at}: the DNS provider added the zone to a name that had it: {values}',
     fix: "enter {host} as the record's host; the provider adds {zone} to it",
   },
   other_name: {
     ...error,
-    message: 'the TXT record is at {found_at} instead of {name}',
+    message: 'a TXT record is at {found_at} instead of {name}: {values}',
     fix: "enter {host} as the record's host in the zone {zone}",
   },
   cname_at_name: {
     ...error,
     message: "{name} is an alias (CNAME) for {target}, and can't have a TXT record of its own",
-    fix: 'replace the CNAME with the TXT record and any address records, or add it at {target} if that is yours',
+    fix: 'replace the CNAME with the TXT record {reason}',
   },
   wildcard_answer: {
     ...error,
@@ -160,22 +160,18 @@ export const WORDS = {
     message: "the name servers have the record, but these resolvers don't show it: {resolvers}",
     fix: "nothing to do: verification doesn't use these resolvers",
   },
-  wrong_provider: {
-    severity: 'info',
-    verdict: 'ready',
-    message: 'the zone {zone} is hosted by {provider}',
-    fix: 'add the record there: one added anywhere else has no effect',
-  },
 } as const satisfies Readonly<Record<string, Words>>
 
 export type Code = keyof typeof WORDS
 
-/** What `reason` stands for in the message of `dnssec_bogus`. */
-const DNSSEC_REASONS = {
+/** What `reason` stands for in the message of `dnssec_bogus`, and in the fix of `cname_at_name`. */
+const REASONS = {
   no_key: 'the registry has a DS record, but the zone has no key',
   wrong_ds: "the DS record at the registry matches none of the zone's keys",
   expired: 'the signatures have expired',
   rejected: 'a resolver rejects its signatures',
+  value_as_target: 'that was meant: its target is the value, so CNAME was chosen instead of TXT',
+  other_target: 'and any address records, or add it at the target if that is yours',
 } as const
 
 /** A name server, as a fact of a finding. */
@@ -200,8 +196,9 @@ export type Text = readonly (string | Value)[]
 
 /** In characters. Real values have fewer than a hundred, and nobody reads a message with 64 kilobytes in it. */
 const LONGEST_VALUE = 300
-/** Facts of a list that a message names; the evidence has all of them. */
+/** Facts of a list that a message names, and name servers; the evidence has all of them. */
 const MOST_LISTED = 6
+const MOST_SERVERS = 2
 
 /** The words with the facts in place of the names in braces. */
 export function textOf(words: string, facts: Facts): Text {
@@ -212,21 +209,33 @@ export function textOf(words: string, facts: Facts): Text {
 
 function factText(name: string, fact: Fact): Text {
   if ((name === 'seconds' || name === 'at_most') && typeof fact === 'number') return [formatDuration(fact)]
-  if (name === 'reason') return [DNSSEC_REASONS[fact as keyof typeof DNSSEC_REASONS]]
+  if (name === 'reason') return [REASONS[fact as keyof typeof REASONS]]
+  if (name === 'provider') return fact === null ? [] : [` at ${fact}`]
   if (fact === null || typeof fact !== 'object') {
     const value = shorten(String(fact ?? 'unknown'))
     return [{ value, isQuoted: (name === 'seen' || name === 'values') && !value.startsWith('"') }]
   }
   if (!isList(fact)) return [{ value: fact.address === null ? fact.host : `${fact.host} (${fact.address})` }]
   if (fact.length === 0) return ['none']
-  const listed = fact.slice(0, MOST_LISTED).flatMap((one) => [', ', ...factText(name, one)])
-  return [
-    ...listed.slice(1),
-    ...(fact.length > MOST_LISTED ? [` and ${fact.length - MOST_LISTED} more`] : []),
-  ]
+  const all = eachHostOnce(fact)
+  const most = fact.some(isServer) ? MOST_SERVERS : MOST_LISTED
+  const listed = all.slice(0, most).flatMap((one) => [', ', ...factText(name, one)])
+  return [...listed.slice(1), ...(all.length > most ? [` and ${all.length - most} more`] : [])]
 }
 
 const isList = (fact: ServerFact | readonly Fact[]): fact is readonly Fact[] => Array.isArray(fact)
+const isServer = (fact: Fact): fact is ServerFact =>
+  fact !== null && typeof fact === 'object' && !isList(fact)
+
+/** The host alone if it is listed at several addresses. */
+function eachHostOnce(facts: readonly Fact[]): readonly Fact[] {
+  const hosts = facts.map((fact) => (isServer(fact) ? fact.host : null))
+  return facts.flatMap((fact, index) => {
+    const host = hosts[index] ?? null
+    if (host === null || hosts.indexOf(host) === hosts.lastIndexOf(host)) return [fact]
+    return hosts.indexOf(host) === index ? [host] : []
+  })
+}
 
 /** The text on one line, for terminals, scripts and errors. */
 export const plainText = (text: Text): string =>

@@ -60,6 +60,15 @@ describe('the zone of a name is found from the registry down', () => {
     })
   })
 
+  test('a domain of a top-level domain that the root denies', async () => {
+    const root = { apex: '.', servers: { 'a.root-servers.net': ['192.0.2.100'] } }
+    const { report } = await timedCheck(fakeInternet([root, COM, zone()]), { name: 'app.example.con' })
+    expect(report).toMatchObject({
+      verdict: 'fix',
+      findings: [{ code: 'domain_not_found', evidence: { domain: 'example.con', said_by: '.' } }],
+    })
+  })
+
   test('a new domain, which one server of the registry doesn’t know yet', async () => {
     const servers = { 'a.nic.com': [REGISTRY], 'b.nic.com': ['192.0.2.7'] }
     const [world, before] = [fakeInternet([{ ...COM, servers }, zone()]), fakeInternet([{ ...COM, servers }])]
@@ -166,7 +175,7 @@ describe('the servers of the zone', () => {
     ['not routed from here', 'not_checked', 'not_checked'],
     ['refusing', { flags: RCODE.REFUSED }, 'refused'],
     ['failing', { flags: RCODE.SERVFAIL }, 'servfail'],
-    ['answering without authority', { answers: RECORD }, 'lame'],
+    ['answering with recursion instead of authority', { flags: RA, answers: RECORD }, 'lame'],
     ['denying without authority', { flags: RA | RCODE.NXDOMAIN }, 'lame'],
     ['referring upwards', { authorities: [{ type: 'NS', name: 'com', ttl: 60, data: 'a.nic.com' }] }, 'lame'],
   ])('that are %s say nothing about the record', async (_title, reply, outcome) => {
@@ -177,6 +186,27 @@ describe('the servers of the zone', () => {
     expect(outcomes).toEqual(['ns1.example.com match', `ns2.example.com ${outcome}`])
     expect(seen.resolvers).toMatchObject([{ outcome: 'match' }])
     expect(ms).toBeLessThan(5500)
+  })
+
+  test.each([
+    ['example.com', RECORD, { verdict: 'ready' }],
+    [
+      'app.example.com',
+      RECORD,
+      { findings: [{ code: 'other_name', evidence: { found_at: 'example.com' } }] },
+    ],
+    ['app.example.com', [], { findings: [{ code: 'missing' }] }],
+  ])('that leave out the AA bit are believed about %s', async (name, records, expected) => {
+    const world = fakeInternet([COM, zone(records)])
+    const { report } = await timedCheck(
+      (asked) => {
+        const reply = world(asked)
+        const isOwn = asked.server === ONE || asked.server === TWO
+        return isOwn && typeof reply === 'object' ? { ...reply, flags: (reply.flags ?? 0) & ~AA } : reply
+      },
+      { name },
+    )
+    expect(report).toMatchObject(expected)
   })
 
   test.each([

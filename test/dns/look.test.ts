@@ -57,6 +57,14 @@ describe('a look at a name', () => {
     expect(texts).toEqual([[Buffer.from(SPF)]])
   })
 
+  test('doesn’t take a set from a server that leaves out the AA bit, which may be old', async () => {
+    const { seen, texts } = await looking(
+      [txt('shop.com', SPF)],
+      txtAt(FIRST, { answers: [txt('shop.com', 'x')] }),
+    )
+    expect([texts, seen.reason]).toEqual([[[Buffer.from(SPF)]], null])
+  })
+
   test('has the TTL of the server that doesn’t count it down', async () => {
     const counted: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 17, data: SPF }
     const { seen } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: AA, answers: [counted] }))

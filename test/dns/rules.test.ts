@@ -155,7 +155,7 @@ const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
   ['limit_reached', { location: lost(), servers: [], limitReached: true }],
   ['some_servers_lame', { servers: [MATCH, { ...REFUSED, ...second }] }],
   ['some_servers_silent', { servers: [MATCH, { ...SILENT, ...second }] }],
-  ['resolver_differs', { resolvers: [resolver('timeout')] }],
+  ['resolver_differs', { resolvers: [resolver('refused')] }],
   ['resolver_differs', { resolvers: [resolver('absent')] }],
   ['resolver_differs', { resolvers: [resolver('absent', { negativeTtl: 45, authoritative: true })] }],
 ]
@@ -172,14 +172,18 @@ describe('a check', () => {
       expect(`${message} ${fix}`).not.toMatch(/[{}]|unknown|undefined|null/)
   })
 
-  test('has a row here for each code, except the one that only comes beside another', () => {
+  test('has a row here for each code', () => {
     const missing = Object.keys(WORDS).filter((code) => !ROWS.some(([tried]) => tried === code))
-    expect(missing).toEqual(['wrong_provider'])
+    expect(missing).toEqual([])
   })
 
   test.each([
     ['of a record that all servers have', {}],
     ['with resolvers that have it too', { resolvers: [resolver('match')] }],
+    [
+      'with resolvers that don’t answer',
+      { resolvers: [resolver('match'), resolver('timeout'), resolver('unreachable')] },
+    ],
     ['of a signed zone', { dnssec: dnssec('ok') }],
     [
       'without IPv6',
@@ -224,11 +228,81 @@ describe('a check', () => {
     )
   })
 
-  test('names who hosts the zone only if the record is missing and the names of the servers tell', () => {
-    const cloudflare = server({ host: 'ada.ns.cloudflare.com' })
-    expect(codes({ servers: [cloudflare] })).toEqual(['missing', 'wrong_provider'])
-    expect(codes({ servers: [server()] })).toEqual(['missing'])
-    expect(codes({ servers: [{ ...with_('prefix=older'), host: cloudflare.host }] })).toEqual(['stale_token'])
+  test.each([
+    ['ada.ns.cloudflare.com', 'in the zone example.com at Cloudflare, beside'],
+    ['ns1.example.com', 'in the zone example.com, beside'],
+  ])('says once where to add a missing record, with who hosts the zone if %s tells', (host, words) => {
+    const { findings } = check({ servers: [server({ host })] })
+    expect(findings).toMatchObject([{ code: 'missing', fix: expect.stringContaining(words) }])
+  })
+
+  test.each<[string, MisplacedRecord['how'], string, Code[], string]>([
+    ['www.example.com', 'wrong', EXPECTED, ['other_name'], `: "${EXPECTED}"`],
+    ['www.example.com', 'wrong', `${EXPECTED} `, ['other_name', 'whitespace'], `: "${EXPECTED} "`],
+    [
+      'example.com.example.com',
+      'doubled',
+      'token123',
+      ['doubled_name', 'prefix_or_token_only'],
+      ': "token123"',
+    ],
+    [
+      'example.com.example.com',
+      'doubled',
+      'prefix=older',
+      ['doubled_name', 'stale_token'],
+      ': "prefix=older"',
+    ],
+  ])(
+    'says of a record at %s (%s) that it is %j, and what is wrong with that',
+    (name, how, value, expected, end) => {
+      const { findings } = check({ servers: [server()], elsewhere: at(name, how, value) })
+      expect(findings.map(({ code }) => code)).toEqual(expected)
+      expect(findings[0]?.message).toMatch(/^a TXT record is at /)
+      expect(findings[0]?.message.endsWith(end)).toBe(true)
+      expect(findings[0]?.evidence).toMatchObject({ found_at: name, values: [value] })
+    },
+  )
+
+  test('finds the right value at one wrong name rather than another one elsewhere', () => {
+    const misplaced = [
+      ...at('example.com.example.com', 'doubled', 'prefix=older').misplaced,
+      ...at('www.example.com', 'wrong').misplaced,
+    ]
+    expect(codes({ servers: [server()], elsewhere: { misplaced, wildcard: null } })).toEqual(['other_name'])
+  })
+
+  test.each([
+    [
+      'web.example.net',
+      'replace the CNAME with the TXT record and any address records, or add it at the target',
+    ],
+    [EXPECTED, 'replace the CNAME with the TXT record that was meant: its target is the value'],
+    [
+      `${EXPECTED}.example.com`,
+      'replace the CNAME with the TXT record that was meant: its target is the value',
+    ],
+  ])('says of an alias for %s: %s', (target, fix) => {
+    const alias = { targets: [target], isKnown: true }
+    const { findings } = check({ name: 'a.example.com', servers: [{ ...aliased, alias: target }], alias })
+    expect(findings).toMatchObject([{ code: 'cname_at_name', fix: expect.stringContaining(fix) }])
+  })
+
+  test('names two of many servers, each host once, and one address only of a host that is listed with one', () => {
+    const [v4, v6] = [{ address: '192.0.2.7' }, { address: '2001:db8::7' }]
+    const hosts = ['ns1.example.com', 'ns2.example.com', 'ns3.example.com', 'ns4.example.com']
+    const [one, ...others] = hosts.map((host) => ({ ...MATCH, host }))
+    const servers = [
+      ...others.flatMap((server) => [
+        { ...server, ...v4 },
+        { ...server, ...v6 },
+      ]),
+      { ...server(), ...one, outcome: 'absent' as const, ...v6 },
+    ]
+    expect(check({ servers }).findings[0]?.message).toBe(
+      'name servers that lack the record: ns1.example.com (2001:db8::7); ' +
+        'that have it: ns2.example.com, ns3.example.com and 1 more',
+    )
   })
 
   test('doesn’t tell anybody to wait for a cache while the zone itself is broken', () => {
@@ -236,13 +310,12 @@ describe('a check', () => {
     expect(codes({ resolvers: [rejects], dnssec: dnssec('expired') })).toEqual(['dnssec_bogus'])
   })
 
-  test('lists errors before warnings, and these before remarks', () => {
-    const servers = [server({ host: 'ada.ns.cloudflare.com' }), { ...SILENT, ...second }]
+  test('lists errors before warnings', () => {
+    const servers = [server(), { ...SILENT, ...second }]
     expect(codes({ servers, dnssec: dnssec('no_key') })).toEqual([
       'missing',
       'dnssec_bogus',
       'some_servers_silent',
-      'wrong_provider',
     ])
   })
 })
@@ -264,6 +337,29 @@ test.each<[string, Manner | null, readonly ServerObservation[], readonly Code[]]
     ...(manner === null ? [] : [{ address: REGISTRY.address, manner }]),
     { address: '2001:db8::9', manner: 'usable' as const },
   ]
+  expect(codes({ servers, location: found('example.com', [], { registry }) })).toEqual(expected)
+})
+
+test.each<[string, Manner, readonly ServerObservation[], readonly Code[]]>([
+  [
+    'something answers for all over both',
+    'recursion',
+    [RESOLVES, { ...RESOLVES, ...V6 }],
+    ['dns_intercepted'],
+  ],
+  [
+    'one thing over IPv4, another over IPv6',
+    'refused',
+    [REFUSED, { ...RESOLVES, ...V6 }],
+    ['dns_intercepted'],
+  ],
+  ['IPv4 is intercepted, the zone has only IPv6', 'refused', [{ ...RESOLVES, ...V6 }], ['dns_intercepted']],
+  ['something answers over IPv6', 'usable', [MATCH, { ...RESOLVES, ...V6 }], []],
+  ['IPv6 is intercepted, the record missing', 'usable', [server(), { ...REFUSED, ...V6 }], ['missing']],
+  ['IPv6 lacks the record', 'usable', [MATCH, { ...server(second), ...V6 }], ['partial_propagation']],
+  ['none serves the zone', 'usable', [REFUSED, { ...REFUSED, ...V6 }], ['lame_nameserver']],
+])('where the registry has only IPv4: %s', (_what, manner, servers, expected) => {
+  const registry = [{ address: REGISTRY.address, manner }]
   expect(codes({ servers, location: found('example.com', [], { registry }) })).toEqual(expected)
 })
 
@@ -289,6 +385,12 @@ describe('a check without a value', () => {
       { servers: [server()], elsewhere: at('www.example.com', 'wrong', 'v=spf1 -all') },
       [],
     ],
+    [
+      'remarks an alias for a value',
+      { servers: [{ ...aliased, alias: PROOF }], alias: { targets: [PROOF.toLowerCase()], isKnown: true } },
+      ['cname_at_name'],
+    ],
+    ['is silent about another alias', { servers: [aliased], alias }, []],
     [
       'is silent about the name above',
       { servers: [server()], elsewhere: at('example.com', 'used', PROOF) },
