@@ -4,13 +4,13 @@ import type { Io } from '../terminal/io.ts'
 import { currentCredential, goodCredential, renewedCredential } from './credential.ts'
 import { notSignedIn } from './messages.ts'
 
-export interface ConnectOptions {
-  /** False: only a key, or an access token that is good, is used; without one requests end with exit 4. */
-  readonly renews?: boolean
-}
-
-/** The service, with the credential of the current profile. @throws CliError exit 3 without a usable base URL. */
-export function connect(io: Io, { renews = true }: ConnectOptions = {}): ServiceClient {
+/**
+ * The service, with the credential of the current profile.
+ *
+ * @param renews false: only a key, or an access token that is good, is used; without one requests end with exit 4.
+ * @throws CliError exit 3 without a usable base URL.
+ */
+export function connect(io: Io, { renews = true }: { readonly renews?: boolean } = {}): ServiceClient {
   return createServiceClient(io, renews ? createAuthorizer(io) : withoutRenewal(io))
 }
 
@@ -48,8 +48,8 @@ function withoutRenewal(io: Io): Authorizer {
   return {
     async credential() {
       const found = await goodCredential(io)
-      if ('kind' in found) return found
-      throw notSignedIn(io.settings.profile.value)
+      if (found.kind === 'outdated') throw notSignedIn(io.settings.profile.value)
+      return found
     },
     refused: async () => undefined,
   }

@@ -1,8 +1,8 @@
-import { CliError, Exit, usageError } from '../errors.ts'
+import { usageError } from '../errors.ts'
 import { type Credential, isBearerToken } from '../service/types.ts'
 import { isShared } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
-import { sessionOver } from './messages.ts'
+import { SignedOut, sessionOver } from './messages.ts'
 import { noSession } from './profiles.ts'
 import type { RenewOptions } from './renew.ts'
 import {
@@ -14,26 +14,30 @@ import {
   type Session,
 } from './session-file.ts'
 
+/** There is no good access token. */
+interface Outdated {
+  readonly kind: 'outdated'
+  /** The one that isn't good anymore. */
+  readonly value: string | undefined
+}
+
 /**
  * The hot path of scripts: an API key from the environment, or one read of one file. The code of a renewal and of a stored key
  * is loaded only for these.
  *
- * @throws CliError `credential_unusable`, exit 4; as `renew`.
+ * @throws CliError `credential_unusable`, exit 4; as `renewIn`.
  */
 export async function currentCredential(io: Io): Promise<Credential> {
   const found = await goodCredential(io)
-  return 'kind' in found ? found : renewedCredential(io, { reason: 'stale', outdated: found.outdated })
+  return found.kind === 'outdated' ? renewedCredential(io, { reason: 'stale', outdated: found.value }) : found
 }
 
 /**
  * The credential without a renewal: a key, or an access token that is good for another minute.
  *
- * @returns the access token that isn't good anymore, if there is no good one.
  * @throws CliError as `currentCredential`.
  */
-export async function goodCredential(
-  io: Io,
-): Promise<Credential | { readonly outdated?: string | undefined }> {
+export async function goodCredential(io: Io): Promise<Credential | Outdated> {
   const fromEnvironment = environmentKey(io)
   if (fromEnvironment !== undefined) return fromEnvironment
   const files = profileFiles(io, io.settings.profile.value)
@@ -50,32 +54,28 @@ export async function goodCredential(
   return goodAccess(io, session)
 }
 
-function goodAccess(
-  io: Io,
-  session: Session | undefined,
-): Credential | { readonly outdated?: string | undefined } {
+function goodAccess(io: Io, session: Session | undefined): Credential | Outdated {
   const access = session?.access
-  if (session === undefined || access === undefined) return {}
-  if (!isFresh(access, io.clock.now())) return { outdated: access.value }
+  if (session === undefined || access === undefined || !isFresh(access, io.clock.now()))
+    return { kind: 'outdated', value: access?.value }
   requireSameService(session, io)
   return asCredential(io, access)
 }
 
-/** An access token for less than the session was granted, which isn't kept. @throws CliError as `renew`; exit 2 with a key. */
+/** An access token for less than the session was granted, which isn't kept. @throws CliError as `renewIn`; exit 2 with a key. */
 export async function narrowedCredential(io: Io, scope: string): Promise<Credential> {
   if (environmentKey(io) !== undefined)
     throw usageError("an API key can't be narrowed", 'unset MAILCLAIM_API_KEY to use the session')
   return renewedCredential(io, { reason: 'asked', scope })
 }
 
-/** Renews the session of the profile, wherever it is kept. @throws CliError as `renew`. */
-export async function renewAccessToken(io: Io, options: RenewOptions): Promise<AccessToken> {
-  if (isShared(io.settings)) {
-    const { renewShared } = await import('./shared/renew.ts')
-    return renewShared(io, options)
-  }
-  const { renewLocal } = await import('./local.ts')
-  return renewLocal(io, options)
+/** Renews the session of the profile, wherever it is kept. @throws CliError as `renewIn`. */
+export async function renewedCredential(io: Io, options: RenewOptions): Promise<Credential & AccessToken> {
+  const { renewIn } = await import('./renew.ts')
+  const open = isShared(io.settings)
+    ? (await import('./shared/renew.ts')).openEtcd
+    : (await import('./local.ts')).openLocal
+  return asCredential(io, await renewIn(open, io, options))
 }
 
 /** The API key in the environment, if there is one. @throws CliError `credential_unusable`, exit 4. */
@@ -86,16 +86,10 @@ export function environmentKey({ environment }: Pick<Io, 'environment'>): Creden
   if (!isBearerToken(value)) {
     const message =
       "MAILCLAIM_API_KEY can't be an API key: it isn't one line of printable ASCII without spaces"
-    throw new CliError('credential_unusable', Exit.notSignedIn, message, {
-      hint: 'set it again, or unset it to use the stored session',
-    })
+    const hint = 'set it again, or unset it to use the stored session'
+    throw new SignedOut('unusable', 'credential_unusable', message, hint)
   }
   return { kind: 'api_key', value, description: 'the API key in MAILCLAIM_API_KEY' }
-}
-
-/** The credential after a renewal. @throws CliError as `renew`. */
-export async function renewedCredential(io: Io, options: RenewOptions): Promise<Credential> {
-  return asCredential(io, await renewAccessToken(io, options))
 }
 
 /** The API key that `login --with-api-key` stored. @throws CliError exit 4. */
@@ -110,6 +104,6 @@ async function storedKey(io: Io, session: Session): Promise<Credential> {
   }
 }
 
-function asCredential({ settings: { profile } }: Io, { value }: AccessToken): Credential {
-  return { kind: 'access_token', value, description: `the access token of profile ${profile.value}` }
+function asCredential({ settings: { profile } }: Io, access: AccessToken): Credential & AccessToken {
+  return { ...access, kind: 'access_token', description: `the access token of profile ${profile.value}` }
 }

@@ -1,9 +1,9 @@
-import { CliError } from '../errors.ts'
+import { CliError, Exit } from '../errors.ts'
 import { isShared } from '../settings/settings.ts'
 import { isLocked } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { environmentKey } from './credential.ts'
-import { interrupted, sessionOver } from './messages.ts'
+import { interrupted, SignedOut, sessionOver, type Trouble } from './messages.ts'
 import { noSession } from './profiles.ts'
 import { readItemIfAny, requireToken } from './secret.ts'
 import {
@@ -17,42 +17,25 @@ import {
 
 /**
  * `active`: the credential can be used. `needs_refresh`: the next command renews the access token. `refreshing`: another process is
- * at it. `interrupted`: the refresh token may have been sent. `ended`: the service refused the session. `elsewhere`: it belongs to
- * another profile, service or client. `store_unavailable`: the secret can't be read. `unusable`: the file, or the key in the
- * environment, is damaged.
+ * at it.
  */
-export type SessionState =
-  | 'none'
-  | 'active'
-  | 'needs_refresh'
-  | 'refreshing'
-  | 'interrupted'
-  | 'ended'
-  | 'elsewhere'
-  | 'store_unavailable'
-  | 'unusable'
+export type SessionState = 'active' | 'needs_refresh' | 'refreshing' | Trouble
 
 /** What this machine knows about the credential that is in force, without the secret. */
 export interface SessionDescription {
   readonly state: SessionState
   /** Null if there is none. */
   readonly inForce: 'MAILCLAIM_API_KEY' | 'stored API key' | 'session' | null
-  /** Why it can't be used, in every state except `active`, `needs_refresh` and `refreshing`. */
+  /** Why it can't be used. */
   readonly problem?: CliError
   readonly session?: Session
 }
 
-const STATES: Readonly<Record<string, SessionState>> = {
-  not_signed_in: 'none',
-  usage: 'none',
-  session_elsewhere: 'elsewhere',
-  session_over: 'ended',
-  refresh_interrupted: 'interrupted',
-  file_unusable: 'unusable',
-  credential_unusable: 'unusable',
-}
-
-/** Describes the credential of the profile. Reads the secret from its store, with the store's time limits; no network. */
+/**
+ * Describes the credential of the profile. Reads the secret from its store, with the store's time limits; of the network, only etcd.
+ *
+ * @throws CliError exit 2 or 3 if a setting can't be used, or nothing is known of the profile.
+ */
 export async function describeSession(
   io: Io,
   files: ProfileFiles = profileFiles(io, io.settings.profile.value),
@@ -74,8 +57,11 @@ export async function describeSession(
     requireSameService(session, io)
     return { ...known, state: await stateOf(io, files, session) }
   } catch (error) {
-    if (!(error instanceof CliError)) throw error
-    return { ...known, state: STATES[error.code] ?? 'store_unavailable', problem: error }
+    if (error instanceof SignedOut) return { ...known, state: error.state, problem: error }
+    // A keychain, a file or etcd that gives nothing.
+    if (error instanceof CliError && (error.exit === Exit.notSignedIn || error.exit === Exit.unavailable))
+      return { ...known, state: 'store_unavailable', problem: error }
+    throw error
   }
 }
 

@@ -4,21 +4,12 @@ import { removeDurable } from '../storage/atomic-file.ts'
 import { quietly } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
-import { interrupted, keepsChanging, noteStays, sessionOver } from './messages.ts'
+import { interrupted, noteStays, sessionOver } from './messages.ts'
 import { finish, isFinishable, nextName, putInPlace, type Reservation, readNext, reserve } from './note.ts'
 import { noSession } from './profiles.ts'
+import { adoptable, RETRY_LIMIT_MS, type Renewal, type SendableToken, type SessionStore } from './renew.ts'
+import { type HeldToken, type Item, readItemIfAny, requireToken, storeValue } from './secret.ts'
 import {
-  adoptable,
-  RETRY_LIMIT_MS,
-  type Renewal,
-  type RenewOptions,
-  renewIn,
-  type SendableToken,
-  type SessionStore,
-} from './renew.ts'
-import { type Item, readItemIfAny, requireToken, type Secret, storeValue } from './secret.ts'
-import {
-  type AccessToken,
   encode,
   type ProfileFiles,
   profileFiles,
@@ -31,8 +22,6 @@ import {
 
 /** For another process's writing, and for its keychain, in milliseconds. */
 const STORE_LIMIT_MS = 15_000
-/** How often a session that changes under the lock is read again. */
-const CHANGES = 3
 
 /** How a command waits for the lock of a session: its holder may need all of its own time. */
 export function lockingOf(io: Io, { disk }: ProfileFiles) {
@@ -43,24 +32,18 @@ export function lockingOf(io: Io, { disk }: ProfileFiles) {
   }
 }
 
-/** Renews a session that is kept on this machine. @throws CliError as `renewIn`. */
-export async function renewLocal(
-  io: Io,
-  options: RenewOptions,
-  files: ProfileFiles = profileFiles(io, io.settings.profile.value),
-): Promise<AccessToken> {
-  // No lock can be in a directory that isn't there.
-  if (readSession(files) === undefined) throw noSession(io)
-  return renewIn((renewal) => openLocal(renewal, files), { io, options })
-}
-
 /** `session.json` and the keychain of this machine, under their lock. */
-function openLocal({ io, options }: Renewal, files: ProfileFiles): SessionStore {
-  const { profile } = files
-  const meanwhile = () => adoptable(readSessionIfAny(files), io, options)
-  let changes = 0
+export function openLocal(
+  { io, options }: Renewal,
+  files: ProfileFiles = profileFiles(io, io.settings.profile.value),
+): SessionStore {
   return {
-    hold: (work) => withLock(files.lock, io, { ...lockingOf(io, files), meanwhile }, work),
+    async hold(work) {
+      // No lock can be in a directory that isn't there.
+      if (readSession(files) === undefined) throw noSession(io)
+      const meanwhile = () => adoptable(readSessionIfAny(files), io, options)
+      return withLock(files.lock, io, { ...lockingOf(io, files), meanwhile }, work)
+    },
     async read() {
       // Step 2.
       const was = readSession(files)
@@ -69,87 +52,88 @@ function openLocal({ io, options }: Renewal, files: ProfileFiles): SessionStore 
       if (finishNext(files, { id: session.id, generation: session.generation + 1 }))
         return { kind: 'changed' }
       if (session.kind === 'api_key')
-        throw usageError(`profile ${profile} holds an API key, which is never renewed`)
+        throw usageError(`profile ${files.profile} holds an API key, which is never renewed`)
       requireSameService(session, io)
       if (session.ended !== undefined) throw sessionOver(session)
       const adopted = adoptable(session, io, options)
       if (adopted !== undefined) return { kind: 'done', token: adopted }
-      const found = await readItemIfAny(io, files, session)
-      if (found.item !== undefined && finishItem(files, session, found.item)) return { kind: 'changed' }
-      const { secret, isNoted } = requireToken(files, session, found)
+      const answer = await readItemIfAny(io, files, session)
+      if (answer.item !== undefined && finishItem(files, session, answer.item)) return { kind: 'changed' }
       // Step 3.
-      if (isNoted && !options.retryInterrupted) throw interrupted(profile)
-      return sendable(was, secret, found.failure)
+      const held = requireToken(files, session, answer)
+      if (held.isNoted && !options.retryInterrupted) throw interrupted(files.profile)
+      return sendable(io, files, was, held)
     },
   }
+}
 
-  /** Steps 4 to 6, of one token. @param failure of the keychain */
-  function sendable(
-    { session, text }: ReadSession,
-    { value, generation }: Secret,
-    failure: CliError | undefined,
-  ): SendableToken {
-    const name = nextName({ id: session.id, generation })
-    let reservation: Reservation | undefined
-    return {
-      session,
-      value,
-      generation,
-      settings: io.settings,
-      get isRetry() {
-        return reservation?.isOwn === false
-      },
-      note() {
-        const made = reserve(files, name, options.retryInterrupted ? 'retry' : 'new')
-        if (made === undefined) throw interrupted(profile)
-        // Byte for byte: generations of different sign-ins say nothing about each other.
-        if (textOf(files) === text) {
-          reservation = made
-          return true
-        }
-        made.close()
-        clear(files, made)
-        if (++changes >= CHANGES) throw keepsChanging(profile)
-        return false
-      },
-      leave: async () => {},
-      async clear(refusal) {
-        if (reservation !== undefined) clear(files, reservation, refusal)
-      },
-      async store(next, refreshToken) {
-        if (reservation === undefined) throw new Error('an answer to a token that was not sent')
-        const now = sessionNow(files, session)
-        if (now?.id !== session.id) {
-          // Nothing of it is stored: not over another sign-in, and not after a logout.
-          reservation.discard()
-          return 'elsewhere'
-        }
-        if (now.generation > generation) return 'changed'
-        if (refreshToken === undefined) {
-          const { path, fill } = reservation
-          // If it fails, the note stays, so the token isn't sent again; the service would say the same.
-          quietly(() => {
-            fill(encode(next))
-            putInPlace(files, path, next)
-          })
-          return 'stored'
-        }
-        try {
-          await storeValue(io, files, reservation, next, refreshToken, failure)
-        } catch (error) {
-          // Something has removed the note, and nobody has stored anything: once more, with another.
-          const isLost = error instanceof CliError && error.code === 'refresh_token_lost'
-          const again = isLost && textOf(files) === text ? reserve(files, name) : undefined
-          if (again === undefined) throw error
-          reservation.close()
-          reservation = again
-          await storeValue(io, files, reservation, next, refreshToken, failure)
-        }
+/** Steps 4 to 6, of one token. */
+function sendable(
+  io: Io,
+  files: ProfileFiles,
+  { session, text }: ReadSession,
+  { secret: { value, generation }, isNoted, failure }: HeldToken,
+): SendableToken {
+  const { profile } = files
+  const name = nextName({ id: session.id, generation })
+  // Byte for byte: generations of different sign-ins say nothing about each other.
+  const isUnchanged = () => textOf(files) === text
+  let reservation: Reservation | undefined
+  return {
+    kind: 'sendable',
+    session,
+    value,
+    generation,
+    settings: io.settings,
+    isRetry: isNoted,
+    beforeSend() {
+      const made = reserve(files, name, isNoted ? 'retry' : 'new')
+      if (made === undefined) return false
+      if (isUnchanged()) {
+        reservation = made
+        return true
+      }
+      made.close()
+      clear(files, made)
+      return false
+    },
+    leave: async () => {},
+    async clear(refusal) {
+      if (reservation !== undefined) clear(files, reservation, refusal)
+    },
+    async store(next, refreshToken) {
+      if (reservation === undefined) throw new Error('an answer to a token that was not sent')
+      const now = sessionNow(files, session)
+      if (now?.id !== session.id) {
+        // Nothing of it is stored: not over another sign-in, and not after a logout.
+        reservation.discard()
+        return 'elsewhere'
+      }
+      if (now.generation > generation) return 'changed'
+      if (refreshToken === undefined) {
+        const { path, fill } = reservation
+        // If it fails, the note stays, so the token isn't sent again; the service would say the same.
+        quietly(() => {
+          fill(encode(next))
+          putInPlace(files, path, next)
+        })
         return 'stored'
-      },
-      interrupted: (why) => interrupted(profile, why),
-      close: () => reservation?.close(),
-    }
+      }
+      try {
+        await storeValue(io, files, reservation, next, refreshToken, failure)
+      } catch (error) {
+        // Something has removed the note, and nobody has stored anything: once more, with another.
+        const isLost = error instanceof CliError && error.code === 'refresh_token_lost'
+        const again = isLost && isUnchanged() ? reserve(files, name) : undefined
+        if (again === undefined) throw error
+        reservation.close()
+        reservation = again
+        await storeValue(io, files, reservation, next, refreshToken, failure)
+      }
+      return 'stored'
+    },
+    interrupted: (why) => interrupted(profile, why),
+    close: () => reservation?.close(),
   }
 }
 

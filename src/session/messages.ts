@@ -1,5 +1,6 @@
 import { CliError, Exit } from '../errors.ts'
 import { loginCommand } from '../settings/profiles.ts'
+import type { Session } from './session-file.ts'
 
 /** How long an unused refresh token lives (section 7 of the interface). */
 const REFRESH_TOKEN_MS = 60 * 24 * 3600 * 1000
@@ -18,46 +19,56 @@ export function signInHint(profile: string): string {
   return `sign in again: ${loginCommand({ profile })}`
 }
 
+/**
+ * Why no credential can be used. `interrupted`: the refresh token may have been sent. `ended`: the service refused the session.
+ * `elsewhere`: it belongs to another profile, service or client. `store_unavailable`: it can't be read. `unusable`: the file, or the
+ * key in the environment, is damaged.
+ */
+export type Trouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'store_unavailable' | 'unusable'
+
 /** The error of a credential that can't be used: exit 4. */
-export function signedOut(code: string, message: string, hint: string, cause?: unknown): CliError {
-  return new CliError(code, Exit.notSignedIn, message, { hint, cause })
+export class SignedOut extends CliError {
+  readonly state: Trouble
+
+  constructor(state: Trouble, code: string, message: string, hint: string, cause?: unknown) {
+    super(code, Exit.notSignedIn, message, { hint, cause })
+    this.state = state
+  }
 }
 
 /** Nobody has signed in to the profile. */
 export function notSignedIn(profile: string): CliError {
   const hint = `run ${loginCommand({ profile })}, or set MAILCLAIM_API_KEY`
-  return signedOut('not_signed_in', `profile ${profile} is not signed in`, hint)
+  return new SignedOut('none', 'not_signed_in', `profile ${profile} is not signed in`, hint)
 }
 
 /** The refresh token may have been sent, and nobody knows what became of it. @param why what is known */
 export function interrupted(profile: string, why = 'the last renewal was interrupted'): CliError {
-  return signedOut(
+  return new SignedOut(
+    'interrupted',
     'refresh_interrupted',
     `the refresh token of profile ${profile} may have been sent: ${why}`,
     `${signInHint(profile)} (trying the old token: docs/token-safety.md)`,
   )
 }
 
-interface EndedSession {
-  readonly profile: string
-  readonly ended?: { readonly why: string | null }
-}
-
 /** The service no longer accepts the session. */
-export function sessionOver({ profile, ended }: EndedSession): CliError {
+export function sessionOver({ profile, ended }: Pick<Session, 'profile' | 'ended'>): CliError {
   const why = ended?.why ?? 'the service refused its refresh token'
-  return signedOut('session_over', `the session of profile ${profile} is over: ${why}`, signInHint(profile))
+  const message = `the session of profile ${profile} is over: ${why}`
+  return new SignedOut('ended', 'session_over', message, signInHint(profile))
 }
 
 /** The service rotated the token, and the new one isn't anywhere on this machine. */
 export function tokenLost(profile: string, why = 'something removed its file', cause?: unknown): CliError {
   const message = `the new refresh token of profile ${profile} could not be stored: ${why}`
-  return signedOut('refresh_token_lost', message, signInHint(profile), cause)
+  return new SignedOut('store_unavailable', 'refresh_token_lost', message, signInHint(profile), cause)
 }
 
 /** The keychain holds an older token than this machine had: the service would take it for a stolen one. */
 export function tokenOutdated(profile: string): CliError {
-  return signedOut(
+  return new SignedOut(
+    'store_unavailable',
     'refresh_token_lost',
     `the keychain doesn't hold the last refresh token of profile ${profile}, but another`,
     signInHint(profile),
@@ -66,7 +77,8 @@ export function tokenOutdated(profile: string): CliError {
 
 /** The keychain gives nothing. */
 export function lockedOrMissing(profile: string): CliError {
-  return signedOut(
+  return new SignedOut(
+    'store_unavailable',
     'store_unavailable',
     `the keychain is locked, or the secret of profile ${profile} is missing from it`,
     `unlock it and try again; if it is unlocked, ${signInHint(profile)}`,
@@ -75,7 +87,8 @@ export function lockedOrMissing(profile: string): CliError {
 
 /** The files are a copy of another profile's. */
 export function copied(directory: string, profile: string, owner: string): CliError {
-  return signedOut(
+  return new SignedOut(
+    'elsewhere',
     'session_elsewhere',
     `the session in ${directory} is a copy: it belongs to profile ${owner}, and is not sent`,
     signInHint(profile),
@@ -84,7 +97,8 @@ export function copied(directory: string, profile: string, owner: string): CliEr
 
 /** The settings name another service or client than the session's. */
 export function ofAnother(what: 'service' | 'client', own: string, asked: string, profile: string): CliError {
-  return signedOut(
+  return new SignedOut(
+    'elsewhere',
     'session_elsewhere',
     `the session of profile ${profile} belongs to the ${what} ${own}, not to ${asked}; it is not sent there`,
     `use the ${what} of the session, or sign in to that ${what} in another profile (--profile NAME)`,
@@ -93,16 +107,17 @@ export function ofAnother(what: 'service' | 'client', own: string, asked: string
 
 /** Somebody signed in or out while the session was renewed. */
 export function replacedMeanwhile(profile: string): CliError {
-  return signedOut(
+  return new SignedOut(
+    'elsewhere',
     'session_elsewhere',
     `profile ${profile} was signed in again, or out, while this command renewed its session`,
     `see ${withProfile('mailclaim auth status', profile)}`,
   )
 }
 
-/** Something keeps changing the session although this process holds its lock. */
+/** Others have changed the session each time it was read. */
 export function keepsChanging(profile: string): CliError {
-  const message = `the session of profile ${profile} keeps changing; nothing was sent`
+  const message = `the session of profile ${profile} keeps changing`
   return new CliError('session_busy', Exit.unavailable, message, { hint: 'run this command again' })
 }
 

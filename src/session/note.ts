@@ -46,7 +46,7 @@ export interface Reservation {
  * time, one succeeds.
  *
  * @param mode `retry` takes over the note of an earlier use.
- * @returns undefined if there is one already.
+ * @returns undefined if there is one already, or, for `retry`, none anymore.
  * @throws CliError `cannot_write`, exit 1; an own note is removed again.
  */
 export function reserve(
@@ -56,15 +56,13 @@ export function reserve(
   bytes = RESERVED_BYTES,
 ): Reservation | undefined {
   const path = join(directory, name)
+  const isOwn = mode === 'new'
   let fd: number
-  let isOwn = true
   try {
-    fd = disk.create(path)
+    fd = isOwn ? disk.create(path) : disk.open(path)
   } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw cannotWrite(path, error)
-    if (mode === 'new') return undefined
-    isOwn = false
-    fd = openExisting(disk, path)
+    if (codeOf(error) === (isOwn ? 'EEXIST' : 'ENOENT')) return undefined
+    throw cannotWrite(path, error)
   }
   let isOpen = true
   const put = (text: string) => {
@@ -97,14 +95,6 @@ export function reserve(
     return reservation
   } catch (error) {
     reservation.discard()
-    throw cannotWrite(path, error)
-  }
-}
-
-function openExisting(disk: ProfileFiles['disk'], path: string): number {
-  try {
-    return disk.open(path)
-  } catch (error) {
     throw cannotWrite(path, error)
   }
 }

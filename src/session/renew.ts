@@ -3,7 +3,7 @@ import { type RefreshOutcome, refresh } from '../oauth/token-endpoint.ts'
 import { backoff } from '../service/retry.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
 import type { Io } from '../terminal/io.ts'
-import { noAccessToken, replacedMeanwhile, sessionOver } from './messages.ts'
+import { keepsChanging, noAccessToken, replacedMeanwhile, sessionOver } from './messages.ts'
 import { type AccessToken, accessTokenOf, isFresh, requireSameService, type Session } from './session-file.ts'
 
 export interface RenewOptions {
@@ -19,31 +19,36 @@ export interface RenewOptions {
 
 /** One renewal, which may take several passes. */
 export interface Renewal {
-  /** Ctrl-C aborts its signal, but only as long as no token may have left. */
+  /** Ctrl-C aborts its signal, until `commit`. */
   readonly io: Io
   readonly options: RenewOptions
-  /** From here to the end of the pass, Ctrl-C waits. @throws the signal's reason if it has come before. */
+  /** Called before the note is made. From here to the end of the pass, Ctrl-C waits. @throws the signal's reason if it came before. */
   commit(): void
 }
 
 /** What one pass of the steps came to. */
-export type Pass =
+type Pass =
   | { readonly kind: 'done'; readonly token: AccessToken }
   /** The session has changed: everything has to be read again. */
   | { readonly kind: 'changed' }
   /** The token is unused, and waiting is enough. */
   | { readonly kind: 'later'; readonly error: CliError }
 
-/** Where the session of a profile is kept. The steps are the same in this machine's files and in etcd. */
+/**
+ * Where the session of a profile is kept. The steps are the same in this machine's files and in etcd but for the note: a file can be
+ * created in the moment between the connection and the first byte, which can't wait for anything (step 4); a swap in etcd has to be
+ * waited for, so it comes before the connection, and what is left for that moment is to see that the note isn't too old.
+ */
 export interface SessionStore {
   /** Runs the work while no other process of this machine is at the session. */
   hold(work: () => Promise<AccessToken>): Promise<AccessToken>
-  /** Steps 2 and 3. @throws CliError if there is no token that may be sent. */
-  read(): Promise<Pass | SendableToken>
+  /** Steps 2 and 3; in etcd the note too. @throws CliError if there is no token that may be sent. */
+  read(): Promise<Exclude<Pass, { kind: 'later' }> | SendableToken>
 }
 
-/** A refresh token that nobody else sends: its note is there, or is what `note` makes. */
+/** A refresh token that nobody else sends. */
 export interface SendableToken {
+  readonly kind: 'sendable'
   readonly session: Session
   readonly value: string
   /** Its generation: a keychain may be ahead of the session. */
@@ -53,12 +58,13 @@ export interface SendableToken {
   /** Whether it was sent before, with no known outcome: a refusal says nothing of that. */
   readonly isRetry: boolean
   /**
-   * Step 4: the connection stands, and no byte has left. Space for the answer is taken from the disk.
+   * The end of step 4: the connection stands, and no byte has left. Makes the note if it isn't there yet, and takes space for the
+   * answer from the disk.
    *
    * @returns false if the session has changed meanwhile.
    * @throws CliError if the token can't be sent.
    */
-  note(): boolean
+  beforeSend(): boolean
   /** Leaves the note for everybody to see: nobody knows what became of the token. */
   leave(): Promise<void>
   /** Removes the note of a token that is unused. @param refusal why; absent if nothing was sent. */
@@ -80,17 +86,21 @@ export interface SendableToken {
 export const RETRY_LIMIT_MS = 30_000
 /** How often a service that can't be reached at all is tried. */
 const UNREACHABLE_TRIES = 3
+/** How often a session that keeps changing is read. */
+const READS = 10
 
 /**
- * Renews the access token of the profile, in the steps of docs/token-safety.md. Step 1, an access token that is good, is the
- * caller's.
+ * Renews the access token of the profile, in the steps of docs/token-safety.md and docs/fleet.md. Step 1, an access token that is
+ * good, is the caller's.
  *
  * @returns the new access token, or the one that another process got meanwhile.
- * @throws CliError of custody; that of the service if it refused in another way (section 7.1 of the interface), exit 6 or 7.
+ * @throws CliError of custody; that of the service if it refused in another way (section 7.1 of the interface), exit 6 or 7;
+ *   `store_unavailable`, exit 7, if etcd doesn't answer.
  */
 export async function renewIn(
   open: (renewal: Renewal) => SessionStore,
-  { io, options }: Pick<Renewal, 'io' | 'options'>,
+  io: Io,
+  options: RenewOptions,
 ): Promise<AccessToken> {
   const { interrupts } = io
   const stop = new AbortController()
@@ -109,28 +119,31 @@ export async function renewIn(
       isCommitted = true
     },
   }
+  const store = open(renewal)
   const work = async () => {
-    const store = open(renewal)
-    return store.hold(async () => {
-      const end = io.clock.monotonic() + RETRY_LIMIT_MS
-      for (let tries = 1; ; ) {
-        const result = await pass(store, renewal)
-        if (result.kind === 'done') return result.token
-        isCommitted = false
-        if (isPressed) stop.abort()
-        stop.signal.throwIfAborted()
-        if (result.kind === 'changed') continue
-        const wait = Math.max(result.error.retryAfterMs ?? 0, backoff(tries, io.random))
-        const isUnreachable = result.error.code === 'service_unreachable' && tries >= UNREACHABLE_TRIES
-        if (isUnreachable || io.clock.monotonic() + wait >= end) throw result.error
-        tries++
-        await io.clock.sleep(wait, stop.signal)
+    const end = io.clock.monotonic() + RETRY_LIMIT_MS
+    let reads = 1
+    for (let tries = 1; ; ) {
+      const found = await store.read()
+      const result = found.kind === 'sendable' ? await send(found, renewal) : found
+      if (result.kind === 'done') return result.token
+      isCommitted = false
+      if (isPressed) stop.abort()
+      stop.signal.throwIfAborted()
+      if (result.kind === 'changed') {
+        if (++reads > READS) throw keepsChanging(io.settings.profile.value)
+        continue
       }
-    })
+      const wait = Math.max(result.error.retryAfterMs ?? 0, backoff(tries, io.random))
+      const isUnreachable = result.error.code === 'service_unreachable' && tries >= UNREACHABLE_TRIES
+      if (isUnreachable || io.clock.monotonic() + wait >= end) throw result.error
+      tries++
+      await io.clock.sleep(wait, stop.signal)
+    }
   }
   interrupts.signal.throwIfAborted()
   try {
-    return await interrupts.shield(work, onSignal)
+    return await interrupts.shield(() => store.hold(work), onSignal)
   } catch (error) {
     if (!isCommitted) interrupts.signal.throwIfAborted()
     throw error
@@ -147,14 +160,13 @@ export function adoptable(
   const access = session?.access
   if (session === undefined || access?.value === outdated || !isFresh(access, io.clock.now()))
     return undefined
+  // While the lock was waited for, a sign-in at another service may have taken the session's place.
   requireSameService(session, io)
   return access
 }
 
-/** Steps 2 to 6, once. */
-async function pass(store: SessionStore, renewal: Renewal): Promise<Pass> {
-  const token = await store.read()
-  if ('kind' in token) return token
+/** Steps 4 to 6, of one token. */
+async function send(token: SendableToken, renewal: Renewal): Promise<Pass> {
   const { io, options } = renewal
   const { session, settings, value: refreshToken } = token
   let isSent = false
@@ -171,7 +183,7 @@ async function pass(store: SessionStore, renewal: Renewal): Promise<Pass> {
         grantedScope: session.scope ?? undefined,
         beforeSend() {
           renewal.commit()
-          hasChanged = !token.note()
+          hasChanged = !token.beforeSend()
           if (hasChanged) throw new Error('the session has changed')
           isSent = true
         },

@@ -37,7 +37,7 @@ export function accountOf({ profile, directory }: ProfileFiles): string {
 }
 
 /** What the keychain gives. */
-export interface Found {
+interface KeychainAnswer {
   /** Undefined if it is locked, or has none. */
   readonly item?: Item | undefined
   /** Why it gives nothing. That isn't always of interest: the secret may be in the file. */
@@ -45,7 +45,11 @@ export interface Found {
 }
 
 /** Reads the item of a session that has one. */
-export async function readItemIfAny(io: Io, files: ProfileFiles, { store }: Session): Promise<Found> {
+export async function readItemIfAny(
+  io: Io,
+  files: ProfileFiles,
+  { store }: Session,
+): Promise<KeychainAnswer> {
   if (store !== 'keychain') return {}
   const request = { operation: 'get', account: accountOf(files), signal: io.interrupts.signal } as const
   try {
@@ -64,8 +68,17 @@ export async function readItemIfAny(io: Io, files: ProfileFiles, { store }: Sess
   }
 }
 
+/** What this machine can send for a session. */
+export interface HeldToken {
+  readonly secret: Secret
+  /** Whether its last use has no known outcome. */
+  readonly isNoted: boolean
+  /** Why the keychain gave nothing. */
+  readonly failure: CliError | undefined
+}
+
 /**
- * The newest refresh token of a session, or its API key, and whether the last use of that token has no known outcome.
+ * The newest refresh token of a session, or its API key.
  *
  * @throws CliError `store_unavailable` or `refresh_token_lost`, exit 4: nothing on this machine has it, or a locked keychain may
  *   have a newer one.
@@ -73,14 +86,14 @@ export async function readItemIfAny(io: Io, files: ProfileFiles, { store }: Sess
 export function requireToken(
   files: ProfileFiles,
   session: Session,
-  { item, failure }: Found,
-): { readonly secret: Secret; readonly isNoted: boolean } {
+  { item, failure }: KeychainAnswer,
+): HeldToken {
   const { profile } = files
   const secret = newestToken(session, item)
   const next = secret && readNext(files, nextName({ id: session.id, generation: secret.generation }))
   const isNoted = next !== 'absent' && !isFinishable(next)
   if (session.store === 'keychain' && item === undefined && isNoted) throw failure ?? lockedOrMissing(profile)
-  if (secret !== undefined) return { secret, isNoted }
+  if (secret !== undefined) return { secret, isNoted, failure }
   throw session.store === 'keychain' ? tokenOutdated(profile) : tokenLost(profile, 'it is not there')
 }
 

@@ -1,14 +1,13 @@
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import type { AccessTokenGrant } from '../oauth/token-endpoint.ts'
 import { parseProfileName } from '../settings/profiles.ts'
 import { type Settings, settingValue } from '../settings/settings.ts'
 import type { StoreKind } from '../settings/table.ts'
 import { type Disk, realDisk } from '../storage/atomic-file.ts'
-import { unusable } from '../storage/json-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
-import { copied, ofAnother, signInHint } from './messages.ts'
+import { copied, ofAnother, SignedOut, signInHint } from './messages.ts'
 
 /** What is known about a sign-in: the one value, wherever it is kept. */
 export interface Session {
@@ -178,8 +177,8 @@ export function readSession(files: ProfileFiles): ReadSession | undefined {
   try {
     session = decode(text)
   } catch (error) {
-    const options = { exit: Exit.notSignedIn, hint: signInHint(files.profile) }
-    throw unusable(files.session, (error as Error).message, options)
+    const message = `the file ${files.session} can't be used: ${(error as Error).message}`
+    throw new SignedOut('unusable', 'file_unusable', message, signInHint(files.profile))
   }
   if (session.profile !== files.profile) throw copied(files.directory, files.profile, session.profile)
   return { session, text }

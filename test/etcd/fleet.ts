@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { type Clock, type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
+import { renewedCredential } from '../../src/session/credential.ts'
 import type { RenewOptions } from '../../src/session/renew.ts'
-import { renewShared } from '../../src/session/shared/renew.ts'
 import { prepareSharedSignIn } from '../../src/session/shared/sign-in.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
 import { createFakeClock, createFakeContext, fakeSettings, jsonResponse } from '../fake-context.ts'
@@ -129,6 +129,7 @@ export function createFleet(clock: Clock & { advance?(ms: number): void } = crea
         access,
       })
     },
-    renew: (io: Io, options: Partial<RenewOptions> = {}) => renewShared(io, { reason: 'asked', ...options }),
+    renew: (io: Io, options: Partial<RenewOptions> = {}) =>
+      renewedCredential(io, { reason: 'asked', ...options }),
   }
 }

@@ -1,7 +1,8 @@
 import type { HttpRequest, KeychainAnswer, KeychainRequest } from '../../src/context.ts'
 import { TransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
-import { renewLocal } from '../../src/session/local.ts'
+import { openLocal } from '../../src/session/local.ts'
+import { renewIn } from '../../src/session/renew.ts'
 import { decode, encode, type ProfileFiles, type Session } from '../../src/session/session-file.ts'
 import { forgetSession, prepareSignIn } from '../../src/session/sign-in.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
@@ -178,8 +179,10 @@ export class Machine {
     let end = 'ok'
     let error: CliError | undefined
     try {
-      if (command === 'renew') await renewLocal(io, { reason: 'asked' }, files)
-      if (command === 'retry') await renewLocal(io, { reason: 'asked', retryInterrupted: true }, files)
+      if (command === 'renew' || command === 'retry') {
+        const options = { reason: 'asked', retryInterrupted: command === 'retry' } as const
+        await renewIn((renewal) => openLocal(renewal, files), io, options)
+      }
       if (command === 'login') await this.#login(io, files)
       if (command === 'logout') {
         await forgetSession(io, 'default', files)

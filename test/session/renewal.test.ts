@@ -4,9 +4,13 @@ import { describe, expect, it } from 'vitest'
 import { type Context, type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
 import { CliError, InterruptedError } from '../../src/errors.ts'
 import { connect } from '../../src/session/connect.ts'
-import { currentCredential, goodCredential, narrowedCredential } from '../../src/session/credential.ts'
+import {
+  currentCredential,
+  goodCredential,
+  narrowedCredential,
+  renewedCredential,
+} from '../../src/session/credential.ts'
 import { describeSession } from '../../src/session/describe.ts'
-import { renewLocal } from '../../src/session/local.ts'
 import { nextNames } from '../../src/session/note.ts'
 import { type ProfileFiles, profileFiles } from '../../src/session/session-file.ts'
 import { withLock } from '../../src/storage/lock.ts'
@@ -180,8 +184,10 @@ describe('a token whose last use has no known outcome', () => {
   ])('retried, %s', async (_what, answer, end, next) => {
     const world = await signedIn([() => 'reset', answer])
     await endOf(() => currentCredential(world.io))
-    expect(await endOf(() => renewLocal(world.io, { reason: 'asked', retryInterrupted: true }))).toBe(end)
-    expect(await endOf(() => renewLocal(world.io, { reason: 'asked' }))).toBe(next)
+    expect(await endOf(() => renewedCredential(world.io, { reason: 'asked', retryInterrupted: true }))).toBe(
+      end,
+    )
+    expect(await endOf(() => renewedCredential(world.io, { reason: 'asked' }))).toBe(next)
   })
 })
 
@@ -205,7 +211,7 @@ describe('the access token', () => {
     world.context.clock.advance(29_000)
     expect(await goodCredential(world.io)).toMatchObject({ value: 'access-2' })
     world.context.clock.advance(2_000)
-    expect(await goodCredential(world.io)).toEqual({ outdated: 'access-2' })
+    expect(await goodCredential(world.io)).toEqual({ kind: 'outdated', value: 'access-2' })
   })
 
   it('that the service refuses is renewed once, and only if it is still the stored one', async () => {
@@ -243,7 +249,7 @@ describe('a session', () => {
     const world = await signedIn([])
     const io = createIo(world.context, await fakeSettings(world.context, options))
     expect(await endOf(() => currentCredential(io))).toBe('session_elsewhere 4')
-    expect(await endOf(() => renewLocal(io, { reason: 'asked' }))).toBe('session_elsewhere 4')
+    expect(await endOf(() => renewedCredential(io, { reason: 'asked' }))).toBe('session_elsewhere 4')
     expect(world.sent).toEqual([])
   })
 })
@@ -273,7 +279,7 @@ describe('waiting', () => {
       if (clock.monotonic() > 5_000) storeLater(world.files)
     }
     const io = createIo(withEffects(world.context, { clock: { ...clock, sleep } }), world.io.settings)
-    expect(await renewLocal(io, { reason: 'stale', outdated: 'access-1' })).toMatchObject({
+    expect(await renewedCredential(io, { reason: 'stale', outdated: 'access-1' })).toMatchObject({
       value: 'access-9',
     })
     expect(world.context.stderr.text).toBe('Waiting for another mailclaim, which is using this session …\n')
@@ -281,10 +287,24 @@ describe('waiting', () => {
     letGo()
   })
 
+  it('for another process, and then for a session at another service, sends nothing there', async () => {
+    const world = await signedIn([])
+    const letGo = await hold(world)
+    const { clock } = world.context
+    const sleep = async (ms: number) => {
+      clock.advance(ms)
+      storeLater(world.files)
+      changeSession(world.files, { service: 'http://127.0.0.1:9' })
+    }
+    const io = createIo(withEffects(world.context, { clock: { ...clock, sleep } }), world.io.settings)
+    expect(await endOf(() => currentCredential(io))).toBe('session_elsewhere 4')
+    letGo()
+  })
+
   it('for another process has an end: exit 7, and nothing is sent', async () => {
     const world = await signedIn([])
     const letGo = await hold(world)
-    expect(await endOf(() => renewLocal(world.io, { reason: 'asked' }))).toBe('session_busy 7')
+    expect(await endOf(() => renewedCredential(world.io, { reason: 'asked' }))).toBe('session_busy 7')
     expect(world.sent).toEqual([])
     letGo()
   })
@@ -334,7 +354,7 @@ describe('Ctrl-C', () => {
     }
     const context = withEffects(world.context, { interrupts: effects, keychain: waiting, http })
     const io = createIo(context, world.io.settings)
-    expect(await endOf(() => renewLocal(io, { reason: 'asked' }))).toBe('interrupted 130')
+    expect(await endOf(() => renewedCredential(io, { reason: 'asked' }))).toBe('interrupted 130')
     expect(readdirSync(world.files.directory).sort()).toEqual(['lock', 'session.json'])
   })
 
@@ -349,7 +369,7 @@ describe('Ctrl-C', () => {
     const { effects, press: pressed } = interrupts()
     press = pressed
     const io = createIo(withEffects(world.context, { interrupts: effects }), world.io.settings)
-    expect(await endOf(() => renewLocal(io, { reason: 'asked' }))).toBe('ok')
+    expect(await endOf(() => renewedCredential(io, { reason: 'asked' }))).toBe('ok')
     expect(io.interrupts.signal.aborted).toBe(true)
     expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2' })
   })

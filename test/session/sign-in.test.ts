@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } fr
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { CliError } from '../../src/errors.ts'
-import { currentCredential } from '../../src/session/credential.ts'
+import { currentCredential, renewedCredential } from '../../src/session/credential.ts'
 import { describeSession } from '../../src/session/describe.ts'
 import { accountOf } from '../../src/session/secret.ts'
 import { encode, profileFiles, type Session } from '../../src/session/session-file.ts'
@@ -115,9 +115,8 @@ describe('a stored API key', () => {
       await (await prepareSignIn(io, store, 'api_key')).complete({ ...key, secret: 'key-1' })
       expect(await currentCredential(io)).toMatchObject({ kind: 'api_key', value: 'key-1' })
       expect(await describeSession(io)).toMatchObject({ state: 'active', inForce: 'stored API key' })
-      const { renewLocal } = await import('../../src/session/local.ts')
       rmSync(files.lock)
-      expect(await codeOf(renewLocal(io, { reason: 'asked' }))).toBe('usage 2')
+      expect(await codeOf(renewedCredential(io, { reason: 'asked' }))).toBe('usage 2')
       expect(await forgetSession(io, 'default')).toMatchObject({ wasSignedIn: true, problem: undefined })
       expect(keychain.items.size).toBe(0)
     },
@@ -241,6 +240,17 @@ describe('a file that is not as it should be', () => {
     expect(await codeOf(currentCredential(work))).toBe('session_elsewhere 4')
     await forgetSession(work, 'work')
     expect(await currentCredential(io)).toMatchObject({ value: 'access-1' })
+  })
+
+  it.each([
+    ['base URL', { baseUrl: 'nonsense' }, 'base_url_unusable 3'],
+    ['client id', { clientId: 'client-ü' }, 'usage 2'],
+    ['profile', { profile: 'wrok' }, 'usage 2'],
+  ])('is not judged by a %s that nobody can use', async (_what, options, code) => {
+    const { context, io } = await machine()
+    await signInWith(io, tokens('1'), 'file')
+    const other = createIo(context, await fakeSettings(context, options))
+    expect(await codeOf(describeSession(other))).toBe(code)
   })
 
   it('whose session is over says why', async () => {

@@ -22,9 +22,9 @@ export const command = defineCommand<{ readonly retryInterrupted?: true }>({
   exits: SERVICE_EXITS,
   account: 'signed_in',
   async run({ options }, io) {
-    const { renewAccessToken } = await import('../../session/credential.ts')
+    const { renewedCredential } = await import('../../session/credential.ts')
     const retryInterrupted = options.retryInterrupted === true
-    const { scope, expiresAt } = await renewAccessToken(io, { reason: 'asked', retryInterrupted })
+    const { scope, expiresAt } = await renewedCredential(io, { reason: 'asked', retryInterrupted })
     if (io.environment.apiKey !== undefined)
       await io.warn('MAILCLAIM_API_KEY is set, and commands use it instead of this session')
     const left = Math.floor((expiresAt - io.clock.now()) / 1000)

@@ -65,7 +65,7 @@ export class Etcd {
    * Writes the key if it still has this revision. The same transaction is repeated until it is answered: a read alone would
    * never show that it can't be applied anymore.
    *
-   * @throws Unanswered if it may be applied, even later; CliError as `read` if it certainly isn't
+   * @throws NoAnswer that says whether it may be applied, even later; CliError as `read`, of one that isn't
    */
   async swap(revision: string, text: string, limitMs: number): Promise<Swapped> {
     const at = encode(this.#access.key)
@@ -91,12 +91,11 @@ export class Etcd {
     const { clock, random, interrupts } = this.#io
     const { members, user } = this.#access
     const end = clock.monotonic() + Math.max(limitMs, FIRST_TRY_MS)
-    /** Whether a copy may have been applied without an answer. */
-    let isRepeated = false
+    let mayBeApplied = false
     let problem = 'no time left'
     for (let tries = 0; ; tries++) {
       const left = end - clock.monotonic()
-      if (left <= 0) throw isRepeated ? new Unanswered(members, problem) : unavailable(members, problem)
+      if (left <= 0) throw new NoAnswer(members, problem, mayBeApplied)
       const member = members[this.#turn % members.length] as URL
       const round = Math.floor(tries / members.length) + 1
       const limit = Math.min(left, FIRST_TRY_MS * round)
@@ -112,14 +111,15 @@ export class Etcd {
         if (!needsLogin && status === 200 && isAnswer(body)) return body
         const said = status === 200 ? 'the answer is not from etcd' : messageOf(body, status)
         // etcd has refused this copy: it isn't applied.
-        if (isFinal(body, said)) throw isRepeated ? new Unanswered(members, said) : refused(member, said)
+        if (isFinal(body, said))
+          throw mayBeApplied ? new NoAnswer(members, said, true) : refused(member, said)
         if (body['code'] === UNAUTHENTICATED || /revision .* is old/.test(said)) this.#token = undefined
-        else if (!needsLogin) isRepeated = true
+        else if (!needsLogin) mayBeApplied = true
         problem = `${member.host}: ${said}`
       } catch (error) {
         if (!(error instanceof TransportError)) throw error
         interrupts.signal.throwIfAborted()
-        if (error.sent === 'maybe') isRepeated = true
+        if (error.sent === 'maybe') mayBeApplied = true
         problem = `${member.host}: ${error.message}`
       }
       this.#turn++
@@ -192,18 +192,17 @@ function isFinal(body: Json, said: string): boolean {
   )
 }
 
-function unavailable(members: readonly URL[], problem: string): CliError {
-  const names = members.map(({ host }) => host).join(', ')
-  return new CliError('store_unavailable', Exit.unavailable, `etcd doesn't answer at ${names}: ${problem}`, {
-    hint: 'run the command again later',
-  })
-}
+/** No member has answered in time. */
+export class NoAnswer extends CliError {
+  /** Whether a copy of the request may be applied, even later. */
+  readonly mayBeApplied: boolean
 
-/** A write had no answer: it may be applied, even later. */
-export class Unanswered extends CliError {
-  constructor(members: readonly URL[], problem: string) {
-    const { code, exit, message, hint } = unavailable(members, problem)
-    super(code, exit, message, { hint })
+  constructor(members: readonly URL[], problem: string, mayBeApplied: boolean) {
+    const names = members.map(({ host }) => host).join(', ')
+    super('store_unavailable', Exit.unavailable, `etcd doesn't answer at ${names}: ${problem}`, {
+      hint: 'run the command again later',
+    })
+    this.mayBeApplied = mayBeApplied
   }
 }
 

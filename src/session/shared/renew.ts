@@ -1,27 +1,18 @@
 import { CliError, Exit } from '../../errors.ts'
 import { cannotWrite, quietly } from '../../storage/file-errors.ts'
-import type { Io } from '../../terminal/io.ts'
 import { notSignedIn, sessionOver, tokenLost, withProfile } from '../messages.ts'
 import { failureOf, type Reservation, reserve } from '../note.ts'
-import {
-  adoptable,
-  type Pass,
-  type Renewal,
-  type RenewOptions,
-  renewIn,
-  type SendableToken,
-  type SessionStore,
-} from '../renew.ts'
-import { type AccessToken, RESERVED_BYTES, requireSameService, type Session } from '../session-file.ts'
-import { Unanswered } from './etcd.ts'
+import { adoptable, type Renewal, type SendableToken, type SessionStore } from '../renew.ts'
+import { RESERVED_BYTES, requireSameService, type Session } from '../session-file.ts'
+import { NoAnswer } from './etcd.ts'
 import { keepLocal, pendingName, removeLocal } from './local.ts'
 import {
-  type Found,
   interruptedAt,
   newId,
   openShared,
   type Pending,
   readAndOffer,
+  type SharedRevision,
   swapShared,
   withdrawn,
 } from './store.ts'
@@ -41,17 +32,10 @@ const PENDING_BYTES = 2 * RESERVED_BYTES
 const POLL_MS = 1000
 
 /**
- * Renews a session that machines share, in the steps of docs/fleet.md. For one revision of the value only one swap wins, so for one
- * token only one process of the fleet ever sends it.
- *
- * @throws CliError as `renewIn`; `store_unavailable`, exit 7, if etcd doesn't answer: then nothing was sent.
+ * The value of the profile in etcd, and what this machine keeps of it, for the steps of docs/fleet.md. For one revision of the value
+ * only one swap wins, so for one token only one process of the fleet ever sends it.
  */
-export function renewShared(io: Io, options: RenewOptions): Promise<AccessToken> {
-  return renewIn(openEtcd, { io, options })
-}
-
-/** The value of the profile in etcd, and what this machine keeps of it. */
-function openEtcd({ io, options, commit }: Renewal): SessionStore {
+export function openEtcd({ io, options, commit }: Renewal): SessionStore {
   const store = openShared(io)
   const { files } = store
   /** Names the notes of this renewal. */
@@ -93,7 +77,7 @@ function openEtcd({ io, options, commit }: Renewal): SessionStore {
   }
 
   /** Another machine is at it, or was. */
-  async function waitFor({ session, revision }: Found, note: Note): Promise<void> {
+  async function waitFor({ session, revision }: SharedRevision, note: Note): Promise<void> {
     if (note.unknown) throw interruptedAt(session.profile, note, io)
     const now = io.clock.monotonic()
     if (other?.writer !== note.writer) {
@@ -111,8 +95,8 @@ function openEtcd({ io, options, commit }: Renewal): SessionStore {
     }
   }
 
-  /** Step 3: the note, and with it the right to send the token. */
-  async function take({ session, note, revision }: Found): Promise<Pass | SendableToken> {
+  /** Step 3 of docs/fleet.md: the note, and with it the right to send the token. */
+  async function take({ session, note, revision }: SharedRevision): ReturnType<SessionStore['read']> {
     commit()
     const own: Note = {
       writer,
@@ -123,12 +107,12 @@ function openEtcd({ io, options, commit }: Renewal): SessionStore {
     const began = io.clock.monotonic()
     /** By the clock that says more: a machine may have been stopped meanwhile. */
     const elapsed = () => Math.max(io.clock.now() - own.sentAt, io.clock.monotonic() - began)
-    let noted: Found | undefined
+    let noted: SharedRevision | undefined
     try {
       noted = (await swapShared(store, revision, { session, note: own }, NOTE_LIMIT_MS)).found
     } catch (error) {
       if (!(error instanceof CliError)) throw error
-      if (!(error instanceof Unanswered)) throw nothingSent(error)
+      if (!(error instanceof NoAnswer && error.mayBeApplied)) throw nothingSent(error)
       // It may still be written.
       quietly(() => fill(reservePending(session), { kind: 'cancel', revision }))
       throw own.isRetry ? interruptedAt(session.profile, own, io, error.message) : nothingSent(error)
@@ -146,19 +130,20 @@ function openEtcd({ io, options, commit }: Renewal): SessionStore {
   }
 
   /** Steps 4 to 6, of one token. @param elapsed milliseconds since its note was begun */
-  function sendable(noted: Found, own: Note, elapsed: () => number): SendableToken {
+  function sendable(noted: SharedRevision, own: Note, elapsed: () => number): SendableToken {
     const { session, note } = noted
     const { profile, id, generation } = session
     let pending: Reservation | undefined
     /** Whether the next command has to bring it to etcd. */
     let isKept = false
     return {
+      kind: 'sendable',
       session,
       value: session.refreshToken ?? '',
       generation,
       settings: { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS },
       isRetry: own.isRetry === true,
-      note() {
+      beforeSend() {
         // Others may count the token as lost.
         if (elapsed() > NOTE_LIMIT_MS) throw tooLate()
         pending = reservePending(session)

@@ -3,7 +3,7 @@ import type { Io } from '../../terminal/io.ts'
 import { notSignedIn, sessionOver, withProfile } from '../messages.ts'
 import { isFresh, type Session } from '../session-file.ts'
 import type { Forgotten, PreparedSignIn } from '../sign-in.ts'
-import { Unanswered } from './etcd.ts'
+import { NoAnswer } from './etcd.ts'
 import { keepLocal, readLocal, removeKept, removeLocal } from './local.ts'
 import {
   interruptedAt,
@@ -59,7 +59,7 @@ async function replace(store: SharedStore, session: Session): Promise<void> {
       revision = swapped.found?.revision ?? '0'
     }
   } catch (error) {
-    if (!(error instanceof Unanswered)) throw error
+    if (!(error instanceof NoAnswer && error.mayBeApplied)) throw error
     const { code, exit, message } = error
     const status = withProfile('mailclaim auth status', session.profile)
     const hint = `see ${status}, and sign in again if it is not there`

@@ -2,14 +2,14 @@ import { randomBytes } from 'node:crypto'
 import type { CliError } from '../../errors.ts'
 import { quietly } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
-import { signedOut, signInHint, withProfile } from '../messages.ts'
+import { SignedOut, signInHint, withProfile } from '../messages.ts'
 import { type ProfileFiles, profileFiles } from '../session-file.ts'
 import { Etcd, type EtcdValue, type Swapped } from './etcd.ts'
 import { type PendingFile, pendingFiles, readLocal } from './local.ts'
 import { type Note, type SharedAccess, type SharedValue, seal, sharedAccess, unseal } from './value.ts'
 
 /** A value with the revision that it was read or written at. */
-export interface Found extends SharedValue {
+export interface SharedRevision extends SharedValue {
   readonly revision: string
   /** As it is in etcd. */
   readonly sealed: string
@@ -35,11 +35,17 @@ export function openShared(io: Io): SharedStore {
 }
 
 /** @returns undefined if there is no key. @throws CliError `store_unavailable`, exit 7 or 4. */
-export async function readShared(store: SharedStore, limitMs = READ_LIMIT_MS): Promise<Found | undefined> {
+export async function readShared(
+  store: SharedStore,
+  limitMs = READ_LIMIT_MS,
+): Promise<SharedRevision | undefined> {
   return open(store, await store.etcd.read(limitMs))
 }
 
-async function open({ access }: SharedStore, found: EtcdValue | undefined): Promise<Found | undefined> {
+async function open(
+  { access }: SharedStore,
+  found: EtcdValue | undefined,
+): Promise<SharedRevision | undefined> {
   if (found === undefined) return undefined
   const { text: sealed, revision } = found
   return { ...(await unseal(sealed, access)), revision, sealed }
@@ -51,7 +57,7 @@ export async function swapShared(
   revision: string,
   next: string | SharedValue,
   limitMs: number,
-): Promise<Swapped<Found>> {
+): Promise<Swapped<SharedRevision>> {
   const sealed = typeof next === 'string' ? next : await seal(next, store.access)
   const { isDone, found } = await store.etcd.swap(revision, sealed, limitMs)
   return { isDone, found: await open(store, found) }
@@ -78,7 +84,7 @@ function readPending({ files: { disk } }: SharedStore, { path }: PendingFile): P
  *
  * @throws CliError as `readShared`; exit 4 if etcd was set back to before what this machine has seen
  */
-export async function readAndOffer(store: SharedStore): Promise<Found | undefined> {
+export async function readAndOffer(store: SharedStore): Promise<SharedRevision | undefined> {
   // Both before the value is read: another process of this machine may write a later state meanwhile.
   const known = readLocal(store.files)
   const files = pendingFiles(store.files)
@@ -99,7 +105,7 @@ export async function readAndOffer(store: SharedStore): Promise<Found | undefine
 /** A member or the whole cluster came back from a backup. */
 function restored(profile: string): CliError {
   const message = `etcd holds an older token of profile ${profile} than this machine has seen: it was set back`
-  return signedOut('store_unavailable', message, signInHint(profile))
+  return new SignedOut('store_unavailable', 'store_unavailable', message, signInHint(profile))
 }
 
 /** Nobody knows what became of the token, on any machine. */
@@ -112,16 +118,20 @@ export function interruptedAt(
   const sent = `the refresh token of profile ${profile} may have been sent by ${host}`
   const message = why === undefined ? sent : `${sent}: ${why}`
   const isElsewhere = unknown === 'said by another' && host !== program.host
-  if (!isElsewhere) return signedOut('refresh_interrupted', message, signInHint(profile))
+  if (!isElsewhere) return new SignedOut('interrupted', 'refresh_interrupted', message, signInHint(profile))
   const refresh = withProfile('mailclaim auth refresh', profile)
   const hint = `run ${refresh} on ${host}, which may hold the new token; else sign in again`
-  return signedOut('refresh_interrupted', message, hint)
+  return new SignedOut('interrupted', 'refresh_interrupted', message, hint)
 }
 
 /** Brings one pending write to etcd. @returns what is there then. */
-async function offer(store: SharedStore, file: PendingFile, was: Found): Promise<Found | undefined> {
+async function offer(
+  store: SharedStore,
+  file: PendingFile,
+  was: SharedRevision,
+): Promise<SharedRevision | undefined> {
   const { disk } = store.files
-  let found: Found | undefined = was
+  let found: SharedRevision | undefined = was
   for (;;) {
     const { session, note, revision, sealed } = found
     const isOver =
