@@ -56,7 +56,6 @@ export interface Environment {
   readonly ci: boolean
   /** Over SSH a browser would open on the wrong machine. */
   readonly ssh: boolean
-  readonly httpProxy?: string
   readonly httpsProxy?: string
   readonly noProxy?: string
   readonly dbusAddress?: string

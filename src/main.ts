@@ -131,7 +131,6 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     ...text('forceColor', 'FORCE_COLOR'),
     ...text('term', 'TERM'),
     // The lower-case names are the older ones and win, as in curl.
-    ...text('httpProxy', 'http_proxy', 'HTTP_PROXY'),
     ...text('httpsProxy', 'https_proxy', 'HTTPS_PROXY'),
     ...text('noProxy', 'no_proxy', 'NO_PROXY'),
     ...text('dbusAddress', 'DBUS_SESSION_BUS_ADDRESS'),

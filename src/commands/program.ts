@@ -66,8 +66,7 @@ export const ENVIRONMENT: readonly { readonly name: string; readonly description
   { name: 'MAILCLAIM_STATE_DIR', description: 'directory of sessions and remembered claims' },
   { name: 'NO_COLOR', description: 'no color' },
   { name: 'FORCE_COLOR', description: 'color even without a terminal; overrides NO_COLOR' },
-  { name: 'HTTPS_PROXY', description: 'the proxy for https addresses' },
-  { name: 'HTTP_PROXY', description: 'the proxy for http addresses' },
+  { name: 'HTTPS_PROXY', description: 'the proxy; never used for loopback addresses' },
   { name: 'NO_PROXY', description: 'the hosts that bypass the proxy' },
   { name: 'NODE_EXTRA_CA_CERTS', description: 'a file with more certificate authorities' },
 ]

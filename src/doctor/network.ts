@@ -2,7 +2,7 @@ import { type Context, TransportError } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { userAgent } from '../service/client.ts'
 import { transportFailure } from '../service/problems.ts'
-import { isLoopback } from '../settings/addresses.ts'
+import { proxyFor } from '../service/proxy.ts'
 import { requireBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
@@ -46,13 +46,12 @@ export async function examineNetwork(io: Io): Promise<Diagnosis[]> {
   } catch (error) {
     if (!(error instanceof TransportError)) throw error
     const failure = transportFailure(error, base, 'GET')
-    const bypass = isLoopback(base.hostname) ? `; add ${base.hostname} to NO_PROXY` : ''
     const named =
       proxy === undefined
         ? failure
         : failure.with({
             message: `${failure.message} (proxy ${proxy})`,
-            hint: `${failure.hint ?? 'check the proxy'}${bypass}`,
+            hint: failure.hint ?? 'check the proxy',
           })
     return [problem('network', named), skipClock('the service did not answer')]
   }
@@ -71,8 +70,8 @@ function compareClocks(date: string | undefined, localTime: number): Diagnosis {
 }
 
 /** The host of the proxy for an address: the whole may contain a password. */
-function proxyOf(base: URL, { httpProxy, httpsProxy }: Context['environment']): string | undefined {
-  const proxy = base.protocol === 'https:' ? httpsProxy : httpProxy
+function proxyOf(base: URL, environment: Context['environment']): string | undefined {
+  const proxy = proxyFor(base, environment)
   if (proxy === undefined) return undefined
   return URL.canParse(proxy) ? new URL(proxy).host : 'with an invalid URL'
 }

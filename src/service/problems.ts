@@ -199,7 +199,7 @@ export function responseError(
 
 const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {
   tls: 'for a private certificate authority, set NODE_EXTRA_CA_CERTS to its certificate file',
-  proxy: 'check HTTPS_PROXY, HTTP_PROXY and NO_PROXY',
+  proxy: 'check HTTPS_PROXY and NO_PROXY',
   timeout: 'try again, or allow more time with --http-timeout SECONDS',
 }
 

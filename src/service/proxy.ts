@@ -11,21 +11,19 @@ import { classify } from './transport-errors.ts'
 const TUNNEL_TIMEOUT_MS = 9000
 
 /** The proxy settings in the environment. */
-export type ProxySettings = Pick<Environment, 'httpProxy' | 'httpsProxy' | 'noProxy'>
+export type ProxySettings = Pick<Environment, 'httpsProxy' | 'noProxy'>
 
-/** The URL of the proxy for a request; unchecked: `tunnelThroughProxy` rejects an invalid one. */
-export function proxyFor(url: URL, { httpProxy, httpsProxy, noProxy }: ProxySettings): string | undefined {
-  const proxy = url.protocol === 'https:' ? httpsProxy : httpProxy
-  if (proxy === undefined || bypassesProxy(url, noProxy ?? '')) return undefined
-  if (url.protocol === 'https:' || !URL.canParse(proxy)) return proxy
-  // Plain HTTP never leaves this machine, so that no credential crosses a network unencrypted: a proxy on another machine
-  // is bypassed.
-  return isLoopback(new URL(proxy).hostname) ? proxy : undefined
+/**
+ * The URL of the proxy for a request; unchecked: `tunnelThroughProxy` rejects an invalid one. None for this machine itself: a
+ * proxy would look for the address on another one. So plain HTTP, which only loopback addresses may have, is never proxied.
+ */
+export function proxyFor(url: URL, { httpsProxy, noProxy }: ProxySettings): string | undefined {
+  return isLoopback(url.hostname) || bypassesProxy(url, noProxy ?? '') ? undefined : httpsProxy
 }
 
 /**
- * Sends every request through a tunnel (CONNECT, RFC 9110 section 9.3.6), plain HTTP too: a forwarding proxy's own
- * responses could not be told from the service's. If the proxy refuses the tunnel, the request fails with nothing sent.
+ * Sends every request through a tunnel (CONNECT, RFC 9110 section 9.3.6). If the proxy refuses the tunnel, the request fails
+ * with nothing sent.
  *
  * @param proxy an http or https URL; its user name and password are sent to the proxy only
  * @param connection options for the connections to the proxy and through it
@@ -83,7 +81,7 @@ export function bypassesProxy(target: URL, noProxy: string): boolean {
 function parseProxy(text: string): { uri: string; token?: string } {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !['http:', 'https:'].includes(url.protocol)) {
-    throw proxyError('HTTPS_PROXY or HTTP_PROXY is not an http or https URL')
+    throw proxyError('HTTPS_PROXY is not an http or https URL')
   }
   const { username, password, origin } = url
   if (username === '' && password === '') return { uri: origin }

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer as createTcpServer, type Socket
 import { Worker } from 'node:worker_threads'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
-import { bypassesProxy, type ProxySettings } from '../../src/service/proxy.ts'
+import { bypassesProxy, type ProxySettings, proxyFor } from '../../src/service/proxy.ts'
 import { createTransport } from '../../src/service/transport.ts'
 
 /** Starts a server for this test; returns its URL. */
@@ -568,7 +568,7 @@ describe('NO_PROXY', () => {
 })
 
 describe('a proxy', () => {
-  /** A proxy that opens tunnels (RFC 9110 section 9.3.6) and records their targets. */
+  /** A proxy that opens tunnels (RFC 9110 section 9.3.6), all to loopback, and records their targets. */
   async function proxyServer(answer?: string) {
     const tunnels: string[] = []
     const credentials: { authorization?: string; 'proxy-authorization'?: string }[] = []
@@ -585,8 +585,7 @@ describe('a proxy', () => {
         ...(shown === undefined ? {} : { 'proxy-authorization': shown }),
       })
       if (answer !== undefined) return socket.end(answer)
-      const [host = '', port = ''] = (request.url ?? '').split(':')
-      const onward = connect(Number(port), host, () => {
+      const onward = connect(Number(request.url?.split(':').at(-1)), '127.0.0.1', () => {
         socket.write('HTTP/1.1 200 Connection established\r\n\r\n')
         onward.pipe(socket)
         socket.pipe(onward)
@@ -608,22 +607,33 @@ describe('a proxy', () => {
     }
   }
 
+  /** The same server under a name that isn't loopback's. */
+  const named = ({ port }: URL, host = 'service.example') => new URL(`http://${host}:${port}/`)
+
   it('a proxy in the environment is used', async () => {
     const url = await listen((_request, response) => response.end('direct'))
     const proxy = await proxyServer()
-    const response = await transport({ httpProxy: proxy.url }).send(get(url))
-    expect(text(response)).toMatch(/direct|by proxy/)
-    expect(proxy.tunnels).toHaveLength(1)
+    const response = await transport({ httpsProxy: proxy.url }).send(get(named(url)))
+    expect(text(response)).toBe('direct')
+    expect(proxy.tunnels).toEqual([named(url).host])
   })
 
-  it('a proxy is bypassed for hosts in NO_PROXY and for the other scheme', async () => {
+  it('a proxy is bypassed for hosts in NO_PROXY', async () => {
     const url = await listen((_request, response) => response.end('direct'))
     const proxy = await proxyServer()
-    const both = { httpProxy: proxy.url, httpsProxy: proxy.url, noProxy: 'example.com,127.0.0.1' }
-    expect(text(await transport(both).send(get(url)))).toBe('direct')
-    expect(text(await transport({ httpsProxy: proxy.url }).send(get(url)))).toBe('direct')
+    const proxies = { httpsProxy: proxy.url, noProxy: 'example.com,0.0.0.0' }
+    expect(text(await transport(proxies).send(get(named(url, '0.0.0.0'))))).toBe('direct')
     expect(proxy.tunnels).toEqual([])
   })
+
+  it.each(['127.0.0.1', '127.255.0.9', 'localhost', 'LOCALHOST', '[::1]'])(
+    'a proxy is bypassed for this machine itself: %s',
+    (host) => {
+      const proxies = { httpsProxy: 'http://proxy.example:3128' }
+      expect(proxyFor(new URL(`http://${host}:2379/`), proxies)).toBeUndefined()
+      expect(proxyFor(new URL(`https://${host}/`), proxies)).toBeUndefined()
+    },
+  )
 
   it('the proxy gets its user name and password, and the service does not', async () => {
     const shown: (string | undefined)[] = []
@@ -632,8 +642,8 @@ describe('a proxy', () => {
       response.end('direct')
     })
     const proxy = await proxyServer()
-    const httpProxy = proxy.url.replace('//', '//me:p%40ss@')
-    expect(text(await transport({ httpProxy }).send(get(server)))).toBe('direct')
+    const httpsProxy = proxy.url.replace('//', '//me:p%40ss@')
+    expect(text(await transport({ httpsProxy }).send(get(named(server))))).toBe('direct')
     expect(proxy.credentials).toEqual([
       { 'proxy-authorization': `Basic ${Buffer.from('me:p@ss').toString('base64')}` },
     ])
@@ -644,13 +654,13 @@ describe('a proxy', () => {
     const received: Buffer[] = []
     const url = await listenRaw((socket) => socket.on('data', (piece) => received.push(piece)))
     const proxy = await proxyServer()
-    const http = transport({ httpProxy: proxy.url })
+    const http = transport({ httpsProxy: proxy.url })
     let tunnels = 0
     const beforeSend = () => {
       tunnels = proxy.tunnels.length
       throw new Error('not now')
     }
-    const failure = await failureOf(http.send(get(url, { method: 'POST', body: 'x', beforeSend })))
+    const failure = await failureOf(http.send(get(named(url), { method: 'POST', body: 'x', beforeSend })))
     expect({ sent: failure.sent, tunnels }).toEqual({ sent: 'no', tunnels: 1 })
     await http.close()
     expect(received).toEqual([])
@@ -674,7 +684,7 @@ describe('a proxy', () => {
     const proxy = await listenRaw(speak)
     const failure = await failureOf(
       transport({ httpsProxy: proxy.href }).send(
-        get(new URL('https://127.0.0.1:1/'), { method: 'POST', body: 'x' }),
+        get(new URL('https://service.example:1/'), { method: 'POST', body: 'x' }),
       ),
     )
     expect(failure.sent).toBe('no')
@@ -683,7 +693,9 @@ describe('a proxy', () => {
   it('a silent proxy ends with the time limit, and nothing was sent', async () => {
     const silent = await listenRaw(() => {})
     const failure = await failureOf(
-      transport({ httpsProxy: silent.href }).send(get(new URL('https://127.0.0.1:1/'), { timeoutMs: 50 })),
+      transport({ httpsProxy: silent.href }).send(
+        get(new URL('https://service.example:1/'), { timeoutMs: 50 }),
+      ),
     )
     expect(failure).toMatchObject({ kind: 'timeout', sent: 'no' })
   })
@@ -692,7 +704,7 @@ describe('a proxy', () => {
     const proxy = await proxyServer('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n')
     const failure = await failureOf(
       transport({ httpsProxy: proxy.url }).send(
-        get(new URL('https://127.0.0.1:1/'), { method: 'POST', body: 'x' }),
+        get(new URL('https://service.example:1/'), { method: 'POST', body: 'x' }),
       ),
     )
     expect(failure).toMatchObject({ kind: 'proxy', sent: 'no' })
@@ -700,7 +712,7 @@ describe('a proxy', () => {
 
   it('a proxy with an invalid URL is named as the cause', async () => {
     const failure = await failureOf(
-      transport({ httpsProxy: ':::' }).send(get(new URL('https://127.0.0.1:1/'))),
+      transport({ httpsProxy: ':::' }).send(get(new URL('https://service.example:1/'))),
     )
     expect(failure).toMatchObject({ kind: 'proxy', sent: 'no' })
   })
