@@ -48,6 +48,9 @@ describe('the JSON Schemas', () => {
     const rest = { retry_after_seconds: null, zone: null, nameservers: [], resolvers: [], findings: [] }
     expect(schemas.problems('report.json', { ...report, ...rest })).toEqual([])
     expect(schemas.problems('report.json', { ...report, ...rest, added: 1 })).toHaveLength(1)
+    const asked = { host: 'ns1.example.net', address: null, outcome: 'match', values: [], added: 1 }
+    for (const inner of [{ nameservers: [asked] }, { resolvers: [{ ...asked, address: '192.0.2.1' }] }])
+      expect(schemas.problems('report.json', { ...report, ...rest, ...inner })).not.toEqual([])
     expect(schemas.problems('report.json', report)).not.toEqual([])
     expect(schemas.problems('claim.json', { id: null, added: { lately: 1 } })).toEqual([])
   })
