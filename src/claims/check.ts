@@ -2,6 +2,7 @@ import { type CheckReport, exitErrorOf, reportJson } from '../dns/report.ts'
 import { formatDnsAddress } from '../dns/wire/address.ts'
 import { type CliError, Exit, usageError } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
+import { dnsSettings } from '../settings/settings.ts'
 import { commandLine } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
@@ -150,9 +151,10 @@ export async function writeReport(
   io: Io,
 ): Promise<void> {
   const { stdout, settings, clock, program } = io
-  const { format, resolvers } = settings
+  const { format } = settings
   if (format === 'markdown' || format === 'html') {
-    const asked = resolvers ?? (await io.dns.systemResolvers())
+    const { resolvers } = dnsSettings(settings)
+    const asked = resolvers === 'system' ? await io.dns.systemResolvers() : resolvers
     const command = commandLine(settings.argv, io.platform)
     const made = {
       at: clock.now(),

@@ -2,6 +2,7 @@ import { dnsHostOf } from '../dns/hosts.ts'
 import { look } from '../dns/look.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { checkName, relativeName } from '../dns/wire/name.ts'
+import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 
 /** Where a record goes at a DNS provider, which asks for a zone and a host. */
@@ -20,12 +21,8 @@ const TIMEOUT_MS = 4000
 export async function findPlace(name: string, io: Io): Promise<RecordPlace | undefined> {
   const checked = checkName(name)
   if (!checked.ok) return undefined
-  const { resolvers = 'system', authoritativePort } = io.settings
-  const found = await look(
-    checked.ascii,
-    { resolvers, authoritativePort, deadlineMs: TIMEOUT_MS },
-    dnsEffects(io),
-  )
+  const request = { ...dnsSettings(io.settings), deadlineMs: TIMEOUT_MS }
+  const found = await look(checked.ascii, request, dnsEffects(io))
   const { zone, nameservers } = found
   if (zone === null) return undefined
   return {

@@ -6,6 +6,7 @@ import { checkName, relativeName } from '../dns/wire/name.ts'
 import { hasText, type TxtValue } from '../dns/wire/txt-answer.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
+import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
 import { DEFAULT_TTL, quoteStrings, quoteValue, type TxtRecord } from './record.ts'
@@ -40,8 +41,7 @@ export function createPublisher(command: string, io: Io) {
         `the value ${JSON.stringify(clip(record.value, 100))} isn't of the form prefix=token`,
       )
     const name = checked.ascii
-    const { resolvers = 'system', authoritativePort } = io.settings
-    const { zone, set, reason, partial } = await look(name, { resolvers, authoritativePort }, dnsEffects(io))
+    const { zone, set, reason, partial } = await look(name, dnsSettings(io.settings), dnsEffects(io))
     if (hasText(set?.values ?? partial, record.value))
       return `${name} has the TXT value already: the command wasn't run`
     if (set === null || zone === null) throw valuesUnknown(name, reason ?? 'its zone has no name')

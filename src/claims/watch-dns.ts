@@ -6,6 +6,7 @@ import { dnsEffects } from '../dns/wire/ask.ts'
 import { CliError, Exit } from '../errors.ts'
 import { type PollTimes, timeFor } from '../service/polling.ts'
 import type { DomainClaim } from '../service/types.ts'
+import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { judge } from './lifecycle.ts'
@@ -40,8 +41,7 @@ function requestOf(
   { publicResolvers = false, share }: CheckOptions,
   { settings }: Io,
 ): CheckRequest {
-  const { resolvers = 'system', authoritativePort } = settings
-  return { name, expected: value, resolvers, authoritativePort, publicResolvers, ...(share && { share }) }
+  return { name, expected: value, ...dnsSettings(settings), publicResolvers, ...(share && { share }) }
 }
 
 export async function checkOnce(target: CheckTarget, options: CheckOptions, io: Io): Promise<CheckReport> {

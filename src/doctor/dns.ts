@@ -1,6 +1,7 @@
 import type { DnsAddress } from '../context.ts'
 import { formatDnsAddress } from '../dns/wire/address.ts'
 import { ask, dnsEffects } from '../dns/wire/ask.ts'
+import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { type Diagnosis, ok, skipped, warning } from './report.ts'
 
@@ -22,8 +23,8 @@ const KNOWN_NAME = { name: 'com', type: 'NS' } as const
  */
 export async function examineResolvers(io: Io): Promise<Diagnosis> {
   const check = 'DNS resolvers'
-  const chosen = io.settings.resolvers
-  const resolvers = chosen ?? (await io.dns.systemResolvers())
+  const { resolvers: chosen } = dnsSettings(io.settings)
+  const resolvers = chosen === 'system' ? await io.dns.systemResolvers() : chosen
   const remedy = 'choose another: mailclaim config set resolver 9.9.9.9'
   if (resolvers.length === 0) return warning(check, 'the system has no usable resolver', remedy)
   const options = { recursionDesired: true, deadline: io.clock.monotonic() + RESOLVER_TIMEOUT_MS }
@@ -44,7 +45,7 @@ export async function examineResolvers(io: Io): Promise<Diagnosis> {
   }
   const silent = examined.filter(({ rcode }) => rcode === undefined).map(({ address }) => address)
   if (silent.length > 0) return warning(check, `no response from ${silent.join(', ')}`, remedy)
-  const owner = chosen === undefined ? "the system's resolvers" : 'the chosen resolvers'
+  const owner = chosen === 'system' ? "the system's resolvers" : 'the chosen resolvers'
   return ok(check, `${owner} respond: ${examined.map(({ address }) => address).join(', ')}`)
 }
 
@@ -54,7 +55,8 @@ export async function examineResolvers(io: Io): Promise<Diagnosis> {
  */
 export async function examineDirectDns(io: Io): Promise<Diagnosis> {
   const check = 'direct DNS'
-  if (io.settings.authoritativePort !== 53 || io.settings.resolvers !== undefined)
+  const { resolvers, authoritativePort } = dnsSettings(io.settings)
+  if (authoritativePort !== 53 || resolvers !== 'system')
     return skipped(check, 'not applicable with a custom resolver or port, since DNS may be private')
   const deadline = io.clock.monotonic() + ROOT_TIMEOUT_MS
   const replies = await Promise.all(

@@ -74,9 +74,6 @@ export interface Settings {
   readonly interactive: boolean
   readonly colorOption: boolean | undefined
   readonly httpTimeoutMs: number
-  /** Undefined: the system's own. */
-  readonly resolvers: readonly ServerAddress[] | undefined
-  readonly authoritativePort: number
   /** The words that were typed after the program's name, to repeat them in a hint. */
   readonly argv: readonly string[]
 }
@@ -139,13 +136,6 @@ export async function resolveSettings(
     get httpTimeoutMs() {
       return settingValue('http_timeout', { chosen }) * 1000
     },
-    get resolvers() {
-      const name = settingSource('resolver', { chosen })
-      return settingValue('resolver', { chosen })?.map((text) => parseServerAddress(text, name))
-    },
-    get authoritativePort() {
-      return settingValue('authoritative_port', { chosen })
-    },
     argv,
   }
 }
@@ -183,8 +173,21 @@ export function settingValue<Key extends SettingKey>(
   return SETTINGS[key].parse(found.value, settingSource(key, { chosen })) as SettingResult<Key>
 }
 
+/** Whom a DNS check queries. @throws CliError exit 2 for a bad value. */
+export function dnsSettings(settings: Pick<Settings, 'chosen'>): {
+  readonly resolvers: readonly ServerAddress[] | 'system'
+  readonly authoritativePort: number
+} {
+  const name = settingSource('resolver', settings)
+  const resolvers = settingValue('resolver', settings)?.map((text) => parseServerAddress(text, name))
+  return {
+    resolvers: resolvers ?? 'system',
+    authoritativePort: settingValue('authoritative_port', settings),
+  }
+}
+
 /** Names the option, the variable, or the setting of the profile that a value is from. */
-export function settingSource(key: SettingKey, { chosen }: Pick<Settings, 'chosen'>): string {
+function settingSource(key: SettingKey, { chosen }: Pick<Settings, 'chosen'>): string {
   const name = settingName(key)
   const { variable }: Setting<unknown> = SETTINGS[key]
   const source = chosen[key]?.source

@@ -9,7 +9,7 @@ import {
   type SettingKey,
   settingName,
 } from '../../src/settings/table.ts'
-import { createFakeContext, type FakeContextOptions } from '../fake-context.ts'
+import { createFakeContext, type FakeContextOptions, jsonResponse } from '../fake-context.ts'
 
 /** A valid value of each setting other than its default, and one that its parser refuses; null if it accepts any text. */
 const EXAMPLES: Readonly<Partial<Record<SettingKey, readonly [valid: string, invalid: string | null]>>> = {
@@ -97,6 +97,13 @@ test('every setting has its examples here, and accepts its own default', () => {
     const setting: Setting<unknown> = SETTINGS[key]
     if (setting.default !== undefined) expect(() => setting.parse(setting.default ?? '', key)).not.toThrow()
   }
+})
+
+test('a bad resolver does not stop a command that queries no DNS', async () => {
+  const settings = { base_url: 'http://127.0.0.1:1', resolver: 'dns.example' }
+  const context = createFakeContext({ environment: { settings }, respond: () => jsonResponse(200, {}) })
+  context.stdin.stream.end('key_0123456789')
+  expect(await run(['login', '--with-api-key', '--store', 'file'], context), context.stderr.text).toBe(0)
 })
 
 describe('whether a question may be asked', () => {
