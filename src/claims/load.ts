@@ -98,7 +98,7 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim
  *
  * @throws CliError `unexpected_answer`, exit 7
  */
-export function requireAsked(
+function requireAsked(
   claim: DomainClaim,
   known: Partial<Pick<KnownClaim, 'name' | 'domainId'>>,
 ): DomainClaim {

@@ -48,10 +48,7 @@ function usableRecord(claim: DomainClaim) {
 }
 
 /** An event as a line of `--format jsonl`. */
-export function eventJson(
-  { event, claim, report, error, earlier }: ClaimEvent,
-  io: Pick<Io, 'clock'>,
-): object {
+function eventJson({ event, claim, report, error, earlier }: ClaimEvent, io: Pick<Io, 'clock'>): object {
   return {
     event,
     at: new Date(io.clock.now()).toISOString(),

@@ -159,7 +159,7 @@ async function runCommand(
     toleratesDamagedConfig,
     ...(usualFormat && { usualFormat }),
   })
-  checkFields(settings, definition)
+  checkFieldsOption(settings, definition)
   if (definition.account === 'signed_in') await checkProfile(settings, context)
   const io = createIo(changes ? untilClosed(context, settings) : context, settings)
   try {
@@ -189,7 +189,7 @@ async function checkProfile(settings: Settings, context: Context): Promise<void>
 }
 
 /** @throws CliError exit 2 for a field that can't be in what the command prints, before it does anything. */
-function checkFields({ fields, format }: Settings, { output }: CommandDefinition): void {
+function checkFieldsOption({ fields, format }: Settings, { output }: CommandDefinition): void {
   if (fields === undefined) return
   if (format !== 'table' && format !== 'tsv')
     throw usageError(`--fields can't be used with --format ${format}`, 'choose fields of JSON with jq')

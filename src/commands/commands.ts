@@ -19,7 +19,6 @@ const COLUMNS: readonly Column[] = [{ field: 'command', kind: 'id' }, { field: '
 
 /** The type of an option's value, by the placeholder in its flags; text if it isn't here. */
 const TYPES: Readonly<Record<string, 'integer' | 'number'>> = {
-  days: 'integer',
   n: 'integer',
   port: 'integer',
   seconds: 'number',

@@ -1,6 +1,6 @@
 import type { Context, KeychainAnswer, KeychainRequest } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import { loginCommand } from '../settings/profiles.ts'
+import { withProfile } from '../settings/profiles.ts'
 
 /** The name of the items in the system's keychain program. */
 const SERVICE = 'mailclaim'
@@ -48,7 +48,7 @@ export async function callKeychain(
   const [message, remedy] = FAILURES[answer.reason]
   const detail = answer.detail === '' ? '' : ` (${answer.detail})`
   throw new CliError('store_unavailable', Exit.notSignedIn, `${message}${detail}`, {
-    hint: `${remedy}, set MAILCLAIM_API_KEY, or use a file: ${loginCommand({ profile })} --store file`,
+    hint: `${remedy}, set MAILCLAIM_API_KEY, or use a file: ${withProfile('mailclaim login', profile)} --store file`,
     cause: answer,
   })
 }
@@ -76,6 +76,6 @@ export async function proveKeychain(
   const read = await call({ operation: 'get' }).finally(() => call({ operation: 'delete' }))
   if (read === 'self-test') return
   throw new CliError('store_unavailable', Exit.notSignedIn, 'the keychain does not keep what it is given', {
-    hint: `set MAILCLAIM_API_KEY, or use a file: ${loginCommand({ profile })} --store file`,
+    hint: `set MAILCLAIM_API_KEY, or use a file: ${withProfile('mailclaim login', profile)} --store file`,
   })
 }

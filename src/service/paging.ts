@@ -3,7 +3,7 @@ import { sanitizeLine } from '../terminal/sanitize.ts'
 import type { ListEnvelope } from './types.ts'
 
 /** The interface's own limit for one request (section 8). */
-export const LARGEST_PAGE = 100
+const LARGEST_PAGE = 100
 
 export interface Cursor {
   readonly limit: number

@@ -1,7 +1,7 @@
 import type { HttpResponse, TransportError } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
 import { issuerOf } from '../settings/addresses.ts'
-import { loginCommand } from '../settings/profiles.ts'
+import { withProfile } from '../settings/profiles.ts'
 import type { Io } from '../terminal/io.ts'
 import { redact } from '../terminal/redact.ts'
 import { excerpt, sanitizeLine } from '../terminal/sanitize.ts'
@@ -172,7 +172,7 @@ export function responseError(
     const isKey = credential.kind === 'api_key'
     const hint = isKey
       ? 'check the API key'
-      : `sign in again: ${loginCommand({ profile: settings.profile.value })}`
+      : `sign in again: ${withProfile('mailclaim login', settings.profile.value)}`
     return failure('credential_refused', Exit.notSignedIn, `the service refused ${sent} (401)`, hint)
   }
   if (status === 403) {

@@ -1,5 +1,5 @@
 import { CliError, Exit } from '../errors.ts'
-import { loginCommand } from '../settings/profiles.ts'
+import { withProfile } from '../settings/profiles.ts'
 import type { Session } from './session-file.ts'
 
 /** How long an unused refresh token lives (section 7 of the interface). */
@@ -10,13 +10,8 @@ export function expiresIfUnused({ issuedAt }: { readonly issuedAt: number }): nu
   return issuedAt + REFRESH_TOKEN_MS
 }
 
-/** The command for a profile. */
-export function withProfile(command: string, profile: string): string {
-  return profile === 'default' ? command : `${command} --profile ${profile}`
-}
-
 export function signInHint(profile: string): string {
-  return `sign in again: ${loginCommand({ profile })}`
+  return `sign in again: ${withProfile('mailclaim login', profile)}`
 }
 
 /**
@@ -38,7 +33,7 @@ export class SignedOut extends CliError {
 
 /** Nobody has signed in to the profile. */
 export function notSignedIn(profile: string): CliError {
-  const hint = `run ${loginCommand({ profile })}, or set MAILCLAIM_API_KEY`
+  const hint = `run ${withProfile('mailclaim login', profile)}, or set MAILCLAIM_API_KEY`
   return new SignedOut('none', 'not_signed_in', `profile ${profile} is not signed in`, hint)
 }
 

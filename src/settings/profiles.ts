@@ -1,5 +1,4 @@
 import { usageError } from '../errors.ts'
-import { commandLine } from '../shell-quote.ts'
 
 /** The profile that is used if nothing names another. */
 export const DEFAULT_PROFILE = 'default'
@@ -29,8 +28,7 @@ export function parseProfileName(text: string): string {
   )
 }
 
-/** The command that signs in to the profile again, for hints. What the profile remembers needs no option. */
-export function loginCommand({ profile }: { profile: string }): string {
-  const words = profile === DEFAULT_PROFILE ? [] : ['--profile', profile]
-  return commandLine(['login', ...words], process.platform)
+/** A command line for a profile, for hints. */
+export function withProfile(command: string, profile: string): string {
+  return profile === DEFAULT_PROFILE ? command : `${command} --profile ${profile}`
 }

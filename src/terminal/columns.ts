@@ -79,14 +79,14 @@ export function columnValue(column: Column, item: Item): unknown {
  * A value as one cell of TSV, not yet escaped: null and missing are empty. A list is joined with commas, with `\,`
  * for a comma inside an entry and `\\` for a backslash; a list of objects or an object is JSON.
  */
-export function plainText(value: unknown): string {
+export function cellText(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (typeof value === 'string') return value
   if (typeof value !== 'object') return String(value)
   if (!Array.isArray(value) || value.some((entry) => typeof entry === 'object' && entry !== null)) {
     return stringifyJson(value)
   }
-  return value.map((entry) => plainText(entry).replaceAll(/[\\,]/g, '\\$&')).join(',')
+  return value.map((entry) => cellText(entry).replaceAll(/[\\,]/g, '\\$&')).join(',')
 }
 
 /** The value of a column as a person reads it, sanitized and on one line; an ellipsis stands for what is too long. */
@@ -94,7 +94,7 @@ export function humanText(column: Column, item: Item, context: RenderContext): s
   const value = columnValue(column, item)
   if (value === null || value === undefined) return DASH
   const entries = Array.isArray(value) ? value : [value]
-  const text = sanitizeLine(column.text?.(value, context, item) ?? entries.map(plainText).join(', '))
+  const text = sanitizeLine(column.text?.(value, context, item) ?? entries.map(cellText).join(', '))
   return text.length <= LONGEST_TEXT ? text || DASH : `${text.slice(0, LONGEST_TEXT)}…`
 }
 

@@ -3,10 +3,10 @@ import type { Settings } from '../settings/settings.ts'
 import { createPalette, hasColor, type Palette } from './color.ts'
 import {
   type Column,
+  cellText,
   chooseColumns,
   columnValue,
   type Item,
-  plainText,
   type RenderContext,
 } from './columns.ts'
 import { escapeTsv, stringifyJson } from './sanitize.ts'
@@ -82,7 +82,7 @@ function headingLine(columns: readonly Column[]): string {
 
 /** One record of TSV, including its line end. */
 function recordLine(item: Item, columns: readonly Column[]): string {
-  return `${columns.map((column) => escapeTsv(plainText(columnValue(column, item)))).join('\t')}\n`
+  return `${columns.map((column) => escapeTsv(cellText(columnValue(column, item)))).join('\t')}\n`
 }
 
 /** Writes a list page by page, in the chosen format. */

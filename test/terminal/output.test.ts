@@ -3,7 +3,7 @@ import stringWidth from 'fast-string-width'
 import { describe, expect, test } from 'vitest'
 import type { GlobalOptions } from '../../src/settings/settings.ts'
 import { createPalette, hasColor, PLAIN_PALETTE } from '../../src/terminal/color.ts'
-import { type Column, plainText, valueAt } from '../../src/terminal/columns.ts'
+import { type Column, cellText, valueAt } from '../../src/terminal/columns.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { wrap } from '../../src/terminal/measure.ts'
 import { TableRenderer } from '../../src/terminal/table.ts'
@@ -99,7 +99,7 @@ describe('fields', () => {
   test('a list in a cell has one form, and its parts can be told apart', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ minLength: 1 }), { minLength: 1 }), (parts) => {
-        const read = plainText(parts).match(/(?:[^\\,]|\\.)+/gs)
+        const read = cellText(parts).match(/(?:[^\\,]|\\.)+/gs)
         expect(read?.map((part) => part.replaceAll(/\\(.)/gs, '$1'))).toEqual(parts)
       }),
     )

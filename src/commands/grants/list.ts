@@ -1,6 +1,6 @@
 import { readableTimestamp } from '../../service/timestamps.ts'
 import { GRANT_FIELDS, type Grant } from '../../service/types.ts'
-import { type Column, plainText } from '../../terminal/columns.ts'
+import { type Column, cellText } from '../../terminal/columns.ts'
 import { defineCommand, SERVICE_EXITS } from '../definition.ts'
 import { type ListFlags, listOptions, printList } from '../lists.ts'
 
@@ -20,7 +20,7 @@ const GRANT_COLUMNS: readonly Column[] = [
     value: (grant) => (isRevoked(grant as Grant) ? 'revoked' : 'active'),
     text(state, look, grant) {
       const { revoked_at: at } = grant as Grant
-      return at ? `${state} ${readableTimestamp(at, look) ?? plainText(at)}` : undefined
+      return at ? `${state} ${readableTimestamp(at, look) ?? cellText(at)}` : undefined
     },
     paint: (value, palette) => (value === 'active' ? palette.good : palette.faint),
   },

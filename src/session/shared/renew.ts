@@ -1,6 +1,7 @@
 import { CliError, Exit } from '../../errors.ts'
+import { withProfile } from '../../settings/profiles.ts'
 import { cannotWrite, quietly } from '../../storage/file-errors.ts'
-import { notSignedIn, sessionOver, tokenLost, withProfile } from '../messages.ts'
+import { notSignedIn, sessionOver, tokenLost } from '../messages.ts'
 import { failureOf, type Reservation, reserve } from '../note.ts'
 import { adoptable, type Renewal, type SendableToken, type SessionStore } from '../renew.ts'
 import { RESERVED_BYTES, requireSameService, type Session } from '../session-file.ts'

@@ -1,6 +1,7 @@
 import { CliError, Exit } from '../../errors.ts'
+import { withProfile } from '../../settings/profiles.ts'
 import type { Io } from '../../terminal/io.ts'
-import { notSignedIn, sessionOver, withProfile } from '../messages.ts'
+import { notSignedIn, sessionOver } from '../messages.ts'
 import { isFresh, type Session } from '../session-file.ts'
 import type { Forgotten, PreparedSignIn } from '../sign-in.ts'
 import { NoAnswer } from './etcd.ts'
