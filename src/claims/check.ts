@@ -32,8 +32,6 @@ export interface Checked {
   readonly report: CheckReport
   /** How the command ends. */
   readonly error?: CliError | undefined
-  /** Why what is in DNS no longer matters. */
-  readonly note?: string
 }
 
 /** What is checked. */
@@ -75,9 +73,11 @@ export async function checkSubject(
     return claim
   }
   // A claim that is over may have no record.
-  const { phase } = judge(first, io.clock.now())
-  const isOver = (phase === 'completed' || phase === 'ended') && !first.record?.value
-  const target = isOver ? { name: asked ?? first.name ?? domainId, value: null } : recordOf(first, asked)
+  const { isOpen } = judge(first, io.clock.now())
+  const target =
+    !isOpen && !first.record?.value
+      ? { name: asked ?? first.name ?? domainId, value: null }
+      : recordOf(first, asked)
   const checked = await checkTarget(target, { claim: first, ask: again }, flags, io)
   return withClaim(checked, claim, io.clock.now())
 }
@@ -86,11 +86,14 @@ export async function checkSubject(
 function withClaim({ report, error }: Checked, claim: DomainClaim, now: number): Checked {
   const judged = judge(claim, now)
   const own = { ...report, claim: { status: claim.status ?? 'unknown' } }
-  if (judged.phase === 'ended') return { report: own, error: judged.error }
+  if (!judged.isOpen && judged.error !== undefined) return { report: own, error: judged.error }
   if (judged.needsRecord || judged.phase === 'blocked') return { report: own, error }
   return {
-    report: { ...own, verdict: 'ready', ready: true, retry_after_seconds: null, findings: [] },
-    note: `${nameOf(claim)} no longer needs its record: ${judged.text}`,
+    report: {
+      ...own,
+      ...{ verdict: 'ready', ready: true, retry_after_seconds: null, findings: [] },
+      note: `${nameOf(claim)} no longer needs its record: ${judged.text}`,
+    },
   }
 }
 
@@ -145,11 +148,7 @@ export const emptyReport = (name: string): object => ({
 })
 
 /** Writes the report of one domain in the chosen format. */
-export async function writeReport(
-  { report, note }: Checked,
-  columns: readonly Column[],
-  io: Io,
-): Promise<void> {
+export async function writeReport({ report }: Checked, columns: readonly Column[], io: Io): Promise<void> {
   const { stdout, settings, clock, program } = io
   const { format } = settings
   if (format === 'markdown' || format === 'html') {
@@ -170,8 +169,7 @@ export async function writeReport(
     return stdout.write(renderHtml(report, made))
   }
   if (format !== 'table' || settings.fields !== undefined) return io.write(reportJson(report), columns)
-  // What is in DNS no longer matters.
-  if (note !== undefined) return stdout.write(`${sanitizeLine(note)}\n`)
+  if (report.note !== undefined) return stdout.write(`${sanitizeLine(report.note)}\n`)
   const palette = await stdoutPalette(io)
   const { renderReport } = await import('../dns/terminal.ts')
   await stdout.write(renderReport(report, { palette, width: stdout.columns ?? Number.POSITIVE_INFINITY }))

@@ -1,6 +1,6 @@
 import { readableTimestamp, readableTimestampInFull } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
-import type { Column, Item } from '../terminal/columns.ts'
+import type { Column } from '../terminal/columns.ts'
 import { judge } from './lifecycle.ts'
 
 /** The columns of a claim. */
@@ -8,12 +8,13 @@ export const CLAIM_COLUMNS: readonly Column[] = [
   { field: 'name', title: 'Domain', kind: 'id' },
   {
     field: 'status',
-    paint: (value, palette) => (value === 'completed' ? palette.good : palette.strong),
+    paint: (_status, { palette, now }, claim) =>
+      judge(claim, now).phase === 'completed' ? palette.good : palette.strong,
   },
   {
     field: 'meaning',
     only: 'people',
-    value: (claim) => judge(claim as DomainClaim, Number.NEGATIVE_INFINITY).text,
+    value: (claim, now) => judge(claim, now).text,
   },
   // For people, the meaning includes the reasons.
   { field: 'blocked_reason', only: 'programs' },
@@ -58,11 +59,9 @@ export const ERROR_FIELDS: readonly string[] = ['code', 'message', 'hint', 'stat
 )
 
 /** When the claim expires; undefined once it can't: a date beside a completed claim would look like a deadline. */
-function expiry(item: Item): unknown {
-  const claim = item as DomainClaim
-  const { phase } = judge(claim, Number.NEGATIVE_INFINITY)
-  const isOver = phase === 'completed' || (phase === 'ended' && claim.status !== 'expired')
-  return isOver ? undefined : claim.expires_at
+function expiry(claim: DomainClaim, now: number): unknown {
+  const { isOpen, phase } = judge(claim, now)
+  return isOpen || phase === 'expired' ? claim.expires_at : undefined
 }
 
 function recordText({ record }: DomainClaim): string | undefined {

@@ -12,7 +12,7 @@ import { cannotWrite } from '../storage/file-errors.ts'
 import { readJson, requireFormat } from '../storage/json-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
-import { isOpen } from './lifecycle.ts'
+import { judge } from './lifecycle.ts'
 
 /**
  * The claims that were made or looked at on this machine: the service has no list of them. Each is one file, which is replaced as
@@ -107,7 +107,7 @@ export async function openDomains(place: Place & Pick<Context, 'clock'>): Promis
     if (!newest.has(key)) newest.set(key, claim)
   }
   const now = place.clock.now()
-  return [...newest].flatMap(([name, claim]) => (isOpen(claim, now) ? [name] : [])).sort()
+  return [...newest].flatMap(([name, claim]) => (judge(claim, now).isOpen ? [name] : [])).sort()
 }
 
 /**

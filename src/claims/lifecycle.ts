@@ -3,21 +3,37 @@ import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { clip } from '../terminal/sanitize.ts'
 
-/**
- * How far a claim is: the service works on it or waits for DNS; stopped by a safety check that can lift by itself; a status that
- * this version doesn't know, which may still change; the domain is transferred; it will never complete.
- */
-export type Phase = 'in_flight' | 'blocked' | 'unknown' | 'completed' | 'ended'
+/** How far a claim can be; whether it may still complete then, and whether the service may still look for the record. */
+const PHASES = {
+  /** The service looks for the record. */
+  pending: { isOpen: true, needsRecord: true },
+  /** It has found the record, and transfers the domain. */
+  accepted: { isOpen: true, needsRecord: false },
+  /** Stopped by a safety check that can lift by itself. */
+  blocked: { isOpen: true, needsRecord: false },
+  /** A status that this version doesn't know, which may still change. */
+  unknown: { isOpen: true, needsRecord: true },
+  completed: { isOpen: false, needsRecord: false },
+  expired: { isOpen: false, needsRecord: false },
+  /** A newer claim replaced it. Another one would end that, which may be somebody else's. */
+  superseded: { isOpen: false, needsRecord: false },
+  /** It will never complete, for another reason. */
+  ended: { isOpen: false, needsRecord: false },
+} as const
 
-/** What there is to say of a claim. */
+export type Phase = keyof typeof PHASES
+
+/** What there is to say of a claim: the only interpretation of its status. */
 export interface Judgement {
   readonly phase: Phase
+  /** Whether it may still complete. */
+  readonly isOpen: boolean
+  /** Whether the service may still look for the record. */
+  readonly needsRecord: boolean
   /** For people, as the rest of a sentence: "waiting for the TXT record". */
   readonly text: string
   /** How a command ends whose claim is blocked or has ended: exit 9. */
   readonly error?: CliError
-  /** Whether the service may still look for the record. */
-  readonly needsRecord: boolean
 }
 
 const BLOCKED_REASONS: Readonly<Record<string, string>> = {
@@ -27,11 +43,11 @@ const BLOCKED_REASONS: Readonly<Record<string, string>> = {
 }
 
 /** The ends of a claim that services of this kind have, besides success. */
-const ENDS: Readonly<Record<string, string>> = {
-  expired: 'the claim expired before it was verified',
-  superseded: 'a newer claim replaced this one',
-  canceled: 'the claim was canceled',
-  failed: 'the claim failed',
+const ENDS: Readonly<Record<string, readonly [phase: Phase, text: string]>> = {
+  expired: ['expired', 'the claim expired before it was verified'],
+  superseded: ['superseded', 'a newer claim replaced this one'],
+  canceled: ['ended', 'the claim was canceled'],
+  failed: ['ended', 'the claim failed'],
 }
 
 /** Characters of a name in a message (RFC 1035 section 2.3.4). */
@@ -57,34 +73,47 @@ export const asArgument = ({ name }: DomainClaim): string =>
 export function judge(claim: DomainClaim, now: number): Judgement {
   const { status, failure_reason: failure, blocked_reason: reason } = claim
   const why = failure ? ` (${clip(failure, MAX_WORD_LENGTH)})` : ''
-  if (status === 'completed') return { phase: 'completed', text: 'the domain is yours', needsRecord: false }
-  if (status === 'verified')
-    return { phase: 'in_flight', text: 'TXT record accepted, transfer in progress', needsRecord: false }
+  if (status === 'completed') return judged('completed', 'the domain is yours')
+  if (status === 'verified') return judged('accepted', 'TXT record accepted, transfer in progress')
   const end = Object.hasOwn(ENDS, status ?? '') ? ENDS[status ?? ''] : undefined
-  if (end !== undefined) return ended(claim, `claim_${status}`, `${end}${status === 'failed' ? why : ''}`)
+  if (end !== undefined) {
+    const [phase, text] = end
+    return ended(claim, phase, `claim_${status}`, `${text}${status === 'failed' ? why : ''}`)
+  }
   const expiry = parseTimestamp(claim.expires_at)
   if (expiry !== undefined && expiry + MAX_SKEW_MS <= now)
-    return ended(claim, 'claim_expired', `by this machine's clock the claim expired at ${claim.expires_at}`)
+    return ended(
+      claim,
+      'expired',
+      'claim_expired',
+      `by this machine's clock the claim expired at ${claim.expires_at}`,
+    )
   const word = status ? `status "${clip(status, MAX_WORD_LENGTH)}"` : 'no status'
   if (failure && status !== 'pending' && status !== 'blocked')
-    return ended(claim, codeOf(status), `the claim ended with ${word}${why}`)
+    return ended(claim, 'ended', codeOf(status), `the claim ended with ${word}${why}`)
   if (status === 'blocked' || (reason && status !== 'pending')) return blocked(claim)
-  if (status === 'pending')
-    return { phase: 'in_flight', text: `waiting for the TXT record to be verified${why}`, needsRecord: true }
-  return { phase: 'unknown', text: `unknown ${word}; still waiting`, needsRecord: true }
+  if (status === 'pending') return judged('pending', `waiting for the TXT record to be verified${why}`)
+  return judged('unknown', `unknown ${word}; still waiting`)
 }
+
+const judged = (phase: Phase, text: string, error?: CliError): Judgement => ({
+  phase,
+  ...PHASES[phase],
+  text,
+  ...(error && { error }),
+})
 
 const codeOf = (status: string | null | undefined): string =>
   /^[a-z_]{1,40}$/.test(status ?? '') ? `claim_${status}` : 'claim_ended'
 
-function ended(claim: DomainClaim, code: string, text: string): Judgement {
+function ended(claim: DomainClaim, phase: Phase, code: string, text: string): Judgement {
   const again = `mailclaim claims create${asArgument(claim)}`
   const hint =
-    claim.status === 'superseded'
+    phase === 'superseded'
       ? `the newer claim may be your own, made elsewhere; only if nobody needs it: ${again}`
       : `to start a new claim: ${again}`
   const error = new CliError(code, Exit.negativeEnd, `${nameOf(claim)}: ${text}`, { hint })
-  return { phase: 'ended', text, error, needsRecord: false }
+  return judged(phase, text, error)
 }
 
 function blocked(claim: DomainClaim): Judgement {
@@ -94,9 +123,5 @@ function blocked(claim: DomainClaim): Judgement {
   const hint = `a block can lift by itself; to wait for that: mailclaim claims watch${asArgument(claim)} --through-blocked`
   const message = `${nameOf(claim)} is blocked: ${text}`
   const error = new CliError('claim_blocked', Exit.negativeEnd, message, { hint })
-  return { phase: 'blocked', text, error, needsRecord: false }
+  return judged('blocked', text, error)
 }
-
-/** Whether the claim may still complete. */
-export const isOpen = (claim: DomainClaim, now: number): boolean =>
-  !['completed', 'ended'].includes(judge(claim, now).phase)

@@ -217,8 +217,8 @@ export function createAsker(
   const { clock } = io
   return async (known, times = { since: clock.monotonic() }) => {
     const { entry } = known
-    if (entry?.claim.status === 'completed') return entry.claim
-    if (entry !== undefined && clock.monotonic() < pauseEnd) return entry.claim
+    const isCompleted = entry !== undefined && judge(entry.claim, clock.now()).phase === 'completed'
+    if (entry !== undefined && (isCompleted || clock.monotonic() < pauseEnd)) return entry.claim
     try {
       client ??= connect(createIo(io, { ...io.settings, quiet: true, silent: true }), { renews })
       const limit = { maxAttempts: 1, timeoutMs: Math.min(ASK_MS, timeFor(times, clock)) }

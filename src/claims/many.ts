@@ -16,6 +16,7 @@ import { createTurns, type Turns } from '../turns.ts'
 import { MANY_CLAIM_COLUMNS } from './columns.ts'
 import { DEFAULT_JOBS, type ManyFlags } from './definition.ts'
 import { type LedgerEntry, openDomains } from './ledger.ts'
+import { judge } from './lifecycle.ts'
 import { readDomain, readList, type Subject } from './list.ts'
 import { type Asker, createAsker, findClaim } from './load.ts'
 import { TIMED_OUT } from './watch-dns.ts'
@@ -297,15 +298,15 @@ export function runClaims<Options extends PollTimes>(
   const perform = async ({ domain }: Subject, run: OneRun) => {
     const known = await findClaim(domain, run.io)
     const work = { known, client: run.client(), io: run.io, options: { ...options, ...run.dns } }
-    return completedBefore(known.entry) ?? drainOne(begin(work), run)
+    return completedBefore(known.entry, io.clock.now()) ?? drainOne(begin(work), run)
   }
   const work = { columns: MANY_CLAIM_COLUMNS, takesIds: true, hasEvents: true, times: options, perform }
   return runForAll(domains, flags, work, io)
 }
 
 /** One of several claims that the ledger has as completed isn't asked about again: its row says when that was seen. */
-export function completedBefore(newest: LedgerEntry | undefined): Done | undefined {
-  if (newest?.claim.status !== 'completed') return undefined
+export function completedBefore(newest: LedgerEntry | undefined, now: number): Done | undefined {
+  if (newest === undefined || judge(newest.claim, now).phase !== 'completed') return undefined
   return { label: 'completed', item: { ...newest.claim, seen_at: newest.seen_at } }
 }
 

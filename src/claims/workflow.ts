@@ -8,7 +8,7 @@ import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { asciiName, claimsNamed } from './ledger.ts'
-import { asArgument, isOpen, judge, nameOf } from './lifecycle.ts'
+import { asArgument, judge, nameOf } from './lifecycle.ts'
 import { askToVerify, type ClaimAccess, fetchClaim, startClaim } from './load.ts'
 import type { Publish } from './publish.ts'
 import { recordOf, type TxtRecord } from './record.ts'
@@ -100,7 +100,7 @@ export async function* runClaim(
   const name = asciiName(request.name)
   const known = { domainId: claim.domain_id ?? '', name, entry: undefined }
   const work = { known, options, client, io }
-  if (!isOpen(claim, io.clock.now())) return yield* followClaim(work, claim)
+  if (!judge(claim, io.clock.now()).isOpen) return yield* followClaim(work, claim)
   const record = recordOf(claim, name)
   yield { event: 'record', claim, text: `TXT  ${record.name}  ${record.value}` }
   if (!needsRecord(claim, io)) return yield* followClaim(work, claim)
@@ -132,7 +132,7 @@ async function* createOrResume(
   const isElsewhere =
     !resumeOnly &&
     entry !== undefined &&
-    isOpen(entry.claim, io.clock.now()) &&
+    judge(entry.claim, io.clock.now()).isOpen &&
     (entry.claim.region ?? region) !== (region ?? entry.claim.region)
   if (entry !== undefined && !isElsewhere) {
     const known = { domainId: entry.claim.domain_id ?? '', name, entry }
@@ -142,8 +142,8 @@ async function* createOrResume(
       throw error
     })
     const { phase, text } = judge(claim ?? entry.claim, io.clock.now())
-    if (claim && (phase !== 'ended' || claim.status === 'superseded' || resumeOnly))
-      return yield* goOn(request, claim, `resumed: ${text}`)
+    const isRestarted = (phase === 'expired' || phase === 'ended') && !resumeOnly
+    if (claim && !isRestarted) return yield* goOn(request, claim, `resumed: ${text}`)
   }
   if (resumeOnly)
     throw new CliError('claim_unknown', Exit.notFound, `no claim of ${name} is known on this machine`, {
@@ -162,7 +162,7 @@ export async function* beginClaim(
   client: ServiceClient,
   io: Io,
 ): AsyncGenerator<ClaimEvent, DomainClaim, void> {
-  const earlier = before !== undefined && isOpen(before, io.clock.now()) ? before : undefined
+  const earlier = before !== undefined && judge(before, io.clock.now()).isOpen ? before : undefined
   const { claim, created } = await startClaim(request, client, io)
   if (!created) return yield* goOn(request, claim, 'the claim was already pending')
   const value = earlier === undefined ? before?.record?.value : undefined
@@ -281,13 +281,12 @@ export async function* followClaim(work: ClaimWork<WatchOptions>, first?: Domain
       fetch: (request) => fetchClaim(work, request),
       first,
       describe(claim) {
-        const { phase, text, error } = judge(claim, io.clock.now())
-        const isEnd =
-          phase === 'completed' || phase === 'ended' || (phase === 'blocked' && !options.throughBlocked)
-        const isAsked = first !== undefined && claim.status === 'pending' && !claim.failure_reason
+        const { phase, isOpen, text, error } = judge(claim, io.clock.now())
+        const isEnd = !isOpen || (phase === 'blocked' && !options.throughBlocked)
+        const isAsked = first !== undefined && phase === 'pending' && !claim.failure_reason
         return {
           status: `${claim.status} ${claim.blocked_reason} ${claim.failure_reason} ${phase}`,
-          text: isAsked && phase === 'in_flight' ? 'waiting for the service to check the TXT record' : text,
+          text: isAsked ? 'waiting for the service to check the TXT record' : text,
           isOdd: phase === 'unknown',
           ...(isEnd && { end: { error } }),
         }
@@ -318,10 +317,10 @@ export async function* verifyClaimOf(
   const { known, options, io } = work
   const { clock } = io
   const before = await fetchClaim(work, { timeoutMs: timeFor(options, clock) })
-  const { phase, text, error } = judge(before, clock.now())
-  if (phase === 'completed' || phase === 'ended' || before.status === 'verified') {
+  const { phase, isOpen, text, error } = judge(before, clock.now())
+  if (!isOpen || phase === 'accepted') {
     if (options.wait) return yield* followClaim(work, before)
-    yield { event: phase === 'in_flight' ? 'verification' : 'done', claim: before, text, error }
+    yield { event: isOpen ? 'verification' : 'done', claim: before, text, error }
     return { claim: before, error }
   }
   let unseen: CheckReport | undefined

@@ -16,9 +16,8 @@ import type { ClaimEvent, ClaimEvents } from './workflow.ts'
 export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
   const { format, fields } = io.settings
   if (format !== 'table' || fields !== undefined) return io.write(claim, CLAIM_COLUMNS)
-  const { phase } = judge(claim, io.clock.now())
-  const isNeeded = claim.record?.value && phase !== 'completed' && phase !== 'ended'
-  const record = isNeeded ? usableRecord(claim) : undefined
+  const { isOpen } = judge(claim, io.clock.now())
+  const record = isOpen && claim.record?.value ? usableRecord(claim) : undefined
   if (record instanceof CliError) await io.warn(`the claim's record isn't shown: ${record.message}`)
   if (record === undefined || record instanceof CliError)
     return io.write(
@@ -71,12 +70,13 @@ export interface Presenter {
 /**
  * Shows the work on a claim to its end: each event, the claim, and the next steps unless it was completed before.
  *
+ * @param before the claim as this machine knew it, if it did
  * @throws CliError why the claim isn't completed
  */
 export async function showWork(
   events: ClaimEvents,
   { show, isFull = false, place }: Presenter,
-  wasCompleted: boolean,
+  before: DomainClaim | undefined,
   io: Io,
 ): Promise<void> {
   const { format } = io.settings
@@ -89,7 +89,8 @@ export async function showWork(
   const isShown = isFull && error !== undefined && format === 'table'
   if (!isEvents && !isShown) await writeClaim(claim, io)
   if (error !== undefined) throw error
-  if (claim.status === 'completed' && !wasCompleted) await writeNextSteps(claim, io, place?.())
+  const isCompleted = (one: DomainClaim) => judge(one, io.clock.now()).phase === 'completed'
+  if (isCompleted(claim) && !(before && isCompleted(before))) await writeNextSteps(claim, io, place?.())
 }
 
 /** How people follow a claim without a terminal's help: a line for each event that says something. */

@@ -1,4 +1,4 @@
-import { nameOf } from '../claims/lifecycle.ts'
+import { judge, nameOf } from '../claims/lifecycle.ts'
 import { findPlace, hostText, type RecordPlace } from '../claims/place.ts'
 import { recordOf } from '../claims/record.ts'
 import type { ClaimEvent } from '../claims/workflow.ts'
@@ -45,7 +45,7 @@ export function createChecklist(publishes: boolean, io: Io): Presenter {
         case 'warning':
           return io.warn(text)
         case 'record':
-          return claim.status === 'pending' ? showRecord(event) : undefined
+          return judge(claim, io.clock.now()).needsRecord ? showRecord(event) : undefined
         case 'waiting':
         case 'status': {
           const next = nextInMs === undefined ? '' : `; next check in ${formatDuration(nextInMs / 1000)}`

@@ -88,11 +88,12 @@ export const command = defineCommand<Flags>({
       ])
       const request = claimRequest(domainToClaim(domains[0] ?? (await askForDomain(io))), options)
       const events = runClaim(request, { ...flow, publish: publisher(io) }, connect(io), io)
-      const wasCompleted = (await claimsNamed(request.name, io))[0]?.claim.status === 'completed'
-      return showWork(events, createChecklist(publish !== undefined, io), wasCompleted, io)
+      const [newest] = await claimsNamed(request.name, io)
+      return showWork(events, createChecklist(publish !== undefined, io), newest?.claim, io)
     }
-    const [{ completedBefore, drainOne, runForAll }, { recordOf }] = await Promise.all([
+    const [{ completedBefore, drainOne, runForAll }, { judge }, { recordOf }] = await Promise.all([
       import('../claims/many.ts'),
+      import('../claims/lifecycle.ts'),
       import('../claims/record.ts'),
     ])
     let shared: ReturnType<typeof publisher>
@@ -106,7 +107,7 @@ export const command = defineCommand<Flags>({
         times: flow,
         async perform({ domain, region = options.region }, run) {
           const [newest] = await claimsNamed(domain, run.io)
-          const done = completedBefore(newest)
+          const done = completedBefore(newest, io.clock.now())
           if (done !== undefined) return done
           shared ??= publisher(run.io)
           const own = shared
@@ -116,7 +117,7 @@ export const command = defineCommand<Flags>({
           const events = runClaim(request, { ...flow, ...run.dns, publish: publishes }, run.client(), run.io)
           let isSaid = publish !== undefined
           return drainOne(events, run, async ({ event, claim }) => {
-            if (isSaid || event !== 'waiting' || claim.status !== 'pending') return
+            if (isSaid || event !== 'waiting' || !judge(claim, io.clock.now()).needsRecord) return
             isSaid = true
             const { name, value } = recordOf(claim, domain)
             await run.say(`add to DNS: ${name} TXT ${value}`)

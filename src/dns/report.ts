@@ -28,6 +28,8 @@ export interface CheckReportJson {
 export interface CheckReport extends CheckReportJson {
   /** How the zone was found, the topmost zone first; not in the JSON. */
   path: readonly Delegation[]
+  /** Why it no longer matters what is in DNS; not in the JSON. */
+  note?: string
 }
 
 /** One thing that the observations show, and what to tell a person about it. */
@@ -68,7 +70,7 @@ export const REPORT_FIELDS = [
 ]
 
 /** The report for scripts. */
-export function reportJson({ path: _, ...report }: CheckReport): CheckReportJson {
+export function reportJson({ path: _path, note: _note, ...report }: CheckReport): CheckReportJson {
   return report
 }
 

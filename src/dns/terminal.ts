@@ -42,13 +42,15 @@ function headline(view: ReportView, layout: Layout): string {
 
 function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[] {
   const render = <T extends object>(columns: readonly Column[], rows: readonly T[]) =>
-    rows.length === 0 ? [] : [new TableRenderer(columns, { ...layout, now: undefined }).render(rows)]
+    rows.length === 0
+      ? []
+      : [new TableRenderer(columns, { ...layout, now: 0, hasRelativeTimes: false }).render(rows)]
   const answers: readonly Column[] = [
     {
       field: 'tone',
       title: 'Answer',
       text: (_tone, _context, item) => (item as AnswerView).label,
-      paint: (tone, palette) => palette[tone as Tone],
+      paint: (tone, { palette }) => palette[tone as Tone],
     },
     { field: 'values', title: 'TXT values', text: (value) => shownValues(value as readonly string[]) },
     { field: 'ttl', title: 'TTL', kind: 'number' },

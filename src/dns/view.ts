@@ -43,8 +43,6 @@ export function viewReport(report: CheckReport) {
   const [result, tone]: readonly [string, Tone] = hasLooked
     ? ['no value was expected', 'faint']
     : VERDICTS[report.verdict]
-  // Whatever is in DNS by now, nobody looks for it any more.
-  const isOver = report.ready && ['verified', 'completed'].includes(report.claim?.status ?? '')
   const unicode = domainToUnicode(name)
   return {
     ...report,
@@ -53,7 +51,7 @@ export function viewReport(report: CheckReport) {
     /** Whether no value was expected, and at least one name server said which TXT records there are. */
     hasLooked,
     /** What came of the check, in a few words. */
-    result: isOver ? 'ready: the claim no longer needs its record' : result,
+    result: report.note !== undefined ? 'ready: the claim no longer needs its record' : result,
     tone,
     /** Who hosts the zone, by the names of its servers; null if these don't tell. */
     host: dnsHostOf(nameservers.map(({ host }) => host)),

@@ -8,7 +8,7 @@ export const IMPORT_COLUMNS: readonly Column[] = [
   { field: 'id', kind: 'id' },
   {
     field: 'status',
-    paint: (value, palette) =>
+    paint: (value, { palette }) =>
       value === 'completed' ? palette.good : value === 'failed' ? palette.bad : palette.accent,
   },
   ...COUNTS.map(
@@ -17,7 +17,10 @@ export const IMPORT_COLUMNS: readonly Column[] = [
       title: count.charAt(0).toUpperCase() + count.slice(1),
       kind: 'number',
       ...(count === 'failed'
-        ? { paint: (value, palette) => (typeof value === 'number' && value > 0 ? palette.strong : undefined) }
+        ? {
+            paint: (value, { palette }) =>
+              typeof value === 'number' && value > 0 ? palette.strong : undefined,
+          }
         : {}),
     }),
   ),

@@ -26,15 +26,21 @@ export function parseTimestamp(value: unknown): number | undefined {
 }
 
 /** A timestamp as people read it: relative to now on a terminal, else in full; undefined if it can't be parsed. */
-export function readableTimestamp(value: unknown, { now }: RenderContext): string | undefined {
+export function readableTimestamp(
+  value: unknown,
+  { now, hasRelativeTimes }: RenderContext,
+): string | undefined {
   const at = parseTimestamp(value)
   if (at === undefined) return undefined
-  return now === undefined ? formatTime(at) : relativeTime(at, now)
+  return hasRelativeTimes ? relativeTime(at, now) : formatTime(at)
 }
 
 /** The same, with the time in full beside the relative one. */
-export function readableTimestampInFull(value: unknown, { now }: RenderContext): string | undefined {
+export function readableTimestampInFull(
+  value: unknown,
+  { now, hasRelativeTimes }: RenderContext,
+): string | undefined {
   const at = parseTimestamp(value)
   if (at === undefined) return undefined
-  return now === undefined ? formatTime(at) : `${relativeTime(at, now)} (${formatTime(at)})`
+  return hasRelativeTimes ? `${relativeTime(at, now)} (${formatTime(at)})` : formatTime(at)
 }

@@ -12,8 +12,10 @@ export interface RenderContext {
   readonly palette: Palette
   /** Columns of the terminal; infinite if lines may have any length. */
   readonly width: number
-  /** Milliseconds since 1970, for relative times; undefined if times are shown in full. */
-  readonly now: number | undefined
+  /** Milliseconds since 1970. */
+  readonly now: number
+  /** Whether times are shown relative to now, rather than in full. */
+  readonly hasRelativeTimes: boolean
 }
 
 /** One field of an item, as tables, detail views and TSV show it. */
@@ -24,12 +26,16 @@ export interface Column {
   readonly title?: string
   /** An `id` is never wrapped or cut; a `number` or a `time` not in a table, and a number is aligned to the right. */
   readonly kind?: 'id' | 'number' | 'time' | 'text'
-  /** Where the value comes from if it isn't simply the field. */
-  readonly value?: (item: Item) => unknown
+  /** Where the value comes from if it isn't simply the field. @param now milliseconds since 1970 */
+  readonly value?: (item: Item, now: number) => unknown
   /** What a person reads instead of the plain value; undefined to show the plain value. */
   readonly text?: (value: unknown, context: RenderContext, item: Item) => string | undefined
   /** The color of the cell. */
-  readonly paint?: (value: unknown, palette: Palette) => ((text: string) => string) | undefined
+  readonly paint?: (
+    value: unknown,
+    context: RenderContext,
+    item: Item,
+  ) => ((text: string) => string) | undefined
   /** Left out of a table that would otherwise have to break words, the last such column first. */
   readonly optional?: true
   /** A column that only people, or only programs, need; the others do not get it. */
@@ -71,8 +77,9 @@ export function chooseColumns(
   })
 }
 
-export function columnValue(column: Column, item: Item): unknown {
-  return column.value === undefined ? valueAt(item, column.field) : column.value(item)
+/** @param now milliseconds since 1970 */
+export function columnValue(column: Column, item: Item, now: number): unknown {
+  return column.value === undefined ? valueAt(item, column.field) : column.value(item, now)
 }
 
 /**
@@ -91,11 +98,15 @@ export function cellText(value: unknown): string {
 
 /** The value of a column as a person reads it, sanitized and on one line; an ellipsis stands for what is too long. */
 export function humanText(column: Column, item: Item, context: RenderContext): string {
-  const value = columnValue(column, item)
+  const value = columnValue(column, item, context.now)
   if (value === null || value === undefined) return DASH
   const entries = Array.isArray(value) ? value : [value]
   const text = sanitizeLine(column.text?.(value, context, item) ?? entries.map(cellText).join(', '))
   return text.length <= LONGEST_TEXT ? text || DASH : `${text.slice(0, LONGEST_TEXT)}…`
+}
+
+export function paintOf(column: Column, item: Item, context: RenderContext) {
+  return column.paint?.(columnValue(column, item, context.now), context, item)
 }
 
 export function titleOf(column: Column): string {

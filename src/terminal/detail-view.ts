@@ -1,4 +1,4 @@
-import { type Column, columnValue, humanText, type Item, type RenderContext, titleOf } from './columns.ts'
+import { type Column, humanText, type Item, paintOf, type RenderContext, titleOf } from './columns.ts'
 import { widthOf, wrap } from './measure.ts'
 
 const GAP = 2
@@ -18,7 +18,7 @@ export function renderDetailView(item: Item, shown: readonly Column[], context: 
     .flatMap((column) => {
       const title = titleOf(column)
       const text = humanText(column, item, context)
-      const paint = column.paint?.(columnValue(column, item), palette) ?? ((piece: string) => piece)
+      const paint = paintOf(column, item, context) ?? ((piece: string) => piece)
       const isId = column.kind === 'id'
       if (widthOf(text) > room && (isId || room < NARROWEST_VALUE)) {
         const pieces = isId ? [text] : wrap(text, width - GAP)

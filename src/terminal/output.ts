@@ -31,7 +31,8 @@ async function renderContext(io: OutputContext): Promise<RenderContext> {
   return {
     palette: await stdoutPalette(io),
     width: stdout.columns ?? Number.POSITIVE_INFINITY,
-    now: stdout.isTTY ? clock.now() : undefined,
+    now: clock.now(),
+    hasRelativeTimes: stdout.isTTY,
   }
 }
 
@@ -55,12 +56,12 @@ export function isToldOnStderr({ format, formatGiven, fields }: Settings): boole
  * JSON. A detail view ends with the fields that no column covers, so nothing the service adds stays hidden.
  */
 export async function writeObject(item: Item, columns: readonly Column[], io: OutputContext): Promise<void> {
-  const { stdout, settings } = io
+  const { stdout, settings, clock } = io
   if (settings.format === 'json') return writeJson(item, stdout)
   if (settings.format === 'jsonl') return writeLine(item, stdout)
   if (settings.format === 'tsv') {
     const shown = chooseColumns(columns, settings.fields, 'programs')
-    return stdout.write(headingLine(shown) + recordLine(item, shown))
+    return stdout.write(headingLine(shown) + recordLine(item, shown, clock.now()))
   }
   const shown = [...chooseColumns(columns, settings.fields, 'people')]
   if (settings.fields === undefined) shown.push(...uncovered(item, columns))
@@ -81,8 +82,8 @@ function headingLine(columns: readonly Column[]): string {
 }
 
 /** One record of TSV, including its line end. */
-function recordLine(item: Item, columns: readonly Column[]): string {
-  return `${columns.map((column) => escapeTsv(cellText(columnValue(column, item)))).join('\t')}\n`
+function recordLine(item: Item, columns: readonly Column[], now: number): string {
+  return `${columns.map((column) => escapeTsv(cellText(columnValue(column, item, now)))).join('\t')}\n`
 }
 
 /** Writes a list page by page, in the chosen format. */
@@ -107,7 +108,7 @@ export function createListWriter(
   nothing: string | undefined,
   io: OutputContext,
 ): ListWriter {
-  const { stdout, settings } = io
+  const { stdout, settings, clock } = io
   switch (settings.format) {
     case 'json':
       return jsonWriter(stdout)
@@ -120,7 +121,7 @@ export function createListWriter(
       const shown = chooseColumns(columns, settings.fields, 'programs')
       let heading = headingLine(shown)
       const page: ListWriter['page'] = async ({ items }) => {
-        await stdout.write(heading + items.map((item) => recordLine(item, shown)).join(''))
+        await stdout.write(heading + items.map((item) => recordLine(item, shown, clock.now())).join(''))
         heading = ''
       }
       return { page, end: () => page({ items: [] }) }

@@ -1,5 +1,5 @@
 import Table from 'cli-table3'
-import { type Column, columnValue, humanText, type Item, type RenderContext, titleOf } from './columns.ts'
+import { type Column, humanText, type Item, paintOf, type RenderContext, titleOf } from './columns.ts'
 import { renderDetailView } from './detail-view.ts'
 import { widthOf, wrap } from './measure.ts'
 
@@ -89,7 +89,7 @@ export class TableRenderer {
     items.forEach((item, row) => {
       table.push(
         shown.map(({ column, index, width }) =>
-          cell(cells[row]?.[index] ?? '', width, column.paint?.(columnValue(column, item), palette)),
+          cell(cells[row]?.[index] ?? '', width, paintOf(column, item, this.#context)),
         ),
       )
     })

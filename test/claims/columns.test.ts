@@ -44,6 +44,15 @@ test('a list of claims has each on one line of 100 columns, with a relative expi
   `)
 })
 
+test('a claim that was pending when it was last seen is listed as expired once it is', async () => {
+  const context = createFakeContext({ terminal: { columns: 100 }, environment: { noColor: true } })
+  const writer = createIo(context, await fakeSettings(context)).list(CLAIM_LIST_COLUMNS)
+  const old = { ...claim('pending'), expires_at: '2019-11-28 04:30:02+00' }
+  await writer.page({ items: [old], envelope: {} })
+  expect(context.stdout.text).toContain("by this machine's clock the claim expired")
+  expect(context.stdout.text).not.toContain('waiting for')
+})
+
 test.each([50, 60, 80])('a list of claims at %i columns breaks no word', async (columns) => {
   const context = createFakeContext({ terminal: { columns }, environment: { noColor: true } })
   const writer = createIo(context, await fakeSettings(context)).list(CLAIM_LIST_COLUMNS)

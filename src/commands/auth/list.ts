@@ -9,7 +9,7 @@ const COLUMNS: readonly Column[] = [
     field: 'current',
     title: '',
     text: (value) => (value === true ? 'current' : ' '),
-    paint: (_value, palette) => palette.good,
+    paint: (_value, { palette }) => palette.good,
   },
   { field: 'credential' },
   { field: 'base_url', title: 'Service' },

@@ -25,7 +25,7 @@ const COLUMNS: readonly Column[] = [
   {
     field: 'state',
     text: (value) => STATE_LABELS[value as SessionState],
-    paint: (value, palette) =>
+    paint: (value, { palette }) =>
       /^(active|needs_refresh|refreshing)$/.test(String(value)) ? palette.good : palette.bad,
   },
   { field: 'in_force', title: 'Using' },

@@ -56,13 +56,12 @@ export const command = defineCommand<Flags>({
 
 /** Starts the claims of several domains. An open claim isn't started again: the new one would end it. */
 async function createSeveral(domains: readonly string[], flags: Flags, io: Io): Promise<void> {
-  const [{ completedBefore, runForAll }, { claimsNamed }, { isOpen, judge }, { startClaim }] =
-    await Promise.all([
-      import('../../claims/many.ts'),
-      import('../../claims/ledger.ts'),
-      import('../../claims/lifecycle.ts'),
-      import('../../claims/load.ts'),
-    ])
+  const [{ completedBefore, runForAll }, { claimsNamed }, { judge }, { startClaim }] = await Promise.all([
+    import('../../claims/many.ts'),
+    import('../../claims/ledger.ts'),
+    import('../../claims/lifecycle.ts'),
+    import('../../claims/load.ts'),
+  ])
   // The record is what people need next.
   const columns = [
     ...CLAIM_COLUMNS.slice(0, 2),
@@ -78,13 +77,14 @@ async function createSeveral(domains: readonly string[], flags: Flags, io: Io): 
       async perform({ domain, region = flags.region }, { io, client }) {
         const now = io.clock.now()
         const [newest] = await claimsNamed(domain, io)
-        const done = completedBefore(newest)
+        const done = completedBefore(newest, now)
         if (done !== undefined) return done
-        if (newest !== undefined && isOpen(newest.claim, now))
-          return { label: 'open before', item: { ...newest.claim, seen_at: newest.seen_at } }
+        const before = newest && judge(newest.claim, now)
+        if (before?.isOpen)
+          return { label: 'open before', item: { ...newest?.claim, seen_at: newest?.seen_at } }
         // Another claim would end the newer one, which may be somebody else's: that takes the command for this domain.
-        if (newest?.claim.status === 'superseded')
-          return { label: 'superseded', item: newest.claim, error: judge(newest.claim, now).error }
+        if (newest !== undefined && before?.phase === 'superseded')
+          return { label: 'superseded', item: newest.claim, error: before.error }
         const request = claimRequest(domain, { ...flags, ...(region === undefined ? {} : { region }) })
         const { claim, created } = await startClaim(request, client(), io)
         return { label: created ? 'created' : 'open before', item: claim }

@@ -14,7 +14,7 @@ const COLUMNS: readonly Column[] = [
   { field: 'type' },
   { field: 'host', title: 'Host', kind: 'id', only: 'people', value: (item) => (item as Card).host },
   { field: 'name', title: 'Full name', kind: 'id' },
-  { field: 'value', kind: 'id', paint: (_value, palette) => palette.strong },
+  { field: 'value', kind: 'id', paint: (_value, { palette }) => palette.strong },
   { field: 'ttl', title: 'TTL' },
 ]
 
@@ -51,8 +51,8 @@ export const command = defineCommand<ManyFlags>({
       ])
     const recordFor = async (known: KnownClaim, ask: Asker, own: Io) => {
       const claim = await ask(known)
-      const { phase, error } = judge(claim, io.clock.now())
-      if (phase === 'ended' && error !== undefined) throw error
+      const { phase, isOpen, error } = judge(claim, io.clock.now())
+      if (!isOpen && error !== undefined) throw error
       const record = recordOf(claim, known.name)
       const text = format === 'zone' ? `${zoneLine(record)}\n` : `${printableValue(record.value)}\n`
       const isShown = format === 'table' && own.settings.fields === undefined

@@ -80,7 +80,6 @@ export async function workOnClaims<Options extends PollTimes>(
     import('../../claims/write.ts'),
   ])
   const known = await findClaim(domains[0], io)
-  const wasCompleted = known.entry?.claim.status === 'completed'
   const show = (event: ClaimEvent) => noteEvent(event, io)
-  await showWork(begin({ known, client: connect(io), io, options }), { show }, wasCompleted, io)
+  await showWork(begin({ known, client: connect(io), io, options }), { show }, known.entry?.claim, io)
 }

@@ -22,7 +22,7 @@ const GRANT_COLUMNS: readonly Column[] = [
       const { revoked_at: at } = grant as Grant
       return at ? `${state} ${readableTimestamp(at, look) ?? cellText(at)}` : undefined
     },
-    paint: (value, palette) => (value === 'active' ? palette.good : palette.faint),
+    paint: (value, { palette }) => (value === 'active' ? palette.good : palette.faint),
   },
   { field: 'resource', only: 'programs' },
   { field: 'created_at', title: 'Created', text: readableTimestamp, optional: true },
