@@ -194,8 +194,9 @@ function misplaced(seen: Seen, { name, how, values }: MisplacedRecord): Finding[
   const fault = isRight ? undefined : explainValues(seen.expected ?? '', values)
   const there = isRight ? [seen.expected] : (fault?.seen ?? decodeValues(values))
   const code = how === 'doubled' ? 'doubled_name' : 'other_name'
+  const value = fault === undefined ? null : seen.expected
   return [
-    findingOf(code, { ...placeOf(seen), found_at: name, values: there }),
+    findingOf(code, { ...placeOf(seen), found_at: name, values: there, value }),
     ...(fault === undefined ? [] : [valueFound(seen, fault)]),
   ]
 }

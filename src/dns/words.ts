@@ -42,12 +42,12 @@ export const WORDS = {
   doubled_name: {
     ...error,
     message: 'a TXT record is at {found_at}: the DNS provider added the zone to a name that had it: {values}',
-    fix: "enter {host} as the record's host; the provider adds {zone} to it",
+    fix: "enter {host} as the record's host{value}; the provider adds {zone} to it",
   },
   other_name: {
     ...error,
     message: 'a TXT record is at {found_at} instead of {name}: {values}',
-    fix: "enter {host} as the record's host in the zone {zone}",
+    fix: "enter {host} as the record's host in the zone {zone}{value}",
   },
   cname_at_name: {
     ...error,
@@ -211,6 +211,7 @@ function factText(name: string, fact: Fact): Text {
   if ((name === 'seconds' || name === 'at_most') && typeof fact === 'number') return [formatDuration(fact)]
   if (name === 'reason') return [REASONS[fact as keyof typeof REASONS]]
   if (name === 'provider') return fact === null ? [] : [` at ${fact}`]
+  if (name === 'value') return fact === null ? [] : [', and as its value ', { value: String(fact) }]
   if (fact === null || typeof fact !== 'object') {
     const value = shorten(String(fact ?? 'unknown'))
     return [{ value, isQuoted: (name === 'seen' || name === 'values') && !value.startsWith('"') }]

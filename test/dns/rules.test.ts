@@ -261,6 +261,7 @@ describe('a check', () => {
       expect(findings[0]?.message).toMatch(/^a TXT record is at /)
       expect(findings[0]?.message.endsWith(end)).toBe(true)
       expect(findings[0]?.evidence).toMatchObject({ found_at: name, values: [value] })
+      expect(findings[0]?.fix.includes(`, and as its value ${EXPECTED}`)).toBe(value !== EXPECTED)
     },
   )
 
