@@ -49,6 +49,7 @@ describe('help', () => {
   test('the help of the program has every command and every global option, and so have -h and help', async () => {
     const { stdout } = await type('--help')
     for (const word of Object.keys(tree)) expect(stdout).toMatch(new RegExp(`^  ${word}  +\\w`, 'm'))
+    expect(globalFlags.toSorted()).toEqual(GLOBAL_FLAGS.split(' ').toSorted())
     for (const option of `${GLOBAL_FLAGS} --help --version`.split(' '))
       expect(stdout, option).toMatch(new RegExp(`^  (-\\w, )?${option}\\b`, 'm'))
     for (const line of ['', '-h', 'help']) expect((await type(line)).stdout).toBe(stdout)

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { run } from '../../src/cli.ts'
 import { everyCommand } from '../../src/commands/definition.ts'
@@ -13,20 +12,6 @@ interface Event {
   readonly at: string
 }
 
-const page = readFileSync(new URL('../../docs/scripting.md', import.meta.url), 'utf8')
-const section = page.slice(page.indexOf('\n## Events'), page.indexOf('\n## Time limits'))
-
-/** The events of the table in the documentation, with the commands that it names for each. */
-const documented = [...section.matchAll(/^\| `(\w+)` \| (.+?) \| .+ \|$/gm)].map(
-  ([, event = '', of = '']) => ({
-    event,
-    of,
-  }),
-)
-const documentedFor = (command: string) =>
-  documented
-    .filter(({ of }) => of === 'all' || of.includes(`\`${command.split(' ').at(-1)}\``))
-    .map(({ event }) => event)
 const KEYS = ['event', 'at', 'claim', 'earlier', 'report', 'import', 'error', 'url']
 
 async function definedFor(command: string) {
@@ -76,12 +61,6 @@ const outputOf = async (client: Client, ...words: string[]) =>
   (await client.run([...words, '--format', 'jsonl'])).stdout
 
 describe('the events of --format jsonl', () => {
-  it('the documentation has the events of each command, as its help has them', async () => {
-    const withEvents = ['imports watch', 'claims verify', 'claims watch', 'claim']
-    for (const command of withEvents)
-      expect((await definedFor(command)).sort(), command).toEqual(documentedFor(command).sort())
-  })
-
   it('claim sends the events that are documented, and no other', async () => {
     const { client, publish } = await world()
     const outputs = [await outputOf(client, 'claim', 'usual.example.com', '--timeout', '0.3')]
