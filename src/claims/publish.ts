@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { ProgramEnd } from '../context.ts'
 import { look } from '../dns/look.ts'
+import { isCompleteValue } from '../dns/value.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { checkName, relativeName } from '../dns/wire/name.ts'
 import { hasText, type TxtValue } from '../dns/wire/txt-answer.ts'
@@ -13,11 +14,6 @@ import { DEFAULT_TTL, quoteStrings, quoteValue, type TxtRecord } from './record.
 
 /** How long the command may take, in milliseconds. */
 const TIMEOUT_MS = 120_000
-
-/**
- * `prefix=token`. A service that asks for anything else, such as an SPF record in whatever spelling, isn't asking for a proof.
- */
-const PROOF = /^(?!v=)[a-z0-9][\w.-]*=[!#-&(-;=?-Z^_a-~]+$/i
 
 /** Adds a record to DNS, and says what was done. @throws CliError if it isn't there and couldn't be added */
 export type Publish = (record: TxtRecord) => Promise<string>
@@ -36,7 +32,8 @@ export function createPublisher(command: string, io: Io) {
   return async (record: TxtRecord, say = (line: string) => io.stderr.write(`${line}\n`)): Promise<string> => {
     const checked = checkName(record.name)
     if (!checked.ok) throw unexpectedAnswer(checked.problem)
-    if (!PROOF.test(record.value))
+    // A service that asks for anything else isn't asking for a proof, and a command that is written carelessly would run it.
+    if (!isCompleteValue(record.value))
       throw unexpectedAnswer(
         `the value ${JSON.stringify(clip(record.value, 100))} isn't of the form prefix=token`,
       )

@@ -28,8 +28,11 @@ const INVISIBLE = /[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]
 const QUOTES = /["'`´“”„‟‘’‚‛«»‹›＂＇\\]/g
 /** A value and a name of this form belong to somebody's verification. */
 const PREFIX_AND_TOKEN = /^[\w.-]+=[\w+/~.-]{8,}=*$/
-/** A value for which somebody may look. A token is base64, hexadecimal or a UUID, so any other character was copied with it. */
-const GIVEN = /^[a-z0-9][\w.-]*=[\w+/-]+={0,2}$/i
+/**
+ * One prefix and one token, but no policy such as SPF's. A token is base64, hexadecimal or a UUID, so none of the characters
+ * means anything to a shell.
+ */
+const COMPLETE = /^(?!v=)[a-z0-9][\w.-]*=[\w+/-]+={0,2}$/i
 
 /** In bytes, and in records: people's values are shorter and fewer, a hostile server's needn't be. */
 const MAX_LENGTH = 4096
@@ -150,6 +153,9 @@ export function faultOnItsOwn(value: string): 'quoted' | 'whitespace' | undefine
   return bare(value) === value ? undefined : 'quoted'
 }
 
+/** Whether a value is one that somebody may look for in DNS or hand to a command. */
+export const isCompleteValue = (value: string): boolean => COMPLETE.test(value)
+
 /**
  * The value that a person gave, without the spaces and quotation marks around it; undefined if it isn't one prefix and one
  * token: whoever compares with a mangled value is told to break the right record.
@@ -160,7 +166,7 @@ export function readGivenValue(given: string): string | undefined {
     'gu',
   )
   const value = given.replace(around, '')
-  return GIVEN.test(value) ? value : undefined
+  return isCompleteValue(value) ? value : undefined
 }
 
 /** A part of a value: the same in both values, or not. */

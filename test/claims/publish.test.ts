@@ -88,6 +88,9 @@ describe('the command of --publish', () => {
     'v=spf1 include:evil.example -all',
     'V=DMARC1; p=none',
     'p=t\nupdate delete',
+    'p=$(id)',
+    ...Array.from('$();&|*?#!~{}%,@:^\'"`\\<> ', (character) => `p=a${character}b`),
+    'p=t===',
   ])('is not run for a value that proves nothing: %j', async (value) => {
     const { publish } = await publishing('true', { txt: () => [] })
     await expect(publish({ ...record, value })).rejects.toMatchObject({ code: 'unexpected_answer', exit: 7 })

@@ -161,6 +161,7 @@ test.each([
   [EXPECTED.replace('-', '\u2013'), undefined],
   ['token', undefined],
   ['prefix=', undefined],
+  ['v=spf1', undefined],
   ['""', undefined],
   [`${EXPECTED}==`, `${EXPECTED}==`],
   ['a.b_c-d=0e984725-c51c-4bf4-9960-e1c80e27aba0', 'a.b_c-d=0e984725-c51c-4bf4-9960-e1c80e27aba0'],
