@@ -7,6 +7,7 @@ import {
   type CommandDefinition,
   knownFields,
   type OptionDefinition,
+  type OutputDefinition,
 } from './definition.ts'
 
 /** An exit code to a script: what it means, and what follows: `retry` the same command later, or `wait` and then repeat it. */
@@ -109,12 +110,7 @@ export function settingOptions(command?: Setting<unknown>['command']): OptionDef
 export function globalOptions(definition?: CommandDefinition): readonly OptionDefinition[] {
   return [
     ...settingOptions(),
-    {
-      flags: '--format <format>',
-      description: 'output format',
-      choices: [...FORMATS, ...(definition?.output.formats ?? [])],
-      default: definition?.output.usualFormat ?? 'table on a terminal, else tsv',
-    },
+    formatOption(definition?.output),
     { flags: '--json', description: 'the same as --format json' },
     {
       flags: '--fields <list>',
@@ -129,11 +125,18 @@ export function globalOptions(definition?: CommandDefinition): readonly OptionDe
   ]
 }
 
+function formatOption({ formats = [], usualFormat }: Partial<OutputDefinition> = {}): OptionDefinition {
+  return {
+    flags: '--format <format>',
+    description: 'output format',
+    choices: [...FORMATS, ...formats],
+    default: usualFormat ?? 'table on a terminal, else tsv',
+  }
+}
+
 /** The options that the help of a command shows: its own, and `--format` if it has formats besides the usual ones. */
-export function shownOptions(definition: CommandDefinition): OptionDefinition[] {
-  const { options = [], output } = definition
-  const formats = globalOptions(definition).filter(({ flags }) => flags.startsWith('--format '))
-  return [...options, ...(output.formats === undefined ? [] : formats)]
+export function shownOptions({ options = [], output }: CommandDefinition): OptionDefinition[] {
+  return [...options, ...(output.formats === undefined ? [] : [formatOption(output)])]
 }
 
 /** The global options without a command. */
