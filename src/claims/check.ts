@@ -13,19 +13,13 @@ import { judge, nameOf } from './lifecycle.ts'
 import { type Asker, domainToClaim, findClaimOrDomain } from './load.ts'
 import { readValue, recordOf } from './record.ts'
 import {
+  type CheckOptions,
   type CheckTarget,
   checkOnce,
   notInTime,
-  type WaitOptions,
   type WatchedClaim,
   watchDns,
 } from './watch-dns.ts'
-
-export interface CheckFlags extends WaitOptions {
-  readonly wait: boolean
-  /** Says that it mostly waits from now on. */
-  readonly waits?: () => void
-}
 
 /** What came of a check. */
 export interface Checked {
@@ -47,7 +41,7 @@ export interface CheckSubject {
 /** Checks the record of a claim, or for a value at its name; of a domain without a known claim, shows what is in DNS. */
 export async function checkSubject(
   { domain, value: given, isExact = false }: CheckSubject,
-  flags: CheckFlags,
+  flags: CheckOptions,
   ask: Asker,
   io: Io,
 ): Promise<Checked> {
@@ -101,7 +95,7 @@ function withClaim({ report, error }: Checked, claim: DomainClaim, now: number):
 async function checkTarget(
   target: CheckTarget,
   of: WatchedClaim | undefined,
-  flags: CheckFlags,
+  flags: CheckOptions,
   io: Io,
 ): Promise<Checked> {
   const waits = flags.wait && target.value !== null && (!of || judge(of.claim, io.clock.now()).needsRecord)

@@ -2,13 +2,13 @@ import { checkName } from '../dns/wire/name.ts'
 import { CliError, Exit, InterruptedError, usageError } from '../errors.ts'
 import { createClaim, getClaim, looksLikeId, verifyClaim } from '../service/claims.ts'
 import type { RequestOptions, ServiceClient } from '../service/client.ts'
-import { type PollTimes, timeFor } from '../service/polling.ts'
 import { OtherAnswerError } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
 import { relativeTime } from '../terminal/time.ts'
+import { type Timeout, timeFor, timeoutOf } from '../timeout.ts'
 import {
   asciiName,
   claimsNamed,
@@ -192,13 +192,19 @@ function goneError(claim: DomainClaim, { code, status }: CliError): CliError {
   return new CliError(code, Exit.notFound, message, { status, hint })
 }
 
-/** The longest that a reader waits for the service, in milliseconds: it can go on with what is known. */
-const ASK_MS = 5000
+/** The longest that who can go on with what is known waits for the service, in milliseconds. */
+const BRIEF_MS = 5000
 /** A service that failed isn't asked about the next claims for this long. */
 const PAUSE_MS = 30_000
 
+/** The request of who can go on without an answer. */
+export const briefly = (timeout: Timeout, { clock }: Pick<Io, 'clock'>): RequestOptions => ({
+  maxAttempts: 1,
+  timeoutMs: Math.min(BRIEF_MS, timeFor(timeout, clock)),
+})
+
 /** Asks about a claim: as the service has it, or as it was last seen if the service can't be asked. */
-export type Asker = (known: KnownClaim, times?: PollTimes) => Promise<DomainClaim>
+export type Asker = (known: KnownClaim, timeout?: Timeout) => Promise<DomainClaim>
 
 /**
  * Asks the service once about each claim for a command that can go on with what the ledger has, with one warning for all that are
@@ -215,14 +221,13 @@ export function createAsker(
   let pauseEnd = Number.NEGATIVE_INFINITY
   let isWarned = false
   const { clock } = io
-  return async (known, times = { since: clock.monotonic() }) => {
+  return async (known, timeout = timeoutOf({}, clock)) => {
     const { entry } = known
     const isCompleted = entry !== undefined && judge(entry.claim, clock.now()).phase === 'completed'
     if (entry !== undefined && (isCompleted || clock.monotonic() < pauseEnd)) return entry.claim
     try {
       client ??= connect(createIo(io, { ...io.settings, quiet: true, silent: true }), { renews })
-      const limit = { maxAttempts: 1, timeoutMs: Math.min(ASK_MS, timeFor(times, clock)) }
-      return await fetchClaim({ known, client, io }, entry && limit)
+      return await fetchClaim({ known, client, io }, entry && briefly(timeout, io))
     } catch (error) {
       if (!(error instanceof CliError) || error instanceof InterruptedError || entry === undefined)
         throw error

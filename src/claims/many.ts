@@ -6,12 +6,12 @@ import { createShare } from '../dns/share.ts'
 import { CliError, EXIT_ORDER, Exit, InterruptedError, usageError } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { paceRequests } from '../service/pace.ts'
-import type { PollTimes } from '../service/polling.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
+import { SHORTEST_MS, type Timeout, timeoutOf } from '../timeout.ts'
 import { createTurns, type Turns } from '../turns.ts'
 import { MANY_CLAIM_COLUMNS } from './columns.ts'
 import { DEFAULT_JOBS, type ManyFlags } from './definition.ts'
@@ -20,7 +20,7 @@ import { judge } from './lifecycle.ts'
 import { readDomain, readList, type Subject } from './list.ts'
 import { type Asker, createAsker, findClaim } from './load.ts'
 import { TIMED_OUT } from './watch-dns.ts'
-import type { ClaimEnd, ClaimEvents, ClaimWork } from './workflow.ts'
+import type { ClaimEnd, ClaimEvents, ClaimOptions, ClaimWork } from './workflow.ts'
 
 /** How the work on one of several domains ended. */
 export interface Done {
@@ -62,13 +62,11 @@ export interface ManyWork {
   /** What there is of a domain if there is nothing but an error; its name by default. */
   readonly emptyItem?: (domain: string) => object
   /** For all of them together. */
-  readonly times?: PollTimes
+  readonly timeout?: Timeout
   /** Does for one domain what the command does. @throws CliError if there is nothing to show beside the error */
   readonly perform: (subject: Subject, run: OneRun) => Promise<Done>
 }
 
-/** What begins when the time is almost up may still take this long, in milliseconds. */
-const SHORTEST_MS = 2000
 /** Domains that the summary names of each cause. */
 const NAMED = 3
 
@@ -87,7 +85,7 @@ export async function runForAll(
 ): Promise<void> {
   if (all && domains.length > 0) throw usageError("a domain and --all can't be used together")
   const { clock, interrupts } = io
-  const { timeoutMs = Number.POSITIVE_INFINITY, since = clock.monotonic() } = work.times ?? {}
+  const { timeoutMs, since } = work.timeout ?? timeoutOf({}, clock)
   const end = since + timeoutMs
   const typed = all ? await openDomains(io) : domains.map((domain) => readDomain(domain, work.takesIds))
   if (all && typed.length === 0) await io.note('no open claim is known on this machine')
@@ -288,11 +286,11 @@ function groupBy<T, K>(all: readonly T[], keyOf: (one: T) => K): Map<K, T[]> {
 }
 
 /** Does the work on each of several claims, each to its end. */
-export function runClaims<Options extends PollTimes>(
+export function runClaims(
   domains: readonly string[],
   flags: ManyFlags,
-  options: Options,
-  begin: (work: ClaimWork<Options>) => ClaimEvents,
+  options: ClaimOptions,
+  begin: (work: ClaimWork) => ClaimEvents,
   io: Io,
 ): Promise<void> {
   const perform = async ({ domain }: Subject, run: OneRun) => {
@@ -300,7 +298,7 @@ export function runClaims<Options extends PollTimes>(
     const work = { known, client: run.client(), io: run.io, options: { ...options, ...run.dns } }
     return completedBefore(known.entry, io.clock.now()) ?? drainOne(begin(work), run)
   }
-  const work = { columns: MANY_CLAIM_COLUMNS, takesIds: true, hasEvents: true, times: options, perform }
+  const work = { columns: MANY_CLAIM_COLUMNS, takesIds: true, hasEvents: true, timeout: options, perform }
   return runForAll(domains, flags, work, io)
 }
 

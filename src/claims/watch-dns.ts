@@ -4,11 +4,11 @@ import type { Share } from '../dns/share.ts'
 import { type WaitStep, waitForRecord } from '../dns/wait.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { CliError, Exit } from '../errors.ts'
-import { type PollTimes, timeFor } from '../service/polling.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
+import { type Timeout, timeFor } from '../timeout.ts'
 import { judge } from './lifecycle.ts'
 import { recordOf } from './record.ts'
 
@@ -20,17 +20,16 @@ export interface CheckTarget {
 }
 
 /** How the checks of one run go: until its time is up, and each in its turn if there are many. */
-export interface CheckOptions extends PollTimes {
+export interface CheckOptions extends Timeout {
+  /** Whether to go on until the record is ready, or the claim has ended. */
+  readonly wait?: boolean
+  /** Says that it mostly waits from now on. */
+  readonly waits?: () => void
   readonly publicResolvers?: boolean | undefined
   readonly inTurn?: (<T>(check: () => Promise<T>) => Promise<T>) | undefined
   readonly share?: Share | undefined
 }
 
-/** Of a wait for the record. */
-export type WaitOptions = CheckOptions & { readonly timeoutMs: number }
-
-/** The time limit of a check, in milliseconds. */
-const CHECK_MS = 10_000
 /** The code of the error of work that didn't begin before the time was up. */
 export const TIMED_OUT = 'timed_out'
 /** While it waits for DNS, the service is asked about the claim this often. */
@@ -46,7 +45,7 @@ function requestOf(
 
 export async function checkOnce(target: CheckTarget, options: CheckOptions, io: Io): Promise<CheckReport> {
   const check = () => {
-    const deadlineMs = Math.min(CHECK_MS, timeFor(options, io.clock))
+    const deadlineMs = timeFor(options, io.clock)
     return checkDns({ ...requestOf(target, options, io), deadlineMs }, dnsEffects(io))
   }
   return options.inTurn === undefined ? check() : options.inTurn(check)
@@ -72,7 +71,7 @@ export interface DnsStep extends WaitStep {
 export async function* watchDns(
   target: CheckTarget,
   of: WatchedClaim | undefined,
-  options: WaitOptions,
+  options: CheckOptions,
   io: Io,
 ): AsyncGenerator<DnsStep, void, void> {
   const { clock } = io

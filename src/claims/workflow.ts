@@ -2,14 +2,15 @@ import { type CheckReport, exitErrorOf } from '../dns/report.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import type { RequestOptions, ServiceClient } from '../service/client.ts'
 import { follow } from '../service/follow.ts'
-import { newsOnly, type PollTimes, poll, timeFor } from '../service/polling.ts'
+import { newsOnly, poll } from '../service/polling.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
+import { timeFor } from '../timeout.ts'
 import { asciiName, claimsNamed } from './ledger.ts'
 import { asArgument, judge, nameOf } from './lifecycle.ts'
-import { askToVerify, type ClaimAccess, fetchClaim, startClaim } from './load.ts'
+import { askToVerify, briefly, type ClaimAccess, fetchClaim, startClaim } from './load.ts'
 import type { Publish } from './publish.ts'
 import { recordOf, type TxtRecord } from './record.ts'
 import { type CheckOptions, checkOnce, isWorthVerifying, notInTime, watchDns } from './watch-dns.ts'
@@ -51,23 +52,18 @@ export interface ClaimEnd {
 export type ClaimEvents = AsyncGenerator<ClaimEvent, ClaimEnd, void>
 
 /** The work on one claim, with what it uses. */
-export interface ClaimWork<Options> extends ClaimAccess {
-  readonly options: Options
+export interface ClaimWork extends ClaimAccess {
+  readonly options: ClaimOptions
 }
 
-export interface WatchOptions extends PollTimes {
-  readonly throughBlocked: boolean
-}
-
-export interface VerifyOptions extends WatchOptions, CheckOptions {
+/** How a claim is worked on; whether is no if it isn't said. */
+export interface ClaimOptions extends CheckOptions {
+  /** Whether to keep waiting while the claim is blocked. */
+  readonly throughBlocked?: boolean
   /** Whether DNS is checked before the service is asked to verify. */
-  readonly check: boolean
-}
-
-export interface WorkflowOptions extends VerifyOptions {
-  readonly timeoutMs: number
+  readonly check?: boolean
   /** Whether to end, rather than start a claim, if the known one has ended or is gone. */
-  readonly resumeOnly: boolean
+  readonly resumeOnly?: boolean
   /** Adds the record to DNS. */
   readonly publish?: Publish | undefined
 }
@@ -77,8 +73,6 @@ const WATCH_DELAYS = { first: 2000, max: 30_000 } as const
 const VERIFYING_DELAYS = { first: 1000, steady: 3, max: 30_000 } as const
 /** How long to wait for name servers that don't have the record yet, in milliseconds. */
 const MAX_LAG_MS = 10 * 60 * 1000
-/** How long the service may take to say, while DNS is waited for, whether the claim is still open, in milliseconds. */
-const ASK_MS = 5000
 /** Characters of a TXT value in a message. */
 const MAX_TEXT = 255
 
@@ -92,7 +86,7 @@ const MAX_TEXT = 255
  */
 export async function* runClaim(
   request: ClaimRequest,
-  options: WorkflowOptions,
+  options: ClaimOptions,
   client: ServiceClient,
   io: Io,
 ): ClaimEvents {
@@ -122,7 +116,7 @@ const needsRecord = (claim: DomainClaim, { clock }: Io): boolean => judge(claim,
 /** The claim in progress, as the ledger or the service knows it, or a new one, with its event. */
 async function* createOrResume(
   request: ClaimRequest,
-  { resumeOnly, ...times }: WorkflowOptions,
+  { resumeOnly, ...timeout }: ClaimOptions,
   client: ServiceClient,
   io: Io,
 ): AsyncGenerator<ClaimEvent, DomainClaim, void> {
@@ -136,7 +130,7 @@ async function* createOrResume(
     (entry.claim.region ?? region) !== (region ?? entry.claim.region)
   if (entry !== undefined && !isElsewhere) {
     const known = { domainId: entry.claim.domain_id ?? '', name, entry }
-    const limit = { timeoutMs: timeFor(times, io.clock) }
+    const limit = { timeoutMs: timeFor(timeout, io.clock) }
     const claim = await fetchClaim({ known, client, io }, limit).catch((error: unknown) => {
       if (!resumeOnly && error instanceof CliError && error.exit === Exit.notFound) return undefined
       throw error
@@ -197,19 +191,14 @@ function* goOn(
  *
  * @returns the claim, which may no longer need the record, and the last check if that didn't show it; with an error if the time is up
  */
-async function* waitForDns(
-  begun: DomainClaim,
-  record: TxtRecord,
-  work: ClaimWork<WorkflowOptions>,
-): ClaimEvents {
+async function* waitForDns(begun: DomainClaim, record: TxtRecord, work: ClaimWork): ClaimEvents {
   const { options, io } = work
   const { clock } = io
   const news = newsOnly(clock)
   const begin = clock.monotonic()
   const lagEnd = begin + Math.min(MAX_LAG_MS, (options.since + options.timeoutMs - begin) / 2)
   const ask = async () => {
-    const limit = { maxAttempts: 1, timeoutMs: Math.min(ASK_MS, timeFor(options, clock)) }
-    return fetchClaim(work, limit).catch((error: unknown) => {
+    return fetchClaim(work, briefly(options, io)).catch((error: unknown) => {
       if (error instanceof CliError && [Exit.unavailable, Exit.refused].includes(error.exit as 6))
         return undefined
       throw error
@@ -248,7 +237,7 @@ function stateInDns({ verdict, findings, nameservers }: CheckReport): string {
  * Asks the service to verify the claim, again after failures of the network, until the time is up (asking twice does no harm), and
  * follows it until it is settled.
  */
-async function* verifyAndFollow(work: ClaimWork<VerifyOptions>, { claim, report }: ClaimEnd): ClaimEvents {
+async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimEnd): ClaimEvents {
   const { options, io } = work
   const ask = (request: RequestOptions) => askToVerify(work, claim, request)
   let last: { readonly text: string; readonly error: CliError | undefined } | undefined
@@ -272,7 +261,7 @@ async function* verifyAndFollow(work: ClaimWork<VerifyOptions>, { claim, report 
  *
  * @param first the claim if the service has just been asked to verify it
  */
-export async function* followClaim(work: ClaimWork<WatchOptions>, first?: DomainClaim): ClaimEvents {
+export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimEvents {
   const { options, io } = work
   const events = follow<DomainClaim>(
     {
@@ -311,9 +300,7 @@ export async function* followClaim(work: ClaimWork<WatchOptions>, first?: Domain
  * Checks DNS once, asks the service to verify, and with `wait` follows the claim. A mistake in the record stops it before the service
  * is asked; what only this machine can't see, or caches still have, doesn't.
  */
-export async function* verifyClaimOf(
-  work: ClaimWork<VerifyOptions & { readonly wait: boolean }>,
-): ClaimEvents {
+export async function* verifyClaimOf(work: ClaimWork): ClaimEvents {
   const { known, options, io } = work
   const { clock } = io
   const before = await fetchClaim(work, { timeoutMs: timeFor(options, clock) })

@@ -3,9 +3,9 @@ import { CLAIM_EVENTS, isMany, type ManyFlags, WAIT_SECONDS } from '../claims/de
 import type { Publish } from '../claims/publish.ts'
 import { REPORT_FIELDS } from '../dns/report.ts'
 import { Exit } from '../errors.ts'
-import { pollTimes } from '../service/polling.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
+import { timeoutOf } from '../timeout.ts'
 import { askForDomain, CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create-options.ts'
 import { MANY_OPTIONS } from './claims/many-options.ts'
 import { defineCommand, eventFields, PUBLIC_RESOLVERS, SERVICE_EXITS, timeoutOption } from './definition.ts'
@@ -75,8 +75,7 @@ export const command = defineCommand<Flags>({
       publish === undefined ? undefined : import('../claims/publish.ts'),
     ])
     const resumeOnly = options.all === true
-    const times = pollTimes({ timeout }, io.clock)
-    const flow = { ...times, timeoutMs: timeout * 1000, throughBlocked, check, publicResolvers, resumeOnly }
+    const flow = { ...timeoutOf({ timeout }, io.clock), throughBlocked, check, publicResolvers, resumeOnly }
     const publisher = (own: Io) =>
       publish === undefined ? undefined : publishing?.createPublisher(publish, own)
     if (!isMany(domains, options)) {
@@ -104,7 +103,7 @@ export const command = defineCommand<Flags>({
         columns: MANY_CLAIM_COLUMNS,
         takesIds: false,
         hasEvents: true,
-        times: flow,
+        timeout: flow,
         async perform({ domain, region = options.region }, run) {
           const [newest] = await claimsNamed(domain, run.io)
           const done = completedBefore(newest, io.clock.now())

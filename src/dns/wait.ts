@@ -1,3 +1,4 @@
+import { timeFor } from '../timeout.ts'
 import { type CheckRequest, checkDns } from './check.ts'
 import type { CheckReport } from './report.ts'
 import { askFor, type DnsEffects } from './wire/ask.ts'
@@ -7,8 +8,6 @@ import { decodeValues, readTxt } from './wire/txt-answer.ts'
 const DELAYS_MS = [5_000, 10_000, 20_000, 30_000] as const
 /** Between two checks, one server without the record is asked for it this often, in milliseconds. */
 const GLANCE_MS = 3000
-/** What one check gets at least, in milliseconds. */
-const CHECK_MS = 2000
 
 export interface WaitStep {
   readonly report: CheckReport
@@ -32,11 +31,11 @@ export async function* waitForRecord(
   inTurn: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
 ): AsyncGenerator<WaitStep, CheckReport, void> {
   const { clock } = effects
-  const end = clock.monotonic() + timeoutMs
-  const left = () => Math.max(0, end - clock.monotonic())
+  const since = clock.monotonic()
+  const left = () => Math.max(0, since + timeoutMs - clock.monotonic())
   for (let check = 0; ; check += 1) {
     const report = await inTurn(() =>
-      checkDns({ ...request, deadlineMs: Math.max(CHECK_MS, left()) }, effects),
+      checkDns({ ...request, deadlineMs: timeFor({ timeoutMs, since }, clock) }, effects),
     )
     const leftMs = left()
     const delay = DELAYS_MS[Math.min(check, DELAYS_MS.length - 1)] ?? 30_000

@@ -2,11 +2,12 @@ import { CliError, Exit } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { follow } from '../service/follow.ts'
 import { getImport } from '../service/lists.ts'
-import { drain, type PollTimes, resumable } from '../service/polling.ts'
+import { drain, resumable } from '../service/polling.ts'
 import { type ContactImport, IMPORT_STATUSES } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { canAnimate } from '../terminal/progress.ts'
 import { clip } from '../terminal/sanitize.ts'
+import type { Timeout } from '../timeout.ts'
 import { IMPORT_COLUMNS } from './columns.ts'
 
 /** Milliseconds between polls: the first, and what it grows to. An import changes faster than a claim. */
@@ -22,14 +23,14 @@ const MAX_STATUS_LENGTH = 80
  */
 export async function watchImport(
   id: string,
-  times: PollTimes,
+  timeout: Timeout,
   client: ServiceClient,
   io: Io,
 ): Promise<void> {
   const isEvents = io.settings.format === 'jsonl'
   const events = follow<ContactImport>(
     {
-      ...times,
+      ...timeout,
       delays: DELAYS,
       fetch: (options) => getImport(client, id, options),
       describe(seen) {

@@ -1,17 +1,11 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import { formatDuration } from '../terminal/time.ts'
+import { type Timeout, timeFor } from '../timeout.ts'
 import type { RequestOptions } from './client.ts'
 import { OtherAnswerError } from './problems.ts'
 
-export interface PollTimes {
-  /** When to stop, in milliseconds from the start; undefined: when the caller leaves the loop. */
-  readonly timeoutMs?: number | undefined
-  /** The start, on `clock.monotonic()`, which is that of the command. */
-  readonly since: number
-}
-
-export interface PollOptions extends PollTimes {
+export interface PollOptions extends Timeout {
   /** The delays between polls, in milliseconds: each is 1.5 times the previous one, after as many polls as `steady` says. */
   readonly delays: { readonly first: number; readonly max: number; readonly steady?: number }
   /** Whether the service has answered already; then its failures are reported from the first one on. */
@@ -21,9 +15,7 @@ export interface PollOptions extends PollTimes {
 /** After this long without a response, an error is final. */
 const MAX_SILENCE_MS = 15 * 60_000
 /** After this long a watch asks again, even if the service asked to wait longer: someone is watching. */
-const MAX_RETRY_AFTER_MS = 5 * 60_000
-/** What starts when the time is almost up may still take this long, such as the last poll. */
-const SHORTEST_MS = 2000
+const LONGEST_PAUSE_MS = 5 * 60_000
 /** Timers may fire that much early. */
 const EARLY_MS = 1
 
@@ -33,25 +25,6 @@ export type PollEvent<T> =
   | { readonly kind: 'failure'; readonly error: CliError; readonly text: string }
   /** `text` says so; `error` is that of the last poll, if it failed. */
   | { readonly kind: 'timeout'; readonly error: CliError | undefined; readonly text: string }
-
-/** The times of a command that begins now. @param timeout in seconds */
-export function pollTimes(
-  { timeout }: { readonly timeout?: number },
-  clock: Pick<Context['clock'], 'monotonic'>,
-): PollTimes {
-  return { timeoutMs: timeout === undefined ? undefined : timeout * 1000, since: clock.monotonic() }
-}
-
-/**
- * How long what starts now may take, in milliseconds, besides its own limit: what is left of `--timeout`, and 2 seconds at the
- * least. Computed once, when it starts.
- */
-export function timeFor(
-  { timeoutMs = Number.POSITIVE_INFINITY, since }: PollTimes,
-  clock: Pick<Context['clock'], 'monotonic'>,
-): number {
-  return Math.max(SHORTEST_MS, since + timeoutMs - clock.monotonic())
-}
 
 /**
  * Polls until the caller leaves the loop or the time is up. Delays grow and have jitter, so that many clients spread
@@ -67,7 +40,7 @@ export async function* poll<T>(
   { delays, timeoutMs, since, isKnown }: PollOptions,
   { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<PollEvent<T>, void, void> {
-  const end = since + (timeoutMs ?? Number.POSITIVE_INFINITY)
+  const end = since + timeoutMs
   let lastResponse = isKnown ? clock.monotonic() : undefined
   let delay = delays.first
 
@@ -86,11 +59,11 @@ export async function* poll<T>(
       const isSilent = clock.monotonic() - (lastResponse ?? Number.NEGATIVE_INFINITY) > MAX_SILENCE_MS
       if (!mayPass || isSilent) throw error
       failure = error
-      pauseMs = Math.min(error.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS)
+      pauseMs = Math.min(error.retryAfterMs ?? 0, LONGEST_PAUSE_MS)
     }
     const left = end - clock.monotonic()
     if (left <= EARLY_MS) {
-      const text = `timed out after ${formatDuration((timeoutMs ?? 0) / 1000)}`
+      const text = `timed out after ${formatDuration(timeoutMs / 1000)}`
       yield { kind: 'timeout', error: failure, text }
       return
     }

@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
+import { SILENT_MS } from '../timeout.ts'
 import { type Disk, realDisk } from './atomic-file.ts'
 import { codeOf, reason, remedy } from './file-errors.ts'
 
@@ -20,7 +21,6 @@ export interface LockOptions<T> {
 /** The first pause, and the longest: asking the kernel is cheap. */
 const FIRST_PAUSE_MS = 20
 const LONGEST_PAUSE_MS = 250
-const SILENT_MS = 2_000
 
 /**
  * Runs work while this process holds the lock on a file. The lock is never stolen because of its age: only the kernel knows

@@ -1,5 +1,6 @@
 import { type Context, OutputClosedError, type Prompts } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
+import { SILENT_MS } from '../timeout.ts'
 import type { Column, Item } from './columns.ts'
 import { writeLabeled, writeNote } from './notices.ts'
 import {
@@ -40,9 +41,6 @@ export interface Io extends Context, OutputContext {
   /** Text and nothing else on stdout, on one line. */
   writeValue(text: string): Promise<void>
 }
-
-/** How long a person waits before a message says what for. */
-const SILENT_MS = 2_000
 
 export function createIo(outer: Context, settings: Settings): Io {
   const { stdout, stderr, ...progress } = createScreen(outer, settings)

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { CliError, Exit } from '../../src/errors.ts'
 import type { RequestOptions } from '../../src/service/client.ts'
-import { poll, timeFor } from '../../src/service/polling.ts'
+import { poll } from '../../src/service/polling.ts'
+import { timeFor } from '../../src/timeout.ts'
 import { createFakeContext } from '../fake-context.ts'
 
 const DELAYS = { first: 2000, max: 30_000 }
@@ -10,7 +11,10 @@ const down = (retryAfterMs?: number) => new CliError('network', Exit.unavailable
 /** Polls a service with these answers in turn, the last of which repeats; 'end' ends it. */
 async function take(
   answers: readonly (string | Error)[],
-  { timeoutMs, ...options }: { timeoutMs?: number; steady?: number; isKnown?: boolean } = {},
+  {
+    timeoutMs = Number.POSITIVE_INFINITY,
+    ...options
+  }: { timeoutMs?: number; steady?: number; isKnown?: boolean } = {},
 ) {
   const context = createFakeContext()
   const seen: string[] = []
@@ -75,7 +79,11 @@ describe('polling', () => {
 
   it('ends at once when interrupted', async () => {
     const context = createFakeContext()
-    const events = poll(async () => 'on', { delays: DELAYS, timeoutMs: undefined, since: 0 }, context)
+    const events = poll(
+      async () => 'on',
+      { delays: DELAYS, timeoutMs: Number.POSITIVE_INFINITY, since: 0 },
+      context,
+    )
     await events.next()
     context.interrupt()
     await expect(events.next()).rejects.toMatchObject({ exit: 130 })
@@ -86,7 +94,7 @@ it.each([
   { timeoutMs: 10_000, passed: 0, left: 10_000 },
   { timeoutMs: 10_000, passed: 9500, left: 2000 },
   { timeoutMs: 1000, passed: 0, left: 2000 },
-  { timeoutMs: undefined, passed: 0, left: Number.POSITIVE_INFINITY },
+  { timeoutMs: Number.POSITIVE_INFINITY, passed: 0, left: Number.POSITIVE_INFINITY },
 ])('of $timeoutMs ms, what starts after $passed ms gets $left ms', ({ timeoutMs, passed, left }) => {
   expect(timeFor({ timeoutMs, since: 70_000 }, { monotonic: () => 70_000 + passed })).toBe(left)
 })

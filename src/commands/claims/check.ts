@@ -3,6 +3,7 @@ import { isMany, type ManyFlags, WAIT_SECONDS } from '../../claims/definition.ts
 import { type CheckReportJson, REPORT_FIELDS, reportJson } from '../../dns/report.ts'
 import { Exit, usageError } from '../../errors.ts'
 import type { Column, Item } from '../../terminal/columns.ts'
+import { timeoutOf } from '../../timeout.ts'
 import { defineCommand, PUBLIC_RESOLVERS, SERVICE_EXITS, timeoutOption } from '../definition.ts'
 import { MANY_OPTIONS } from './many-options.ts'
 
@@ -84,8 +85,7 @@ export const command = defineCommand<Flags>({
     ])
     // A check never costs a session its refresh token.
     const renews = false
-    const timeoutMs = wait ? timeout * 1000 : Number.POSITIVE_INFINITY
-    const check = { publicResolvers, wait, timeoutMs, since: io.clock.monotonic() }
+    const check = { publicResolvers, wait, ...timeoutOf(wait ? { timeout } : {}, io.clock) }
     if (!isMany(domains, options)) {
       if (name !== undefined && (domains.length > 0 || value === undefined))
         throw usageError(
@@ -118,7 +118,7 @@ export const command = defineCommand<Flags>({
         columns: [...COLUMNS, ...ERROR_COLUMNS],
         takesIds: true,
         emptyItem: emptyReport,
-        times: check,
+        timeout: check,
         renews,
         async perform(subject, run) {
           const each = { ...check, ...run.dns, waits: run.waits }

@@ -1,6 +1,6 @@
 import { isMany, VERIFY_EVENTS } from '../../claims/definition.ts'
 import { Exit } from '../../errors.ts'
-import { pollTimes } from '../../service/polling.ts'
+import { timeoutOf } from '../../timeout.ts'
 import {
   CLAIM_ARGUMENTS,
   defineCommand,
@@ -39,7 +39,7 @@ export const command = defineCommand<Flags>({
   changes: true,
   async run({ arguments: domains, options }, io) {
     const { wait = false, check = true, publicResolvers, throughBlocked = false } = options
-    const verify = { ...pollTimes(options, io.clock), wait, check, publicResolvers, throughBlocked }
+    const verify = { ...timeoutOf(options, io.clock), wait, check, publicResolvers, throughBlocked }
     const { verifyClaimOf } = await import('../../claims/workflow.ts')
     await workOnClaims(domains, options, verify, verifyClaimOf, io)
     if (!wait && !isMany(domains, options) && !io.settings.quiet)

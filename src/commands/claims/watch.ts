@@ -1,10 +1,10 @@
 import { CLAIM_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { isMany, type ManyFlags, WATCH_EVENTS } from '../../claims/definition.ts'
-import type { ClaimEvent, ClaimEvents, ClaimWork } from '../../claims/workflow.ts'
+import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimWork } from '../../claims/workflow.ts'
 import { Exit } from '../../errors.ts'
-import { type PollTimes, pollTimes } from '../../service/polling.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import type { Io } from '../../terminal/io.ts'
+import { timeoutOf } from '../../timeout.ts'
 import {
   CLAIM_ARGUMENTS,
   defineCommand,
@@ -50,7 +50,7 @@ export const command = defineCommand<WatchFlags>({
   exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
   account: 'signed_in',
   async run({ arguments: domains, options }, io) {
-    const watch = { ...pollTimes(options, io.clock), throughBlocked: options.throughBlocked === true }
+    const watch = { ...timeoutOf(options, io.clock), throughBlocked: options.throughBlocked === true }
     const { followClaim } = await import('../../claims/workflow.ts')
     await workOnClaims(domains, options, watch, followClaim, io)
   },
@@ -63,11 +63,11 @@ export const command = defineCommand<WatchFlags>({
  * @param begin starts the work on one
  * @throws CliError why the claim isn't completed
  */
-export async function workOnClaims<Options extends PollTimes>(
+export async function workOnClaims(
   domains: readonly string[],
   flags: ManyFlags,
-  options: Options,
-  begin: (work: ClaimWork<Options>) => ClaimEvents,
+  options: ClaimOptions,
+  begin: (work: ClaimWork) => ClaimEvents,
   io: Io,
 ): Promise<void> {
   if (isMany(domains, flags)) {

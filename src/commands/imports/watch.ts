@@ -1,7 +1,7 @@
 import { Exit } from '../../errors.ts'
 import { IMPORT_COLUMNS, IMPORT_EVENTS } from '../../imports/columns.ts'
-import { pollTimes } from '../../service/polling.ts'
 import { IMPORT_FIELDS } from '../../service/types.ts'
+import { timeoutOf } from '../../timeout.ts'
 import { defineCommand, eventFields, SERVICE_EXITS, timeoutOption } from '../definition.ts'
 import { IMPORT_ARGUMENT } from './get.ts'
 
@@ -29,6 +29,6 @@ export const command = defineCommand<{ readonly timeout?: number }>({
       import('../../imports/watch.ts'),
       import('../../session/connect.ts'),
     ])
-    await watchImport(id, pollTimes(options, io.clock), connect(io), io)
+    await watchImport(id, timeoutOf(options, io.clock), connect(io), io)
   },
 })

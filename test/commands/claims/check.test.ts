@@ -1,7 +1,9 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { run } from '../../../src/cli.ts'
 import { TransportError } from '../../../src/context.ts'
-import { claimOf, createWorld, errorOf, VALUE, type WorldOptions } from '../../claims/world.ts'
+import { claimOf, createWorld, errorOf, jsonLines, VALUE, type WorldOptions } from '../../claims/world.ts'
 import { createFakeOutput, jsonResponse } from '../../fake-context.ts'
 
 /** A machine that knows the claim of example.com, as the service had it two minutes ago. */
@@ -91,6 +93,17 @@ describe('claims check', () => {
     expect(stderr.match(/^warning/gm)).toHaveLength(1)
   })
 
+  test('of a domain that is listed twice, takes the first line', async () => {
+    const world = createWorld({ apiKey: undefined })
+    const list = join(world.context.directories.state, '..', 'list.txt')
+    writeFileSync(list, `example.com,${VALUE}\nexample.com,prefix=other\n`)
+    const { code, stdout } = await world.run('claims', 'check', '--from', list, '--format', 'jsonl')
+    expect({ code, expected: jsonLines(stdout).map(({ expected }) => expected) }).toEqual({
+      code: 0,
+      expected: [VALUE],
+    })
+  })
+
   test('of a completed claim says on a terminal that DNS no longer matters', async () => {
     const world = await knowing({ respond: () => claimOf({ status: 'completed' }), txt: () => [] })
     const { stdout } = await world.run('claims', 'check', 'example.com', '--format', 'table')
@@ -169,6 +182,19 @@ describe('claims check --wait', () => {
     expect(stderr).toContain('next check in')
     // Once at the start, and not again within a minute.
     expect(world.asked).toHaveLength(1)
+  })
+
+  test('waits for the record that the claim has by now', async () => {
+    const newer = { type: 'TXT', name: 'example.com', value: 'prefix=newer' }
+    let reads = 0
+    const world = await knowing({
+      txt: () => ['prefix=newer'],
+      respond: () => claimOf(reads++ > 0 ? { record: newer } : {}),
+    })
+    const { code, stdout } = await world.run('claims', 'check', 'example.com', '--wait', '--json')
+    const report = JSON.parse(stdout)
+    expect({ code, report }).toMatchObject({ code: 0, report: { expected: 'prefix=newer', ready: true } })
+    expect(world.clock.monotonic()).toBeLessThan(300_000)
   })
 
   test('ends when the time is up, and when the claim no longer needs the record', async () => {
