@@ -24,20 +24,30 @@ printf '\n::%s::\n' "$token"
 # From the claims of this machine, without a request. The outputs are data: nobody can guess the line that ends one.
 mailclaim claims list --json | node -e '
   const { appendFileSync, readFileSync, writeFileSync } = require("fs")
+  const { domainToASCII } = require("url")
+  const plain = (form, text) => (form.test(text ?? "") ? `${text}` : "")
   const [name, code, known] = process.argv.slice(1)
   const claims = JSON.parse(readFileSync(0, "utf8")).data
   const asked = name.toLowerCase().replace(/\.$/, "")
   // The service spells a name of other letters than these in its own way.
   const claim = claims.find((one) => one.name === asked) ?? (/[^\x00-\x7f]/.test(asked) ? claims[0] : undefined) ?? {}
   const results = { 0: "completed", 8: "not-yet", 9: claim.status === "superseded" ? "superseded" : "ended" }
+  const id = plain(/^[\w-]{1,128}$/, claim.domain_id)
+  if (id !== "") writeFileSync(known, id)
   // After an error nothing that the service said counts.
-  const seen = results[code] === undefined ? {} : claim
-  const outputs = { result: results[code] ?? "error", "exit-code": code, status: seen.status, "domain-id": seen.domain_id }
-  for (const part of ["type", "name", "value"]) outputs[`record-${part}`] = seen.record?.[part]
-  if (claim.domain_id) writeFileSync(known, claim.domain_id)
-  for (const [key, value] of Object.entries(outputs)) {
+  const { status, record } = results[code] === undefined ? {} : claim
+  const outputs = { result: results[code] ?? "error", "exit-code": code, status: plain(/^[a-z_]{1,40}$/, status) }
+  outputs["domain-id"] = results[code] === undefined ? "" : id
+  // A record that --publish would get, or none.
+  const type = plain(/^TXT$/, record?.type)
+  const recordName = plain(/^\w[\w-]*(\.\w[\w-]*)*$/, domainToASCII(`${record?.name ?? ""}`.replace(/\.$/, "")))
+  const value = plain(/^(?!v=)[a-z0-9][\w.-]*=[\w+/-]+={0,2}$/i, record?.value)
+  const isWhole = type && value && `.${recordName}`.endsWith(`.${domainToASCII(asked)}`)
+  const parts = isWhole ? [type, recordName, value] : ["", "", ""]
+  for (const part of ["type", "name", "value"]) outputs[`record-${part}`] = parts.shift()
+  for (const [key, text] of Object.entries(outputs)) {
     const end = crypto.randomUUID()
-    appendFileSync(process.env.GITHUB_OUTPUT, `${key}<<${end}\n${value ?? ""}\n${end}\n`)
+    appendFileSync(process.env.GITHUB_OUTPUT, `${key}<<${end}\n${text}\n${end}\n`)
   }
   if (results[code] === "superseded") console.log("::error title=mailclaim::a newer claim has replaced this one: if the domain is yours, remove this step, else delete the cache entry")
 ' -- "$domain" "$code" "$work/domain-id"

@@ -146,6 +146,25 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     )
   })
 
+  const NO_RECORD = { 'record-type': '', 'record-name': '', 'record-value': '' }
+  test.each([
+    ['value', { record: { type: 'TXT', name: 'DOMAIN', value: 'p=$(id)' } }, NO_RECORD],
+    [
+      'name',
+      { record: { type: 'TXT', name: 'victim.example', value: 'p=t' }, status: 'completed' },
+      NO_RECORD,
+    ],
+    ['type', { record: { type: 'MX', name: 'DOMAIN', value: 'p=t' }, status: 'completed' }, NO_RECORD],
+    ['status', { status: 'odd\n$(id)' }, { status: '' }],
+  ])('hands on no %s that would do harm', async (_what, fields, expected) => {
+    const { world, run, domain } = createJob()
+    const own = JSON.parse(JSON.stringify(fields).replace('DOMAIN', domain)) as object
+    await world.control('POST', 'faults', { kind: 'merge', path: '/domains/*', fields: own })
+    const { outputs } = run({ domain, timeout: '1' })
+    await world.control('DELETE', 'faults')
+    expect(outputs).toMatchObject(expected)
+  })
+
   test('ends with the exit code of a refused key, and has no claim', () => {
     const { run, domain } = createJob()
     const { status, outputs, kept } = run({ domain, 'api-key': 'wrong', timeout: '1' })
