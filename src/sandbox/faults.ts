@@ -28,7 +28,7 @@ export function addFaults(app: Hono<Env>): void {
 
   app.use(async (c, next) => {
     const { path } = c.req
-    const matching = path.startsWith(CONTROL_PREFIX) ? [] : faults.filter((one) => one.path.test(path))
+    const matching = path.startsWith(CONTROL_PREFIX) ? [] : faults.filter((one) => matches(one.path, path))
     const fault = matching.find((one) => one.left > 0 && one.skip-- <= 0)
     if (fault === undefined) return await next()
     fault.left -= 1
@@ -101,6 +101,21 @@ async function merge(response: Response, { headers, fields, itemFields }: Fault)
   })
 }
 
+/** Whether a path fits a pattern with stars. Each text between two stars counts where it comes first: nothing is tried twice. */
+function matches(pattern: string, path: string): boolean {
+  const [start = '', ...middle] = pattern.split('*')
+  const end = middle.pop()
+  if (end === undefined) return path === pattern
+  if (!path.startsWith(start)) return false
+  let at = start.length
+  for (const part of middle) {
+    const found = path.indexOf(part, at)
+    if (found < 0) return false
+    at = found + part.length
+  }
+  return path.length - end.length >= at && path.endsWith(end)
+}
+
 /** @throws Problem 422 */
 function readFault(given: Record<string, unknown>) {
   const number = (name: string, otherwise: number): number => {
@@ -114,24 +129,24 @@ function readFault(given: Record<string, unknown>) {
   if (kind === undefined) throw validationError(`\`kind\` must be one of ${FAULT_KINDS.join(', ')}.`)
   const path = given['path'] ?? '*'
   if (typeof path !== 'string') throw validationError('`path` must be a text.')
-  const parts = path.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'))
   const body = given['body'] ?? ''
   const status = number('status', 500)
   if (!(Number.isInteger(status) && status >= 200 && status <= 599))
     throw validationError('`status` must be from 200 to 599.')
+  const headers = Object.entries(object('headers')).map(([name, value]) => [name, String(value)])
+  if (!headers.every((pair) => /^[\w!#$%&'*+.^`|~-]+\n[\t -~\x80-\xff]*$/.test(pair.join('\n'))))
+    throw validationError('`headers` must be names and values of HTTP headers.')
   return {
     kind,
-    /** Of the paths that it applies to; in what is given, `*` stands for any text. */
-    path: new RegExp(`^${parts.join('.*')}$`),
+    /** Of the paths that it applies to; `*` stands for any text. */
+    path,
     /** Process the request, though the client doesn't learn it. */
     after: given['after'] === true,
     /** Milliseconds before and after the request is processed. */
     beforeMs: number('before_ms', 0),
     afterMs: number('after_ms', 0),
     status,
-    headers: Object.fromEntries(
-      Object.entries(object('headers')).map(([name, value]) => [name, String(value)]),
-    ),
+    headers: Object.fromEntries(headers),
     // Text would give it a content type.
     body: body === '' ? null : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
     fields: object('fields'),

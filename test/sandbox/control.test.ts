@@ -125,12 +125,42 @@ describe('the fault', () => {
   })
 
   test.each([
+    ['/contacts/imports', true],
+    ['*', true],
+    ['/*/imports', true],
+    ['*imports', true],
+    ['/con*/im*s', true],
+    ['/contacts/imports*', true],
+    ['/contacts', false],
+    ['*/contacts', false],
+    ['/contacts/imports*s', false],
+    ['/x*', false],
+    ['*tacts*con*', false],
+    ['*a'.repeat(40), false],
+    [`${'*'.repeat(40)}x`, false],
+  ])('at %s hits /contacts/imports: %s', async (path, isHit) => {
+    const sandbox = await sandboxForTest()
+    await fault(sandbox, { kind: 'status', status: 418, path })
+    expect((await get(sandbox)).status).toBe(isHit ? 418 : 200)
+  })
+
+  test('of many stars does not keep the sandbox from answering', async () => {
+    const sandbox = await sandboxForTest()
+    await fault(sandbox, { kind: 'reset', path: `${'*a'.repeat(40)}b` })
+    const response = await fetch(`${sandbox.baseUrl}/${'a'.repeat(4000)}`)
+    expect(response.status).toBe(404)
+  })
+
+  test.each([
     {},
     { kind: 'earthquake' },
     { kind: 'status', status: 99 },
     { kind: 'delay', before_ms: -1 },
     { kind: 'reset', path: 5 },
     { kind: 'merge', fields: [] },
+    { kind: 'status', headers: { 'x-a': 'b\r\nset-cookie: c' } },
+    { kind: 'status', headers: { 'x a': 'b' } },
+    { kind: 'merge', headers: { 'x-a': '\u2026' } },
   ])('%j is refused', async (body) => {
     expect((await fault(await sandboxForTest(), body)).status).toBe(422)
   })
