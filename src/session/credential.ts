@@ -3,16 +3,9 @@ import { type Credential, isBearerToken } from '../service/types.ts'
 import { isShared } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { SignedOut, sessionOver } from './messages.ts'
-import { noSession } from './profiles.ts'
+import { requireSession } from './profiles.ts'
 import type { RenewOptions } from './renew.ts'
-import {
-  type AccessToken,
-  isFresh,
-  profileFiles,
-  readSession,
-  requireSameService,
-  type Session,
-} from './session-file.ts'
+import { type AccessToken, isFresh, profileFiles, requireSameService, type Session } from './session-file.ts'
 
 /** There is no good access token. */
 interface Outdated {
@@ -46,8 +39,7 @@ export async function goodCredential(io: Io): Promise<Credential | Outdated> {
     const { readLocal } = await import('./shared/local.ts')
     return goodAccess(io, readLocal(files))
   }
-  const session = readSession(files)?.session
-  if (session === undefined) throw noSession(io)
+  const { session } = requireSession(io, files)
   requireSameService(session, io)
   if (session.kind === 'api_key') return storedKey(io, session)
   if (session.ended !== undefined) throw sessionOver(session)

@@ -4,7 +4,7 @@ import { isLocked } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { environmentKey } from './credential.ts'
 import { interrupted, SignedOut, sessionOver, type Trouble } from './messages.ts'
-import { noSession } from './profiles.ts'
+import { requireSession } from './profiles.ts'
 import { readItemIfAny, requireToken } from './secret.ts'
 import {
   isFresh,
@@ -51,8 +51,7 @@ export async function describeSession(
       const { describeShared } = await import('./shared/sign-in.ts')
       return { inForce: 'session', ...(await describeShared(io)) }
     }
-    const session = readSession(files)?.session
-    if (session === undefined) throw noSession(io)
+    const { session } = requireSession(io, files)
     known = { inForce: session.kind === 'api_key' ? 'stored API key' : 'session', session }
     requireSameService(session, io)
     return { ...known, state: await stateOf(io, files, session) }

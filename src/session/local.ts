@@ -6,7 +6,7 @@ import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { interrupted, noteStays, sessionOver } from './messages.ts'
 import { finish, isFinishable, nextName, putInPlace, type Reservation, readNext, reserve } from './note.ts'
-import { noSession } from './profiles.ts'
+import { requireSession } from './profiles.ts'
 import { adoptable, RETRY_LIMIT_MS, type Renewal, type SendableToken, type SessionStore } from './renew.ts'
 import { type HeldToken, type Item, readItemIfAny, requireToken, storeValue } from './secret.ts'
 import {
@@ -40,14 +40,13 @@ export function openLocal(
   return {
     async hold(work) {
       // No lock can be in a directory that isn't there.
-      if (readSession(files) === undefined) throw noSession(io)
+      requireSession(io, files)
       const meanwhile = () => adoptable(readSessionIfAny(files), io, options)
       return withLock(files.lock, io, { ...lockingOf(io, files), meanwhile }, work)
     },
     async read() {
       // Step 2.
-      const was = readSession(files)
-      if (was === undefined) throw noSession(io)
+      const was = requireSession(io, files)
       const { session } = was
       if (finishNext(files, { id: session.id, generation: session.generation + 1 }))
         return { kind: 'changed' }

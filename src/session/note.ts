@@ -99,6 +99,13 @@ export function reserve(
   }
 }
 
+/** The same for a name that is made of random digits, so that nobody else has it. @throws CliError `cannot_write`, exit 1. */
+export function reserveOwn(files: ProfileFiles, name: string, bytes?: number): Reservation {
+  const made = reserve(files, name, 'new', bytes)
+  if (made === undefined) throw cannotWrite(join(files.directory, name), new Error('it exists already'))
+  return made
+}
+
 /**
  * Puts a value that is whole on the disk in the place of `session.json`: this stores it and removes the note in one step. Then the
  * notes of earlier tokens of the sign-in, which are used up, go too.

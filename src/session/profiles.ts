@@ -1,12 +1,12 @@
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
-import { type CliError, usageError } from '../errors.ts'
+import { usageError } from '../errors.ts'
 import { DEFAULT_PROFILE, isProfileName } from '../settings/profiles.ts'
 import type { Settings } from '../settings/settings.ts'
 import { namesIn } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { notSignedIn } from './messages.ts'
-import { profilesDirectory } from './session-file.ts'
+import { type ProfileFiles, profilesDirectory, type ReadSession, readSession } from './session-file.ts'
 
 /** The profiles with any file that may hold a secret. */
 export function profilesWithSecrets(context: Pick<Context, 'directories'>): string[] {
@@ -44,9 +44,10 @@ export function requireKnownProfile(
     throw usageError(`there is no profile ${profile}`, `use one of these, or sign in: ${known.join(', ')}`)
 }
 
-/** What a command that needs a credential says where there is none. @throws CliError as `requireKnownProfile`. */
-export function noSession(io: Io): CliError {
-  const profile = io.settings.profile.value
-  requireKnownProfile(profile, io, io.settings)
-  return notSignedIn(profile)
+/** The session of a profile on this machine. @throws CliError `not_signed_in`, exit 4; as `requireKnownProfile`; as `readSession`. */
+export function requireSession(io: Io, files: ProfileFiles): ReadSession {
+  const found = readSession(files)
+  if (found !== undefined) return found
+  requireKnownProfile(files.profile, io, io.settings)
+  throw notSignedIn(files.profile)
 }

@@ -55,12 +55,8 @@ export async function readItemIfAny(
   try {
     const text = await io.waiting(WAITING, callKeychain(io, files.profile, request))
     if (typeof text !== 'string') return {}
-    const {
-      id = '',
-      generation,
-      value = '',
-    } = /^(?<id>[0-9a-f]+)\.(?<generation>\d{1,15})@\d{1,15}:(?<value>.+)$/s.exec(text)?.groups ?? {}
     // What isn't ours has no id, and is never sent.
+    const [, id = '', generation, value = ''] = /^([0-9a-f]+)\.(\d{1,15})@\d{1,15}:(.+)$/s.exec(text) ?? []
     return { item: { id, generation: Number(generation), value } }
   } catch (error) {
     if (error instanceof CliError) return { failure: error }

@@ -7,7 +7,7 @@ import { cannotWrite, quietly } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { lockingOf } from './local.ts'
-import { nextName, nextNames, type Reservation, reserve } from './note.ts'
+import { nextName, nextNames, type Reservation, reserveOwn } from './note.ts'
 import { deleteItem, storeValue } from './secret.ts'
 import {
   type AccessToken,
@@ -60,9 +60,7 @@ export async function prepareSignIn(
   const reserved = (): Reservation => {
     if (reservation !== undefined && files.disk.read(reservation.path) !== undefined) return reservation
     discard()
-    reservation = reserve(files, name)
-    if (reservation === undefined)
-      throw cannotWrite(join(files.directory, name), new Error('it exists already'))
+    reservation = reserveOwn(files, name)
     return reservation
   }
   const discard = () => {

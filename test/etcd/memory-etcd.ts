@@ -50,7 +50,7 @@ export function createMemoryEtcd() {
     fate: (_path: string): Fate => 'pass',
     async handle(request: HttpRequest): Promise<HttpResponse> {
       etcd.asked += 1
-      const fate = request.url.pathname.startsWith('/v3/kv/') ? etcd.fate(request.url.pathname) : 'pass'
+      const fate = etcd.fate(request.url.pathname)
       if (fate === 'pass') return done(request)
       if (fate === 'unanswered' || fate === 'killed') done(request)
       if (fate === 'late') late.push(() => void done(request))

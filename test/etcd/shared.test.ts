@@ -79,6 +79,20 @@ describe('a session that machines share', () => {
     await renew(a)
   })
 
+  test('a log-in to etcd that has no answer is no write that could come late', async () => {
+    const { a, etcd, service, renew } = await pair()
+    let isForgotten = false
+    etcd.fate = (path) => {
+      if (path === '/v3/kv/txn') {
+        etcd.forgetTokens()
+        isForgotten = true
+      }
+      return isForgotten && path === '/v3/auth/authenticate' ? 'unanswered' : 'pass'
+    }
+    expect(await failed(renew(a))).toMatchObject({ code: 'store_unavailable', exit: 7 })
+    expect([service.refreshes, pendingOf(a)]).toEqual([0, []])
+  })
+
   test.each<[string, Fate[]]>([
     ['does not arrive', ['lost', 'lost', 'pass']],
     ['is done, but its answer is lost', ['unanswered', 'pass']],

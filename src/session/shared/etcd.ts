@@ -99,64 +99,52 @@ export class Etcd {
       const member = members[this.#turn % members.length] as URL
       const round = Math.floor(tries / members.length) + 1
       const limit = Math.min(left, FIRST_TRY_MS * round)
+      const step = user !== undefined && this.#token === undefined ? LOGIN : path
       try {
-        const needsLogin = user !== undefined && this.#token === undefined
-        const { status, body } = needsLogin
-          ? await this.#post(member, LOGIN, { name: user.name, password: user.password }, limit)
-          : await this.#post(member, path, request, limit)
-        if (needsLogin && typeof body['token'] === 'string') {
-          this.#token = body['token']
+        const { status, body } = await this.#post(member, step, step === LOGIN ? { ...user } : request, limit)
+        if (status === 200 && isAnswer(body)) {
+          if (step === path) return body
+          this.#token = String(body['token'])
           continue
         }
-        if (!needsLogin && status === 200 && isAnswer(body)) return body
         const said = status === 200 ? 'the answer is not from etcd' : messageOf(body, status)
         // etcd has refused this copy: it isn't applied.
         if (isFinal(body, said))
           throw mayBeApplied ? new NoAnswer(members, said, true) : refused(member, said)
         if (body['code'] === UNAUTHENTICATED || /revision .* is old/.test(said)) this.#token = undefined
-        else if (!needsLogin) mayBeApplied = true
+        else if (step === path) mayBeApplied = true
         problem = `${member.host}: ${said}`
       } catch (error) {
         if (!(error instanceof TransportError)) throw error
         interrupts.signal.throwIfAborted()
-        if (error.sent === 'maybe') mayBeApplied = true
+        if (error.sent === 'maybe' && step === path) mayBeApplied = true
         problem = `${member.host}: ${error.message}`
       }
       this.#turn++
       if ((tries + 1) % members.length === 0) {
-        const pause = Math.min(
-          PAUSE_MS * round * (0.5 + random.fraction()),
-          Math.max(0, end - clock.monotonic()),
-        )
-        await clock.sleep(pause, interrupts.signal)
+        const left = Math.max(0, end - clock.monotonic())
+        await clock.sleep(Math.min(PAUSE_MS * round * (0.5 + random.fraction()), left), interrupts.signal)
       }
     }
   }
 
-  async #post(
-    member: URL,
-    path: string,
-    request: Json,
-    timeoutMs: number,
-  ): Promise<{ status: number; body: Json }> {
-    const { interrupts } = this.#io
+  async #post(member: URL, path: string, request: Json, timeoutMs: number) {
     const { tls } = this.#access
-    const response = await this.#io.http.send({
+    const { status, text, brokenBy } = await this.#io.http.send({
       method: 'POST',
       url: operationUrl(member, path),
       headers: {
         'content-type': 'application/json',
-        ...(this.#token !== undefined && path !== LOGIN && { authorization: this.#token }),
+        ...(this.#token !== undefined && { authorization: this.#token }),
       },
       body: JSON.stringify(request),
       timeoutMs,
-      signal: interrupts.signal,
+      signal: this.#io.interrupts.signal,
       ...(tls && { tls }),
     })
-    const { status, text, brokenBy } = response
     if (brokenBy instanceof TransportError) throw brokenBy
     // A proxy's page, say, counts as an empty object: the status has to be enough.
-    return { status, body: parseObject(text) ?? {} }
+    return { status, body: (parseObject(text) ?? {}) as Json }
   }
 }
 
@@ -179,7 +167,7 @@ function firstOf(range: Json): EtcdValue | undefined {
   return { text, revision: String(pair['mod_revision']) }
 }
 
-function messageOf(body: Json, status = 0): string {
+function messageOf(body: Json, status: number): string {
   const said = body['message'] ?? body['error']
   return typeof said === 'string' ? excerpt(said, 200) : `HTTP status ${status}`
 }

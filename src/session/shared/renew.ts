@@ -1,8 +1,8 @@
 import { CliError, Exit } from '../../errors.ts'
 import { withProfile } from '../../settings/profiles.ts'
-import { cannotWrite, quietly } from '../../storage/file-errors.ts'
+import { quietly } from '../../storage/file-errors.ts'
 import { notSignedIn, sessionOver, tokenLost } from '../messages.ts'
-import { failureOf, type Reservation, reserve } from '../note.ts'
+import { failureOf, type Reservation, reserveOwn } from '../note.ts'
 import { adoptable, type Renewal, type SendableToken, type SessionStore } from '../renew.ts'
 import { RESERVED_BYTES, requireSameService, type Session } from '../session-file.ts'
 import { NoAnswer } from './etcd.ts'
@@ -42,9 +42,11 @@ export function openEtcd({ io, options, commit }: Renewal): SessionStore {
   /** Names the notes of this renewal. */
   const writer = newId(16)
   /** The note of another machine that this process is waiting for, and since when. */
-  let other: { readonly writer: string; readonly since: number; readonly isOver?: true } | undefined
+  let other: { readonly writer: string; readonly since: number } | undefined
   /** The token that the session had when it was read first. */
   let first: string | undefined
+  /** Takes the space for a write that etcd may not confirm. @throws CliError `cannot_write`, exit 1. */
+  const reservePending = (session: Session) => reserveOwn(files, pendingName(session, writer), PENDING_BYTES)
   return {
     async hold(work) {
       // What etcd doesn't confirm is kept there.
@@ -65,20 +67,19 @@ export function openEtcd({ io, options, commit }: Renewal): SessionStore {
           await keepLocal(files, session)
           return { kind: 'done', token: access }
         }
-        if (note === null || mayTakeOver(note)) return take(found)
-        await waitFor(found, note)
+        if (note === null || (await mayTakeOver(found, note))) return take(found)
       }
     },
   }
 
-  /** A retry takes over only a note that is marked unknown, or the very one that it has waited for. */
-  function mayTakeOver(note: Note): boolean {
-    if (!options.retryInterrupted) return false
-    return note.unknown !== undefined || (other?.isOver === true && other.writer === note.writer)
-  }
-
-  /** Another machine is at it, or was. */
-  async function waitFor({ session, revision }: SharedRevision, note: Note): Promise<void> {
+  /**
+   * Another machine is at it, or was: waits for it a little. A retry takes over only a note that is marked unknown, or the very one
+   * that it has waited for.
+   *
+   * @throws CliError `refresh_interrupted`, exit 4, once the outcome counts as unknown.
+   */
+  async function mayTakeOver({ session, revision }: SharedRevision, note: Note): Promise<boolean> {
+    if (note.unknown && options.retryInterrupted) return true
     if (note.unknown) throw interruptedAt(session.profile, note, io)
     const now = io.clock.monotonic()
     if (other?.writer !== note.writer) {
@@ -87,13 +88,13 @@ export function openEtcd({ io, options, commit }: Renewal): SessionStore {
     }
     if (now - other.since < OTHERS_LIMIT_MS) {
       await io.clock.sleep(POLL_MS * (0.5 + io.random.fraction()), io.interrupts.signal)
-    } else if (options.retryInterrupted) {
-      other = { ...other, isOver: true }
-    } else {
-      const unknown: Note = { ...note, unknown: 'said by another' }
-      const marked = await swapShared(store, revision, { session, note: unknown }, NOTE_LIMIT_MS)
-      if (marked.isDone) throw interruptedAt(session.profile, unknown, io)
+      return false
     }
+    if (options.retryInterrupted) return true
+    const unknown: Note = { ...note, unknown: 'said by another' }
+    const marked = await swapShared(store, revision, { session, note: unknown }, NOTE_LIMIT_MS)
+    if (marked.isDone) throw interruptedAt(session.profile, unknown, io)
+    return false
   }
 
   /** Step 3 of docs/fleet.md: the note, and with it the right to send the token. */
@@ -122,21 +123,16 @@ export function openEtcd({ io, options, commit }: Renewal): SessionStore {
     return sendable(noted, own, elapsed)
   }
 
-  /** Takes the space for a write that etcd may not confirm. @throws CliError `cannot_write`, exit 1. */
-  function reservePending(session: Session): Reservation {
-    const name = pendingName(session, writer)
-    const reservation = reserve(files, name, 'new', PENDING_BYTES)
-    if (reservation === undefined) throw cannotWrite(name, new Error('it exists already'))
-    return reservation
-  }
-
   /** Steps 4 to 6, of one token. @param elapsed milliseconds since its note was begun */
   function sendable(noted: SharedRevision, own: Note, elapsed: () => number): SendableToken {
     const { session, note } = noted
     const { profile, id, generation } = session
     let pending: Reservation | undefined
-    /** Whether the next command has to bring it to etcd. */
-    let isKept = false
+    /** The next command has to bring it to etcd. */
+    const keep = () => {
+      pending?.close()
+      pending = undefined
+    }
     return {
       kind: 'sendable',
       session,
@@ -159,7 +155,7 @@ export function openEtcd({ io, options, commit }: Renewal): SessionStore {
         quietly(() => {
           pending ??= reservePending(session)
           fill(pending, { kind: 'cancel', revision: '' })
-          isKept = true
+          keep()
         })
       },
       async store(next, refreshToken) {
@@ -177,7 +173,7 @@ export function openEtcd({ io, options, commit }: Renewal): SessionStore {
         if (end === 'unanswered') {
           if (failure !== undefined)
             throw tokenLost(profile, "etcd didn't confirm it, and this machine can't keep it", failure)
-          isKept = true
+          keep()
           const refresh = withProfile('mailclaim auth refresh', profile)
           await io.warn(
             `etcd didn't confirm the new token: this machine keeps it; to bring it there: ${refresh}`,
@@ -187,10 +183,7 @@ export function openEtcd({ io, options, commit }: Renewal): SessionStore {
         return 'stored'
       },
       interrupted: (why) => interruptedAt(profile, own, io, why),
-      close() {
-        if (isKept) pending?.close()
-        else pending?.discard()
-      },
+      close: () => pending?.discard(),
     }
 
     /**
