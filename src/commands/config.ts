@@ -68,14 +68,8 @@ export const get = defineCommand({
     const name = settingName(key)
     const value = profileConfig[key]
     if (value === undefined) {
-      throw new CliError(
-        'setting_unset',
-        Exit.notFound,
-        `the profile ${profile.value} does not set ${name}`,
-        {
-          hint: `mailclaim config set ${name} …`,
-        },
-      )
+      const message = `the profile ${profile.value} does not set ${name}`
+      throw new CliError('setting_unset', Exit.notFound, message, { hint: `mailclaim config set ${name} …` })
     }
     if (format === 'value') await io.writeValue(value)
     else await io.write({ name, value }, GET_COLUMNS)

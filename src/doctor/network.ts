@@ -46,13 +46,9 @@ export async function examineNetwork(io: Io): Promise<Diagnosis[]> {
   } catch (error) {
     if (!(error instanceof TransportError)) throw error
     const failure = transportFailure(error, base, 'GET')
+    const message = `${failure.message} (proxy ${proxy})`
     const named =
-      proxy === undefined
-        ? failure
-        : failure.with({
-            message: `${failure.message} (proxy ${proxy})`,
-            hint: failure.hint ?? 'check the proxy',
-          })
+      proxy === undefined ? failure : failure.with({ message, hint: failure.hint ?? 'check the proxy' })
     return [problem('network', named), skipClock('the service did not answer')]
   }
 }

@@ -10,11 +10,7 @@ const SHOWN =
  * For `--verbose`: a transport that logs every exchange to stderr: method, address, status, time and some headers. Never a
  * body: those of the token endpoint are secrets.
  */
-export function logExchanges({
-  http,
-  clock,
-  stderr,
-}: Pick<Context, 'http' | 'clock' | 'stderr'>): HttpTransport {
+export function logExchanges({ http, clock, stderr }: Context): HttpTransport {
   // If the reader of stderr has gone away, an answer still counts.
   const log = (sign: '>' | '<', lines: readonly string[]) =>
     stderr.write(lines.map((line) => `${sign} ${sanitizeLine(line)}\n`).join('')).catch(() => undefined)

@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
-import { parseServerAddress, type ServerAddress } from './addresses.ts'
+import { parseServerAddress } from './addresses.ts'
 import { type Config, readConfig } from './config.ts'
 import { requireAbsolute } from './paths.ts'
 import { parseProfileName } from './profiles.ts'
@@ -174,14 +174,11 @@ export function settingValue<Key extends SettingKey>(
 }
 
 /** Whom a DNS check queries. @throws CliError exit 2 for a bad value. */
-export function dnsSettings(settings: Pick<Settings, 'chosen'>): {
-  readonly resolvers: readonly ServerAddress[] | 'system'
-  readonly authoritativePort: number
-} {
+export function dnsSettings(settings: Pick<Settings, 'chosen'>) {
   const name = settingSource('resolver', settings)
-  const resolvers = settingValue('resolver', settings)?.map((text) => parseServerAddress(text, name))
+  const given = settingValue('resolver', settings)?.map((text) => parseServerAddress(text, name))
   return {
-    resolvers: resolvers ?? 'system',
+    resolvers: given ?? ('system' as const),
     authoritativePort: settingValue('authoritative_port', settings),
   }
 }
