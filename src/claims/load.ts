@@ -96,6 +96,7 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim
  * Refuses a claim that isn't the one asked for: its name counts in lower case, A-labels, without the final dot. What the service
  * doesn't send can't differ. Asked for by its id alone, the first name that comes is the one that counts from then on.
  *
+ * @returns the claim, with the name that is known if the service doesn't send it
  * @throws CliError `unexpected_answer`, exit 7
  */
 function requireAsked(
@@ -110,7 +111,7 @@ function requireAsked(
       `asked for the claim ${domainId}, it sent the claim ${clip(claim.domain_id, 255)}`,
     )
   if (claim.name) known.name ??= asciiName(claim.name)
-  return claim
+  return claim.name || known.name === undefined ? claim : { ...claim, name: known.name }
 }
 
 /** A claim at the service that is asked about it. */
@@ -125,10 +126,11 @@ export async function fetchClaim(
   { known, client, io }: ClaimAccess,
   options?: RequestOptions,
 ): Promise<DomainClaim> {
-  const claim = await getClaim(client, known.domainId, options).catch((error: unknown) => {
+  const answer = await getClaim(client, known.domainId, options).catch((error: unknown) => {
     throw isGone(error) && known.entry !== undefined ? goneError(known.entry.claim, error) : error
   })
-  await remember(requireAsked(claim, known), io)
+  const claim = requireAsked(answer, known)
+  await remember(claim, io)
   return claim
 }
 
@@ -144,8 +146,8 @@ export async function startClaim(
   io: Io,
 ): Promise<{ readonly claim: DomainClaim; readonly created: boolean }> {
   try {
-    const { claim, created } = await createClaim(client, request)
-    requireAsked(claim, { name: asciiName(request.name) })
+    const { claim: answer, created } = await createClaim(client, request)
+    const claim = requireAsked(answer, { name: asciiName(request.name) })
     await remember(claim, io)
     return { claim, created }
   } catch (error) {

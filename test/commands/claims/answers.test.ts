@@ -60,6 +60,18 @@ test('an answer about another domain ends a watch at once, also later on', async
   }
 })
 
+test('a later answer without a name is still about the claim that the first one named', async () => {
+  for (const line of ['claims watch d1', 'claims verify d1 --no-check --wait', 'claim example.com']) {
+    let reads = 0
+    const world = createWorld({
+      respond: () => (reads++ > 1 ? claimOf({ name: undefined, status: 'completed' }) : claimOf()),
+    })
+    expect((await world.run(...line.split(' '))).code, line).toBe(0)
+    const listed = JSON.parse((await world.run('claims', 'list', '--json')).stdout) as { data: object[] }
+    expect(listed.data, line).toMatchObject([{ name: 'example.com', status: 'completed' }])
+  }
+})
+
 test('an answer about another import ends a watch at once, in the middle of it', async () => {
   let reads = 0
   const answer = () => ({ object: 'contact_import', id: reads++ > 1 ? 'i2' : 'i1', status: 'in_progress' })
