@@ -50,15 +50,15 @@ export async function remember(claim: DomainClaim, io: Io): Promise<void> {
   if (!claim.domain_id || issuer === undefined) return
   const seen_at = new Date(io.clock.now()).toISOString()
   const text = JSON.stringify({ format: FORMAT, issuer, seen_at, claim })
+  const warn = (why: string) => io.warn(`couldn't save the claim on this machine: ${why}`)
+  // No real claim is this large, and the file couldn't be read back.
+  if (text.length > MAX_ENTRY_LENGTH) return warn(`it has ${text.length} characters`)
   try {
-    // No real claim is this large, and the file couldn't be read back.
-    if (text.length > MAX_ENTRY_LENGTH)
-      throw new CliError('claim_too_large', Exit.unavailable, `it has ${text.length} characters`)
     await ensurePrivateDirectory(directoryOf(io))
     writeDurable(pathOf({ issuer, claim }, io), text)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    await io.warn(`couldn't save the claim on this machine: ${error.message}`)
+    await warn(error.message)
   }
 }
 

@@ -104,7 +104,7 @@ export const command = defineCommand<Flags>({
         takesIds: false,
         hasEvents: true,
         timeout: flow,
-        async perform({ domain, region = options.region }, run) {
+        async perform({ domain, region }, run) {
           const [newest] = await claimsNamed(domain, run.io)
           const done = completedBefore(newest, io.clock.now())
           if (done !== undefined) return done
@@ -112,7 +112,7 @@ export const command = defineCommand<Flags>({
           const own = shared
           const says = (line: string) => run.say(`${domain}: ${line}`)
           const publishes: Publish | undefined = own && ((record) => run.dns.inTurn(() => own(record, says)))
-          const request = claimRequest(domain, { ...options, ...(region === undefined ? {} : { region }) })
+          const request = claimRequest(domain, options, region)
           const events = runClaim(request, { ...flow, ...run.dns, publish: publishes }, run.client(), run.io)
           let isSaid = publish !== undefined
           return drainOne(events, run, async ({ event, claim }) => {

@@ -40,11 +40,12 @@ export const CREATE_OPTIONS = [
  * The request that starts a claim: only what was given, so that the service's defaults apply.
  *
  * @param name the domain in its ASCII form
+ * @param region what its line in a list says instead of the option, if anything
  */
-export function claimRequest(name: string, flags: CreateFlags): ClaimRequest {
+export function claimRequest(name: string, flags: CreateFlags, region = flags.region): ClaimRequest {
   return {
     name,
-    ...(flags.region === undefined ? {} : { region: flags.region }),
+    ...(region === undefined ? {} : { region }),
     ...(flags.customReturnPath === undefined ? {} : { custom_return_path: flags.customReturnPath }),
     ...(flags.openTracking === undefined ? {} : { open_tracking: flags.openTracking }),
     ...(flags.clickTracking === undefined ? {} : { click_tracking: flags.clickTracking }),
