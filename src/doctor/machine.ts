@@ -91,7 +91,7 @@ export async function examineStore(io: Io): Promise<Diagnosis> {
   if (isShared(io.settings)) return skipped(check, 'the session is in etcd')
   try {
     const store = readSessionIfAny(profileFiles(io, profile))?.store ?? settingValue('store', io.settings)
-    if (store === 'file') return ok(check, 'secrets are in a file that only you can read, as configured')
+    if (store === 'file') return ok(check, 'secrets are kept in a file, as configured')
     await proveKeychain(io, profile)
     return ok(check, "the system's keychain can save, read and delete a secret")
   } catch (error) {

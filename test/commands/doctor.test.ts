@@ -192,6 +192,8 @@ describe('the first problem decides the exit code', () => {
     expect(await run(['login', '--with-api-key', '--store', 'file'], before)).toBe(0)
     const { code, of } = await doctor(Object.assign(after, { directories: before.directories }))
     expect({ code, status: of('configuration')?.status }).toEqual({ code: 0, status: 'ok' })
+    // Who else can read it is said by the check of the directories.
+    expect(of('credential store')?.message).toBe('secrets are kept in a file, as configured')
   })
 
   test('doctor ends with exit 7 if the service does not respond', async () => {
