@@ -24,6 +24,8 @@ export interface DomainList {
 }
 
 const COLUMNS: readonly string[] = ['domain', 'value', 'region']
+/** What a spreadsheet program can do about a list that isn't one. */
+const SAVE_AS = 'save it as CSV UTF-8, with commas and a column named domain'
 /** Bytes: a hundred thousand domains with long values fit. */
 const MAX_SIZE = 32 * 1024 * 1024
 
@@ -54,7 +56,7 @@ export async function readList(from: string, takesIds: boolean, io: Io): Promise
   let problems = 0
   let columns: readonly string[] | undefined
   const text = await readText(from, io)
-  if (/^[^\n]*\0|^\ufffd/.test(text)) throw usageError(`--from: ${from} isn't text in UTF-8`)
+  if (/^[^\n]*\0|^\ufffd/.test(text)) throw usageError(`--from: ${from} isn't text in UTF-8`, SAVE_AS)
   for (const [index, line] of text.split(/\r?\n/).entries()) {
     const number = index + 1
     if (line.trim() === '' || line.startsWith('#')) continue
@@ -64,9 +66,10 @@ export async function readList(from: string, takesIds: boolean, io: Io): Promise
     if (columns === undefined) {
       const header = cells.map((cell) => cell.toLowerCase())
       columns = header.includes('domain') ? header : COLUMNS.slice(0, 2)
-      if (/[;\t]/.test(line)) throw usageError(`the columns of ${name} have to be separated by commas`)
+      if (/[;\t]/.test(line))
+        throw usageError(`the columns of ${name} have to be separated by commas`, SAVE_AS)
       if (columns !== header && cells.length > 1 && !cells[0]?.includes('.') && cells[0] !== '')
-        throw usageError(`${name} has no column "domain"`)
+        throw usageError(`${name} has no column "domain"`, SAVE_AS)
       const ignored = header.filter((cell) => columns === header && !COLUMNS.includes(cell))
       if (ignored.length > 0) await io.warn(`ignored columns of ${name}: ${ignored.join(', ')}`)
       if (columns === header) continue

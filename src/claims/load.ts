@@ -36,7 +36,7 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<K
   if ('domainId' in found) return found
   const { domain } = found
   throw new CliError('claim_unknown', Exit.notFound, `no claim of ${domain} is known on this machine`, {
-    hint: `if it was made elsewhere, give its domain_id once; to start one: mailclaim claim ${domain}`,
+    hint: 'if it was made elsewhere, give its domain_id once; to see those known here: mailclaim claims list',
   })
 }
 
@@ -81,7 +81,9 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim
   if (io.ask === undefined || entries.length === 0)
     throw usageError(
       'which claim? give its domain name or its domain_id',
-      entries.length > 0 ? 'to see those known on this machine: mailclaim claims list' : undefined,
+      entries.length > 0
+        ? 'to see those known on this machine: mailclaim claims list'
+        : 'none is known on this machine; to see what is in DNS: mailclaim claims check example.com',
     )
   const now = io.clock.now()
   const choices = entries.map((entry) => ({

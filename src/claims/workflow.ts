@@ -36,6 +36,8 @@ export interface ClaimEvent {
   readonly nextInMs?: number
   /** What a warning is about; why the claim isn't completed. */
   readonly error?: CliError | undefined
+  /** What people may have to do first. */
+  readonly hint?: string
   /** The open claim that the service may have ended in favor of a new one. */
   readonly earlier?: DomainClaim
 }
@@ -263,6 +265,8 @@ async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimEnd): C
  */
 export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimEvents {
   const { options, io } = work
+  // Its status is the same before and after that.
+  const maybeUnasked = ({ status }: DomainClaim) => first === undefined && status === 'pending'
   const events = follow<DomainClaim>(
     {
       ...options,
@@ -283,7 +287,9 @@ export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimE
       timeout: (claim) => ({
         code: 'claim_in_flight',
         what: nameOf(claim),
-        hint: `it continues; to keep watching: mailclaim claims watch${asArgument(claim)}`,
+        hint: maybeUnasked(claim)
+          ? askFirst(claim)
+          : `it continues; to keep watching: mailclaim claims watch${asArgument(claim)}`,
       }),
     },
     io,
@@ -292,9 +298,14 @@ export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimE
     const { done, value: step } = await events.next()
     if (done) return { claim: step.value, error: step.error }
     const { value: claim, ...event } = step
-    yield { ...event, claim }
+    const isFirst = event.event === 'status' && maybeUnasked(claim)
+    yield { ...event, claim, ...(isFirst && { hint: askFirst(claim) }) }
   }
 }
+
+/** What to do about a claim that the service never looks at if nobody asks it to. */
+const askFirst = (claim: DomainClaim): string =>
+  `if the service hasn't been asked to verify it: mailclaim claims verify${asArgument(claim)} --wait`
 
 /**
  * Checks DNS once, asks the service to verify, and with `wait` follows the claim. A mistake in the record stops it before the service

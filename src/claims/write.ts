@@ -71,6 +71,7 @@ export interface Presenter {
  * Shows the work on a claim to its end: each event, the claim, and the next steps unless it was completed before.
  *
  * @param before the claim as this machine knew it, if it did
+ * @returns the claim as last seen
  * @throws CliError why the claim isn't completed
  */
 export async function showWork(
@@ -78,7 +79,7 @@ export async function showWork(
   { show, isFull = false, place }: Presenter,
   before: DomainClaim | undefined,
   io: Io,
-): Promise<void> {
+): Promise<DomainClaim> {
   const { format } = io.settings
   const isEvents = format === 'jsonl'
   const { claim, error } = await drain(events, (event) =>
@@ -91,12 +92,14 @@ export async function showWork(
   if (error !== undefined) throw error
   const isCompleted = (one: DomainClaim) => judge(one, io.clock.now()).phase === 'completed'
   if (isCompleted(claim) && !(before && isCompleted(before))) await writeNextSteps(claim, io, place?.())
+  return claim
 }
 
 /** How people follow a claim without a terminal's help: a line for each event that says something. */
-export async function noteEvent({ event, claim, text }: ClaimEvent, io: Io): Promise<void> {
+export async function noteEvent({ event, claim, text, hint }: ClaimEvent, io: Io): Promise<void> {
   if (event === 'warning') await io.warn(text)
   else if (event !== 'done') await io.note(`${nameOf(claim)}: ${text}`)
+  if (hint !== undefined && !io.settings.quiet) await io.hint(hint)
 }
 
 /**

@@ -88,7 +88,8 @@ export const command = defineCommand<Flags>({
       const request = claimRequest(domainToClaim(domains[0] ?? (await askForDomain(io))), options)
       const events = runClaim(request, { ...flow, publish: publisher(io) }, connect(io), io)
       const [newest] = await claimsNamed(request.name, io)
-      return showWork(events, createChecklist(publish !== undefined, io), newest?.claim, io)
+      await showWork(events, createChecklist(publish !== undefined, io), newest?.claim, io)
+      return
     }
     const [{ completedBefore, drainOne, runForAll }, { judge }, { recordOf }] = await Promise.all([
       import('../claims/many.ts'),

@@ -185,7 +185,7 @@ function reporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReport
       await always.note('Waiting for your approval …')
     },
     browserFailed: () => always.note('No browser could be opened. Open the address above yourself.'),
-    ignored: (why) => always.warn(`an answer was ignored: ${why}`),
+    ignored: (why) => always.warn(`what arrived can't be used: ${why}`),
   }
 }
 

@@ -30,7 +30,10 @@ export const EXIT_CODES: Readonly<Record<ExitCode, ExitMeaning>> = {
   },
   [Exit.notFound]: { meaning: 'not found', advice: 'stop' },
   [Exit.refused]: { meaning: 'the service refused the request', advice: 'stop' },
-  [Exit.unavailable]: { meaning: 'network, timeout, rate limit, or an unexpected response', advice: 'retry' },
+  [Exit.unavailable]: {
+    meaning: 'network, timeout, rate limit, an unexpected response, or a --publish command that failed',
+    advice: 'retry',
+  },
   [Exit.notYet]: {
     meaning: 'not yet: record not visible, or still in progress at the timeout',
     advice: 'wait',

@@ -112,7 +112,7 @@ function markedDifference({ evidence: { expected, seen } }: FindingView, { palet
   ].join('\n')
 }
 
-/** Text after a symbol, wrapped with a hanging indent. */
+/** Text after a symbol, wrapped with a hanging indent; a value in it stays in one piece, so that it can be copied. */
 function paragraph(
   text: string,
   symbol: string,
@@ -121,7 +121,7 @@ function paragraph(
   paintSymbol = paint,
 ): string {
   const room = widthOf(symbol)
-  return wrap(sanitizeLine(text), Math.max(20, layout.width - room))
+  return wrap(sanitizeLine(text), Math.max(20, layout.width - room), false)
     .map((line, index) => `${index === 0 ? paintSymbol(symbol) : ' '.repeat(room)}${paint(line)}\n`)
     .join('')
 }

@@ -42,7 +42,9 @@ export function viewReport(report: CheckReport) {
   const hasLooked = expected === null && nameservers.some(({ outcome }) => isDnsData(outcome))
   const [result, tone]: readonly [string, Tone] = hasLooked
     ? ['no value was expected', 'faint']
-    : VERDICTS[report.verdict]
+    : expected === null && findings[0]?.code === 'domain_not_found'
+      ? ["the domain isn't in DNS", 'bad']
+      : VERDICTS[report.verdict]
   const unicode = domainToUnicode(name)
   return {
     ...report,

@@ -27,16 +27,18 @@ export async function writeLabeled(
 }
 
 /**
- * Wraps each line at words. What continues is indented, since no text from outside may look like a line of our own; what is
- * indented already stays.
+ * Wraps each line at words. What continues is indented more, since no text from outside may look like a line of our own.
  */
 async function fitted(text: string, width = Number.POSITIVE_INFINITY): Promise<string> {
   if (text.length <= width / 2) return text
   const { widthOf, wrap } = await import('./measure.ts')
   return text
     .split('\n')
-    .map((line) =>
-      line.startsWith(' ') || widthOf(line) <= width ? line : wrap(line, width - 2, false).join('\n  '),
-    )
+    .map((line) => {
+      if (widthOf(line) <= width) return line
+      const words = line.trimStart()
+      const indent = ' '.repeat(line.length - words.length)
+      return indent + wrap(words, width - indent.length - 2, false).join(`\n${indent}  `)
+    })
     .join('\n')
 }

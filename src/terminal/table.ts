@@ -1,5 +1,5 @@
 import Table from 'cli-table3'
-import { type Column, humanText, type Item, paintOf, type RenderContext, titleOf } from './columns.ts'
+import { type Column, DASH, humanText, type Item, paintOf, type RenderContext, titleOf } from './columns.ts'
 import { renderDetailView } from './detail-view.ts'
 import { widthOf, wrap } from './measure.ts'
 
@@ -21,6 +21,8 @@ export class TableRenderer {
   readonly #longest: number[]
   /** Of each column, 0 for one that the terminal has no room for; undefined for detail views. */
   #widths: number[] | undefined
+  /** Columns with something to show. */
+  readonly #filled = new Set<number>()
   #printed = false
 
   constructor(columns: readonly Column[], context: RenderContext) {
@@ -29,9 +31,9 @@ export class TableRenderer {
     this.#longest = columns.map((column) => widthOf(titleOf(column)))
   }
 
-  /** The columns that the terminal has no room for. */
+  /** The columns that the terminal has no room for, and that would show something. */
   get leftOut(): readonly Column[] {
-    return this.#widths === undefined ? [] : this.#columns.filter((_, index) => this.#widths?.[index] === 0)
+    return this.#columns.filter((_, index) => this.#widths?.[index] === 0 && this.#filled.has(index))
   }
 
   /** @returns whole lines; nothing for an empty page */
@@ -41,6 +43,7 @@ export class TableRenderer {
     for (const row of cells)
       row.forEach((text, index) => {
         this.#longest[index] = Math.max(this.#longest[index] ?? 0, widthOf(text))
+        if (text !== DASH) this.#filled.add(index)
       })
     const isFirst = !this.#printed
     this.#printed = true

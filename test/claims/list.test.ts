@@ -64,6 +64,16 @@ test.each([
 })
 
 test.each([
+  ['another separator', 'domain;value\na.example;prefix=token\n'],
+  ['tabs', 'domain\tvalue\na.example\tprefix=token\n'],
+  ['UTF-16', Buffer.from('\ufeffdomain,value\n', 'utf16le')],
+  ['another header', 'Domain name,Value\na.example,prefix=token\n'],
+])('a spreadsheet saved with %s is refused with how to save it', async (_what, text) => {
+  const hint = 'save it as CSV UTF-8, with commas and a column named domain'
+  await expect(read(text)).rejects.toMatchObject({ exit: 2, hint })
+})
+
+test.each([
   ['missing.txt', "it doesn't exist"],
   ['.', 'it is a directory'],
 ])('a list that cannot be read is refused: %s', async (name, why) => {

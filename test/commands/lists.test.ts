@@ -175,7 +175,7 @@ describe('the columns of imports list', () => {
   })
 
   it('imports list uses the room there is, and names the columns for which there is none', async () => {
-    const { type } = await sandboxWith({ imports: 3 })
+    const { type } = await sandboxWith({ imports: 10 })
     const { out, err } = await type('imports list --no-color', 110)
     for (const title of COUNTS) expect(lines(out)[0]).toContain(title)
     expect(err).toBe('hint: for completed_at, use --fields or a wider window\n')

@@ -15,6 +15,10 @@ interface Flags extends ManyFlags {
   readonly publicResolvers?: true
 }
 
+/** What exit 0 doesn't say of a check that only looked. */
+const ONLY_LOOKED =
+  'no claim is known here, so no value was looked for: give it with --value, or as domain,value in a list'
+
 const reportOf = (item: Item) => item as unknown as CheckReportJson
 
 /** A report in a table of several domains and in TSV: one record. */
@@ -24,7 +28,7 @@ const COLUMNS: readonly Column[] = [
   { field: 'verdict' },
   { field: 'ready', only: 'programs' },
   { field: 'retry_after_seconds', only: 'programs' },
-  { field: 'zone', optional: true },
+  { field: 'zone', only: 'programs' },
   { field: 'claim.status', title: 'Claim', optional: true },
   { field: 'findings', value: (item) => reportOf(item).findings.map(({ code }) => code) },
   {
@@ -35,7 +39,10 @@ const COLUMNS: readonly Column[] = [
   },
   {
     field: 'values',
-    only: 'programs',
+    title: 'TXT values',
+    optional: true,
+    // Beside a value to look for, the findings say more.
+    text: (_values, _look, item) => (reportOf(item).expected === null ? undefined : ''),
     value: (item) => [...new Set(reportOf(item).nameservers.flatMap(({ values }) => values))],
   },
 ]
@@ -101,6 +108,7 @@ export const command = defineCommand<Flags>({
       const checked = await checkSubject(subject, check, createAsker(io, { renews }), io)
       await writeReport(checked, COLUMNS, io)
       if (checked.error !== undefined) throw checked.error
+      if (hasOnlyLooked(checked.report)) await io.note(ONLY_LOOKED)
       return
     }
     if (value !== undefined || name !== undefined)
@@ -111,6 +119,7 @@ export const command = defineCommand<Flags>({
     if (['markdown', 'html'].includes(io.settings.format))
       throw usageError(`--format ${io.settings.format} is for one domain`, 'for several: --format jsonl')
     const { runForAll } = await import('../../claims/many.ts')
+    let isNoted = false
     await runForAll(
       domains,
       options,
@@ -123,11 +132,18 @@ export const command = defineCommand<Flags>({
         async perform(subject, run) {
           const each = { ...check, ...run.dns, waits: run.waits }
           const { report, error } = await checkSubject(subject, each, run.ask, run.io)
-          const isLook = report.expected === null && report.claim === null
-          return { label: isLook ? 'no claim' : report.verdict, item: reportJson(report), error, report }
+          if (hasOnlyLooked(report) && !isNoted) {
+            isNoted = true
+            await io.note(ONLY_LOOKED)
+          }
+          const label = hasOnlyLooked(report) ? 'no value to look for' : report.verdict
+          return { label, item: reportJson(report), error, report }
         },
       },
       io,
     )
   },
 })
+
+/** Whether there was no value to look for: neither one that was given nor that of a known claim. */
+const hasOnlyLooked = ({ expected, claim }: CheckReportJson): boolean => expected === null && claim === null

@@ -1,4 +1,4 @@
-import { isMany, VERIFY_EVENTS } from '../../claims/definition.ts'
+import { VERIFY_EVENTS } from '../../claims/definition.ts'
 import { Exit } from '../../errors.ts'
 import { timeoutOf } from '../../timeout.ts'
 import {
@@ -41,8 +41,8 @@ export const command = defineCommand<Flags>({
     const { wait = false, check = true, publicResolvers, throughBlocked = false } = options
     const verify = { ...timeoutOf(options, io.clock), wait, check, publicResolvers, throughBlocked }
     const { verifyClaimOf } = await import('../../claims/workflow.ts')
-    await workOnClaims(domains, options, verify, verifyClaimOf, io)
-    if (!wait && !isMany(domains, options) && !io.settings.quiet)
+    const claim = await workOnClaims(domains, options, verify, verifyClaimOf, io)
+    if (!wait && claim !== undefined && claim.status !== 'completed' && !io.settings.quiet)
       await io.hint(`to follow it: mailclaim claims watch${domains.map((domain) => ` ${domain}`)}`)
   },
 })

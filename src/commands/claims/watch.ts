@@ -2,7 +2,7 @@ import { CLAIM_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { isMany, type ManyFlags, WATCH_EVENTS } from '../../claims/definition.ts'
 import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimWork } from '../../claims/workflow.ts'
 import { Exit } from '../../errors.ts'
-import { CLAIM_FIELDS } from '../../service/types.ts'
+import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
 import type { Io } from '../../terminal/io.ts'
 import { timeoutOf } from '../../timeout.ts'
 import {
@@ -61,6 +61,7 @@ export const command = defineCommand<WatchFlags>({
  * machine hasn't seen before that it is completed.
  *
  * @param begin starts the work on one
+ * @returns the one claim as last seen
  * @throws CliError why the claim isn't completed
  */
 export async function workOnClaims(
@@ -69,10 +70,11 @@ export async function workOnClaims(
   options: ClaimOptions,
   begin: (work: ClaimWork) => ClaimEvents,
   io: Io,
-): Promise<void> {
+): Promise<DomainClaim | undefined> {
   if (isMany(domains, flags)) {
     const { runClaims } = await import('../../claims/many.ts')
-    return runClaims(domains, flags, options, begin, io)
+    await runClaims(domains, flags, options, begin, io)
+    return undefined
   }
   const [{ findClaim }, { connect }, { noteEvent, showWork }] = await Promise.all([
     import('../../claims/load.ts'),
@@ -81,5 +83,5 @@ export async function workOnClaims(
   ])
   const known = await findClaim(domains[0], io)
   const show = (event: ClaimEvent) => noteEvent(event, io)
-  await showWork(begin({ known, client: connect(io), io, options }), { show }, known.entry?.claim, io)
+  return showWork(begin({ known, client: connect(io), io, options }), { show }, known.entry?.claim, io)
 }

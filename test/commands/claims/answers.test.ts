@@ -72,6 +72,28 @@ test('a later answer without a name is still about the claim that the first one 
   }
 })
 
+test('a watch says how to have the service look at a claim, which a verification that is followed does not', async () => {
+  const ask =
+    "hint: if the service hasn't been asked to verify it: mailclaim claims verify example.com --wait\n"
+  const world = createWorld({ respond: () => claimOf() })
+  await world.run('claims', 'get', 'd1')
+  const watched = await world.run('claims', 'watch', 'example.com', '--timeout', '5')
+  expect(watched.code).toBe(8)
+  expect(watched.stderr.split(ask), watched.stderr).toHaveLength(3)
+  const verified = await world.run('claims', 'verify', 'd1', '--no-check', '--wait', '--timeout', '5')
+  expect(verified.stderr).toContain(
+    'hint: it continues; to keep watching: mailclaim claims watch example.com\n',
+  )
+  expect(verified.stderr).not.toContain(ask)
+})
+
+test('a claim that is completed is not to be followed', async () => {
+  const world = createWorld({ respond: () => claimOf({ status: 'completed' }) })
+  const { code, stderr } = await world.run('claims', 'verify', 'd1', '--no-check')
+  expect(code).toBe(0)
+  expect(stderr).not.toContain('hint: to follow it')
+})
+
 test('an answer about another import ends a watch at once, in the middle of it', async () => {
   let reads = 0
   const answer = () => ({ object: 'contact_import', id: reads++ > 1 ? 'i2' : 'i1', status: 'in_progress' })

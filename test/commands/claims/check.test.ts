@@ -141,6 +141,17 @@ describe('claims check', () => {
     )
   })
 
+  test.each([['example.com'], ['example.com', 'www.example.com']])(
+    'says on stderr that it looked for no value: %s %s',
+    async (...domains) => {
+      const { code, stderr } = await createWorld().run('claims', 'check', ...domains, '--format', 'tsv')
+      expect(code).toBe(0)
+      expect(stderr.match(/^no claim is known here, so no value was looked for: .*--value/gm)).toHaveLength(1)
+      const known = await (await knowing()).run('claims', 'check', 'example.com', '--format', 'tsv')
+      expect(known.stderr).not.toContain('no value')
+    },
+  )
+
   test.each(['markdown', 'html'])('makes a report of one domain as %s', async (format) => {
     const world = await knowing()
     const { stdout } = await world.run('claims', 'check', 'example.com', '--format', format)
