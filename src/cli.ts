@@ -9,6 +9,7 @@ import { CliError, Exit, type ExitCode } from './errors.ts'
  * @param argv the words after the program's name.
  */
 export async function run(argv: readonly string[], context: Context): Promise<ExitCode> {
+  const { signal } = context.interrupts
   try {
     const [first] = argv
     if (first === '--version' || first === '-V') {
@@ -22,11 +23,9 @@ export async function run(argv: readonly string[], context: Context): Promise<Ex
     const code = await runCommandLine(argv, context)
     // If a signal came during work that can't be interrupted (a refresh), the work is done and printed, but a shell has to
     // see the Ctrl-C, or its loop continues.
-    const { signal } = context.interrupts
     return code === Exit.done && signal.aborted ? await report(signal.reason, argv, context) : code
   } catch (error) {
     // A terminal that hangs up sends a signal, and breaks the output as well.
-    const { signal } = context.interrupts
     const isLost = signal.aborted && error instanceof CliError && error.code === 'output_failed'
     return report(isLost ? signal.reason : error, argv, context)
   }

@@ -13,8 +13,6 @@ export interface Look {
   readonly set: { readonly values: readonly TxtValue[]; readonly ttl: number | null } | null
   /** Why the set isn't known, as the rest of a sentence; null if it is. */
   readonly reason: string | null
-  /** `no_domain`: the domain doesn't exist; `alias`: no TXT record can stand beside the CNAME at the name. */
-  readonly obstacle: 'no_domain' | 'alias' | null
   /** What single servers have: perhaps not all, and perhaps no longer. */
   readonly partial: readonly TxtValue[]
 }
@@ -29,31 +27,26 @@ export async function look(
   request: Pick<CheckRequest, 'resolvers' | 'authoritativePort' | 'deadlineMs'>,
   effects: DnsEffects,
 ): Promise<Look> {
-  const nothing: Look = { zone: null, nameservers: [], set: null, reason: null, obstacle: null, partial: [] }
+  const lost = (reason: string): Look => ({ zone: null, nameservers: [], set: null, reason, partial: [] })
   const all = { ...request, name, expected: null, publicResolvers: false }
   const { location, servers } = await observe(all, effects, false)
-  if (location.kind === 'invalid_name') return { ...nothing, reason: location.problem }
-  if (location.kind === 'no_domain')
-    return { ...nothing, obstacle: 'no_domain', reason: `${location.domain} doesn't exist in DNS` }
-  if (location.kind === 'lost') {
-    const replies = location.replies.join(', ') || 'no resolver'
-    return { ...nothing, reason: `its name servers weren't found: ${replies}` }
-  }
+  if (location.kind === 'invalid_name') return lost(location.problem)
+  if (location.kind === 'no_domain') return lost(`${location.domain} doesn't exist in DNS`)
+  if (location.kind === 'lost')
+    return lost(`its name servers weren't found: ${location.replies.join(', ') || 'no resolver'}`)
   const { zone, hosts } = location
   const answers = servers.filter(({ outcome, authoritative }) => isDnsData(outcome) && authoritative)
   const [first] = answers
   const partial = answers.flatMap(({ values }) => values)
-  const unknown = (reason: string): Look => ({
-    ...nothing,
-    ...{ zone, nameservers: [...hosts.keys()], reason, partial },
-  })
+  const nameservers = [...hosts.keys()]
+  const unknown = (reason: string): Look => ({ zone, nameservers, set: null, reason, partial })
   if (first === undefined) return unknown(`no name server of ${zone} gave a complete authoritative answer`)
   const alias = answers.find(({ outcome }) => outcome === 'alias')?.alias
-  if (alias) return { ...unknown(`${name} is an alias (CNAME) for ${alias}`), obstacle: 'alias' }
+  if (alias) return unknown(`${name} is an alias (CNAME) for ${alias}`)
   if (!answers.every((answer) => haveSameValues(answer.values, first.values)))
     return unknown(`the name servers of ${zone} disagree`)
   const values = distinctValues(first.values)
   // A server that counts the TTL down answers from a cache.
   const ttl = values.length === 0 ? null : Math.max(...answers.map((answer) => answer.ttl ?? 0))
-  return { ...unknown(''), reason: null, set: { values, ttl }, partial: [] }
+  return { zone, nameservers, set: { values, ttl }, reason: null, partial: [] }
 }

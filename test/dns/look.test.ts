@@ -88,7 +88,7 @@ describe('a look at a name', () => {
       'the name is an alias',
       [{ type: 'CNAME', name: 'shop.com', ttl: 60, data: 'www.shop.com' }],
       undefined,
-      { obstacle: 'alias', reason: 'shop.com is an alias (CNAME) for www.shop.com' },
+      { reason: 'shop.com is an alias (CNAME) for www.shop.com' },
     ],
     [
       'no resolver answers',
@@ -106,7 +106,6 @@ describe('a look at a name', () => {
     const { seen } = await looking([], undefined, 'nowhere.com')
     expect(seen).toMatchObject({
       zone: null,
-      obstacle: 'no_domain',
       reason: "nowhere.com doesn't exist in DNS",
     })
   })
