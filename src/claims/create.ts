@@ -1,4 +1,4 @@
-import { drain, resumable } from '../service/polling.ts'
+import { drain } from '../service/follow.ts'
 import type { ClaimRequest } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import type { Io } from '../terminal/io.ts'
@@ -20,7 +20,7 @@ export async function createOne(domain: string, requestFor: RequestFor, io: Io):
   const { name } = request
   const [newest] = await claimsNamed(name, io)
   const events = beginClaim(request, newest?.claim, connect(io), io)
-  const claim = await drain(events, (event) => noteEvent(event, io)).catch(resumable)
+  const claim = await drain(events, (event) => noteEvent(event, io))
   await writeClaim(claim, io)
   if (io.settings.quiet) return
   if (judge(claim, io.clock.now()).needsRecord)

@@ -1,8 +1,7 @@
 import { type CheckReport, exitErrorOf } from '../dns/report.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
-import type { RequestOptions, ServiceClient } from '../service/client.ts'
-import { follow } from '../service/follow.ts'
-import { newsOnly, poll } from '../service/polling.ts'
+import type { ServiceClient } from '../service/client.ts'
+import { follow, newsOnly } from '../service/follow.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
@@ -241,21 +240,31 @@ function stateInDns({ verdict, findings, nameservers }: CheckReport): string {
  */
 async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimEnd): ClaimEvents {
   const { options, io } = work
-  const ask = (request: RequestOptions) => askToVerify(work, claim, request)
-  let last: { readonly text: string; readonly error: CliError | undefined } | undefined
-  for await (const polled of poll(ask, { ...options, delays: WATCH_DELAYS, isKnown: true }, io)) {
-    if (polled.kind === 'value') {
-      yield { event: 'verification', claim: polled.value, text: 'verification requested' }
-      return { ...(yield* followClaim(work, polled.value)), report }
-    }
-    last = polled
-    if (polled.kind === 'failure') yield { event: 'warning', claim, text: polled.text, error: polled.error }
+  const events = follow<DomainClaim>(
+    {
+      ...options,
+      delays: WATCH_DELAYS,
+      known: claim,
+      fetch: (request) => askToVerify(work, claim, request),
+      describe: (seen) =>
+        seen === claim
+          ? { status: 'unasked', text: 'the service has confirmed no request to verify it' }
+          : { status: 'asked', text: 'verification requested', end: {} },
+      timeout: () => ({
+        code: 'claim_in_flight',
+        what: nameOf(claim),
+        hint: `to ask again: mailclaim claims verify${asArgument(claim)} --wait`,
+      }),
+    },
+    io,
+  )
+  for (;;) {
+    const { done, value: step } = await events.next()
+    if (done && step.error !== undefined) return { claim, error: step.error, report }
+    if (done) return { ...(yield* followClaim(work, step.value)), report }
+    const { value, event, text, error } = step
+    yield { event: event === 'done' ? 'verification' : event, claim: value, text, error }
   }
-  const why = last?.error?.message ?? 'the service has confirmed no request to verify it'
-  const hint = `to ask again: mailclaim claims verify${asArgument(claim)} --wait`
-  const message = `${last?.text}: ${nameOf(claim)} isn't verified: ${why}`
-  const error = new CliError('claim_in_flight', Exit.notYet, message, { hint, cause: last?.error })
-  return { claim, error, report }
 }
 
 /**
@@ -267,12 +276,16 @@ export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimE
   const { options, io } = work
   // Its status is the same before and after that.
   const maybeUnasked = ({ status }: DomainClaim) => first === undefined && status === 'pending'
+  let next = first
   const events = follow<DomainClaim>(
     {
       ...options,
       delays: first === undefined ? WATCH_DELAYS : VERIFYING_DELAYS,
-      fetch: (request) => fetchClaim(work, request),
-      first,
+      async fetch(request) {
+        const claim = next ?? (await fetchClaim(work, request))
+        next = undefined
+        return claim
+      },
       describe(claim) {
         const { phase, isOpen, text, error } = judge(claim, io.clock.now())
         const isEnd = !isOpen || (phase === 'blocked' && !options.throughBlocked)

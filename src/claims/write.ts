@@ -1,6 +1,6 @@
 import { reportJson } from '../dns/report.ts'
 import { CliError } from '../errors.ts'
-import { drain, resumable } from '../service/polling.ts'
+import { drain } from '../service/follow.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { CLAIM_COLUMNS } from './columns.ts'
@@ -84,9 +84,7 @@ export async function showWork(
   const isEvents = format === 'jsonl'
   const { claim, error } = await drain(events, (event) =>
     isEvents ? io.writeLine(eventJson(event, io)) : show(event),
-  )
-    .catch(resumable)
-    .finally(() => io.progress.end())
+  ).finally(() => io.progress.end())
   const isShown = isFull && error !== undefined && format === 'table'
   if (!isEvents && !isShown) await writeClaim(claim, io)
   if (error !== undefined) throw error

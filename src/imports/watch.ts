@@ -1,8 +1,7 @@
 import { CliError, Exit } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { follow } from '../service/follow.ts'
+import { drain, follow } from '../service/follow.ts'
 import { getImport } from '../service/lists.ts'
-import { drain, resumable } from '../service/polling.ts'
 import { type ContactImport, IMPORT_STATUSES } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { canAnimate } from '../terminal/progress.ts'
@@ -58,9 +57,7 @@ export async function watchImport(
     if (isEvents) return io.writeLine({ event, at, import: seen, ...problem?.toJSON() })
     if (event === 'warning') return io.warn(text)
     await io.progress.update(canAnimate(io) ? barOf(seen) : text)
-  })
-    .catch(resumable)
-    .finally(() => io.progress.end())
+  }).finally(() => io.progress.end())
   if (!isEvents) await io.write(value, IMPORT_COLUMNS)
   if (error !== undefined) throw error
   const failed = value.counts?.failed

@@ -1,7 +1,9 @@
-import { CliError, Exit } from '../errors.ts'
-import type { Io } from '../terminal/io.ts'
+import type { Context } from '../context.ts'
+import { CliError, Exit, InterruptedError } from '../errors.ts'
+import { formatDuration } from '../terminal/time.ts'
+import { type Timeout, timeFor } from '../timeout.ts'
 import type { RequestOptions } from './client.ts'
-import { newsOnly, type PollOptions, poll } from './polling.ts'
+import { OtherAnswerError } from './problems.ts'
 
 /** How a thing at the service is. */
 export interface Described {
@@ -24,63 +26,140 @@ export interface FollowEvent<T> {
   readonly error?: CliError | undefined
 }
 
-export interface FollowOptions<T> extends Omit<PollOptions, 'isKnown'> {
+export interface FollowOptions<T> extends Timeout {
   /** Gets it once, with these options for its request. */
   readonly fetch: (options: RequestOptions) => Promise<T>
   readonly describe: (value: T) => Described
-  /** What was just seen, if anything: it isn't fetched again at once. */
-  readonly first?: T | undefined
+  /** The delays between requests, in milliseconds: each is 1.5 times the previous one, after as many requests as `steady` says. */
+  readonly delays: { readonly first: number; readonly max: number; readonly steady?: number }
+  /** How it was before the first request, if the service has answered already: then already that one may fail. */
+  readonly known?: T
   /** The code, the name of the thing and the hint of the error when the time is up: exit 8. */
   readonly timeout: (value: T) => { readonly code: string; readonly what: string; readonly hint: string }
 }
 
+/** After this long without a response, an error is final. */
+const MAX_SILENCE_MS = 15 * 60_000
+/** After this long a watch asks again, even if the service asked to wait longer: someone is watching. */
+const LONGEST_PAUSE_MS = 5 * 60_000
+/** Timers may fire that much early. */
+const EARLY_MS = 1
+
 /**
  * Follows a thing at the service until it ends or the time is up. Yields each change and each problem, and once a minute that
- * nothing has changed.
+ * nothing has changed. Delays grow and have jitter, so that many clients spread out, and `Retry-After` is honored up to five
+ * minutes.
+ *
+ * The first value is asked for as any other request is. After that a `CliError` with exit 7 is a problem that another request
+ * follows, unless the answer was about another thing.
  *
  * @returns the thing as last seen, with the error if it didn't end well: its own, or exit 8 when the time is up
- * @throws CliError what `poll` throws
+ * @throws CliError any other of a request, and one after 15 minutes without a response; the reason of the interrupt signal
  */
-export async function* follow<T>(
-  options: FollowOptions<T>,
-  io: Pick<Io, 'clock' | 'random' | 'interrupts'>,
+export async function* follow<T extends object>(
+  { fetch, describe, delays, known, timeout, timeoutMs, since }: FollowOptions<T>,
+  { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<FollowEvent<T>, { readonly value: T; readonly error?: CliError | undefined }, void> {
-  const { describe, first } = options
-  const news = newsOnly(io.clock)
-  let next = first
-  const fetch = async (request: RequestOptions) => {
-    const value = next ?? (await options.fetch(request))
-    next = undefined
-    return value
-  }
-  let last: { readonly value: T; readonly seen: Described } | undefined
-  let timeout: { readonly error: CliError | undefined; readonly text: string } | undefined
-  for await (const polled of poll(fetch, { ...options, isKnown: first !== undefined }, io)) {
-    if (polled.kind === 'value') {
-      const { value } = polled
-      const seen = describe(value)
-      const { status, details = '', text, end, isOdd } = seen
+  const end = since + timeoutMs
+  const news = newsOnly(clock)
+  let last = known && { value: known, seen: describe(known), at: clock.monotonic() }
+  let delay = delays.first
+
+  for (let requests = 1; ; requests++) {
+    const once = last === undefined ? {} : { maxAttempts: 1 }
+    const answer = await fetch({ ...once, timeoutMs: timeFor({ timeoutMs, since }, clock) }).catch(
+      (error: unknown) => {
+        interrupts.signal.throwIfAborted()
+        if (mayPass(error)) return error
+        throw error
+      },
+    )
+    const failure = answer instanceof CliError ? answer : undefined
+    if (answer instanceof CliError) {
+      if (last === undefined || clock.monotonic() - last.at > MAX_SILENCE_MS) throw answer
+    } else {
+      const seen = describe(answer)
+      const { status, details = '', text } = seen
+      const isFirst = last === undefined
       const isChanged = last?.seen.status !== status
+      last = { value: answer, seen, at: clock.monotonic() }
       const message = news(`${status} ${details}`, text)
-      if (message !== undefined && (last === undefined || end === undefined))
-        yield { event: isChanged ? 'status' : 'waiting', value, text: message }
-      if (isChanged && isOdd)
-        yield { event: 'warning', value, text, error: new CliError('unknown_status', Exit.notYet, text) }
-      last = { value, seen }
-      if (end !== undefined) {
-        yield { event: 'done', value, text, error: end.error }
-        return { value, error: end.error }
+      if (message !== undefined && (isFirst || seen.end === undefined))
+        yield { event: isChanged ? 'status' : 'waiting', value: answer, text: message }
+      if (isChanged && seen.isOdd) {
+        const error = new CliError('unknown_status', Exit.notYet, text)
+        yield { event: 'warning', value: answer, text, error }
       }
-    } else if (polled.kind === 'failure') {
-      const message = news(polled.text, polled.text)
-      if (last !== undefined && message !== undefined)
-        yield { event: 'warning', value: last.value, text: message, error: polled.error }
-    } else timeout = polled
+      if (seen.end !== undefined) {
+        const { error } = seen.end
+        yield { event: 'done', value: answer, text, error }
+        return { value: answer, error }
+      }
+    }
+    const { value, seen } = last
+    const left = end - clock.monotonic()
+    if (left <= EARLY_MS) {
+      const { code, what, hint } = timeout(value)
+      const failed = failure ? `; the last request failed: ${failure.message}` : ''
+      const message = `timed out after ${formatDuration(timeoutMs / 1000)}: ${what} is still in progress (${seen.text})${failed}`
+      return { value, error: new CliError(code, Exit.notYet, message, { hint, cause: failure }) }
+    }
+    const pauseMs = Math.min(failure?.retryAfterMs ?? 0, LONGEST_PAUSE_MS)
+    if (failure !== undefined) {
+      const retryInMs = Math.min(Math.max(delay, pauseMs), left)
+      const text = `${failure.message}; retrying in ${formatDuration(retryInMs / 1000)}`
+      const message = news(text, text)
+      if (message !== undefined) yield { event: 'warning', value, text: message, error: failure }
+    }
+    // 75 to 100% of the delay: never longer than announced.
+    const jittered = delay * (0.75 + 0.25 * random.fraction())
+    await clock.sleep(Math.min(Math.max(jittered, pauseMs), left), interrupts.signal)
+    if (requests >= (delays.steady ?? 0)) delay = Math.min(delay * 1.5, delays.max)
   }
-  // Without a first value, the first poll gives one or throws.
-  const { value, seen } = last as NonNullable<typeof last>
-  const { code, what, hint } = options.timeout(value)
-  const failed = timeout?.error ? `; the last request failed: ${timeout.error.message}` : ''
-  const message = `${timeout?.text}: ${what} is still in progress (${seen.text})${failed}`
-  return { value, error: new CliError(code, Exit.notYet, message, { hint, cause: timeout?.error }) }
+}
+
+/** Whether another request may get an answer. */
+function mayPass(error: unknown): error is CliError {
+  return error instanceof CliError && error.exit === Exit.unavailable && !(error instanceof OtherAnswerError)
+}
+
+/** A watch without news says after this long that it continues: some CI systems end a job that is silent. */
+const HEARTBEAT_MS = 60_000
+
+/**
+ * Picks what a log of a watch needs: each change and, while nothing changes, a line every minute.
+ *
+ * @returns a function of a state and its message: the message if the state is new, with the time since the start if it is
+ *   the same after a minute, undefined if there is nothing to say
+ */
+export function newsOnly(clock: Pick<Context['clock'], 'monotonic'>) {
+  const started = clock.monotonic()
+  let last: { state: string; at: number } | undefined
+  return (state: string, message: string): string | undefined => {
+    const now = clock.monotonic()
+    const isNew = state !== last?.state
+    if (!isNew && now - (last?.at ?? now) < HEARTBEAT_MS) return undefined
+    last = { state, at: now }
+    return isNew ? message : `${message} (${formatDuration((now - started) / 1000)} so far)`
+  }
+}
+
+/**
+ * Shows each event before asking for the next; returns what the generator returns. What a person interrupts says how to
+ * continue.
+ */
+export async function drain<Event, Result>(
+  events: AsyncGenerator<Event, Result, void>,
+  show: (event: Event) => Promise<void> | undefined,
+): Promise<Result> {
+  try {
+    for (;;) {
+      const step = await events.next()
+      if (step.done) return step.value
+      await show(step.value)
+    }
+  } catch (error) {
+    if (!(error instanceof InterruptedError)) throw error
+    throw error.with({ hint: 'nothing is lost; to continue, run the same command again' })
+  }
 }

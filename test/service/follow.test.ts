@@ -1,0 +1,125 @@
+import { describe, expect, it } from 'vitest'
+import { CliError, Exit } from '../../src/errors.ts'
+import type { RequestOptions } from '../../src/service/client.ts'
+import { follow } from '../../src/service/follow.ts'
+import { timeFor } from '../../src/timeout.ts'
+import { createFakeContext } from '../fake-context.ts'
+
+const DELAYS = { first: 2000, max: 30_000 }
+const down = (retryAfterMs?: number) => new CliError('network', Exit.unavailable, 'down', { retryAfterMs })
+
+/** Follows a thing at a service with these answers in turn, the last of which repeats; with the status 'end' it ends. */
+function following(
+  answers: readonly (string | Error)[],
+  {
+    timeoutMs = Number.POSITIVE_INFINITY,
+    steady = 0,
+    known,
+  }: { timeoutMs?: number; steady?: number; known?: string } = {},
+) {
+  const context = createFakeContext()
+  const asked: RequestOptions[] = []
+  const events = follow(
+    {
+      timeoutMs,
+      since: 0,
+      delays: { ...DELAYS, steady },
+      ...(known !== undefined && { known: { status: known } }),
+      async fetch(given) {
+        asked.push(given)
+        const answer = answers[Math.min(asked.length, answers.length) - 1]
+        if (answer instanceof Error) throw answer
+        return { status: answer ?? '' }
+      },
+      describe: ({ status }) => ({ status, text: `is ${status}`, ...(status === 'end' && { end: {} }) }),
+      timeout: () => ({ code: 'in_flight', what: 'it', hint: 'watch it' }),
+    },
+    context,
+  )
+  return { events, asked, context }
+}
+
+/** All of it. @returns the name of each event, and how it ended */
+async function take(...given: Parameters<typeof following>) {
+  const { events, asked, context } = following(...given)
+  const seen: string[] = []
+  for (;;) {
+    const { done, value } = await events.next()
+    if (done)
+      return { seen, asked, end: value, slept: context.clock.slept, passed: context.clock.monotonic() }
+    seen.push(value.event)
+  }
+}
+
+describe('following', () => {
+  it('the delay between requests grows by half up to the maximum, after as many as stay the same', async () => {
+    const { slept } = await take([...Array(10).fill('on'), 'end'])
+    expect(slept).toEqual([2000, 3000, 4500, 6750, 10125, 15187.5, 22781.25, 30000, 30000, 30000])
+    expect((await take([...Array(4).fill('on'), 'end'], { steady: 3 })).slept).toEqual([
+      2000, 2000, 2000, 3000,
+    ])
+  })
+
+  it('tells each change, once a minute that there is none, and the end', async () => {
+    const { seen, end } = await take([...Array(8).fill('on'), 'off', 'end'])
+    expect(seen).toEqual(['status', 'waiting', 'status', 'done'])
+    expect(end).toEqual({ value: { status: 'end' }, error: undefined })
+    expect((await take(['end'])).seen).toEqual(['status', 'done'])
+  })
+
+  it('the first value is asked for as any other request is, and the next ones once each', async () => {
+    const { asked } = await take(['on', 'end'])
+    expect(asked.map(({ maxAttempts }) => maxAttempts)).toEqual([undefined, 1])
+    await expect(take([down()])).rejects.toMatchObject({ code: 'network' })
+  })
+
+  it('a failure after the first value is reported, and followed by another request', async () => {
+    const { seen } = await take(['on', down(), down(), 'end'])
+    expect(seen).toEqual(['status', 'warning', 'warning', 'done'])
+    expect((await take([down(), 'end'], { known: 'on' })).seen).toEqual(['warning', 'done'])
+  })
+
+  it.each([
+    [120_000, 120_000],
+    [999_999_999_000, 300_000],
+  ])('a Retry-After of %i ms is honored up to five minutes', async (retryAfterMs, waitedMs) => {
+    expect((await take(['on', down(retryAfterMs), 'end'])).slept).toEqual([2000, waitedMs])
+  })
+
+  it('an error that waiting cannot fix ends it, and so do 15 minutes without a response', async () => {
+    const gone = new CliError('gone', Exit.notFound, 'gone')
+    await expect(take(['on', gone])).rejects.toMatchObject({ exit: 5 })
+    await expect(take(['on', down()])).rejects.toMatchObject({ code: 'network' })
+  })
+
+  it('the last request is exactly at the timeout, and has two seconds', async () => {
+    const { end, passed, asked } = await take(['on'], { timeoutMs: 10_000 })
+    expect(end.error).toMatchObject({
+      code: 'in_flight',
+      exit: 8,
+      message: 'timed out after 10 seconds: it is still in progress (is on)',
+      hint: 'watch it',
+    })
+    expect(passed).toBe(10_000)
+    expect(asked.map(({ timeoutMs }) => timeoutMs)).toEqual([10_000, 8000, 5000, 2000, 2000])
+    const refused = await take(['on', down(60_000)], { timeoutMs: 10_000 })
+    expect([refused.seen, refused.passed]).toEqual([['status', 'warning'], 10_000])
+    expect(refused.end.error?.message).toMatch(/is on\); the last request failed: down$/)
+  })
+
+  it('ends at once when interrupted', async () => {
+    const { events, context } = following(['on'])
+    await events.next()
+    context.interrupt()
+    await expect(events.next()).rejects.toMatchObject({ exit: 130 })
+  })
+})
+
+it.each([
+  { timeoutMs: 10_000, passed: 0, left: 10_000 },
+  { timeoutMs: 10_000, passed: 9500, left: 2000 },
+  { timeoutMs: 1000, passed: 0, left: 2000 },
+  { timeoutMs: Number.POSITIVE_INFINITY, passed: 0, left: Number.POSITIVE_INFINITY },
+])('of $timeoutMs ms, what starts after $passed ms gets $left ms', ({ timeoutMs, passed, left }) => {
+  expect(timeFor({ timeoutMs, since: 70_000 }, { monotonic: () => 70_000 + passed })).toBe(left)
+})
