@@ -1,20 +1,17 @@
 /**
- * The resources of sections 2.2 to 2.5. Because the interface leaves much open, any field may be null or missing, and
- * unknown fields are kept: objects stay as they were received.
+ * The resources of sections 2.2 to 2.5, by the dotted names of their fields. Because the interface leaves much open, any field
+ * may be null or missing, and unknown fields are kept: objects stay as they were received.
  */
 
-export interface Grant {
-  readonly id?: string | null
-  readonly client_id?: string | null
-  readonly scopes?: readonly string[] | null
-  readonly resource?: string | null
-  readonly created_at?: string | null
-  readonly revoked_at?: string | null
-  readonly revoked_reason?: string | null
-  readonly client?: { readonly name?: string | null; readonly logo_uri?: string | null } | null
-}
+/** Fields of an object of the service. */
+type Fields<Name extends string, Value = string> = { readonly [name in Name]?: Value | null }
+/** The fields of an object that are no objects themselves: those without a dot. */
+type Flat<Name extends string> = Exclude<Name, `${string}.${string}`>
+/** The fields of the object in a field. */
+type Inside<Parent extends string, Name extends string> = Name extends `${Parent}.${infer Inner}`
+  ? Inner
+  : never
 
-/** The fields of a grant, dotted. */
 export const GRANT_FIELDS = [
   'id',
   'client_id',
@@ -26,26 +23,13 @@ export const GRANT_FIELDS = [
   'revoked_at',
   'revoked_reason',
 ] as const
+type GrantField = (typeof GRANT_FIELDS)[number]
 
-export interface ImportCounts {
-  readonly total?: number | null
-  readonly created?: number | null
-  readonly updated?: number | null
-  readonly skipped?: number | null
-  readonly failed?: number | null
+export interface Grant extends Fields<Exclude<Flat<GrantField>, 'scopes'>> {
+  readonly scopes?: readonly string[] | null
+  readonly client?: Fields<Inside<'client', GrantField>> | null
 }
 
-export interface ContactImport {
-  readonly object?: string | null
-  readonly id?: string | null
-  /** One of `IMPORT_STATUSES`, or one that is not known yet. */
-  readonly status?: string | null
-  readonly created_at?: string | null
-  readonly completed_at?: string | null
-  readonly counts?: ImportCounts | null
-}
-
-/** The fields of an import, dotted. */
 export const IMPORT_FIELDS = [
   'object',
   'id',
@@ -58,35 +42,17 @@ export const IMPORT_FIELDS = [
   'counts.skipped',
   'counts.failed',
 ] as const
+type ImportField = (typeof IMPORT_FIELDS)[number]
+
+/** Its status is one of `IMPORT_STATUSES`, or one that is not known yet. */
+export interface ContactImport extends Fields<Flat<ImportField>> {
+  readonly counts?: Fields<Inside<'counts', ImportField>, number> | null
+}
 
 export const IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed'] as const
 export type ImportStatus = (typeof IMPORT_STATUSES)[number]
 
-/** The DNS record to add for a claim. */
-export interface ClaimRecord {
-  readonly type?: string | null
-  readonly name?: string | null
-  /** Shaped `prefix=token`. */
-  readonly value?: string | null
-  readonly ttl?: string | null
-}
-
-export interface DomainClaim {
-  readonly object?: string | null
-  readonly id?: string | null
-  readonly name?: string | null
-  readonly status?: string | null
-  /** The placeholder domain: the path parameter of the operations on a claim. */
-  readonly domain_id?: string | null
-  readonly region?: string | null
-  readonly record?: ClaimRecord | null
-  readonly blocked_reason?: string | null
-  readonly failure_reason?: string | null
-  readonly created_at?: string | null
-  readonly expires_at?: string | null
-}
-
-/** The fields of a claim, dotted. */
+/** `domain_id` is the placeholder domain, the path parameter of the operations on a claim; `record` is the DNS record to add. */
 export const CLAIM_FIELDS = [
   'object',
   'id',
@@ -104,9 +70,13 @@ export const CLAIM_FIELDS = [
   'created_at',
   'expires_at',
 ] as const
+type ClaimField = (typeof CLAIM_FIELDS)[number]
+
+export interface DomainClaim extends Fields<Exclude<Flat<ClaimField>, 'record'>> {
+  readonly record?: Fields<Inside<'record', ClaimField>> | null
+}
 
 export const REGIONS = ['us-east-1', 'eu-west-1', 'sa-east-1', 'ap-northeast-1'] as const
-export type Region = (typeof REGIONS)[number]
 
 /** The body of a request to create a claim (section 4.5). */
 export interface ClaimRequest {
