@@ -110,7 +110,7 @@ export function createFleet(clock: Clock & { advance?(ms: number): void } = crea
         ...made,
         clock,
         program: { ...made.program, host },
-        random: { ...made.random, fraction },
+        random: { fraction, bytes: (length: number) => Uint8Array.from({ length }, () => fraction() * 256) },
       }
       return createIo(context, await fakeSettings(context, { profile })) as Io & {
         readonly stderr: { readonly text: string }

@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -6,7 +6,7 @@ import type { Clock } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
 import { goodCredential } from '../../src/session/credential.ts'
 import { describeShared, forgetShared } from '../../src/session/shared/sign-in.ts'
-import { openShared, readShared } from '../../src/session/shared/store.ts'
+import { openShared } from '../../src/session/shared/store.ts'
 import type { Io } from '../../src/terminal/io.ts'
 import type { FakeClock } from '../fake-context.ts'
 import { createFleet, type ServiceFate } from './fleet.ts'
@@ -64,7 +64,7 @@ describe('a session that machines share', () => {
   test('a narrowed access token is for the one who asked, and the new refresh token is kept', async () => {
     const { a, service, renew } = await pair()
     const { value } = await renew(a, { scope: 'emails:send' })
-    const found = await readShared(openShared(a))
+    const found = await openShared(a).read()
     expect(found?.session.access).toBeUndefined()
     expect(value).toBe('access-2')
     expect(service.isCurrent(found?.session.refreshToken)).toBe(true)
@@ -73,13 +73,13 @@ describe('a session that machines share', () => {
   test('an expired token of etcd is asked for again', async () => {
     const { a, etcd, renew } = await pair()
     const store = openShared(a)
-    await readShared(store)
+    await store.read()
     etcd.forgetTokens()
-    expect((await readShared(store))?.note).toBeNull()
+    expect((await store.read())?.note).toBeNull()
     await renew(a)
   })
 
-  test('a log-in to etcd that has no answer is no write that could come late', async () => {
+  test('a log-in to etcd that has no answer before the note sends nothing, and nothing is left of it', async () => {
     const { a, etcd, service, renew } = await pair()
     let isForgotten = false
     etcd.fate = (path) => {
@@ -90,7 +90,10 @@ describe('a session that machines share', () => {
       return isForgotten && path === '/v3/auth/authenticate' ? 'unanswered' : 'pass'
     }
     expect(await failed(renew(a))).toMatchObject({ code: 'store_unavailable', exit: 7 })
-    expect([service.refreshes, pendingOf(a)]).toEqual([0, []])
+    expect(service.refreshes).toBe(0)
+    etcd.fate = () => 'pass'
+    await renew(a)
+    expect([service.refreshes, service.reuse, pendingOf(a)]).toEqual([1, 0, []])
   })
 
   test.each<[string, Fate[]]>([
@@ -103,7 +106,7 @@ describe('a session that machines share', () => {
       etcd.fate = fates(...before, ...all)
       await renew(a)
       etcd.fate = () => 'pass'
-      expect(await readShared(openShared(a))).toMatchObject({ note: null, session: { generation: 2 } })
+      expect(await openShared(a).read()).toMatchObject({ note: null, session: { generation: 2 } })
       expect([service.refreshes, service.reuse, pendingOf(a)]).toEqual([1, 0, []])
     }
   })
@@ -214,6 +217,19 @@ describe('a session that machines share', () => {
     expect([pendingOf(a), service.refreshes]).toEqual([[], 1])
     await renew(b)
     expect([service.refreshes, service.reuse]).toEqual([2, 0])
+  })
+
+  test('tokens whose file was damaged are never brought to etcd', async () => {
+    const { a, b, etcd, renew } = await pair()
+    etcd.fate = fates('pass', 'lost')
+    await renew(a)
+    etcd.fate = () => 'pass'
+    const path = join(a.directories.state, 'profiles', 'default', pendingOf(a)[0] ?? '')
+    const text = readFileSync(path, 'utf8')
+    // As after a power loss that kept only some of its blocks.
+    writeFileSync(path, `${text.slice(0, 200)}${' '.repeat(100)}${text.slice(300)}`)
+    expect(await failed(renew(a))).toMatchObject({ exit: 4 })
+    expect(await failed(renew(b))).toMatchObject({ code: 'refresh_interrupted' })
   })
 
   test('a machine that was stopped for more than 50 s while it waited brings the tokens to etcd', async () => {

@@ -22,7 +22,7 @@ export interface EtcdValue {
 }
 
 export interface Swapped<V = EtcdValue> {
-  /** If not, something else was there. The transaction isn't applied anymore, even if a copy of it arrives late. */
+  /** If not, something else was there: its own value, if an earlier copy was applied. No copy is applied later. */
   readonly isDone: boolean
   /** What is at the key now. */
   readonly found: V | undefined
@@ -30,6 +30,8 @@ export interface Swapped<V = EtcdValue> {
 
 type Json = Record<string, unknown>
 
+/** How long a read may take, in milliseconds. */
+const READ_LIMIT_MS = 12_000
 /** The first try of a member, in milliseconds; a slow one gets more in the next round. */
 const FIRST_TRY_MS = 2000
 /** The pause after each round of all members: a new leader may have to be elected. */
@@ -37,8 +39,9 @@ const PAUSE_MS = 100
 const LOGIN = '/v3/auth/authenticate'
 /** gRPC's code of a missing, wrong or expired token. */
 const UNAUTHENTICATED = 16
-/** gRPC's code of a user without the right role. */
-const PERMISSION_DENIED = 7
+/** What no member says differently before a person has changed something: users, roles or space. */
+const FINAL =
+  /permission denied|authentication failed|authentication is not enabled|user name is empty|space exceeded/
 
 /**
  * A client for one key over the JSON gateway of etcd 3 (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/). Reads
@@ -56,7 +59,7 @@ export class Etcd {
   }
 
   /** What is at the key; undefined if it doesn't exist. @throws CliError `store_unavailable`, exit 7; exit 4 if refused. */
-  async read(limitMs: number): Promise<EtcdValue | undefined> {
+  async read(limitMs = READ_LIMIT_MS): Promise<EtcdValue | undefined> {
     const body = await this.#ask('/v3/kv/range', { key: encode(this.#access.key) }, limitMs)
     return firstOf(body)
   }
@@ -65,7 +68,7 @@ export class Etcd {
    * Writes the key if it still has this revision. The same transaction is repeated until it is answered: a read alone would
    * never show that it can't be applied anymore.
    *
-   * @throws NoAnswer that says whether it may be applied, even later; CliError as `read`, of one that isn't
+   * @throws CliError as `read`; it may have been applied, or be applied later
    */
   async swap(revision: string, text: string, limitMs: number): Promise<Swapped> {
     const at = encode(this.#access.key)
@@ -81,9 +84,7 @@ export class Etcd {
     if (body['succeeded'] === true)
       return { isDone: true, found: { text, revision: String((body['header'] as Json)['revision']) } }
     const [response] = listOf(body['responses'])
-    const found = firstOf((response?.['response_range'] ?? {}) as Json)
-    // That may be this very value, if an earlier copy was applied and its answer was lost.
-    return { isDone: false, found }
+    return { isDone: false, found: firstOf((response?.['response_range'] ?? {}) as Json) }
   }
 
   /** Sends a request until a member answers it: for one try at least, since a machine that was stopped has no time left. */
@@ -91,11 +92,10 @@ export class Etcd {
     const { clock, random, interrupts } = this.#io
     const { members, user } = this.#access
     const end = clock.monotonic() + Math.max(limitMs, FIRST_TRY_MS)
-    let mayBeApplied = false
     let problem = 'no time left'
     for (let tries = 0; ; tries++) {
       const left = end - clock.monotonic()
-      if (left <= 0) throw new NoAnswer(members, problem, mayBeApplied)
+      if (left <= 0) throw noAnswer(members, problem)
       const member = members[this.#turn % members.length] as URL
       const round = Math.floor(tries / members.length) + 1
       const limit = Math.min(left, FIRST_TRY_MS * round)
@@ -108,16 +108,12 @@ export class Etcd {
           continue
         }
         const said = status === 200 ? 'the answer is not from etcd' : messageOf(body, status)
-        // etcd has refused this copy: it isn't applied.
-        if (isFinal(body, said))
-          throw mayBeApplied ? new NoAnswer(members, said, true) : refused(member, said)
-        if (body['code'] === UNAUTHENTICATED || /revision .* is old/.test(said)) this.#token = undefined
-        else if (step === path) mayBeApplied = true
+        if (FINAL.test(said)) throw refused(member, said)
+        if (body['code'] === UNAUTHENTICATED) this.#token = undefined
         problem = `${member.host}: ${said}`
       } catch (error) {
         if (!(error instanceof TransportError)) throw error
         interrupts.signal.throwIfAborted()
-        if (error.sent === 'maybe' && step === path) mayBeApplied = true
         problem = `${member.host}: ${error.message}`
       }
       this.#turn++
@@ -172,26 +168,11 @@ function messageOf(body: Json, status: number): string {
   return typeof said === 'string' ? excerpt(said, 200) : `HTTP status ${status}`
 }
 
-/** Whether no member will say anything else before a person has changed something. */
-function isFinal(body: Json, said: string): boolean {
-  return (
-    body['code'] === PERMISSION_DENIED ||
-    /authentication failed|authentication is not enabled|user name is empty|space exceeded/.test(said)
-  )
-}
-
 /** No member has answered in time. */
-export class NoAnswer extends CliError {
-  /** Whether a copy of the request may be applied, even later. */
-  readonly mayBeApplied: boolean
-
-  constructor(members: readonly URL[], problem: string, mayBeApplied: boolean) {
-    const names = members.map(({ host }) => host).join(', ')
-    super('store_unavailable', Exit.unavailable, `etcd doesn't answer at ${names}: ${problem}`, {
-      hint: 'run the command again later',
-    })
-    this.mayBeApplied = mayBeApplied
-  }
+function noAnswer(members: readonly URL[], problem: string): CliError {
+  const names = members.map(({ host }) => host).join(', ')
+  const message = `etcd doesn't answer at ${names}: ${problem}`
+  return new CliError('store_unavailable', Exit.unavailable, message, { hint: 'run the command again later' })
 }
 
 /** A person has to look at users, roles or space. */

@@ -32,22 +32,21 @@ export function removeLocal(files: ProfileFiles): void {
   quietly(() => files.disk.remove(pathOf(files)))
 }
 
-/** A write that etcd has not acknowledged, by its file. */
-export interface PendingFile {
-  readonly path: string
-  /** The sign-in, and the generation of the token that was to be sent. */
+/** A refresh token that a machine may send, by the note that gives it the right to. */
+export interface NotedToken {
+  /** The sign-in. */
   readonly id: string
   readonly generation: number
   readonly writer: string
 }
 
-/** The name of such a file. */
-export function pendingName({ id, generation }: Session, writer: string): string {
+/** The name of the file that takes the outcome of a token, until etcd has it. */
+export function pendingName({ id, generation, writer }: NotedToken): string {
   return `pending.${id}.${generation}.${writer}`
 }
 
 /** @throws CliError `cannot_write`, exit 1. */
-export function pendingFiles({ disk, directory }: ProfileFiles): PendingFile[] {
+export function pendingFiles({ disk, directory }: ProfileFiles): (NotedToken & { readonly path: string })[] {
   return disk.names(directory).flatMap((name) => {
     const [kind, id = '', generation, writer = ''] = name.split('.')
     return kind === 'pending'

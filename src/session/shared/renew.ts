@@ -5,18 +5,8 @@ import { notSignedIn, sessionOver, tokenLost } from '../messages.ts'
 import { failureOf, type Reservation, reserveOwn } from '../note.ts'
 import { adoptable, type Renewal, type SendableToken, type SessionStore } from '../renew.ts'
 import { RESERVED_BYTES, requireSameService, type Session } from '../session-file.ts'
-import { NoAnswer } from './etcd.ts'
 import { keepLocal, pendingName, removeLocal } from './local.ts'
-import {
-  interruptedAt,
-  newId,
-  openShared,
-  type Pending,
-  readAndOffer,
-  type SharedRevision,
-  swapShared,
-  withdrawn,
-} from './store.ts'
+import { bring, interruptedAt, newId, openShared, readAndOffer, type SharedRevision } from './store.ts'
 import { type Note, type SharedValue, seal } from './value.ts'
 
 /** How long another machine's note may stay the same, as seen by this process, before it counts as unknown. */
@@ -39,14 +29,13 @@ const POLL_MS = 1000
 export function openEtcd({ io, options, commit }: Renewal): SessionStore {
   const store = openShared(io)
   const { files } = store
-  /** Names the notes of this renewal. */
-  const writer = newId(16)
   /** The note of another machine that this process is waiting for, and since when. */
   let other: { readonly writer: string; readonly since: number } | undefined
   /** The token that the session had when it was read first. */
   let first: string | undefined
-  /** Takes the space for a write that etcd may not confirm. @throws CliError `cannot_write`, exit 1. */
-  const reservePending = (session: Session) => reserveOwn(files, pendingName(session, writer), PENDING_BYTES)
+  /** Takes the space for the outcome of a token, which etcd may not confirm. @throws CliError `cannot_write`, exit 1. */
+  const reservePending = ({ id, generation }: Session, { writer }: Note) =>
+    reserveOwn(files, pendingName({ id, generation, writer }), PENDING_BYTES)
   return {
     async hold(work) {
       // What etcd doesn't confirm is kept there.
@@ -73,8 +62,7 @@ export function openEtcd({ io, options, commit }: Renewal): SessionStore {
   }
 
   /**
-   * Another machine is at it, or was: waits for it a little. A retry takes over only a note that is marked unknown, or the very one
-   * that it has waited for.
+   * Another machine is at it, or was: waits for it a little, or marks its note as unknown. A retry takes over only such a note.
    *
    * @throws CliError `refresh_interrupted`, exit 4, once the outcome counts as unknown.
    */
@@ -86,94 +74,85 @@ export function openEtcd({ io, options, commit }: Renewal): SessionStore {
       other = { writer: note.writer, since: now }
       await io.note(`Waiting for ${note.host}, which is renewing this session …`)
     }
-    if (now - other.since < OTHERS_LIMIT_MS) {
+    if (now - other.since < OTHERS_LIMIT_MS)
       await io.clock.sleep(POLL_MS * (0.5 + io.random.fraction()), io.interrupts.signal)
-      return false
-    }
-    if (options.retryInterrupted) return true
-    const unknown: Note = { ...note, unknown: 'said by another' }
-    const marked = await swapShared(store, revision, { session, note: unknown }, NOTE_LIMIT_MS)
-    if (marked.isDone) throw interruptedAt(session.profile, unknown, io)
+    else await store.swap(revision, { session, note: { ...note, unknown: 'said by another' } }, NOTE_LIMIT_MS)
     return false
   }
 
   /** Step 3 of docs/fleet.md: the note, and with it the right to send the token. */
-  async function take({ session, note, revision }: SharedRevision): ReturnType<SessionStore['read']> {
+  async function take({ session, note: former, revision }: SharedRevision): ReturnType<SessionStore['read']> {
     commit()
-    const own: Note = {
-      writer,
-      host: io.program.host,
-      sentAt: io.clock.now(),
-      ...(note !== null && { isRetry: true }),
-    }
+    const own: Note = { writer: newId(io, 16), host: io.program.host }
+    const startedAt = io.clock.now()
     const began = io.clock.monotonic()
     /** By the clock that says more: a machine may have been stopped meanwhile. */
-    const elapsed = () => Math.max(io.clock.now() - own.sentAt, io.clock.monotonic() - began)
-    let noted: SharedRevision | undefined
+    const elapsed = () => Math.max(io.clock.now() - startedAt, io.clock.monotonic() - began)
     try {
-      noted = (await swapShared(store, revision, { session, note: own }, NOTE_LIMIT_MS)).found
+      const { found } = await store.swap(revision, { session, note: own }, NOTE_LIMIT_MS)
+      if (found?.note?.writer !== own.writer || found.note.unknown) return { kind: 'changed' }
+      return sendable(found, own, former, elapsed)
     } catch (error) {
       if (!(error instanceof CliError)) throw error
-      if (!(error instanceof NoAnswer && error.mayBeApplied)) throw nothingSent(error)
       // It may still be written.
-      quietly(() => fill(reservePending(session), { kind: 'cancel', revision }))
-      throw own.isRetry ? interruptedAt(session.profile, own, io, error.message) : nothingSent(error)
+      const sealed = await seal({ session, note: former }, store.access)
+      quietly(() => {
+        const pending = reservePending(session, own)
+        pending.fill(sealed)
+        pending.close()
+      })
+      if (former !== null) throw interruptedAt(session.profile, own, io, error.message)
+      throw error.with({ message: `${error.message}; nothing was sent` })
     }
-    if (noted?.note?.writer !== writer || noted.note.unknown) return { kind: 'changed' }
-    return sendable(noted, own, elapsed)
   }
 
-  /** Steps 4 to 6, of one token. @param elapsed milliseconds since its note was begun */
-  function sendable(noted: SharedRevision, own: Note, elapsed: () => number): SendableToken {
-    const { session, note } = noted
+  /**
+   * Steps 4 to 6, of one token.
+   *
+   * @param former the note that its own has replaced
+   * @param elapsed milliseconds since its note was begun
+   */
+  function sendable(
+    noted: SharedRevision,
+    own: Note,
+    former: Note | null,
+    elapsed: () => number,
+  ): SendableToken {
+    const { session } = noted
     const { profile, id, generation } = session
     let pending: Reservation | undefined
-    /** The next command has to bring it to etcd. */
-    const keep = () => {
-      pending?.close()
-      pending = undefined
-    }
     return {
       kind: 'sendable',
       session,
       value: session.refreshToken ?? '',
       generation,
       settings: { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS },
-      isRetry: own.isRetry === true,
+      isRetry: former !== null,
       beforeSend() {
         // Others may count the token as lost.
         if (elapsed() > NOTE_LIMIT_MS) throw tooLate()
-        pending = reservePending(session)
+        pending = reservePending(session, own)
         return true
       },
       async leave() {
-        await bring({ session, note: { ...own, unknown: 'said by its sender' } })
+        await settle({ session, note: { ...own, unknown: 'said by its sender' } })
       },
       async clear() {
-        const end = await bring({ session, note: withdrawn(note) })
-        if (end !== 'unanswered' || own.isRetry) return
-        quietly(() => {
-          pending ??= reservePending(session)
-          fill(pending, { kind: 'cancel', revision: '' })
-          keep()
-        })
+        await settle({ session, note: former })
       },
       async store(next, refreshToken) {
         if (refreshToken === undefined) {
-          await bring({ session: next, note: null })
+          await settle({ session: next, note: null })
           removeLocal(files)
           return 'stored'
         }
-        // First on this machine, then in etcd.
-        const sealed = await seal({ session: { ...next, refreshToken }, note: null }, store.access)
-        // What can't be kept on this machine may still reach etcd.
-        const failure = failureOf(() => pending && fill(pending, { kind: 'tokens', sealed }))
-        const end = await bring(sealed)
-        if (end === 'elsewhere') return 'elsewhere'
-        if (end === 'unanswered') {
-          if (failure !== undefined)
-            throw tokenLost(profile, "etcd didn't confirm it, and this machine can't keep it", failure)
-          keep()
+        const { found, failure } = await settle({ session: { ...next, refreshToken }, note: null })
+        if (found === undefined && failure !== undefined)
+          throw tokenLost(profile, "etcd didn't confirm it, and this machine can't keep it", failure)
+        // A higher generation: another command of this machine has brought it, and perhaps gone on from there.
+        const isStored = found?.session.id === id && found.session.generation > generation
+        if (found !== undefined && !isStored) return 'elsewhere'
+        if (found === undefined) {
           const refresh = withProfile('mailclaim auth refresh', profile)
           await io.warn(
             `etcd didn't confirm the new token: this machine keeps it; to bring it there: ${refresh}`,
@@ -187,40 +166,29 @@ export function openEtcd({ io, options, commit }: Renewal): SessionStore {
     }
 
     /**
-     * Brings an outcome to etcd, until it is acknowledged or the time is up. New tokens, which are sealed already, win: as long as
-     * etcd holds the same sign-in, not ended, at a lower generation, they are written whatever note is there. Anything else is written
-     * only over one's own note.
+     * Stores an outcome on this machine, and then brings it to etcd. What etcd doesn't confirm in time stays here.
+     *
+     * @returns what is in etcd then, if it has answered; and why this machine can't keep the outcome: it may reach etcd all the same
      */
-    async function bring(next: string | SharedValue): Promise<'done' | 'unanswered' | 'elsewhere'> {
-      const isTokens = typeof next === 'string'
-      let { revision } = noted
-      for (;;) {
-        try {
-          const { isDone, found } = await swapShared(store, revision, next, SETTLE_LIMIT_MS - elapsed())
-          if (isDone) return 'done'
-          // No key at all: only a login or a logout here may say that the tokens are of no use.
-          if (found === undefined) return isTokens ? 'unanswered' : 'elsewhere'
-          if (found.session.id !== id) return 'elsewhere'
-          // Another command of this machine has brought them, and perhaps gone on from there.
-          if (isTokens && found.session.generation > generation) return 'done'
-          const isOurs = isTokens ? found.session.ended === undefined : found.note?.writer === writer
-          if (found.session.generation !== generation || !isOurs) return 'elsewhere'
-          revision = found.revision
-        } catch (error) {
-          if (!(error instanceof CliError)) throw error
-          return 'unanswered'
-        }
+    async function settle(outcome: SharedValue): Promise<{ found?: SharedRevision; failure?: Error }> {
+      const sealed = await seal(outcome, store.access)
+      const failure = failureOf(() => {
+        pending ??= reservePending(session, own)
+        pending.fill(sealed)
+      })
+      try {
+        const token = { id, generation, writer: own.writer }
+        const found = await bring(store, token, outcome, noted, SETTLE_LIMIT_MS - elapsed())
+        if (found !== undefined) return { found }
+      } catch (error) {
+        if (!(error instanceof CliError)) throw error
       }
+      if (failure !== undefined) return { failure }
+      pending?.close()
+      pending = undefined
+      return {}
     }
   }
-}
-
-const fill = (reservation: Reservation, pending: Pending) => reservation.fill(JSON.stringify(pending))
-
-/** Before anything was sent. */
-function nothingSent(cause: CliError): CliError {
-  const { code, exit, message, hint } = cause
-  return new CliError(code, exit, `${message}; nothing was sent`, { hint, cause })
 }
 
 /** The note was in etcd for so long that others may count it as lost. */

@@ -4,17 +4,8 @@ import type { Io } from '../../terminal/io.ts'
 import { notSignedIn, sessionOver } from '../messages.ts'
 import { isFresh, type Session } from '../session-file.ts'
 import type { Forgotten, PreparedSignIn } from '../sign-in.ts'
-import { NoAnswer } from './etcd.ts'
 import { keepLocal, readLocal, removeKept, removeLocal } from './local.ts'
-import {
-  interruptedAt,
-  newId,
-  openShared,
-  READ_LIMIT_MS,
-  readShared,
-  type SharedStore,
-  swapShared,
-} from './store.ts'
+import { interruptedAt, newId, openShared, type SharedStore } from './store.ts'
 import { seal } from './value.ts'
 
 /** How long a login or logout may take to reach etcd, in milliseconds. */
@@ -28,8 +19,9 @@ const LOOK_LIMIT_MS = 2000
  *
  * @throws CliError `store_not_configured`, exit 3; `store_unavailable`, exit 4 or 7
  */
-export async function prepareSharedSignIn(io: Io, store = openShared(io)): Promise<PreparedSignIn> {
-  await store.etcd.read(READ_LIMIT_MS)
+export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
+  const store = openShared(io)
+  await store.etcd.read()
   return {
     store: 'etcd',
     reserve() {},
@@ -37,7 +29,7 @@ export async function prepareSharedSignIn(io: Io, store = openShared(io)): Promi
     async complete({ secret, ...signIn }) {
       const { profile } = store.files
       const now = io.clock.now()
-      const made = { id: newId(6), generation: 1, signedInAt: now, issuedAt: now }
+      const made = { id: newId(io, 6), generation: 1, signedInAt: now, issuedAt: now }
       const session: Session = { ...signIn, ...made, profile, store: 'etcd' }
       await io.interrupts.shield(() => replace(store, { ...session, refreshToken: secret }))
       // What is left of the sign-in before is of no use anymore.
@@ -49,22 +41,18 @@ export async function prepareSharedSignIn(io: Io, store = openShared(io)): Promi
 }
 
 /** Puts a sign-in in the place of whatever is there, even if that is encrypted with another key. */
-async function replace(store: SharedStore, session: Session): Promise<void> {
-  const { etcd, access } = store
+async function replace({ etcd, access }: SharedStore, session: Session): Promise<void> {
   const sealed = await seal({ session, note: null }, access)
-  let revision = (await etcd.read(READ_LIMIT_MS))?.revision ?? '0'
+  let found = await etcd.read()
   try {
-    for (;;) {
-      const swapped = await etcd.swap(revision, sealed, WRITE_LIMIT_MS)
-      if (swapped.isDone) return
-      revision = swapped.found?.revision ?? '0'
-    }
+    for (let isDone = false; !isDone; )
+      ({ isDone, found } = await etcd.swap(found?.revision ?? '0', sealed, WRITE_LIMIT_MS))
   } catch (error) {
-    if (!(error instanceof NoAnswer && error.mayBeApplied)) throw error
-    const { code, exit, message } = error
-    const status = withProfile('mailclaim auth status', session.profile)
-    const hint = `see ${status}, and sign in again if it is not there`
-    throw new CliError(code, exit, `the sign-in may not be stored: ${message}`, { hint, cause: error })
+    if (!(error instanceof CliError)) throw error
+    throw error.with({
+      message: `the sign-in may not be stored: ${error.message}`,
+      hint: `see ${withProfile('mailclaim auth status', session.profile)}, and sign in again if it is not there`,
+    })
   }
 }
 
@@ -72,19 +60,20 @@ async function replace(store: SharedStore, session: Session): Promise<void> {
  * Ends the session of the profile on every machine: the value that is in etcd then has no tokens. The key is never deleted, so that
  * nothing that comes late can bring a token back.
  *
- * @throws CliError as `readShared`; this machine's access token is removed in any case
+ * @throws CliError as `SharedStore.read` and `swap`; this machine's access token is removed in any case
  */
-export async function forgetShared(io: Io, profile: string, store = openShared(io)): Promise<Forgotten> {
+export async function forgetShared(io: Io, profile: string): Promise<Forgotten> {
+  const store = openShared(io)
   removeLocal(store.files)
   return io.interrupts.shield(async () => {
-    let found = await readShared(store)
+    let found = await store.read()
     const session = found?.session
     const wasSignedIn = found !== undefined && found.session.ended === undefined
     while (found !== undefined && found.session.ended === undefined) {
       const { refreshToken: _removed, access: _former, ...rest } = found.session
       const ended = { at: io.clock.now(), why: `signed out on ${io.program.host}` }
       const next = { session: { ...rest, ended }, note: null }
-      found = (await swapShared(store, found.revision, next, WRITE_LIMIT_MS)).found
+      found = (await store.swap(found.revision, next, WRITE_LIMIT_MS)).found
     }
     removeKept(store.files)
     return { profile, wasSignedIn, session, problem: undefined }
@@ -98,17 +87,16 @@ export async function forgetShared(io: Io, profile: string, store = openShared(i
  */
 export async function describeShared(
   io: Io,
-  store = openShared(io),
 ): Promise<{ readonly state: 'active' | 'needs_refresh' | 'refreshing'; readonly session: Session }> {
-  const isGood = ({ access }: Session) => isFresh(access, io.clock.now())
+  const store = openShared(io)
+  const isGood = (session: Session | undefined) => isFresh(session?.access, io.clock.now())
   const local = readLocal(store.files)
-  const found = await readShared(store, LOOK_LIMIT_MS).catch((error: unknown) => {
+  const found = await store.read(LOOK_LIMIT_MS).catch((error: unknown) => {
     const isSilent = error instanceof CliError && error.exit === Exit.unavailable
-    if (isSilent && local !== undefined && isGood(local)) return local
+    if (isSilent && local !== undefined && isGood(local)) return { session: local, note: null }
     throw error
   })
   if (found === undefined) throw notSignedIn(store.files.profile)
-  if (!('note' in found)) return { state: 'active', session: found }
   const { session, note } = found
   if (session.ended !== undefined) throw sessionOver(session)
   if (note?.unknown) throw interruptedAt(session.profile, note, io)

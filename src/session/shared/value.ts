@@ -11,16 +11,12 @@ import type { EtcdAccess } from './etcd.ts'
 
 /** That the refresh token of this generation may have been sent. */
 export interface Note {
-  /** The renewal that wrote it: a random id. */
+  /** A random id of this note alone. */
   readonly writer: string
   /** Its machine. */
   readonly host: string
-  /** Wall-clock milliseconds of that machine. */
-  readonly sentAt: number
   /** Nobody knows what became of the token. Only if the sender hasn't said so itself, its machine may hold the next one. */
   readonly unknown?: 'said by its sender' | 'said by another'
-  /** The token had been sent before, with no known outcome: a refusal says nothing about that. */
-  readonly isRetry?: true
 }
 
 /** What is in etcd, at one key for each profile. */
