@@ -1,5 +1,5 @@
 import { CliError, InterruptedError } from '../errors.ts'
-import type { PageFetcher } from '../service/paging.ts'
+import type { PageFetcher } from '../service/lists.ts'
 import { parseCount } from '../settings/parse-value.ts'
 import { commandLine } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
@@ -70,7 +70,7 @@ export async function printList<T extends { readonly id?: string | null }>(
   flags: ListFlags,
   io: Io,
 ): Promise<void> {
-  const { idOf, pages } = await import('../service/paging.ts')
+  const { idOf, pages } = await import('../service/lists.ts')
   const { columns, nothing, fetchPage, choose } = list
   const { settings } = io
   const writer = io.list(columns, nothing)

@@ -1,5 +1,6 @@
+import { CliError, Exit } from '../errors.ts'
+import { sanitizeLine } from '../terminal/sanitize.ts'
 import { pathSegment, type RequestOptions, type ServiceClient } from './client.ts'
-import type { PageFetcher } from './paging.ts'
 import { checkFields, nameOfType, OtherAnswerError, unexpectedAnswer } from './problems.ts'
 import {
   type ContactImport,
@@ -8,6 +9,17 @@ import {
   type ImportStatus,
   type ListEnvelope,
 } from './types.ts'
+
+/** The interface's own limit for one request (section 8). */
+const LARGEST_PAGE = 100
+
+export interface Cursor {
+  readonly limit: number
+  readonly after?: string
+  readonly before?: string
+}
+
+export type PageFetcher<T> = (cursor: Cursor, signal?: AbortSignal) => Promise<ListEnvelope<T>>
 
 /** Pages of the team's grants, including revoked ones (section 4.2). */
 export function grantPages(client: ServiceClient): PageFetcher<Grant> {
@@ -63,4 +75,88 @@ async function listPage<T>(
   if (typeof more !== 'boolean')
     throw unexpectedAnswer(`"has_more" of the list should be a boolean, but is ${nameOfType(more)}`)
   return { ...body, has_more: more, data: data as T[] }
+}
+
+export interface Range<T> {
+  /** How many items are wanted in all; undefined for every one there is. */
+  readonly limit?: number | undefined
+  readonly after?: string | undefined
+  /** Only the page in front of this item: at most 100 items. */
+  readonly before?: string | undefined
+  /** Chosen here, since the service has no such filter; the limit counts what is chosen. */
+  readonly choose?: ((item: T) => boolean) | undefined
+}
+
+export interface Page<T> {
+  readonly items: readonly T[]
+  /** The service's own envelope that the items came in. */
+  readonly envelope: ListEnvelope<T>
+  /** Whether there are more items beyond this page, also where the range ends with it. */
+  readonly hasMore: boolean
+}
+
+/**
+ * Reads a range of a list page by page, each as soon as it is there while the next one is already being asked for. Holds
+ * two pages at a time, whatever the length of the list.
+ *
+ * @param interrupt cancels the requests
+ * @throws CliError `no_progress`, exit 7, if the list claims to go on and doesn't.
+ */
+export async function* pages<T extends { readonly id?: string | null }>(
+  fetchPage: PageFetcher<T>,
+  { limit = Number.POSITIVE_INFINITY, after, before, choose }: Range<T>,
+  interrupt: AbortSignal,
+): AsyncGenerator<Page<T>, void, undefined> {
+  const abandon = new AbortController()
+  // One for the whole list: Node keeps a list of the signals that follow another.
+  const signal = AbortSignal.any([interrupt, abandon.signal])
+  const seen = new Set(after === undefined ? [] : [after])
+  let left = limit
+  // With a choice of our own nobody knows how many items one more match takes.
+  const ask = (place: Omit<Cursor, 'limit'>) =>
+    fetchPage({ limit: choose ? LARGEST_PAGE : Math.min(left, LARGEST_PAGE), ...place }, signal)
+  const askForNext = async ({ data }: ListEnvelope<T>) => ask({ after: nextCursor(data, seen) })
+  let asked: Promise<ListEnvelope<T>> | undefined = ask({
+    ...(after && { after }),
+    ...(before && { before }),
+  })
+  try {
+    while (asked !== undefined) {
+      const envelope: ListEnvelope<T> = await asked
+      const chosen = choose === undefined ? envelope.data : envelope.data.filter(choose)
+      const isCut = chosen.length > left
+      const items = !isCut ? chosen : before === undefined ? chosen.slice(0, left) : chosen.slice(-left)
+      left -= items.length
+      const hasMore = isCut || envelope.has_more
+      const isLast = left === 0 || !envelope.has_more || before !== undefined
+      asked = isLast ? undefined : askForNext(envelope)
+      // It may fail while this page is still being printed; whoever awaits it hears of it.
+      asked?.catch(() => {})
+      yield { items, envelope, hasMore }
+    }
+  } finally {
+    abandon.abort()
+  }
+}
+
+/** The id of a page's last item, from which the list goes on. @throws CliError if there is none, or it came before. */
+function nextCursor(data: readonly { readonly id?: string | null }[], seen: Set<string>): string {
+  const last = data.at(-1)
+  if (last === undefined) throw noProgress('sent an empty page')
+  const id = idOf(last)
+  if (id === undefined) throw noProgress('its last item has no id to go on from')
+  if (seen.has(id)) throw noProgress(`came back to ${sanitizeLine(id)}`)
+  seen.add(id)
+  return id
+}
+
+function noProgress(what: string): CliError {
+  return new CliError('no_progress', Exit.unavailable, `the list says that it goes on, but ${what}`, {
+    hint: 'this is a fault of the service',
+  })
+}
+
+/** The id of an item that a list can go on from; undefined where the service sent none, or something else there. */
+export function idOf({ id }: { readonly id?: unknown }): string | undefined {
+  return typeof id === 'string' && id !== '' ? id : undefined
 }

@@ -1,18 +1,196 @@
-import { expect, it } from 'vitest'
-import { grantPages } from '../../src/service/lists.ts'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  type Cursor,
+  grantPages,
+  type Page,
+  type PageFetcher,
+  pages,
+  type Range,
+} from '../../src/service/lists.ts'
+
+const UNINTERRUPTED = new AbortController().signal
+
+interface Thing {
+  id: string
+  even: boolean
+}
+
+const things = (count: number): Thing[] =>
+  Array.from({ length: count }, (_, index) => ({ id: `id-${index}`, even: index % 2 === 0 }))
+
+/** A list as section 4.2 describes it: at most 100 a request, the cursor itself left out. */
+function serviceWith(list: readonly Thing[]): { fetch: PageFetcher<Thing>; asked: Cursor[] } {
+  const asked: Cursor[] = []
+  return {
+    asked,
+    fetch: async (cursor) => {
+      asked.push(cursor)
+      if (cursor.before !== undefined) {
+        const end = list.findIndex((thing) => thing.id === cursor.before)
+        const start = Math.max(0, end - cursor.limit)
+        return { object: 'list', has_more: start > 0, data: list.slice(start, end) }
+      }
+      const start = cursor.after === undefined ? 0 : list.findIndex((thing) => thing.id === cursor.after) + 1
+      const data = list.slice(start, start + cursor.limit)
+      return { object: 'list', has_more: start + data.length < list.length, data }
+    },
+  }
+}
+
+async function collect(fetch: PageFetcher<Thing>, range: Range<Thing>): Promise<Page<Thing>[]> {
+  const all: Page<Thing>[] = []
+  for await (const page of pages(fetch, range, UNINTERRUPTED)) all.push(page)
+  return all
+}
+const ids = (all: readonly Page<Thing>[]) => all.flatMap((page) => page.items.map((thing) => thing.id))
+
+describe('paging', () => {
+  it('gives exactly the range that was asked for, of which --before is one page, and knows whether more exist', async () => {
+    const range = fc.record({
+      total: fc.integer({ min: 0, max: 450 }),
+      limit: fc.option(fc.integer({ min: 1, max: 450 }), { nil: undefined }),
+      from: fc.option(fc.record({ back: fc.boolean(), at: fc.integer({ min: 0, max: 449 }) }), {
+        nil: undefined,
+      }),
+    })
+    await fc.assert(
+      fc.asyncProperty(range, async ({ total, limit, from }) => {
+        const list = things(total)
+        const at = from === undefined || total === 0 ? undefined : from.at % total
+        const service = serviceWith(list)
+        const cursor = at === undefined ? {} : from?.back ? { before: `id-${at}` } : { after: `id-${at}` }
+        const result = await collect(service.fetch, { limit, ...cursor })
+
+        const beyond = at === undefined ? list : from?.back ? list.slice(0, at) : list.slice(at + 1)
+        const wanted =
+          from?.back && at !== undefined ? beyond.slice(-Math.min(limit ?? 100, 100)) : beyond.slice(0, limit)
+        expect(ids(result)).toEqual(wanted.map((thing) => thing.id))
+        expect(result.at(-1)?.hasMore).toBe(wanted.length < beyond.length)
+        for (const request of service.asked) {
+          expect(request.limit).toBeGreaterThanOrEqual(1)
+          expect(request.limit).toBeLessThanOrEqual(100)
+          expect(request.after !== undefined && request.before !== undefined).toBe(false)
+        }
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('counts what was chosen, not what was looked through', async () => {
+    const service = serviceWith(things(1000))
+    const result = await collect(service.fetch, { limit: 120, choose: (thing) => thing.even })
+    expect(ids(result)).toHaveLength(120)
+    expect(ids(result).at(-1)).toBe('id-238')
+    expect(result.at(-1)?.hasMore).toBe(true)
+    expect(service.asked).toHaveLength(3)
+  })
+
+  it('asks for the next page while this one is being printed, and for no more than one', async () => {
+    const service = serviceWith(things(1000))
+    const reading = pages(service.fetch, {}, UNINTERRUPTED)
+    await reading.next()
+    expect(service.asked).toHaveLength(2)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(service.asked).toHaveLength(2)
+    await reading.return()
+  })
+
+  it('abandons the page that is under way when the reader leaves', async () => {
+    const { fetch } = serviceWith(things(1000))
+    const signals: (AbortSignal | undefined)[] = []
+    const reading = pages<Thing>(
+      (cursor, signal) => {
+        signals.push(signal)
+        return fetch(cursor, signal)
+      },
+      {},
+      UNINTERRUPTED,
+    )
+    await reading.next()
+    await reading.return()
+    expect(signals.map((signal) => signal?.aborted)).toEqual([true, true])
+  })
+
+  it('passes one signal to all requests of a list, which follows the interrupt', async () => {
+    const { fetch } = serviceWith(things(1000))
+    const interrupt = new AbortController()
+    const signals = new Set<AbortSignal | undefined>()
+    const reading = pages<Thing>(
+      (cursor, signal) => {
+        signals.add(signal)
+        return fetch(cursor, signal)
+      },
+      {},
+      interrupt.signal,
+    )
+    for (let page = 0; page < 5; page++) await reading.next()
+    expect(signals.size).toBe(1)
+    interrupt.abort('Ctrl-C')
+    expect([...signals].map((signal) => signal?.reason)).toEqual(['Ctrl-C'])
+    await reading.return()
+  })
+
+  it('hands out what arrived before it says that the next page failed', async () => {
+    const { fetch } = serviceWith(things(150))
+    const reading = pages<Thing>(
+      async (cursor) => {
+        if (cursor.after !== undefined) throw new Error('page 2 is broken')
+        return fetch(cursor)
+      },
+      {},
+      UNINTERRUPTED,
+    )
+    expect((await reading.next()).value?.items).toHaveLength(100)
+    await expect(reading.next()).rejects.toThrow('page 2 is broken')
+  })
+
+  it('takes no more than was asked for from a service that sends too much', async () => {
+    const result = await collect(async () => ({ has_more: false, data: things(50) }), { limit: 10 })
+    expect(ids(result)).toHaveLength(10)
+    expect(result.at(-1)?.hasMore).toBe(true)
+  })
+
+  const nowhere: [string, PageFetcher<Thing>, string][] = [
+    ['an empty page', async () => ({ has_more: true, data: [] }), 'sent an empty page'],
+    ['the same page again', async () => ({ has_more: true, data: things(3) }), 'came back to id-2'],
+    [
+      'a circle of pages',
+      async ({ after }) => ({
+        has_more: true,
+        data: after === 'id-1' ? things(3) : things(2),
+      }),
+      'came back to',
+    ],
+    [
+      'items without ids',
+      async () => ({ has_more: true, data: [{ even: true } as unknown as Thing] }),
+      'has no id to go on from',
+    ],
+  ]
+  it.each(nowhere)('ends with a clear error on %s', async (_what, fetch, message) => {
+    const failure = await collect(fetch, {}).catch((error: unknown) => error)
+    expect(failure).toMatchObject({ code: 'no_progress', exit: 7 })
+    expect((failure as Error).message).toContain(message)
+  })
+
+  it('ends when the list comes back to the cursor that it started from', async () => {
+    const failure = collect(async () => ({ has_more: true, data: things(3) }), { after: 'id-2' })
+    await expect(failure).rejects.toMatchObject({ code: 'no_progress' })
+  })
+})
 
 const answering = (body: Record<string, unknown>) => ({
   get: async () => ({ status: 200, body }),
   post: async () => ({ status: 200, body }),
 })
-const items = (count: number) => Array.from({ length: count }, (_, at) => ({ id: `id-${at}` }))
 
 it.each([
-  ['full', { data: items(3) }, true],
-  ['full, and has_more is null', { has_more: null, data: items(3) }, true],
-  ['not full', { data: items(2) }, false],
+  ['full', { data: things(3) }, true],
+  ['full, and has_more is null', { has_more: null, data: things(3) }, true],
+  ['not full', { data: things(2) }, false],
   ['empty', { data: [] }, false],
-  ['larger than what was asked for: the service does not page', { data: items(5) }, false],
+  ['larger than what was asked for: the service does not page', { data: things(5) }, false],
 ])('a page without has_more may have a successor if it is full: %s', async (_what, body, more) => {
   expect((await grantPages(answering(body))({ limit: 3 })).has_more).toBe(more)
 })
