@@ -36,11 +36,8 @@ export function readableTimestamp(
 }
 
 /** The same, with the time in full beside the relative one. */
-export function readableTimestampInFull(
-  value: unknown,
-  { now, hasRelativeTimes }: RenderContext,
-): string | undefined {
+export function readableTimestampInFull(value: unknown, context: RenderContext): string | undefined {
   const at = parseTimestamp(value)
-  if (at === undefined) return undefined
-  return hasRelativeTimes ? `${relativeTime(at, now)} (${formatTime(at)})` : formatTime(at)
+  const readable = readableTimestamp(value, context)
+  return at === undefined || !context.hasRelativeTimes ? readable : `${readable} (${formatTime(at)})`
 }
