@@ -1,12 +1,12 @@
 import { type HttpRequest, TransportError } from '../context.ts'
-import { CliError, Exit, usageError } from '../errors.ts'
+import { CliError, usageError } from '../errors.ts'
 import { operationUrl } from '../settings/addresses.ts'
 import { requireBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { readObject, responseError, transportFailure } from './problems.ts'
 import { backoff, isTemporary, MAX_RETRY_AFTER_MS } from './retry.ts'
-import { type Credential, isBearerToken } from './types.ts'
+import type { Credential } from './types.ts'
 
 export interface ServiceAnswer {
   /** 2xx. */
@@ -26,7 +26,7 @@ export interface RequestOptions {
 
 /** Provides the credential of a profile. Implemented in session/. */
 export interface Authorizer {
-  /** A credential to send, renewed if necessary. @throws CliError exit 4 if there isn't one. */
+  /** A credential to send, checked and, if necessary, renewed. @throws CliError exit 4 if there isn't one. */
   credential(): Promise<Credential>
   /** After the service answered this credential with 401: another one to try, or undefined. */
   refused(credential: Credential): Promise<Credential | undefined>
@@ -65,7 +65,7 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
   async function perform(request: ServiceRequest, options: RequestOptions = {}): Promise<ServiceAnswer> {
     const { maxAttempts = MAX_ATTEMPTS, timeoutMs = Number.POSITIVE_INFINITY } = options
     const signal = options.signal ?? interrupts.signal
-    let credential = requireSendable(await authorizer.credential())
+    let credential = await authorizer.credential()
     let isRenewed = false
     // The request has its own time, whatever a renewal of the session takes.
     let end = clock.monotonic() + Math.min(timeoutMs, Math.max(LIMIT_MS, settings.httpTimeoutMs))
@@ -82,7 +82,7 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
         const other = await authorizer.refused(credential)
         end += clock.monotonic() - begun
         if (other !== undefined) {
-          credential = requireSendable(other)
+          credential = other
           attempts--
           continue
         }
@@ -175,14 +175,4 @@ export function pathSegment(id: string): string {
 /** The `User-Agent` header. */
 export function userAgent({ program, platform }: Pick<Io, 'program' | 'platform'>): string {
   return `mailclaim/${program.version} (node ${process.versions.node}; ${platform})`
-}
-
-/** A header can hold visible ASCII only; anything else is a copying mistake, and must not be sent or shown. */
-function requireSendable(credential: Credential): Credential {
-  const { value } = credential
-  if (isBearerToken(value)) return credential
-  const why = value === '' ? 'is empty' : 'contains a space, a line break or another invalid character'
-  throw new CliError('credential_unusable', Exit.notSignedIn, `${credential.description} ${why}`, {
-    hint: 'copy it again, without the text around it',
-  })
 }

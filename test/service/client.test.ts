@@ -117,18 +117,6 @@ describe('a request', () => {
     },
   )
 
-  it('a credential that is invalid in a header is neither sent nor shown', async () => {
-    const authorizer = {
-      credential: async () => ({ kind: 'api_key', value: 'geheim\n', description: 'the API key' }) as const,
-      refused: async () => undefined,
-    }
-    const { client, context } = await clientWith([ok()], { authorizer })
-    const failure = await failed(getImport(client, 'i-1'))
-    expect(failure).toMatchObject({ exit: 4, code: 'credential_unusable' })
-    expect(failure.message).not.toContain('geheim')
-    expect(context.requests).toHaveLength(0)
-  })
-
   it('unknown fields are kept in their order', async () => {
     const body = {
       zeta: 1,
