@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import type { Clock } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
 import { goodCredential } from '../../src/session/credential.ts'
+import type { RenewOptions } from '../../src/session/renew.ts'
 import { describeShared, forgetShared } from '../../src/session/shared/sign-in.ts'
 import { openShared } from '../../src/session/shared/store.ts'
 import type { Io } from '../../src/terminal/io.ts'
@@ -218,6 +219,31 @@ describe('a session that machines share', () => {
     await renew(b)
     expect([service.refreshes, service.reuse]).toEqual([2, 0])
   })
+
+  test.each<[string, ServiceFate, Partial<RenewOptions>, string, string | undefined]>([
+    ['an unused token', 'refused', {}, 'invalid_request', undefined],
+    ['an unknown outcome', 'consumed', {}, 'refresh_interrupted', 'refresh_interrupted'],
+    ['the end of the session', 'tokens', { retryInterrupted: true }, 'session_over', 'session_over'],
+  ])(
+    '%s that etcd does not confirm is brought there by the next command of the machine',
+    async (_what, fate, options, code, later) => {
+      const { a, b, clock, etcd, service, renew } = await pair()
+      if (options.retryInterrupted) {
+        service.fate = () => 'consumed'
+        await failed(renew(b))
+      }
+      service.fate = () => fate
+      etcd.fate = fates('pass', 'lost')
+      expect(await failed(renew(a, options))).toMatchObject({ code })
+      expect(pendingOf(a)).toHaveLength(1)
+      etcd.fate = () => 'pass'
+      service.fate = () => 'tokens'
+      const before = clock.monotonic()
+      for (const io of [a, b])
+        expect(await renew(io).catch((error: CliError) => error.code)).toEqual(later ?? expect.anything())
+      expect([clock.monotonic(), pendingOf(a)]).toEqual([before, []])
+    },
+  )
 
   test('tokens whose file was damaged are never brought to etcd', async () => {
     const { a, b, etcd, renew } = await pair()
