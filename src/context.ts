@@ -26,9 +26,6 @@ export interface Context {
 
 export interface Program {
   readonly version: string
-  /** The executable and the script that this process was started with, to start another of the same. */
-  readonly node: string
-  readonly script: string
   /** The name of this machine. */
   readonly host: string
   /** The directory of the JSON Schemas of what commands print. */
@@ -58,12 +55,11 @@ export interface Environment {
   readonly ssh: boolean
   readonly httpsProxy?: string
   readonly noProxy?: string
-  readonly dbusAddress?: string
 }
 
 export interface Input {
   readonly isTTY: boolean
-  /** The stream itself, for prompts and for secrets read from a pipe. */
+  /** For prompts, and for secrets read from a pipe. */
   readonly stream: Readable
 }
 

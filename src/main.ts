@@ -42,8 +42,6 @@ export async function main(): Promise<ExitCode> {
   const context: Context = {
     program: {
       version: MAILCLAIM_VERSION,
-      node: process.execPath,
-      script: process.argv[1] ?? '',
       get host() {
         return hostname()
       },
@@ -133,7 +131,6 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     // The lower-case names are the older ones and win, as in curl.
     ...text('httpsProxy', 'https_proxy', 'HTTPS_PROXY'),
     ...text('noProxy', 'no_proxy', 'NO_PROXY'),
-    ...text('dbusAddress', 'DBUS_SESSION_BUS_ADDRESS'),
     // https://no-color.org: present and not empty, whatever its value.
     noColor: Boolean(variables['NO_COLOR']),
     ci: Boolean(variables['CI']) && variables['CI'] !== 'false',

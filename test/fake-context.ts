@@ -129,8 +129,6 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
   return {
     program: {
       version: '0.0.0-test',
-      node: process.execPath,
-      script: 'mailclaim',
       host: 'build-1',
       schemas: '/schemas',
     },
