@@ -101,7 +101,7 @@ export function openEtcd({ io, options, commit }: Renewal): SessionStore {
         pending.fill(sealed)
         pending.close()
       })
-      if (former !== null) throw interruptedAt(session.profile, own, io, error.message)
+      if (former !== null) throw interruptedAt(session.profile, former, io, error.message)
       throw error.with({ message: `${error.message}; nothing was sent` })
     }
   }

@@ -53,7 +53,7 @@ export function openShared(io: Io): SharedStore {
  * @throws CliError as `SharedStore.read`; exit 4 if etcd was set back to before what this machine has seen
  */
 export async function readAndOffer(store: SharedStore): Promise<SharedRevision | undefined> {
-  const { io, access, files } = store
+  const { io, files } = store
   // Both before the value is read: another process of this machine may write a later state meanwhile.
   const known = readLocal(files)
   const left = pendingFiles(files)
@@ -63,16 +63,25 @@ export async function readAndOffer(store: SharedStore): Promise<SharedRevision |
       await io.warn('this machine may keep a token of a session that is not in etcd (docs/fleet.md)')
       return undefined
     }
-    // One that is only reserved, or damaged, has none. It may be that of a renewal that is under way.
-    const text = files.disk.read(file.path)?.trim()
-    const outcome = text && (await unseal(text, access).catch(() => undefined))
-    if (outcome) found = await bring(store, file, outcome, found, OFFER_LIMIT_MS)
-    if (found !== undefined && (outcome || isOver(file, found))) quietly(() => files.disk.remove(file.path))
+    const outcome = await readOutcome(store, file.path)
+    if (outcome !== undefined) found = await bring(store, file, outcome, found, OFFER_LIMIT_MS)
+    // One without an outcome may be that of a renewal that is under way.
+    const isOfNoUse = found !== undefined && (outcome !== undefined || isOver(file, found))
+    if (isOfNoUse) quietly(() => files.disk.remove(file.path))
   }
-  const { session } = found ?? {}
-  const isEarlier = known?.id === session?.id && (known?.generation ?? 0) > (session?.generation ?? 0)
-  if (session !== undefined && session.ended === undefined && isEarlier) throw restored(session.profile)
+  const session = found?.session
+  if (session === undefined || session.ended !== undefined || known?.id !== session.id) return found
+  if (known.generation > session.generation) throw restored(session.profile)
   return found
+}
+
+/** What a file holds; undefined if it is only reserved, or damaged. */
+async function readOutcome({ access, files }: SharedStore, path: string): Promise<SharedValue | undefined> {
+  try {
+    return await unseal(files.disk.read(path)?.trimEnd() ?? '', access)
+  } catch {
+    return undefined
+  }
 }
 
 /** A member or the whole cluster came back from a backup. */
