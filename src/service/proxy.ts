@@ -1,4 +1,3 @@
-import { unescape as decode } from 'node:querystring'
 import type { Dispatcher } from 'undici'
 import connect from 'undici/lib/api/api-connect.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
@@ -25,25 +24,30 @@ export function proxyFor(url: URL, { httpsProxy, noProxy }: ProxySettings): stri
  * Sends every request through a tunnel (CONNECT, RFC 9110 section 9.3.6). If the proxy refuses the tunnel, the request fails
  * with nothing sent.
  *
- * @param proxy an http or https URL; its user name and password are sent to the proxy only
+ * @param proxy an http or https URL; its user name and password, if it has both, are sent to the proxy only
  * @param connection options for the connections to the proxy and through it
- * @throws TransportError if the URL is invalid
+ * @throws TransportError if it can't be used
  */
 export function tunnelThroughProxy(
   proxy: string,
   connection: object,
   options: Omit<ProxyAgent.Options, 'uri'>,
 ): Dispatcher {
-  const { uri, token } = parseProxy(proxy)
-  return new ProxyAgent({
-    ...options,
-    uri,
-    ...(token === undefined ? {} : { token }),
-    proxyTls: connection,
-    requestTls: connection,
-    clientFactory: (origin, settings) =>
-      new TunnelPool(origin, { ...settings, headersTimeout: TUNNEL_TIMEOUT_MS }),
-  })
+  const isHttp = /^https?:/i.test(proxy)
+  try {
+    if (isHttp)
+      return new ProxyAgent({
+        ...options,
+        uri: proxy,
+        proxyTls: connection,
+        requestTls: connection,
+        clientFactory: (origin, settings) =>
+          new TunnelPool(origin, { ...settings, headersTimeout: TUNNEL_TIMEOUT_MS }),
+      })
+  } catch {
+    // What is wrong with it may show the password.
+  }
+  throw proxyError('HTTPS_PROXY is not a usable http or https URL')
 }
 
 /** Connections to the proxy, whose errors name the proxy as the cause. */
@@ -76,18 +80,6 @@ export function bypassesProxy(target: URL, noProxy: string): boolean {
     if (host === '' || (port !== undefined && Number(port) !== targetPort)) return false
     return target.hostname === host || target.hostname.endsWith(`.${host}`)
   })
-}
-
-function parseProxy(text: string): { uri: string; token?: string } {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url === undefined || !['http:', 'https:'].includes(url.protocol)) {
-    throw proxyError('HTTPS_PROXY is not an http or https URL')
-  }
-  const { username, password, origin } = url
-  if (username === '' && password === '') return { uri: origin }
-  // What isn't valid percent-encoding stays as it is.
-  const pair = Buffer.from(`${decode(username)}:${decode(password)}`)
-  return { uri: origin, token: `Basic ${pair.toString('base64')}` }
 }
 
 function proxyError(reason: string, cause?: unknown): TransportError {

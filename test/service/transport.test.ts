@@ -710,10 +710,14 @@ describe('a proxy', () => {
     expect(failure).toMatchObject({ kind: 'proxy', sent: 'no' })
   })
 
-  it('a proxy with an invalid URL is named as the cause', async () => {
-    const failure = await failureOf(
-      transport({ httpsProxy: ':::' }).send(get(new URL('https://service.example:1/'))),
-    )
-    expect(failure).toMatchObject({ kind: 'proxy', sent: 'no' })
-  })
+  it.each([':::', 'socks5://proxy.example', 'http://me:%@proxy.example', 'http://proxy.example/path'])(
+    'a proxy with the URL %s is named as the cause, without the password',
+    async (httpsProxy) => {
+      const failure = await failureOf(
+        transport({ httpsProxy }).send(get(new URL('https://service.example:1/'))),
+      )
+      expect(failure).toMatchObject({ kind: 'proxy', sent: 'no' })
+      expect(failure).not.toHaveProperty('cause')
+    },
+  )
 })
