@@ -21,11 +21,11 @@ export interface EtcdValue {
   readonly revision: string
 }
 
-export interface Swapped<V = EtcdValue> {
+export interface Swapped {
   /** If not, something else was there: its own value, if an earlier copy was applied. No copy is applied later. */
   readonly isDone: boolean
   /** What is at the key now. */
-  readonly found: V | undefined
+  readonly found: EtcdValue | undefined
 }
 
 type Json = Record<string, unknown>

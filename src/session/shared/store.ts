@@ -3,54 +3,50 @@ import { withProfile } from '../../settings/profiles.ts'
 import { quietly } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
 import { SignedOut, signInHint } from '../messages.ts'
-import { type ProfileFiles, profileFiles } from '../session-file.ts'
-import { Etcd, type EtcdValue, type Swapped } from './etcd.ts'
+import { profileFiles } from '../session-file.ts'
+import { Etcd, type EtcdValue } from './etcd.ts'
 import { type NotedToken, pendingFiles, readLocal } from './local.ts'
-import { type Note, type SharedAccess, type SharedValue, seal, sharedAccess, unseal } from './value.ts'
+import { type Note, type SharedValue, seal, sharedAccess, unseal } from './value.ts'
 
 /** A value with the revision that it was read or written at. */
 export interface SharedRevision extends SharedValue {
   readonly revision: string
 }
 
-/** The session of one profile in etcd, and what this machine keeps of it. */
-export interface SharedStore {
-  readonly io: Io
-  readonly access: SharedAccess
-  readonly etcd: Etcd
-  readonly files: ProfileFiles
-  /** @returns undefined if there is no key. @throws as `Etcd.read`; CliError `store_unavailable`, exit 4, if it can't be decrypted. */
-  read(limitMs?: number): Promise<SharedRevision | undefined>
-  /** Swaps a value in. @returns it, or what is there instead. @throws as `Etcd.swap` and `read`. */
-  swap(revision: string, next: SharedValue, limitMs: number): Promise<Swapped<SharedRevision>>
-}
-
 /** How long what a command leaves behind is tried to be brought to etcd by the next one, in milliseconds. */
 const OFFER_LIMIT_MS = 15_000
 
-/** @throws CliError `store_not_configured`, exit 3. */
-export function openShared(io: Io): SharedStore {
+/**
+ * The session of one profile in etcd, and what this machine keeps of it.
+ *
+ * @throws CliError `store_not_configured`, exit 3.
+ */
+export function openShared(io: Io) {
   const access = sharedAccess(io)
   const etcd = new Etcd(io, access)
-  const open = async (found: EtcdValue | undefined) =>
+  const open = async (found: EtcdValue | undefined): Promise<SharedRevision | undefined> =>
     found && { ...(await unseal(found.text, access)), revision: found.revision }
   return {
     io,
     access,
     etcd,
     files: profileFiles(io, io.settings.profile.value),
-    read: async (limitMs) => open(await etcd.read(limitMs)),
-    async swap(revision, next, limitMs) {
+    /** @returns undefined if there is no key. @throws as `Etcd.read` and `unseal`. */
+    read: async (limitMs?: number) => open(await etcd.read(limitMs)),
+    /** Swaps a value in. @returns it, or what is there instead. @throws as `Etcd.swap` and `unseal`. */
+    async swap(revision: string, next: SharedValue, limitMs: number) {
       const { isDone, found } = await etcd.swap(revision, await seal(next, access), limitMs)
       return { isDone, found: await open(found) }
     },
   }
 }
 
+export type SharedStore = ReturnType<typeof openShared>
+
 /**
  * Reads the session, after the outcomes that earlier commands of this machine could not bring to etcd.
  *
- * @throws CliError as `SharedStore.read`; exit 4 if etcd was set back to before what this machine has seen
+ * @throws CliError as `read`; exit 4 if etcd was set back to before what this machine has seen
  */
 export async function readAndOffer(store: SharedStore): Promise<SharedRevision | undefined> {
   const { io, files } = store
