@@ -48,7 +48,8 @@ async function replace({ etcd, access }: SharedStore, session: Session): Promise
     for (let isDone = false; !isDone; )
       ({ isDone, found } = await etcd.swap(found?.revision ?? '0', sealed, WRITE_LIMIT_MS))
   } catch (error) {
-    if (!(error instanceof CliError)) throw error
+    const isSilent = error instanceof CliError && error.exit === Exit.unavailable
+    if (!isSilent) throw error
     throw error.with({
       message: `the sign-in may not be stored: ${error.message}`,
       hint: `see ${withProfile('mailclaim auth status', session.profile)}, and sign in again if it is not there`,
