@@ -37,7 +37,7 @@ function createAuthorizer(io: Io): Authorizer {
       if (kind === 'api_key') return Promise.resolve(undefined)
       const renewal =
         renewals.get(value) ??
-        renewedCredential(io, { reason: 'refused', outdated: value }).finally(() => renewals.delete(value))
+        renewedCredential(io, { outdated: value }).finally(() => renewals.delete(value))
       renewals.set(value, renewal)
       return renewal
     },

@@ -22,7 +22,7 @@ interface Outdated {
  */
 export async function currentCredential(io: Io): Promise<Credential> {
   const found = await goodCredential(io)
-  return found.kind === 'outdated' ? renewedCredential(io, { reason: 'stale', outdated: found.value }) : found
+  return found.kind === 'outdated' ? renewedCredential(io, { outdated: found.value }) : found
 }
 
 /**
@@ -58,7 +58,7 @@ function goodAccess(io: Io, session: Session | undefined): Credential | Outdated
 export async function narrowedCredential(io: Io, scope: string): Promise<Credential> {
   if (environmentKey(io) !== undefined)
     throw usageError("an API key can't be narrowed", 'unset MAILCLAIM_API_KEY to use the session')
-  return renewedCredential(io, { reason: 'asked', scope })
+  return renewedCredential(io, { scope })
 }
 
 /** Renews the session of the profile, wherever it is kept. @throws CliError as `renewIn`. */

@@ -8,7 +8,7 @@ import { interrupted, noteStays, sessionOver } from './messages.ts'
 import { finish, isFinishable, nextName, putInPlace, type Reservation, readNext, reserve } from './note.ts'
 import { requireSession } from './profiles.ts'
 import { adoptable, RETRY_LIMIT_MS, type Renewal, type SendableToken, type SessionStore } from './renew.ts'
-import { type HeldToken, type Item, readItemIfAny, requireToken, storeValue } from './secret.ts'
+import { type HeldToken, readItemIfAny, requireToken, storeValue } from './secret.ts'
 import {
   encode,
   type ProfileFiles,
@@ -57,7 +57,9 @@ export function openLocal(
       const adopted = adoptable(session, io, options)
       if (adopted !== undefined) return { kind: 'done', token: adopted }
       const answer = await readItemIfAny(io, files, session)
-      if (answer.item !== undefined && finishItem(files, session, answer.item)) return { kind: 'changed' }
+      const { item } = answer
+      const isAhead = item !== undefined && (item.id !== session.id || item.generation > session.generation)
+      if (isAhead && finishNext(files, item, 'its secret is in the keychain')) return { kind: 'changed' }
       // Step 3.
       const held = requireToken(files, session, answer)
       if (held.isNoted && !options.retryInterrupted) throw interrupted(files.profile)
@@ -146,22 +148,16 @@ function clear({ disk, profile }: ProfileFiles, { path, isOwn }: Reservation, re
   }
 }
 
-/** Finishes the file that leads to what the keychain holds, if the session isn't there yet: a renewal, or a login. */
-function finishItem(files: ProfileFiles, session: Session, item: Item): boolean {
-  const isThere = item.id === session.id && item.generation <= session.generation
-  return !isThere && finishNext(files, item, 'in the keychain')
-}
-
-/** Puts a value that an earlier process has left whole in place. @param secret where its refresh token has to be. */
+/** Puts a value that an earlier process, a renewal or a login, has left whole in place. @returns whether there is one. */
 function finishNext(
   files: ProfileFiles,
   { id, generation }: Pick<Session, 'id' | 'generation'>,
-  secret: 'in the file' | 'in the keychain' = 'in the file',
+  known?: 'its secret is in the keychain',
 ): boolean {
   const name = nextName({ id, generation: generation - 1 })
   const next = readNext(files, name)
   if (typeof next === 'string' || next.id !== id || next.generation !== generation) return false
-  if (secret === 'in the file' && !isFinishable(next)) return false
+  if (known === undefined && !isFinishable(next)) return false
   finish(files, name, next)
   return true
 }

@@ -7,9 +7,9 @@ import { keepsChanging, noAccessToken, replacedMeanwhile, sessionOver } from './
 import { type AccessToken, accessTokenOf, isFresh, requireSameService, type Session } from './session-file.ts'
 
 export interface RenewOptions {
-  /** `stale`: the access token expires; `refused`: the service answered it with 401; `asked`: renew whatever there is. */
-  readonly reason: 'stale' | 'refused' | 'asked'
-  /** The access token that won't do. */
+  /** Renew whatever there is. Otherwise an access token that another process got meanwhile will do. */
+  readonly always?: boolean
+  /** The access token that won't do: it expires, or the service answered it with 401. */
   readonly outdated?: string | undefined
   /** Narrows the new access token, which isn't kept then. */
   readonly scope?: string | undefined
@@ -154,9 +154,9 @@ export async function renewIn(
 export function adoptable(
   session: Session | undefined,
   io: Io,
-  { reason, outdated, scope }: RenewOptions,
+  { always, outdated, scope }: RenewOptions,
 ): AccessToken | undefined {
-  if (reason === 'asked' || scope !== undefined || session?.ended !== undefined) return undefined
+  if (always || scope !== undefined || session?.ended !== undefined) return undefined
   const access = session?.access
   if (session === undefined || access?.value === outdated || !isFresh(access, io.clock.now()))
     return undefined

@@ -130,6 +130,6 @@ export function createFleet(clock: Clock & { advance?(ms: number): void } = crea
       })
     },
     renew: (io: Io, options: Partial<RenewOptions> = {}) =>
-      renewedCredential(io, { reason: 'asked', ...options }),
+      renewedCredential(io, { always: true, ...options }),
   }
 }

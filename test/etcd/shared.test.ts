@@ -44,7 +44,7 @@ describe('a session that machines share', () => {
   test('one machine renews, the others use its access token, and each keeps it for itself', async () => {
     const { a, b, etcd, service, renew } = await pair()
     const token = await renew(a)
-    expect(await renew(b, { reason: 'stale' })).toEqual(token)
+    expect(await renew(b, { always: false })).toEqual(token)
     expect(service.refreshes).toBe(1)
     const asked = etcd.asked
     expect(await goodCredential(b)).toMatchObject({ kind: 'access_token', value: token.value })
@@ -131,7 +131,7 @@ describe('a session that machines share', () => {
     etcd.fate = fates('late')
     await failed(renew(a))
     etcd.fate = () => 'pass'
-    await renew(a, { reason: 'stale' })
+    await renew(a, { always: false })
     etcd.arrive()
     await renew(b)
     expect([service.refreshes, service.reuse]).toEqual([2, 0])
@@ -214,7 +214,7 @@ describe('a session that machines share', () => {
     expect(a.stderr).toMatchObject({ text: expect.stringContaining('this machine keeps it') })
     etcd.fate = () => 'pass'
     expect(await failed(renew(b))).toMatchObject({ code: 'refresh_interrupted' })
-    await renew(a, { reason: 'stale' })
+    await renew(a, { always: false })
     expect([pendingOf(a), service.refreshes]).toEqual([[], 1])
     await renew(b)
     expect([service.refreshes, service.reuse]).toEqual([2, 0])
@@ -263,7 +263,7 @@ describe('a session that machines share', () => {
     service.received = () => clock.advance(75_000)
     await renew(a)
     expect([pendingOf(a), a.stderr.text]).toEqual([[], ''])
-    await renew(b, { reason: 'stale' })
+    await renew(b, { always: false })
     expect([service.refreshes, service.reuse]).toEqual([1, 0])
   })
 
@@ -372,7 +372,7 @@ test('20 machines that all need a new token at once send one refresh a round', a
   await fleet.signIn(machines[0] as Io)
   let outdated: string | undefined
   for (let round = 1; round <= 5; round++) {
-    const given = { reason: 'refused' as const, outdated }
+    const given = { always: false, outdated }
     const tokens = await Promise.all(machines.map((io) => fleet.renew(io, given)))
     expect(new Set(tokens.map(({ value }) => value)).size).toBe(1)
     expect([fleet.service.refreshes, fleet.service.reuse]).toEqual([round, 0])

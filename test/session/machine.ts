@@ -180,7 +180,7 @@ export class Machine {
     let error: CliError | undefined
     try {
       if (command === 'renew' || command === 'retry') {
-        const options = { reason: 'asked', retryInterrupted: command === 'retry' } as const
+        const options = { always: true, retryInterrupted: command === 'retry' } as const
         await renewIn((renewal) => openLocal(renewal, files), io, options)
       }
       if (command === 'login') await this.#login(io, files)

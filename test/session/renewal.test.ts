@@ -184,10 +184,8 @@ describe('a token whose last use has no known outcome', () => {
   ])('retried, %s', async (_what, answer, end, next) => {
     const world = await signedIn([() => 'reset', answer])
     await endOf(() => currentCredential(world.io))
-    expect(await endOf(() => renewedCredential(world.io, { reason: 'asked', retryInterrupted: true }))).toBe(
-      end,
-    )
-    expect(await endOf(() => renewedCredential(world.io, { reason: 'asked' }))).toBe(next)
+    expect(await endOf(() => renewedCredential(world.io, { always: true, retryInterrupted: true }))).toBe(end)
+    expect(await endOf(() => renewedCredential(world.io, { always: true }))).toBe(next)
   })
 })
 
@@ -249,7 +247,7 @@ describe('a session', () => {
     const world = await signedIn([])
     const io = createIo(world.context, await fakeSettings(world.context, options))
     expect(await endOf(() => currentCredential(io))).toBe('session_elsewhere 4')
-    expect(await endOf(() => renewedCredential(io, { reason: 'asked' }))).toBe('session_elsewhere 4')
+    expect(await endOf(() => renewedCredential(io, { always: true }))).toBe('session_elsewhere 4')
     expect(world.sent).toEqual([])
   })
 })
@@ -279,7 +277,7 @@ describe('waiting', () => {
       if (clock.monotonic() > 5_000) storeLater(world.files)
     }
     const io = createIo(withEffects(world.context, { clock: { ...clock, sleep } }), world.io.settings)
-    expect(await renewedCredential(io, { reason: 'stale', outdated: 'access-1' })).toMatchObject({
+    expect(await renewedCredential(io, { outdated: 'access-1' })).toMatchObject({
       value: 'access-9',
     })
     expect(world.context.stderr.text).toBe('Waiting for another mailclaim, which is using this session …\n')
@@ -304,7 +302,7 @@ describe('waiting', () => {
   it('for another process has an end: exit 7, and nothing is sent', async () => {
     const world = await signedIn([])
     const letGo = await hold(world)
-    expect(await endOf(() => renewedCredential(world.io, { reason: 'asked' }))).toBe('session_busy 7')
+    expect(await endOf(() => renewedCredential(world.io, { always: true }))).toBe('session_busy 7')
     expect(world.sent).toEqual([])
     letGo()
   })
@@ -354,7 +352,7 @@ describe('Ctrl-C', () => {
     }
     const context = withEffects(world.context, { interrupts: effects, keychain: waiting, http })
     const io = createIo(context, world.io.settings)
-    expect(await endOf(() => renewedCredential(io, { reason: 'asked' }))).toBe('interrupted 130')
+    expect(await endOf(() => renewedCredential(io, { always: true }))).toBe('interrupted 130')
     expect(readdirSync(world.files.directory).sort()).toEqual(['lock', 'session.json'])
   })
 
@@ -369,7 +367,7 @@ describe('Ctrl-C', () => {
     const { effects, press: pressed } = interrupts()
     press = pressed
     const io = createIo(withEffects(world.context, { interrupts: effects }), world.io.settings)
-    expect(await endOf(() => renewedCredential(io, { reason: 'asked' }))).toBe('ok')
+    expect(await endOf(() => renewedCredential(io, { always: true }))).toBe('ok')
     expect(io.interrupts.signal.aborted).toBe(true)
     expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2' })
   })

@@ -116,7 +116,7 @@ describe('a stored API key', () => {
       expect(await currentCredential(io)).toMatchObject({ kind: 'api_key', value: 'key-1' })
       expect(await describeSession(io)).toMatchObject({ state: 'active', inForce: 'stored API key' })
       rmSync(files.lock)
-      expect(await codeOf(renewedCredential(io, { reason: 'asked' }))).toBe('usage 2')
+      expect(await codeOf(renewedCredential(io, { always: true }))).toBe('usage 2')
       expect(await forgetSession(io, 'default')).toMatchObject({ wasSignedIn: true, problem: undefined })
       expect(keychain.items.size).toBe(0)
     },

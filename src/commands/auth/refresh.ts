@@ -24,7 +24,7 @@ export const command = defineCommand<{ readonly retryInterrupted?: true }>({
   async run({ options }, io) {
     const { renewedCredential } = await import('../../session/credential.ts')
     const retryInterrupted = options.retryInterrupted === true
-    const { scope, expiresAt } = await renewedCredential(io, { reason: 'asked', retryInterrupted })
+    const { scope, expiresAt } = await renewedCredential(io, { always: true, retryInterrupted })
     if (io.environment.apiKey !== undefined)
       await io.warn('MAILCLAIM_API_KEY is set, and commands use it instead of this session')
     const left = Math.floor((expiresAt - io.clock.now()) / 1000)

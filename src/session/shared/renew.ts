@@ -51,7 +51,7 @@ export function openEtcd({ io, options, commit }: Renewal): SessionStore {
         if (session.ended !== undefined) throw sessionOver(session)
         const token = `${session.id}.${session.generation}`
         first ??= token
-        const access = adoptable(session, io, first === token ? options : { ...options, reason: 'stale' })
+        const access = adoptable(session, io, first === token ? options : { ...options, always: false })
         if (access !== undefined) {
           await keepLocal(files, session)
           return { kind: 'done', token: access }
