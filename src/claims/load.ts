@@ -19,6 +19,7 @@ import {
   remember,
 } from './ledger.ts'
 import { asArgument, judge, nameOf } from './lifecycle.ts'
+import { recordOf } from './record.ts'
 
 /** The claim that a person means by `<claim>`. */
 export interface KnownClaim {
@@ -141,6 +142,7 @@ export async function fetchClaim(
  * hint says how to find the claim of an earlier run.
  *
  * @returns the claim, and whether it is new
+ * @throws CliError as `createClaim`; exit 7 if it isn't the one asked for, or as `recordOf`
  */
 export async function startClaim(
   request: ClaimRequest,
@@ -149,8 +151,11 @@ export async function startClaim(
 ): Promise<{ readonly claim: DomainClaim; readonly created: boolean }> {
   try {
     const { claim: answer, created } = await createClaim(client, request)
-    const claim = requireAsked(answer, { name: asciiName(request.name) })
+    const name = asciiName(request.name)
+    const claim = requireAsked(answer, { name })
     await remember(claim, io)
+    // Nobody is told to add a record that the service has no business to ask for.
+    if (judge(claim, io.clock.now()).needsRecord) recordOf(claim, name)
     return { claim, created }
   } catch (error) {
     if (!(error instanceof CliError) || error.status !== 409) throw error

@@ -165,7 +165,7 @@ export const PUBLIC_RESOLVERS: OptionDefinition = {
 /** `[claim]` of every claim command; on a terminal it can be left out and picked from a list. */
 export const CLAIM_ARGUMENT: ArgumentDefinition = {
   syntax: '[claim]',
-  description: 'a domain name known on this machine (its newest open claim), or a placeholder domain id',
+  description: 'a domain name known on this machine (its newest claim), or a placeholder domain id',
   asked: true,
   completion: 'domains',
 }

@@ -28,7 +28,7 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 30))
 }
 
-test('a domain stands for its newest open claim, whichever claims were looked at, and claim resumes it', async () => {
+test('a domain stands for its newest claim, whichever claims were looked at, and claim resumes it', async () => {
   const world = await createServedWorld()
   world.env['MAILCLAIM_API_KEY'] = world.service.api_key
   const json = async (...words: string[]) => JSON.parse((await world.run([...words, '--json'])).stdout)

@@ -48,7 +48,8 @@ const COLUMNS: readonly Column[] = [
 ]
 
 export const command = defineCommand<Flags>({
-  description: "Checks from here whether the TXT record is in DNS, and if not, why; the service isn't asked.",
+  description:
+    "Checks from here whether the TXT record is in DNS, and if not, why; the service isn't asked to verify.",
   arguments: [
     {
       syntax: '[domain...]',

@@ -117,6 +117,9 @@ test('a record outside the domain typed is neither shown nor published, whatever
     const world = createWorld({ respond: () => claimOf({ name: null, record: { ...record, name } }) })
     const ended = await world.run('claim', 'example.com', '--publish', 'true', '--json')
     expect(errorOf(ended)).toMatchObject({ code: 'unexpected_answer', exit: 7 })
+    const created = await world.run('claims', 'create', 'example.com')
+    expect(created).toMatchObject({ code: 7, stdout: '' })
+    expect(created.stderr).not.toContain('add the TXT record')
   }
 })
 
