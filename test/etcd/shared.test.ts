@@ -57,6 +57,9 @@ describe('a session that machines share', () => {
     etcd.fate = () => 'lost'
     expect(await goodCredential(a)).toMatchObject({ kind: 'access_token' })
     expect((await describeShared(a)).state).toBe('active')
+    expect(a.stderr.text).toMatch(
+      /^warning: etcd doesn't answer.*; this machine's access token is still good\n$/,
+    )
     expect(await failed(renew(b))).toMatchObject({ code: 'store_unavailable', exit: 7 })
     expect(await failed(describeShared(b))).toMatchObject({ code: 'store_unavailable', exit: 7 })
     expect(service.refreshes).toBe(1)

@@ -110,11 +110,11 @@ export class Etcd {
         const said = status === 200 ? 'the answer is not from etcd' : messageOf(body, status)
         if (FINAL.test(said)) throw refused(member, said)
         if (body['code'] === UNAUTHENTICATED) this.#token = undefined
-        problem = `${member.host}: ${said}`
+        problem = said
       } catch (error) {
         if (!(error instanceof TransportError)) throw error
         interrupts.signal.throwIfAborted()
-        problem = `${member.host}: ${error.message}`
+        problem = error.message
       }
       this.#turn++
       if ((tries + 1) % members.length === 0) {

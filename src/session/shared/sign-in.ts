@@ -92,10 +92,11 @@ export async function describeShared(
   const store = openShared(io)
   const isGood = (session: Session | undefined) => isFresh(session?.access, io.clock.now())
   const local = readLocal(store.files)
-  const found = await store.read(LOOK_LIMIT_MS).catch((error: unknown) => {
-    const isSilent = error instanceof CliError && error.exit === Exit.unavailable
-    if (isSilent && local !== undefined && isGood(local)) return { session: local, note: null }
-    throw error
+  const found = await store.read(LOOK_LIMIT_MS).catch(async (error: unknown) => {
+    if (!(error instanceof CliError) || error.exit !== Exit.unavailable) throw error
+    if (local === undefined || !isGood(local)) throw error
+    await io.warn(`${error.message}; this machine's access token is still good`)
+    return { session: local, note: null }
   })
   if (found === undefined) throw notSignedIn(store.files.profile)
   const { session, note } = found
