@@ -206,6 +206,6 @@ async function loadTransport(environment: Environment): Promise<HttpTransport> {
     const { createTransport } = await import('./service/transport.ts')
     return createTransport(environment)
   } catch (error) {
-    throw new TransportError('connect', 'no', 'the HTTP client could not be loaded', error)
+    throw new TransportError('aborted', 'no', 'the HTTP client could not be loaded', error)
   }
 }

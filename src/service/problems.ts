@@ -198,6 +198,7 @@ export function responseError(
 }
 
 const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {
+  aborted: 'run the command again; if mailclaim was just removed or updated, install it again',
   tls: 'for a private certificate authority, set NODE_EXTRA_CA_CERTS to its certificate file',
   proxy: 'check HTTPS_PROXY and NO_PROXY',
   timeout: 'try again, or allow more time with --http-timeout SECONDS',
