@@ -198,13 +198,12 @@ async function* waitForDns(begun: DomainClaim, record: TxtRecord, work: ClaimWor
   const news = newsOnly(clock)
   const begin = clock.monotonic()
   const lagEnd = begin + Math.min(MAX_LAG_MS, (options.since + options.timeoutMs - begin) / 2)
-  const ask = async () => {
-    return fetchClaim(work, briefly(options, io)).catch((error: unknown) => {
+  const ask = () =>
+    fetchClaim(work, briefly(options, io)).catch((error: unknown) => {
       if (error instanceof CliError && [Exit.unavailable, Exit.refused].includes(error.exit as 6))
         return undefined
       throw error
     })
-  }
   let last: ClaimEnd = { claim: begun }
   for await (const step of watchDns(record, { claim: begun, ask }, options, io)) {
     const { report, claim = begun, nextInMs } = step

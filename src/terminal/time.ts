@@ -24,13 +24,14 @@ const UNITS: readonly Unit[] = [
 /**
  * A duration: "45 seconds", "3 minutes", "2 hours", "9 days". Seconds are rounded up, so that a wait is never "0 seconds";
  * any other unit is rounded to the nearest, and used from two on (a month from three), so that rounding changes the duration
- * by a quarter at most.
+ * by a quarter at most. Between 90 minutes and two hours it is "1 h 41 min".
  *
  * @param style `short` for narrow places: "45 s", "3 min", "2 h", "9 days"
  */
 export function formatDuration(seconds: number, style: 'long' | 'short' = 'long'): string {
   if (!Number.isFinite(seconds)) return 'more than a year'
   const whole = Math.ceil(seconds)
+  if (whole >= 90 * 60 && whole < 120 * 60) return `1 h ${Math.floor(whole / 60) - 60} min`
   const unit = UNITS.find((candidate) => whole >= candidate.seconds * candidate.from) ?? SECOND
   const amount = Math.round(whole / unit.seconds)
   return `${amount} ${style === 'short' ? unit.symbol : `${unit.name}${amount === 1 ? '' : 's'}`}`
