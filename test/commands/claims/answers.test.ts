@@ -173,3 +173,10 @@ test('a conflict when a claim is made says how to find it, and a claim that is g
   )
   expect(JSON.parse((await gone.run('claims', 'list', '--json')).stdout).data).toEqual([])
 })
+
+test.each(['pending', 'under_review'])('shows the record that a claim waits for: %s', async (status) => {
+  const { stdout } = await createWorld({ respond: () => claimOf({ status }) }).run(
+    ...['claims', 'get', 'd1', '--format', 'table'],
+  )
+  expect(stdout).toMatch(new RegExp(`Host +@.*\\n(.*\\n)*.*${VALUE}`))
+})
