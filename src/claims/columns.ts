@@ -33,7 +33,14 @@ export const CLAIM_COLUMNS: readonly Column[] = [
   },
   { field: 'created_at', title: 'Created', text: readableTimestampInFull },
   { field: 'expires_at', only: 'programs' },
-  { field: 'expires', title: 'Expires', only: 'people', value: expiry, text: readableTimestampInFull },
+  {
+    field: 'expires',
+    title: 'Expires',
+    only: 'people',
+    optional: true,
+    value: expiry,
+    text: readableTimestampInFull,
+  },
   { field: 'id', title: 'Claim id', kind: 'id' },
 ]
 
@@ -42,7 +49,7 @@ const FOR_PROGRAMS = ['domain_id', 'region', 'created_at', 'id']
 /** The columns of a list: a domain's name is enough for the next command, and leaves room for the meaning. */
 export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.flatMap((column): Column[] => {
   if (column.field === 'record') return []
-  if (column.field === 'expires') return [{ ...column, optional: true, text: readableTimestamp }]
+  if (column.field === 'expires') return [{ ...column, text: readableTimestamp }]
   return [FOR_PROGRAMS.includes(column.field) ? { ...column, only: 'programs' } : column]
 })
 

@@ -35,10 +35,13 @@ export function renderMarkdown(report: CheckReport, context: ReportContext): str
 }
 
 function findingLines({ code: id, severity, message, fix, evidence }: FindingView, index: number): string[] {
+  const facts = Object.entries(evidence).map(([key, fact]) =>
+    code(`${key.replaceAll('_', ' ')}: ${typeof fact === 'string' ? fact : stringifyJson(fact)}`),
+  )
   return [
     `${index + 1}. **${severity}** ${code(id)}: ${prose(message)}`,
     `   - Fix: ${prose(fix)}`,
-    `   - Evidence: ${code(stringifyJson(evidence))}`,
+    ...(facts.length === 0 ? [] : [`   - Evidence: ${facts.join(', ')}`]),
   ]
 }
 

@@ -1,4 +1,4 @@
-import { type Column, humanText, type Item, paintOf, type RenderContext, titleOf } from './columns.ts'
+import { type Column, DASH, humanText, type Item, paintOf, type RenderContext, titleOf } from './columns.ts'
 import { widthOf, wrap } from './measure.ts'
 
 const GAP = 2
@@ -6,12 +6,13 @@ const NARROWEST_VALUE = 16
 
 /**
  * One item, a field per line: its name in front, long values wrapped beside it. An id, or a value that would be squeezed,
- * goes on the next line instead, where it can be copied whole.
+ * goes on the next line instead, where it can be copied whole. An optional field that is empty is left out.
  *
  * @returns lines, each ending in a line feed
  */
-export function renderDetailView(item: Item, shown: readonly Column[], context: RenderContext): string {
+export function renderDetailView(item: Item, columns: readonly Column[], context: RenderContext): string {
   const { palette, width } = context
+  const shown = columns.filter((column) => !column.optional || humanText(column, item, context) !== DASH)
   const label = Math.max(0, ...shown.map((column) => widthOf(titleOf(column)))) + GAP
   const room = width - label
   return shown
