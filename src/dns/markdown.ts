@@ -1,4 +1,4 @@
-import { sanitizeLine, stringifyJson } from '../terminal/sanitize.ts'
+import { sanitizeLine } from '../terminal/sanitize.ts'
 import { formatTime } from '../terminal/time.ts'
 import type { CheckReport, ReportContext } from './report.ts'
 import { type AnswerView, type FindingView, firstOf, viewReport } from './view.ts'
@@ -34,15 +34,8 @@ export function renderMarkdown(report: CheckReport, context: ReportContext): str
   ].join('\n')
 }
 
-function findingLines({ code: id, severity, message, fix, evidence }: FindingView, index: number): string[] {
-  const facts = Object.entries(evidence).map(([key, fact]) =>
-    code(`${key.replaceAll('_', ' ')}: ${typeof fact === 'string' ? fact : stringifyJson(fact)}`),
-  )
-  return [
-    `${index + 1}. **${severity}** ${code(id)}: ${prose(message)}`,
-    `   - Fix: ${prose(fix)}`,
-    ...(facts.length === 0 ? [] : [`   - Evidence: ${facts.join(', ')}`]),
-  ]
+function findingLines({ code: id, severity, message, fix }: FindingView, index: number): string[] {
+  return [`${index + 1}. **${severity}** ${code(id)}: ${prose(message)}`, `   - Fix: ${prose(fix)}`]
 }
 
 function table(rows: readonly AnswerView[]): string[] {
