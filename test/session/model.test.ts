@@ -159,6 +159,14 @@ describe('a keychain', () => {
     expect(machine.broken).toEqual([])
   })
 
+  it('that holds the token of another sign-in, even a later one, has nothing to send', async () => {
+    const machine = new Machine(base, 'keychain')
+    machine.item = '111111111111.9@0:0.0'
+    const { end } = await machine.run('renew')
+    expect([end, machine.broken]).toEqual(['refresh_token_lost', []])
+    expect(machine.grants).toEqual([{ good: 1, isRevoked: false }])
+  })
+
   it('that fails before a renewal is not asked to take the new token as well', async () => {
     const machine = new Machine(base, 'keychain')
     await machine.run('renew', { step: 'set', fate: 'fails' })
