@@ -7,7 +7,7 @@ import { type CodeExchange, exchangeCode, missingScopes } from '../oauth/token-e
 import { createServiceClient } from '../service/client.ts'
 import { tryCredential } from '../service/lists.ts'
 import { isBearerToken } from '../service/types.ts'
-import { accessTokenOf, type Session } from '../session/session-file.ts'
+import type { Session } from '../session/session-file.ts'
 import { type PreparedSignIn, prepareSignIn } from '../session/sign-in.ts'
 import { issuerOf } from '../settings/addresses.ts'
 import { updateConfig, withSetting } from '../settings/config.ts'
@@ -136,15 +136,15 @@ async function signInWithBrowser(options: LoginFlags, prepared: PreparedSignIn, 
   const opens = options.browser !== false && !isProgramFormat(settings)
   const exchange = async (code: CodeExchange) => {
     prepared.reserve()
-    const tokens = await exchangeCode(io, code)
+    const { access, refreshToken } = await exchangeCode(io, code)
     return prepared.complete({
       kind: 'session',
       service: issuerOf(code.base),
       client: code.clientId,
-      scope: tokens.scope ?? null,
+      scope: access.scope,
       resource: resource ?? null,
-      secret: tokens.refreshToken,
-      access: accessTokenOf(tokens, io.clock.now()),
+      secret: refreshToken,
+      access,
     })
   }
   const chosen: LoginOptions = {

@@ -28,9 +28,6 @@ const OWN_PROCESS_GROUP: Pick<SpawnOptions, 'detached' | 'windowsHide'> = {
   windowsHide: true,
 }
 
-/** Signals that can still end a helper that has just started, before it leaves our process group. */
-const GROUP_SIGNALS: readonly unknown[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
-
 function callHelper(
   options: HelperOptions,
   { signal, ...request }: KeychainRequest,
@@ -38,9 +35,7 @@ function callHelper(
   return new Promise((resolve) => {
     const abort = () => finish({ ok: false, reason: 'timeout', detail: '' })
     let helper: ChildProcess | undefined
-    let finished = false
     const finish = (answer: KeychainAnswer) => {
-      finished = true
       clearTimeout(timer)
       signal?.removeEventListener('abort', abort)
       // SIGKILL: the native call may be blocked, and process.exit() would wait for it.
@@ -52,32 +47,24 @@ function callHelper(
       () => finish({ ok: false, reason: 'timeout', detail: `${request.timeoutMs / 1000} s` }),
       request.timeoutMs,
     )
-    const start = (mayRestart: boolean) => {
-      try {
-        helper = fork(options.script, [], {
-          execPath: options.node,
-          execArgv: [],
-          env: { ...options.environment },
-          stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-          ...OWN_PROCESS_GROUP,
-        })
-      } catch (error) {
-        crashed((error as Error).message)
-        return
-      }
-      helper.once('message', (answer) => finish(answer as KeychainAnswer))
-      helper.on('error', (error) => crashed(error.message))
-      // Not "exit", which can come before the last message.
-      helper.once('close', (code, signal) => {
-        // Every call has the same effect when it is repeated.
-        if (mayRestart && !finished && GROUP_SIGNALS.includes(signal)) start(false)
-        else crashed(signal ?? `exit code ${code}`)
-      })
-      // If this fails, the helper has ended, and `close` says why.
-      helper.send(request, () => {})
-    }
     if (signal?.aborted || request.timeoutMs <= 0) return abort()
     signal?.addEventListener('abort', abort)
-    start(true)
+    try {
+      helper = fork(options.script, [], {
+        execPath: options.node,
+        execArgv: [],
+        env: { ...options.environment },
+        stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+        ...OWN_PROCESS_GROUP,
+      })
+    } catch (error) {
+      return crashed((error as Error).message)
+    }
+    helper.once('message', (answer) => finish(answer as KeychainAnswer))
+    helper.on('error', (error) => crashed(error.message))
+    // Not "exit", which can come before the last message.
+    helper.once('close', (code, signal) => crashed(signal ?? `exit code ${code}`))
+    // If this fails, the helper has ended, and `close` says why.
+    helper.send(request, () => {})
   })
 }

@@ -36,16 +36,18 @@ interface RefreshRequest extends TokenRequest, Pick<HttpRequest, 'beforeSend'> {
 }
 
 /** An access token from an answer (RFC 6749 section 5.1), with defaults for what the service left out. */
-export interface AccessTokenGrant {
-  readonly accessToken: string
-  /** From when the answer arrived. */
-  readonly expiresInSeconds: number
-  /** Separated by spaces; undefined if neither the service nor the request named any. */
-  readonly scope: string | undefined
+export interface AccessToken {
+  readonly value: string
+  /** Separated by spaces; null if neither the service nor the request named any. */
+  readonly scope: string | null
+  /** Wall-clock milliseconds. A wrong clock costs one 401 and one renewal. */
+  readonly expiresAt: number
+  readonly lifetimeSeconds: number
 }
 
 /** A whole token response: what a session is made of. */
-export interface Tokens extends AccessTokenGrant {
+export interface Tokens {
+  readonly access: AccessToken
   readonly refreshToken: string
 }
 
@@ -58,7 +60,7 @@ export type RefreshOutcome =
   | {
       readonly kind: 'success'
       readonly refreshToken: string
-      readonly access: AccessTokenGrant | undefined
+      readonly access: AccessToken | undefined
       readonly why: string | undefined
     }
   /** `invalid_grant`: the token is worthless, and the session is over. */
@@ -104,7 +106,7 @@ export async function exchangeCode(io: Io, request: CodeExchange): Promise<Token
     throw exchangeFailed(error.message, { cause: error })
   }
   const { status, refreshToken, access, error, details, summary } = answer
-  if (access !== undefined && refreshToken !== undefined) return { ...access, refreshToken }
+  if (access !== undefined && refreshToken !== undefined) return { access, refreshToken }
   if (access !== undefined) throw oauthError('no_refresh_token', '')
   if (error !== undefined && status !== 429) throw oauthError(error, details, status)
   throw exchangeFailed(summary, { status })
@@ -168,7 +170,7 @@ interface TokenAnswer {
   readonly status: number
   /** The tokens of a success, independent of each other. */
   readonly refreshToken?: string | undefined
-  readonly access?: AccessTokenGrant | undefined
+  readonly access?: AccessToken | undefined
   /** What is wrong with a success, if anything is. */
   readonly lack?: string | undefined
   /** The `error` of an OAuth error response (RFC 6749 section 5.2). */
@@ -200,7 +202,7 @@ function readAnswer(
   const isSuccess = status >= 200 && status <= 299
   const body = parseObject(text) ?? (isSuccess ? completePairs(text) : undefined)
   const { details } = parseProblem(body, text, (said) => withoutTokens(redact(said, secrets)))
-  const tokens = isSuccess ? readTokens(body, scope) : {}
+  const tokens = isSuccess ? readTokens(body, scope, now) : {}
   const code = oauthErrorOf(status, body?.['error'])
   const isEmpty = text === '' && !/html|xml/i.test(headers['content-type'] ?? '')
   const isOwn = status === 429 || (status === 503 && (body !== undefined || isEmpty))
@@ -248,6 +250,7 @@ function oauthErrorOf(status: number, error: unknown): string | undefined {
 function readTokens(
   body: Readonly<Record<string, unknown>> | undefined,
   scope: string | undefined,
+  now: number,
 ): Pick<TokenAnswer, 'refreshToken' | 'access' | 'lack'> {
   if (body === undefined) return { lack: 'it is not a JSON object' }
   const refreshToken = textOf(body['refresh_token'])
@@ -257,11 +260,13 @@ function readTokens(
   if (accessToken === undefined) return { refreshToken, lack: 'it has no access_token' }
   if (!isBearerToken(accessToken)) return { refreshToken, lack: 'its access_token is not a token' }
   if (type.toLowerCase() !== 'bearer') return { refreshToken, lack: 'its token_type is not Bearer' }
+  // An invalid lifetime is not worth losing the token over.
+  const lifetimeSeconds = lifetime > 0 ? Math.min(lifetime, MAX_LIFETIME_SECONDS) : DEFAULT_LIFETIME_SECONDS
   const access = {
-    accessToken,
-    // An invalid lifetime is not worth losing the token over.
-    expiresInSeconds: lifetime > 0 ? Math.min(lifetime, MAX_LIFETIME_SECONDS) : DEFAULT_LIFETIME_SECONDS,
-    scope: textOf(body['scope']) ?? scope,
+    value: accessToken,
+    scope: textOf(body['scope']) ?? scope ?? null,
+    expiresAt: now + lifetimeSeconds * 1000,
+    lifetimeSeconds,
   }
   return { refreshToken, access, lack: refreshToken === undefined ? 'it has no refresh_token' : undefined }
 }

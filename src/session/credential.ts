@@ -1,11 +1,12 @@
 import { usageError } from '../errors.ts'
+import type { AccessToken } from '../oauth/token-endpoint.ts'
 import { type Credential, isBearerToken } from '../service/types.ts'
 import { isShared } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { SignedOut, sessionOver } from './messages.ts'
 import { requireSession } from './profiles.ts'
 import type { RenewOptions } from './renew.ts'
-import { type AccessToken, isFresh, profileFiles, requireSameService, type Session } from './session-file.ts'
+import { isFresh, profileFiles, requireSameService, type Session } from './session-file.ts'
 
 /** There is no good access token. */
 interface Outdated {

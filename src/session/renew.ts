@@ -1,10 +1,10 @@
 import type { CliError } from '../errors.ts'
-import { type RefreshOutcome, refresh } from '../oauth/token-endpoint.ts'
+import { type AccessToken, type RefreshOutcome, refresh } from '../oauth/token-endpoint.ts'
 import { backoff } from '../service/retry.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
 import type { Io } from '../terminal/io.ts'
 import { keepsChanging, noAccessToken, replacedMeanwhile, sessionOver } from './messages.ts'
-import { type AccessToken, accessTokenOf, isFresh, requireSameService, type Session } from './session-file.ts'
+import { isFresh, requireSameService, type Session } from './session-file.ts'
 
 export interface RenewOptions {
   /** Renew whatever there is. Otherwise an access token that another process got meanwhile will do. */
@@ -218,7 +218,7 @@ async function settle(
   const { refreshToken: _usedUp, access: _former, ...rest } = token.session
   const base = { ...rest, generation: token.generation + 1 }
   const isOver = outcome.kind === 'over'
-  const access = isOver ? undefined : outcome.access && accessTokenOf(outcome.access, now)
+  const access = isOver ? undefined : outcome.access
   // A narrowed access token is only for the one who asked for it.
   const isKept = access !== undefined && options.scope === undefined
   const next: Session = isOver

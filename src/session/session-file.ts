@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
-import type { AccessTokenGrant } from '../oauth/token-endpoint.ts'
+import type { AccessToken } from '../oauth/token-endpoint.ts'
 import { parseProfileName } from '../settings/profiles.ts'
 import { type Settings, settingValue } from '../settings/settings.ts'
 import type { StoreKind } from '../settings/table.ts'
@@ -34,14 +34,6 @@ export interface Session {
   readonly access?: AccessToken
   /** The service no longer accepts the session; `why` is what it said. */
   readonly ended?: { readonly at: number; readonly why: string | null }
-}
-
-export interface AccessToken {
-  readonly value: string
-  readonly scope: string | null
-  /** Wall-clock milliseconds. A wrong clock costs one 401 and one renewal. */
-  readonly expiresAt: number
-  readonly lifetimeSeconds: number
 }
 
 /** The directory of a profile's session. */
@@ -84,12 +76,6 @@ export function profileFiles(context: Pick<Context, 'directories'>, profile: str
   }
 }
 
-/** @param now wall-clock milliseconds of its receipt. */
-export function accessTokenOf(grant: AccessTokenGrant, now: number): AccessToken {
-  const { accessToken: value, expiresInSeconds: lifetimeSeconds, scope = null } = grant
-  return { value, scope, lifetimeSeconds, expiresAt: now + lifetimeSeconds * 1000 }
-}
-
 /** Whether an access token is good for another minute, or a quarter of its life if that is shorter. */
 export function isFresh(token: AccessToken | undefined, now: number): boolean {
   if (token === undefined) return false
@@ -123,35 +109,23 @@ export function encode(session: Session): string {
 
 function withChecksum(session: Session): string {
   const line = JSON.stringify({ format: FORMAT, ...session })
-  return `${line}\n${crc32(line)}\n`
+  return `${line}\n${checksumOf(line)}\n`
 }
 
-/** What CRC-32 makes of each half of a byte. */
-const CRC_OF_HALF = [
-  0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c, 0xedb88320,
-  0xf00f9344, 0xd6d6a3e8, 0xcb61b38c, 0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
-]
-
 /**
- * CRC-32 as in Ethernet and gzip, 8 hex digits: it has to find a torn write, not a forgery. By hand, because every command
- * reads a session, `node:crypto` takes a third of a bare start to load, and Node 20 has no `zlib.crc32`.
+ * FNV-1a of 32 bits (draft-eastlake-fnv), in hex digits: it has to find a torn write, not a forgery. By hand, because every command reads a
+ * session, and `node:crypto` takes a third of a bare start to load.
  */
-function crc32(text: string): string {
-  let crc = ~0
-  const take = (half: number) => {
-    crc = (crc >>> 4) ^ (CRC_OF_HALF[(crc ^ half) & 15] ?? 0)
-  }
-  for (const byte of Buffer.from(text)) {
-    take(byte)
-    take(byte >>> 4)
-  }
-  return (~crc >>> 0).toString(16).padStart(8, '0')
+function checksumOf(text: string): string {
+  let hash = 0x811c9dc5
+  for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01000193)
+  return (hash >>> 0).toString(16)
 }
 
 /** @throws Error that says what is wrong with a text that isn't one whole value. */
 export function decode(text: string): Session {
   const [line = '', checksum, ...more] = text.trimEnd().split('\n')
-  if (more.length > 0 || checksum !== crc32(line))
+  if (more.length > 0 || checksum !== checksumOf(line))
     throw new Error(isJson(text) ? 'it was written by an older build of mailclaim' : 'it is damaged')
   const { format, ...session } = JSON.parse(line) as { format: unknown } & Session
   if (format !== FORMAT) throw new Error('it was written by a later version of mailclaim')

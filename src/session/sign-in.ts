@@ -1,6 +1,7 @@
 import { basename, join } from 'node:path'
 import { hasNoKeychain, proveKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
+import type { AccessToken } from '../oauth/token-endpoint.ts'
 import type { LocalStoreKind } from '../settings/table.ts'
 import { removeDurable } from '../storage/atomic-file.ts'
 import { cannotWrite, quietly } from '../storage/file-errors.ts'
@@ -9,13 +10,7 @@ import type { Io } from '../terminal/io.ts'
 import { lockingOf } from './local.ts'
 import { nextName, nextNames, type Reservation, reserveOwn } from './note.ts'
 import { deleteItem, storeValue } from './secret.ts'
-import {
-  type AccessToken,
-  type ProfileFiles,
-  profileFiles,
-  readSessionIfAny,
-  type Session,
-} from './session-file.ts'
+import { type ProfileFiles, profileFiles, readSessionIfAny, type Session } from './session-file.ts'
 
 /** What a login brings. */
 export interface SignIn extends Pick<Session, 'kind' | 'service' | 'client' | 'scope' | 'resource'> {

@@ -67,23 +67,6 @@ describe('the helper process of the keychain', () => {
     expect(await keychain.call(request('get'))).toEqual({ ok: true, value: true })
   })
 
-  it.runIf(needs('posix'))(
-    'a helper that is hit by a signal to the program’s process group is restarted once',
-    async () => {
-      const { keychain, directory } = scriptedKeychain(`
-      import { existsSync, writeFileSync } from 'node:fs'
-      const first = !existsSync('$DIR/first')
-      if (first) writeFileSync('$DIR/first', '')
-      if (first || process.env.ALWAYS) process.kill(process.pid, 'SIGINT')
-      process.once('message', () => process.send({ ok: true, value: 'the answer' }))
-    `)
-      expect(await keychain.call(request('get'))).toEqual({ ok: true, value: 'the answer' })
-      const script = join(directory, 'helper.mjs')
-      const doomed = createKeychain({ node: process.execPath, script, environment: { ALWAYS: '1' } })
-      expect(await doomed.call(request('get'))).toEqual({ ok: false, reason: 'crashed', detail: 'SIGINT' })
-    },
-  )
-
   it('a helper that ends right after its answer has answered', async () => {
     const { keychain } = scriptedKeychain(`
       process.once('message', () => process.send({ ok: true, value: 'x' }, () => process.kill(process.pid, 'SIGKILL')))

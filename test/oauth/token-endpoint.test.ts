@@ -31,7 +31,7 @@ async function exchange(answer: () => HttpResponse | Promise<HttpResponse>, requ
     codeVerifier: 'v'.repeat(43),
     requestedScope,
   })
-  return { tokens, request: context.requests[0] }
+  return { tokens, request: context.requests[0], clock: context.clock }
 }
 
 async function refreshOnce(answer: () => HttpResponse | Promise<HttpResponse>, scope?: string) {
@@ -73,7 +73,7 @@ const escaped = (text: string) =>
 
 describe('the exchange of a code', () => {
   it('the exchange of a code is form-encoded as in the interface, without an Authorization header', async () => {
-    const { request, tokens } = await exchange(() => jsonResponse(200, WHOLE))
+    const { request, tokens, clock } = await exchange(() => jsonResponse(200, WHOLE))
     expect(request?.url.href).toBe('https://api.example.com/v1/oauth/token')
     expect(Object.fromEntries(new URLSearchParams(request?.body))).toEqual({
       grant_type: 'authorization_code',
@@ -87,10 +87,13 @@ describe('the exchange of a code', () => {
     })
     expect(request?.headers).not.toHaveProperty('authorization')
     expect(tokens).toEqual({
-      accessToken: 'new-access',
+      access: {
+        value: 'new-access',
+        scope: 'emails:send',
+        expiresAt: clock.now() + 900_000,
+        lifetimeSeconds: 900,
+      },
       refreshToken: 'new-refresh',
-      expiresInSeconds: 900,
-      scope: 'emails:send',
     })
   })
 
@@ -146,21 +149,25 @@ describe('a token response', () => {
     [
       'without a scope, which then is the one that was asked for',
       { scope: undefined },
-      { scope: 'asked:for' },
+      { access: { scope: 'asked:for' } },
     ],
-    ['with an empty scope', { scope: '' }, { scope: 'asked:for' }],
-    ['with a scope that is null', { scope: null }, { scope: 'asked:for' }],
+    ['with an empty scope', { scope: '' }, { access: { scope: 'asked:for' } }],
+    ['with a scope that is null', { scope: null }, { access: { scope: 'asked:for' } }],
     [
       'without a lifetime, which then is taken to be short',
       { expires_in: undefined },
-      { expiresInSeconds: 300 },
+      { access: { lifetimeSeconds: 300 } },
     ],
-    ['with a lifetime as text', { expires_in: '600' }, { expiresInSeconds: 600 }],
-    ['with an invalid lifetime', { expires_in: 'soon' }, { expiresInSeconds: 300 }],
-    ['with a lifetime below zero', { expires_in: -1 }, { expiresInSeconds: 300 }],
-    ['with a lifetime of a million years', { expires_in: 3e13 }, { expiresInSeconds: 366 * 24 * 3600 }],
-    ['with another spelling of Bearer', { token_type: 'bEARER' }, { accessToken: 'new-access' }],
-    ['without a token type', { token_type: null }, { accessToken: 'new-access' }],
+    ['with a lifetime as text', { expires_in: '600' }, { access: { lifetimeSeconds: 600 } }],
+    ['with an invalid lifetime', { expires_in: 'soon' }, { access: { lifetimeSeconds: 300 } }],
+    ['with a lifetime below zero', { expires_in: -1 }, { access: { lifetimeSeconds: 300 } }],
+    [
+      'with a lifetime of a million years',
+      { expires_in: 3e13 },
+      { access: { lifetimeSeconds: 366 * 24 * 3600 } },
+    ],
+    ['with another spelling of Bearer', { token_type: 'bEARER' }, { access: { value: 'new-access' } }],
+    ['without a token type', { token_type: null }, { access: { value: 'new-access' } }],
     ['with fields that nobody knows', { id_token: 'x', more: {} }, { refreshToken: 'new-refresh' }],
   ])('a token response %s is accepted', async (_name, fields, expected) => {
     const { tokens } = await exchange(() => jsonResponse(200, { ...WHOLE, ...fields }), 'asked:for')

@@ -4,10 +4,8 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { Context } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
-import type { Tokens } from '../../src/oauth/token-endpoint.ts'
 import { createTransport } from '../../src/service/transport.ts'
 import {
-  accessTokenOf,
   encode,
   type ProfileFiles,
   profileFiles,
@@ -25,6 +23,14 @@ import {
   fakeSettings,
 } from '../fake-context.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
+
+/** What a token endpoint answers. */
+export interface Tokens {
+  readonly accessToken: string
+  readonly refreshToken: string
+  readonly expiresInSeconds: number
+  readonly scope: string | undefined
+}
 
 /** The sandbox's counts of refresh tokens. */
 export interface TokenCounts {
@@ -111,15 +117,16 @@ export async function createSandboxSession(
 
 /** Signs in with tokens, as a login does that has exchanged its code. */
 export async function signInWith(io: Io, tokens: Tokens, store: 'keychain' | 'file'): Promise<Session> {
+  const { accessToken: value, refreshToken: secret, expiresInSeconds: lifetimeSeconds, scope = null } = tokens
   const prepared = await prepareSignIn(io, store, 'session')
   return prepared.complete({
     kind: 'session',
     service: issuerOf(requireBaseUrl(io.settings)),
     client: io.settings.chosen.client_id?.value ?? '',
-    scope: tokens.scope ?? null,
+    scope,
     resource: null,
-    secret: tokens.refreshToken,
-    access: accessTokenOf(tokens, io.clock.now()),
+    secret,
+    access: { value, scope, lifetimeSeconds, expiresAt: io.clock.now() + lifetimeSeconds * 1000 },
   })
 }
 
