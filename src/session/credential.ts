@@ -3,7 +3,7 @@ import type { AccessToken } from '../oauth/token-endpoint.ts'
 import { type Credential, isBearerToken } from '../service/types.ts'
 import { isShared } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
-import { SignedOut, sessionOver } from './messages.ts'
+import { sessionOver, signedOut } from './messages.ts'
 import { requireSession } from './profiles.ts'
 import type { RenewOptions } from './renew.ts'
 import { isFresh, profileFiles, requireSameService, type Session } from './session-file.ts'
@@ -80,7 +80,7 @@ export function environmentKey({ environment }: Pick<Io, 'environment'>): Creden
     const message =
       "MAILCLAIM_API_KEY can't be an API key: it isn't one line of printable ASCII without spaces"
     const hint = 'set it again, or unset it to use the stored session'
-    throw new SignedOut('unusable', 'credential_unusable', message, hint)
+    throw signedOut('credential_unusable', message, hint)
   }
   return { kind: 'api_key', value, description: 'the API key in MAILCLAIM_API_KEY' }
 }

@@ -3,7 +3,7 @@ import { isShared } from '../settings/settings.ts'
 import { isLocked } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { environmentKey } from './credential.ts'
-import { interrupted, SignedOut, sessionOver, type Trouble } from './messages.ts'
+import { interrupted, sessionOver, type Trouble, troubleOf } from './messages.ts'
 import { requireSession } from './profiles.ts'
 import { readItemIfAny, requireToken } from './secret.ts'
 import {
@@ -56,10 +56,8 @@ export async function describeSession(
     requireSameService(session, io)
     return { ...known, state: await stateOf(io, files, session) }
   } catch (error) {
-    if (error instanceof SignedOut) return { ...known, state: error.state, problem: error }
-    // A keychain, a file or etcd that gives nothing.
     if (error instanceof CliError && (error.exit === Exit.notSignedIn || error.exit === Exit.unavailable))
-      return { ...known, state: 'store_unavailable', problem: error }
+      return { ...known, state: troubleOf(error), problem: error }
     throw error
   }
 }

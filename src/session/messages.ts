@@ -16,98 +16,85 @@ export function signInHint(profile: string): string {
 
 /**
  * Why no credential can be used. `interrupted`: the refresh token may have been sent. `ended`: the service refused the session.
- * `elsewhere`: it belongs to another profile, service or client. `store_unavailable`: it can't be read. `unusable`: the file, or the
- * key in the environment, is damaged.
+ * `elsewhere`: it belongs to another profile, service or client. `unusable`: the file, or the key in the environment, can't be used.
+ * `store_unavailable`: what holds the secret doesn't give it.
  */
-export type Trouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'store_unavailable' | 'unusable'
+export type Trouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'unusable' | 'store_unavailable'
+
+/** The codes of `signedOut`; with any other, the store is unavailable. */
+const TROUBLES: Readonly<Record<string, Trouble>> = {
+  not_signed_in: 'none',
+  refresh_interrupted: 'interrupted',
+  session_over: 'ended',
+  session_elsewhere: 'elsewhere',
+  file_unusable: 'unusable',
+  credential_unusable: 'unusable',
+}
+
+export function troubleOf({ code }: CliError): Trouble {
+  return TROUBLES[code] ?? 'store_unavailable'
+}
 
 /** The error of a credential that can't be used: exit 4. */
-export class SignedOut extends CliError {
-  readonly state: Trouble
-
-  constructor(state: Trouble, code: string, message: string, hint: string, cause?: unknown) {
-    super(code, Exit.notSignedIn, message, { hint, cause })
-    this.state = state
-  }
+export function signedOut(code: string, message: string, hint: string, cause?: unknown): CliError {
+  return new CliError(code, Exit.notSignedIn, message, { hint, cause })
 }
 
 /** Nobody has signed in to the profile. */
 export function notSignedIn(profile: string): CliError {
   const hint = `run ${withProfile('mailclaim login', profile)}, or set MAILCLAIM_API_KEY`
-  return new SignedOut('none', 'not_signed_in', `profile ${profile} is not signed in`, hint)
+  return signedOut('not_signed_in', `profile ${profile} is not signed in`, hint)
 }
 
 /** The refresh token may have been sent, and nobody knows what became of it. @param why what is known */
 export function interrupted(profile: string, why = 'the last renewal was interrupted'): CliError {
-  return new SignedOut(
-    'interrupted',
-    'refresh_interrupted',
-    `the refresh token of profile ${profile} may have been sent: ${why}`,
-    `${signInHint(profile)} (trying the old token: docs/token-safety.md)`,
-  )
+  const message = `the refresh token of profile ${profile} may have been sent: ${why}`
+  const hint = `${signInHint(profile)} (trying the old token: docs/token-safety.md)`
+  return signedOut('refresh_interrupted', message, hint)
 }
 
 /** The service no longer accepts the session. */
 export function sessionOver({ profile, ended }: Pick<Session, 'profile' | 'ended'>): CliError {
   const why = ended?.why ?? 'the service refused its refresh token'
-  const message = `the session of profile ${profile} is over: ${why}`
-  return new SignedOut('ended', 'session_over', message, signInHint(profile))
+  return signedOut('session_over', `the session of profile ${profile} is over: ${why}`, signInHint(profile))
 }
 
 /** The service rotated the token, and the new one isn't anywhere on this machine. */
 export function tokenLost(profile: string, why = 'something removed its file', cause?: unknown): CliError {
   const message = `the new refresh token of profile ${profile} could not be stored: ${why}`
-  return new SignedOut('store_unavailable', 'refresh_token_lost', message, signInHint(profile), cause)
+  return signedOut('refresh_token_lost', message, signInHint(profile), cause)
 }
 
 /** The keychain holds an older token than this machine had: the service would take it for a stolen one. */
 export function tokenOutdated(profile: string): CliError {
-  return new SignedOut(
-    'store_unavailable',
-    'refresh_token_lost',
-    `the keychain doesn't hold the last refresh token of profile ${profile}, but another`,
-    signInHint(profile),
-  )
+  const message = `the keychain doesn't hold the last refresh token of profile ${profile}, but another`
+  return signedOut('refresh_token_lost', message, signInHint(profile))
 }
 
 /** The keychain gives nothing. */
 export function lockedOrMissing(profile: string): CliError {
-  return new SignedOut(
-    'store_unavailable',
-    'store_unavailable',
-    `the keychain is locked, or the secret of profile ${profile} is missing from it`,
-    `unlock it and try again; if it is unlocked, ${signInHint(profile)}`,
-  )
+  const message = `the keychain is locked, or the secret of profile ${profile} is missing from it`
+  const hint = `unlock it and try again; if it is unlocked, ${signInHint(profile)}`
+  return signedOut('store_unavailable', message, hint)
 }
 
 /** The files are a copy of another profile's. */
 export function copied(directory: string, profile: string, owner: string): CliError {
-  return new SignedOut(
-    'elsewhere',
-    'session_elsewhere',
-    `the session in ${directory} is a copy: it belongs to profile ${owner}, and is not sent`,
-    signInHint(profile),
-  )
+  const message = `the session in ${directory} is a copy: it belongs to profile ${owner}, and is not sent`
+  return signedOut('session_elsewhere', message, signInHint(profile))
 }
 
 /** The settings name another service or client than the session's. */
 export function ofAnother(what: 'service' | 'client', own: string, asked: string, profile: string): CliError {
-  return new SignedOut(
-    'elsewhere',
-    'session_elsewhere',
-    `the session of profile ${profile} belongs to the ${what} ${own}, not to ${asked}; it is not sent there`,
-    `use the ${what} of the session, or sign in to that ${what} in another profile (--profile NAME)`,
-  )
+  const message = `the session of profile ${profile} belongs to the ${what} ${own}, not to ${asked}; it is not sent there`
+  const hint = `use the ${what} of the session, or sign in to that ${what} in another profile (--profile NAME)`
+  return signedOut('session_elsewhere', message, hint)
 }
 
 /** Somebody signed in or out while the session was renewed. */
 export function replacedMeanwhile(profile: string): CliError {
-  return new SignedOut(
-    'elsewhere',
-    'session_elsewhere',
-    `profile ${profile} was signed in again, or out, while this command renewed its session`,
-    `see ${withProfile('mailclaim auth status', profile)}`,
-  )
+  const message = `profile ${profile} was signed in again, or out, while this command renewed its session`
+  return signedOut('session_elsewhere', message, `see ${withProfile('mailclaim auth status', profile)}`)
 }
 
 /** Others have changed the session each time it was read. */

@@ -7,7 +7,7 @@ import { type Settings, settingValue } from '../settings/settings.ts'
 import type { StoreKind } from '../settings/table.ts'
 import { type Disk, realDisk } from '../storage/atomic-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
-import { copied, ofAnother, SignedOut, signInHint } from './messages.ts'
+import { copied, ofAnother, signedOut, signInHint } from './messages.ts'
 
 /** What is known about a sign-in: the one value, wherever it is kept. */
 export interface Session {
@@ -161,7 +161,7 @@ export function readSession(files: ProfileFiles): ReadSession | undefined {
     session = decode(text)
   } catch (error) {
     const message = `the file ${files.session} can't be used: ${(error as Error).message}`
-    throw new SignedOut('unusable', 'file_unusable', message, signInHint(files.profile))
+    throw signedOut('file_unusable', message, signInHint(files.profile))
   }
   if (session.profile !== files.profile) throw copied(files.directory, files.profile, session.profile)
   return { session, text }

@@ -17,7 +17,7 @@ const STATE_LABELS: Readonly<Record<SessionState, string>> = {
   ended: 'ended by the service',
   elsewhere: 'not used: it belongs to another profile, service or client',
   store_unavailable: "the secret can't be read from its store",
-  unusable: 'damaged',
+  unusable: "can't be used",
 }
 
 const COLUMNS: readonly Column[] = [

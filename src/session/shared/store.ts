@@ -2,7 +2,7 @@ import type { CliError } from '../../errors.ts'
 import { withProfile } from '../../settings/profiles.ts'
 import { quietly } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
-import { SignedOut, signInHint } from '../messages.ts'
+import { signedOut, signInHint } from '../messages.ts'
 import { profileFiles } from '../session-file.ts'
 import { Etcd, type EtcdValue } from './etcd.ts'
 import { type NotedToken, pendingFiles, readLocal } from './local.ts'
@@ -83,7 +83,7 @@ async function readOutcome({ access, files }: SharedStore, path: string): Promis
 /** A member or the whole cluster came back from a backup. */
 function restored(profile: string): CliError {
   const message = `etcd holds an older token of profile ${profile} than this machine has seen: it was set back`
-  return new SignedOut('store_unavailable', 'store_unavailable', message, signInHint(profile))
+  return signedOut('store_unavailable', message, signInHint(profile))
 }
 
 /**
@@ -132,7 +132,7 @@ export function interruptedAt(
   const hint = isElsewhere
     ? `run ${refresh} on ${host}, which may hold the new token; else sign in again`
     : signInHint(profile)
-  return new SignedOut('interrupted', 'refresh_interrupted', message, hint)
+  return signedOut('refresh_interrupted', message, hint)
 }
 
 /** A random id, in hex digits. */

@@ -5,7 +5,7 @@ import { settingValue } from '../../settings/settings.ts'
 import type { SettingKey } from '../../settings/table.ts'
 import { POSIX, reason } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
-import { SignedOut } from '../messages.ts'
+import { signedOut } from '../messages.ts'
 import type { Session } from '../session-file.ts'
 import type { EtcdAccess } from './etcd.ts'
 
@@ -111,6 +111,6 @@ export async function unseal(sealed: string, { key, sealing }: SharedAccess): Pr
   } catch (error) {
     const message = `the session in etcd (${key}) can't be decrypted: another key, or it was changed or moved`
     const hint = 'check MAILCLAIM_STORE_KEY or store-key-file (docs/fleet.md)'
-    throw new SignedOut('store_unavailable', 'store_unavailable', message, hint, error)
+    throw signedOut('store_unavailable', message, hint, error)
   }
 }
