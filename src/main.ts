@@ -42,9 +42,7 @@ export async function main(): Promise<ExitCode> {
   const context: Context = {
     program: {
       version: MAILCLAIM_VERSION,
-      get host() {
-        return hostname()
-      },
+      host: hostname(),
       schemas: join(import.meta.dirname, '..', 'docs', 'schemas'),
     },
     environment,
@@ -82,12 +80,8 @@ export async function main(): Promise<ExitCode> {
     keychain: {
       call: async (request) => {
         const { createKeychain } = await import('./credentials/keychain-process.ts')
-        const keychain = createKeychain({
-          node: process.execPath,
-          script: join(import.meta.dirname, 'keychain-helper.js'),
-          environment: keychainEnvironment(process.env),
-        })
-        return keychain.call(request)
+        const script = join(import.meta.dirname, 'keychain-helper.js')
+        return createKeychain({ script, environment: keychainEnvironment(process.env) }).call(request)
       },
     },
     interrupts,
@@ -145,16 +139,11 @@ function keychainEnvironment(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(variables).filter(([name]) => names.test(name)))
 }
 
-/** Looked up on demand: help and the version don't need them. */
 function readDirectories(variables: NodeJS.ProcessEnv): Directories {
-  const { MAILCLAIM_CONFIG_DIR: config, MAILCLAIM_STATE_DIR: state } = variables
+  const { config, state } = platformDirectories(process)
   return {
-    get config() {
-      return config || platformDirectories(process).config
-    },
-    get state() {
-      return state || platformDirectories(process).state
-    },
+    config: variables['MAILCLAIM_CONFIG_DIR'] || config,
+    state: variables['MAILCLAIM_STATE_DIR'] || state,
   }
 }
 
@@ -192,10 +181,7 @@ function lazyTransport(environment: Environment): HttpTransport {
       loading ??= loadTransport(environment)
       return (await loading).send(request)
     },
-    close: async () => {
-      const transport = await loading?.catch(() => undefined)
-      await transport?.close()
-    },
+    close: async () => (await loading?.catch(() => undefined))?.close(),
   }
 }
 

@@ -3,7 +3,7 @@ import { hasNoKeychain } from '../credentials/keychain.ts'
 import { CliError, usageError } from '../errors.ts'
 import { type LoginOptions, type LoginReporter, login } from '../oauth/login.ts'
 import { redirectTarget } from '../oauth/redirect.ts'
-import { type CodeExchange, exchangeCode, missingScopes } from '../oauth/token-endpoint.ts'
+import { type CodeExchange, exchangeCode } from '../oauth/token-endpoint.ts'
 import { createServiceClient } from '../service/client.ts'
 import { tryCredential } from '../service/lists.ts'
 import { isBearerToken } from '../service/types.ts'
@@ -281,7 +281,9 @@ async function announce(session: Session, io: Io, columns: readonly Column[]): P
   const requested = settingValue('scope', settings) ?? []
   if (kind === 'session' && requested.length > 0 && scope !== null) {
     // Otherwise a command would be refused, much later.
-    const missing = missingScopes(requested, scope)
+    // Some services put commas between scopes; in others a comma is a part of one.
+    const granted = [...scope.split(/\s+/), ...scope.split(/[\s,]+/)]
+    const missing = requested.filter((asked) => !granted.includes(asked))
     if (missing.length > 0) await io.warn(`requested but not granted: ${missing.join(' ')}`)
   }
   // The address came as a line of JSON, so the result is one too, on a terminal as elsewhere.

@@ -41,20 +41,13 @@ async function perform(request: KeychainRequest): Promise<KeychainAnswer> {
   }
 }
 
-/** Only the messages of libsecret distinguish its failures. */
+/** What libsecret says without a bus, or without a Secret Service on it: only its messages distinguish its failures. */
+const NO_KEYCHAIN =
+  /autolaunch|could not connect|cannot connect|D-?Bus|session bus|connection is closed|given address|address element|org\.freedesktop\.secrets|not provided by any|ServiceUnknown|no such interface/i
+
 function reasonOf(message: string): Extract<KeychainAnswer, { ok: false }>['reason'] {
-  if (/locked|prompt was dismissed|dismissed/i.test(message)) return 'locked'
-  if (/org\.freedesktop\.secrets|not provided by any|ServiceUnknown|no such interface/i.test(message)) {
-    return 'no_service'
-  }
-  if (
-    /autolaunch|could not connect|cannot connect|D-?Bus|session bus|connection is closed|given address|address element/i.test(
-      message,
-    )
-  ) {
-    return 'no_bus'
-  }
-  return 'refused'
+  if (/locked|dismissed/i.test(message)) return 'locked'
+  return NO_KEYCHAIN.test(message) ? 'no_keychain' : 'refused'
 }
 
 function firstLine(error: unknown): string {

@@ -1,9 +1,7 @@
-import { type ChildProcess, fork, type SpawnOptions } from 'node:child_process'
-import type { Keychain, KeychainAnswer, KeychainRequest } from '../context.ts'
+import { type ChildProcess, fork } from 'node:child_process'
+import type { Keychain, KeychainAnswer } from '../context.ts'
 
 export interface HelperOptions {
-  /** The executable that runs the helper. */
-  readonly node: string
   /** The helper's script. */
   readonly script: string
   /** The helper's whole environment: what a keychain needs, and no secret. */
@@ -15,56 +13,44 @@ export interface HelperOptions {
  * way to stop a native call that hangs is to end its process. Secrets go over the channel between the two processes,
  * never through arguments or the environment.
  */
-export function createKeychain(options: HelperOptions): Keychain {
-  return { call: (request) => callHelper(options, request) }
-}
-
-/**
- * In its own process group, the helper gets no Ctrl-C: it may be storing a token that exists nowhere else. When the program
- * ends, the channel closes, and the helper ends as well.
- */
-const OWN_PROCESS_GROUP: Pick<SpawnOptions, 'detached' | 'windowsHide'> = {
-  detached: true,
-  windowsHide: true,
-}
-
-function callHelper(
-  options: HelperOptions,
-  { signal, ...request }: KeychainRequest,
-): Promise<KeychainAnswer> {
-  return new Promise((resolve) => {
-    const abort = () => finish({ ok: false, reason: 'timeout', detail: '' })
-    let helper: ChildProcess | undefined
-    const finish = (answer: KeychainAnswer) => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', abort)
-      // SIGKILL: the native call may be blocked, and process.exit() would wait for it.
-      helper?.kill('SIGKILL')
-      resolve(answer)
-    }
-    const crashed = (detail: string) => finish({ ok: false, reason: 'crashed', detail })
-    const timer = setTimeout(
-      () => finish({ ok: false, reason: 'timeout', detail: `${request.timeoutMs / 1000} s` }),
-      request.timeoutMs,
-    )
-    if (signal?.aborted || request.timeoutMs <= 0) return abort()
-    signal?.addEventListener('abort', abort)
-    try {
-      helper = fork(options.script, [], {
-        execPath: options.node,
-        execArgv: [],
-        env: { ...options.environment },
-        stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-        ...OWN_PROCESS_GROUP,
-      })
-    } catch (error) {
-      return crashed((error as Error).message)
-    }
-    helper.once('message', (answer) => finish(answer as KeychainAnswer))
-    helper.on('error', (error) => crashed(error.message))
-    // Not "exit", which can come before the last message.
-    helper.once('close', (code, signal) => crashed(signal ?? `exit code ${code}`))
-    // If this fails, the helper has ended, and `close` says why.
-    helper.send(request, () => {})
-  })
+export function createKeychain({ script, environment }: HelperOptions): Keychain {
+  return {
+    call: ({ signal, ...request }) =>
+      new Promise((resolve) => {
+        const abort = () => finish({ ok: false, reason: 'timeout', detail: '' })
+        let helper: ChildProcess | undefined
+        const finish = (answer: KeychainAnswer) => {
+          clearTimeout(timer)
+          signal?.removeEventListener('abort', abort)
+          // SIGKILL: the native call may be blocked, and process.exit() would wait for it.
+          helper?.kill('SIGKILL')
+          resolve(answer)
+        }
+        const crashed = (detail: string) => finish({ ok: false, reason: 'crashed', detail })
+        const timer = setTimeout(
+          () => finish({ ok: false, reason: 'timeout', detail: `${request.timeoutMs / 1000} s` }),
+          request.timeoutMs,
+        )
+        if (signal?.aborted || request.timeoutMs <= 0) return abort()
+        signal?.addEventListener('abort', abort)
+        try {
+          helper = fork(script, [], {
+            execArgv: [],
+            env: { ...environment },
+            stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+            // In its own process group, it gets no Ctrl-C: it may be storing a token that exists nowhere else. When the program ends,
+            // the channel closes, and the helper ends as well.
+            ...{ detached: true, windowsHide: true },
+          })
+        } catch (error) {
+          return crashed((error as Error).message)
+        }
+        helper.once('message', (answer) => finish(answer as KeychainAnswer))
+        helper.on('error', (error) => crashed(error.message))
+        // Not "exit", which can come before the last message.
+        helper.once('close', (code, signal) => crashed(signal ?? `exit code ${code}`))
+        // If this fails, the helper has ended, and `close` says why.
+        helper.send(request, () => {})
+      }),
+  }
 }

@@ -14,16 +14,12 @@ type Failure = Extract<KeychainAnswer, { ok: false }>
 /** What went wrong, and what to do about it. */
 const FAILURES: Readonly<Record<Failure['reason'], readonly [message: string, remedy: string]>> = {
   no_module: ['the keychain library (keytar) is not installed or does not load here', 'install libsecret'],
-  no_bus: ['there is no keychain here: no D-Bus session is running', 'start one'],
-  no_service: ['there is no keychain here: no Secret Service answers', 'start one'],
+  no_keychain: ['there is no keychain here: no Secret Service answers on D-Bus', 'start one'],
   locked: ['the keychain is locked', 'unlock it'],
   timeout: ['the keychain did not answer in time', 'unlock it'],
   refused: ['the keychain refused', 'unlock it'],
   crashed: ['the program that talks to the keychain ended early', 'try again'],
 }
-
-/** With these, this machine has no keychain, however long one waits. */
-const NO_KEYCHAIN: readonly string[] = ['no_module', 'no_bus', 'no_service']
 
 /** What a call to the keychain needs. */
 export type KeychainContext = Pick<Context, 'keychain' | 'stdin' | 'stderr'>
@@ -53,10 +49,11 @@ export async function callKeychain(
   })
 }
 
-/** Whether an error says that this machine has no keychain at all. */
+/** Whether an error says that this machine has no keychain at all, however long one waits. */
 export function hasNoKeychain(error: unknown): boolean {
   if (!(error instanceof CliError)) return false
-  return NO_KEYCHAIN.includes((error.cause as Failure | undefined)?.reason ?? '')
+  const { reason } = (error.cause ?? {}) as Partial<Failure>
+  return reason === 'no_module' || reason === 'no_keychain'
 }
 
 /**

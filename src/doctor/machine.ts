@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { access, constants, lstat, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { proveKeychain } from '../credentials/keychain.ts'
@@ -7,7 +8,7 @@ import { profileFiles, readSessionIfAny } from '../session/session-file.ts'
 import { configPath } from '../settings/config.ts'
 import { isShared, requireBaseUrl, requireClientId, settingValue } from '../settings/settings.ts'
 import { shellQuote } from '../shell-quote.ts'
-import { isThere, removeDurable, writeDurable } from '../storage/atomic-file.ts'
+import { removeDurable, writeDurable } from '../storage/atomic-file.ts'
 import { cannotWrite } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
@@ -25,7 +26,7 @@ export async function examineConfiguration(io: Io): Promise<Diagnosis> {
     if (!hasKey) requireClientId(settings)
     const at = `profile ${settings.profile.value} at ${base.href.replace(/\/+$/, '')}`
     const file = configPath(io)
-    return ok(check, isThere(file) ? `${at} (${file})` : `${at}; no settings are saved yet`)
+    return ok(check, existsSync(file) ? `${at} (${file})` : `${at}; no settings are saved yet`)
   } catch (error) {
     return problem(check, asCliError(error))
   }
@@ -39,7 +40,7 @@ export async function examineDirectories(io: Io): Promise<Diagnosis> {
   try {
     const missing: string[] = []
     for (const directory of tops) {
-      if (!isThere(directory)) {
+      if (!existsSync(directory)) {
         await requireCreatable(directory)
         missing.push(directory)
         continue
@@ -106,7 +107,7 @@ export async function examineLock(io: Io): Promise<Diagnosis> {
   const check = 'lock'
   const files = profileFiles(io, io.settings.profile.value)
   // Next to the session if there is one: whether locks work depends on the file system.
-  const directory = [files.directory, io.directories.state].find(isThere)
+  const directory = [files.directory, io.directories.state].find(existsSync)
   if (directory === undefined) return skipped(check, 'there is no directory for a lock file yet')
   const path = directory === files.directory ? files.lock : join(directory, 'doctor.lock')
   try {

@@ -1,4 +1,4 @@
-import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -67,8 +67,8 @@ export async function startCallbackServer(options: CallbackServerOptions): Promi
     const [host, ...hosts] = request.headersDistinct['host'] ?? []
     if (host?.toLowerCase() !== authority || hosts.length > 0) return refuse(421, 'Wrong address')
     const parameters = new URLSearchParams(query.join('?'))
-    const [state = '', ...others] = parameters.getAll('state')
-    if (others.length > 0 || !isSameText(state, options.state))
+    const [state, ...others] = parameters.getAll('state')
+    if (others.length > 0 || state !== options.state)
       return refuse(400, 'This answer belongs to another sign-in')
     if (isTaken) return refuse(400, 'Already answered', 'Only the first answer counts.')
     const wrong = options.receive(parameters, (page) => sendPage(response, page))
@@ -117,12 +117,6 @@ export async function startCallbackServer(options: CallbackServerOptions): Promi
     const hint = 'stop what uses it, or use another --redirect-uri'
     throw new CliError('cannot_listen', Exit.bug, message, { hint, cause: error })
   }
-}
-
-/** Compares in constant time. */
-function isSameText(one: string, other: string): boolean {
-  const [a, b] = [Buffer.from(one), Buffer.from(other)]
-  return a.length === b.length && timingSafeEqual(a, b)
 }
 
 /** Settles when the page has been handed to the browser, or the browser has gone. */

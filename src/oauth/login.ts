@@ -78,7 +78,8 @@ export async function login<T>(
       return undefined
     }
     unusable = response
-    ignoreFailure(reporter.ignored(response))
+    // The login continues even if stderr is closed and nobody reads its messages.
+    reporter.ignored(response).catch(() => {})
     return response
   }
 
@@ -98,9 +99,9 @@ export async function login<T>(
       })
     await reporter.ready(url.href)
     if (options.openBrowser)
-      ignoreFailure(
-        io.openBrowser(url.href).catch(() => (over.signal.aborted ? undefined : reporter.browserFailed())),
-      )
+      io.openBrowser(url.href)
+        .catch(() => (over.signal.aborted ? undefined : reporter.browserFailed()))
+        .catch(() => {})
 
     const timeout = io.clock
       .sleep(options.timeoutMs, AbortSignal.any([io.interrupts.signal, over.signal]))
@@ -124,11 +125,6 @@ export async function login<T>(
     stopReading()
     await listener?.close()
   }
-}
-
-/** The login continues even if stderr is closed and nobody reads its messages. */
-function ignoreFailure(work: Promise<void>): void {
-  work.catch(() => {})
 }
 
 function timedOut(ms: number, unusable: string | undefined): CliError {

@@ -65,10 +65,11 @@ export type RefreshOutcome =
     }
   /** `invalid_grant`: the token is worthless, and the session is over. */
   | { readonly kind: 'over'; readonly description: string | undefined }
-  /** Nothing was sent, or the service refused: the token can be sent again once the cause is gone. */
-  | { readonly kind: 'not_consumed'; readonly error: CliError }
-  /** The same, and waiting is enough, as long as the error says if anybody does. */
-  | { readonly kind: 'retry_after'; readonly error: CliError }
+  /**
+   * Nothing was sent, or the service refused: the token can be sent again once the cause is gone. If that `passes`, waiting is
+   * enough, as long as the error says if it does.
+   */
+  | { readonly kind: 'unused'; readonly error: CliError; readonly passes: boolean }
   /** The service may have rotated the token: it must not be sent again. `why` quotes the service. */
   | { readonly kind: 'unknown'; readonly why: string }
 
@@ -285,11 +286,11 @@ function classifyAnswer(answer: TokenAnswer): RefreshOutcome {
     const hint = 'the session is untouched; run the command again later'
     const options = { hint, status, retryAfterMs }
     const later = new CliError('service_unavailable', Exit.unavailable, message, options)
-    return { kind: 'retry_after', error: later }
+    return { kind: 'unused', error: later, passes: true }
   }
   // A 429 without `Retry-After` proves nothing, whatever is in it.
   if (error !== undefined && status !== 429)
-    return { kind: 'not_consumed', error: oauthError(error, details, status) }
+    return { kind: 'unused', error: oauthError(error, details, status), passes: false }
   return { kind: 'unknown', why: summary }
 }
 
@@ -298,16 +299,9 @@ function classifyNoAnswer(error: unknown, base: URL): RefreshOutcome {
   if (!(error instanceof TransportError) || error.sent === 'maybe')
     return { kind: 'unknown', why: error instanceof Error ? error.message : String(error) }
   // `beforeSend` threw it, or it is the reason of the signal.
-  if (error.cause instanceof CliError) return { kind: 'not_consumed', error: error.cause }
+  if (error.cause instanceof CliError) return { kind: 'unused', error: error.cause, passes: false }
   const message = `the service at ${issuerOf(base)} cannot be reached: ${error.message}`
   const hint = 'the session is untouched; check the network: mailclaim doctor'
   const failure = new CliError('service_unreachable', Exit.unavailable, message, { hint, cause: error })
-  const isPassing = error.kind === 'lookup' || error.kind === 'connect'
-  return { kind: isPassing ? 'retry_after' : 'not_consumed', error: failure }
-}
-
-/** What the service left out of the scopes that it was asked for (RFC 6749 section 3.3; some put commas between). */
-export function missingScopes(asked: readonly string[], granted: string): string[] {
-  const scopes = [...granted.split(/\s+/), ...granted.split(/[\s,]+/)]
-  return asked.filter((scope) => !scopes.includes(scope))
+  return { kind: 'unused', error: failure, passes: error.kind === 'lookup' || error.kind === 'connect' }
 }

@@ -43,10 +43,7 @@ export async function getClaim(
 
 function readClaim(body: Record<string, unknown>): DomainClaim {
   checkFields(body, CLAIM_FIELDS, 'the claim', ['name', 'domain_id', 'status', 'record'])
-  const claim = body as DomainClaim
-  if (claim.record) {
-    const record = claim.record as Record<string, unknown>
-    checkFields(record, ['type', 'name', 'value'], 'the record of the claim')
-  }
-  return claim
+  const record = (body['record'] ?? {}) as Record<string, unknown>
+  checkFields(record, ['type', 'name', 'value'], 'the record of the claim')
+  return body
 }

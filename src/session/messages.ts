@@ -65,9 +65,9 @@ export function tokenLost(profile: string, why = 'something removed its file', c
   return signedOut('refresh_token_lost', message, signInHint(profile), cause)
 }
 
-/** The keychain holds an older token than this machine had: the service would take it for a stolen one. */
-export function tokenOutdated(profile: string): CliError {
-  const message = `the keychain doesn't hold the last refresh token of profile ${profile}, but another`
+/** What is there is older than what this machine had: the service would take it for a stolen one. */
+export function tokenMissing(profile: string): CliError {
+  const message = `the last refresh token of profile ${profile} is not on this machine anymore`
   return signedOut('refresh_token_lost', message, signInHint(profile))
 }
 

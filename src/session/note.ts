@@ -152,13 +152,3 @@ export function finish(files: ProfileFiles, name: string, session: Session): voi
   }
   putInPlace(files, path, session)
 }
-
-/** Does what may fail without an end to everything. @returns why it has failed. */
-export function failureOf(work: () => void): Error | undefined {
-  try {
-    work()
-    return undefined
-  } catch (error) {
-    return error as Error
-  }
-}

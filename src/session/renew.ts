@@ -207,11 +207,10 @@ async function settle(
     case 'unknown':
       await token.leave()
       throw token.interrupted(outcome.why)
-    case 'not_consumed':
-    case 'retry_after':
+    case 'unused':
       await token.clear(isSent ? outcome.error : undefined)
       if (isSent && token.isRetry) throw token.interrupted(outcome.error.message)
-      if (outcome.kind === 'not_consumed') throw outcome.error
+      if (!outcome.passes) throw outcome.error
       return { kind: 'later', error: outcome.error }
   }
   const now = io.clock.now()

@@ -3,10 +3,10 @@ import { realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { callKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
-import { cannotWrite } from '../storage/file-errors.ts'
+import { cannotWrite, quietly } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
-import { lockedOrMissing, tokenLost, tokenOutdated } from './messages.ts'
-import { failureOf, isFinishable, nextName, putInPlace, type Reservation, readNext } from './note.ts'
+import { lockedOrMissing, tokenLost, tokenMissing } from './messages.ts'
+import { isFinishable, nextName, putInPlace, type Reservation, readNext } from './note.ts'
 import { encode, type ProfileFiles, type Session } from './session-file.ts'
 
 /** A refresh token or an API key. */
@@ -90,7 +90,7 @@ export function requireToken(
   const isNoted = next !== 'absent' && !isFinishable(next)
   if (session.store === 'keychain' && item === undefined && isNoted) throw failure ?? lockedOrMissing(profile)
   if (secret !== undefined) return { secret, isNoted, failure }
-  throw session.store === 'keychain' ? tokenOutdated(profile) : tokenLost(profile, 'it is not there')
+  throw tokenMissing(profile)
 }
 
 /**
@@ -139,7 +139,7 @@ export async function storeValue(
   const { profile } = files
   const { path } = reservation
   if (session.store === 'keychain') {
-    const failure = failureOf(() => reservation.fill(encode(session)))
+    const failure = quietly(() => reservation.fill(encode(session)))
     // A login leaves the item of the session before it alone, unless it can replace the session too.
     if (failure !== undefined && session.generation === 1) throw cannotWrite(path, failure)
     try {
@@ -154,7 +154,7 @@ export async function storeValue(
     }
   }
   const whole = { ...session, refreshToken: secret }
-  const failure = failureOf(() => reservation.fill(encode(whole)))
+  const failure = quietly(() => reservation.fill(encode(whole)))
   if (failure !== undefined) throw tokenLost(profile, failure.message, failure)
   putInPlace(files, path, whole)
 }

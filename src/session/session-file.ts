@@ -126,19 +126,10 @@ function checksumOf(text: string): string {
 export function decode(text: string): Session {
   const [line = '', checksum, ...more] = text.trimEnd().split('\n')
   if (more.length > 0 || checksum !== checksumOf(line))
-    throw new Error(isJson(text) ? 'it was written by an older build of mailclaim' : 'it is damaged')
+    throw new Error('it is damaged, or of an older build of mailclaim')
   const { format, ...session } = JSON.parse(line) as { format: unknown } & Session
   if (format !== FORMAT) throw new Error('it was written by a later version of mailclaim')
   return session
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** A value that was read, with its text byte for byte. */

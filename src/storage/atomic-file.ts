@@ -4,7 +4,6 @@ import {
   constants,
   fchmodSync,
   fsyncSync,
-  lstatSync,
   openSync,
   renameSync,
   unlinkSync,
@@ -47,7 +46,7 @@ export const realDisk = {
   },
   sync: (fd: number): void => fsyncSync(fd),
   /** Never throws: everything that matters was flushed before. */
-  close: (fd: number): void => quietly(() => closeSync(fd)),
+  close: (fd: number): void => void quietly(() => closeSync(fd)),
   rename(from: string, to: string): void {
     for (let tries = 1; ; tries++) {
       try {
@@ -144,14 +143,4 @@ export function removeDurable(path: string, disk: Disk = realDisk): boolean {
   // It is gone for every reader. A power loss may bring it back, and then the next command removes it again.
   quietly(() => disk.syncDirectory(dirname(path)))
   return true
-}
-
-/** Whether there is a file, directory or link at the path; true if that can't be found out. */
-export function isThere(path: string): boolean {
-  try {
-    lstatSync(path)
-    return true
-  } catch (error) {
-    return codeOf(error) !== 'ENOENT'
-  }
 }

@@ -39,11 +39,12 @@ export function codeOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
-/** Does what needn't succeed, such as removing what is of no use to anybody. Never throws. */
-export function quietly(work: () => void): void {
+/** Does what needn't succeed, such as removing what is of no use to anybody. @returns why it has failed; it never throws. */
+export function quietly(work: () => void): Error | undefined {
   try {
     work()
-  } catch {
-    // Nothing depends on it.
+    return undefined
+  } catch (error) {
+    return error as Error
   }
 }

@@ -230,7 +230,7 @@ describe('logout', () => {
   it('logout works on a machine without a keychain', async () => {
     const keychain = createFakeKeychain()
     const world = await signedIn({ keychain })
-    keychain.trouble = 'no_bus'
+    keychain.trouble = 'no_keychain'
     expect(await mailclaim(world, 'logout')).toMatchObject({ exit: 0 })
   })
 

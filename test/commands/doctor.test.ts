@@ -219,7 +219,7 @@ describe('the first problem decides the exit code', () => {
   })
 
   test('doctor ends with exit 4 if the keychain is needed and unavailable', async () => {
-    const keychain = Object.assign(createFakeKeychain(), { trouble: 'no_bus' as const })
+    const keychain = Object.assign(createFakeKeychain(), { trouble: 'no_keychain' as const })
     const environment = { settings: { base_url: READY.settings.base_url, client_id: 'client-1' } }
     const { code, of } = await doctor(createSetup({ keychain, environment }))
     expect(code).toBe(4)
@@ -232,7 +232,7 @@ describe('the first problem decides the exit code', () => {
 
 describe('a warning leaves the exit code 0', () => {
   test('an unavailable keychain is a warning while an API key is used', async () => {
-    const keychain = Object.assign(createFakeKeychain(), { trouble: 'no_bus' as const })
+    const keychain = Object.assign(createFakeKeychain(), { trouble: 'no_keychain' as const })
     const { code, of } = await doctor(createSetup({ keychain }))
     expect(code).toBe(0)
     expect(of('credential store')).toMatchObject({ status: 'warning' })

@@ -113,7 +113,7 @@ describe('login', () => {
   it('login tries the store before it opens the browser', async () => {
     const context = contextWith()
     const keychain = context.keychain as { trouble?: string }
-    keychain.trouble = 'no_service'
+    keychain.trouble = 'no_keychain'
     const settings = await fakeSettings(context, { store: 'keychain' })
     await expect(
       command.run({ arguments: [], options: {} }, createIo(context, settings)),
@@ -271,7 +271,7 @@ describe('login', () => {
     }
     const terminal = { columns: 80 }
 
-    it.each(['no_bus', 'no_service', 'no_module'])(
+    it.each(['no_keychain', 'no_module'])(
       'login offers a person to keep the session in a file (%s), and the default is no',
       async (trouble) => {
         const { context, questions } = await without(trouble, { terminal }, true)
@@ -285,7 +285,7 @@ describe('login', () => {
     )
 
     it('login ends with the alternatives if the person declines', async () => {
-      const { context } = await without('no_bus', { terminal }, false)
+      const { context } = await without('no_keychain', { terminal }, false)
       const run = command.run({ arguments: [], options: {} }, createIo(context, await fakeSettings(context)))
       await expect(run).rejects.toMatchObject({
         code: 'store_unavailable',
@@ -296,9 +296,9 @@ describe('login', () => {
     })
 
     it.each<[string, string, FakeContextOptions, Options]>([
-      ['without a terminal', 'no_bus', {}, {}],
-      ['with --json', 'no_bus', { terminal }, { json: true }],
-      ['if the keychain was chosen', 'no_bus', { terminal }, { store: 'keychain' }],
+      ['without a terminal', 'no_keychain', {}, {}],
+      ['with --json', 'no_keychain', { terminal }, { json: true }],
+      ['if the keychain was chosen', 'no_keychain', { terminal }, { store: 'keychain' }],
       ['if there is a keychain and it is locked', 'timeout', { terminal }, {}],
     ])('login asks nothing %s: the hint names --store file', async (_what, trouble, options, given) => {
       const { context } = await without(trouble, options)

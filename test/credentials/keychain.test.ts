@@ -28,7 +28,7 @@ function scriptedKeychain(script: string): { keychain: Context['keychain']; dire
   const path = join(directory, 'helper.mjs')
   writeFileSync(path, script.replaceAll('$DIR', directory))
   return {
-    keychain: createKeychain({ node: process.execPath, script: path, environment: { ONLY: 'this' } }),
+    keychain: createKeychain({ script: path, environment: { ONLY: 'this' } }),
     directory,
   }
 }
@@ -116,7 +116,7 @@ describe('the real helper process', () => {
     cpSync(fileURLToPath(new URL('../../dist', import.meta.url)), directory, { recursive: true })
     writeFileSync(join(directory, 'package.json'), '{"type":"module"}')
     const script = join(directory, 'keychain-helper.js')
-    const keychain = createKeychain({ node: process.execPath, script, environment: {} })
+    const keychain = createKeychain({ script, environment: {} })
     expect(await keychain.call(request('get'))).toMatchObject({ ok: false, reason: 'no_module' })
   })
 })
@@ -283,8 +283,8 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
 
   it('without a keychain, the error says that there is none', async () => {
     const { keychain } = await startKeyring({ state: 'absent' })
-    expect(await keychain.call(request('get'))).toMatchObject({ ok: false, reason: 'no_service' })
-    expect(await keychain.call(request('set', 'a', 'b'))).toMatchObject({ ok: false, reason: 'no_service' })
+    expect(await keychain.call(request('get'))).toMatchObject({ ok: false, reason: 'no_keychain' })
+    expect(await keychain.call(request('set', 'a', 'b'))).toMatchObject({ ok: false, reason: 'no_keychain' })
   })
 
   it.each([
@@ -293,6 +293,6 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     ['an address that is none', { DBUS_SESSION_BUS_ADDRESS: 'nonsense' }],
     ['the address of a bus that is gone', { DBUS_SESSION_BUS_ADDRESS: 'unix:path=/nonexistent/bus' }],
   ])('with %s, the error says that there is no bus', async (_name, env) => {
-    expect(await keychainIn(env).call(request('get'))).toMatchObject({ ok: false, reason: 'no_bus' })
+    expect(await keychainIn(env).call(request('get'))).toMatchObject({ ok: false, reason: 'no_keychain' })
   })
 })

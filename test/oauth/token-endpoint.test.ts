@@ -200,16 +200,17 @@ describe('a refresh', () => {
       { kind: 'over', description: 'reused (invalid_grant)' },
     ],
     ['invalid_grant behind a 500', () => oauthError(500, 'invalid_grant'), { kind: 'unknown' }],
-    ['invalid_request', () => oauthError(400, 'invalid_request'), { kind: 'not_consumed' }],
-    ['invalid_scope', () => oauthError(400, 'invalid_scope'), { kind: 'not_consumed' }],
-    ['invalid_client', () => oauthError(401, 'invalid_client'), { kind: 'not_consumed' }],
-    ['unauthorized_client', () => oauthError(400, 'unauthorized_client'), { kind: 'not_consumed' }],
+    ['invalid_request', () => oauthError(400, 'invalid_request'), { kind: 'unused', passes: false }],
+    ['invalid_scope', () => oauthError(400, 'invalid_scope'), { kind: 'unused', passes: false }],
+    ['invalid_client', () => oauthError(401, 'invalid_client'), { kind: 'unused', passes: false }],
+    ['unauthorized_client', () => oauthError(400, 'unauthorized_client'), { kind: 'unused', passes: false }],
     ...['unsupported_grant_type', 'invalid_target', 'temporarily_unavailable', 'Not Found'].map(
       (error): [string, () => HttpResponse, Record<string, unknown>] => [
         `${error}, which the interface does not have`,
         () => oauthError(400, error, 'refresh is off'),
         {
-          kind: 'not_consumed',
+          kind: 'unused',
+          passes: false,
           error: expect.objectContaining({
             message: expect.stringContaining(`refresh is off (${error})`),
           }),
@@ -236,17 +237,17 @@ describe('a refresh', () => {
     [
       '429 with seconds',
       () => textResponse(429, '', { 'retry-after': '3' }),
-      { kind: 'retry_after', error: { retryAfterMs: 3000 } },
+      { kind: 'unused', passes: true, error: { retryAfterMs: 3000 } },
     ],
     [
       '503 with a date',
       () => textResponse(503, '', { 'retry-after': 'Fri, 20 Nov 2026 12:00:05 GMT' }),
-      { kind: 'retry_after', error: { retryAfterMs: 5000 } },
+      { kind: 'unused', passes: true, error: { retryAfterMs: 5000 } },
     ],
     [
       '503 with seconds and the words of the service',
       () => textResponse(503, '{"name":"maintenance","message":"back soon"}', { 'retry-after': '3' }),
-      { kind: 'retry_after', error: { retryAfterMs: 3000 } },
+      { kind: 'unused', passes: true, error: { retryAfterMs: 3000 } },
     ],
     [
       '503 with the page of a cache that lost its connection to the service',
@@ -271,7 +272,7 @@ describe('a refresh', () => {
     [
       '429 with the page of a proxy that limits requests',
       () => textResponse(429, '<html><h1>Too Many Requests</h1>', { 'retry-after': '5' }),
-      { kind: 'retry_after', error: { retryAfterMs: 5000 } },
+      { kind: 'unused', passes: true, error: { retryAfterMs: 5000 } },
     ],
     ...[429, 503].flatMap((status) =>
       [{}, { 'retry-after': 'soon' }, { 'retry-after': '' }].map(
@@ -318,17 +319,17 @@ describe('a refresh', () => {
             new CliError('cannot_write', Exit.bug, 'the disk is full'),
           ),
         ),
-      { kind: 'not_consumed', error: expect.objectContaining({ code: 'cannot_write' }) },
+      { kind: 'unused', passes: false, error: expect.objectContaining({ code: 'cannot_write' }) },
     ],
     [
       'a failed look-up',
       () => Promise.reject(new TransportError('lookup', 'no', 'no such host')),
-      { kind: 'retry_after' },
+      { kind: 'unused', passes: true },
     ],
     [
       'a wrong certificate',
       () => Promise.reject(new TransportError('tls', 'no', 'for another host')),
-      { kind: 'not_consumed' },
+      { kind: 'unused', passes: false },
     ],
     [
       'a timeout',
@@ -422,7 +423,7 @@ describe('a refresh', () => {
 
     it('a truncated answer is a refusal if its head or the part that arrived proves one', async () => {
       const refusal = cutAfter('{"error":"invalid_client"}', 401)
-      expect((await refreshOnce(() => refusal)).outcome.kind).toBe('not_consumed')
+      expect((await refreshOnce(() => refusal)).outcome).toMatchObject({ kind: 'unused', passes: false })
     })
 
     it.each([

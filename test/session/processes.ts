@@ -151,7 +151,6 @@ export async function startKeyring({
 /** The keychain of an environment, through the helper process of the built program. */
 export function keychainIn(env: Record<string, string>): Context['keychain'] {
   return createKeychain({
-    node: process.execPath,
     script: HELPER,
     environment: { PATH: process.env['PATH'] ?? '', ...env },
   })

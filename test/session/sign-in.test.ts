@@ -71,7 +71,7 @@ describe('a login', () => {
     expect(context.stderr.text).toMatch(/^warning: the secret of profile default is in a file/)
   })
 
-  it.each(['no_module', 'no_bus', 'locked', 'timeout', 'refused'] as const)(
+  it.each(['no_module', 'no_keychain', 'locked', 'timeout', 'refused'] as const)(
     'fails before the browser opens if the keychain does not work (%s), and leaves the session as it was',
     async (trouble) => {
       const { io, keychain, files } = await machine()

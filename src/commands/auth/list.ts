@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import type { Column } from '../../terminal/columns.ts'
 import type { Io } from '../../terminal/io.ts'
 import { defineCommand, ownOutput } from '../definition.ts'
@@ -53,6 +54,5 @@ async function credentialOf(
     const { kind, ended, store } = session
     return { credential: ended === undefined ? kind : 'ended_session', store }
   }
-  const { isThere } = await import('../../storage/atomic-file.ts')
-  return { credential: isThere(files.session) ? 'damaged' : 'none', store: null }
+  return { credential: existsSync(files.session) ? 'damaged' : 'none', store: null }
 }

@@ -2,7 +2,7 @@ import { CliError, Exit } from '../../errors.ts'
 import { withProfile } from '../../settings/profiles.ts'
 import { quietly } from '../../storage/file-errors.ts'
 import { notSignedIn, sessionOver, tokenLost } from '../messages.ts'
-import { failureOf, type Reservation, reserveOwn } from '../note.ts'
+import { type Reservation, reserveOwn } from '../note.ts'
 import { adoptable, type Renewal, type SendableToken, type SessionStore } from '../renew.ts'
 import { RESERVED_BYTES, requireSameService, type Session } from '../session-file.ts'
 import { keepLocal, pendingName, removeLocal } from './local.ts'
@@ -172,7 +172,7 @@ export function openEtcd({ io, options, commit }: Renewal): SessionStore {
      */
     async function settle(outcome: SharedValue): Promise<{ found?: SharedRevision; failure?: Error }> {
       const sealed = await seal(outcome, store.access)
-      const failure = failureOf(() => {
+      const failure = quietly(() => {
         pending ??= reservePending(session, own)
         pending.fill(sealed)
       })
