@@ -43,7 +43,7 @@ export function formatTime(at: number): string {
 }
 
 /**
- * A time relative to now, rounded as `formatDuration` does: "3 minutes ago", "in 7 days". Six days, 23 hours and 59 minutes
+ * A time relative to now, rounded as `formatDuration` does: "3 min ago", "in 7 days". Six days, 23 hours and 59 minutes
  * are seven days: what was just made shows its whole lifetime. Within a minute it is "just now" or "in a moment".
  *
  * @param at milliseconds since 1970
@@ -52,5 +52,6 @@ export function formatTime(at: number): string {
 export function relativeTime(at: number, now: number): string {
   const seconds = Math.abs(at - now) / 1000
   if (seconds < 60) return at > now + 1000 ? 'in a moment' : 'just now'
-  return at > now ? `in ${formatDuration(seconds)}` : `${formatDuration(seconds)} ago`
+  const duration = formatDuration(seconds, 'short')
+  return at > now ? `in ${duration}` : `${duration} ago`
 }

@@ -72,7 +72,7 @@ describe('claims check', () => {
     const { code, stdout, stderr } = await world.run('claims', 'check', 'example.com', '--json')
     expect({ code, verdict: JSON.parse(stdout).verdict }).toEqual({ code: 0, verdict: 'ready' })
     expect(stderr).toMatch(
-      /^warning: couldn't ask the service about the claim of example\.com, last seen 2 minutes ago/,
+      /^warning: couldn't ask the service about the claim of example\.com, last seen 2 min ago/,
     )
     expect(stderr.trim().split('\n')).toHaveLength(1)
     expect(world.asked).toHaveLength(1)
