@@ -76,6 +76,11 @@ export function profileFiles(context: Pick<Context, 'directories'>, profile: str
   }
 }
 
+/** Where the secret lies: in the file, if the keychain that was chosen refused the last one. */
+export function storeOf({ store, refreshToken }: Session): StoreKind {
+  return store === 'keychain' && refreshToken !== undefined ? 'file' : store
+}
+
 /** Whether an access token is good for another minute, or a quarter of its life if that is shorter. */
 export function isFresh(token: AccessToken | undefined, now: number): boolean {
   if (token === undefined) return false

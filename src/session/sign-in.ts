@@ -21,7 +21,6 @@ export interface SignIn extends Pick<Session, 'kind' | 'service' | 'client' | 's
 
 /** A login that has proved its store, and reserved its space. */
 export interface PreparedSignIn {
-  readonly store: Session['store']
   /** To be called before the code is exchanged: a logout may have removed the reservation. @throws CliError exit 1. */
   reserve(): void
   /**
@@ -49,13 +48,12 @@ export async function prepareSignIn(
   files: ProfileFiles = profileFiles(io, io.settings.profile.value),
 ): Promise<PreparedSignIn> {
   const id = Buffer.from(io.random.bytes(6)).toString('hex')
-  const name = nextName({ id, generation: 0 })
   const locking = kind === 'api_key' ? withoutLocks(io, files) : lockingOf(io, files)
   let reservation: Reservation | undefined
   const reserved = (): Reservation => {
     if (reservation !== undefined && files.disk.read(reservation.path) !== undefined) return reservation
     discard()
-    reservation = reserveOwn(files, name)
+    reservation = reserveOwn(files, nextName({ id, generation: 0 }))
     return reservation
   }
   const discard = () => {
@@ -67,7 +65,6 @@ export async function prepareSignIn(
   if (store === 'keychain') await proveKeychain(io, files.profile)
   reserved()
   return {
-    store,
     reserve: () => void reserved(),
     discard,
     async complete({ secret, ...signIn }) {

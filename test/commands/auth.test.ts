@@ -136,6 +136,25 @@ describe('auth status', () => {
     })
   })
 
+  it('auth status and auth list name the file as the store after a keychain refused the new token', async () => {
+    const keychain = createFakeKeychain()
+    const world = await signedIn({ keychain }, 'keychain')
+    const shown = async (command: string) =>
+      JSON.parse((await mailclaim(world, 'auth', command, '--json')).stdout)
+    expect(await shown('status')).toMatchObject({ store: 'keychain' })
+    const { call } = keychain
+    keychain.call = async (request) =>
+      request.operation === 'set'
+        ? { ok: false, reason: 'refused', detail: '' }
+        : call.call(keychain, request)
+    expect(await mailclaim(world, 'auth', 'refresh')).toMatchObject({
+      exit: 0,
+      stderr: expect.stringContaining('is in a file that only you can read'),
+    })
+    expect(await shown('status')).toMatchObject({ store: 'file' })
+    expect(await shown('list')).toMatchObject({ data: [{ store: 'file' }] })
+  })
+
   it.each([
     ['service', '--base-url', 'http://127.0.0.1:9'],
     ['client', '--client-id', 'another'],

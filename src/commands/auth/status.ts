@@ -85,6 +85,7 @@ async function statusOf(
   io: Io,
 ) {
   const { expiresIfUnused } = await import('../../session/messages.ts')
+  const { storeOf } = await import('../../session/session-file.ts')
   const time = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
   const left = Math.floor(((session?.access?.expiresAt ?? 0) - io.clock.now()) / 1000)
   const renewable = session?.kind === 'session' && session.ended === undefined ? session : undefined
@@ -98,7 +99,7 @@ async function statusOf(
     client_id: session?.client ?? null,
     scope: session?.scope ?? null,
     resource: session?.resource ?? null,
-    store: session?.store ?? null,
+    store: session === undefined ? null : storeOf(session),
     signed_in_at: time(session?.signedInAt),
     refreshed_at: time(session?.issuedAt),
     refresh_by: time(renewable && expiresIfUnused(renewable)),

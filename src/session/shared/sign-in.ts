@@ -23,7 +23,6 @@ export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
   const store = openShared(io)
   await store.etcd.read()
   return {
-    store: 'etcd',
     reserve() {},
     discard() {},
     async complete({ secret, ...signIn }) {
