@@ -205,32 +205,42 @@ describe.runIf(needs('gnome-keyring'))('a keychain that is stopped', () => {
   })
 })
 
+/** What the system says of a process; nothing if it has ended. */
+function told(pid: string | number, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
 /** The process of gnome-keyring on a bus. */
 function daemonOf(bus: string): number {
-  const read = (pid: string, file: string) => {
-    try {
-      return readFileSync(`/proc/${pid}/${file}`, 'utf8')
-    } catch {
-      return ''
-    }
-  }
   const found = readdirSync('/proc').find(
-    (pid) => read(pid, 'comm').startsWith('gnome-keyring-d') && read(pid, 'environ').includes(`=${bus}\0`),
+    (pid) => told(pid, 'comm').startsWith('gnome-keyring-d') && told(pid, 'environ').includes(`=${bus}\0`),
   )
   if (found === undefined) throw new Error(`no gnome-keyring on ${bus}`)
   return Number(found)
 }
 
-/** Waits for the next process that a process starts. */
+/** Whether a process has left the group of the one that started it: from then on, the terminal's Ctrl-C doesn't reach it. */
+function leadsItsGroup(pid: number): boolean {
+  const [, , group] = told(pid, 'stat')
+    .replace(/^.*\) /, '')
+    .split(' ')
+  return Number(group) === pid
+}
+
+/** Waits for the next helper that a process starts. */
 async function childOf(pid: number, known: readonly number[] = []): Promise<number> {
   const end = performance.now() + 10_000
   while (performance.now() < end) {
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
-    const found = children.split(' ').find((child) => child !== '' && !known.includes(Number(child)))
-    if (found !== undefined) return Number(found)
+    const children = told(pid, `task/${pid}/children`).trim().split(' ').map(Number)
+    const found = children.find((child) => child > 0 && !known.includes(child) && leadsItsGroup(child))
+    if (found !== undefined) return found
     await new Promise((resolve) => setTimeout(resolve, 2))
   }
-  throw new Error(`process ${pid} started no other process in 10 s`)
+  throw new Error(`process ${pid} started no helper in 10 s`)
 }
 
 describe.runIf(needs('gnome-keyring'))('a real keychain', () => {

@@ -205,7 +205,7 @@ it('a body without an end is read up to 8 MiB, and what has arrived is kept', as
     code: 'unexpected_answer',
     message: expect.stringContaining('larger than 8 MiB'),
   })
-  expect(response.text).toMatch(/^\{+$/)
+  expect(new Set(response.text)).toEqual(new Set('{'))
   expect(written).toBeLessThan(64 * 1024 * 1024)
 })
 
