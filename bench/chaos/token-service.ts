@@ -38,8 +38,8 @@ interface Answer {
   readonly body: string
 }
 
-/** The access tokens of a sign-in end at once, so that the next command has to refresh. */
-const SIGN_IN_SECONDS = 1
+/** The access tokens of a sign-in end at once, so that the next command has to refresh, however soon it comes. */
+const SIGN_IN_SECONDS = 0.001
 const REFRESHED_SECONDS = 900
 
 /**
