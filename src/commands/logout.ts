@@ -1,5 +1,6 @@
 import { Exit } from '../errors.ts'
 import type { Forgotten } from '../session/sign-in.ts'
+import { withProfile } from '../settings/profiles.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { isToldOnStderr } from '../terminal/output.ts'
@@ -30,8 +31,10 @@ export const command = defineCommand<{ readonly all?: true }>({
     if (io.environment.apiKey !== undefined)
       await io.warn('MAILCLAIM_API_KEY is set, and commands keep using it')
     io.interrupts.signal.throwIfAborted()
-    const problem = forgotten.find((one) => one.problem !== undefined)?.problem
-    if (problem !== undefined) throw problem
+    const failed = forgotten.find(({ problem }) => problem !== undefined)
+    if (failed?.problem === undefined) return
+    const again = withProfile('mailclaim logout', failed.profile)
+    throw failed.problem.with({ hint: `once the keychain answers, this removes it: ${again}` })
   },
 })
 

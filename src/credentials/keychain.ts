@@ -30,7 +30,7 @@ export type KeychainCall = Pick<KeychainRequest, 'operation' | 'account' | 'secr
  * One call to the keychain.
  *
  * @param profile for the hint.
- * @throws CliError `store_unavailable`, exit 4, with the ways on.
+ * @throws CliError `store_unavailable`, exit 4, with the ways on; what the request's signal says.
  */
 export async function callKeychain(
   context: KeychainContext,
@@ -41,6 +41,7 @@ export async function callKeychain(
   const timeoutMs = attended ? ATTENDED_MS : UNATTENDED_MS
   const answer = await context.keychain.call({ ...request, service: SERVICE, timeoutMs })
   if (answer.ok) return answer.value
+  request.signal?.throwIfAborted()
   const [message, remedy] = FAILURES[answer.reason]
   const detail = answer.detail === '' ? '' : ` (${answer.detail})`
   throw new CliError('store_unavailable', Exit.notSignedIn, `${message}${detail}`, {

@@ -6,7 +6,7 @@ import type { Io } from '../terminal/io.ts'
 import { sessionOver, signedOut } from './messages.ts'
 import { requireSession } from './profiles.ts'
 import type { RenewOptions } from './renew.ts'
-import { isFresh, profileFiles, requireSameService, type Session } from './session-file.ts'
+import { isFresh, type ProfileFiles, profileFiles, requireSameService, type Session } from './session-file.ts'
 
 /** There is no good access token. */
 interface Outdated {
@@ -42,7 +42,7 @@ export async function goodCredential(io: Io): Promise<Credential | Outdated> {
   }
   const { session } = requireSession(io, files)
   requireSameService(session, io)
-  if (session.kind === 'api_key') return storedKey(io, session)
+  if (session.kind === 'api_key') return storedKey(io, files, session)
   if (session.ended !== undefined) throw sessionOver(session)
   return goodAccess(io, session)
 }
@@ -86,9 +86,8 @@ export function environmentKey({ environment }: Pick<Io, 'environment'>): Creden
 }
 
 /** The API key that `login --with-api-key` stored. @throws CliError exit 4. */
-async function storedKey(io: Io, session: Session): Promise<Credential> {
+async function storedKey(io: Io, files: ProfileFiles, session: Session): Promise<Credential> {
   const { readItemIfAny, requireToken } = await import('./secret.ts')
-  const files = profileFiles(io, session.profile)
   const { secret } = requireToken(files, session, await readItemIfAny(io, files, session))
   return {
     kind: 'api_key',

@@ -6,14 +6,7 @@ import { environmentKey } from './credential.ts'
 import { interrupted, sessionOver, type Trouble, troubleOf } from './messages.ts'
 import { requireSession } from './profiles.ts'
 import { readItemIfAny, requireToken } from './secret.ts'
-import {
-  isFresh,
-  type ProfileFiles,
-  profileFiles,
-  readSession,
-  requireSameService,
-  type Session,
-} from './session-file.ts'
+import { isFresh, type ProfileFiles, profileFiles, requireSameService, type Session } from './session-file.ts'
 
 /**
  * `active`: the credential can be used. `needs_refresh`: the next command renews the access token. `refreshing`: another process is
@@ -64,14 +57,17 @@ export async function describeSession(
 
 /** @throws CliError why it can't be used. */
 async function stateOf(io: Io, files: ProfileFiles, session: Session): Promise<SessionState> {
-  const { profile, kind, access, ended } = session
+  const { profile, id, generation, kind, access, ended } = session
   if (ended !== undefined) throw sessionOver(session)
-  const { isNoted } = requireToken(files, session, await readItemIfAny(io, files, session))
-  if (kind === 'api_key') return 'active'
-  if (isNoted) {
+  const answer = await readItemIfAny(io, files, session)
+  try {
+    if (requireToken(files, session, answer).isNoted) throw interrupted(profile)
+  } catch (error) {
+    // Another process may be at it, or have ended since the session was read.
     if (await isLocked(files.lock, files.disk)) return 'refreshing'
-    // Its sender may have ended since the note was read, with a known outcome.
-    if (readSession(files)?.session.generation === session.generation) throw interrupted(profile)
+    const { session: now } = requireSession(io, files)
+    if (now.id === id && now.generation === generation) throw error
+    return stateOf(io, files, now)
   }
-  return isFresh(access, io.clock.now()) ? 'active' : 'needs_refresh'
+  return kind === 'api_key' || isFresh(access, io.clock.now()) ? 'active' : 'needs_refresh'
 }

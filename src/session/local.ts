@@ -78,7 +78,13 @@ function sendable(
   const { profile } = files
   const name = nextName({ id: session.id, generation })
   // Byte for byte: generations of different sign-ins say nothing about each other.
-  const isUnchanged = () => textOf(files) === text
+  const isUnchanged = () => {
+    try {
+      return files.disk.read(files.session) === text
+    } catch {
+      return false
+    }
+  }
   let reservation: Reservation | undefined
   return {
     kind: 'sendable',
@@ -160,14 +166,6 @@ function finishNext(
   if (known === undefined && !isFinishable(next)) return false
   finish(files, name, next)
   return true
-}
-
-function textOf({ disk, session }: ProfileFiles): string | undefined {
-  try {
-    return disk.read(session)
-  } catch {
-    return undefined
-  }
 }
 
 /** The session while its lock is held: a file that can't be read now is what it was, and anything else is another's. */

@@ -65,10 +65,10 @@ export function tokenLost(profile: string, why = 'something removed its file', c
   return signedOut('refresh_token_lost', message, signInHint(profile), cause)
 }
 
-/** What is there is older than what this machine had: the service would take it for a stolen one. */
+/** The service would take what is there for a stolen token; or a login is between the keychain and the file. */
 export function tokenMissing(profile: string): CliError {
-  const message = `the last refresh token of profile ${profile} is not on this machine anymore`
-  return signedOut('refresh_token_lost', message, signInHint(profile))
+  const message = `the secret that is stored for profile ${profile} is older than the session, or of another sign-in`
+  return signedOut('refresh_token_lost', message, `if no login is under way, ${signInHint(profile)}`)
 }
 
 /** The keychain gives nothing. */

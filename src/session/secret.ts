@@ -59,7 +59,7 @@ export async function readItemIfAny(
     const [, id = '', generation, value = ''] = /^([0-9a-f]+)\.(\d{1,15})@\d{1,15}:(.+)$/s.exec(text) ?? []
     return { item: { id, generation: Number(generation), value } }
   } catch (error) {
-    if (error instanceof CliError) return { failure: error }
+    if (error instanceof CliError && error.code === 'store_unavailable') return { failure: error }
     throw error
   }
 }

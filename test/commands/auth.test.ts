@@ -136,6 +136,30 @@ describe('auth status', () => {
     })
   })
 
+  it('auth status says that another command is at it, or what it left, if a login comes between file and keychain', async () => {
+    const keychain = createFakeKeychain()
+    const world = await signedIn({ keychain }, 'keychain')
+    const { disk, lock } = world.files
+    const { call } = keychain
+    const meanwhile = (login: () => Promise<unknown>) => {
+      keychain.call = async (request) => {
+        keychain.call = call
+        await login()
+        return call.call(keychain, request)
+      }
+    }
+    meanwhile(() => world.signIn('keychain'))
+    expect(await state(world)).toMatchObject({ state: 'active', exit: 0 })
+
+    const ofTheLogin = 'ffffffffffff.1@1:rt'
+    const [account = ''] = keychain.items.keys()
+    const holder = await disk.lock(lock)
+    meanwhile(async () => keychain.items.set(account, ofTheLogin))
+    expect(await state(world)).toMatchObject({ state: 'refreshing', exit: 0 })
+    disk.close(holder ?? -1)
+    expect(await state(world)).toMatchObject({ state: 'store_unavailable', exit: 4 })
+  })
+
   it('auth status and auth list name the file as the store after a keychain refused the new token', async () => {
     const keychain = createFakeKeychain()
     const world = await signedIn({ keychain }, 'keychain')
@@ -241,6 +265,7 @@ describe('logout', () => {
     const locked = await mailclaim(world, 'logout')
     expect(locked.exit).toBe(4)
     expect(locked.stderr).toContain('may still hold a secret of profile default')
+    expect(locked.stderr).toContain('hint: once the keychain answers, this removes it: mailclaim logout\n')
     keychain.trouble = 'none'
     expect(await mailclaim(world, 'logout')).toMatchObject({ exit: 0 })
     expect(keychain.items.size).toBe(0)
@@ -276,6 +301,26 @@ describe('logout', () => {
     expect(await mailclaim(world, 'logout')).toMatchObject({ exit: 0 })
     expect(keychain.items.size).toBe(0)
   })
+})
+
+it.each([
+  ['auth', 'status'],
+  ['auth', 'refresh'],
+  ['grants', 'list'],
+])('Ctrl-C while %s %s waits for the keychain is no error of the keychain', async (...words) => {
+  const stop = new AbortController()
+  const keychain = createFakeKeychain()
+  const world = await signedIn({ keychain }, 'keychain')
+  world.expire()
+  const waiting = async (): Promise<KeychainAnswer> => {
+    stop.abort(new InterruptedError('SIGINT'))
+    return { ok: false, reason: 'timeout', detail: '' }
+  }
+  const interrupts = { signal: stop.signal, shield: <T>(work: () => Promise<T>) => work() }
+  const context = withEffects(world.context, { interrupts, keychain: { call: waiting } })
+  const ended = await mailclaim({ ...world, context }, ...words)
+  expect(ended).toEqual({ exit: 130, stdout: '', stderr: 'error: interrupted\n' })
+  expect(await world.counts()).toMatchObject({ refreshes: 0 })
 })
 
 describe('profiles', () => {

@@ -85,9 +85,7 @@ export async function forgetShared(io: Io, profile: string): Promise<Forgotten> 
  *
  * @throws CliError why it can't be used
  */
-export async function describeShared(
-  io: Io,
-): Promise<{ readonly state: 'active' | 'needs_refresh' | 'refreshing'; readonly session: Session }> {
+export async function describeShared(io: Io) {
   const store = openShared(io)
   const isGood = (session: Session | undefined) => isFresh(session?.access, io.clock.now())
   const local = readLocal(store.files)
@@ -101,5 +99,6 @@ export async function describeShared(
   const { session, note } = found
   if (session.ended !== undefined) throw sessionOver(session)
   if (note?.unknown) throw interruptedAt(session.profile, note, io)
-  return { state: note !== null ? 'refreshing' : isGood(session) ? 'active' : 'needs_refresh', session }
+  const usable = isGood(session) ? 'active' : 'needs_refresh'
+  return { state: note === null ? usable : 'refreshing', session } as const
 }
