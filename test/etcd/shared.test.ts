@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Clock } from '../../src/context.ts'
+import { type Clock, TransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
 import { goodCredential } from '../../src/session/credential.ts'
 import type { RenewOptions } from '../../src/session/renew.ts'
@@ -63,6 +63,19 @@ describe('a session that machines share', () => {
     expect(await failed(renew(b))).toMatchObject({ code: 'store_unavailable', exit: 7 })
     expect(await failed(describeShared(b))).toMatchObject({ code: 'store_unavailable', exit: 7 })
     expect(service.refreshes).toBe(1)
+  })
+
+  test('a member that swallows requests does not hide what the next one says, even in two seconds', async () => {
+    const { a, b, clock, etcd, renew } = await pair()
+    await renew(a)
+    await forgetShared(b, 'default')
+    const { handle } = etcd
+    etcd.handle = async (request) => {
+      if (request.url.hostname !== 'a.test') return handle(request)
+      clock.advance(request.timeoutMs)
+      throw new TransportError('timeout', 'maybe', 'no complete response')
+    }
+    expect(await failed(describeShared(a))).toMatchObject({ code: 'session_over' })
   })
 
   test('a narrowed access token is for the one who asked, and the new refresh token is kept', async () => {

@@ -32,7 +32,7 @@ type Json = Record<string, unknown>
 
 /** How long a read may take, in milliseconds. */
 const READ_LIMIT_MS = 12_000
-/** The first try of a member, in milliseconds; a slow one gets more in the next round. */
+/** The first try of a member takes at most this, in milliseconds, and its share of the time; a slow one gets more in the next round. */
 const FIRST_TRY_MS = 2000
 /** The pause after each round of all members: a new leader may have to be elected. */
 const PAUSE_MS = 100
@@ -91,14 +91,16 @@ export class Etcd {
   async #ask(path: string, request: Json, limitMs: number): Promise<Json> {
     const { clock, random, interrupts } = this.#io
     const { members, user } = this.#access
-    const end = clock.monotonic() + Math.max(limitMs, FIRST_TRY_MS)
+    const whole = Math.max(limitMs, FIRST_TRY_MS)
+    const end = clock.monotonic() + whole
+    const firstTry = Math.min(FIRST_TRY_MS, whole / members.length)
     let problem = 'no time left'
     for (let tries = 0; ; tries++) {
       const left = end - clock.monotonic()
       if (left <= 0) throw noAnswer(members, problem)
       const member = members[this.#turn % members.length] as URL
       const round = Math.floor(tries / members.length) + 1
-      const limit = Math.min(left, FIRST_TRY_MS * round)
+      const limit = Math.min(left, firstTry * round)
       const step = user !== undefined && this.#token === undefined ? LOGIN : path
       try {
         const { status, body } = await this.#post(member, step, step === LOGIN ? { ...user } : request, limit)
