@@ -2,11 +2,8 @@
 keepCompiled(process)
 require('../dist/main.js')
   .main()
-  .then((code) => {
-    process.exitCode = code
-    // After a signal, work that did not heed it in time must not keep the process alive.
-    if (code >= 128) process.exit()
-  })
+  // At once: nothing that is left keeps the process alive, and clearing up in memory takes Node 1 to 3 ms.
+  .then((code) => process.exit(code))
 
 /**
  * From Node 22.8 on, what V8 has compiled is kept for the next start, which then takes 3 to 8 ms less. It is kept in the

@@ -117,6 +117,7 @@ describe.runIf(needs('posix'))('keeping what was compiled', () => {
         env,
         platform: 'linux',
         versions: { node: '24.0.0' },
+        exit: () => {},
         getuid: () => user,
         getBuiltinModule: (name: string) =>
           name === 'node:module'
