@@ -4,16 +4,9 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { run } from './cli.ts'
-import {
-  type Clock,
-  type Context,
-  type Directories,
-  type Environment,
-  type HttpTransport,
-  TransportError,
-} from './context.ts'
+import { type Clock, type Context, type Environment, type HttpTransport, TransportError } from './context.ts'
 import type { ExitCode } from './errors.ts'
-import { platformDirectories } from './settings/paths.ts'
+import { readDirectories } from './settings/paths.ts'
 import { PROFILE_AND_SETTINGS } from './settings/table.ts'
 import { watchSignals } from './signals.ts'
 import { realInput, realOutput, watchTerminals } from './streams.ts'
@@ -26,7 +19,7 @@ declare const MAILCLAIM_VERSION: string
 export async function main(): Promise<ExitCode> {
   const { platform } = process
   const environment = readEnvironment(process.env)
-  const directories = readDirectories(process.env)
+  const directories = readDirectories(process)
   // Programs that are started from here, such as a browser, must not get our variables, least of all a secret.
   for (const name of Object.keys(process.env)) if (/^MAILCLAIM_/i.test(name)) delete process.env[name]
   const signals = watchSignals(process)
@@ -42,7 +35,9 @@ export async function main(): Promise<ExitCode> {
   const context: Context = {
     program: {
       version: MAILCLAIM_VERSION,
-      host: hostname(),
+      get host() {
+        return hostname()
+      },
       schemas: join(import.meta.dirname, '..', 'docs', 'schemas'),
     },
     environment,
@@ -137,14 +132,6 @@ function keychainEnvironment(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const names =
     /^(DBUS_SESSION_BUS_ADDRESS|XDG_RUNTIME_DIR|XDG_DATA_HOME|XDG_CURRENT_DESKTOP|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|HOME|USER|LOGNAME|PATH|LANG|LC_[A-Z]+|TMPDIR|LD_LIBRARY_PATH|SYSTEMROOT|SYSTEMDRIVE|WINDIR|USERPROFILE|APPDATA|LOCALAPPDATA|TEMP|TMP)$/i
   return Object.fromEntries(Object.entries(variables).filter(([name]) => names.test(name)))
-}
-
-function readDirectories(variables: NodeJS.ProcessEnv): Directories {
-  const { config, state } = platformDirectories(process)
-  return {
-    config: variables['MAILCLAIM_CONFIG_DIR'] || config,
-    state: variables['MAILCLAIM_STATE_DIR'] || state,
-  }
 }
 
 /** The longest timer in Node: 24.8 days. */

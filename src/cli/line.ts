@@ -4,7 +4,7 @@ import {
   longFlag,
   type OptionDefinition,
 } from '../commands/definition.ts'
-import { GLOBAL_OPTIONS } from '../commands/program.ts'
+import { globalOptions } from '../commands/program.ts'
 import { tree } from '../commands/tree.ts'
 
 export type CommandNode = CommandLeaf | CommandGroup
@@ -29,15 +29,6 @@ export interface CommandLine {
   readonly helpWord: boolean
 }
 
-const GLOBAL_FLAGS: ReadonlySet<string> = new Set([
-  ...GLOBAL_OPTIONS.flatMap(({ flags }) => flags.split(/[ ,]+/)),
-  ...['-h', '--help', '-V', '--version'],
-])
-/** The flags of the global options that take a value. */
-const FLAGS_WITH_VALUE: ReadonlySet<string> = new Set(
-  GLOBAL_OPTIONS.filter(takesValue).map((option) => longFlag(option.flags)),
-)
-
 /**
  * Finds the words that name a command, even with options between them, so that only that command's code is loaded. It
  * skips the values of global options; a command's own option that takes a value has to come after the command's name.
@@ -56,7 +47,7 @@ export function readLine(argv: readonly string[]): CommandLine {
     }
     if (word.startsWith('-')) {
       rest.push(word)
-      if (FLAGS_WITH_VALUE.has(word) && at + 1 < argv.length) rest.push(argv[++at] ?? '')
+      if (takesNextWord(word) && at + 1 < argv.length) rest.push(argv[++at] ?? '')
     } else if (word === 'help' && words.length === 0 && !helpWord) {
       helpWord = true
     } else if (Object.hasOwn(level, word)) {
@@ -64,7 +55,7 @@ export function readLine(argv: readonly string[]): CommandLine {
       node = level[word]
     } else {
       const before = argv[at - 1] ?? ''
-      const isUnknown = before.startsWith('-') && !GLOBAL_FLAGS.has(before.replace(/=.*/s, ''))
+      const isUnknown = before.startsWith('-') && !isGlobalFlag(before.replace(/=.*/s, ''))
       const unknownOption = isUnknown ? before : undefined
       return {
         words,
@@ -87,4 +78,14 @@ export function commandsOf(node: CommandNode | undefined): Readonly<Record<strin
 
 export function takesValue(option: OptionDefinition): boolean {
   return /[<[]/.test(option.flags)
+}
+
+/** Whether a word is a global option whose value is the next word. */
+function takesNextWord(word: string): boolean {
+  return globalOptions().some((option) => takesValue(option) && longFlag(option.flags) === word)
+}
+
+function isGlobalFlag(word: string): boolean {
+  const flags = globalOptions().flatMap((option) => option.flags.split(/[ ,]+/))
+  return [...flags, '-h', '--help', '-V', '--version'].includes(word)
 }

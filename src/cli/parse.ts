@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { type CommandDefinition, type CommandGroup, knownFields } from '../commands/definition.ts'
-import { argumentText, GLOBAL_OPTIONS, globalOptions, PROGRAM, shownOptions } from '../commands/program.ts'
+import { argumentText, globalOptions, PROGRAM, shownOptions } from '../commands/program.ts'
 import { tree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode, usageError } from '../errors.ts'
@@ -94,7 +94,7 @@ function buildProgram(
       getErrHasColors: () => true,
     })
   program.addHelpText('after', `\nStart with: mailclaim login\nWithout an account: mailclaim sandbox`)
-  if (definition === undefined) addOptions(program, GLOBAL_OPTIONS, GLOBAL_OPTIONS_TITLE)
+  if (definition === undefined) addOptions(program, globalOptions(), GLOBAL_OPTIONS_TITLE)
   addLevel(program, tree, [])
   return program
 
@@ -119,7 +119,7 @@ function buildProgram(
       command.usage('<command> [options]').addHelpText('after', `\n${GLOBAL_OPTIONS_LINE}`)
       // Commander itself looks for a command after `--`.
       if (typed || line.rest.includes('--')) {
-        if (definition === undefined) addOptions(command, GLOBAL_OPTIONS, GLOBAL_OPTIONS_TITLE)
+        if (definition === undefined) addOptions(command, globalOptions(), GLOBAL_OPTIONS_TITLE)
         addLevel(command, node.commands, [...above, word])
       }
     }
@@ -136,7 +136,7 @@ function buildProgram(
       command.argument(argument.syntax, argumentText(argument))
     addOptions(command, own, 'Options:')
     addOptions(command, globals, GLOBAL_OPTIONS_TITLE)
-    command.addHelpText('after', helpAfter(definition.examples, palette, width))
+    command.addHelpText('after', () => helpAfter(definition.examples, palette, width))
     command.action(() => {
       const options: GlobalOptions & Record<string, unknown> = givenOptions(command)
       checkRelations([...own, ...globals], options)

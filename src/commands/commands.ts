@@ -1,5 +1,6 @@
 import { Exit, type ExitCode } from '../errors.ts'
 import { FORMATS } from '../settings/settings.ts'
+import { PROFILE_AND_SETTINGS, settingName } from '../settings/table.ts'
 import type { Column } from '../terminal/columns.ts'
 import {
   type ArgumentDefinition,
@@ -13,7 +14,7 @@ import {
   longFlag,
   type OptionDefinition,
 } from './definition.ts'
-import { ENVIRONMENT, EXIT_CODES, FORMAT_MEANINGS, GLOBAL_OPTIONS, PRECEDENCE } from './program.ts'
+import { globalOptions } from './program.ts'
 
 const COLUMNS: readonly Column[] = [{ field: 'command', kind: 'id' }, { field: 'summary' }]
 
@@ -22,6 +23,77 @@ const TYPES: Readonly<Record<string, 'integer' | 'number'>> = {
   n: 'integer',
   port: 'integer',
   seconds: 'number',
+}
+
+/** An exit code to a script: what it means, and what follows: `retry` the same command later, or `wait` and then repeat it. */
+interface ExitMeaning {
+  readonly meaning: string
+  readonly advice: 'continue' | 'stop' | 'retry' | 'wait'
+}
+
+const EXIT_CODES: Readonly<Record<ExitCode, ExitMeaning>> = {
+  [Exit.done]: { meaning: 'done', advice: 'continue' },
+  [Exit.bug]: { meaning: 'a bug, or an unexpected local failure', advice: 'stop' },
+  [Exit.usage]: { meaning: 'usage: bad flag, argument or value', advice: 'stop' },
+  [Exit.notConfigured]: {
+    meaning: 'not configured: base URL, client id, or what reaches etcd missing or unusable',
+    advice: 'stop',
+  },
+  [Exit.notSignedIn]: {
+    meaning: 'not signed in, or the credential was refused or is unavailable',
+    advice: 'stop',
+  },
+  [Exit.notFound]: { meaning: 'not found', advice: 'stop' },
+  [Exit.refused]: { meaning: 'the service refused the request', advice: 'stop' },
+  [Exit.unavailable]: {
+    meaning: 'network, timeout, rate limit, an unexpected response, or a --publish command that failed',
+    advice: 'retry',
+  },
+  [Exit.notYet]: {
+    meaning: 'not yet: record not visible, or still in progress at the timeout',
+    advice: 'wait',
+  },
+  [Exit.negativeEnd]: {
+    meaning: 'ended unsuccessfully: blocked, expired, superseded, canceled or failed',
+    advice: 'stop',
+  },
+  [Exit.interrupted]: { meaning: 'interrupted', advice: 'stop' },
+  [Exit.terminated]: { meaning: 'terminated', advice: 'stop' },
+}
+
+/** The variables that the program reads; an option overrides them. */
+const ENVIRONMENT: readonly { readonly name: string; readonly description: string }[] = [
+  ...PROFILE_AND_SETTINGS.flatMap(([key, { variable, description, flags }]) =>
+    variable
+      ? { name: variable, description: flags ? `${description}, as --${settingName(key)}` : description }
+      : [],
+  ),
+  { name: 'MAILCLAIM_API_KEY', description: 'an API key; overrides a stored session and is never saved' },
+  {
+    name: 'MAILCLAIM_STORE_KEY',
+    description: 'the key that encrypts the session in etcd (base64, 32 bytes)',
+  },
+  { name: 'MAILCLAIM_STORE_USER', description: 'the user of etcd' },
+  { name: 'MAILCLAIM_STORE_PASSWORD', description: 'the password of that user' },
+  { name: 'MAILCLAIM_CONFIG_DIR', description: 'directory of the settings' },
+  { name: 'MAILCLAIM_STATE_DIR', description: 'directory of sessions and remembered claims' },
+  { name: 'NO_COLOR', description: 'no color' },
+  { name: 'FORCE_COLOR', description: 'color even without a terminal; overrides NO_COLOR' },
+  { name: 'HTTPS_PROXY', description: 'the proxy; never used for loopback addresses' },
+  { name: 'NO_PROXY', description: 'the hosts that bypass the proxy' },
+  { name: 'NODE_EXTRA_CA_CERTS', description: 'a file with more certificate authorities' },
+]
+
+/** What counts if a setting is made in several places. */
+const PRECEDENCE =
+  'An option overrides the environment, which overrides the profile, which overrides the default.'
+
+/** What each format is. */
+const FORMAT_MEANINGS: Readonly<Record<(typeof FORMATS)[number], string>> = {
+  table: 'for people',
+  json: 'one document: the object, or a list as {"object":"list","has_more":…,"data":[…]}',
+  jsonl: 'an object per line, as it arrives; of a command that waits, an event per line',
+  tsv: 'a header and a line per item, tab-separated',
 }
 
 /** The command that describes the commands of a tree, itself among them. */
@@ -47,7 +119,7 @@ export function describing(tree: CommandTree): CommandDefinition<never> {
       const envelope = {
         version,
         schemas: { directory: schemas, error: 'error.json' },
-        global_options: GLOBAL_OPTIONS.map((option) => describeOption(option, GLOBAL_OPTIONS)),
+        global_options: globalOptions().map((option, _at, all) => describeOption(option, all)),
         environment: ENVIRONMENT,
         precedence: PRECEDENCE,
         exits: Object.values(Exit).map(describeExit),
