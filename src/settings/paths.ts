@@ -8,6 +8,8 @@ type System = Pick<NodeJS.Process, 'env' | 'platform'>
 /**
  * The directories that the environment names, or else the platform's. They are looked up when a command needs them: `node:os`
  * takes 0.5 ms of a start, and help doesn't need it.
+ *
+ * @param system what `process` says of the platform and the environment.
  */
 export function readDirectories(system: System): Directories {
   // The environment loses them when the program has started.
@@ -25,10 +27,8 @@ export function readDirectories(system: System): Directories {
 /**
  * The platform's directories: `~/.config/mailclaim` and `~/.local/state/mailclaim` on Linux (XDG Base Directory), the
  * Library directories on macOS, AppData on Windows. They are relative, and refused later, if the system knows no home.
- *
- * @param system what `process` says of the platform and the environment.
  */
-export function platformDirectories({ env, platform }: System): Directories {
+function platformDirectories({ env, platform }: System): Directories {
   const home = knownHome()
   switch (platform) {
     case 'win32':

@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { platformDirectories } from '../../src/settings/paths.ts'
+import { readDirectories } from '../../src/settings/paths.ts'
 import { needs } from '../requirements.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 describe('the directories of the platform', () => {
-  const linux = (env: Record<string, string>) => platformDirectories({ env, platform: 'linux' })
+  const linux = (env: Record<string, string>) => readDirectories({ env, platform: 'linux' })
 
   it('the directories on Linux are those of the XDG Base Directory specification', () => {
     expect(linux({ XDG_CONFIG_HOME: '/c', XDG_STATE_HOME: '/s' })).toEqual({
@@ -22,12 +22,12 @@ describe('the directories of the platform', () => {
   })
 
   it('the directories are the Library on macOS, and AppData on Windows', () => {
-    expect(platformDirectories({ env: {}, platform: 'darwin' })).toEqual({
+    expect(readDirectories({ env: {}, platform: 'darwin' })).toEqual({
       config: expect.stringMatching(/\/Library\/Preferences\/mailclaim$/),
       state: expect.stringMatching(/\/Library\/Application Support\/mailclaim$/),
     })
     const env = { APPDATA: '/roaming', LOCALAPPDATA: '/local' }
-    const { config, state } = platformDirectories({ env, platform: 'win32' })
+    const { config, state } = readDirectories({ env, platform: 'win32' })
     expect([config, state]).toEqual(['/roaming/mailclaim/Config', '/local/mailclaim/Data'])
   })
 })
