@@ -9,7 +9,7 @@ import { smallWorld } from '../dns/fake-internet.ts'
 import { fakeSettings } from '../fake-context.ts'
 import { createWorld, VALUE, type WorldOptions } from './world.ts'
 
-const record = { name: 'example.com', value: VALUE, ttl: undefined }
+const record = { name: 'example.com', value: VALUE, ttl: 60 }
 
 /** Runs a command of the shell as --publish does, where DNS has these values. */
 async function publishing(command: string, options: WorldOptions = {}, timeoutMs?: number) {
@@ -31,7 +31,7 @@ async function publishing(command: string, options: WorldOptions = {}, timeoutMs
 }
 
 describe('the command of --publish', () => {
-  test('is run by the shell, with the record in its environment and nothing else of ours', async () => {
+  test('is run by the shell, with the record and the TTL of its set in its environment, and nothing else of ours', async () => {
     const txt = () => ['v=spf1 -all', 'say "hi"']
     const { publish, output } = await publishing('env > OUTPUT; echo one; echo two >&2', { txt })
     const lines: string[] = []

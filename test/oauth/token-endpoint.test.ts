@@ -181,7 +181,7 @@ describe('a token response', () => {
 })
 
 describe('a refresh', () => {
-  it('a refresh sends the token once, and the scope only to narrow it', async () => {
+  it('a refresh sends the token once, and the scope only to narrow it, which counts if the answer names none', async () => {
     const { requests } = await refreshOnce(() => jsonResponse(200, WHOLE))
     expect(requests).toHaveLength(1)
     expect(Object.fromEntries(new URLSearchParams(requests[0]?.body))).toEqual({
@@ -189,8 +189,10 @@ describe('a refresh', () => {
       client_id: 'client-1',
       refresh_token: 'old-refresh',
     })
-    const narrowed = await refreshOnce(() => jsonResponse(200, WHOLE), 'emails:send')
-    expect(new URLSearchParams(narrowed.requests[0]?.body).get('scope')).toBe('emails:send')
+    const unnamed = () => jsonResponse(200, { ...WHOLE, scope: undefined })
+    const narrowed = await refreshOnce(unnamed, 'domains:read')
+    expect(new URLSearchParams(narrowed.requests[0]?.body).get('scope')).toBe('domains:read')
+    expect(narrowed.outcome).toMatchObject({ access: { scope: 'domains:read' } })
   })
 
   it.each<[string, () => HttpResponse | Promise<HttpResponse>, Record<string, unknown>]>([

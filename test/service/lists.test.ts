@@ -84,6 +84,8 @@ describe('paging', () => {
     expect(ids(result).at(-1)).toBe('id-238')
     expect(result.at(-1)?.hasMore).toBe(true)
     expect(service.asked).toHaveLength(3)
+    const back = await collect(service.fetch, { limit: 2, before: 'id-500', choose: (thing) => thing.even })
+    expect(ids(back)).toEqual(['id-496', 'id-498'])
   })
 
   it('asks for the next page while this one is being printed, and for no more than one', async () => {

@@ -24,7 +24,7 @@ const FATES = {
   read: ['killed before', 'fails'],
   write: ['killed before', 'killed after', 'torn', 'fails'],
   get: ['killed before', 'gives nothing', 'fails'],
-  set: ['killed before', 'killed after', 'fails', 'hangs, but is done'],
+  set: ['killed before', 'killed after', 'fails', 'hangs, but is done', 'lies'],
   delete: ['killed before', 'killed after', 'fails'],
   send: [
     'killed before',
@@ -231,6 +231,7 @@ export class Machine {
     if (fate === 'killed before') throw new Killed(operation)
     if (fate === 'fails') return { ok: false, reason: 'refused', detail: '' }
     if (fate === 'gives nothing') return { ok: true, value: null }
+    if (fate === 'lies') return { ok: true, value: true }
     const value = this.item ?? null
     if (operation === 'set') this.item = secret
     if (operation === 'delete') this.item = undefined

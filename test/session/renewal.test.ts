@@ -1,4 +1,4 @@
-import { readdirSync, rmSync } from 'node:fs'
+import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type Context, type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
@@ -207,7 +207,7 @@ describe('the access token', () => {
     const world = await signedIn([() => jsonResponse(200, { ...TOKENS, expires_in: 40 })])
     await currentCredential(world.io)
     world.context.clock.advance(29_000)
-    expect(await goodCredential(world.io)).toMatchObject({ value: 'access-2' })
+    expect(await goodCredential(world.io)).toMatchObject({ kind: 'access_token', value: 'access-2' })
     world.context.clock.advance(2_000)
     expect(await goodCredential(world.io)).toEqual({ kind: 'outdated', value: 'access-2' })
   })
@@ -240,6 +240,15 @@ describe('the access token', () => {
 })
 
 describe('a session', () => {
+  it('that is renewed takes the notes of its earlier tokens with it, and leaves those of other sign-ins', async () => {
+    const { io, files } = await signedIn([])
+    const other = 'next.000000000000.0'
+    for (const name of [`next.${sessionIn(files).id}.0`, other])
+      writeFileSync(join(files.directory, name), '')
+    await currentCredential(io)
+    expect(nextNames(files)).toEqual([other])
+  })
+
   it.each([
     ['service', { baseUrl: 'http://127.0.0.1:9' }],
     ['client', { clientId: 'another' }],

@@ -63,7 +63,7 @@ describe('--timeout 10 with far more domains than jobs and seven percent silent 
   )
 })
 
-test('a list is claimed from where the last run stopped: what is completed gets a row without a request', async () => {
+test('a list is claimed from where the last run stopped: what is completed gets a row without a request, and a bad line is exit 2', async () => {
   const world = createWorld({
     respond: (request, body) => {
       const name = request.startsWith('POST /domains/claim')
@@ -88,4 +88,7 @@ test('a list is claimed from where the last run stopped: what is completed gets 
     name: 'one.com',
     claim: { seen_at: expect.any(String) },
   })
+  const list = join(world.context.directories.state, '..', 'list.txt')
+  writeFileSync(list, 'one.com\nno domain')
+  expect((await world.run('claim', '--from', list)).code).toBe(2)
 })
