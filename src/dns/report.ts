@@ -2,7 +2,16 @@ import { CliError, Exit } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import type { Delegation } from './locate.ts'
 import type { Outcome } from './observations.ts'
-import { type Code, type Facts, plainText, type Severity, textOf, type Verdict, WORDS } from './words.ts'
+import {
+  type Code,
+  type Facts,
+  plainText,
+  type Severity,
+  severityOf,
+  textOf,
+  type Verdict,
+  WORDS,
+} from './words.ts'
 
 /** The output of `claims check --json`; scripts rely on it. */
 export interface CheckReportJson {
@@ -20,7 +29,7 @@ export interface CheckReportJson {
   nameservers: NameserverReport[]
   /** Empty unless the authoritative servers have the record. */
   resolvers: ResolverReport[]
-  /** Most likely cause first. */
+  /** The reason of the verdict first; of those that make the same of it, the most likely cause. */
   findings: Finding[]
 }
 
@@ -75,7 +84,7 @@ export function reportJson({ path: _path, note: _note, ...report }: CheckReport)
 }
 
 /** A finding with its words. */
-export function findingOf(code: Code, facts: Facts, severity: Severity = WORDS[code].severity): Finding {
+export function findingOf(code: Code, facts: Facts, severity = severityOf(code)): Finding {
   const { message, fix } = WORDS[code]
   return {
     code,

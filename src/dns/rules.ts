@@ -15,7 +15,7 @@ import { formatDnsAddress } from './wire/address.ts'
 import { relativeName } from './wire/name.ts'
 import { listedRegistry, registeredDomainOf } from './wire/registry.ts'
 import { decodeValue, decodeValues, distinctValues, hasText } from './wire/txt-answer.ts'
-import { type Code, type Facts, type ServerFact, type Verdict, WORDS } from './words.ts'
+import { type Code, type Facts, rankOf, type ServerFact, type Verdict, WORDS } from './words.ts'
 
 /**
  * An observation of a name whose zone was found, with the servers by what they answered; `parent`: the hosts in the delegation,
@@ -24,18 +24,26 @@ import { type Code, type Facts, type ServerFact, type Verdict, WORDS } from './w
 type Seen = Observations &
   ReturnType<typeof groupByOutcome> & { readonly zone: string; readonly parent: readonly string[] }
 
-/** The report on what was observed: findings with errors first, within each severity causes before consequences. */
+/** With the seconds after which what it waits for is over at the latest. */
+type Waiting = Finding & { readonly waitSeconds?: number }
+
+const waitingOf = (code: Code, facts: Facts, seconds: number): Waiting => ({
+  ...findingOf(code, { ...facts, seconds }),
+  waitSeconds: seconds,
+})
+
+/** The report on what was observed: first the findings that give its verdict, and of these causes before consequences. */
 export function diagnose(observations: Observations): CheckReport {
   const { name, expected, location, servers, resolvers } = observations
-  const rank = { error: 0, warning: 1 }
-  const findings = findAll(observations).toSorted((a, b) => rank[a.severity] - rank[b.severity])
-  const verdict = expected === null ? 'unknown' : verdictOf(findings)
+  const found = findAll(observations).toSorted((a, b) => rankOf(a.code) - rankOf(b.code))
+  const reason = found[0] === undefined ? 'ready' : WORDS[found[0].code].verdict
+  const verdict = expected === null ? 'unknown' : reason
   return {
     name,
     expected,
     verdict,
     ready: verdict === 'ready' || verdict === 'ready_with_warning',
-    retry_after_seconds: retryAfter(observations, verdict, findings),
+    retry_after_seconds: retryAfter(observations, verdict, found),
     claim: null,
     zone: location.kind === 'found' ? location.zone : null,
     nameservers: servers.map(({ host, address, outcome, authoritative, values, ttl, soa, ms }) => ({
@@ -45,16 +53,9 @@ export function diagnose(observations: Observations): CheckReport {
     resolvers: resolvers.map(({ resolver, outcome, values, ttl, ms }) => ({
       ...{ address: formatDnsAddress(resolver), outcome, values: decodeValues(values), ttl, ms },
     })),
-    findings,
+    findings: found.map(({ waitSeconds: _, ...finding }) => finding),
     path: location.path,
   }
-}
-
-const VERDICTS: readonly Verdict[] = ['fix', 'unknown', 'wait', 'ready_with_warning', 'ready']
-
-/** The worst that a finding makes of it. */
-function verdictOf(findings: readonly Finding[]): Verdict {
-  return VERDICTS.find((verdict) => findings.some(({ code }) => WORDS[code].verdict === verdict)) ?? 'ready'
 }
 
 /** Keeps a script that waits as long as the report says from spinning. */
@@ -64,24 +65,24 @@ const MAX_WAIT_SECONDS = 86_400
 /** If nothing says how long the old state is kept. */
 const USUAL_WAIT_SECONDS = 60
 
-const waitSeconds = (...known: readonly (number | null)[]): number =>
+const secondsToWait = (...known: readonly (number | null)[]): number =>
   Math.min(MAX_WAIT_SECONDS, Math.max(MIN_WAIT_SECONDS, ...known.map((one) => one ?? USUAL_WAIT_SECONDS)))
 
-/** What a finding says that is left to wait; if something has to be corrected, how long caches then keep the old state. */
+/** How long the findings wait; if something has to be corrected, how long caches then keep the old state. */
 function retryAfter(
   { servers, location, expected }: Observations,
   verdict: Verdict,
-  findings: readonly Finding[],
+  found: readonly Waiting[],
 ): number | null {
   if (expected === null || (verdict !== 'wait' && verdict !== 'fix')) return null
-  const left = findings.flatMap(({ evidence: { seconds } }) => (typeof seconds === 'number' ? [seconds] : []))
+  const left = found.flatMap(({ waitSeconds }) => waitSeconds ?? [])
   if (left.length > 0) return Math.max(...left)
   const ttl =
     location.kind === 'no_domain' ? location.negativeTtl : oldStateTtl(groupByOutcome(servers).withoutRecord)
   return ttl === null ? null : Math.min(MAX_WAIT_SECONDS, ttl)
 }
 
-function findAll(observations: Observations): Finding[] {
+function findAll(observations: Observations): Waiting[] {
   const { name, location, limitReached } = observations
   switch (location.kind) {
     case 'invalid_name':
@@ -133,7 +134,7 @@ function reached(registry: Located['registry'], servers: readonly ServerObservat
 const isV6 = ({ address }: { readonly address: string | null }): boolean => address?.includes(':') === true
 
 /** Why the record is missing, or missing at some servers: at most one error, the most likely cause. */
-function causes(seen: Seen): Finding[] {
+function causes(seen: Seen): Waiting[] {
   const { withRecord, withoutRecord } = seen
   if (withoutRecord.length === 0) return []
   if (seen.expected === null) return registryFound(seen) ?? lookedAt(seen)
@@ -230,7 +231,7 @@ function lookedAt(seen: Seen): Finding[] {
       return fault === undefined ? [] : [valueFound(seen, { fault, seen: [value] })]
     }),
     ...places.slice(0, 1).flatMap((place) => misplaced(seen, place)),
-    ...(aliasFound(seen) ?? []).filter(({ evidence }) => evidence['reason'] === 'value_as_target'),
+    ...(isValueTarget(seen.alias?.targets.at(-1) ?? '') ? (aliasFound(seen) ?? []) : []),
   ]
   return found.map((one) => ({ ...one, severity: 'warning' }))
 }
@@ -238,7 +239,7 @@ function lookedAt(seen: Seen): Finding[] {
 const prefixOf = (value: string): string => value.slice(0, value.indexOf('=') + 1)
 
 /** Some servers have the record, others don't: copies of a zone take time, two zones never agree by themselves. */
-function partly(seen: Seen): Finding {
+function partly(seen: Seen): Waiting {
   const { name, zone, parent, withRecord, withoutRecord } = seen
   if (areApart(seen, withoutRecord, withRecord) || areApart(seen, withRecord, withoutRecord))
     return findingOf('parent_child_mismatch', {
@@ -253,11 +254,9 @@ function partly(seen: Seen): Finding {
   const refresh = withoutRecord.map((server) =>
     newest.has(server.soa?.serial) ? null : (server.soa?.refresh ?? null),
   )
-  return findingOf('partial_propagation', {
-    ...{ name, zone, with: withRecord.map(serverFact), without: withoutRecord.map(serverFact) },
-    seconds: USUAL_WAIT_SECONDS,
-    at_most: waitSeconds(oldStateTtl(withoutRecord), ...refresh),
-  })
+  const facts = { name, zone, with: withRecord.map(serverFact), without: withoutRecord.map(serverFact) }
+  const atMost = secondsToWait(oldStateTtl(withoutRecord), ...refresh)
+  return waitingOf('partial_propagation', { ...facts, at_most: atMost }, USUAL_WAIT_SECONDS)
 }
 
 /** Whether all of these are missing in the delegation, or in the zone that the others have: they serve another zone. */
@@ -315,7 +314,7 @@ function isOwnIpv6(servers: readonly ServerObservation[], silent: readonly Serve
 }
 
 /** Resolvers that lack a record which the authoritative servers have: what is cached goes, the rest is no matter. */
-function resolversLacking({ expected, dnssec, resolvers }: Seen): Finding[] {
+function resolversLacking({ expected, dnssec, resolvers }: Seen): Waiting[] {
   const isSound = dnssec?.state === 'ok' || dnssec?.state === 'unsigned'
   const lacking = resolvers.filter(
     ({ outcome, failsValidation }) =>
@@ -326,14 +325,15 @@ function resolversLacking({ expected, dnssec, resolvers }: Seen): Finding[] {
     resolver.failsValidation || (isDnsData(resolver.outcome) && cachedSeconds(resolver) !== null)
   const caches = lacking.filter(isCache)
   const others = lacking.filter((resolver) => !isCache(resolver))
-  const found = (code: Code, some: readonly ResolverObservation[], more: Facts = {}): Finding[] => {
-    const addresses = some.map(({ resolver }) => formatDnsAddress(resolver))
-    const facts = { resolvers: addresses, outcomes: some.map(({ outcome }) => outcome), ...more }
-    return expected === null || some.length === 0 ? [] : [findingOf(code, facts)]
-  }
+  const factsOf = (some: readonly ResolverObservation[]): Facts => ({
+    resolvers: some.map(({ resolver }) => formatDnsAddress(resolver)),
+    outcomes: some.map(({ outcome }) => outcome),
+  })
+  if (expected === null) return []
+  const seconds = secondsToWait(...caches.map(cachedSeconds))
   return [
-    ...found('cached', caches, { seconds: waitSeconds(...caches.map(cachedSeconds)) }),
-    ...found('resolver_differs', others),
+    ...(caches.length === 0 ? [] : [waitingOf('cached', factsOf(caches), seconds)]),
+    ...(others.length === 0 ? [] : [findingOf('resolver_differs', factsOf(others))]),
   ]
 }
 

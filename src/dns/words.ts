@@ -3,23 +3,29 @@ import { formatDuration } from '../terminal/time.ts'
 export type Verdict = 'ready' | 'ready_with_warning' | 'wait' | 'fix' | 'unknown'
 export type Severity = 'error' | 'warning'
 
+/** The worst first. */
+const VERDICTS: readonly Verdict[] = ['fix', 'unknown', 'wait', 'ready_with_warning', 'ready']
+
 interface Words {
-  readonly severity: Severity
-  /** What the report's verdict is at least. */
+  /** What the finding makes of the report, unless another makes it worse. */
   readonly verdict: Verdict
-  /** What is wrong, in one line that begins in lower case and ends without a full stop. Facts stand in braces. */
+  /**
+   * What is wrong, in one line that begins in lower case and ends without a full stop. Facts stand in braces, as
+   * `{name}` or `{name:kind}`. What is in brackets stands there only if its fact isn't null.
+   */
   readonly message: string
   /** The one thing to do, in the same form. */
   readonly fix: string
 }
 
 /** To be followed by what is wrong and what to do. */
-const error = { severity: 'error', verdict: 'fix' } as const
-const unknown = { severity: 'error', verdict: 'unknown' } as const
-const wait = { severity: 'warning', verdict: 'wait' } as const
-const warning = { severity: 'warning', verdict: 'ready_with_warning' } as const
+const mistake = { verdict: 'fix' } as const
+const unknown = { verdict: 'unknown' } as const
+const wait = { verdict: 'wait' } as const
+const warning = { verdict: 'ready_with_warning' } as const
 
-const ADD = 'add a TXT record in the zone {zone}{provider}, beside any others: host {host}, value {expected}'
+const ADD =
+  'add a TXT record in the zone {zone}[ at {provider}], beside any others: host {host}, value {expected}'
 const CORRECT = 'correct the value of that record, at the host {host} in the zone {zone}: {expected}'
 
 /**
@@ -27,81 +33,86 @@ const CORRECT = 'correct the value of that record, at the host {host} in the zon
  * in the evidence of an existing one.
  */
 export const WORDS = {
-  invalid_name: { ...error, message: '{problem}', fix: '{advice}' },
+  invalid_name: { ...mistake, message: '{problem}', fix: '{advice}' },
   domain_not_found: {
-    ...error,
+    ...mistake,
     message: "the domain {domain} isn't in DNS: its registry has no name servers for it",
     fix: 'check the spelling of {domain}, whether it is registered, and its name servers at the registrar',
   },
   no_nameservers: {
-    ...error,
+    ...mistake,
     message: 'no name server of {zone} has an address: {hosts}',
     fix: 'correct the names of the name servers at the registrar, or add the missing address records',
   },
-  missing: { ...error, message: "the TXT record isn't at {name}; TXT values there: {values}", fix: ADD },
+  missing: {
+    ...mistake,
+    message: "the TXT record isn't at {name}; TXT values there: {values:quoted}",
+    fix: ADD,
+  },
   doubled_name: {
-    ...error,
-    message: 'a TXT record is at {found_at}: the DNS provider added the zone to a name that had it: {values}',
-    fix: "enter {host} as the record's host{value}; the provider adds {zone} to it",
+    ...mistake,
+    message:
+      'a TXT record is at {found_at}: the DNS provider added the zone to a name that had it: {values:quoted}',
+    fix: "enter {host} as the record's host[, and as its value {value}]; the provider adds {zone} to it",
   },
   other_name: {
-    ...error,
-    message: 'a TXT record is at {found_at} instead of {name}: {values}',
-    fix: "enter {host} as the record's host in the zone {zone}{value}",
+    ...mistake,
+    message: 'a TXT record is at {found_at} instead of {name}: {values:quoted}',
+    fix: "enter {host} as the record's host in the zone {zone}[, and as its value {value}]",
   },
   cname_at_name: {
-    ...error,
+    ...mistake,
     message: "{name} is an alias (CNAME) for {target}, and can't have a TXT record of its own",
-    fix: 'replace the CNAME with the TXT record {reason}',
+    fix: 'replace the CNAME with the TXT record {reason:words}',
   },
   wildcard_answer: {
-    ...error,
-    message: '{name} has no record of its own: a wildcard answers for it: {values}',
+    ...mistake,
+    message: '{name} has no record of its own: a wildcard answers for it: {values:quoted}',
     fix: ADD,
   },
   quoted: {
-    ...error,
-    message: 'the stored value has quotation marks or backslashes in it: {seen}',
+    ...mistake,
+    message: 'the stored value has quotation marks or backslashes in it: {seen:quoted}',
     fix: 'enter the value without quotation marks; the DNS provider adds those that it needs',
   },
   whitespace: {
-    ...error,
-    message: 'the stored value differs in spaces or in characters that nobody sees: {seen}',
+    ...mistake,
+    message: 'the stored value differs in spaces or in characters that nobody sees: {seen:quoted}',
     fix: 'delete the value, and enter it again as plain text without spaces and line breaks',
   },
   case_changed: {
-    ...error,
-    message: 'the stored value differs in uppercase and lowercase letters: {seen}',
+    ...mistake,
+    message: 'the stored value differs in uppercase and lowercase letters: {seen:quoted}',
     fix: CORRECT,
   },
-  truncated: { ...error, message: 'the stored value is cut off: {seen}', fix: CORRECT },
+  truncated: { ...mistake, message: 'the stored value is cut off: {seen:quoted}', fix: CORRECT },
   extra_text: {
-    ...error,
-    message: 'the record holds more than the value: {seen}',
+    ...mistake,
+    message: 'the record holds more than the value: {seen:quoted}',
     fix: 'put the value alone in a TXT record of its own, at the host {host} in the zone {zone}: {expected}',
   },
   split_records: {
-    ...error,
-    message: 'the value is split over several TXT records: {seen}',
+    ...mistake,
+    message: 'the value is split over several TXT records: {seen:quoted}',
     fix: 'enter the whole value in one TXT record, at the host {host} in the zone {zone}: {expected}',
   },
   prefix_or_token_only: {
-    ...error,
-    message: 'the stored value is only what is before or after the equals sign: {seen}',
+    ...mistake,
+    message: 'the stored value is only what is before or after the equals sign: {seen:quoted}',
     fix: CORRECT,
   },
   characters_changed: {
-    ...error,
-    message: 'the stored value is almost right, but some of its characters differ: {seen}',
+    ...mistake,
+    message: 'the stored value is almost right, but some of its characters differ: {seen:quoted}',
     fix: CORRECT,
   },
   stale_token: {
-    ...error,
-    message: 'the record holds another token, as of an earlier or another claim: {seen}',
+    ...mistake,
+    message: 'the record holds another token, as of an earlier or another claim: {seen:quoted}',
     fix: ADD,
   },
   lame_nameserver: {
-    ...error,
+    ...mistake,
     message: 'no name server of {zone} serves it: {servers}',
     fix: 'have the DNS provider load the zone, or set its name servers at the registrar to those that have it',
   },
@@ -111,24 +122,24 @@ export const WORDS = {
     fix: "check again from another network; if they don't answer there either, tell the DNS provider",
   },
   parent_child_mismatch: {
-    ...error,
+    ...mistake,
     message: 'two sets of name servers answer for {zone}, and these lack the record: {servers}',
     fix: 'add the record there too, or make the NS records at the registrar and in the zone the same',
   },
   dnssec_bogus: {
-    ...error,
-    message: "DNSSEC of {zone} is broken, so validating resolvers don't accept its answers: {reason}",
+    ...mistake,
+    message: "DNSSEC of {zone} is broken, so validating resolvers don't accept its answers: {reason:words}",
     fix: 'have the DNS provider sign the zone again, or remove or update the DS record at the registrar',
   },
   partial_propagation: {
     ...wait,
     message: 'name servers that lack the record: {without}; that have it: {with}',
-    fix: 'check again soon: copying takes at most {at_most}; if it never ends, add the record at their provider too',
+    fix: 'check again soon: copying takes at most {at_most:duration}; if it never ends, add the record at their provider too',
   },
   cached: {
     ...wait,
     message: 'the name servers are right, but resolvers still use what they have cached: {resolvers}',
-    fix: 'wait {seconds}, then check again',
+    fix: 'wait {seconds:duration}, then check again',
   },
   dns_intercepted: {
     ...unknown,
@@ -164,7 +175,14 @@ export const WORDS = {
 
 export type Code = keyof typeof WORDS
 
-/** What `reason` stands for in the message of `dnssec_bogus`, and in the fix of `cname_at_name`. */
+/** How bad a code's verdict is: less is worse. */
+export const rankOf = (code: Code): number => VERDICTS.indexOf(WORDS[code].verdict)
+
+/** Whether the record can't be used, or nobody knows, for as long as this is so; what passes by itself is a warning. */
+export const severityOf = (code: Code): Severity =>
+  ['fix', 'unknown'].includes(WORDS[code].verdict) ? 'error' : 'warning'
+
+/** The words that a fact of the kind `words` stands for. */
 const REASONS = {
   no_key: 'the registry has a DS record, but the zone has no key',
   wrong_ds: "the DS record at the registry matches none of the zone's keys",
@@ -200,27 +218,42 @@ const LONGEST_VALUE = 300
 const MOST_LISTED = 6
 const MOST_SERVERS = 2
 
+/** How a fact is shown: in seconds, as a TXT value in quotation marks, as words of our own; or as it is. */
+type Kind = 'duration' | 'quoted' | 'words' | undefined
+
 /** The words with the facts in place of the names in braces. */
 export function textOf(words: string, facts: Facts): Text {
-  return words
-    .split(/\{(\w+)\}/)
-    .flatMap((part, index) => (index % 2 === 0 ? [part] : factText(part, facts[part] ?? null)))
+  return words.split(/\[([^\]]*)\]/).flatMap((part, index) => {
+    const isThere = index % 2 === 0 || namesIn(part).every((name) => (facts[name] ?? null) !== null)
+    return isThere ? partText(part, facts) : []
+  })
 }
 
-function factText(name: string, fact: Fact): Text {
-  if ((name === 'seconds' || name === 'at_most') && typeof fact === 'number') return [formatDuration(fact)]
-  if (name === 'reason') return [REASONS[fact as keyof typeof REASONS]]
-  if (name === 'provider') return fact === null ? [] : [` at ${fact}`]
-  if (name === 'value') return fact === null ? [] : [', and as its value ', { value: String(fact) }]
+const BRACES = /\{(\w+)(?::(\w+))?\}/
+
+const namesIn = (part: string) => [...part.matchAll(new RegExp(BRACES, 'g'))].map(([, name = '']) => name)
+
+/** A text without brackets: every third piece is a name, followed by its kind. */
+function partText(part: string, facts: Facts): Text {
+  const pieces = part.split(BRACES)
+  return pieces.flatMap((piece, index) => {
+    if (index % 3 === 0) return [piece]
+    return index % 3 === 1 ? factText(facts[piece] ?? null, pieces[index + 1] as Kind) : []
+  })
+}
+
+function factText(fact: Fact, kind: Kind): Text {
+  if (kind === 'duration') return [formatDuration(Number(fact))]
+  if (kind === 'words') return [REASONS[fact as keyof typeof REASONS]]
   if (fact === null || typeof fact !== 'object') {
     const value = shorten(String(fact ?? 'unknown'))
-    return [{ value, isQuoted: (name === 'seen' || name === 'values') && !value.startsWith('"') }]
+    return [{ value, isQuoted: kind === 'quoted' && !value.startsWith('"') }]
   }
   if (!isList(fact)) return [{ value: fact.address === null ? fact.host : `${fact.host} (${fact.address})` }]
   if (fact.length === 0) return ['none']
   const all = eachHostOnce(fact)
   const most = fact.some(isServer) ? MOST_SERVERS : MOST_LISTED
-  const listed = all.slice(0, most).flatMap((one) => [', ', ...factText(name, one)])
+  const listed = all.slice(0, most).flatMap((one) => [', ', ...factText(one, kind)])
   return [...listed.slice(1), ...(all.length > most ? [` and ${all.length - most} more`] : [])]
 }
 

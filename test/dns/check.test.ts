@@ -347,13 +347,13 @@ describe('records at wrong names', () => {
   })
 
   /** Names that don't exist have what the wildcard has. */
-  const wild = (records: FakeZone['records']) => {
+  const wild = (records: FakeZone['records'], made = (name: string) => txt(name, 'v=spf1 -all')) => {
     const world = fakeInternet([COM, zone(records)])
     return (asked: Asked): FakeReply => {
       const reply = world(asked)
       const isMissing = typeof reply === 'object' && ((reply.flags ?? 0) & 0xf) === RCODE.NXDOMAIN
       const isWild = isMissing && asked.type === 'TXT' && asked.name.endsWith('.example.com')
-      return isWild ? { flags: AA, answers: [txt(asked.name, 'v=spf1 -all')] } : reply
+      return isWild ? { flags: AA, answers: [made(asked.name)] } : reply
     }
   }
 
@@ -363,6 +363,12 @@ describe('records at wrong names', () => {
       misplaced: [{ how: 'used' }, { how: 'used' }],
       wildcard: [expect.anything()],
     })
+  })
+
+  test('a wildcard that makes an alias of the name, which has none of its own', async () => {
+    const world = wild([txt('web.example.com', 'v=spf1 -all')], (name) => cname(name, 'web.example.com'))
+    const { report } = await timedCheck(world, { name: 'app.example.com' })
+    expect(report).toMatchObject({ verdict: 'fix', findings: [{ code: 'wildcard_answer' }] })
   })
 
   test('a wildcard beside a record of the name’s own', async () => {

@@ -11,11 +11,11 @@ const KEY =
 const DIGEST = '2BB183AF5F22588179A53B0A98631FAD1A292118'
 const DAY = 86_400
 
-const ds = (digest = DIGEST, algorithm = 5): packet.Answer => ({
+const ds = (digest = DIGEST, algorithm = 5, digestType = 1): packet.Answer => ({
   type: 'DS',
   name: ZONE,
   ttl: 60,
-  data: { keyTag: 60485, algorithm, digestType: 1, digest: Buffer.from(digest, 'hex') },
+  data: { keyTag: 60485, algorithm, digestType, digest: Buffer.from(digest, 'hex') },
 })
 const dnskey: packet.Answer = {
   type: 'DNSKEY',
@@ -80,6 +80,7 @@ test.each([
     { signers: [ds(DIGEST, 3)] },
     { state: 'unsigned' },
   ],
+  ['only a DS record with an unknown digest', { signers: [ds(DIGEST, 5, 3)] }, { state: 'unsigned' }],
   ['a DS record without a key, as after a move', { keys: [] }, { state: 'no_key', keyTags: [60485] }],
   ['a DS record of another key', { signers: [ds('00'.repeat(20))] }, { state: 'wrong_ds' }],
   [

@@ -12,7 +12,7 @@ import type {
 import { exitErrorOf } from '../../src/dns/report.ts'
 import { diagnose } from '../../src/dns/rules.ts'
 import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
-import { type Code, WORDS } from '../../src/dns/words.ts'
+import { type Code, severityOf, WORDS } from '../../src/dns/words.ts'
 
 const EXPECTED = 'prefix=token123'
 
@@ -163,7 +163,7 @@ const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
 describe('a check', () => {
   test.each(ROWS)('finds %s first', (code, seen) => {
     const { verdict, ready, findings } = check(seen)
-    expect(findings[0]).toMatchObject({ code, severity: WORDS[code].severity })
+    expect(findings[0]).toMatchObject({ code, severity: severityOf(code) })
     expect({ verdict, ready }).toEqual({
       verdict: WORDS[code].verdict,
       ready: WORDS[code].verdict === 'ready_with_warning',
@@ -311,13 +311,17 @@ describe('a check', () => {
     expect(codes({ resolvers: [rejects], dnssec: dnssec('expired') })).toEqual(['dnssec_bogus'])
   })
 
-  test('lists errors before warnings', () => {
+  test('tells the reason of its verdict first', () => {
     const servers = [server(), { ...SILENT, ...second }]
     expect(codes({ servers, dnssec: dnssec('no_key') })).toEqual([
       'missing',
       'dnssec_bogus',
       'some_servers_silent',
     ])
+    const cache = resolver('absent', { negativeTtl: 45 })
+    const report = check({ servers: [MATCH, { ...SILENT, ...second }], resolvers: [cache] })
+    expect(report.findings.map(({ code }) => code)).toEqual(['cached', 'some_servers_silent'])
+    expect(exitErrorOf(report)?.message).toBe(report.findings[0]?.message)
   })
 })
 
@@ -421,7 +425,7 @@ test.each<[Code, number, string]>([
 test('the words are short, begin in lower case and end without a full stop', () => {
   for (const [code, { message, fix }] of Object.entries(WORDS))
     for (const words of [message, fix]) {
-      const own = words.replace(/\{\w+\}/g, '')
+      const own = words.replace(/\{\w+(:\w+)?\}|[[\]]/g, '')
       expect(own.length, `${code}: ${own}`).toBeLessThanOrEqual(100)
       expect(words, code).toMatch(/^(?:[a-z{]|DNSSEC)/)
       expect(words, code).not.toMatch(/[.!]$/)
