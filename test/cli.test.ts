@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { run } from '../src/cli.ts'
-import { everyCommand, longFlag } from '../src/commands/definition.ts'
+import { everyCommand } from '../src/commands/definition.ts'
 import { globalOptions } from '../src/commands/program.ts'
 import { tree } from '../src/commands/tree.ts'
 import { OutputClosedError } from '../src/context.ts'
 import { CliError } from '../src/errors.ts'
+import { longFlag } from '../src/settings/option.ts'
 import { COMMANDS, GLOBAL_FLAGS } from './contract.ts'
 import { createFakeContext, type FakeContextOptions } from './fake-context.ts'
 

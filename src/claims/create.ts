@@ -3,7 +3,7 @@ import type { ClaimRequest } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import type { Io } from '../terminal/io.ts'
 import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from './columns.ts'
-import type { ManyFlags } from './definition.ts'
+import type { ManyOptions } from './definition.ts'
 import { claimsNamed } from './ledger.ts'
 import { judge } from './lifecycle.ts'
 import { domainToClaim, startClaim } from './load.ts'
@@ -31,7 +31,7 @@ export async function createOne(domain: string, requestFor: RequestFor, io: Io):
 /** Starts the claims of several domains. An open claim isn't started again: the new one would end it. */
 export async function createSeveral(
   domains: readonly string[],
-  flags: ManyFlags,
+  flags: ManyOptions,
   requestFor: RequestFor,
   io: Io,
 ): Promise<void> {

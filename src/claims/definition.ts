@@ -1,5 +1,8 @@
 /** What the definitions of commands need of claims, apart from the code that does the work. */
 
+import type { OptionDefinition, OptionValues } from '../settings/option.ts'
+import { parseCount } from '../settings/parse-value.ts'
+
 /** The events of `claim --format jsonl`; those of the other commands are among them. */
 export const CLAIM_EVENTS = {
   created: 'the claim exists, with `earlier` if an open one may have ended in favor of it',
@@ -21,17 +24,29 @@ export const WATCH_EVENTS = { status, waiting, warning, done } as const
 /** The events of `claims verify`. */
 export const VERIFY_EVENTS = { dns, verification, ...WATCH_EVENTS } as const
 
-/** The options of every command that takes several domains. */
-export interface ManyFlags {
-  readonly from?: string
-  readonly all?: true
-  readonly jobs?: number
-}
-
 export const DEFAULT_JOBS = 16
+const MAX_JOBS = 500
+
+/** The options of a command that takes several domains. */
+export const MANY_OPTIONS = [
+  {
+    flags: '--from <file>',
+    description: 'read the domains from a list, domain[,value] on each line; - is standard input',
+    completion: 'files',
+  },
+  { flags: '--all', description: 'every open claim known on this machine', conflicts: ['--from'] },
+  {
+    flags: '--jobs <n>',
+    description: 'of several domains, work on this many at once',
+    default: String(DEFAULT_JOBS),
+    parse: (text: string, name: string) => parseCount(text, name, 1, MAX_JOBS),
+  },
+] as const satisfies readonly OptionDefinition[]
+
+export type ManyOptions = OptionValues<typeof MANY_OPTIONS>
 
 /** Whether a command line means several domains, or one in a list. */
-export const isMany = (domains: readonly string[], { from, all }: ManyFlags): boolean =>
+export const isMany = (domains: readonly string[], { from, all }: ManyOptions): boolean =>
   domains.length > 1 || from !== undefined || all === true
 
 /** How long `claim` and `claims check --wait` wait by default, in seconds. */

@@ -14,7 +14,7 @@ import { sanitizeLine } from '../terminal/sanitize.ts'
 import { SHORTEST_MS, type Timeout, timeoutOf } from '../timeout.ts'
 import { createTurns, type Turns } from '../turns.ts'
 import { MANY_CLAIM_COLUMNS } from './columns.ts'
-import { DEFAULT_JOBS, type ManyFlags } from './definition.ts'
+import { DEFAULT_JOBS, type ManyOptions } from './definition.ts'
 import { type LedgerEntry, openDomains } from './ledger.ts'
 import { judge } from './lifecycle.ts'
 import { readDomain, readList, type Subject } from './list.ts'
@@ -79,7 +79,7 @@ const NAMED = 3
  */
 export async function runForAll(
   domains: readonly string[],
-  { from, all, jobs = DEFAULT_JOBS }: ManyFlags,
+  { from, all, jobs = DEFAULT_JOBS }: ManyOptions,
   work: ManyWork,
   io: Io,
 ): Promise<void> {
@@ -288,7 +288,7 @@ function groupBy<T, K>(all: readonly T[], keyOf: (one: T) => K): Map<K, T[]> {
 /** Does the work on each of several claims, each to its end. */
 export function runClaims(
   domains: readonly string[],
-  flags: ManyFlags,
+  flags: ManyOptions,
   options: ClaimOptions,
   begin: (work: ClaimWork) => ClaimEvents,
   io: Io,

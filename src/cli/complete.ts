@@ -1,13 +1,8 @@
-import {
-  type ArgumentDefinition,
-  type CommandDefinition,
-  type Completion,
-  longFlag,
-  type OptionDefinition,
-} from '../commands/definition.ts'
+import type { ArgumentDefinition, CommandDefinition } from '../commands/definition.ts'
 import { globalOptions, PROGRAM } from '../commands/program.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode } from '../errors.ts'
+import { type Completion, longFlag, type OptionDefinition } from '../settings/option.ts'
 import { DEFAULT_PROFILE } from '../settings/profiles.ts'
 import { type GlobalOptions, resolveSettings } from '../settings/settings.ts'
 import { SETTING_KEYS, SETTINGS, type Setting, settingName } from '../settings/table.ts'

@@ -1,11 +1,7 @@
-import {
-  type CommandGroup,
-  type CommandLeaf,
-  longFlag,
-  type OptionDefinition,
-} from '../commands/definition.ts'
+import type { CommandGroup, CommandLeaf } from '../commands/definition.ts'
 import { globalOptions } from '../commands/program.ts'
 import { tree } from '../commands/tree.ts'
+import { longFlag, type OptionDefinition } from '../settings/option.ts'
 
 export type CommandNode = CommandLeaf | CommandGroup
 

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
-import { longFlag, type OptionDefinition } from '../commands/definition.ts'
 import { optionText } from '../commands/program.ts'
 import { usageError } from '../errors.ts'
+import { longFlag, type OptionDefinition } from '../settings/option.ts'
 import { parseChoice } from '../settings/parse-value.ts'
 import { takesValue } from './line.ts'
 

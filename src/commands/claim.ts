@@ -1,24 +1,15 @@
 import { CLAIM_COLUMNS, ERROR_FIELDS, MANY_CLAIM_COLUMNS } from '../claims/columns.ts'
-import { CLAIM_EVENTS, isMany, type ManyFlags, WAIT_SECONDS } from '../claims/definition.ts'
+import { CLAIM_EVENTS, isMany, MANY_OPTIONS, WAIT_SECONDS } from '../claims/definition.ts'
 import type { Publish } from '../claims/publish.ts'
 import { REPORT_FIELDS } from '../dns/report.ts'
 import { Exit } from '../errors.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { timeoutOf } from '../timeout.ts'
-import { askForDomain, CREATE_OPTIONS, type CreateFlags, claimRequest } from './claims/create-options.ts'
-import { MANY_OPTIONS } from './claims/many-options.ts'
+import { askForDomain, CREATE_OPTIONS, claimRequest } from './claims/create-options.ts'
 import { defineCommand, eventFields, PUBLIC_RESOLVERS, SERVICE_EXITS, timeoutOption } from './definition.ts'
 
-interface Flags extends CreateFlags, ManyFlags {
-  readonly timeout?: number
-  readonly throughBlocked?: true
-  readonly check?: boolean
-  readonly publicResolvers?: true
-  readonly publish?: string
-}
-
-export const command = defineCommand<Flags>({
+export const command = defineCommand({
   description:
     'Starts or resumes a claim, shows its TXT record, waits for DNS, verifies, and follows it to its end.',
   arguments: [

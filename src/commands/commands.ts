@@ -1,4 +1,5 @@
 import { Exit, type ExitCode } from '../errors.ts'
+import { longFlag, type OptionDefinition } from '../settings/option.ts'
 import { FORMATS } from '../settings/settings.ts'
 import { PROFILE_AND_SETTINGS, settingName } from '../settings/table.ts'
 import type { Column } from '../terminal/columns.ts'
@@ -11,8 +12,6 @@ import {
   everyCommand,
   exitCodesOf,
   knownFields,
-  longFlag,
-  type OptionDefinition,
 } from './definition.ts'
 import { globalOptions } from './program.ts'
 
@@ -97,7 +96,7 @@ const FORMAT_MEANINGS: Readonly<Record<(typeof FORMATS)[number], string>> = {
 }
 
 /** The command that describes the commands of a tree, itself among them. */
-export function describing(tree: CommandTree): CommandDefinition<never> {
+export function describing(tree: CommandTree): CommandDefinition {
   return defineCommand({
     description: 'Describes every command for programs: arguments, options, exit codes, formats and fields.',
     examples: {

@@ -1,10 +1,8 @@
 import { Exit, type ExitCode } from '../errors.ts'
+import type { Completion, OptionDefinition, OptionValues } from '../settings/option.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
-
-/** What completes a value in a shell. */
-export type Completion = 'profiles' | 'domains' | 'settings' | 'setting_values' | 'files' | readonly string[]
 
 export interface ArgumentDefinition {
   /** `<name>` is required, `[name]` is optional. */
@@ -13,30 +11,6 @@ export interface ArgumentDefinition {
   /** On a terminal, a person who leaves it out is asked for it. */
   readonly asked?: true
   readonly completion?: Completion
-}
-
-export interface OptionDefinition {
-  /** As commander reads it: `--limit <n>`, `--wait`, `--no-open-tracking`. */
-  readonly flags: string
-  readonly description: string
-  /** May be given more than once; the value is an array. */
-  readonly repeatable?: true
-  /** It filters a list: given twice with different values, it is exit 2, because one of them would be dropped. */
-  readonly filter?: true
-  /** Does nothing without this option: `--wait`. */
-  readonly needs?: string
-  /** The options that it can't be used together with. */
-  readonly conflicts?: readonly string[]
-  readonly choices?: readonly string[]
-  /** What holds without the option, for help. */
-  readonly default?: string
-  /** Turns the text into the value. @param name where the text comes from, for the message @throws CliError exit 2. */
-  readonly parse?: (text: string, name: string) => unknown
-  readonly completion?: Completion
-  /** The environment variable that does the same. */
-  readonly variable?: string
-  /** The setting of a profile that does the same, as `config set` takes it. */
-  readonly setting?: string
 }
 
 /** What a command prints on stdout. Help, documentation and the check of `--fields` come from it. */
@@ -60,10 +34,10 @@ export interface OutputDefinition {
   readonly usualFormat?: string
 }
 
-export interface CommandInput<Options> {
+export interface CommandInput<Options extends readonly OptionDefinition[]> {
   /** The positional arguments, in order; those left out are absent. */
   readonly arguments: readonly string[]
-  readonly options: Options
+  readonly options: OptionValues<Options>
 }
 
 /**
@@ -78,11 +52,13 @@ export type AccountNeed = 'configured' | 'signed_in' | 'sometimes'
  * `run` settles when the command is done (exit 0) and throws a `CliError` for every other expected end, after it has
  * written its output.
  */
-export interface CommandDefinition<Options = Record<string, unknown>> {
+export interface CommandDefinition<
+  Options extends readonly OptionDefinition[] = readonly OptionDefinition[],
+> {
   /** What it does, in one sentence, below the usage line of its help. */
   readonly description: string
   readonly arguments?: readonly ArgumentDefinition[]
-  readonly options?: readonly OptionDefinition[]
+  readonly options?: Options
   readonly output: OutputDefinition
   /** The events of `--format jsonl`, by the value of `event`, with what each means. */
   readonly events?: Readonly<Record<string, string>>
@@ -107,11 +83,6 @@ export const SERVICE_EXITS = [
   Exit.refused,
   Exit.unavailable,
 ] as const
-
-/** `--limit` of `--limit <n>` or `-l, --limit <n>`. */
-export function longFlag(flags: string): string {
-  return /--[a-z-]+/.exec(flags)?.[0] ?? flags
-}
 
 /** Every exit code that a command can end with, in order. */
 export function exitCodesOf({ exits }: Pick<CommandDefinition, 'exits'>): ExitCode[] {
@@ -141,26 +112,28 @@ export function eventFields(objects: Readonly<Record<string, readonly string[]>>
   return ['event', 'at', ...inner]
 }
 
-/** Keeps the option types of a command that is listed among others. */
-export function defineCommand<Options>(definition: CommandDefinition<Options>): CommandDefinition<Options> {
+/** Gives `run` the types of its options, from their definitions. */
+export function defineCommand<const Options extends readonly OptionDefinition[]>(
+  definition: CommandDefinition<Options>,
+): CommandDefinition<Options> {
   return definition
 }
 
 /** `--timeout` of every command that waits, with its own default. */
-export function timeoutOption(own: Partial<OptionDefinition>): OptionDefinition {
+export function timeoutOption(own: Partial<Pick<OptionDefinition, 'description' | 'default' | 'needs'>>) {
   return {
     flags: '--timeout <seconds>',
     description: 'give up after this long, with exit 8 (7 if the service never answered)',
-    parse: (text, name) => parseSeconds(text, name, A_MONTH_SECONDS),
+    parse: (text: string, name: string) => parseSeconds(text, name, A_MONTH_SECONDS),
     ...own,
-  }
+  } as const
 }
 
 /** `--public-resolvers` of every command that checks DNS. */
-export const PUBLIC_RESOLVERS: OptionDefinition = {
+export const PUBLIC_RESOLVERS = {
   flags: '--public-resolvers',
   description: 'query 1.1.1.1, 8.8.8.8, and 9.9.9.9 as well',
-}
+} as const
 
 /** `[claim]` of every claim command; on a terminal it can be left out and picked from a list. */
 export const CLAIM_ARGUMENT: ArgumentDefinition = {

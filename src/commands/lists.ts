@@ -1,31 +1,24 @@
 import { CliError, InterruptedError } from '../errors.ts'
 import type { PageFetcher } from '../service/lists.ts'
+import type { OptionDefinition, OptionValues } from '../settings/option.ts'
 import { parseCount } from '../settings/parse-value.ts'
 import { commandLine } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
-import type { OptionDefinition } from './definition.ts'
-
-export interface ListFlags {
-  readonly limit?: number
-  readonly all?: true
-  readonly after?: string
-  readonly before?: string
-}
 
 /** The options of every list of the service. @param defaultLimit how many items there are without `--limit`. */
-export function listOptions(defaultLimit: string): readonly OptionDefinition[] {
+export function listOptions(defaultLimit: string) {
   return [
     {
       flags: '--limit <n>',
       description: 'maximum number of items',
       default: defaultLimit,
-      parse: (text, name) => parseCount(text, name, 1),
+      parse: (text: string, name: string) => parseCount(text, name, 1),
     },
     { flags: '--all', description: 'all items', conflicts: ['--limit'] },
     { flags: '--after <id>', description: 'start after this item', conflicts: ['--before'] },
     { flags: '--before <id>', description: 'only items before this one' },
-  ]
+  ] as const satisfies readonly OptionDefinition[]
 }
 
 export interface ServiceList<T> {
@@ -67,7 +60,7 @@ export async function printPages(
  */
 export async function printList<T extends { readonly id?: string | null }>(
   list: ServiceList<T>,
-  flags: ListFlags,
+  flags: OptionValues<ReturnType<typeof listOptions>>,
   io: Io,
 ): Promise<void> {
   const { idOf, pages } = await import('../service/lists.ts')

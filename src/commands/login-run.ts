@@ -32,14 +32,15 @@ import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 
-/** The options of a login that aren't settings. */
-export interface LoginFlags {
-  readonly browser?: boolean
-  readonly timeout?: number
-  readonly withApiKey?: true
+/** How to sign in, besides what the settings say. */
+interface SignIn {
+  readonly withApiKey: boolean
+  /** Whether to open the browser, rather than only print the address. */
+  readonly opensBrowser: boolean
+  /** How long to wait for the browser. */
+  readonly timeoutMs: number
 }
 
-const DEFAULT_TIMEOUT_SECONDS = 300
 /** Bytes; longer than any key: a file that was piped in by mistake. */
 const LONGEST_KEY = 2000
 
@@ -49,8 +50,8 @@ const LONGEST_KEY = 2000
  * @throws CliError exit 2 for a bad option or without a person, exit 3 for what is not configured, or as `prepareSignIn`, `login`
  *   and `exchangeCode`.
  */
-export async function signIn(options: LoginFlags, given: Io, columns: readonly Column[]): Promise<void> {
-  const withApiKey = options.withApiKey === true
+export async function signIn(how: SignIn, given: Io, columns: readonly Column[]): Promise<void> {
+  const { withApiKey } = how
   if (given.settings.noInput && !withApiKey) {
     throw usageError(
       'a sign-in with the browser needs a person, which --no-input or MAILCLAIM_NO_INPUT rules out',
@@ -64,9 +65,7 @@ export async function signIn(options: LoginFlags, given: Io, columns: readonly C
   const prepared = await prepare(io, withApiKey ? 'api_key' : 'session')
   let session: Session
   try {
-    session = withApiKey
-      ? await signInWithApiKey(prepared, io)
-      : await signInWithBrowser(options, prepared, io)
+    session = withApiKey ? await signInWithApiKey(prepared, io) : await signInWithBrowser(how, prepared, io)
   } finally {
     prepared.discard()
   }
@@ -128,12 +127,12 @@ async function prepare(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
 }
 
 /** Lets a person approve in the browser, and stores the session. */
-async function signInWithBrowser(options: LoginFlags, prepared: PreparedSignIn, io: Io): Promise<Session> {
+async function signInWithBrowser(how: SignIn, prepared: PreparedSignIn, io: Io): Promise<Session> {
   const { settings } = io
   const scopes = settingValue('scope', settings) ?? []
   const resource = settingValue('resource', settings)
   // A program that asks for JSON decides itself where the address is opened.
-  const opens = options.browser !== false && !isProgramFormat(settings)
+  const opens = how.opensBrowser && !isProgramFormat(settings)
   const exchange = async (code: CodeExchange) => {
     prepared.reserve()
     const { access, refreshToken } = await exchangeCode(io, code)
@@ -154,7 +153,7 @@ async function signInWithBrowser(options: LoginFlags, prepared: PreparedSignIn, 
     openBrowser: opens && !io.environment.ssh,
     // On a terminal that allows questions, or in a pipe where no browser is opened.
     readInput: settings.interactive || (!opens && !io.stdin.isTTY),
-    timeoutMs: (options.timeout ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
+    timeoutMs: how.timeoutMs,
     issuer: settingValue('issuer', settings),
     authorizationEndpoint: settingValue('authorization_endpoint', settings),
   }

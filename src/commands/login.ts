@@ -1,7 +1,6 @@
 import { parseSeconds } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
 import { defineCommand, ownOutput, SERVICE_EXITS } from './definition.ts'
-import type { LoginFlags } from './login-run.ts'
 import { settingOptions } from './program.ts'
 
 const COLUMNS: readonly Column[] = [
@@ -12,7 +11,10 @@ const COLUMNS: readonly Column[] = [
   { field: 'store' },
 ]
 
-export const command = defineCommand<LoginFlags>({
+/** How long a person has for the consent page. */
+const TIMEOUT_SECONDS = 300
+
+export const command = defineCommand({
   description: 'Signs you in with the browser (OAuth 2.0 with PKCE) and stores the session.',
   options: [
     ...settingOptions('login'),
@@ -20,7 +22,7 @@ export const command = defineCommand<LoginFlags>({
     {
       flags: '--timeout <seconds>',
       description: 'how long to wait for the browser',
-      default: '300',
+      default: String(TIMEOUT_SECONDS),
       parse: (text, name) => parseSeconds(text, name),
     },
     {
@@ -48,7 +50,8 @@ export const command = defineCommand<LoginFlags>({
   exits: SERVICE_EXITS,
   account: 'configured',
   async run({ options }, io) {
+    const { withApiKey = false, browser = true, timeout = TIMEOUT_SECONDS } = options
     const { signIn } = await import('./login-run.ts')
-    await signIn(options, io, COLUMNS)
+    await signIn({ withApiKey, opensBrowser: browser, timeoutMs: timeout * 1000 }, io, COLUMNS)
   },
 })

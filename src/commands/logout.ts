@@ -9,7 +9,7 @@ import { printItems } from './lists.ts'
 
 const COLUMNS: readonly Column[] = [{ field: 'profile' }, { field: 'was_signed_in' }]
 
-export const command = defineCommand<{ readonly all?: true }>({
+export const command = defineCommand({
   description: 'Forgets the session or the API key of the profile; the grant at the service stays active.',
   options: [{ flags: '--all', description: 'for all profiles', conflicts: ['--profile'] }],
   examples: {

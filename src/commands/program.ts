@@ -1,11 +1,10 @@
-import { parseFields } from '../settings/parse-value.ts'
-import { FORMATS } from '../settings/settings.ts'
-import { NO_INPUT, PROFILE_AND_SETTINGS, SETTINGS, type Setting, settingName } from '../settings/table.ts'
+import type { OptionDefinition } from '../settings/option.ts'
+import { FORMATS, GLOBAL_OPTIONS } from '../settings/settings.ts'
+import { PROFILE_AND_SETTINGS, SETTINGS, type Setting, settingName } from '../settings/table.ts'
 import {
   type ArgumentDefinition,
   type CommandDefinition,
   knownFields,
-  type OptionDefinition,
   type OutputDefinition,
 } from './definition.ts'
 
@@ -39,27 +38,17 @@ export function settingOptions(command?: Setting<unknown>['command']): OptionDef
 
 /** The options that a command takes, before or after its name, besides its own; some know more formats than others. */
 export function globalOptions(definition?: CommandDefinition): readonly OptionDefinition[] {
-  return [
-    ...settingOptions(),
-    formatOption(definition?.output),
-    { flags: '--json', description: 'the same as --format json' },
-    {
-      flags: '--fields <list>',
-      description: 'only these fields of a table or tsv, as in id,client.name',
-      parse: parseFields,
-      ...(definition && { completion: knownFields(definition.output) }),
-    },
-    { flags: '--quiet', description: 'no progress, hints or warnings, except the hint of an error' },
-    { flags: '--verbose', description: 'show HTTP exchanges on stderr, without secrets' },
-    { flags: '--no-input', description: 'never ask a question', variable: NO_INPUT.variable },
-    { flags: '--no-color', description: 'no color' },
-  ]
+  const { fields } = GLOBAL_OPTIONS
+  const own = {
+    format: formatOption(definition?.output),
+    fields: definition ? { ...fields, completion: knownFields(definition.output) } : fields,
+  }
+  return [...settingOptions(), ...Object.values({ ...GLOBAL_OPTIONS, ...own })]
 }
 
 function formatOption({ formats = [], usualFormat }: Partial<OutputDefinition> = {}): OptionDefinition {
   return {
-    flags: '--format <format>',
-    description: 'output format',
+    ...GLOBAL_OPTIONS.format,
     choices: [...FORMATS, ...formats],
     default: usualFormat ?? 'table on a terminal, else tsv',
   }

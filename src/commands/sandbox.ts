@@ -12,36 +12,25 @@ const COLUMNS: readonly Column[] = [
   { field: 'api_key' },
 ]
 
-interface Options {
-  port?: number
-  dnsPort?: number
-  autoApprove?: true
-  autoPublish?: true
-  imports?: number
-  grants?: number
-  accessTokenSeconds?: number
-  exitWithStdin?: true
-}
-
-export const command = defineCommand<Options>({
+export const command = defineCommand({
   description: 'Runs a local service with the interface of the real one, HTTP and DNS, to try things out.',
   options: [
     {
       flags: '--port <n>',
       description: 'HTTP port',
       default: 'a free one',
-      parse: port,
+      parse: parsePort,
     },
     {
       flags: '--dns-port <n>',
       description: 'DNS port, UDP and TCP',
       default: 'a free one',
-      parse: port,
+      parse: parsePort,
     },
     { flags: '--auto-approve', description: 'approve every sign-in without the consent page' },
     { flags: '--auto-publish', description: 'publish the record of each new claim at once' },
-    { flags: '--imports <n>', description: 'number of contact imports', default: '25', parse: count },
-    { flags: '--grants <n>', description: 'number of OAuth grants', default: '3', parse: count },
+    { flags: '--imports <n>', description: 'number of contact imports', default: '25', parse: parseNumber },
+    { flags: '--grants <n>', description: 'number of OAuth grants', default: '3', parse: parseNumber },
     {
       flags: '--access-token-seconds <n>',
       description: 'lifetime of access tokens',
@@ -59,10 +48,12 @@ export const command = defineCommand<Options>({
   exits: [],
 
   async run({ options }, io) {
-    const { exitWithStdin, ...rest } = options
+    const { port, dnsPort, autoApprove, autoPublish, imports, grants, accessTokenSeconds, exitWithStdin } =
+      options
+    const chosen = { port, dnsPort, autoApprove, autoPublish, imports, grants, accessTokenSeconds }
     const { startSandbox } = await import('../sandbox/sandbox.ts')
     const log = (line: string) => void io.stderr.write(`${line}\n`).catch(() => {})
-    const sandbox = await startSandbox({ ...rest, log }).catch((error: unknown) => {
+    const sandbox = await startSandbox({ ...chosen, log }).catch((error: unknown) => {
       throw portError(error)
     })
     const { baseUrl, dns, clientId, apiKey } = sandbox
@@ -130,11 +121,11 @@ function portError(error: unknown): unknown {
   })
 }
 
-function count(text: string, name: string): number {
+function parseNumber(text: string, name: string): number {
   return parseCount(text, name, 0)
 }
 
 /** 0: a free one. */
-function port(text: string, name: string): number {
+function parsePort(text: string, name: string): number {
   return parseCount(text, name, 0, HIGHEST_PORT)
 }

@@ -2,13 +2,9 @@ import type { CommandDefinition, CommandLeaf, CommandTree } from './definition.t
 
 const leaf = (
   summary: string,
-  load: () => Promise<{ command: CommandDefinition<never> }>,
+  load: () => Promise<{ command: CommandDefinition }>,
   heading?: string,
-): CommandLeaf => ({
-  summary,
-  heading,
-  load: async () => (await load()).command as unknown as CommandDefinition,
-})
+): CommandLeaf => ({ summary, heading, load: async () => (await load()).command })
 
 const SIGN_IN = 'Sign in'
 const TEAM = 'View'

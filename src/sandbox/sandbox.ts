@@ -21,19 +21,19 @@ export interface SandboxOptions {
   /** Prints a diagnostic line for the person who runs the sandbox. */
   readonly log: (line: string) => void
   /** Loopback ports; 0 or nothing for a free one. */
-  readonly port?: number
-  readonly dnsPort?: number
+  readonly port?: number | undefined
+  readonly dnsPort?: number | undefined
   /** No consent page: every sign-in is approved at once. */
-  readonly autoApprove?: boolean
+  readonly autoApprove?: boolean | undefined
   /** The record of each new claim is published at once. */
-  readonly autoPublish?: boolean
+  readonly autoPublish?: boolean | undefined
   /** How many contact imports and (revoked and active) grants there are from the start. */
-  readonly imports?: number
-  readonly grants?: number
+  readonly imports?: number | undefined
+  readonly grants?: number | undefined
   /** Default: 900. */
-  readonly accessTokenSeconds?: number
+  readonly accessTokenSeconds?: number | undefined
   /** Between the steps of a claim that verification was asked for, in virtual seconds. Default: 0.25. */
-  readonly stepSeconds?: number
+  readonly stepSeconds?: number | undefined
 }
 
 /** A running sandbox. */

@@ -2,6 +2,8 @@ import type { Context } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
 import { parseServerAddress } from './addresses.ts'
 import { type Config, readConfig } from './config.ts'
+import type { OptionDefinition, OptionName, OptionValues } from './option.ts'
+import { parseFields } from './parse-value.ts'
 import { requireAbsolute } from './paths.ts'
 import { parseProfileName } from './profiles.ts'
 import {
@@ -19,23 +21,28 @@ import {
 
 export const FORMATS = ['table', 'json', 'jsonl', 'tsv'] as const
 
-type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}`
-  ? `${First}${Capitalize<CamelCase<Rest>>}`
-  : Name
+/** The options of every command, besides those that set settings. */
+export const GLOBAL_OPTIONS = {
+  format: { flags: '--format <format>', description: 'output format' },
+  json: { flags: '--json', description: 'the same as --format json' },
+  fields: {
+    flags: '--fields <list>',
+    description: 'only these fields of a table or tsv, as in id,client.name',
+    parse: parseFields,
+  },
+  quiet: { flags: '--quiet', description: 'no progress, hints or warnings, except the hint of an error' },
+  verbose: { flags: '--verbose', description: 'show HTTP exchanges on stderr, without secrets' },
+  noInput: { flags: '--no-input', description: 'never ask a question', variable: NO_INPUT.variable },
+  noColor: { flags: '--no-color', description: 'no color' },
+} as const satisfies Readonly<Record<string, OptionDefinition>>
 
-/** The options that set settings, as commander names them; one that can be repeated is an array. */
-type SettingOptions = { [Key in SettingKey as CamelCase<Key>]?: string | readonly string[] }
+type GlobalOption = (typeof GLOBAL_OPTIONS)[keyof typeof GLOBAL_OPTIONS]
 
-/** The options that every command takes, and those of a login, as they were given; what was not given is absent. */
-export interface GlobalOptions extends SettingOptions {
-  profile?: string
-  format?: string
-  json?: true
-  fields?: readonly string[]
-  quiet?: true
-  verbose?: true
-  input?: boolean
-  color?: boolean
+/** The options of every command and those of settings, as they were given; what was not given is absent. */
+export type GlobalOptions = OptionValues<readonly GlobalOption[]> & {
+  readonly [Setting in typeof PROFILE | (typeof SETTINGS)[SettingKey] as OptionName<Setting>]?:
+    | string
+    | readonly string[]
 }
 
 /** A value with where it came from. */

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { run } from '../../src/cli.ts'
 import { command } from '../../src/commands/sandbox.ts'
 import { CliError } from '../../src/errors.ts'
+import type { OptionDefinition } from '../../src/settings/option.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, type FakeContext, fakeSettings } from '../fake-context.ts'
 
@@ -73,8 +74,9 @@ test('a port that is in use is an error with a next step', async () => {
 })
 
 describe('options', () => {
+  const options: readonly OptionDefinition[] = command.options ?? []
   const parse = (flag: string, text: string) =>
-    command.options?.find(({ flags }) => flags.startsWith(`${flag} `))?.parse?.(text, flag)
+    options.find(({ flags }) => flags.startsWith(`${flag} `))?.parse?.(text, flag)
 
   test.each([
     ['--port', '0', 0],

@@ -8,7 +8,7 @@ const COLUMNS: readonly Column[] = [
   { field: 'expires_in', title: 'Valid for', text: (value) => formatDuration(Number(value)) },
 ]
 
-export const command = defineCommand<{ readonly retryInterrupted?: true }>({
+export const command = defineCommand({
   description: 'Renews the session now: a new refresh token and a new access token.',
   options: [
     {

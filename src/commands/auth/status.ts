@@ -46,7 +46,7 @@ const COLUMNS: readonly Column[] = [
   { field: 'message', only: 'programs' },
 ]
 
-export const command = defineCommand<{ readonly online?: true }>({
+export const command = defineCommand({
   description: 'Shows who is signed in, how, until when, and where the secret is stored.',
   options: [{ flags: '--online', description: 'try the credential with the service' }],
   examples: {

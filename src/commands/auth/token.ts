@@ -5,7 +5,7 @@ import { defineCommand, ownOutput, SERVICE_EXITS, VALUE } from '../definition.ts
 
 const COLUMNS: readonly Column[] = [{ field: 'kind' }, { field: 'token', kind: 'id' }]
 
-export const command = defineCommand<{ readonly scope?: readonly (readonly string[])[] }>({
+export const command = defineCommand({
   description: 'Prints a valid access token, or the API key in force, and nothing else.',
   options: [
     {

@@ -1,19 +1,10 @@
 import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
-import { isMany, type ManyFlags, WAIT_SECONDS } from '../../claims/definition.ts'
+import { isMany, MANY_OPTIONS, WAIT_SECONDS } from '../../claims/definition.ts'
 import { type CheckReportJson, REPORT_FIELDS, reportJson } from '../../dns/report.ts'
 import { Exit, usageError } from '../../errors.ts'
 import type { Column, Item } from '../../terminal/columns.ts'
 import { timeoutOf } from '../../timeout.ts'
 import { defineCommand, PUBLIC_RESOLVERS, SERVICE_EXITS, timeoutOption } from '../definition.ts'
-import { MANY_OPTIONS } from './many-options.ts'
-
-interface Flags extends ManyFlags {
-  readonly name?: string
-  readonly value?: string
-  readonly wait?: true
-  readonly timeout?: number
-  readonly publicResolvers?: true
-}
 
 /** What exit 0 doesn't say of a check that only looked. */
 const ONLY_LOOKED =
@@ -47,7 +38,7 @@ const COLUMNS: readonly Column[] = [
   },
 ]
 
-export const command = defineCommand<Flags>({
+export const command = defineCommand({
   description:
     "Checks from here whether the TXT record is in DNS, and if not, why; the service isn't asked to verify.",
   arguments: [

@@ -1,15 +1,8 @@
 import { usageError } from '../../errors.ts'
 import { type ClaimRequest, REGIONS } from '../../service/types.ts'
+import type { OptionDefinition, OptionValues } from '../../settings/option.ts'
 import { commandLine } from '../../shell-quote.ts'
 import type { Io } from '../../terminal/io.ts'
-
-export interface CreateFlags {
-  readonly region?: string
-  readonly customReturnPath?: string
-  readonly openTracking?: boolean
-  readonly clickTracking?: boolean
-  readonly trackingSubdomain?: string
-}
 
 /** The options of `claims create`; `claim` takes them too. */
 export const CREATE_OPTIONS = [
@@ -34,7 +27,7 @@ export const CREATE_OPTIONS = [
     description: 'label of the tracking subdomain',
     parse: parseLabel,
   },
-] as const
+] as const satisfies readonly OptionDefinition[]
 
 /**
  * The request that starts a claim: only what was given, so that the service's defaults apply.
@@ -42,7 +35,11 @@ export const CREATE_OPTIONS = [
  * @param name the domain in its ASCII form
  * @param region what its line in a list says instead of the option, if anything
  */
-export function claimRequest(name: string, flags: CreateFlags, region = flags.region): ClaimRequest {
+export function claimRequest(
+  name: string,
+  flags: OptionValues<typeof CREATE_OPTIONS>,
+  region: string | undefined = flags.region,
+): ClaimRequest {
   return {
     name,
     ...(region === undefined ? {} : { region }),

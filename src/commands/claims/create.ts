@@ -1,17 +1,14 @@
 import { CLAIM_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
-import { isMany, type ManyFlags } from '../../claims/definition.ts'
+import { isMany, MANY_OPTIONS } from '../../claims/definition.ts'
 import { Exit } from '../../errors.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import { defineCommand, SERVICE_EXITS } from '../definition.ts'
-import { askForDomain, CREATE_OPTIONS, type CreateFlags, claimRequest } from './create-options.ts'
-import { MANY_OPTIONS } from './many-options.ts'
+import { askForDomain, CREATE_OPTIONS, claimRequest } from './create-options.ts'
 
-interface Flags extends CreateFlags, ManyFlags {}
-
-export const command = defineCommand<Flags>({
+export const command = defineCommand({
   description: 'Starts a claim to a domain that another team has verified, and prints the TXT record.',
   arguments: [{ syntax: '[domain...]', description: 'the domain to claim, or several', asked: true }],
-  options: [...CREATE_OPTIONS, ...MANY_OPTIONS.filter(({ flags }) => flags !== '--all')],
+  options: [...CREATE_OPTIONS, ...MANY_OPTIONS.filter((option) => option.flags !== '--all')],
   examples: {
     'mailclaim claims create example.com': 'start a claim',
     'mailclaim claims create example.com --region eu-west-1 --json': 'in another region, for a script',

@@ -13,7 +13,7 @@ const PARALLEL = 6
 /** After so many failures of the service one after another, it isn't asked about the others. */
 const MAX_FAILURES = 3
 
-export const command = defineCommand<{ readonly refresh?: true }>({
+export const command = defineCommand({
   description: 'Lists the claims that were made or viewed on this machine, as they were last seen.',
   options: [{ flags: '--refresh', description: 'request each claim from the service' }],
   examples: {

@@ -1,11 +1,10 @@
 import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
-import { isMany, type ManyFlags } from '../../claims/definition.ts'
+import { isMany, MANY_OPTIONS } from '../../claims/definition.ts'
 import type { Asker, KnownClaim } from '../../claims/load.ts'
 import { Exit } from '../../errors.ts'
 import type { Column } from '../../terminal/columns.ts'
 import type { Io } from '../../terminal/io.ts'
 import { CLAIM_ARGUMENTS, defineCommand, SERVICE_EXITS } from '../definition.ts'
-import { MANY_OPTIONS } from './many-options.ts'
 
 /** The fields of a claim's record. */
 const RECORD_FIELDS = ['type', 'name', 'value', 'ttl'] as const
@@ -23,7 +22,7 @@ interface Card {
   readonly host?: string
 }
 
-export const command = defineCommand<ManyFlags>({
+export const command = defineCommand({
   description: 'Prints the TXT record that proves ownership, as it has to be added to DNS.',
   arguments: [CLAIM_ARGUMENTS],
   options: MANY_OPTIONS,

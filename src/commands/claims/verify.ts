@@ -1,29 +1,16 @@
-import { VERIFY_EVENTS } from '../../claims/definition.ts'
+import { MANY_OPTIONS, VERIFY_EVENTS } from '../../claims/definition.ts'
 import { Exit } from '../../errors.ts'
 import { timeoutOf } from '../../timeout.ts'
-import {
-  CLAIM_ARGUMENTS,
-  defineCommand,
-  type OptionDefinition,
-  PUBLIC_RESOLVERS,
-  SERVICE_EXITS,
-} from '../definition.ts'
-import { MANY_OPTIONS } from './many-options.ts'
-import { WATCH_OPTIONS, WATCH_OUTPUT, type WatchFlags, workOnClaims } from './watch.ts'
+import { CLAIM_ARGUMENTS, defineCommand, PUBLIC_RESOLVERS, SERVICE_EXITS } from '../definition.ts'
+import { WATCH_OPTIONS, WATCH_OUTPUT, workOnClaims } from './watch.ts'
 
-interface Flags extends WatchFlags {
-  readonly check?: boolean
-  readonly publicResolvers?: true
-  readonly wait?: true
-}
-
-export const command = defineCommand<Flags>({
+export const command = defineCommand({
   description: 'Checks DNS, then asks the service to verify the claim.',
   arguments: [CLAIM_ARGUMENTS],
   options: [
     { flags: '--no-check', description: "don't check DNS first", conflicts: [PUBLIC_RESOLVERS.flags] },
     { flags: '--wait', description: 'follow the claim until it ends, as claims watch does' },
-    ...WATCH_OPTIONS.map((option): OptionDefinition => ({ ...option, needs: '--wait' })),
+    ...WATCH_OPTIONS.map((option) => ({ ...option, needs: '--wait' })),
     PUBLIC_RESOLVERS,
     ...MANY_OPTIONS,
   ],

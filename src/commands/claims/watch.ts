@@ -1,31 +1,25 @@
 import { CLAIM_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
-import { isMany, type ManyFlags, WATCH_EVENTS } from '../../claims/definition.ts'
+import { isMany, MANY_OPTIONS, type ManyOptions, WATCH_EVENTS } from '../../claims/definition.ts'
 import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimWork } from '../../claims/workflow.ts'
 import { Exit } from '../../errors.ts'
 import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
+import type { OptionDefinition } from '../../settings/option.ts'
 import type { Io } from '../../terminal/io.ts'
 import { timeoutOf } from '../../timeout.ts'
 import {
   CLAIM_ARGUMENTS,
   defineCommand,
   eventFields,
-  type OptionDefinition,
   type OutputDefinition,
   SERVICE_EXITS,
   timeoutOption,
 } from '../definition.ts'
-import { MANY_OPTIONS } from './many-options.ts'
-
-export interface WatchFlags extends ManyFlags {
-  readonly timeout?: number
-  readonly throughBlocked?: true
-}
 
 /** The options of `claims watch`; `claims verify --wait` takes them too. */
-export const WATCH_OPTIONS: readonly OptionDefinition[] = [
+export const WATCH_OPTIONS = [
   timeoutOption({ default: 'never' }),
   { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
-]
+] as const satisfies readonly OptionDefinition[]
 
 /** What `claims watch` prints; `claims verify` prints the same. */
 export const WATCH_OUTPUT: OutputDefinition = {
@@ -36,7 +30,7 @@ export const WATCH_OUTPUT: OutputDefinition = {
   events: [...eventFields({ claim: CLAIM_FIELDS }), ...ERROR_FIELDS],
 }
 
-export const command = defineCommand<WatchFlags>({
+export const command = defineCommand({
   description: 'Follows a claim until it is completed, blocked or ended.',
   arguments: [CLAIM_ARGUMENTS],
   options: [...WATCH_OPTIONS, ...MANY_OPTIONS],
@@ -66,7 +60,7 @@ export const command = defineCommand<WatchFlags>({
  */
 export async function workOnClaims(
   domains: readonly string[],
-  flags: ManyFlags,
+  flags: ManyOptions,
   options: ClaimOptions,
   begin: (work: ClaimWork) => ClaimEvents,
   io: Io,

@@ -2,7 +2,7 @@ import { readableTimestamp } from '../../service/timestamps.ts'
 import { GRANT_FIELDS, type Grant } from '../../service/types.ts'
 import { type Column, cellText } from '../../terminal/columns.ts'
 import { defineCommand, SERVICE_EXITS } from '../definition.ts'
-import { type ListFlags, listOptions, printList } from '../lists.ts'
+import { listOptions, printList } from '../lists.ts'
 
 /** A grant is revoked if either field is set (section 3.2). */
 function isRevoked(grant: Grant): boolean {
@@ -30,7 +30,7 @@ const GRANT_COLUMNS: readonly Column[] = [
   { field: 'revoked_reason', title: 'Reason', only: 'programs' },
 ]
 
-export const command = defineCommand<ListFlags & { readonly state?: 'active' | 'revoked' }>({
+export const command = defineCommand({
   description: 'Lists the OAuth grants of the team, revoked ones included.',
   options: [
     {

@@ -1,12 +1,12 @@
 import { IMPORT_LIST_COLUMNS } from '../../imports/columns.ts'
-import { IMPORT_FIELDS, IMPORT_STATUSES, type ImportStatus } from '../../service/types.ts'
+import { IMPORT_FIELDS, IMPORT_STATUSES } from '../../service/types.ts'
 import { defineCommand, SERVICE_EXITS } from '../definition.ts'
-import { type ListFlags, listOptions, printList } from '../lists.ts'
+import { listOptions, printList } from '../lists.ts'
 
 /** The service's own default (section 8). */
 const DEFAULT_LIMIT = 10
 
-export const command = defineCommand<ListFlags & { readonly status?: ImportStatus }>({
+export const command = defineCommand({
   description: 'Lists the contact imports of the team, the first 10 by default.',
   options: [
     {

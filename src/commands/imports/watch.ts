@@ -5,7 +5,7 @@ import { timeoutOf } from '../../timeout.ts'
 import { defineCommand, eventFields, SERVICE_EXITS, timeoutOption } from '../definition.ts'
 import { IMPORT_ARGUMENT } from './get.ts'
 
-export const command = defineCommand<{ readonly timeout?: number }>({
+export const command = defineCommand({
   description: 'Follows a contact import until it is completed or failed.',
   arguments: [IMPORT_ARGUMENT],
   options: [timeoutOption({ default: 'never' })],
