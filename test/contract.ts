@@ -19,6 +19,7 @@ export const COMMANDS: Readonly<Record<string, string>> = {
   'claims create': `${CREATE} ${MANY}`,
   'claims list': '--refresh',
   'claims get': '',
+  'claims forget': '',
   'claims record': `--all ${MANY}`,
   'claims check': `--name --value --wait --timeout --public-resolvers --all ${MANY}`,
   'claims verify': `--no-check --wait --timeout --through-blocked --all ${MANY}`,

@@ -9,6 +9,7 @@ import type { Io } from '../terminal/io.ts'
 import { stdoutPalette } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { formatDuration } from '../terminal/time.ts'
+import { ledgerInForce } from './ledger.ts'
 import { judge, nameOf } from './lifecycle.ts'
 import { type Asker, domainToClaim, findClaimOrDomain } from './load.ts'
 import { readValue, recordOf } from './record.ts'
@@ -57,7 +58,7 @@ export async function checkSubject(
   }
   const { entry, domainId, name: asked } = found
   if (value !== null && entry === undefined)
-    throw usageError(`"${domain}" is neither a domain nor a claim known on this machine`)
+    throw usageError(`"${domain}" is neither a domain nor a claim that is known ${ledgerInForce(io)}`)
   if (value !== null && entry !== undefined)
     return checkTarget({ name: recordOf(entry.claim, asked).name, value }, undefined, flags, io)
   const first = await ask(found, flags)

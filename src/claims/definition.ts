@@ -22,7 +22,11 @@ const { dns, verification, status, waiting, warning, done } = CLAIM_EVENTS
 export const WATCH_EVENTS = { status, waiting, warning, done } as const
 
 /** The events of `claims verify`. */
-export const VERIFY_EVENTS = { dns, verification, ...WATCH_EVENTS } as const
+export const VERIFY_EVENTS = {
+  ...{ dns, verification, ...WATCH_EVENTS },
+  // Of DNS it looks once.
+  waiting: 'what it waits for at the service, when that changes or a minute has passed',
+} as const
 
 export const DEFAULT_JOBS = 16
 const MAX_JOBS = 500

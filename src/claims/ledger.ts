@@ -6,11 +6,12 @@ import { checkName } from '../dns/wire/name.ts'
 import { CliError, Exit } from '../errors.ts'
 import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
+import { isProfileName } from '../settings/profiles.ts'
 import { type Settings, settingValue } from '../settings/settings.ts'
 import { writeDurable } from '../storage/atomic-file.ts'
 import { cannotWrite } from '../storage/file-errors.ts'
 import { readJson, requireFormat } from '../storage/json-file.ts'
-import { ensurePrivateDirectory } from '../storage/private-directory.ts'
+import { ensurePrivateDirectory, namesIn } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { judge } from './lifecycle.ts'
 
@@ -62,7 +63,7 @@ export async function remember(claim: DomainClaim, io: Io): Promise<void> {
   }
 }
 
-/** Removes a claim from the ledger. @throws CliError `cannot_write`, exit 1 */
+/** Removes a claim from the ledger: the service still has it. @throws CliError `cannot_write`, exit 1 */
 export async function forget(entry: LedgerEntry, place: Place): Promise<void> {
   const path = pathOf(entry, place)
   try {
@@ -97,6 +98,32 @@ export async function claimWithId(
 /** All claims at the service in force, or without one at any, the newest first. */
 export async function everyClaim(place: Place, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
   return sorted(await read(() => true, place, onDamaged))
+}
+
+/** The ledger in force, as the rest of a sentence: a claim is known in one profile, at one service. */
+export function ledgerInForce({ settings }: Pick<Place, 'settings'>): string {
+  const issuer = issuerIn(settings)
+  return `in profile ${settings.profile.value}${issuer === undefined ? '' : ` at ${issuer}`}`
+}
+
+/** The other ledgers of this machine with such claims, as `ledgerInForce` names one; sorted. */
+export async function otherLedgers(
+  isMeant: (claim: DomainClaim) => boolean,
+  place: Place,
+): Promise<string[]> {
+  const { directories, settings } = place
+  const found = new Set<string>()
+  for (const profile of namesIn(join(directories.state, 'claims')).filter(isProfileName)) {
+    const anyService = { chosen: { ...settings.chosen, base_url: undefined } }
+    const other = {
+      directories,
+      settings: { ...anyService, profile: { ...settings.profile, value: profile } },
+    }
+    for (const { claim, issuer } of await everyClaim(other))
+      if (isMeant(claim)) found.add(`in profile ${profile} at ${issuer}`)
+  }
+  found.delete(ledgerInForce(place))
+  return [...found].sort()
 }
 
 /** The names of the domains whose newest claim is open, or the id of one without a name; sorted. */

@@ -16,6 +16,8 @@ import {
   everyClaim,
   issuerIn,
   type LedgerEntry,
+  ledgerInForce,
+  otherLedgers,
   remember,
 } from './ledger.ts'
 import { asArgument, judge, nameOf } from './lifecycle.ts'
@@ -36,8 +38,18 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<K
   const found = await findClaimOrDomain(argument, io)
   if ('domainId' in found) return found
   const { domain } = found
-  throw new CliError('claim_unknown', Exit.notFound, `no claim of ${domain} is known on this machine`, {
-    hint: 'if it was made elsewhere, give its domain_id once; to see those known here: mailclaim claims list',
+  throw await claimUnknown(
+    domain,
+    'if it was made elsewhere, give its domain_id once; to see those known here: mailclaim claims list',
+    io,
+  )
+}
+
+/** No claim of the domain is known in the profile in force. @param hint what to do if it isn't known in another one either */
+export async function claimUnknown(domain: string, hint: string, io: Io): Promise<CliError> {
+  const others = await otherLedgers(({ name }) => asciiName(name ?? '') === domain, io)
+  return new CliError('claim_unknown', Exit.notFound, `no claim of ${domain} is known ${ledgerInForce(io)}`, {
+    hint: others.length === 0 ? hint : `there is one ${others.join(', ')}`,
   })
 }
 
@@ -83,8 +95,8 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim
     throw usageError(
       'which claim? give its domain name or its domain_id',
       entries.length > 0
-        ? 'to see those known on this machine: mailclaim claims list'
-        : 'none is known on this machine; to see what is in DNS: mailclaim claims check example.com',
+        ? 'to see those that are known: mailclaim claims list'
+        : `none is known ${ledgerInForce(io)}; to see what is in DNS: mailclaim claims check example.com`,
     )
   const now = io.clock.now()
   const choices = entries.map((entry) => ({

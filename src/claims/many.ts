@@ -15,7 +15,7 @@ import { SHORTEST_MS, type Timeout, timeoutOf } from '../timeout.ts'
 import { createTurns, type Turns } from '../turns.ts'
 import { MANY_CLAIM_COLUMNS } from './columns.ts'
 import { DEFAULT_JOBS, type ManyOptions } from './definition.ts'
-import { type LedgerEntry, openDomains } from './ledger.ts'
+import { type LedgerEntry, ledgerInForce, openDomains, otherLedgers } from './ledger.ts'
 import { judge } from './lifecycle.ts'
 import { readDomain, readList, type Subject } from './list.ts'
 import { type Asker, createAsker, findClaim } from './load.ts'
@@ -88,7 +88,12 @@ export async function runForAll(
   const { timeoutMs, since } = work.timeout ?? timeoutOf({}, clock)
   const end = since + timeoutMs
   const typed = all ? await openDomains(io) : domains.map((domain) => readDomain(domain, work.takesIds))
-  if (all && typed.length === 0) await io.note('no open claim is known on this machine')
+  if (all && typed.length === 0) {
+    const others = await otherLedgers((claim) => judge(claim, io.clock.now()).isOpen, io)
+    await io.warn(
+      `no open claim is known ${ledgerInForce(io)}${others.length === 0 ? '' : `; there are some ${others.join(', ')}`}`,
+    )
+  }
   const listed = from === undefined ? { subjects: [], problems: 0 } : await readList(from, work.takesIds, io)
   const stop = new AbortController()
   const signal = AbortSignal.any([interrupts.signal, stop.signal])

@@ -9,7 +9,7 @@ import { clip } from '../terminal/sanitize.ts'
 import { timeFor } from '../timeout.ts'
 import { asciiName, claimsNamed } from './ledger.ts'
 import { asArgument, judge, nameOf } from './lifecycle.ts'
-import { askToVerify, briefly, type ClaimAccess, fetchClaim, startClaim } from './load.ts'
+import { askToVerify, briefly, type ClaimAccess, claimUnknown, fetchClaim, startClaim } from './load.ts'
 import type { Publish } from './publish.ts'
 import { recordOf, type TxtRecord } from './record.ts'
 import { type CheckOptions, checkOnce, isWorthVerifying, notInTime, watchDns } from './watch-dns.ts'
@@ -140,10 +140,7 @@ async function* createOrResume(
     const isRestarted = (phase === 'expired' || phase === 'ended') && !resumeOnly
     if (claim && !isRestarted) return yield* goOn(request, claim, `resumed: ${text}`)
   }
-  if (resumeOnly)
-    throw new CliError('claim_unknown', Exit.notFound, `no claim of ${name} is known on this machine`, {
-      hint: `to start one: mailclaim claim ${name}`,
-    })
+  if (resumeOnly) throw await claimUnknown(name, `to start one: mailclaim claim ${name}`, io)
   const claim = yield* beginClaim(request, entry?.claim, client, io)
   if (!claim.domain_id)
     throw unexpectedAnswer(`it sent no domain_id for ${nameOf(claim)}, so the claim can't be followed`)
@@ -337,7 +334,10 @@ export async function* verifyClaimOf(work: ClaimWork): ClaimEvents {
   if (options.check) {
     const report = await checkOnce(recordOf(before, known.name), options, io)
     const failure = exitErrorOf(report)
-    if (report.verdict === 'fix') return { claim: before, error: failure, report }
+    if (report.verdict === 'fix') {
+      const message = `${failure?.message}; the service wasn't asked to verify`
+      return { claim: before, error: failure?.with({ message }), report }
+    }
     unseen = failure && report
     if (failure === undefined)
       yield { event: 'dns', claim: before, text: `the record is visible at ${report.name}` }

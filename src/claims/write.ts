@@ -113,7 +113,7 @@ export async function writeNextSteps(claim: DomainClaim, io: Io, known?: RecordP
   await io.note(
     [
       '',
-      `${name} is yours. Next steps:`,
+      'Next steps:',
       `1. Fetch the domain ${name} from the API or the dashboard: it has new DKIM keys.`,
       "2. Publish its new DKIM records in DNS. The previous owner's records can't be reused.",
       '3. Ask the service to verify the domain. Only then can it send and receive e-mail.',

@@ -1,6 +1,7 @@
 import type { CommanderError } from 'commander'
-import type { CommandDefinition } from '../commands/definition.ts'
+import { type CommandDefinition, everyCommand } from '../commands/definition.ts'
 import { globalOptions } from '../commands/program.ts'
+import { tree } from '../commands/tree.ts'
 import { type Context, OutputClosedError } from '../context.ts'
 import { CliError, Exit, type ExitCode, usageError } from '../errors.ts'
 import { maskUserInfo } from '../settings/addresses.ts'
@@ -77,7 +78,7 @@ export function usageErrorOf(
       return usageError(`${longFlag(quoted)} needs a value`, `write ${quoted}`)
     case 'commander.unknownCommand':
       return line.unknownOption === undefined
-        ? usageError(first, hint)
+        ? usageError(first, meantElsewhere(quoted) ?? hint)
         : usageError(`unknown option '${nameOf(line.unknownOption)}'`, 'options of a command follow its name')
     case 'commander.unknownOption': {
       const name = nameOf(quoted)
@@ -89,6 +90,19 @@ export function usageErrorOf(
     default:
       return usageError(first, hint)
   }
+}
+
+/** What people call these in other tools. */
+const OTHER_WORDS: Readonly<Record<string, string>> = {
+  ...{ whoami: 'status', signin: 'login', signout: 'logout', ls: 'list', show: 'get' },
+}
+
+/** The commands of another group that end in this word. */
+function meantElsewhere(word: string): string | undefined {
+  const last = Object.hasOwn(OTHER_WORDS, word) ? OTHER_WORDS[word] : word
+  const found = [...everyCommand(tree)].filter(({ words }) => words.at(-1) === last)
+  const commands = found.map(({ words }) => `mailclaim ${words.join(' ')}`)
+  return commands.length === 0 ? undefined : `did you mean ${commands.join(', or ')}?`
 }
 
 function nameOf(option: string): string {

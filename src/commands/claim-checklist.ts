@@ -52,8 +52,16 @@ export function createChecklist(publishes: boolean, io: Io): Presenter {
           return io.progress.update(`${text}${next}`)
         }
         default: {
-          const what = event.event === 'created' ? `${nameOf(claim)}, ${text}` : text
-          if (error === undefined) await io.progress.succeed(`${TITLES[event.event]}: ${what}`)
+          const title = TITLES[event.event]
+          const isCompleted = judge(claim, io.clock.now()).phase === 'completed'
+          // The claim that follows says what that means.
+          const what = isCompleted
+            ? nameOf(claim)
+            : event.event === 'created'
+              ? `${nameOf(claim)}, ${text}`
+              : text
+          if (error === undefined && !(isCompleted && event.event === 'created'))
+            await io.progress.succeed(`${title}: ${what}`)
         }
       }
     },

@@ -86,11 +86,14 @@ async function askForMissing(io: Io, withApiKey: boolean): Promise<Settings> {
     await io.note('To try it without an account, run this in another terminal: mailclaim sandbox')
   const chosen = { ...settings.chosen }
   for (const key of missing) {
+    // A host without a scheme, as browsers take it.
+    const complete = (text: string) =>
+      key === 'base_url' && /^[\w-]+(\.[\w-]+)+(\/|$)/.test(text) ? `https://${text}` : text
     const value = await prompts.input({
       message: QUESTIONS[key],
-      validate: (text) => validate(() => SETTINGS[key].parse(text, settingName(key))),
+      validate: (text) => validate(() => SETTINGS[key].parse(complete(text), settingName(key))),
     })
-    chosen[key] = { value, source: 'flag' }
+    chosen[key] = { value: complete(value), source: 'flag' }
   }
   return { ...settings, chosen }
 }
@@ -119,7 +122,7 @@ async function prepare(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
   } catch (error) {
     const isChosen = settings.chosen.store?.source !== 'default'
     if (!settings.interactive || isChosen || !hasNoKeychain(error)) throw error
-    await io.note((error as CliError).message)
+    await io.warn((error as CliError).message)
     const message = 'Keep the secret in a file that only you can read instead?'
     if (!(await prompts.confirm({ message, default: false }))) throw error
     return prepareSignIn(io, 'file', kind)
@@ -184,7 +187,7 @@ function reporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReport
       await always.note('Waiting for your approval …')
     },
     browserFailed: () => always.note('No browser could be opened. Open the address above yourself.'),
-    ignored: (why) => always.warn(`what arrived can't be used: ${why}`),
+    ignored: (why) => always.warn(`ignored: ${why}`),
   }
 }
 

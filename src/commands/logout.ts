@@ -19,10 +19,14 @@ export const command = defineCommand({
   output: ownOutput(COLUMNS, {}),
   exits: [Exit.notSignedIn, Exit.unavailable],
   async run({ options }, io) {
-    const { profilesWithSecrets } = await import('../session/profiles.ts')
-    const profiles = options.all ? profilesWithSecrets(io) : [io.settings.profile.value]
+    const { profilesWithSecrets, requireKnownProfile } = await import('../session/profiles.ts')
+    const { value: current, source } = io.settings.profile
+    const profiles = options.all ? profilesWithSecrets(io) : [current]
     const forgotten: Forgotten[] = []
     for (const profile of profiles) forgotten.push(await forget(io, profile))
+    // Only now: the keychain may have had a secret of a profile whose files are gone. Otherwise it may be mistyped.
+    if (!options.all && source !== 'default' && forgotten.every(isNothing))
+      requireKnownProfile(current, io, io.settings)
     if (!isToldOnStderr(io.settings)) {
       const items = forgotten.map(({ profile, wasSignedIn }) => ({ profile, was_signed_in: wasSignedIn }))
       await printItems(items, COLUMNS, 'No profile is signed in.', io)
@@ -37,6 +41,8 @@ export const command = defineCommand({
     throw failed.problem.with({ hint: `once the keychain answers, this removes it: ${again}` })
   },
 })
+
+const isNothing = ({ wasSignedIn, problem }: Forgotten): boolean => !wasSignedIn && problem === undefined
 
 /** Forgets a profile's session where it is; of a profile in etcd that isn't the current one, what this machine keeps. */
 async function forget(io: Io, profile: string): Promise<Forgotten> {

@@ -53,6 +53,7 @@ export const tree: CommandTree = {
       create: leaf('start a claim and print its TXT record', () => import('./claims/create.ts')),
       list: leaf('list the claims known on this machine', () => import('./claims/list.ts')),
       get: leaf('show the latest claim of a domain', () => import('./claims/get.ts')),
+      forget: leaf('remove a claim from the list of this machine', () => import('./claims/forget.ts')),
       record: leaf('print the TXT record to add', () => import('./claims/record.ts')),
       check: leaf(
         'check DNS for the TXT record, and explain what is wrong',

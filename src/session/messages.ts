@@ -40,9 +40,12 @@ export function signedOut(code: string, message: string, hint: string, cause?: u
   return new CliError(code, Exit.notSignedIn, message, { hint, cause })
 }
 
-/** Nobody has signed in to the profile. */
-export function notSignedIn(profile: string): CliError {
-  const hint = `run ${withProfile('mailclaim login', profile)}, or set MAILCLAIM_API_KEY`
+/** Nobody has signed in to the profile. @param others that have a session */
+export function notSignedIn(profile: string, others: readonly string[] = []): CliError {
+  const hint =
+    others.length === 0
+      ? `run ${withProfile('mailclaim login', profile)}, or set MAILCLAIM_API_KEY`
+      : `sign in, or use a profile that is signed in (${others.join(', ')}): mailclaim auth switch ${others[0]}`
   return signedOut('not_signed_in', `profile ${profile} is not signed in`, hint)
 }
 

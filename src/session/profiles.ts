@@ -20,6 +20,8 @@ function profilesWith(context: Pick<Context, 'directories'>, counts: (name: stri
   )
 }
 
+const isSession = (file: string): boolean => file === 'session.json'
+
 /** The profiles that have a session, a setting or remembered claims, and the default one. */
 export function knownProfiles(
   context: Pick<Context, 'directories'>,
@@ -28,7 +30,7 @@ export function knownProfiles(
   const withSetting = Object.entries(config.profiles).flatMap(([name, fields]) =>
     Object.keys(fields).length > 0 ? [name] : [],
   )
-  const withSession = profilesWith(context, (name) => name === 'session.json')
+  const withSession = profilesWith(context, isSession)
   const withClaims = namesIn(join(context.directories.state, 'claims')).filter(isProfileName)
   return [...new Set([DEFAULT_PROFILE, ...withSetting, ...withSession, ...withClaims])].sort()
 }
@@ -49,5 +51,5 @@ export function requireSession(io: Io, files: ProfileFiles): ReadSession {
   const found = readSession(files)
   if (found !== undefined) return found
   requireKnownProfile(files.profile, io, io.settings)
-  throw notSignedIn(files.profile)
+  throw notSignedIn(files.profile, profilesWith(io, isSession))
 }

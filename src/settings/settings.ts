@@ -222,16 +222,26 @@ function resolveFormat(
 export function requireBaseUrl(settings: Pick<Settings, 'chosen'>): URL {
   const address = settingValue('base_url', settings)
   if (address !== undefined) return new URL(address)
-  throw new CliError('base_url_missing', Exit.notConfigured, 'the address of the service is not configured', {
-    hint: 'give --base-url, which mailclaim login saves, or set MAILCLAIM_BASE_URL',
-  })
+  throw new CliError(
+    'base_url_missing',
+    Exit.notConfigured,
+    'the address of the service (MAILCLAIM_BASE_URL) is not configured',
+    {
+      hint: 'to begin: mailclaim login',
+    },
+  )
 }
 
 /** @throws CliError `client_id_missing`, exit 3, or `usage`. */
 export function requireClientId(settings: Pick<Settings, 'chosen'>): string {
   const id = settingValue('client_id', settings)
   if (id !== undefined) return id
-  throw new CliError('client_id_missing', Exit.notConfigured, 'the OAuth client id is not configured', {
-    hint: 'give --client-id, which mailclaim login saves, or set MAILCLAIM_CLIENT_ID',
-  })
+  throw new CliError(
+    'client_id_missing',
+    Exit.notConfigured,
+    'the OAuth client id (MAILCLAIM_CLIENT_ID) is not configured',
+    {
+      hint: 'to begin: mailclaim login',
+    },
+  )
 }

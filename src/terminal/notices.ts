@@ -9,8 +9,8 @@ export async function writeNote(text: string, { stderr }: Pick<Context, 'stderr'
 }
 
 /**
- * Writes `error: …`, `warning: …` or `hint: …` to stderr, with a colored label on a terminal. A hint stays one line, because
- * the command in it is for pasting; the others are wrapped at words. Line feeds in a hint stay.
+ * Writes `error: …`, `warning: …` or `hint: …` to stderr, with a colored label on a terminal, wrapped at words. The command at the
+ * end of a hint is for pasting: it stays whole, on a line of its own if it doesn't fit. Line feeds in a hint stay.
  */
 export async function writeLabeled(
   label: 'error' | 'warning' | 'hint',
@@ -19,11 +19,19 @@ export async function writeLabeled(
   colorOption: boolean | undefined,
 ): Promise<void> {
   const shown = `${label}: ${maskUserInfo(text)}`
-  const lines = label === 'hint' ? sanitizeLines(shown) : await fitted(sanitizeLine(shown), stderr.columns)
+  const lines = await (label === 'hint'
+    ? fittedHint(sanitizeLines(shown), stderr.columns)
+    : fitted(sanitizeLine(shown), stderr.columns))
   const { strong, bad, warning, accent } = await createPalette(hasColor(environment, colorOption, stderr))
   const head = `${label}:`
   const painted = { error: strong(bad(head)), warning: strong(warning(head)), hint: accent(head) }[label]
   await stderr.write(`${painted}${lines.slice(head.length)}\n`)
+}
+
+async function fittedHint(text: string, width = Number.POSITIVE_INFINITY): Promise<string> {
+  const [words, command] = text.split(/: (?=mailclaim .*$)/)
+  if (text.length <= width || command === undefined) return fitted(text, width)
+  return `${await fitted(`${words}:`, width)}\n  ${command}`
 }
 
 /**

@@ -143,10 +143,12 @@ function tableWriter(columns: readonly Column[], nothing: string | undefined, io
       count += items.length
       await io.stdout.write((await loading).render(items))
     },
-    async end() {
+    async end(hasMore) {
       if (count === 0 && nothing !== undefined) await io.note(nothing)
       const leftOut = (await loading).leftOut.map(({ field }) => field)
-      if (leftOut.length > 0) await io.hint(`for ${leftOut.join(', ')}, use --fields or a wider window`)
+      // How to go on is the hint of a list that isn't complete.
+      if (leftOut.length > 0 && !hasMore)
+        await io.hint(`for ${leftOut.join(', ')}, use --fields or a wider window`)
     },
   }
 }

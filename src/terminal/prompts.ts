@@ -47,7 +47,9 @@ export function createPrompts({
   }
 
   return {
-    input: (question) => ask((io) => input(clean(question), io)),
+    // What is refused can't be edited where the cursor is: it's cleared.
+    input: (question) =>
+      ask((io) => input({ ...clean(question), theme: { validationFailureMode: 'clear' } }, io)),
     password: (question) => ask((io) => password({ ...clean(question), mask: '*' }, io)),
     confirm: (question) => ask((io) => confirm(clean(question), io)),
     select: ({ message, choices }) =>

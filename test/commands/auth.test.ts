@@ -52,6 +52,14 @@ describe('auth token', () => {
     )
   })
 
+  it('auth token names the profile that is signed in if this one is not', async () => {
+    const world = await signedIn()
+    await mailclaim(world, 'config', 'set', 'http-timeout', '5', '--profile', 'work')
+    const { exit, stderr } = await mailclaim(world, 'auth', 'token', '--profile', 'work')
+    expect(exit).toBe(4)
+    expect(stderr).toMatch(/not signed in\nhint: .*\(default\): mailclaim auth switch default\n$/)
+  })
+
   it('auth token --scope prints a narrower token, and the next command has the whole scope again', async () => {
     const world = await signedIn()
     const before = world.session()
@@ -256,6 +264,16 @@ describe('logout', () => {
       exit: 0,
       stderr: 'Profile default was not signed in.\n',
     })
+  })
+
+  it('logout of a profile that is not there is exit 2, and leaves the session', async () => {
+    const world = await signedIn()
+    expect(await mailclaim(world, 'logout', '--profile', 'defualt')).toMatchObject({
+      exit: 2,
+      stdout: '',
+      stderr: 'error: there is no profile defualt\nhint: use one of these, or sign in: default\n',
+    })
+    expect(world.session()).toBeDefined()
   })
 
   it('logout ends with 4 and says so if a locked keychain keeps the secret, and the next one removes it', async () => {

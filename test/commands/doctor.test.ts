@@ -144,9 +144,7 @@ describe('doctor', () => {
   test('people read each remedy once, beside its problem', async () => {
     const context = createSetup({ environment: { apiKey: 'key-1' }, terminal: { columns: 200 } })
     expect(await run(['doctor', '--no-color'], context)).toBe(3)
-    expect(context.stdout.text).toContain(
-      '→ give --base-url, which mailclaim login saves, or set MAILCLAIM_BASE_URL',
-    )
+    expect(context.stdout.text).toContain('→ to begin: mailclaim login')
     expect(context.stderr.text).toBe('error: problems found: configuration\n')
   })
 

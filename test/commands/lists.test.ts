@@ -179,6 +179,10 @@ describe('the columns of imports list', () => {
     const { out, err } = await type('imports list --no-color', 110)
     for (const title of COUNTS) expect(lines(out)[0]).toContain(title)
     expect(err).toBe('hint: for completed_at, use --fields or a wider window\n')
+    // Of a list that isn't complete, the one hint is how to go on.
+    expect((await type('imports list --no-color --limit 2', 110)).err).toMatch(
+      /^hint: there are more:\s+mailclaim .*\n$/,
+    )
     expect((await type('imports list --no-color --quiet', 80)).err).toBe('')
   })
 

@@ -164,14 +164,15 @@ describe('login', () => {
           expect(validate?.('http://mail.example')).toMatch(/encrypted/)
           expect(validate?.('localhost:39411')).not.toBe(true)
           expect(validate?.('https://mail.example')).toBe(true)
-          return 'http://127.0.0.1:1'
+          expect(validate?.('mail.example')).toBe(true)
+          return 'mail.example'
         },
       },
     })
     const settings = await resolveSettings({ store: 'file' }, [], context)
     const ended = command.run({ arguments: [], options: {} }, createIo(context, settings))
     ended.catch(() => {})
-    await expect.poll(() => context.stderr.text).toMatch(/client_id=client-9/)
+    await expect.poll(() => context.stderr.text).toMatch(/https:..mail.example.*client_id=client-9/)
     expect(asked).toHaveLength(2)
     expect(context.stderr.text).toContain('mailclaim sandbox')
     context.interrupt()

@@ -138,7 +138,7 @@ describe.runIf(needs('posix'))('signing in without a browser on this machine', (
     const right = await redirectOf((await login.seen(ADDRESS))[0])
     for (const line of ['yes', ofAnother(right)]) {
       login.type(`${line}\n`)
-      await login.seen(/what arrived can't be used: /)
+      await login.seen(/warning: ignored: /)
     }
     login.type(`  ${right}\n`)
     const ended = await login.ended

@@ -297,14 +297,15 @@ describe('what people read on stderr', () => {
     expect(context.stderr.text).toContain('\x1b[?25h')
   })
 
-  test('messages wrap at words on a terminal, a hint is one line, and nobody is asked without a terminal', async () => {
+  test('messages wrap at words on a terminal, the command of a hint stays whole, and nobody is asked without a terminal', async () => {
     const { io, context } = await ioFor({}, 20)
     await io.warn('one two three four five')
     await io.hint('one two three: mailclaim claims get example.com')
     expect(context.stderr.text).toMatchInlineSnapshot(`
       "warning: one two
         three four five
-      hint: one two three: mailclaim claims get example.com
+      hint: one two three:
+        mailclaim claims get example.com
       "
     `)
     expect(io.ask).toBeDefined()

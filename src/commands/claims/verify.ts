@@ -5,7 +5,8 @@ import { CLAIM_ARGUMENTS, defineCommand, PUBLIC_RESOLVERS, SERVICE_EXITS } from 
 import { WATCH_OPTIONS, WATCH_OUTPUT, workOnClaims } from './watch.ts'
 
 export const command = defineCommand({
-  description: 'Checks DNS, then asks the service to verify the claim.',
+  description:
+    'Checks DNS, then asks the service to verify the claim, unless the record is missing; to wait for the record, use claim or claims check --wait.',
   arguments: [CLAIM_ARGUMENTS],
   options: [
     { flags: '--no-check', description: "don't check DNS first", conflicts: [PUBLIC_RESOLVERS.flags] },

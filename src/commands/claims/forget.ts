@@ -1,0 +1,29 @@
+import { Exit } from '../../errors.ts'
+import type { Column } from '../../terminal/columns.ts'
+import { CLAIM_ARGUMENT, defineCommand, ownOutput } from '../definition.ts'
+
+const COLUMNS: readonly Column[] = [{ field: 'name' }, { field: 'domain_id', kind: 'id' }]
+
+export const command = defineCommand({
+  description: "Removes a claim from this machine's list; its placeholder at the service stays.",
+  arguments: [CLAIM_ARGUMENT],
+  examples: { 'mailclaim claims forget exmaple.com': 'the domain was mistyped' },
+  output: ownOutput(COLUMNS, {}),
+  exits: [Exit.notFound],
+  async run({ arguments: [argument] }, io) {
+    const [{ claimUnknown, findClaim }, { forget }, { nameOf }] = await Promise.all([
+      import('../../claims/load.ts'),
+      import('../../claims/ledger.ts'),
+      import('../../claims/lifecycle.ts'),
+    ])
+    const { entry, domainId } = await findClaim(argument, io)
+    if (entry === undefined)
+      throw await claimUnknown(domainId, 'to see those that are known: mailclaim claims list', io)
+    await forget(entry, io)
+    const { name = null } = entry.claim
+    await io.writeOutcome({ name, domain_id: domainId }, COLUMNS)
+    await io.note(
+      `The claim of ${nameOf(entry.claim)} is forgotten here. Its placeholder domain ${domainId} at the service stays until it is deleted there.`,
+    )
+  },
+})
