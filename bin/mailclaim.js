@@ -1,9 +1,26 @@
 #!/usr/bin/env node
-keepCompiled(process)
-require('../dist/main.js')
-  .main()
-  // At once: nothing that is left keeps the process alive, and clearing up in memory takes Node 1 to 3 ms.
-  .then((code) => process.exit(code))
+const other = unfitRuntime(process.versions)
+if (other) {
+  process.stderr.write(`error: mailclaim needs Node 20.19 or 22.3, or later: this is ${other}\n`)
+  process.exitCode = 1
+} else {
+  keepCompiled(process)
+  require('../dist/main.js')
+    .main()
+    // At once: nothing that is left keeps the process alive, and clearing up in memory takes Node 1 to 3 ms.
+    .then((code) => process.exit(code))
+}
+
+/**
+ * The runtime, if the program can't run in it; package.json (`engines`) says the same. This file is in syntax that Node 12
+ * reads, because only what is read can say so.
+ */
+function unfitRuntime({ node, bun, deno }) {
+  if (bun || deno) return bun ? `bun ${bun}` : `deno ${deno}`
+  const [major, minor] = node.split('.')
+  const least = { 20: 19, 21: Infinity, 22: 3 }[major] || 0
+  return major < 20 || minor < least ? `Node ${node}` : undefined
+}
 
 /**
  * From Node 22.8 on, what V8 has compiled is kept for the next start, which then takes 3 to 8 ms less. It is kept in the
@@ -39,7 +56,8 @@ function keepCompiled({ env, platform, versions, getuid, getBuiltinModule }) {
       directory = `${directory}/${name}`
       fs.mkdirSync(directory, { mode: 0o700 })
     }
-    getBuiltinModule('node:module').enableCompileCache?.(directory)
+    const { enableCompileCache } = getBuiltinModule('node:module')
+    if (enableCompileCache) enableCompileCache(directory)
   } catch {
     // Nothing is kept.
   }

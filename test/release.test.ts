@@ -2,6 +2,8 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, posix } from 'node:path'
+import { runInNewContext } from 'node:vm'
+import { transform } from 'esbuild'
 import { describe, expect, test } from 'vitest'
 import { needs } from './requirements.ts'
 
@@ -10,7 +12,7 @@ const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
 const manifest = JSON.parse(read('package.json')) as {
   version: string
   scripts: Record<string, string>
-} & Record<'dependencies' | 'optionalDependencies' | 'devDependencies', Record<string, string>>
+} & Record<'engines' | 'dependencies' | 'optionalDependencies' | 'devDependencies', Record<string, string>>
 
 /** What may be in the package, besides what is needed. */
 const MAY_BE =
@@ -51,6 +53,38 @@ test('the package runs nothing when it is installed, installs one native package
   expect(Object.keys(installed)).toEqual(['keytar'])
   for (const [name, range] of Object.entries({ ...installed, ...manifest.devDependencies }))
     expect(range, name).toMatch(/^(npm:@[\w/-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/)
+})
+
+describe('the runtime', () => {
+  const shim = read('bin/mailclaim.js')
+
+  test.each<[string, Record<string, string>]>([
+    ['Node 12.22.12', { node: '12.22.12' }],
+    ['Node 20.18.3', { node: '20.18.3' }],
+    ['Node 21.7.3', { node: '21.7.3' }],
+    ['Node 22.2.0', { node: '22.2.0' }],
+    ['bun 1.4.5', { node: '26.3.0', bun: '1.4.5' }],
+    ['deno 2.9.6', { node: '26.3.0', deno: '2.9.6' }],
+    ['', { node: '20.19.0' }],
+    ['', { node: '22.3.0' }],
+    ['', { node: '23.0.0' }],
+  ])('which runs the program or is refused in one sentence: %s %j', (found, versions) => {
+    let [loaded, said] = ['', '']
+    const require = (path: string) => {
+      loaded = path
+      return { main: async () => 0 }
+    }
+    const fake = { versions, env: {}, stderr: { write: (text: string) => (said += text) }, exitCode: 0 }
+    runInNewContext(shim, { require, process: { ...process, ...fake, exit: () => {} } })
+    const refusal = `error: mailclaim needs Node 20.19 or 22.3, or later: this is ${found}\n`
+    expect([said, loaded]).toEqual(found === '' ? ['', '../dist/main.js'] : [refusal, ''])
+    expect(manifest.engines).toEqual({ node: '^20.19.0 || >=22.3.0' })
+  })
+
+  test('even Node 12 reads the file that says so', async () => {
+    const older = await transform(shim, { target: 'node12' })
+    expect(older.code).toBe((await transform(shim, { target: 'esnext' })).code)
+  })
 })
 
 test('the version has an entry in the changelog', () => {
