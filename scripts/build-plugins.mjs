@@ -116,24 +116,33 @@ export function commanderModules() {
   }
 }
 
+/** How packages find their addons: through five other packages, or by trying directories and hiding each error. */
+const ADDON_SEARCHES = {
+  'fs-native-extensions': [
+    /fs-native-extensions[\\/]binding\.js$/,
+    /^module\.exports = .*/m,
+    'module.exports =',
+  ],
+  keytar: [/keytar\.js$/, /^function loadNativeAddonFromPath[\s\S]*^var keytar = .*/m, 'var keytar ='],
+}
+
 /**
- * The native addon of the locks. Its package finds it through five others, in node_modules; here it is one file per platform
- * in dist/native. If there is none for this machine, loading it throws, as in the package. It costs a start nothing: only a
- * renewal and a claim load it.
+ * Takes the native addon of a package from dist/native, where there is one file per platform. Where there is none for this
+ * machine, loading it throws. It costs a start nothing: only a renewal, a claim and the keychain's helper load one.
  */
-export function nativeLocks() {
+export function nativeAddon(name) {
   return {
-    name: 'native-locks',
+    name: `native-${name}`,
     setup(build) {
-      const left = new Set(['binding.js'])
-      build.onLoad({ filter: /fs-native-extensions[\\/]binding\.js$/ }, () => {
-        left.delete('binding.js')
-        return {
-          contents: `module.exports = require(
-            __dirname + '/native/' + process.platform + '-' + process.arch + '/fs-native-extensions.node')`,
-        }
+      const [filter, search, start] = ADDON_SEARCHES[name]
+      const left = new Set([search])
+      build.onLoad({ filter }, async ({ path }) => {
+        const code = await readFile(path, 'utf8')
+        if (search.test(code)) left.delete(search)
+        const directory = `__dirname + '/native/' + process.platform + '-' + process.arch`
+        return { contents: code.replace(search, `${start} require(${directory} + '/${name}.node')`) }
       })
-      expectAll(build, 'fs-native-extensions', left)
+      expectAll(build, name, left)
     },
   }
 }
@@ -150,7 +159,7 @@ export function coreChunk(root, core) {
     name: 'core-chunk',
     setup(build) {
       build.onResolve({ filter: /.*/ }, ({ path, kind, resolveDir }) => {
-        if (kind !== 'dynamic-import' || build.initialOptions.external.includes(path)) return undefined
+        if (kind !== 'dynamic-import') return undefined
         const own = path.startsWith('.')
         return { path: own ? `./${relative(root, join(resolveDir, path))}` : path, namespace: 'with-core' }
       })

@@ -2,7 +2,7 @@
 import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { build } from 'esbuild'
-import { commanderModules, coreChunk, leanUndici, nativeLocks, nodeBuiltins } from './build-plugins.mjs'
+import { commanderModules, coreChunk, leanUndici, nativeAddon, nodeBuiltins } from './build-plugins.mjs'
 import { bundledPackages, licenseNotices } from './bundled-packages.mjs'
 
 const root = join(import.meta.dirname, '..')
@@ -31,25 +31,31 @@ const CORE = [
   ...['async_hooks', 'buffer', 'url', 'util'].map((name) => `node:${name}`),
 ]
 
+/** Those of Linux are for glibc and musl: they need nothing of the C library that musl lacks. */
+const PLATFORMS = ['darwin', 'linux', 'win32'].flatMap((system) => [`${system}-arm64`, `${system}-x64`])
+
 await rm(dist, { recursive: true, force: true })
 const { metafile } = await build({
   ...common,
-  // The second is a program of its own, the keychain's helper process.
-  entryPoints: ['src/main.ts', 'src/credentials/keychain-helper.ts'],
+  entryPoints: ['src/main.ts'],
   outdir: modules,
   // All in one directory: code that names a file beside it may end up in an entry or in a chunk.
   entryNames: '[name]',
   bundle: true,
   splitting: true,
   format: 'esm',
-  // Installed, as the one optional package.
-  external: ['keytar'],
   // One measure of texts for the whole program, in place of those that cli-table3 and ora bring.
   alias: { 'string-width': './scripts/string-width.cjs' },
   define: { MAILCLAIM_VERSION: JSON.stringify(version) },
   // Some packages have no default export.
   logOverride: { 'import-is-undefined': 'silent' },
-  plugins: [leanUndici(), commanderModules(), nodeBuiltins(), nativeLocks(), coreChunk(root, CORE)],
+  plugins: [
+    leanUndici(),
+    commanderModules(),
+    nodeBuiltins(),
+    nativeAddon('fs-native-extensions'),
+    coreChunk(root, CORE),
+  ],
   metafile: true,
 })
 
@@ -83,12 +89,25 @@ for (const [name, code] of files)
   await writeFile(join(dist, name), code.replaceAll(`"./${core}"`, '"./main.js"'))
 await rm(modules, { recursive: true })
 
-await writeFile(join(dist, 'THIRD-PARTY-NOTICES.txt'), licenseNotices(await bundledPackages(root, metafile)))
-await cp(join(root, 'node_modules/fs-native-extensions/prebuilds'), join(dist, 'native'), {
-  recursive: true,
-  // No phones, and nothing for a runtime other than Node.
-  filter: (path) => !/[\\/](android|ios)[^\\/]*$|\.bare$/.test(path),
+// A program of its own, which loads nothing of the other.
+const helper = await build({
+  ...common,
+  entryPoints: ['src/credentials/keychain-helper.ts'],
+  outdir: dist,
+  bundle: true,
+  format: 'cjs',
+  plugins: [nativeAddon('keytar')],
+  metafile: true,
 })
+
+const outputs = { ...metafile.outputs, ...helper.metafile.outputs }
+await writeFile(join(dist, 'THIRD-PARTY-NOTICES.txt'), licenseNotices(await bundledPackages(root, outputs)))
+for (const name of ['fs-native-extensions', 'keytar'])
+  for (const platform of PLATFORMS)
+    await cp(
+      join(root, 'node_modules', name, 'prebuilds', platform, `${name}.node`),
+      join(dist, 'native', platform, `${name}.node`),
+    )
 
 /**
  * Lists a module's exports in an object literal. esbuild makes an object of functions, then a property from each of them, then
@@ -97,8 +116,8 @@ await cp(join(root, 'node_modules/fs-native-extensions/prebuilds'), join(dist, '
 function withLiteralExports(code) {
   const lines = /var ([\w$]+)=\{\};[\w$]+\(\1,\{([^{}]*)\}\);module\.exports=[\w$]+\(\1\);/
   const [, , exports] = lines.exec(code) ?? []
-  // The keychain's helper has none. Otherwise a new version of esbuild would undo it silently.
-  if (exports === undefined && code.includes('module.exports=')) throw new Error('esbuild exports otherwise')
-  const getters = exports?.replace(/([\w$]+):\(\)=>([\w$.]+)/g, 'get $1(){return $2}')
+  // Otherwise a new version of esbuild would undo it silently.
+  if (exports === undefined) throw new Error('esbuild exports otherwise')
+  const getters = exports.replace(/([\w$]+):\(\)=>([\w$.]+)/g, 'get $1(){return $2}')
   return code.replace(lines, () => `module.exports={__esModule:!0,${getters}};`)
 }

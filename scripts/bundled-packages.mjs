@@ -8,11 +8,11 @@ const LICENSE_FILE = /^(licen[cs]e|copying|notice)(\.(md|txt|mit|apache))?$/i
  * The packages that have code in the bundle, each version once, sorted.
  *
  * @param root the project's directory
- * @param metafile esbuild's record of the bundle
+ * @param outputs esbuild's record of what it made
  * @throws where a package doesn't say its version or license
  */
-export async function bundledPackages(root, metafile) {
-  const inputs = Object.values(metafile.outputs).flatMap((output) =>
+export async function bundledPackages(root, outputs) {
+  const inputs = Object.values(outputs).flatMap((output) =>
     Object.entries(output.inputs).flatMap(([path, { bytesInOutput }]) => (bytesInOutput > 0 ? [path] : [])),
   )
   const packages = new Map()

@@ -1,6 +1,6 @@
 // Each floor of src/, as the table in docs/architecture.md has them, imports only from itself and from floors below it (circles
-// are biome's rule), the root of the project holds nothing but what is listed here, and the tests that CONTRIBUTING.md names are
-// there.
+// are biome's rule), the root of the project holds nothing but what is listed here, the tests that CONTRIBUTING.md names are
+// there, and each package that npm installs has a checksum and no other source than the registry.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
@@ -25,6 +25,8 @@ const ROOT = [
   ...['AGENTS.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md'],
   ...['biome.json', 'knip.json', 'package.json', 'package-lock.json', 'tsconfig.json', 'vitest.config.ts'],
 ]
+
+const REGISTRY = 'https://registry.npmjs.org/'
 
 const root = join(import.meta.dirname, '..')
 /** From the top floor down: what the first cell of each row names. What stands in one row may import from each other. */
@@ -70,6 +72,11 @@ for (const [, test] of readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8').match
 ))
   if (!existsSync(join(root, 'test', test)))
     complaints.push(`test/${test}, which CONTRIBUTING.md names, isn't there`)
+
+const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
+for (const [path, { integrity, resolved = REGISTRY }] of Object.entries(packages))
+  if (path !== '' && !(integrity && resolved.startsWith(REGISTRY)))
+    complaints.push(`package-lock.json has ${path} without a checksum, or from elsewhere`)
 
 for (const line of complaints) console.error(line)
 if (complaints.length > 0) process.exitCode = 1

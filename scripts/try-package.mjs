@@ -1,6 +1,6 @@
 // The package as a stranger meets it: packed, installed from the tarball into an empty directory under every supported
-// Node, with npm's install scripts on and off, and used there: the demo, with the installed program.
-// Needs the registry (for keytar and for Node itself), so it is no part of `npm test`.
+// Node, and used there: the demo, with the installed program.
+// Needs the registry (for Node itself), so it is no part of `npm test`.
 import { execFile } from 'node:child_process'
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ const root = join(import.meta.dirname, '..')
 const releases = process.argv.slice(2).length > 0 ? process.argv.slice(2) : ['20', '22', '24', 'latest']
 const work = await mkdtemp(join(tmpdir(), 'mailclaim-try-'))
 
-/** npm, as this machine has it, with `node` first in the path, so that install scripts run under it. */
+/** npm, as this machine has it, with `node` first in the path, so that it runs under it. */
 async function npm(words, directory, node) {
   // What the script that runs us was given must not reach another npm.
   const env = Object.fromEntries(
@@ -60,22 +60,19 @@ try {
   for (const release of releases) {
     const node = await nodeOf(release)
     const { stdout } = await run(node, ['--version'])
-    for (const scripts of ['on', 'off']) {
-      const row = { node: stdout.trim(), 'install scripts': scripts, result: 'works' }
-      rows.push(row)
-      try {
-        const directory = await createPackage()
-        const flag = scripts === 'on' ? '--dangerously-allow-all-scripts' : '--ignore-scripts'
-        const began = performance.now()
-        await npm(['install', '--no-audit', '--no-fund', flag, join(work, filename)], directory, node)
-        row['installed in'] = `${((performance.now() - began) / 1000).toFixed(1)} s`
-        row.MB = await megabytesBelow(join(directory, 'node_modules'))
-        const program = join(directory, 'node_modules/mailclaim/bin/mailclaim.js')
-        await run(node, [join(root, 'scripts/demo.mjs'), program], { timeout: 120_000 })
-      } catch (error) {
-        row.result = 'fails'
-        console.error(`Node ${row.node}, scripts ${scripts}: ${error.message}\n`)
-      }
+    const row = { node: stdout.trim(), result: 'works' }
+    rows.push(row)
+    try {
+      const directory = await createPackage()
+      const began = performance.now()
+      await npm(['install', '--no-audit', '--no-fund', join(work, filename)], directory, node)
+      row['installed in'] = `${((performance.now() - began) / 1000).toFixed(1)} s`
+      row.MB = await megabytesBelow(join(directory, 'node_modules'))
+      const program = join(directory, 'node_modules/mailclaim/bin/mailclaim.js')
+      await run(node, [join(root, 'scripts/demo.mjs'), program], { timeout: 120_000 })
+    } catch (error) {
+      row.result = 'fails'
+      console.error(`Node ${row.node}: ${error.message}\n`)
     }
   }
 } finally {

@@ -266,7 +266,7 @@ export type KeychainAnswer =
   | { readonly ok: true; readonly value: string | boolean | null }
   | {
       readonly ok: false
-      readonly reason: 'no_module' | 'no_keychain' | 'locked' | 'timeout' | 'refused' | 'crashed'
+      readonly reason: 'no_addon' | 'no_module' | 'no_keychain' | 'locked' | 'timeout' | 'refused' | 'crashed'
       readonly detail: string
     }
 

@@ -12,7 +12,7 @@ const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
 const manifest = JSON.parse(read('package.json')) as {
   version: string
   scripts: Record<string, string>
-} & Record<'engines' | 'dependencies' | 'optionalDependencies' | 'devDependencies', Record<string, string>>
+} & Record<'engines' | 'devDependencies', Record<string, string>>
 
 /** What may be in the package, besides what is needed. */
 const MAY_BE =
@@ -28,12 +28,19 @@ test.runIf(needs('posix'))(
         encoding: 'utf8',
         stdio: ['ignore', 'pipe', 'ignore'],
       }),
-    ) as { files: { path: string }[] }[]
+    ) as { files: { path: string }[]; size: number }[]
     const files = packed[0]?.files.map(({ path }) => path) ?? []
     for (const needed of ['LICENSE', 'bin/mailclaim.js', 'dist/main.js', 'dist/THIRD-PARTY-NOTICES.txt'])
       expect(files).toContain(needed)
-    // The locks of every system that the program runs on, in one native module each.
-    expect(files.filter((path) => path.startsWith('dist/native/')).length).toBeGreaterThan(4)
+    // Locks and keychain of every system that the program runs on, in one native module each.
+    const addons = ['darwin', 'linux', 'win32'].flatMap((system) =>
+      ['arm64', 'x64'].flatMap((kind) =>
+        ['fs-native-extensions', 'keytar'].map((name) => `dist/native/${system}-${kind}/${name}.node`),
+      ),
+    )
+    expect(files.filter((path) => path.startsWith('dist/native/')).sort()).toEqual(addons)
+    expect(read('dist/THIRD-PARTY-NOTICES.txt')).toMatch(/^@github\/keytar [\d.]+ \(MIT\)$/m)
+    expect(packed[0]?.size).toBeLessThan(1_500_000)
     expect(files.filter((path) => !MAY_BE.test(path))).toEqual([])
     const links = files
       .filter((path) => path.endsWith('.md'))
@@ -47,11 +54,10 @@ test.runIf(needs('posix'))(
   },
 )
 
-test('the package runs nothing when it is installed, installs one native package, and pins every package', () => {
+test('the package runs nothing when it is installed, needs no other, and pins what it is made of', () => {
   expect(Object.keys(manifest.scripts).filter((name) => /^(pre|post)?install$/.test(name))).toEqual([])
-  const installed = { ...manifest.dependencies, ...manifest.optionalDependencies }
-  expect(Object.keys(installed)).toEqual(['keytar'])
-  for (const [name, range] of Object.entries({ ...installed, ...manifest.devDependencies }))
+  expect(Object.keys(manifest).filter((name) => /dependencies$/i.test(name))).toEqual(['devDependencies'])
+  for (const [name, range] of Object.entries(manifest.devDependencies))
     expect(range, name).toMatch(/^(npm:@[\w/-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/)
 })
 

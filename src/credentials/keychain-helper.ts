@@ -21,10 +21,12 @@ process.once('disconnect', () => setTimeout(end, ORPHAN_MS))
 async function perform(request: KeychainRequest): Promise<KeychainAnswer> {
   let keytar: typeof import('keytar')
   try {
-    const loaded = await import('keytar')
-    keytar = loaded.default ?? loaded
+    keytar = (await import('keytar')).default
   } catch (error) {
-    return { ok: false, reason: 'no_module', detail: firstLine(error) }
+    const isMissing = (error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND'
+    return isMissing
+      ? { ok: false, reason: 'no_addon', detail: `${process.platform}-${process.arch}` }
+      : { ok: false, reason: 'no_module', detail: firstLine(error) }
   }
   try {
     switch (request.operation) {

@@ -11,14 +11,15 @@ const ATTENDED_MS = 60_000
 
 type Failure = Extract<KeychainAnswer, { ok: false }>
 
-/** What went wrong, and what to do about it. */
+/** What went wrong, and the first of the ways on. */
 const FAILURES: Readonly<Record<Failure['reason'], readonly [message: string, remedy: string]>> = {
-  no_module: ['the keychain library (keytar) is not installed or does not load here', 'install libsecret'],
-  no_keychain: ['there is no keychain here: no Secret Service answers on D-Bus', 'start one'],
-  locked: ['the keychain is locked', 'unlock it'],
-  timeout: ['the keychain did not answer in time', 'unlock it'],
-  refused: ['the keychain refused', 'unlock it'],
-  crashed: ['the program that talks to the keychain ended early', 'try again'],
+  no_addon: ['mailclaim comes without a keychain library for this machine', ''],
+  no_module: ['the keychain library (keytar) does not load here', 'install libsecret, '],
+  no_keychain: ['there is no keychain here: no Secret Service answers on D-Bus', 'start one, '],
+  locked: ['the keychain is locked', 'unlock it, '],
+  timeout: ['the keychain did not answer in time', 'unlock it, '],
+  refused: ['the keychain refused', 'unlock it, '],
+  crashed: ['the program that talks to the keychain ended early', 'try again, '],
 }
 
 /** What a call to the keychain needs. */
@@ -45,7 +46,7 @@ export async function callKeychain(
   const [message, remedy] = FAILURES[answer.reason]
   const detail = answer.detail === '' ? '' : ` (${answer.detail})`
   throw new CliError('store_unavailable', Exit.notSignedIn, `${message}${detail}`, {
-    hint: `${remedy}, set MAILCLAIM_API_KEY, or use a file: ${withProfile('mailclaim login', profile)} --store file`,
+    hint: `${remedy}set MAILCLAIM_API_KEY, or use a file: ${withProfile('mailclaim login', profile)} --store file`,
     cause: answer,
   })
 }
@@ -54,7 +55,7 @@ export async function callKeychain(
 export function hasNoKeychain(error: unknown): boolean {
   if (!(error instanceof CliError)) return false
   const { reason } = (error.cause ?? {}) as Partial<Failure>
-  return reason === 'no_module' || reason === 'no_keychain'
+  return reason === 'no_addon' || reason === 'no_module' || reason === 'no_keychain'
 }
 
 /**

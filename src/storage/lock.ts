@@ -80,8 +80,13 @@ export async function isLocked(path: string, disk: Disk = realDisk): Promise<boo
 
 /** Without a lock two commands could be at the same session, so nothing is renewed. */
 function noLock(path: string, error: unknown): CliError {
-  const why =
-    codeOf(error) === 'ELOOP' ? 'it is a symbolic link, which this program never creates' : reason(error)
+  const code = codeOf(error) ?? ''
+  if (['MODULE_NOT_FOUND', 'ERR_DLOPEN_FAILED'].includes(code)) {
+    const message = `mailclaim comes without file locks for this machine (${process.platform}-${process.arch})`
+    const hint = 'set MAILCLAIM_API_KEY: unlike a session, it needs no locks'
+    return new CliError('store_unavailable', Exit.notSignedIn, message, { hint, cause: error })
+  }
+  const why = code === 'ELOOP' ? 'it is a symbolic link, which this program never creates' : reason(error)
   return new CliError('store_unavailable', Exit.notSignedIn, `${path} can't be locked: ${why}`, {
     hint: remedy(error, 'set MAILCLAIM_STATE_DIR to a directory of yours on a local disk, or use an API key'),
     cause: error,

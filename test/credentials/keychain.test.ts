@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -110,13 +110,16 @@ describe('the helper process of the keychain', () => {
 })
 
 describe('the real helper process', () => {
-  it('the real helper says if the native module is not installed', async () => {
+  it('the real helper says if there is no library for this machine, or one that does not load', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'mailclaim-helper-'))
     onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
-    cpSync(fileURLToPath(new URL('../../dist', import.meta.url)), directory, { recursive: true })
-    writeFileSync(join(directory, 'package.json'), '{"type":"module"}')
     const script = join(directory, 'keychain-helper.js')
+    cpSync(fileURLToPath(new URL('../../dist/keychain-helper.js', import.meta.url)), script)
     const keychain = createKeychain({ script, environment: {} })
+    const machine = `${process.platform}-${process.arch}`
+    expect(await keychain.call(request('get'))).toEqual({ ok: false, reason: 'no_addon', detail: machine })
+    mkdirSync(join(directory, 'native', machine), { recursive: true })
+    writeFileSync(join(directory, 'native', machine, 'keytar.node'), 'no library')
     expect(await keychain.call(request('get'))).toMatchObject({ ok: false, reason: 'no_module' })
   })
 })
