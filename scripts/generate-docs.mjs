@@ -5,7 +5,7 @@ import { join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
 const page = join(root, 'docs/commands.md')
-const { data, global_options, environment, precedence } = JSON.parse(
+const { data, global_options, settings, environment, precedence } = JSON.parse(
   execFileSync(process.execPath, [join(root, 'bin/mailclaim.js'), 'commands', '--json'], {
     encoding: 'utf8',
     maxBuffer: 16 * 1024 * 1024,
@@ -17,22 +17,26 @@ const prose = (text) => text.replace(/[\\`*_<>[\]]/g, '\\$&')
 const table = (rows) =>
   rows.length === 0 ? [] : ['| | |', '|---|---|', ...rows.map(([a, b]) => `| ${cell(a)} | ${cell(b)} |`), '']
 
+/** What an option or a setting is, with its choices and its default. */
+function meaning({ description, choices, repeatable, default: unset }) {
+  const notes = [
+    ...(choices?.every((choice) => description.includes(choice)) === false ? [choices.join(', ')] : []),
+    ...(repeatable ? ['repeatable'] : []),
+    ...(unset === null ? [] : [`default: ${unset}`]),
+  ]
+  return notes.length === 0 ? description : `${description} (${notes.join('; ')})`
+}
+
 /** `--no-x` beside `--x` is one line, as in the help. */
 function optionRows(options) {
   const names = new Set(options.map(({ name }) => name))
   return options
     .filter(({ name }) => !names.has(name.replace(/^--no-/, '--')) || !name.startsWith('--no-'))
     .map((option) => {
-      const { name, value, value_required, description, choices, repeatable, default: unset } = option
+      const { name, value, value_required } = option
       const flag = names.has(name.replace('--', '--no-')) ? name.replace('--', '--[no-]') : name
       const placeholder = value === null ? '' : value_required ? ` <${value}>` : ` [${value}]`
-      const notes = [
-        ...(choices?.every((choice) => description.includes(choice)) === false ? [choices.join(', ')] : []),
-        ...(repeatable ? ['repeatable'] : []),
-        ...(unset === null ? [] : [`default: ${unset}`]),
-      ]
-      const text = notes.length === 0 ? description : `${description} (${notes.join('; ')})`
-      return [`\`${flag}${placeholder}\``, text]
+      return [`\`${flag}${placeholder}\``, meaning(option)]
     })
 }
 
@@ -69,10 +73,6 @@ for (const { command, events: own } of data)
     events.set(key, [...(events.get(key) ?? []), `\`${command}\``])
   }
 
-const settings = [global_options, ...data.map(({ options }) => options)]
-  .flat()
-  .flatMap(({ setting }) => setting ?? [])
-
 const text = [
   '# Commands',
   '',
@@ -91,8 +91,19 @@ const text = [
   '',
   precedence,
   '',
-  ...table(environment.map(({ name, description }) => [`\`${name}\``, description])),
-  `Settings of a profile, for \`mailclaim config set\`: ${settings.map((name) => `\`${name}\``).join(', ')}.`,
+  ...table(
+    environment
+      .filter(({ name }) => settings.every(({ variable }) => variable !== name))
+      .map(({ name, description }) => [`\`${name}\``, description]),
+  ),
+  'The settings of a profile, for `mailclaim config set`, with the variables that override them:',
+  '',
+  '| Setting | Variable | Meaning |',
+  '|---|---|---|',
+  ...settings.map((setting) => {
+    const variable = setting.variable === null ? '' : `\`${setting.variable}\``
+    return `| \`${setting.name}\` | ${variable} | ${cell(meaning(setting))} |`
+  }),
   '',
   '## Events',
   '',

@@ -6,6 +6,7 @@ import { tree } from '../src/commands/tree.ts'
 import { OutputClosedError } from '../src/context.ts'
 import { CliError } from '../src/errors.ts'
 import { longFlag } from '../src/settings/option.ts'
+import { SETTINGS, type Setting } from '../src/settings/table.ts'
 import { COMMANDS, GLOBAL_FLAGS } from './contract.ts'
 import { createFakeContext, type FakeContextOptions } from './fake-context.ts'
 
@@ -19,10 +20,12 @@ async function type(line: string | readonly string[], options: FakeContextOption
 const globalFlags = globalOptions().map(({ flags }) => longFlag(flags))
 
 describe('help', () => {
-  test('the contract has exactly the commands of the tree', () => {
+  test('the contract has exactly the commands of the tree, and a setting belongs to some of them', () => {
     expect([...everyCommand(tree)].map(({ words }) => words.join(' ')).toSorted()).toEqual(
       Object.keys(COMMANDS).toSorted(),
     )
+    for (const { commands = [] } of Object.values<Setting<unknown>>(SETTINGS))
+      expect(Object.keys(COMMANDS)).toEqual(expect.arrayContaining([...commands]))
   })
 
   test.each(Object.entries(COMMANDS))(

@@ -6,7 +6,7 @@ import { type Completion, longFlag, type OptionDefinition } from '../settings/op
 import { DEFAULT_PROFILE } from '../settings/profiles.ts'
 import { type GlobalOptions, resolveSettings } from '../settings/settings.ts'
 import { SETTING_KEYS, SETTINGS, type Setting, settingName } from '../settings/table.ts'
-import { type CommandLine, commandsOf, isGroup, readLine, takesValue } from './line.ts'
+import { type CommandLine, commandsOf, definitionIn, readLine, takesValue } from './line.ts'
 
 /** The words that fit at the cursor, each with its meaning; `files`: the shell's own files. */
 type Answer = readonly (readonly [value: string, description: string])[] | 'files'
@@ -40,7 +40,7 @@ async function complete(words: readonly string[], context: Context): Promise<Ans
   const before = words.slice(0, -1)
   const line = readLine(before)
   if (line.unknownWord !== undefined) return []
-  const definition = line.node === undefined || isGroup(line.node) ? undefined : await line.node.load()
+  const definition = await definitionIn(line)
   const options = [...(definition?.options ?? []), ...globalOptions(definition)]
   const byFlag = (flag: string) =>
     options.find((option) => longFlag(option.flags) === flag && takesValue(option))

@@ -1,5 +1,5 @@
-import type { CommandGroup, CommandLeaf } from '../commands/definition.ts'
-import { globalOptions } from '../commands/program.ts'
+import type { CommandDefinition, CommandGroup, CommandLeaf } from '../commands/definition.ts'
+import { globalOptions, loadCommand } from '../commands/program.ts'
 import { tree } from '../commands/tree.ts'
 import { longFlag, type OptionDefinition } from '../settings/option.ts'
 
@@ -64,6 +64,16 @@ export function readLine(argv: readonly string[]): CommandLine {
     }
   }
   return { words, node, unknownWord: undefined, unknownOption: undefined, rest, helpWord }
+}
+
+/** The definition of the command that a line names; undefined if it names none. */
+export async function definitionIn({
+  words,
+  node,
+  unknownWord,
+}: CommandLine): Promise<CommandDefinition | undefined> {
+  const isCommand = node !== undefined && !isGroup(node) && unknownWord === undefined
+  return isCommand ? loadCommand(words, node) : undefined
 }
 
 /** The commands of a group; undefined for a command. */

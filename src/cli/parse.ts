@@ -8,7 +8,7 @@ import { type GlobalOptions, isShared, resolveSettings, type Settings } from '..
 import { createPalette, hasColor, type Palette } from '../terminal/color.ts'
 import { createIo, type Io, untilClosed } from '../terminal/io.ts'
 import { GLOBAL_OPTIONS_LINE, GLOBAL_OPTIONS_TITLE, helpAfter, helpLayout, helpWidth } from './help.ts'
-import { type CommandLine, type CommandNode, isGroup, readLine } from './line.ts'
+import { type CommandLine, type CommandNode, definitionIn, isGroup, readLine } from './line.ts'
 import { addOptions, checkRelations, givenOptions } from './options.ts'
 import { asksForJson, usageErrorOf } from './report.ts'
 
@@ -23,10 +23,7 @@ const SUMMARY_WIDTH = 60
  */
 export async function runCommandLine(argv: readonly string[], context: Context): Promise<ExitCode> {
   const line = readLine(argv)
-  const definition =
-    line.node === undefined || isGroup(line.node) || line.unknownWord !== undefined
-      ? undefined
-      : await line.node.load()
+  const definition = await definitionIn(line)
   const printed = { out: '', err: '' }
   const palette = await createPalette(
     hasColor(context.environment, argv.includes('--no-color') ? false : undefined, context.stdout),

@@ -1,7 +1,14 @@
 import { Exit, type ExitCode } from '../errors.ts'
 import { longFlag, type OptionDefinition } from '../settings/option.ts'
 import { FORMATS } from '../settings/settings.ts'
-import { PROFILE_AND_SETTINGS, settingName } from '../settings/table.ts'
+import {
+  PROFILE_AND_SETTINGS,
+  SETTING_KEYS,
+  SETTINGS,
+  type Setting,
+  type SettingKey,
+  settingName,
+} from '../settings/table.ts'
 import type { Column } from '../terminal/columns.ts'
 import {
   type ArgumentDefinition,
@@ -13,7 +20,7 @@ import {
   exitCodesOf,
   knownFields,
 } from './definition.ts'
-import { globalOptions } from './program.ts'
+import { globalOptions, loadCommand } from './program.ts'
 
 const COLUMNS: readonly Column[] = [{ field: 'command', kind: 'id' }, { field: 'summary' }]
 
@@ -119,6 +126,7 @@ export function describing(tree: CommandTree): CommandDefinition {
         version,
         schemas: { directory: schemas, error: 'error.json' },
         global_options: globalOptions().map((option, _at, all) => describeOption(option, all)),
+        settings: SETTING_KEYS.map(describeSetting),
         environment: ENVIRONMENT,
         precedence: PRECEDENCE,
         exits: Object.values(Exit).map(describeExit),
@@ -136,7 +144,7 @@ export function describing(tree: CommandTree): CommandDefinition {
 
 /** The entry of a command. */
 async function describeCommand({ words, leaf }: { words: readonly string[]; leaf: CommandLeaf }) {
-  const definition = await leaf.load()
+  const definition = await loadCommand(words, leaf)
   const { description, output, events, examples, options = [], account = 'none' } = definition
   const { schema, lineSchema = schema, formats = [], usualFormat = null } = output
   return {
@@ -190,6 +198,12 @@ function describeOption(option: OptionDefinition, others: readonly OptionDefinit
     variable: option.variable ?? null,
     setting: option.setting ?? null,
   }
+}
+
+function describeSetting(key: SettingKey) {
+  const { description, variable, choices, unset, default: value }: Setting<unknown> = SETTINGS[key]
+  const [name, standard] = [settingName(key), unset ?? value ?? null]
+  return { name, description, variable: variable ?? null, choices: choices ?? null, default: standard }
 }
 
 function describeExit(code: ExitCode) {

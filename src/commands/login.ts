@@ -1,7 +1,6 @@
 import { parseSeconds } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
 import { defineCommand, ownOutput, SERVICE_EXITS } from './definition.ts'
-import { settingOptions } from './program.ts'
 
 const COLUMNS: readonly Column[] = [
   { field: 'profile' },
@@ -17,7 +16,6 @@ const TIMEOUT_SECONDS = 300
 export const command = defineCommand({
   description: 'Signs you in with the browser (OAuth 2.0 with PKCE) and stores the session.',
   options: [
-    ...settingOptions('login'),
     { flags: '--no-browser', description: 'only print the address' },
     {
       flags: '--timeout <seconds>',

@@ -1,9 +1,10 @@
 import type { OptionDefinition } from '../settings/option.ts'
 import { FORMATS, GLOBAL_OPTIONS } from '../settings/settings.ts'
-import { PROFILE_AND_SETTINGS, SETTINGS, type Setting, settingName } from '../settings/table.ts'
+import { PROFILE_AND_SETTINGS, SETTINGS, settingName } from '../settings/table.ts'
 import {
   type ArgumentDefinition,
   type CommandDefinition,
+  type CommandLeaf,
   knownFields,
   type OutputDefinition,
 } from './definition.ts'
@@ -14,11 +15,21 @@ export const PROGRAM = {
   help: 'show this help',
 } as const
 
-/** The options that set settings: those of every command, or those of one command alone. */
-export function settingOptions(command?: Setting<unknown>['command']): OptionDefinition[] {
+/** A command's definition, with the options of the settings that belong to it. */
+export async function loadCommand(
+  words: readonly string[],
+  { load }: CommandLeaf,
+): Promise<CommandDefinition> {
+  const definition = await load()
+  return { ...definition, options: [...settingOptions(words.join(' ')), ...(definition.options ?? [])] }
+}
+
+/** The options that set settings: those of every command, or those of one command. */
+function settingOptions(command?: string): OptionDefinition[] {
   return PROFILE_AND_SETTINGS.flatMap(([key, setting]) => {
-    const { flags, description, repeatable, choices, unset, default: value, variable } = setting
-    if (flags === undefined || setting.command !== command) return []
+    const { flags, commands, description, repeatable, choices, unset, default: value, variable } = setting
+    const belongs = command === undefined ? commands === undefined : commands?.includes(command)
+    if (flags === undefined || !belongs) return []
     return {
       flags,
       description,

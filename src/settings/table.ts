@@ -18,8 +18,8 @@ export interface Setting<Value> {
   readonly description: string
   /** Its option, as commander reads it; none if absent. */
   readonly flags?: `--${string}`
-  /** The only command that has the option; every command has it if absent. */
-  readonly command?: 'login'
+  /** The commands that have the option, by their words; every command has it if absent. */
+  readonly commands?: readonly string[]
   readonly repeatable?: true
   readonly variable?: `MAILCLAIM_${string}`
   /** The value that holds if nothing sets it, as it would be typed. */
@@ -67,14 +67,14 @@ export const SETTINGS = {
   },
   issuer: {
     flags: '--issuer <url>',
-    command: 'login',
+    commands: ['login'],
     description: 'authorization server, if its issuer is not the base URL (RFC 8414)',
     unset: 'the base URL',
     parse: (text, name) => issuerOf(parseServiceUrl(text, name)),
   },
   scope: {
     flags: '--scope <scope>',
-    command: 'login',
+    commands: ['login'],
     repeatable: true,
     description: 'scopes to request at login, separated by spaces',
     unset: 'the service decides',
@@ -82,14 +82,14 @@ export const SETTINGS = {
   },
   authorization_endpoint: {
     flags: '--authorization-endpoint <url>',
-    command: 'login',
+    commands: ['login'],
     description: 'the consent page, if the service does not publish it',
     unset: "the service's metadata, else its /oauth/authorize",
     parse: (text, name) => parseServiceUrl(text, name).href,
   },
   resource: {
     flags: '--resource <uri>',
-    command: 'login',
+    commands: ['login'],
     description: 'resource to request access to at login (RFC 8707)',
     parse: (text, name) => {
       if (URL.canParse(text) && !text.includes('#')) return text
@@ -98,14 +98,14 @@ export const SETTINGS = {
   },
   redirect_uri: {
     flags: '--redirect-uri <uri>',
-    command: 'login',
+    commands: ['login'],
     description: 'loopback address that is registered for this program (RFC 8252 section 7.3)',
     unset: 'http://127.0.0.1:PORT/callback',
     parse: (text) => text,
   },
   store: {
     flags: '--store <store>',
-    command: 'login',
+    commands: ['login'],
     variable: 'MAILCLAIM_STORE',
     description: 'where a login keeps its secret',
     default: 'keychain',
@@ -114,21 +114,21 @@ export const SETTINGS = {
   },
   store_url: {
     flags: '--store-url <urls>',
-    command: 'login',
+    commands: ['login'],
     variable: 'MAILCLAIM_STORE_URL',
     description: 'members of etcd, separated by commas, for --store etcd',
     parse: parseServiceUrls,
   },
   store_cert: {
     flags: '--store-cert <file>',
-    command: 'login',
+    commands: ['login'],
     variable: 'MAILCLAIM_STORE_CERT',
     description: 'client certificate for etcd (PEM file)',
     parse: (text) => text,
   },
   store_cert_key: {
     flags: '--store-cert-key <file>',
-    command: 'login',
+    commands: ['login'],
     variable: 'MAILCLAIM_STORE_CERT_KEY',
     description: 'private key of the client certificate (PEM file)',
     unset: 'the file of the certificate',
@@ -136,7 +136,7 @@ export const SETTINGS = {
   },
   store_key_file: {
     flags: '--store-key-file <file>',
-    command: 'login',
+    commands: ['login'],
     variable: 'MAILCLAIM_STORE_KEY_FILE',
     description: 'file with the key that encrypts the session in etcd, unless MAILCLAIM_STORE_KEY has it',
     parse: (text) => text,
