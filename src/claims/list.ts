@@ -19,13 +19,15 @@ export interface Subject {
 /** What a list holds. */
 export interface DomainList {
   readonly subjects: readonly Subject[]
-  /** How many lines can't be used; each has been named on stderr: `FILE:LINE: why`. */
+  /** How many lines can't be used; the first ones have been named on stderr: `FILE:LINE: why`. */
   readonly problems: number
 }
 
 const COLUMNS: readonly string[] = ['domain', 'value', 'region']
 /** What a spreadsheet program can do about a list that isn't one. */
-const SAVE_AS = 'save it as CSV UTF-8, with commas and a column named domain'
+const SAVE_AS = 'save it as CSV UTF-8, with a column named domain'
+/** Bad lines that are named, of a file that may not even be a list. */
+const MOST_NAMED = 10
 /** Bytes: a hundred thousand domains with long values fit. */
 const MAX_SIZE = 32 * 1024 * 1024
 
@@ -42,8 +44,8 @@ export function readDomain(text: string, takesIds: boolean): string {
 
 /**
  * Reads the whole list, so that one that can't be used is refused before anything has begun: `domain[,value]` lines (with a header
- * as its columns say), without blank ones and those that begin with `#`. Columns of a header besides domain, value and region are
- * ignored, said once.
+ * as its columns say), without blank ones and those that begin with `#`. Spreadsheets separate with commas, semicolons or tabs: what
+ * is first in the list does. Columns of a header besides domain, value and region are ignored, said once.
  *
  * @param from a path, or `-` for standard input
  * @throws CliError exit 2 if it can't be read; the reason of the interrupt signal
@@ -55,19 +57,19 @@ export async function readList(from: string, takesIds: boolean, io: Io): Promise
   const subjects: Subject[] = []
   let problems = 0
   let columns: readonly string[] | undefined
+  let separator: string | undefined
   const text = await readText(from, io)
   if (/^[^\n]*\0|^\ufffd/.test(text)) throw usageError(`--from: ${from} isn't text in UTF-8`, SAVE_AS)
   for (const [index, line] of text.split(/\r?\n/).entries()) {
     const number = index + 1
     if (line.trim() === '' || line.startsWith('#')) continue
-    const cells = cellsOf(line)
+    separator ??= /[,;\t]/.exec(line)?.[0]
+    const cells = cellsOf(line, separator)
     if (cells === undefined)
       throw usageError(`${name}:${number}: a cell in quotation marks has to end on the same line`)
     if (columns === undefined) {
       const header = cells.map((cell) => cell.toLowerCase())
       columns = header.includes('domain') ? header : COLUMNS.slice(0, 2)
-      if (/[;\t]/.test(line))
-        throw usageError(`the columns of ${name} have to be separated by commas`, SAVE_AS)
       if (columns !== header && cells.length > 1 && !cells[0]?.includes('.') && cells[0] !== '')
         throw usageError(`${name} has no column "domain"`, SAVE_AS)
       const ignored = header.filter((cell) => columns === header && !COLUMNS.includes(cell))
@@ -79,9 +81,13 @@ export async function readList(from: string, takesIds: boolean, io: Io): Promise
     } catch (error) {
       if (!(error instanceof CliError)) throw error
       problems += 1
-      await io.warn(`${name}:${number}: ${error.message}`)
+      if (problems <= MOST_NAMED) await io.warn(`${name}:${number}: ${error.message}`)
     }
   }
+  if (problems > MOST_NAMED)
+    await io.warn(
+      `lines of ${name} that can't be used: ${problems}, of which the first ${MOST_NAMED} are named`,
+    )
   if (subjects.length + problems === 0) throw usageError('--from: the list has no domain')
   return { subjects, problems }
 }
@@ -111,9 +117,10 @@ async function readText(from: string, { stdin, interrupts }: Io): Promise<string
  * The cells of a line, with what spreadsheets put around them (RFC 4180): quotation marks, and doubled ones inside; undefined if
  * a quoted cell doesn't end.
  */
-function cellsOf(line: string): string[] | undefined {
-  const cells = line.match(/(?:^|,)\s*(?:"(?:[^"]|"")*"\s*(?=,|$)|[^,]*)/g) ?? []
-  const texts = cells.map((cell) => cell.replace(/^,/, '').trim())
+function cellsOf(line: string, separator = ','): string[] | undefined {
+  const cell = `(?:"(?:[^"]|"")*" *(?=${separator}|$)|[^${separator}]*)`
+  const cells = line.match(new RegExp(`(?:^|${separator}) *${cell}`, 'g')) ?? []
+  const texts = cells.map((text, at) => text.slice(at === 0 ? 0 : 1).trim())
   const isQuoted = (text: string) => /^".*"$/.test(text)
   if (texts.some((text) => text.startsWith('"') && !isQuoted(text))) return undefined
   return texts.map((text) => (isQuoted(text) ? text.slice(1, -1).replaceAll('""', '"').trim() : text))

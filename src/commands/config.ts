@@ -1,5 +1,5 @@
 import { CliError, Exit, usageError } from '../errors.ts'
-import { maskUrl } from '../settings/addresses.ts'
+import { maskUrl, maskUserInfo } from '../settings/addresses.ts'
 import {
   SETTING_KEYS,
   SETTINGS,
@@ -151,5 +151,5 @@ export const unset = defineCommand({
 
 /** A value as it may be printed. */
 function shown(value: string): string {
-  return value.includes('://') ? value.split(' ').map(maskUrl).join(' ') : value
+  return maskUserInfo(value.includes('://') ? value.split(' ').map(maskUrl).join(' ') : value)
 }

@@ -41,6 +41,8 @@ interface SignIn {
   readonly timeoutMs: number
 }
 
+/** What OpenID Connect asks for with a scope: an ID token and a refresh token, not access. */
+const NOT_OF_ACCESS: readonly string[] = ['openid', 'offline_access']
 /** Bytes; longer than any key: a file that was piped in by mistake. */
 const LONGEST_KEY = 2000
 
@@ -285,7 +287,7 @@ async function announce(session: Session, io: Io, columns: readonly Column[]): P
     // Otherwise a command would be refused, much later.
     // Some services put commas between scopes; in others a comma is a part of one.
     const granted = [...scope.split(/\s+/), ...scope.split(/[\s,]+/)]
-    const missing = requested.filter((asked) => !granted.includes(asked))
+    const missing = requested.filter((asked) => !granted.includes(asked) && !NOT_OF_ACCESS.includes(asked))
     if (missing.length > 0) await io.warn(`requested but not granted: ${missing.join(' ')}`)
   }
   // The address came as a line of JSON, so the result is one too, on a terminal as elsewhere.

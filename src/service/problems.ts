@@ -1,10 +1,10 @@
 import type { HttpResponse, TransportError } from '../context.ts'
 import { CliError, Exit } from '../errors.ts'
-import { issuerOf } from '../settings/addresses.ts'
+import { issuerOf, maskUrl } from '../settings/addresses.ts'
 import { withProfile } from '../settings/profiles.ts'
 import type { Io } from '../terminal/io.ts'
 import { redact } from '../terminal/redact.ts'
-import { excerpt, sanitizeLine } from '../terminal/sanitize.ts'
+import { clip, excerpt, sanitizeLine } from '../terminal/sanitize.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { isTemporary, parseRetryAfter } from './retry.ts'
 import type { Credential } from './types.ts'
@@ -51,19 +51,28 @@ function isObject(value: unknown): value is Record<string, unknown> {
  * @throws CliError exit 7; what ended the body too early
  */
 export function readObject(
-  { status, text, brokenBy }: HttpResponse,
+  { status, headers, text, brokenBy }: HttpResponse,
   secrets: readonly string[],
 ): Record<string, unknown> {
   if (brokenBy !== undefined) throw brokenBy
   if (text.trim() === '') throw unexpectedAnswer('it is empty', status)
   const object = parseObject(text)
   if (object === undefined) {
+    const unreadable = unreadableBody(headers, text)
+    if (unreadable !== undefined) throw unexpectedAnswer(unreadable, status)
     const start = excerpt(redact(text.slice(0, MAX_QUOTED), secrets), 120)
     throw unexpectedAnswer(`it is not a JSON object: ${start}`, status)
   }
   if (isDeeperThan(MAX_DEPTH, object))
     throw unexpectedAnswer(`it has objects inside of each other, over ${MAX_DEPTH} levels deep`, status)
   return object
+}
+
+/** What a body is that is no text, as a sentence; undefined if it is text. */
+function unreadableBody(headers: HttpResponse['headers'], text: string): string | undefined {
+  const encoding = text.startsWith('\u001f\ufffd') ? 'gzip' : headers['content-encoding']
+  if (encoding !== undefined && encoding !== 'identity') return `it is compressed with ${clip(encoding, 20)}`
+  return /[\0-\b\u000e-\u001a\ufffd]/.test(text.slice(0, MAX_QUOTED)) ? 'it is binary data' : undefined
 }
 
 function isDeeperThan(levels: number, value: unknown): boolean {
@@ -150,7 +159,8 @@ export function responseError(
 ): CliError {
   const clean = (said: string) => redact(said, [credential.value])
   const object = parseObject(text)
-  const { name = '', details } = parseProblem(object, text, clean)
+  const isText = unreadableBody(headers, text) === undefined
+  const { name = '', details } = parseProblem(object, isText ? text : '', clean)
   const retryAfterMs = parseRetryAfter(headers['retry-after'], clock.now())
   // Scripts compare codes: the service's own, if it looks like one.
   const own = /^[a-z][a-z0-9_]{1,63}$/.test(name) ? name : undefined
@@ -162,7 +172,7 @@ export function responseError(
     })
 
   if (status < 400) {
-    const target = sanitizeLine(clean(headers['location'] ?? '').slice(0, 300))
+    const target = sanitizeLine(maskUrl(clean(headers['location'] ?? '')).slice(0, 300))
     const what = `${method} ${path} was answered with a redirect (${status})${target && ` to ${target}`}, which is not followed`
     const hint = "set the base URL to the service's actual address"
     return new CliError('redirected', Exit.unavailable, what, { status, hint })
@@ -183,7 +193,9 @@ export function responseError(
   if (status === 404 || status === 410) {
     // What the service says of something new is better than a guess.
     const isExplained = method === 'POST' && object !== undefined && details !== ''
-    const hint = `check the id and its team, and that ${issuerOf(base)} is the base URL of the service`
+    // Lists have two words, as `/oauth/grants`; what has an id has more.
+    const ofId = path.split('/').length > 3 ? 'the id and its team, and ' : ''
+    const hint = `check ${ofId}that ${issuerOf(base)} is the base URL of the service`
     const what = `not found: ${method} ${path}`
     return failure(own ?? 'not_found', Exit.notFound, what, isExplained ? undefined : hint)
   }

@@ -72,9 +72,10 @@ export function maskUrl(text: string): string {
   return text.replace(/^([a-z][\w+.-]*:\/\/)?.*@/is, '$1…@').replace(/([?#]).+$/s, '$1…')
 }
 
-/** A text without the user names and passwords of the addresses in it. */
+/** A text without the user names and passwords of the addresses in it, with a scheme or without. */
 export function maskUserInfo(text: string): string {
-  return text.includes('@') ? text.replace(/([a-z][\w+.-]*:\/\/)[^\s/?#"]*@/gi, '$1…@') : text
+  if (!text.includes('@')) return text
+  return text.replace(/([a-z][\w+.-]*:\/\/)[^\s/?#"]*@|[^\s/?#"':@]+:[^\s/?#"]+@(?=[\w[])/gi, '$1…@')
 }
 
 /** The URL of an operation: `{base_url}{path}`, with the path of the base URL kept. */

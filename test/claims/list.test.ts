@@ -64,12 +64,29 @@ test.each([
 })
 
 test.each([
-  ['another separator', 'domain;value\na.example;prefix=token\n'],
-  ['tabs', 'domain\tvalue\na.example\tprefix=token\n'],
+  ['semicolons', 'Client;domain;value\n"X; Inc.";a.example;prefix=token\n'],
+  ['tabs', 'domain\tvalue\n\na.example \tprefix=token\n'],
+  ['semicolons and no header', 'a.example;prefix=token'],
+])('a spreadsheet may separate with %s', async (_what, text) => {
+  const { subjects, problems } = await read(text)
+  expect({ subjects, problems }).toEqual({
+    subjects: [{ domain: 'a.example', value: 'prefix=token' }],
+    problems: 0,
+  })
+})
+
+test('of many bad lines the first ten are named, and all are counted', async () => {
+  const { problems, stderr } = await read(`a.example\n${'b ad\n'.repeat(200)}`)
+  expect(problems).toBe(200)
+  expect(stderr.match(/^warning: /gm)).toHaveLength(11)
+  expect(stderr).toContain("lines of <stdin> that can't be used: 200")
+})
+
+test.each([
   ['UTF-16', Buffer.from('\ufeffdomain,value\n', 'utf16le')],
   ['another header', 'Domain name,Value\na.example,prefix=token\n'],
 ])('a spreadsheet saved with %s is refused with how to save it', async (_what, text) => {
-  const hint = 'save it as CSV UTF-8, with commas and a column named domain'
+  const hint = 'save it as CSV UTF-8, with a column named domain'
   await expect(read(text)).rejects.toMatchObject({ exit: 2, hint })
 })
 

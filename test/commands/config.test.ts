@@ -113,13 +113,14 @@ describe('config list', () => {
     expect((await type('config list --format table', context)).stderr).toContain(configPath(context))
   })
 
-  test('masks what may be secret in an address', async () => {
-    const context = createFakeContext({
-      environment: { settings: { base_url: 'https://me:pw@api.example.com/x?key=pw#pw' } },
-    })
-    for (const format of ['table', 'json', 'tsv'])
-      expect((await type(`config list --format ${format}`, context)).stdout).not.toContain('pw')
-  })
+  test.each(['https://me:pw@api.example.com/x?key=pw#pw', 'me:pw@api.example.com'])(
+    'masks what may be secret in an address: %s',
+    async (base_url) => {
+      const context = createFakeContext({ environment: { settings: { base_url } } })
+      for (const format of ['table', 'json', 'tsv'])
+        expect((await type(`config list --format ${format}`, context)).stdout).not.toContain('pw')
+    },
+  )
 })
 
 describe('the file', () => {

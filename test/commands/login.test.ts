@@ -336,6 +336,7 @@ describe('login', () => {
         'b:c x:y',
         ['warning: requested but not granted: a:b c:d'],
       ],
+      ['are less than OpenID Connect takes', ['openid', 'a:b', 'offline_access'], 'a:b', []],
       ['are whatever the service decides, because nothing was requested', [], 'a:b', []],
       ['are not named, which means that they are the requested ones (RFC 6749)', ['a:b'], null, []],
     ])('the granted scopes %s', async (_what, scope, granted, said) => {

@@ -389,11 +389,13 @@ describe('the hint after a refusal', () => {
     expect((await failed(createClaim(client, { name: 'example.com' }))).hint).toBe(hint)
   })
 
-  it('a 404 points to the id and the base URL, unless the service explains why something new is refused', async () => {
+  it('a 404 points to the id if there is one and to the base URL, unless the service explains why something new is refused', async () => {
     const answered = async (response: HttpResponse) => (await clientWith([response])).client
     const hint = 'check the id and its team, and that http://127.0.0.1:1 is the base URL of the service'
+    const ofNoId = 'check that http://127.0.0.1:1 is the base URL of the service'
     const page = await answered(textResponse(404, '<h1>404 Not Found</h1>nginx'))
-    expect(await failed(createClaim(page, { name: 'example.com' }))).toMatchObject({ hint, exit: 5 })
+    expect(await failed(createClaim(page, { name: 'example.com' }))).toMatchObject({ hint: ofNoId, exit: 5 })
+    expect((await failed(getImport(page, 'i-1'))).hint).toBe(hint)
     const explained = () => answered(jsonResponse(404, { message: 'Not here' }))
     expect((await failed(getImport(await explained(), 'i-1'))).hint).toBe(hint)
     expect((await failed(createClaim(await explained(), { name: 'example.com' }))).hint).toBeUndefined()
@@ -437,6 +439,12 @@ describe('a response', () => {
     ],
     ['200 that is an error', jsonResponse(200, { error: { message: 'no' } }), 7, /none of the fields id/],
     ['a redirect', textResponse(302, '', { location: 'http://evil.example/\x1b[31m' }), 7, /redirect/],
+    [
+      'a redirect with a secret in its query',
+      textResponse(302, '', { location: 'https://a:b@x.example/?session=s3cr3t' }),
+      7,
+      /to https:..…@x\.example\/\?…,/,
+    ],
     ['an empty 200', textResponse(200, ''), 7, /empty/],
     ['a 204', textResponse(204, ''), 7, /empty/],
     [
@@ -446,6 +454,9 @@ describe('a response', () => {
       /not a JSON object: Welcome to the/,
     ],
     ['a 200 that is a list', jsonResponse(200, []), 7, /not a JSON object: \[\]/],
+    ['a 200 that is compressed', textResponse(200, '\u001f\ufffd\b\0\0'), 7, /compressed with gzip$/],
+    ['a 200 in another encoding', textResponse(200, '\ufffd', { 'content-encoding': 'br' }), 7, /with br$/],
+    ['a 200 that is an image', textResponse(200, 'GIF89a\u0001\0'), 7, /: it is binary data$/],
     ['a 200 that is null', jsonResponse(200, null), 7, /not a JSON object: null/],
     ['a 200 cut in two', textResponse(200, '{"id":"i-'), 7, /not a JSON object/],
     [
