@@ -1,6 +1,6 @@
-// Each floor of src/, as the table in docs/architecture.md has them, imports only from itself and from floors below it (circles
-// are biome's rule), the root of the project holds nothing but what is listed here, the tests that CONTRIBUTING.md names are
-// there, and each package that npm installs has a checksum and no other source than the registry.
+// Each floor of src/, as the table in docs/architecture.md has them, imports only from itself and from floors below it (circles,
+// also through types, are biome's rule), the root of the project holds nothing but what is listed here, the tests that
+// CONTRIBUTING.md names are there, and each package that npm installs has a checksum and no other source than the registry.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'

@@ -1,5 +1,4 @@
 import type { DnsAddress } from '../context.ts'
-import type { Manner } from './observations.ts'
 import type { Share } from './share.ts'
 import { formatDnsAddress, isServerAddress } from './wire/address.ts'
 import { ask, askFor, type DnsEffects } from './wire/ask.ts'
@@ -24,6 +23,9 @@ export interface Delegation {
   readonly zone: string
   readonly hosts: ReadonlyMap<string, readonly DnsAddress[]>
 }
+
+/** How a server answers; `recursion`: it offers recursion and has no authority, as only something in its place does. */
+export type Manner = 'usable' | 'refused' | 'recursion'
 
 /** The zone that holds the name. */
 export interface Found extends Delegation {

@@ -1,5 +1,5 @@
 import type { DnsAddress } from '../context.ts'
-import type { Found, NotFound } from './locate.ts'
+import type { Found, Manner, NotFound } from './locate.ts'
 import type { Soa } from './wire/message.ts'
 import type { TxtValue } from './wire/txt-answer.ts'
 
@@ -51,9 +51,6 @@ export interface Answer {
   /** From the question to the answer, in milliseconds; null without an answer. */
   readonly ms: number | null
 }
-
-/** How a server answers; `recursion`: it offers recursion and has no authority, as only something in its place does. */
-export type Manner = 'usable' | 'refused' | 'recursion'
 
 /** One name server at one of its addresses. */
 export interface ServerObservation extends Answer {

@@ -1,6 +1,5 @@
 import { CliError, Exit } from '../errors.ts'
 import { withProfile } from '../settings/profiles.ts'
-import type { Session } from './session-file.ts'
 
 /** How long an unused refresh token lives (section 7 of the interface). */
 const REFRESH_TOKEN_MS = 60 * 24 * 3600 * 1000
@@ -56,8 +55,14 @@ export function interrupted(profile: string, why = 'the last renewal was interru
   return signedOut('refresh_interrupted', message, hint)
 }
 
-/** The service no longer accepts the session. */
-export function sessionOver({ profile, ended }: Pick<Session, 'profile' | 'ended'>): CliError {
+/** The service no longer accepts the session. @param ended what it said of that */
+export function sessionOver({
+  profile,
+  ended,
+}: {
+  readonly profile: string
+  readonly ended?: { readonly why: string | null }
+}): CliError {
   const why = ended?.why ?? 'the service refused its refresh token'
   return signedOut('session_over', `the session of profile ${profile} is over: ${why}`, signInHint(profile))
 }

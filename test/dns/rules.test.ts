@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type { Found } from '../../src/dns/locate.ts'
+import type { Found, Manner } from '../../src/dns/locate.ts'
 import type {
   Elsewhere,
-  Manner,
   MisplacedRecord,
   Observations,
   Outcome,
