@@ -21,6 +21,7 @@ code=0
 mailclaim claim "${options[@]}" -- "$domain" 2>&1 | tee "$work/messages" || code=${PIPESTATUS[0]}
 printf '\n::%s::\n' "$token"
 
+# shellcheck disable=SC2016 # JavaScript's.
 # From the claims of this machine, without a request. The outputs are data: nobody can guess the line that ends one.
 mailclaim claims list --json | node -e '
   const { appendFileSync, readFileSync, writeFileSync } = require("fs")

@@ -18,6 +18,8 @@ const ROOT = [
     'bench',
     'bin',
     'docs',
+    'install.ps1',
+    'install.sh',
     'scripts',
     'src',
     'test',

@@ -20,6 +20,8 @@ const PARTS = {
   openssl: ['openssl'],
   etcd: ['etcd', 'etcdctl', 'openssl'],
   python3: ['python3'],
+  busybox: ['busybox'],
+  shellcheck: ['shellcheck'],
   cc: ['cc'],
   /** Owners and permissions of files, symbolic links, signals, and a POSIX shell. */
   posix: () => process.platform !== 'win32',

@@ -1,0 +1,109 @@
+#!/bin/sh
+# Installs mailclaim, with the Node it needs, for you alone; or removes it:
+#
+#   curl -fsSL https://github.com/OWNER/mailclaim/releases/latest/download/install.sh | sh
+#   curl -fsSL https://github.com/OWNER/mailclaim/releases/latest/download/install.sh | sh -s -- --uninstall
+#
+# Everything is in PREFIX/lib/mailclaim, and PREFIX/bin/mailclaim is a link to it. These variables change what it does:
+#
+#   PREFIX        where to (~/.local)
+#   VERSION       which version (the newest)
+#   INSTALL_FROM  an address or a directory with the archives of a release and its SHA256SUMS
+set -eu
+
+fail() {
+  printf 'error: %s\n' "$1" >&2
+  exit 1
+}
+
+# fetch NAME: gets a file of the release into $work.
+fetch() {
+  case $from in
+    http://* | https://*)
+      if command -v curl >/dev/null; then
+        curl -fsSL --proto-redir "=${from%%:*}" -o "$work/$1" "$from/$1" 2>"$work/problem"
+      else
+        wget -O "$work/$1" "$from/$1" 2>"$work/problem"
+      fi
+      ;;
+    *) cp "$from/$1" "$work/$1" 2>"$work/problem" ;;
+  esac || fail "can't get $from/$1: $(grep . "$work/problem" | tail -n 1)"
+}
+
+# The name of this machine's archive, between version and extension.
+machine() {
+  system=$(uname -s) arch=$(uname -m)
+  case $system in Linux) platform=linux ;; Darwin) platform=darwin ;; *) platform= ;; esac
+  case $arch in x86_64 | amd64) cpu=x64 ;; aarch64 | arm64) cpu=arm64 ;; *) cpu= ;; esac
+  if [ "$platform" = linux ] && ldd --version 2>&1 | grep -qi musl; then system='Linux with musl' cpu=; fi
+  case $platform-$cpu in
+    -* | *-) fail "no archive for $system on $arch: with Node 20.19 or later, npm install --global mailclaim" ;;
+    *) echo "$platform-$cpu" ;;
+  esac
+}
+
+sha256() {
+  if command -v sha256sum >/dev/null; then sha256sum <"$1"; else shasum -a 256 <"$1"; fi | cut -d ' ' -f 1
+}
+
+install() {
+  target=$(machine)
+  if ! mkdir -p "$home" "$bin" 2>/dev/null || [ ! -w "$bin" ] || ! work=$(mktemp -d "$home/.new.XXXXXX" 2>/dev/null); then
+    fail "can't write to $PREFIX: choose another directory with PREFIX"
+  fi
+  from=${INSTALL_FROM:-https://github.com/OWNER/mailclaim/releases/${VERSION:+download/v}${VERSION:-latest/download}}
+  fetch SHA256SUMS
+  archive=$(sed -n "s/^[0-9a-f]\{64\} [ *]\(mailclaim-${VERSION:-[0-9][0-9A-Za-z.+-]*}-$target\.tar\.gz\)\$/\1/p" "$work/SHA256SUMS" | tail -n 1)
+  [ -n "$archive" ] || fail "$from has no archive${VERSION:+ of mailclaim $VERSION} for $target"
+  fetch "$archive"
+  grep -q "^$(sha256 "$work/$archive") [ *]$archive\$" "$work/SHA256SUMS" ||
+    fail "the checksum of $archive is wrong: it is damaged, or not what was released"
+  mkdir "$work/unpacked"
+  tar -xzf "$work/$archive" -C "$work/unpacked" -o --strip-components 1 2>"$work/problem" ||
+    fail "can't unpack $archive: $(tail -n 1 "$work/problem")"
+  version=$("$work/unpacked/mailclaim" --version 2>"$work/problem") ||
+    fail "mailclaim doesn't start on this machine: $(head -n 1 "$work/problem")"
+
+  # What is running goes on in the earlier version, which the next installation removes; a link is replaced in one step.
+  earlier=$(readlink "$link" || true) new=$home/$version.${work##*.}
+  mv "$work/unpacked" "$new"
+  ln -s "$new/mailclaim" "$work/link"
+  mv -f "$work/link" "$link"
+  for directory in "$home"/*; do
+    case $earlier in "$directory"/*) continue ;; esac
+    [ "$directory" = "$new" ] || rm -rf "$directory"
+  done
+  echo "mailclaim $version is installed: $link"
+  [ "$(command -v mailclaim)" = "$link" ] ||
+    echo "Your shell finds it with this line in ~/.profile, or ~/.zprofile for zsh: export PATH=\"$bin:\$PATH\""
+}
+
+uninstall() {
+  [ -d "$home" ] || fail "mailclaim isn't installed in $PREFIX"
+  places=$("$link" config list 2>&1 >/dev/null || true)
+  rm -rf "$link" "$home"
+  echo "mailclaim is removed from $PREFIX. What \`mailclaim logout --all\` would have removed is still there:"
+  echo "the tokens and API keys of all profiles, in the keychain (named mailclaim) or in files. $places"
+}
+
+main() {
+  PREFIX=${PREFIX:-$HOME/.local} VERSION=${VERSION-}
+  VERSION=${VERSION#v}
+  case $VERSION in *[!0-9A-Za-z.+-]*) fail "\"$VERSION\" isn't a version" ;; esac
+  case $PREFIX in /*) ;; *) PREFIX=$PWD/$PREFIX ;; esac
+  home=$PREFIX/lib/mailclaim bin=$PREFIX/bin link=$PREFIX/bin/mailclaim work=
+  trap 'rm -rf "$work"; rmdir "$home" "$bin" "$PREFIX/lib" "$PREFIX" 2>/dev/null || true' EXIT
+  trap 'exit 130' INT TERM HUP
+  case $(readlink "$link" || echo "$link") in
+    "$home"/*) ;;
+    *) [ ! -e "$link" ] || fail "$link isn't from this installer: remove it, or choose another PREFIX" ;;
+  esac
+  case ${1-} in
+    '') install ;;
+    --uninstall) uninstall ;;
+    *) fail "unknown option \"$1\"" ;;
+  esac
+}
+
+# All of it has arrived when this line is read.
+main "$@"

@@ -1,0 +1,280 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { find, needs } from './requirements.ts'
+import { program } from './stories/built-program.ts'
+
+const INSTALL = fileURLToPath(new URL('../install.sh', import.meta.url))
+const TARGET = `${process.platform}-${process.arch}`
+
+/** A machine with a server that has releases; `shell` is where its programs come from, too. */
+async function createMachine(shell: string) {
+  const home = mkdtempSync(join(tmpdir(), 'mailclaim-install-'))
+  const [release, fakes] = [join(home, 'release'), join(home, 'fakes')]
+  const prefix = join(home, 'a prefix')
+  for (const directory of [release, fakes]) mkdirSync(directory)
+  // All of busybox and nothing else: no curl, no shasum, no ldd.
+  if (shell === 'busybox') execFileSync(shell, ['--install', '-s', fakes])
+  const env = {
+    PATH: shell === 'busybox' ? fakes : `${fakes}:${process.env['PATH']}`,
+    HOME: home,
+    PREFIX: prefix,
+    INSTALL_FROM: '',
+  }
+  let answer = (_name: string, _response: ServerResponse): boolean => false
+  const server = createServer(({ url = '' }, response) => {
+    const name = basename(url)
+    if (answer(name, response)) return
+    const file = join(release, name)
+    if (existsSync(file)) response.end(readFileSync(file))
+    else response.writeHead(404).end()
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+    rmSync(home, { recursive: true, force: true })
+  })
+  env.INSTALL_FROM = `http://127.0.0.1:${(server.address() as AddressInfo).port}/release`
+
+  /** Starts the installer as `curl | sh` does: the script comes through stdin. */
+  function start(words: readonly string[] = [], more: Readonly<Record<string, string>> = {}) {
+    const line = [...(shell === 'busybox' ? ['sh'] : []), '-s', '--', ...words]
+    const child = spawn(find(shell) ?? shell, line, { env: { ...env, ...more }, cwd: home, detached: true })
+    child.stdin.on('error', () => {}).end(readFileSync(INSTALL))
+    let [stdout, stderr] = ['', '']
+    child.stdout.on('data', (text) => (stdout += text))
+    child.stderr.on('data', (text) => (stderr += text))
+    const ended = new Promise<{ code: number | null; stdout: string; stderr: string }>((done) =>
+      child.once('close', (code) => done({ code, stdout, stderr })),
+    )
+    return { child, ended }
+  }
+
+  return {
+    ...{ home, prefix, release, fakes, start },
+    link: join(prefix, 'bin/mailclaim'),
+    run: (words?: readonly string[], more?: Readonly<Record<string, string>>) => start(words, more).ended,
+    files: () => readdirSync(home, { recursive: true, encoding: 'utf8' }).toSorted(),
+    version: () => execFileSync(join(prefix, 'bin/mailclaim'), { encoding: 'utf8' }).trim(),
+    answerWith: (another: typeof answer) => {
+      answer = another
+    },
+  }
+}
+type Machine = Awaited<ReturnType<typeof createMachine>>
+
+/** An archive whose program prints its version, or does what `script` says; the last one is what SHA256SUMS names. */
+function publish({ home, release }: Machine, version: string, script = `echo '${version}'`): string {
+  const name = `mailclaim-${version}-${TARGET}`
+  mkdirSync(join(home, name))
+  program(join(home, name), 'mailclaim', script)
+  const archive = join(release, `${name}.tar.gz`)
+  execFileSync('tar', ['-czf', archive, '-C', home, name])
+  rmSync(join(home, name), { recursive: true })
+  const checksum = createHash('sha256').update(readFileSync(archive)).digest('hex')
+  const other = `${'0'.repeat(64)}  mailclaim-${version}-plan9-x64.tar.gz\n`
+  writeFileSync(join(release, 'SHA256SUMS'), `${other}${checksum}  ${basename(archive)}\n`)
+  return archive
+}
+
+describe.runIf(needs('posix'))('install.sh', () => {
+  describe.each(['bash', 'dash', 'busybox'] as const)('in %s', (shell) => {
+    describe.runIf(needs(shell, 'curl'))('with a server', () => {
+      test('installs, replaces what was there with the newest, and removes all that it made', async () => {
+        const machine = await createMachine(shell)
+        const { home, link, run, version } = machine
+        publish(machine, '1.0.0')
+        const first = await run()
+        expect(first).toMatchObject({ code: 0, stderr: '' })
+        expect(first.stdout).toContain(`mailclaim 1.0.0 is installed: ${link}`)
+        expect(first.stdout).toContain(`export PATH="${join(link, '..')}:$PATH"`)
+        expect(version()).toBe('1.0.0')
+
+        for (const newer of ['1.1.0', '1.2.0']) {
+          publish(
+            machine,
+            newer,
+            `case $1 in config) echo 'Settings are in X' >&2 ;; *) echo ${newer} ;; esac`,
+          )
+          // A link to the directory in PATH: nothing is said about it.
+          const told = await run([], { PATH: `${join(link, '..')}:${machine.fakes}:${process.env['PATH']}` })
+          expect(told).toMatchObject({ code: 0, stdout: `mailclaim ${newer} is installed: ${link}\n` })
+          expect(version()).toBe(newer)
+        }
+        // The one that may still be running stays until the next.
+        expect(
+          readdirSync(join(machine.prefix, 'lib/mailclaim'))
+            .map((name) => name.slice(0, 5))
+            .toSorted(),
+        ).toEqual(['1.1.0', '1.2.0'])
+        expect(await run([], { VERSION: 'v1.0.0' })).toMatchObject({
+          code: 1,
+          stderr: expect.stringMatching(/^error: .* has no archive of mailclaim 1\.0\.0 for .*\n$/),
+        })
+
+        const removed = await run(['--uninstall'])
+        expect(removed).toMatchObject({ code: 0, stderr: '' })
+        expect(removed.stdout).toMatch(/`mailclaim logout --all` would have removed.*Settings are in X/s)
+        expect(readdirSync(home)).not.toContain('a prefix')
+        expect(await run(['--uninstall'])).toMatchObject({ code: 1 })
+      })
+
+      test.each<[string, (machine: Machine) => unknown, RegExp]>([
+        [
+          'a wrong checksum',
+          (m) => writeFileSync(publish(m, '2.0.0'), 'else'),
+          /the checksum of mailclaim-2\.0\.0-\S+ is wrong/,
+        ],
+        ['a missing archive', (m) => rmSync(publish(m, '2.0.0')), /can't get http\S+: .*404/],
+        ['a download that breaks off', breakOff, /can't get http\S+\.gz|checksum .* is wrong/],
+        [
+          'no archive for the machine',
+          (m) => writeFileSync(join(m.release, 'SHA256SUMS'), ''),
+          /has no archive for \w+-\w+/,
+        ],
+        ['no such address', (m) => rmSync(m.release, { recursive: true }), /can't get http\S+SHA256SUMS: /],
+        [
+          'an unknown machine',
+          (m) => fake(m, 'uname', 'test "$1" = -s && echo Linux || echo riscv64'),
+          /no archive for Linux on riscv64: with Node/,
+        ],
+        [
+          'an unknown system',
+          (m) => fake(m, 'uname', 'test "$1" = -s && echo Plan9 || echo x86_64'),
+          /no archive for Plan9 on x86_64: with Node/,
+        ],
+        [
+          'musl',
+          (m) => {
+            fake(m, 'uname', 'test "$1" = -s && echo Linux || echo x86_64')
+            fake(m, 'ldd', 'echo "musl libc (x86_64)" >&2; exit 1')
+          },
+          /no archive for Linux with musl on \S+: with Node/,
+        ],
+        [
+          'a program that does not start',
+          (m) => publish(m, '2.0.0', 'echo GLIBC_2.28 not found >&2; exit 1'),
+          /doesn't start on this machine: GLIBC_2.28 not found/,
+        ],
+        [
+          'a file that is no archive',
+          (m) => writeFileSync(join(m.release, 'SHA256SUMS'), noArchive(m)),
+          /can't unpack mailclaim-2\.0\.0-/,
+        ],
+      ])(
+        '%s is one sentence, leaves nothing behind, and what was installed still runs',
+        async (_what, damage, said) => {
+          const machine = await createMachine(shell)
+          publish(machine, '1.0.0')
+          await machine.run()
+          damage(machine)
+          const before = machine.files()
+          const { code, stdout, stderr } = await machine.run()
+          expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+          expect(stderr).toMatch(new RegExp(`^error: [^\n]*(${said.source})[^\n]*\n$`))
+          expect(machine.files()).toEqual(before)
+          expect(machine.version()).toBe('1.0.0')
+        },
+      )
+
+      test('Ctrl-C during the download leaves nothing behind', async () => {
+        const machine = await createMachine(shell)
+        publish(machine, '1.0.0')
+        const before = machine.files()
+        const asked = new Promise<void>((done) =>
+          machine.answerWith((name, response) => {
+            if (!name.endsWith('.gz')) return false
+            response.write('half of it')
+            done()
+            return true
+          }),
+        )
+        const { child, ended } = machine.start()
+        await asked
+        process.kill(-(child.pid ?? 0), 'SIGINT')
+        expect((await ended).code).toBe(130)
+        expect(machine.files()).toEqual(before)
+      })
+    })
+  })
+
+  test('takes a directory, and touches nothing where it may not write or another mailclaim is', async () => {
+    const machine = await createMachine('sh')
+    const { home, link, release, run } = machine
+    publish(machine, '1.0.0')
+    const occupied = await run([], { PREFIX: join(release, 'SHA256SUMS') })
+    expect(occupied.stderr).toMatch(
+      /^error: can't write to \S+\/SHA256SUMS: choose another directory with PREFIX\n$/,
+    )
+    expect(await run([], { INSTALL_FROM: release })).toMatchObject({ code: 0 })
+    expect(machine.version()).toBe('1.0.0')
+
+    const other = join(home, 'other')
+    mkdirSync(join(other, 'bin'), { recursive: true })
+    program(join(other, 'bin'), 'mailclaim', 'echo npm')
+    for (const words of [[], ['--uninstall']]) {
+      const { code, stderr } = await run(words, { PREFIX: other })
+      expect({ code, stderr }).toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(/^error: .* isn't from this/),
+      })
+    }
+    expect(readdirSync(other, { recursive: true })).toHaveLength(2)
+    expect(existsSync(link)).toBe(true)
+  })
+
+  test('a script that has not arrived whole does nothing', async () => {
+    const machine = await createMachine('sh')
+    const text = readFileSync(INSTALL, 'utf8')
+    const half = join(machine.home, 'half.sh')
+    writeFileSync(half, text.slice(0, text.lastIndexOf('main')))
+    const before = machine.files()
+    execFileSync('sh', [half], { env: { HOME: machine.home, PREFIX: machine.prefix } })
+    expect(machine.files()).toEqual(before)
+  })
+})
+
+/** Publishes a version whose archive's download ends in the middle. */
+function breakOff(machine: Machine): void {
+  publish(machine, '2.0.0')
+  machine.answerWith((name, response) => {
+    if (!name.endsWith('.gz')) return false
+    response.writeHead(200, { 'content-length': 1e6 }).write('half of it')
+    setImmediate(() => response.destroy())
+    return true
+  })
+}
+
+/** Puts a program in front of the machine's own. */
+function fake({ fakes }: Machine, name: string, script: string): void {
+  rmSync(join(fakes, name), { force: true })
+  writeFileSync(join(fakes, name), `#!/bin/sh\n${script}\n`)
+  chmodSync(join(fakes, name), 0o755)
+}
+
+function noArchive({ release }: Machine): string {
+  const name = `mailclaim-2.0.0-${TARGET}.tar.gz`
+  writeFileSync(join(release, name), 'text')
+  return `${createHash('sha256').update('text').digest('hex')}  ${name}\n`
+}
+
+test.runIf(needs('shellcheck'))('shellcheck finds nothing in the scripts', () => {
+  const root = fileURLToPath(new URL('..', import.meta.url))
+  execFileSync('shellcheck', ['install.sh', 'action/install.sh', 'action/claim.sh', '.ci/run'], { cwd: root })
+})
