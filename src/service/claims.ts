@@ -1,6 +1,6 @@
 import { pathSegment, type RequestOptions, type ServiceClient } from './client.ts'
 import { checkFields } from './problems.ts'
-import { CLAIM_FIELDS, type ClaimRequest, type DomainClaim } from './types.ts'
+import { type ClaimRequest, DOMAIN_CLAIM, type DomainClaim } from './types.ts'
 
 /**
  * Starts a claim (section 4.5).
@@ -42,8 +42,8 @@ export async function getClaim(
 }
 
 function readClaim(body: Record<string, unknown>): DomainClaim {
-  checkFields(body, CLAIM_FIELDS, 'the claim', ['name', 'domain_id', 'status', 'record'])
-  const record = (body['record'] ?? {}) as Record<string, unknown>
-  checkFields(record, ['type', 'name', 'value'], 'the record of the claim')
+  // A TTL may as well be a number.
+  const { ttl: _, ...record } = DOMAIN_CLAIM.record
+  checkFields(body, { ...DOMAIN_CLAIM, record }, 'the claim', ['name', 'domain_id', 'status', 'record'])
   return body
 }

@@ -3,9 +3,9 @@ import { sanitizeLine } from '../terminal/sanitize.ts'
 import { pathSegment, type RequestOptions, type ServiceClient } from './client.ts'
 import { checkFields, nameOfType, OtherAnswerError, unexpectedAnswer } from './problems.ts'
 import {
+  CONTACT_IMPORT,
   type ContactImport,
   type Grant,
-  IMPORT_FIELDS,
   type ImportStatus,
   type ListEnvelope,
 } from './types.ts'
@@ -48,7 +48,7 @@ export async function getImport(
   options?: RequestOptions,
 ): Promise<ContactImport> {
   const { body } = await client.get(`/contacts/imports/${pathSegment(id)}`, {}, options)
-  checkFields(body, IMPORT_FIELDS, 'the import', ['id', 'status', 'counts'])
+  checkFields(body, CONTACT_IMPORT, 'the import', ['id', 'status', 'counts'])
   const found = body as ContactImport
   const asked = id.trim()
   if (found.id != null && found.id.toLowerCase() !== asked.toLowerCase())

@@ -81,27 +81,27 @@ function isDeeperThan(levels: number, value: unknown): boolean {
 }
 
 /**
- * Checks the fields of an object: each is null, is missing, or is a string; an object, if dotted names are in it.
+ * Checks the fields of an object: each is null, is missing, or is of the example's type.
  *
- * @param fields dotted, as in `CLAIM_FIELDS`
  * @param where names the object in the message
  * @param anyOf without all of these it is another object, such as an error with the status 200
  * @throws CliError exit 7 that names the expected and the actual type
  */
 export function checkFields(
   object: Record<string, unknown>,
-  fields: readonly string[],
+  example: object,
   where: string,
   anyOf?: readonly string[],
 ): void {
   if (anyOf?.every((name) => (object[name] ?? null) === null))
     throw unexpectedAnswer(`${where} has none of the fields ${anyOf.join(', ')}`)
-  for (const [name = '', ...inside] of fields.map((field) => field.split('.'))) {
-    const isParent = inside.length > 0 || fields.some((field) => field.startsWith(`${name}.`))
-    const expected = isParent ? 'an object' : 'a string'
-    const actual = nameOfType(object[name] ?? null)
-    if (actual !== 'null' && actual !== expected)
+  for (const [name, value] of Object.entries(example)) {
+    const [expected, actual] = [nameOfType(value), nameOfType(object[name] ?? null)]
+    if (actual === 'null') continue
+    if (actual !== expected)
       throw unexpectedAnswer(`"${name}" of ${where} should be ${expected}, but is ${actual}`)
+    if (actual === 'an object')
+      checkFields(object[name] as Record<string, unknown>, value, `the ${name} of ${where}`)
   }
 }
 

@@ -1,79 +1,69 @@
 /**
- * The resources of sections 2.2 to 2.5, by the dotted names of their fields. Because the interface leaves much open, any field
- * may be null or missing, and unknown fields are kept: objects stay as they were received.
+ * The resources of sections 2.2 to 2.5, each with an example of every field: types, the fields of `--fields` and the check of an
+ * answer follow. Because the interface leaves much open, any field may be null or missing, and unknown fields are kept: objects
+ * stay as they were received.
  */
 
-/** Fields of an object of the service. */
-type Fields<Name extends string, Value = string> = { readonly [name in Name]?: Value | null }
-/** The fields of an object that are no objects themselves: those without a dot. */
-type Flat<Name extends string> = Exclude<Name, `${string}.${string}`>
-/** The fields of the object in a field. */
-type Inside<Parent extends string, Name extends string> = Name extends `${Parent}.${infer Inner}`
-  ? Inner
-  : never
-
-export const GRANT_FIELDS = [
-  'id',
-  'client_id',
-  'client.name',
-  'client.logo_uri',
-  'scopes',
-  'resource',
-  'created_at',
-  'revoked_at',
-  'revoked_reason',
-] as const
-type GrantField = (typeof GRANT_FIELDS)[number]
-
-export interface Grant extends Fields<Exclude<Flat<GrantField>, 'scopes'>> {
-  readonly scopes?: readonly string[] | null
-  readonly client?: Fields<Inside<'client', GrantField>> | null
+/** What the service sends of an object like this. */
+type Received<Example> = {
+  readonly [Field in keyof Example]?:
+    | (Example[Field] extends Readonly<Record<string, unknown>> ? Received<Example[Field]> : Example[Field])
+    | null
 }
 
-export const IMPORT_FIELDS = [
-  'object',
-  'id',
-  'status',
-  'created_at',
-  'completed_at',
-  'counts.total',
-  'counts.created',
-  'counts.updated',
-  'counts.skipped',
-  'counts.failed',
-] as const
-type ImportField = (typeof IMPORT_FIELDS)[number]
-
-/** Its status is one of `IMPORT_STATUSES`, or one that is not known yet. */
-export interface ContactImport extends Fields<Flat<ImportField>> {
-  readonly counts?: Fields<Inside<'counts', ImportField>, number> | null
+export const GRANT = {
+  id: '9b2f6a51-0d4e-4c37-8f0e-3a1d5c7b9e21',
+  client_id: '430eed87-632a-4ea6-90db-0aace67ec228',
+  client: { name: 'Mail editor', logo_uri: 'https://editor.example/logo.png' },
+  scopes: ['emails:send'],
+  resource: 'https://api.example.com',
+  created_at: '2026-05-12 09:14:03.120481+00',
+  revoked_at: '2026-06-01 10:00:00.000000+00',
+  revoked_reason: 'revoked_from_api',
 }
+export type Grant = Received<typeof GRANT>
+export const GRANT_FIELDS = fieldsOf(GRANT)
 
 export const IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed'] as const
 export type ImportStatus = (typeof IMPORT_STATUSES)[number]
 
-/** `domain_id` is the placeholder domain, the path parameter of the operations on a claim; `record` is the DNS record to add. */
-export const CLAIM_FIELDS = [
-  'object',
-  'id',
-  'name',
-  'status',
-  'domain_id',
-  'region',
-  'record',
-  'record.type',
-  'record.name',
-  'record.value',
-  'record.ttl',
-  'blocked_reason',
-  'failure_reason',
-  'created_at',
-  'expires_at',
-] as const
-type ClaimField = (typeof CLAIM_FIELDS)[number]
+export const CONTACT_IMPORT = {
+  object: 'contact_import',
+  id: '479e3145-dd38-4932-8c0c-e58b548c9e76',
+  /** One of `IMPORT_STATUSES`, or one that is not known yet. */
+  status: 'completed',
+  created_at: '2026-05-12 09:14:03.120481+00',
+  completed_at: '2026-05-12 09:15:41.002913+00',
+  counts: { total: 1200, created: 1000, updated: 150, skipped: 40, failed: 10 },
+}
+export type ContactImport = Received<typeof CONTACT_IMPORT>
+export const IMPORT_FIELDS = fieldsOf(CONTACT_IMPORT)
 
-export interface DomainClaim extends Fields<Exclude<Flat<ClaimField>, 'record'>> {
-  readonly record?: Fields<Inside<'record', ClaimField>> | null
+export const DOMAIN_CLAIM = {
+  object: 'domain_claim',
+  id: '0f3c2a8e-5b1d-4e6f-9a7c-8d2b4c6e1f30',
+  name: 'example.com',
+  status: 'pending',
+  /** The placeholder domain: the path parameter of the operations on a claim. */
+  domain_id: 'd5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11',
+  region: 'us-east-1',
+  /** The DNS record to add. */
+  record: { type: 'TXT', name: 'example.com', value: 'prefix=token', ttl: 'Auto' },
+  blocked_reason: 'grace_period',
+  failure_reason: 'verification_failed',
+  created_at: '2026-05-12 09:14:03.120481+00',
+  expires_at: '2026-05-19 09:14:03.120481+00',
+}
+export type DomainClaim = Received<typeof DOMAIN_CLAIM>
+export const CLAIM_FIELDS = fieldsOf(DOMAIN_CLAIM)
+
+/** The fields of an object, dotted, as `--fields` takes them. */
+function fieldsOf(example: object): string[] {
+  return Object.entries(example).flatMap(([name, value]) =>
+    typeof value === 'object' && !Array.isArray(value)
+      ? fieldsOf(value).map((inner) => `${name}.${inner}`)
+      : [name],
+  )
 }
 
 export const REGIONS = ['us-east-1', 'eu-west-1', 'sa-east-1', 'ap-northeast-1'] as const
@@ -101,9 +91,4 @@ export interface Credential {
   readonly value: string
   /** Its source, for messages: "the API key in MAILCLAIM_API_KEY", "the access token of profile default". */
   readonly description: string
-}
-
-/** Whether a text can be the token of an Authorization header (RFC 6750 section 2.1): visible ASCII, no line break. */
-export function isBearerToken(text: string): boolean {
-  return /^[\x21-\x7e]+$/.test(text)
 }

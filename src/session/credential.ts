@@ -1,6 +1,7 @@
 import { usageError } from '../errors.ts'
 import type { AccessToken } from '../oauth/token-endpoint.ts'
-import { type Credential, isBearerToken } from '../service/types.ts'
+import type { Credential } from '../service/types.ts'
+import { isBearerToken } from '../settings/parse-value.ts'
 import { isShared } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { sessionOver, signedOut } from './messages.ts'

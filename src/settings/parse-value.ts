@@ -68,3 +68,8 @@ export function parseList(text: string, name: string, separator = /[\s,]+/): str
   if (words.length === 0) throw usageError(`${name}: ${JSON.stringify(text)} is an empty list`)
   return words
 }
+
+/** Whether a text can be the token of an Authorization header (RFC 6750 section 2.1): visible ASCII, no line break. */
+export function isBearerToken(text: string): boolean {
+  return /^[\x21-\x7e]+$/.test(text)
+}

@@ -465,6 +465,12 @@ describe('a response', () => {
       7,
       /"status" of the import should be a string, but is a number/,
     ],
+    [
+      'a count of the wrong type',
+      jsonResponse(200, { id: 'i-1', counts: { total: '5' } }),
+      7,
+      /"total" of the counts of the import should be a number, but is a string/,
+    ],
   ])(
     'a response that is %s has its exit code and a clean message',
     async (_what, response, exit, message) => {
@@ -475,6 +481,15 @@ describe('a response', () => {
       expect(failure.message + failure.hint).not.toMatch(/[\x00-\x1f\x7f-\x9f]/)
     },
   )
+
+  it('a field that is null, missing or new is taken, and so is a TTL that is a number', async () => {
+    const bodies = [
+      { id: 'i-1', counts: { total: null, added: '5' } },
+      { id: 'c-1', record: { ttl: 300 } },
+    ]
+    const { client } = await clientWith(bodies.map((body) => jsonResponse(200, body)))
+    expect([await getImport(client, 'i-1'), await getClaim(client, 'd-1')]).toEqual(bodies)
+  })
 
   describe('that quotes the credential', () => {
     const key = 're_Ab+Cd/12345678'
