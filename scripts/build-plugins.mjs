@@ -52,10 +52,11 @@ function expectAll(build, name, left) {
 
 /**
  * What undici loads at once and this program needs later or never. HTTP/2, with cryptography, TLS and half of Node's file
- * system behind it, takes 20 to 25 ms to load; form data takes 4, and the other two take 3 together.
+ * system behind it, takes 20 to 25 ms to load, and only DNS over HTTPS needs it; form data takes 4, and the other two take 3
+ * together.
  */
 const LEAN_UNDICI = {
-  'lib/dispatcher/client-h2.js': `module.exports = () => { throw new Error('HTTP/2 was not offered') }`,
+  'lib/dispatcher/client-h2.js': `module.exports = (...all) => require('./client-h2.js?whole')(...all)`,
   'lib/dispatcher/socks5-proxy-agent.js': `module.exports = class { constructor() { throw new Error('not HTTP') } }`,
   'lib/web/fetch/body.js': `exports.extractBody = () => { throw new Error('no body is form data') }`,
   // Finds known header names without making strings of them. Filling it takes longer than it saves.
@@ -73,14 +74,18 @@ export function leanUndici() {
       build.onResolve({ filter: /^node:http$/ }, ({ path, importer }) =>
         /[\\/]undici[\\/]lib[\\/]/.test(importer) ? { path, namespace: 'lean-undici' } : undefined,
       )
+      build.onResolve({ filter: /\?whole$/ }, ({ path, resolveDir }) => ({
+        path: join(resolveDir, path.replace('?whole', '')),
+        suffix: '?whole',
+      }))
       build.onLoad({ filter: /.*/, namespace: 'lean-undici' }, ({ path }) => {
         left.delete(path)
         return { contents: LEAN_UNDICI[path] }
       })
-      build.onLoad({ filter: /[\\/]undici[\\/]lib[\\/].*\.js$/ }, ({ path }) => {
+      build.onLoad({ filter: /[\\/]undici[\\/]lib[\\/].*\.js$/ }, ({ path, suffix }) => {
         const name = path.replaceAll('\\', '/').replace(/^.*\/undici\//, '')
         left.delete(name)
-        const contents = LEAN_UNDICI[name]
+        const contents = suffix === '' ? LEAN_UNDICI[name] : undefined
         return contents === undefined ? undefined : { contents }
       })
       expectAll(build, 'undici', left)

@@ -117,6 +117,8 @@ export interface HttpRequest {
   readonly beforeSend?: () => void
   /** For a server that asks for a client certificate. */
   readonly tls?: TlsIdentity
+  /** For DNS: a character of `body` and of the answer's `text` is a byte, and HTTP/2 will do, which may send it twice. */
+  readonly isBinary?: boolean
 }
 
 /** How this program identifies itself to a server: PEM. */
@@ -165,8 +167,8 @@ export interface DnsAddress {
   readonly port: number
 }
 
-export interface DnsExchange {
-  readonly server: DnsAddress
+export interface DnsExchange<Server = DnsAddress> {
+  readonly server: Server
   /** The query on the wire, without the length prefix of TCP. */
   readonly message: Uint8Array
   readonly timeoutMs: number

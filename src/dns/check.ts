@@ -1,4 +1,3 @@
-import type { DnsAddress } from '../context.ts'
 import { observeDnssec } from './dnssec.ts'
 import { lookElsewhere } from './elsewhere.ts'
 import { locate, type Search } from './locate.ts'
@@ -8,7 +7,7 @@ import { askResolver } from './resolvers.ts'
 import { diagnose } from './rules.ts'
 import { askNameServers } from './servers.ts'
 import { createShare, type Share } from './share.ts'
-import { PUBLIC_RESOLVERS } from './wire/address.ts'
+import { PUBLIC_RESOLVERS, type Resolver } from './wire/address.ts'
 import { type DnsEffects, limitQueries } from './wire/ask.ts'
 import { checkName } from './wire/name.ts'
 
@@ -18,7 +17,7 @@ export interface CheckRequest {
   /** The whole TXT value; null to see which values are there. */
   readonly expected: string | null
   /** Where the search for the zone starts: resolvers, or authoritative servers of private DNS. */
-  readonly resolvers: readonly DnsAddress[] | 'system'
+  readonly resolvers: readonly Resolver[] | 'system'
   /** 53, except for private DNS. */
   readonly authoritativePort: number
   /** Whether to ask well-known public resolvers as well. */

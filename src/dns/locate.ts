@@ -1,6 +1,6 @@
 import type { DnsAddress } from '../context.ts'
 import type { Share } from './share.ts'
-import { formatDnsAddress, isServerAddress } from './wire/address.ts'
+import { formatDnsAddress, isServerAddress, type Resolver } from './wire/address.ts'
 import { ask, askFor, type DnsEffects } from './wire/ask.ts'
 import { type Message, type ResourceRecord, soaOf } from './wire/message.ts'
 import { ancestors, isAskable, isWithin, labelCount } from './wire/name.ts'
@@ -9,7 +9,7 @@ import { isRegistry, registeredDomainOf } from './wire/registry.ts'
 /** Whom a check asks, and until when. */
 export interface Search {
   /** The first three are asked for zones and hosts: more wouldn't know more. */
-  readonly resolvers: readonly DnsAddress[]
+  readonly resolvers: readonly Resolver[]
   /** Of authoritative servers: 53, except for private DNS. */
   readonly port: number
   /** On `clock.monotonic()`. */
@@ -220,18 +220,19 @@ async function askResolvers(
   { resolvers, port, deadline, effects }: Search,
   replies: Set<string>,
 ): Promise<Delegation | undefined> {
-  const askOne = async (resolver: DnsAddress): Promise<Delegation | undefined> => {
+  const askOne = async (resolver: Resolver): Promise<Delegation | undefined> => {
     const until = Math.min(deadline, effects.clock.monotonic() + RESOLVER_MS)
     const options = { recursionDesired: true, checkingDisabled: true, deadline: until }
     const reply = await ask(resolver, { name: level, type: 'NS' }, options, effects)
-    const answer = reply.kind === 'answer' ? reply.message.rcode : reply.kind
+    const answer = reply.kind === 'answer' ? reply.message.rcode : (reply.reason ?? reply.kind)
     replies.add(`${formatDnsAddress(resolver)}: ${answer}`)
     if (reply.kind !== 'answer') return undefined
     const { message } = reply
+    const delegation = delegationFrom(message, level, port)
+    if (delegation !== undefined || resolver instanceof URL) return delegation
     // No recursion: an authoritative server was given as the resolver, and the walk starts there.
     const isAuthoritative = !message.ra && message.rcode !== 'NXDOMAIN'
-    const root = { zone: '.', hosts: new Map([[resolver.address, [resolver]]]) }
-    return delegationFrom(message, level, port) ?? (isAuthoritative ? root : undefined)
+    return isAuthoritative ? { zone: '.', hosts: new Map([[resolver.address, [resolver]]]) } : undefined
   }
   // Any other resolver knows more than one without recursion.
   return await firstGood(resolvers.slice(0, 3).map(askOne), ({ zone }) => zone !== '.')
@@ -260,7 +261,7 @@ function byFamily(servers: readonly DnsAddress[]): DnsAddress[] {
 export function resolveHost(host: string, search: Search): Promise<readonly DnsAddress[] | undefined> {
   const { resolvers, port, share } = search
   const options = { recursionDesired: true, checkingDisabled: true }
-  const lookUp = async (resolver: DnsAddress, type: 'A' | 'AAAA') => {
+  const lookUp = async (resolver: Resolver, type: 'A' | 'AAAA') => {
     const message = await askFor(resolver, { name: host, type }, RESOLVER_MS, search, options)
     if (message === undefined) return undefined
     const all = addressesIn(message.answers, port)

@@ -1,5 +1,5 @@
-import type { DnsAddress } from '../context.ts'
 import type { Found, Manner, NotFound } from './locate.ts'
+import type { Resolver } from './wire/address.ts'
 import type { Soa } from './wire/message.ts'
 import type { TxtValue } from './wire/txt-answer.ts'
 
@@ -67,7 +67,7 @@ export interface ServerObservation extends Answer {
 
 /** One recursive resolver. Asked about the name only once all authoritative servers that answer have the record. */
 export interface ResolverObservation extends Answer {
-  readonly resolver: DnsAddress
+  readonly resolver: Resolver
   /** SERVFAIL, and an answer with checking disabled, which leaves DNSSEC out. */
   readonly failsValidation: boolean
   /** If so: seconds that its cached DS and DNSKEY records are kept; null if unknown. */

@@ -1,7 +1,7 @@
-import type { DnsAddress } from '../context.ts'
 import type { Search } from './locate.ts'
 import { isDnsData, type ResolverObservation, type Target } from './observations.ts'
 import { readAnswer } from './servers.ts'
+import type { Resolver } from './wire/address.ts'
 import { ask, askFor } from './wire/ask.ts'
 
 /** A resolver with a cold cache has to ask everybody from the root on. */
@@ -16,7 +16,7 @@ const CACHED_MS = 2000
  * tells whether DNSSEC is the reason, and then for how long it keeps the keys that it has cached.
  */
 export async function askResolver(
-  resolver: DnsAddress,
+  resolver: Resolver,
   { name, zone, expected }: Target,
   search: Search,
 ): Promise<ResolverObservation> {

@@ -32,7 +32,8 @@ export async function examineResolvers(io: Io): Promise<Diagnosis> {
     resolvers.map(async (resolver) => {
       const reply = await ask(resolver, KNOWN_NAME, options, dnsEffects(io))
       const address = formatDnsAddress(resolver)
-      if (reply.kind !== 'answer') return { address }
+      if (reply.kind !== 'answer')
+        return { address: reply.reason === undefined ? address : `${address} (${reply.reason})` }
       const { rcode, answers } = reply.message
       const isEmpty = rcode === 'NOERROR' && answers.every(({ type }) => type !== KNOWN_NAME.type)
       return { address, rcode: isEmpty ? 'NOERROR without data' : rcode }
@@ -44,7 +45,7 @@ export async function examineResolvers(io: Io): Promise<Diagnosis> {
     return warning(check, `wrong answers for com, which exists: ${said.join('; ')}`, remedy)
   }
   const silent = examined.filter(({ rcode }) => rcode === undefined).map(({ address }) => address)
-  if (silent.length > 0) return warning(check, `no response from ${silent.join(', ')}`, remedy)
+  if (silent.length > 0) return warning(check, `no answer from ${silent.join(', ')}`, remedy)
   const owner = chosen === 'system' ? "the system's resolvers" : 'the chosen resolvers'
   return ok(check, `${owner} respond: ${examined.map(({ address }) => address).join(', ')}`)
 }
@@ -67,7 +68,7 @@ export async function examineDirectDns(io: Io): Promise<Diagnosis> {
     return warning(
       check,
       'no name server is reachable from here: outbound port 53 is blocked',
-      'run claims check from another network, or have outbound port 53 (UDP and TCP) opened',
+      'have it opened, or use a resolver over HTTPS: mailclaim config set resolver https://dns.quad9.net/dns-query',
     )
   if (answers.some(({ ra, aa }) => ra || !aa))
     return warning(

@@ -39,7 +39,7 @@ export function tunnelThroughProxy(
       return new ProxyAgent({
         ...options,
         uri: proxy,
-        proxyTls: connection,
+        proxyTls: { ...connection, allowH2: false },
         requestTls: connection,
         clientFactory: (origin, settings) =>
           new TunnelPool(origin, { ...settings, headersTimeout: TUNNEL_TIMEOUT_MS }),

@@ -49,7 +49,7 @@ const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'],
 export function classify(
   error: unknown,
   sent: TransportError['sent'],
-  peer: 'service' | 'proxy' = 'service',
+  peer: 'server' | 'proxy' = 'server',
 ): TransportError {
   if (error instanceof TransportError) return error
   const { code = '', syscall = '', message } = rootCause(error)

@@ -17,7 +17,8 @@ const LATE_READ_MS = 1000
 const MAX_BODY_MIB = 8
 
 /**
- * HTTP/1.1 with undici: kept-alive connections, no redirects, no retries, no compression, proxies from the environment.
+ * HTTP/1.1 with undici: kept-alive connections, no redirects, no retries, no compression, proxies from the environment. What is
+ * binary may go over HTTP/2.
  * `timeoutMs` of a request limits the whole exchange, from resolving the host to the last byte of the body.
  */
 export function createTransport(proxies: ProxySettings): HttpTransport {
@@ -26,12 +27,12 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
   // Any number of connections can be in progress.
   setMaxListeners(0, closing.signal)
 
-  function dispatcherFor({ url, freshConnection, tls }: HttpRequest): Dispatcher {
+  function dispatcherFor({ url, freshConnection, tls, isBinary = false }: HttpRequest): Dispatcher {
     const proxy = proxyFor(url, proxies)
-    const name = JSON.stringify([freshConnection, proxy, tls])
+    const name = JSON.stringify([freshConnection, proxy, tls, isBinary])
     const existing = dispatchers.get(name)
     if (existing !== undefined) return existing
-    const connect = { signal: closing.signal, timeout: CONNECT_TIMEOUT_MS, ...tls }
+    const connect = { signal: closing.signal, timeout: CONNECT_TIMEOUT_MS, ...tls, allowH2: isBinary }
     const options = {
       // `timeoutMs` of the request is the limit.
       headersTimeout: 0,
@@ -71,7 +72,7 @@ async function readPendingInput(): Promise<void> {
 
 /** Sends one request and collects its response. */
 function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpResponse> {
-  const { url, method, headers, body, timeoutMs, signal, beforeSend } = request
+  const { url, method, headers, body, timeoutMs, signal, beforeSend, isBinary } = request
   return new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined
     let connection: Dispatcher.DispatchController | undefined
@@ -91,7 +92,8 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
       clearTimeout(timer)
       signal?.removeEventListener('abort', cancel)
       if (failure !== undefined) connection?.abort(failure)
-      const text = new TextDecoder().decode(Buffer.concat(pieces))
+      const bytes = Buffer.concat(pieces)
+      const text = isBinary ? bytes.toString('latin1') : new TextDecoder().decode(bytes)
       if (head === undefined) reject(failure)
       else resolve({ ...head, text, ...(failure && { brokenBy: failure }) })
     }
@@ -123,7 +125,7 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
       method,
       // A compressed answer that is damaged or mislabeled could lose the only copy of a refresh token.
       headers: { 'accept-encoding': 'identity', ...headers },
-      ...(body === undefined ? {} : { body }),
+      ...(body === undefined ? {} : { body: isBinary ? Buffer.from(body, 'latin1') : body }),
     }
     const handler: Dispatcher.DispatchHandler = {
       // The connection (through a proxy: the tunnel) is established; nothing is written before this returns.

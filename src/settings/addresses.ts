@@ -45,8 +45,13 @@ export function parseServiceUrls(text: string, name: string): string[] {
  *
  * @throws CliError what `fail` makes: `usage`, exit 2.
  */
-export function parseServiceUrl(text: string, name: string, fail = usageError): URL {
-  const unusable = (why: string, hint = 'write it as https://api.example.com') =>
+export function parseServiceUrl(
+  text: string,
+  name: string,
+  fail = usageError,
+  example = 'https://api.example.com',
+): URL {
+  const unusable = (why: string, hint = `write it as ${example}`) =>
     fail(`${name}: ${JSON.stringify(maskUrl(text))} ${why}`, hint)
   // The URL class would drop line breaks and tabs.
   if (/\s/.test(text.trim())) throw unusable('contains a space or a line break')
@@ -93,7 +98,8 @@ export function issuerOf(base: URL): string {
   return base.href.replace(/\/+$/, '')
 }
 
-const ADDRESS_HINT = 'write it as 9.9.9.9, 9.9.9.9:5353 or [2620:fe::fe]:53'
+const RESOLVER_URL = 'https://dns.example/dns-query'
+const ADDRESS_HINT = `write it as 9.9.9.9, 9.9.9.9:5353, [2620:fe::fe]:53 or ${RESOLVER_URL}`
 
 export interface ServerAddress {
   readonly address: string
@@ -117,14 +123,21 @@ export function parseServerAddress(text: string, name: string): ServerAddress {
   return { address, port }
 }
 
+/** Reads a resolver: the address of a DNS server, or one of DNS over HTTPS (RFC 8484). @throws CliError `usage`, exit 2. */
+export function parseResolver(text: string, name: string): ServerAddress | URL {
+  return text.includes('/')
+    ? parseServiceUrl(text, name, usageError, RESOLVER_URL)
+    : parseServerAddress(text, name)
+}
+
 /**
- * Checks the addresses of DNS servers, separated by spaces or commas.
+ * Checks resolvers, separated by spaces or commas.
  *
- * @returns the addresses as they were typed.
+ * @returns them as they were typed.
  * @throws CliError `usage`, exit 2.
  */
-export function parseServerAddresses(text: string, name: string): string[] {
-  const addresses = parseList(text, name)
-  for (const address of addresses) parseServerAddress(address, name)
-  return addresses
+export function parseResolvers(text: string, name: string): string[] {
+  const resolvers = parseList(text, name)
+  for (const resolver of resolvers) parseResolver(resolver, name)
+  return resolvers
 }

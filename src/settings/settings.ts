@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError, Exit, usageError } from '../errors.ts'
-import { parseServerAddress } from './addresses.ts'
+import { parseResolver } from './addresses.ts'
 import { type Config, readConfig } from './config.ts'
 import type { OptionDefinition, OptionName, OptionValues } from './option.ts'
 import { parseFields } from './parse-value.ts'
@@ -183,7 +183,7 @@ export function settingValue<Key extends SettingKey>(
 /** Whom a DNS check queries. @throws CliError exit 2 for a bad value. */
 export function dnsSettings(settings: Pick<Settings, 'chosen'>) {
   const name = settingSource('resolver', settings)
-  const given = settingValue('resolver', settings)?.map((text) => parseServerAddress(text, name))
+  const given = settingValue('resolver', settings)?.map((text) => parseResolver(text, name))
   return {
     resolvers: given ?? ('system' as const),
     authoritativePort: settingValue('authoritative_port', settings),

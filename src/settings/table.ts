@@ -1,11 +1,5 @@
 import { usageError } from '../errors.ts'
-import {
-  issuerOf,
-  parseBaseUrl,
-  parseServerAddresses,
-  parseServiceUrl,
-  parseServiceUrls,
-} from './addresses.ts'
+import { issuerOf, parseBaseUrl, parseResolvers, parseServiceUrl, parseServiceUrls } from './addresses.ts'
 import { HIGHEST_PORT, parseChoice, parseCount, parseScopes, parseSeconds } from './parse-value.ts'
 import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
 
@@ -145,9 +139,9 @@ export const SETTINGS = {
     flags: '--resolver <address>',
     repeatable: true,
     variable: 'MAILCLAIM_RESOLVER',
-    description: 'DNS resolvers to query, each as IP or IP:PORT',
+    description: 'DNS resolvers to query, each as IP, IP:PORT or https://…',
     unset: "the system's",
-    parse: parseServerAddresses,
+    parse: parseResolvers,
   },
   authoritative_port: {
     flags: '--authoritative-port <port>',

@@ -330,6 +330,11 @@ describe('a warning leaves the exit code 0', () => {
       message: expect.stringContaining('192.0.2.99'),
     })
     expect(chosen.of('direct DNS')).toMatchObject({ status: 'skipped' })
+    const page = await doctor(createSetup({ dns }), ['--resolver', 'https://dns.example/dns-query'])
+    expect(page.of('DNS resolvers')).toMatchObject({
+      status: 'warning',
+      message: 'no answer from https://dns.example/dns-query (HTTP 401)',
+    })
   })
 })
 

@@ -312,6 +312,38 @@ describe('resolvers are asked about the name', () => {
     expect(questions.filter(({ type, name }) => type !== 'NS' || name !== 'example.com')).toEqual([])
   })
 
+  test('over HTTPS as over UDP, and for the addresses of name servers as well', async () => {
+    const https = 'https://dns.example/dns-query'
+    const { report, asked } = await timedCheck(fakeInternet([COM, zone()]), { resolvers: [https] })
+    expect(report).toMatchObject({ verdict: 'ready', resolvers: [{ address: https, outcome: 'match' }] })
+    const toResolvers = asked.filter(({ recursionDesired }) => recursionDesired)
+    expect(toResolvers.map(({ server, type, name }) => [server, type, name])).toEqual([
+      [https, 'NS', 'com'],
+      [https, 'A', 'a.nic.com'],
+      [https, 'AAAA', 'a.nic.com'],
+      [https, 'TXT', 'example.com'],
+    ])
+    const { report: broken } = await timedCheck(() => 'silent', { resolvers: [https] })
+    expect(broken.findings).toMatchObject([
+      { code: 'resolver_unreachable', evidence: { replies: [`${https}: silent`] } },
+    ])
+  })
+
+  test('over HTTPS if they are public and port 53 is closed', async () => {
+    const closed = (one: Asked) => (one.transport === 'https' ? undefined : 'silent')
+    const { asked, ms } = await timedCheck(fakeInternet([COM, zone()], closed), {
+      resolvers: [],
+      publicResolvers: true,
+    })
+    const servers = asked.flatMap(({ transport, server }) => (transport === 'https' ? server : []))
+    expect(new Set(servers)).toEqual(
+      new Set(
+        ['cloudflare-dns.com', 'dns.google', 'dns.quad9.net'].map((host) => `https://${host}/dns-query`),
+      ),
+    )
+    expect(ms).toBeLessThan(10_000)
+  })
+
   test('never, not even for its name servers, if nothing leads to its zone', async () => {
     const { asked } = await timedObserve(() => ({ flags: RA | RCODE.SERVFAIL }), { name: 'a.b.example.com' })
     expect(asked.map(({ name }) => name)).not.toContain('a.b.example.com')

@@ -1,5 +1,7 @@
 import packet from 'dns-packet'
-import { type Clock, type DnsExchange, type DnsNetwork, DnsTransportError } from '../../src/context.ts'
+import { type Clock, type DnsExchange, DnsTransportError } from '../../src/context.ts'
+import { formatDnsAddress, type Resolver } from '../../src/dns/wire/address.ts'
+import type { AskNetwork } from '../../src/dns/wire/ask.ts'
 
 /**
  * What a server does with a query: an answer; nothing, until the time limit (`silent`) or until another server has answered
@@ -9,8 +11,9 @@ export type FakeReply = Partial<packet.Packet> | 'silent' | 'pending' | DnsTrans
 
 /** A query as it was sent. */
 export interface Asked {
-  readonly transport: 'udp' | 'tcp'
+  readonly transport: 'udp' | 'tcp' | 'https'
   readonly server: string
+  readonly id: number | undefined
   readonly name: string
   readonly type: string
   readonly recursionDesired: boolean
@@ -19,7 +22,7 @@ export interface Asked {
   readonly dnssecOk: boolean
 }
 
-export interface FakeDns extends DnsNetwork {
+export interface FakeDns extends AskNetwork {
   readonly asked: Asked[]
 }
 
@@ -32,13 +35,14 @@ export function createFakeDns(
   const asked: Asked[] = []
   const exchange =
     (transport: Asked['transport']) =>
-    async ({ server, message, accept, timeoutMs, signal }: DnsExchange): Promise<Uint8Array> => {
+    async ({ server, message, accept, timeoutMs, signal }: DnsExchange<Resolver>): Promise<Uint8Array> => {
       const query = packet.decode(Buffer.from(message))
       const [question] = query.questions ?? []
       const opt = query.additionals?.find((record): record is packet.OptAnswer => record.type === 'OPT')
       const one: Asked = {
         transport,
-        server: server.address,
+        server: server instanceof URL ? formatDnsAddress(server) : server.address,
+        id: query.id,
         name: question?.name ?? '',
         type: question?.type ?? '',
         recursionDesired: query.flag_rd,
@@ -66,7 +70,8 @@ export function createFakeDns(
       if (accept(wire)) return wire
       throw new DnsTransportError('timeout', 'no accepted answer')
     }
-  return { asked, udp: exchange('udp'), tcp: exchange('tcp'), systemResolvers: async () => resolvers }
+  const [udp, tcp, https] = [exchange('udp'), exchange('tcp'), exchange('https')]
+  return { asked, udp, tcp, https, systemResolvers: async () => resolvers }
 }
 
 /** The OPT record of an answer with EDNS and signatures. */

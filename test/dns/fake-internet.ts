@@ -18,8 +18,8 @@ export interface FakeZone {
 export const txt = (name: string, data: string): packet.Answer => ({ type: 'TXT', name, ttl: 300, data })
 
 /**
- * Authoritative servers that answer by the rules (RFC 1034 section 4.3.2), and a resolver that knows all their zones except
- * those without glue.
+ * Authoritative servers that answer by the rules (RFC 1034 section 4.3.2), and resolvers (one at `RESOLVER`, and whatever is
+ * asked over HTTPS) that know all their zones except those without glue.
  *
  * @param odd what a server answers instead; undefined to follow the rules.
  */
@@ -93,7 +93,7 @@ export function fakeInternet(
   return (asked) => {
     const special = odd(asked)
     if (special !== undefined) return special
-    if (asked.server === RESOLVER) return recursive(asked.name, asked.type)
+    if (asked.server === RESOLVER || asked.transport === 'https') return recursive(asked.name, asked.type)
     return authoritative(
       zones.filter((zone) => addresses(zone).includes(asked.server)),
       asked.name,

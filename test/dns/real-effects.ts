@@ -1,12 +1,17 @@
 import { randomBytes } from 'node:crypto'
 import type { DnsEffects } from '../../src/dns/wire/ask.ts'
+import { exchangeHttps } from '../../src/dns/wire/https.ts'
 import { createDnsNetwork } from '../../src/dns/wire/network.ts'
+import { createTransport } from '../../src/service/transport.ts'
 
 /** Real sockets and real time, for tests against servers on loopback. */
-export function realEffects(signal: AbortSignal = new AbortController().signal): DnsEffects {
+export function realEffects(
+  signal: AbortSignal = new AbortController().signal,
+  http = createTransport({}),
+): DnsEffects {
   return {
     signal,
-    dns: createDnsNetwork(),
+    dns: { ...createDnsNetwork(), https: (exchange) => exchangeHttps(exchange, http) },
     random: { bytes: (length) => randomBytes(length), fraction: () => Math.random() },
     clock: {
       now: () => Date.now(),

@@ -1,6 +1,8 @@
 import { setMaxListeners } from 'node:events'
+import type { DnsExchange } from '../../src/context.ts'
 import { type CheckRequest, checkDns, observe } from '../../src/dns/check.ts'
 import type { DnsEffects } from '../../src/dns/wire/ask.ts'
+import { parseResolver } from '../../src/settings/addresses.ts'
 import { type Asked, createFakeDns, type FakeReply } from './fake-dns.ts'
 import { RESOLVER } from './fake-internet.ts'
 import { createVirtualClock } from './virtual-clock.ts'
@@ -22,16 +24,16 @@ export function timedEffects(
   // Dozens of queries listen to it.
   setMaxListeners(0, signal)
   const slow =
-    (transport: 'udp' | 'tcp'): (typeof dns)['udp'] =>
-    async (exchange) => {
+    <Server>(send: (exchange: DnsExchange<Server>) => Promise<Uint8Array>) =>
+    async (exchange: DnsExchange<Server>) => {
       await clock.sleep(roundMs, exchange.signal)
-      return await dns[transport](exchange)
+      return await send(exchange)
     }
   return {
     asked: dns.asked,
     effects: {
       clock,
-      dns: { ...dns, udp: slow('udp'), tcp: slow('tcp') },
+      dns: { ...dns, udp: slow(dns.udp), tcp: slow(dns.tcp), https: slow(dns.https) },
       random: { bytes: (length) => new Uint8Array(length).fill(3), fraction: () => 0 },
       signal,
     },
@@ -41,7 +43,9 @@ export function timedEffects(
 interface TimedCheckOptions {
   readonly name?: string
   readonly expected?: string | null
+  /** Addresses, or URLs. */
   readonly resolvers?: readonly string[]
+  readonly publicResolvers?: boolean
   readonly roundMs?: number
 }
 
@@ -49,16 +53,22 @@ interface TimedCheckOptions {
 async function timed<T>(
   run: (request: CheckRequest, effects: DnsEffects) => Promise<T>,
   respond: (asked: Asked) => FakeReply,
-  { name = 'example.com', expected = 'prefix=token', resolvers = [RESOLVER], roundMs }: TimedCheckOptions,
+  {
+    name = 'example.com',
+    expected = 'prefix=token',
+    resolvers = [RESOLVER],
+    publicResolvers = false,
+    roundMs,
+  }: TimedCheckOptions,
 ): Promise<{ result: T; ms: number; asked: readonly Asked[] }> {
   const { effects, asked } = timedEffects(respond, roundMs)
   const result = await run(
     {
       name,
       expected,
-      resolvers: resolvers.map((address) => ({ address, port: 53 })),
+      resolvers: resolvers.map((text) => parseResolver(text, 'resolver')),
       authoritativePort: 53,
-      publicResolvers: false,
+      publicResolvers,
     },
     effects,
   )

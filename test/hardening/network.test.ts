@@ -1,12 +1,14 @@
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
+import { createSecureServer as createHttp2Server } from 'node:http2'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, connect, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TlsOptions } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { createDnsNetwork } from '../../src/dns/wire/network.ts'
 import { needs } from '../requirements.ts'
 import { createServedWorld, createWorld, type Ended, type World } from '../stories/built-program.ts'
 
@@ -292,6 +294,44 @@ describe.runIf(needs('openssl'))('TLS', () => {
       hint: expect.stringContaining('may have acted'),
     })
   })
+
+  test.each([
+    ['1.1', (relay: RequestListener) => createTlsServer(pair('right'), relay)],
+    ['2.0', (relay: unknown) => createHttp2Server(pair('right'), relay as () => void)],
+  ])(
+    'DNS over HTTPS goes through the tunnel as well, to a resolver that knows HTTP/%s alone',
+    async (version, create) => {
+      const world = await createServedWorld()
+      const [address = '', port] = world.service.dns.split(':')
+      const upstream = { address, port: Number(port) }
+      const versions = new Set<string>()
+      const server = create((request, response) => {
+        versions.add(request.httpVersion)
+        request.on('data', async (message: Buffer) => {
+          response.setHeader('content-type', 'application/dns-message')
+          const exchange = { server: upstream, message, timeoutMs: 5000, accept: () => true }
+          response.end(await createDnsNetwork().udp(exchange))
+        })
+      })
+      const resolver = `https://service.example:${await listen(server)}/dns-query`
+      await world.control('PUT', 'dns/example.com/TXT', { values: ['prefix=token'] })
+      const proxy = await startProxy(undefined, pair('right'))
+      const words = [
+        'claims',
+        'check',
+        'example.com',
+        '--value',
+        'prefix=token',
+        '--resolver',
+        resolver,
+        '--json',
+      ]
+      const ended = await world.run(words, { env: { ...trusting(), HTTPS_PROXY: proxy.url } })
+      expect(JSON.parse(ended.stdout)).toMatchObject({ resolvers: [{ address: resolver, outcome: 'match' }] })
+      expect([...versions]).toEqual([version])
+      expect(new Set(proxy.seen)).toEqual(new Set([`CONNECT ${new URL(resolver).host}`]))
+    },
+  )
 
   test('a proxy that refuses is exit 7, and the error names it', async () => {
     const { named, requests } = await serve('right')

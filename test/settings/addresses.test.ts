@@ -5,6 +5,7 @@ import {
   issuerOf,
   operationUrl,
   parseBaseUrl,
+  parseResolver,
   parseServerAddress,
 } from '../../src/settings/addresses.ts'
 import { HIGHEST_PORT, parseCount } from '../../src/settings/parse-value.ts'
@@ -96,6 +97,27 @@ describe('the address of a DNS server', () => {
     '[9.9.9.9',
   ])('%j is a usage error', (text) => {
     expect(() => parseServerAddress(text, '--resolver')).toThrow(expect.objectContaining({ exit: 2 }))
+  })
+
+  it.each([
+    ['https://dns.example/dns-query', 'https://dns.example/dns-query'],
+    ['https://9.9.9.9:8443/dns-query', 'https://9.9.9.9:8443/dns-query'],
+    ['HTTPS://dns.example', 'https://dns.example/'],
+    ['http://127.0.0.1:8053/dns-query', 'http://127.0.0.1:8053/dns-query'],
+  ])('%s is a resolver over HTTPS', (text, href) => {
+    expect(parseResolver(text, '--resolver')).toEqual(new URL(href))
+  })
+
+  it.each([
+    ['http://dns.example/dns-query', 'is not encrypted'],
+    ['https://dns.example/dns-query{?dns}', 'contains a query or a fragment'],
+    ['https://me:secret@dns.example/dns-query', '"https://…@dns.example/dns-query" contains a user name'],
+    ['tls://dns.example', 'is not an https address'],
+    ['dns.example/dns-query', 'is not a URL'],
+  ])('%s is none: it %s', (text, why) => {
+    expect(() => parseResolver(text, '--resolver')).toThrow(
+      expect.objectContaining({ exit: 2, message: expect.stringContaining(why) }),
+    )
   })
 
   it('every address of a DNS server can be written and read back', () => {

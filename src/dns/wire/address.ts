@@ -4,14 +4,23 @@ import type { DnsAddress } from '../../context.ts'
 /** The default port of DNS. */
 const DNS_PORT = 53
 
-/** Resolvers that work for everybody. */
-export const PUBLIC_RESOLVERS: readonly DnsAddress[] = ['1.1.1.1', '8.8.8.8', '9.9.9.9'].map((address) => ({
-  address,
-  port: DNS_PORT,
-}))
+/**
+ * A recursive resolver: one that is asked over HTTPS (RFC 8484), or over UDP and TCP, and then over HTTPS as well, at `https`,
+ * where those bring nothing.
+ */
+export type Resolver = URL | (DnsAddress & { readonly https?: URL })
 
-/** An address as `--resolver` takes it, without the default port. */
-export function formatDnsAddress({ address, port }: DnsAddress): string {
+/** Resolvers that work for everybody. */
+export const PUBLIC_RESOLVERS: readonly Resolver[] = [
+  ['1.1.1.1', 'cloudflare-dns.com'],
+  ['8.8.8.8', 'dns.google'],
+  ['9.9.9.9', 'dns.quad9.net'],
+].map(([address = '', host]) => ({ address, port: DNS_PORT, https: new URL(`https://${host}/dns-query`) }))
+
+/** A resolver as `--resolver` takes it, without the default port. */
+export function formatDnsAddress(resolver: Resolver): string {
+  if (resolver instanceof URL) return resolver.href
+  const { address, port } = resolver
   if (port === DNS_PORT) return address
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 }

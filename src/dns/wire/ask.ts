@@ -1,16 +1,16 @@
-import {
-  type Context,
-  type DnsAddress,
-  type DnsExchange,
-  type DnsNetwork,
-  DnsTransportError,
-} from '../../context.ts'
+import { type Context, type DnsExchange, type DnsNetwork, DnsTransportError } from '../../context.ts'
+import type { Resolver } from './address.ts'
+import { exchangeHttps } from './https.ts'
 import { decodeAnswer, encodeQuery, type Message, type QueryFlags, type Question } from './message.ts'
 
-type Shared = Pick<Context, 'clock' | 'random' | 'dns'>
+/** The ways to ask: the system's network, and HTTP. */
+export interface AskNetwork extends DnsNetwork {
+  https(exchange: DnsExchange<URL>): Promise<Uint8Array>
+}
 
 /** The effects that DNS queries need. */
-export interface DnsEffects extends Shared {
+export interface DnsEffects extends Pick<Context, 'clock' | 'random'> {
+  readonly dns: AskNetwork
   readonly signal: AbortSignal
 }
 
@@ -18,9 +18,11 @@ export function dnsEffects({
   clock,
   random,
   dns,
+  http,
   interrupts,
-}: Shared & Pick<Context, 'interrupts'>): DnsEffects {
-  return { clock, random, dns, signal: interrupts.signal }
+}: Pick<Context, 'clock' | 'random' | 'dns' | 'http' | 'interrupts'>): DnsEffects {
+  const network = { ...dns, https: (exchange: DnsExchange<URL>) => exchangeHttps(exchange, http) }
+  return { clock, random, dns: network, signal: interrupts.signal }
 }
 
 export interface AskOptions extends QueryFlags {
@@ -32,21 +34,23 @@ export interface AskOptions extends QueryFlags {
 export type Reply =
   /** If the message is truncated, TCP didn't bring the rest: records are missing. */
   | { readonly kind: 'answer'; readonly message: Message; readonly ms: number }
-  | { readonly kind: DnsTransportError['kind']; readonly ms: number }
+  /** `reason`: what to tell a person of a resolver that is asked over HTTPS only. */
+  | { readonly kind: DnsTransportError['kind']; readonly ms: number; readonly reason?: string }
 
 /** The EDNS size that avoids fragmentation on practically every path (DNS flag day 2020). */
 const UDP_SIZE = 1232
-/** After this long without an answer, or half of the time if that is shorter, TCP is tried; UDP keeps listening. */
+/** After this long without an answer, or half of the time if that is shorter, the other ways are tried; UDP keeps listening. */
 const RETRY_AFTER_MS = 2000
 /** The answers of servers that don't know EDNS (RFC 6891 section 7). */
 const REJECTS_EDNS: readonly string[] = ['FORMERR', 'NOTIMP', 'BADVERS']
 
 /**
  * Asks one server one question over UDP with EDNS, and over TCP if there is no answer or a truncated one; without EDNS if the
- * server rejects it. Rejects only if the signal in the effects aborts: silence, refusals and junk are results.
+ * server rejects it. Over HTTPS, whoever has an address for that: once, at the start or when TCP is tried. Rejects only if the
+ * signal in the effects aborts: silence, refusals and junk are results.
  */
 export async function ask(
-  server: DnsAddress,
+  server: Resolver,
   question: Question,
   options: AskOptions,
   effects: DnsEffects,
@@ -58,16 +62,20 @@ export async function ask(
   // Cancels whatever is still waiting once the answer is there.
   const over = new AbortController()
   const signal = AbortSignal.any([effects.signal, over.signal])
-  const via = (transport: 'udp' | 'tcp', udpSize: number | undefined) =>
-    send(transport, server, question, options, udpSize, { ...effects, signal })
+  const sending = { ...effects, signal }
+  const overHttps = (url: URL) => send(effects.dns.https, url, question, options, UDP_SIZE, sending)
   try {
+    if (server instanceof URL) return { kind: 'answer', message: await overHttps(server), ms: elapsed() }
+    const via = (transport: 'udp' | 'tcp', udpSize: number | undefined) =>
+      send(effects.dns[transport], server, question, options, udpSize, sending)
     const udp = via('udp', UDP_SIZE)
     const halfTime = Math.max(0, options.deadline - start) / 2
     const pause = clock.sleep(Math.min(RETRY_AFTER_MS, halfTime), signal)
-    const tcp = Promise.race([udp.catch(() => undefined), pause]).then(
-      (early) => early ?? via('tcp', UDP_SIZE),
-    )
-    let message = await Promise.any([udp, tcp])
+    const early = Promise.race([udp.catch(() => undefined), pause])
+    const tcp = early.then((message) => message ?? via('tcp', UDP_SIZE))
+    const { https } = server
+    const last = https === undefined ? tcp : early.then((message) => message ?? overHttps(https))
+    let message = await Promise.any([udp, tcp, last])
     const hasEdns = !REJECTS_EDNS.includes(message.rcode)
     if (!hasEdns) message = await via('udp', undefined).catch(() => message)
     if (message.tc) message = await via('tcp', hasEdns ? UDP_SIZE : undefined).catch(() => message)
@@ -75,7 +83,8 @@ export async function ask(
     return { kind: 'answer', message, ms: elapsed() }
   } catch (error) {
     effects.signal.throwIfAborted()
-    return { kind: kindOf(error), ms: elapsed() }
+    const reason = error instanceof DnsTransportError ? { reason: error.message } : {}
+    return { kind: kindOf(error), ms: elapsed(), ...reason }
   } finally {
     over.abort()
   }
@@ -83,7 +92,7 @@ export async function ask(
 
 /** The answer of a server within so many milliseconds, or undefined. */
 export async function askFor(
-  server: DnsAddress,
+  server: Resolver,
   question: Question,
   limitMs: number,
   { deadline, effects }: { readonly deadline: number; readonly effects: DnsEffects },
@@ -95,20 +104,21 @@ export async function askFor(
 }
 
 /** Sends one query and returns its answer. Rejects with a `DnsTransportError`. */
-async function send(
-  transport: 'udp' | 'tcp',
-  server: DnsAddress,
+async function send<Server extends Resolver>(
+  exchange: (exchange: DnsExchange<Server>) => Promise<Uint8Array>,
+  server: Server,
   question: Question,
   options: AskOptions,
   udpSize: number | undefined,
   effects: DnsEffects,
 ): Promise<Message> {
   const [high = 0, low = 0] = effects.random.bytes(2)
-  const id = (high << 8) | low
+  // Over HTTPS it has no use, and would keep caches from answering (RFC 8484 section 4.1).
+  const id = server instanceof URL ? 0 : (high << 8) | low
   const timeoutMs = options.deadline - effects.clock.monotonic()
-  if (timeoutMs <= 0) throw new DnsTransportError('not_checked', `${server.address}: no time left`)
+  if (timeoutMs <= 0) throw new DnsTransportError('not_checked', 'no time left')
   let answer: Message | undefined
-  await effects.dns[transport]({
+  await exchange({
     server,
     message: encodeQuery(id, question, options, udpSize),
     timeoutMs,
@@ -118,11 +128,11 @@ async function send(
       return answer !== undefined
     },
   })
-  if (answer === undefined) throw new DnsTransportError('unreachable', `${server.address}: no usable answer`)
+  if (answer === undefined) throw new DnsTransportError('unreachable', 'no usable answer')
   return answer
 }
 
-/** What the failures over UDP and TCP together mean. */
+/** What the failures of all ways together mean. */
 function kindOf(error: unknown): DnsTransportError['kind'] {
   const errors: unknown[] = error instanceof AggregateError ? error.errors : [error]
   const kinds = errors.map((one) => {
@@ -134,34 +144,37 @@ function kindOf(error: unknown): DnsTransportError['kind'] {
 }
 
 /** A network that sends at most so many queries, and whether it had to stop. */
-export interface LimitedNetwork extends DnsNetwork {
+export interface LimitedNetwork extends AskNetwork {
   isReached(): boolean
 }
 
 /**
- * A network that sends at most this many queries, retries and TCP included. A zone may name any servers and aliases: without a
+ * A network that sends at most this many queries, retries, TCP and HTTPS included. A zone may name any servers and aliases: without a
  * limit, a hostile zone could make one check query thousands of strangers.
  */
-export function limitQueries(dns: DnsNetwork, max: number): LimitedNetwork {
+export function limitQueries(dns: AskNetwork, max: number): LimitedNetwork {
   let left = max
   let isReached = false
-  const limited = (transport: 'udp' | 'tcp') => async (exchange: DnsExchange) => {
-    if (left <= 0) {
-      isReached = true
-      throw new DnsTransportError('not_checked', `the limit of ${max} queries is reached`)
+  const limited =
+    <Server>(send: (exchange: DnsExchange<Server>) => Promise<Uint8Array>) =>
+    async (exchange: DnsExchange<Server>) => {
+      if (left <= 0) {
+        isReached = true
+        throw new DnsTransportError('not_checked', `the limit of ${max} queries is reached`)
+      }
+      left -= 1
+      try {
+        return await send(exchange)
+      } catch (error) {
+        // Nothing has left this machine.
+        if (error instanceof DnsTransportError && error.kind === 'not_checked') left += 1
+        throw error
+      }
     }
-    left -= 1
-    try {
-      return await dns[transport](exchange)
-    } catch (error) {
-      // Nothing has left this machine.
-      if (error instanceof DnsTransportError && error.kind === 'not_checked') left += 1
-      throw error
-    }
-  }
   return {
-    udp: limited('udp'),
-    tcp: limited('tcp'),
+    udp: limited(dns.udp),
+    tcp: limited(dns.tcp),
+    https: limited(dns.https),
     systemResolvers: () => dns.systemResolvers(),
     isReached: () => isReached,
   }

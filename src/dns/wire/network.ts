@@ -59,11 +59,11 @@ function toTransportError(error: NodeJS.ErrnoException, { address }: DnsAddress)
  *
  * @returns what ends the watch
  */
-function limit(
-  { server, timeoutMs, signal }: DnsExchange,
+export function limit(
+  { timeoutMs, signal }: Pick<DnsExchange, 'timeoutMs' | 'signal'>,
   reject: (error: DnsTransportError) => void,
 ): () => void {
-  const end = () => reject(new DnsTransportError('timeout', `${server.address}: no answer`))
+  const end = () => reject(new DnsTransportError('timeout', 'no answer in time'))
   const timer = setTimeout(end, Math.ceil(Math.max(1, timeoutMs)))
   signal?.addEventListener('abort', end, { once: true })
   if (signal?.aborted) end()

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Resolver } from '../../../src/dns/wire/address.ts'
 import { ask, limitQueries } from '../../../src/dns/wire/ask.ts'
 import { AA, type Asked, createFakeDns, type FakeReply, RCODE, TC } from '../fake-dns.ts'
 import { createVirtualClock } from '../virtual-clock.ts'
@@ -11,12 +12,21 @@ const answer: FakeReply = {
 }
 const random = { bytes: (length: number) => new Uint8Array(length).fill(3), fraction: () => 0 }
 
-async function asking(respond: (asked: Asked) => FakeReply, { deadline = 5000, max = 100 } = {}) {
+interface Asking {
+  readonly server?: Resolver
+  readonly deadline?: number
+  readonly max?: number
+}
+
+async function asking(
+  respond: (asked: Asked) => FakeReply,
+  { server = SERVER, deadline = 5000, max = 100 }: Asking = {},
+) {
   const clock = createVirtualClock()
   const dns = createFakeDns(respond, clock)
   const limited = limitQueries(dns, max)
   const effects = { clock, dns: limited, random, signal: new AbortController().signal }
-  const reply = await ask(SERVER, question, { deadline }, effects)
+  const reply = await ask(server, question, { deadline }, effects)
   const tried = dns.asked.map(({ transport, edns }) =>
     edns === undefined ? transport : `${transport} ${edns}`,
   )
@@ -97,6 +107,31 @@ describe('one question to one server', () => {
   test('what couldn’t be sent doesn’t count for the limit', async () => {
     const { limited } = await asking(() => 'not_checked', { max: 1 })
     expect(limited.isReached()).toBe(false)
+  })
+
+  const HTTPS = new URL('https://dns.example/dns-query')
+  test.each<[string, Resolver, (asked: Asked) => FakeReply, readonly string[]]>([
+    ['over HTTPS alone, with 0 as its id', HTTPS, ({ id }) => (id === 0 ? answer : 'silent'), ['https 1232']],
+    [
+      'over HTTPS as well if the resolver has it and the others bring nothing',
+      { ...SERVER, https: HTTPS },
+      ({ transport, id }) => (transport === 'https' && id === 0 ? answer : 'silent'),
+      ['udp 1232', 'tcp 1232', 'https 1232'],
+    ],
+    ['over UDP alone if that is enough', { ...SERVER, https: HTTPS }, () => answer, ['udp 1232']],
+  ])('goes %s', async (_title, server, respond, expected) => {
+    const { reply, tried } = await asking(respond, { server })
+    expect(reply.kind).toBe('answer')
+    expect(tried).toEqual(expected)
+  })
+
+  test('counts for the limit over HTTPS too, and says what was wrong', async () => {
+    const { reply, limited } = await asking(() => 'unreachable', { server: HTTPS, max: 1 })
+    expect(reply).toMatchObject({ kind: 'unreachable', reason: 'unreachable' })
+    await limited
+      .https({ server: HTTPS, message: new Uint8Array(), timeoutMs: 1, accept: () => true })
+      .catch(() => {})
+    expect(limited.isReached()).toBe(true)
   })
 
   test('ends with the reason of the interrupt', async () => {

@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest'
+import { type HttpRequest, type HttpResponse, TransportError } from '../../../src/context.ts'
+import { exchangeHttps } from '../../../src/dns/wire/https.ts'
+
+const DNS_MESSAGE = 'application/dns-message'
+/** Bytes that aren't UTF-8. */
+const QUERY = Uint8Array.from([0, 0, 0xff, 0x80])
+
+const answer = (more: Partial<HttpResponse> = {}): HttpResponse => ({
+  status: 200,
+  headers: { 'content-type': DNS_MESSAGE },
+  text: 'right \xff\x80',
+  ...more,
+})
+const typed = (type: string) => answer({ headers: { 'content-type': type } })
+
+/** Asks one that answers this way, whose right answer begins with "right". */
+async function exchange(respond: (request: HttpRequest) => Promise<HttpResponse>, timeoutMs = 5000) {
+  const requests: HttpRequest[] = []
+  const send = (request: HttpRequest) => {
+    requests.push(request)
+    return respond(request)
+  }
+  const accept = (wire: Uint8Array) => Buffer.from(wire).toString('latin1').startsWith('right')
+  const server = new URL('https://dns.example/dns-query')
+  const brought = exchangeHttps({ server, message: QUERY, timeoutMs, accept }, { send })
+  return { requests, brought: await brought.catch((error: Error) => error) }
+}
+
+test('a query over HTTPS is a POST of its bytes, and so is what comes', async () => {
+  const { requests, brought } = await exchange(async () => typed(`${DNS_MESSAGE}; charset=binary`))
+  expect(brought).toEqual(Buffer.from('right \xff\x80', 'latin1'))
+  expect(requests).toMatchObject([
+    { method: 'POST', body: '\0\0\xff\x80', isBinary: true, headers: { 'content-type': DNS_MESSAGE } },
+  ])
+})
+
+test.each<[string, Partial<HttpResponse> | TransportError, string]>([
+  ['an error', { status: 404 }, 'HTTP 404'],
+  ['a redirect', { status: 307, headers: { location: '/' } }, 'HTTP 307'],
+  ['a page', typed('text/html; charset=utf-8'), 'text/html instead of application/dns-message'],
+  ['no type', { headers: {} }, 'something instead of application/dns-message'],
+  ['half of a message', { brokenBy: new Error('it is larger than 8 MiB') }, 'it is larger than 8 MiB'],
+  ['another message', { text: 'wrong' }, 'no DNS message for this question'],
+  ['too long a message', { text: `right${'x'.repeat(65_535)}` }, 'no DNS message for this question'],
+  [
+    'a bad certificate',
+    new TransportError('tls', 'no', 'the certificate has expired'),
+    'the certificate has expired',
+  ],
+])('%s is no answer, and says why', async (_what, what, message) => {
+  const { brought } = await exchange(async () => {
+    if (what instanceof Error) throw what
+    return answer(what)
+  })
+  expect(brought).toMatchObject({ kind: 'unreachable', message })
+})
+
+test('an answer that never ends is left when the time is up', async () => {
+  const { requests, brought } = await exchange(() => new Promise(() => {}), 20)
+  expect(brought).toMatchObject({ kind: 'timeout', message: 'no answer in time' })
+  expect(requests[0]?.signal?.aborted).toBe(true)
+})
