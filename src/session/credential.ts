@@ -20,7 +20,7 @@ interface Outdated {
  * The hot path of scripts: an API key from the environment, or one read of one file. The code of a renewal and of a stored key
  * is loaded only for these.
  *
- * @throws CliError `credential_unusable`, exit 4; as `renewIn`.
+ * @throws CliError `credential_unusable`, exit 4; as `renewLocal` and `renewShared`.
  */
 export async function currentCredential(io: Io): Promise<Credential> {
   const found = await goodCredential(io)
@@ -38,8 +38,13 @@ export async function goodCredential(io: Io): Promise<Credential | Outdated> {
   const files = profileFiles(io, io.settings.profile.value)
   if (isShared(io.settings)) {
     // Only etcd knows more than what is good: whether the session is over, or a new one has begun.
-    const { readLocal } = await import('./shared/local.ts')
-    return goodAccess(io, readLocal(files))
+    const { hasOutcome, readLocal } = await import('./shared/local.ts')
+    const found = goodAccess(io, readLocal(files))
+    if (found.kind === 'outdated' || !hasOutcome(files)) return found
+    // An earlier command couldn't bring its outcome to etcd, where other machines wait for it.
+    const { readBriefly } = await import('./shared/store.ts')
+    await readBriefly(io).catch(() => io.interrupts.signal.throwIfAborted())
+    return found
   }
   const { session } = requireSession(io, files)
   requireSameService(session, io)
@@ -56,20 +61,19 @@ function goodAccess(io: Io, session: Session | undefined): Credential | Outdated
   return asCredential(io, access)
 }
 
-/** An access token for less than the session was granted, which isn't kept. @throws CliError as `renewIn`; exit 2 with a key. */
+/** An access token for less than the session was granted, which isn't kept. @throws CliError as `renewLocal` and `renewShared`; exit 2 with a key. */
 export async function narrowedCredential(io: Io, scope: string): Promise<Credential> {
   if (environmentKey(io) !== undefined)
     throw usageError("an API key can't be narrowed", 'unset MAILCLAIM_API_KEY to use the session')
   return renewedCredential(io, { scope })
 }
 
-/** Renews the session of the profile, wherever it is kept. @throws CliError as `renewIn`. */
+/** Renews the session of the profile, wherever it is kept. @throws CliError as `renewLocal` and `renewShared`. */
 export async function renewedCredential(io: Io, options: RenewOptions): Promise<Credential & AccessToken> {
-  const { renewIn } = await import('./renew.ts')
-  const open = isShared(io.settings)
-    ? (await import('./shared/renew.ts')).openEtcd
-    : (await import('./local.ts')).openLocal
-  return asCredential(io, await renewIn(open, io, options))
+  const renew = isShared(io.settings)
+    ? (await import('./shared/renew.ts')).renewShared
+    : (await import('./renew.ts')).renewLocal
+  return asCredential(io, await renew(io, options))
 }
 
 /** The API key in the environment, if there is one. @throws CliError `credential_unusable`, exit 4. */

@@ -73,6 +73,13 @@ export function tokenLost(profile: string, why = 'something removed its file', c
   return signedOut('refresh_token_lost', message, signInHint(profile), cause)
 }
 
+/** The directory was moved or removed while the session was renewed, and the new token is in the note that was there. */
+export function directoryGone(directory: string, profile: string): CliError {
+  const message = `the directory ${directory} is gone, and the new refresh token of profile ${profile} with it`
+  const hint = `move it back if it was moved; else ${signInHint(profile)}`
+  return signedOut('refresh_token_lost', message, hint)
+}
+
 /** The service would take what is there for a stolen token; or a login is between the keychain and the file. */
 export function tokenMissing(profile: string): CliError {
   const message = `the secret that is stored for profile ${profile} is older than the session, or of another sign-in`

@@ -1,10 +1,33 @@
-import type { CliError } from '../errors.ts'
-import { type AccessToken, type RefreshOutcome, refresh } from '../oauth/token-endpoint.ts'
+import { CliError, usageError } from '../errors.ts'
+import { type AccessToken, type RefreshOutcome, refresh, tokenTimeoutMs } from '../oauth/token-endpoint.ts'
 import { backoff } from '../service/retry.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
+import { removeDurable } from '../storage/atomic-file.ts'
+import { quietly } from '../storage/file-errors.ts'
+import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
-import { keepsChanging, noAccessToken, replacedMeanwhile, sessionOver } from './messages.ts'
-import { isFresh, requireSameService, type Session } from './session-file.ts'
+import {
+  directoryGone,
+  interrupted,
+  keepsChanging,
+  noAccessToken,
+  noteStays,
+  replacedMeanwhile,
+  sessionOver,
+} from './messages.ts'
+import { finish, isFinishable, nextName, putInPlace, type Reservation, readNext, reserve } from './note.ts'
+import { requireSession } from './profiles.ts'
+import { readItemIfAny, requireToken, storeValue } from './secret.ts'
+import {
+  encode,
+  isFresh,
+  type ProfileFiles,
+  profileFiles,
+  readSession,
+  readSessionIfAny,
+  requireSameService,
+  type Session,
+} from './session-file.ts'
 
 export interface RenewOptions {
   /** Renew whatever there is. Otherwise an access token that another process got meanwhile will do. */
@@ -24,83 +47,198 @@ export interface Renewal {
   readonly options: RenewOptions
   /** Called before the note is made. From here to the end of the pass, Ctrl-C waits. @throws the signal's reason if it came before. */
   commit(): void
+  /** The end of a pass. @throws the signal's reason if it came meanwhile. */
+  endPass(): void
 }
 
 /** What one pass of the steps came to. */
-type Pass =
+export type Pass =
   | { readonly kind: 'done'; readonly token: AccessToken }
   /** The session has changed: everything has to be read again. */
   | { readonly kind: 'changed' }
+  /** Another machine is renewing: everything has to be read again, as often as it takes. */
+  | { readonly kind: 'waited' }
   /** The token is unused, and waiting is enough. */
   | { readonly kind: 'later'; readonly error: CliError }
 
-/**
- * Where the session of a profile is kept. The steps are the same in this machine's files and in etcd but for the note: a file can be
- * created in the moment between the connection and the first byte, which can't wait for anything (step 4); a swap in etcd has to be
- * waited for, so it comes before the connection, and what is left for that moment is to see that the note isn't too old.
- */
-export interface SessionStore {
-  /** Runs the work while no other process of this machine is at the session. */
-  hold(work: () => Promise<AccessToken>): Promise<AccessToken>
-  /** Steps 2 and 3; in etcd the note too. @throws CliError if there is no token that may be sent. */
-  read(): Promise<Exclude<Pass, { kind: 'later' }> | SendableToken>
-}
-
-/** A refresh token that nobody else sends. */
-export interface SendableToken {
-  readonly kind: 'sendable'
-  readonly session: Session
-  readonly value: string
-  /** Its generation: a keychain may be ahead of the session. */
-  readonly generation: number
-  /** With the time limit for the answer. */
-  readonly settings: Io['settings']
-  /** Whether it was sent before, with no known outcome: a refusal says nothing of that. */
-  readonly isRetry: boolean
-  /**
-   * The end of step 4: the connection stands, and no byte has left. Makes the note if it isn't there yet, and takes space for the
-   * answer from the disk.
-   *
-   * @returns false if the session has changed meanwhile.
-   * @throws CliError if the token can't be sent.
-   */
-  beforeSend(): boolean
-  /** Leaves the note for everybody to see: nobody knows what became of the token. */
-  leave(): Promise<void>
-  /** Removes the note of a token that is unused. @param refusal why; absent if nothing was sent. */
-  clear(refusal: CliError | undefined): Promise<void>
-  /**
-   * Stores the next value, which removes the note.
-   *
-   * @param refreshToken absent if the session is over.
-   * @returns `changed` if a later value is there, `elsewhere` if it is that of another sign-in, or of none.
-   */
-  store(next: Session, refreshToken: string | undefined): Promise<'stored' | 'changed' | 'elsewhere'>
-  /** The error of a token that may have been sent. */
-  interrupted(why: string): CliError
-  /** Never throws. */
-  close(): void
-}
-
 /** How long a refusal that passes, such as a 429, is waited for, in milliseconds. */
-export const RETRY_LIMIT_MS = 30_000
+const RETRY_LIMIT_MS = 30_000
+/** For another process's writing, and for its keychain, in milliseconds. */
+const STORE_LIMIT_MS = 15_000
 /** How often a service that can't be reached at all is tried. */
 const UNREACHABLE_TRIES = 3
 /** How often a session that keeps changing is read. */
 const READS = 10
 
 /**
- * Renews the access token of the profile, in the steps of docs/token-safety.md and docs/fleet.md. Step 1, an access token that is
+ * Renews the access token of the profile on this machine, in the steps of docs/token-safety.md. The first, an access token that is
  * good, is the caller's.
  *
  * @returns the new access token, or the one that another process got meanwhile.
- * @throws CliError of custody; that of the service if it refused in another way (section 7.1 of the interface), exit 6 or 7;
- *   `store_unavailable`, exit 7, if etcd doesn't answer.
+ * @throws CliError of custody; that of the service if it refused in another way (section 7.1 of the interface), exit 6 or 7
  */
-export async function renewIn(
-  open: (renewal: Renewal) => SessionStore,
+export function renewLocal(
   io: Io,
   options: RenewOptions,
+  files: ProfileFiles = profileFiles(io, io.settings.profile.value),
+): Promise<AccessToken> {
+  return renewing(io, options, async (renewal) => {
+    // No lock can be in a directory that isn't there.
+    requireSession(io, files)
+    const meanwhile = () => adoptable(readSessionIfAny(files), io, options)
+    const locking = { ...lockingOf(io, files), meanwhile }
+    return withLock(files.lock, renewal.io, locking, () => inPasses(renewal, () => renewOnce(renewal, files)))
+  })
+}
+
+/** One pass of the steps 2 to 6, under the lock. */
+async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
+  const { io, options } = renewal
+  const { profile } = files
+
+  // Step 2: what is there, after what an earlier process has left whole.
+  const { session, text } = requireSession(io, files)
+  const { id } = session
+  if (finishNext(files, { id, generation: session.generation + 1 })) return { kind: 'changed' }
+  if (session.kind === 'api_key')
+    throw usageError(`profile ${profile} holds an API key, which is never renewed`)
+  requireSameService(session, io)
+  if (session.ended !== undefined) throw sessionOver(session)
+  const adopted = adoptable(session, io, options)
+  if (adopted !== undefined) return { kind: 'done', token: adopted }
+  const answer = await readItemIfAny(io, files, session)
+  const { item } = answer
+  const isAhead = item !== undefined && (item.id !== id || item.generation > session.generation)
+  if (isAhead && finishNext(files, item, 'its secret is in the keychain')) return { kind: 'changed' }
+
+  // Step 3: the newest token, unless nobody knows what became of its last use.
+  const { secret, isNoted, failure } = requireToken(files, session, answer)
+  if (isNoted && !options.retryInterrupted) throw interrupted(profile)
+  const { generation } = secret
+  const name = nextName({ id, generation })
+  // Byte for byte: generations of different sign-ins say nothing about each other.
+  const isUnchanged = () => {
+    try {
+      return files.disk.read(files.session) === text
+    } catch {
+      return false
+    }
+  }
+
+  // Steps 4 and 5: once the connection stands, the note, one more look, and the token.
+  const sent = await sendToken(renewal, session, secret.value, io.settings, () => {
+    const made = reserve(files, name, isNoted ? 'retry' : 'new')
+    if (made === undefined || isUnchanged()) return made
+    clear(files, made)
+    return undefined
+  })
+  if (sent.kind === 'changed') return sent
+  try {
+    // Step 6: what the answer proves.
+    if (sent.kind === 'unknown') throw interrupted(profile, sent.why)
+    if (sent.kind === 'unused') {
+      if (sent.note === undefined) return later(sent)
+      clear(files, sent.note, sent.error)
+      // The refusal says nothing about the earlier use.
+      if (isNoted) throw interrupted(profile, sent.error.message)
+      return later(sent)
+    }
+    const { note } = sent
+    const next = nextSession(session, generation, sent, renewal)
+    const now = sessionNow(files, session)
+    if (now === undefined && isGone(files)) {
+      // Nobody has signed in or out. If the directory comes back, the next command finds the answer in the note.
+      const whole = sent.kind === 'over' ? next : { ...next, refreshToken: sent.refreshToken }
+      quietly(() => note.fill(encode(whole)))
+      throw sent.kind === 'over' ? sessionOver(next) : directoryGone(files.directory, profile)
+    }
+    if (now?.id !== id) {
+      // Nothing is stored over another sign-in, and nothing after a logout.
+      note.discard()
+      throw replacedMeanwhile(profile)
+    }
+    if (now.generation > generation) return { kind: 'changed' }
+    if (sent.kind === 'over') {
+      // If it fails, the note stays, so the token isn't sent again; the service would say the same.
+      quietly(() => {
+        note.fill(encode(next))
+        putInPlace(files, note.path, next)
+      })
+      throw sessionOver(next)
+    }
+    try {
+      await storeValue(io, files, note, next, sent.refreshToken, failure)
+    } catch (error) {
+      // Something has removed the note, and nobody has stored anything: once more, with another.
+      const isLost = error instanceof CliError && error.code === 'refresh_token_lost'
+      const again = isLost && isUnchanged() ? reserve(files, name) : undefined
+      if (again === undefined) throw error
+      await storeValue(io, files, again, next, sent.refreshToken, failure).finally(again.close)
+    }
+    return accessOf(sent, next)
+  } finally {
+    sent.note?.close()
+  }
+}
+
+/** How a command waits for the lock of a session: its holder may need all of its own time. */
+export function lockingOf(io: Io, { disk }: ProfileFiles) {
+  return {
+    deadlineMs: tokenTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
+    disk,
+    onWait: () => io.note('Waiting for another mailclaim, which is using this session …'),
+  }
+}
+
+/** Puts a value that an earlier process, a renewal or a login, has left whole in place. @returns whether there is one. */
+function finishNext(
+  files: ProfileFiles,
+  { id, generation }: Pick<Session, 'id' | 'generation'>,
+  known?: 'its secret is in the keychain',
+): boolean {
+  const name = nextName({ id, generation: generation - 1 })
+  const next = readNext(files, name)
+  if (typeof next === 'string' || next.id !== id || next.generation !== generation) return false
+  if (known === undefined && !isFinishable(next)) return false
+  finish(files, name, next)
+  return true
+}
+
+/** Removes the note of a token that is unused. Another's stays: a refusal says nothing about the earlier use. */
+function clear({ disk, profile }: ProfileFiles, note: Reservation, refusal?: CliError): void {
+  note.close()
+  if (!note.isOwn) return
+  try {
+    removeDurable(note.path, disk)
+  } catch (failure) {
+    throw noteStays(profile, failure, refusal)
+  }
+}
+
+/** The session while its lock is held: a file that can't be read now is what it was, and anything else is another's. */
+function sessionNow(files: ProfileFiles, was: Session): Session | undefined {
+  try {
+    return readSession(files)?.session
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    return error.code === 'file_unusable' ? was : undefined
+  }
+}
+
+/** Whether the directory is out of sight, with all that is in it: a logout leaves its lock there. */
+function isGone({ disk, directory }: ProfileFiles): boolean {
+  try {
+    return disk.names(directory).length === 0
+  } catch {
+    return true
+  }
+}
+
+/** Runs a renewal that Ctrl-C ends at once before its note is made, and after that when the pass is over. */
+export async function renewing(
+  io: Io,
+  options: RenewOptions,
+  work: (renewal: Renewal) => Promise<AccessToken>,
 ): Promise<AccessToken> {
   const { interrupts } = io
   const stop = new AbortController()
@@ -118,35 +256,39 @@ export async function renewIn(
       stop.signal.throwIfAborted()
       isCommitted = true
     },
-  }
-  const store = open(renewal)
-  const work = async () => {
-    const end = io.clock.monotonic() + RETRY_LIMIT_MS
-    let reads = 1
-    for (let tries = 1; ; ) {
-      const found = await store.read()
-      const result = found.kind === 'sendable' ? await send(found, renewal) : found
-      if (result.kind === 'done') return result.token
+    endPass() {
       isCommitted = false
       if (isPressed) stop.abort()
       stop.signal.throwIfAborted()
-      if (result.kind === 'changed') {
-        if (++reads > READS) throw keepsChanging(io.settings.profile.value)
-        continue
-      }
-      const wait = Math.max(result.error.retryAfterMs ?? 0, backoff(tries, io.random))
-      const isUnreachable = result.error.code === 'service_unreachable' && tries >= UNREACHABLE_TRIES
-      if (isUnreachable || io.clock.monotonic() + wait >= end) throw result.error
-      tries++
-      await io.clock.sleep(wait, stop.signal)
-    }
+    },
   }
   interrupts.signal.throwIfAborted()
   try {
-    return await interrupts.shield(() => store.hold(work), onSignal)
+    return await interrupts.shield(() => work(renewal), onSignal)
   } catch (error) {
     if (!isCommitted) interrupts.signal.throwIfAborted()
     throw error
+  }
+}
+
+/** Repeats the steps until there is an access token, as long as that may help. */
+export async function inPasses(
+  { io, endPass }: Renewal,
+  renewOnce: () => Promise<Pass>,
+): Promise<AccessToken> {
+  const end = io.clock.monotonic() + RETRY_LIMIT_MS
+  let reads = 1
+  for (let tries = 1; ; ) {
+    const result = await renewOnce()
+    if (result.kind === 'done') return result.token
+    endPass()
+    if (result.kind === 'changed' && ++reads > READS) throw keepsChanging(io.settings.profile.value)
+    if (result.kind !== 'later') continue
+    const wait = Math.max(result.error.retryAfterMs ?? 0, backoff(tries, io.random))
+    const isUnreachable = result.error.code === 'service_unreachable' && tries >= UNREACHABLE_TRIES
+    if (isUnreachable || io.clock.monotonic() + wait >= end) throw result.error
+    tries++
+    await io.clock.sleep(wait, io.interrupts.signal)
   }
 }
 
@@ -165,68 +307,77 @@ export function adoptable(
   return access
 }
 
-/** Steps 4 to 6, of one token. */
-async function send(token: SendableToken, renewal: Renewal): Promise<Pass> {
-  const { io, options } = renewal
-  const { session, settings, value: refreshToken } = token
-  let isSent = false
-  let hasChanged = false
-  try {
-    // Step 5. It doesn't throw, whatever the network or the service does.
-    const request = refresh(
-      { ...io, settings },
-      {
-        base: parseBaseUrl(session.service ?? '', 'the service of the session'),
-        clientId: session.client ?? '',
-        refreshToken,
-        scope: options.scope,
-        grantedScope: session.scope ?? undefined,
-        beforeSend() {
-          renewal.commit()
-          hasChanged = !token.beforeSend()
-          if (hasChanged) throw new Error('the session has changed')
-          isSent = true
-        },
+/** An answer that settles what becomes of the session. */
+type Settled = Extract<RefreshOutcome, { kind: 'success' | 'over' }>
+
+/** What became of a token, with its note; without one nothing was sent. */
+type Sent<Note> =
+  | Extract<Pass, { kind: 'changed' }>
+  | (Settled & { readonly note: Note })
+  | (Exclude<RefreshOutcome, Settled> & { readonly note: Note | undefined })
+
+/**
+ * Steps 4 and 5: one request, whose answer is waited for. It doesn't throw, whatever the network or the service does.
+ *
+ * @param makeNote the last moment before the first byte leaves, which can't wait for anything: makes the note, and takes space for the
+ *   answer from the disk. Undefined if the session has changed meanwhile; what it throws ends the renewal, and nothing is sent.
+ */
+export async function sendToken<Note>(
+  { io, options, commit }: Renewal,
+  session: Session,
+  refreshToken: string,
+  settings: Io['settings'],
+  makeNote: () => Note | undefined,
+): Promise<Sent<Note>> {
+  const made: { note?: Note; hasChanged?: true } = {}
+  const request = refresh(
+    { ...io, settings },
+    {
+      base: parseBaseUrl(session.service ?? '', 'the service of the session'),
+      clientId: session.client ?? '',
+      refreshToken,
+      scope: options.scope,
+      grantedScope: session.scope ?? undefined,
+      beforeSend() {
+        commit()
+        const note = makeNote()
+        if (note === undefined) made.hasChanged = true
+        else made.note = note
+        if (note === undefined) throw new Error('the session has changed')
       },
-    )
-    const outcome = await io.waiting('Waiting for the service to renew the session …', request)
-    return hasChanged ? { kind: 'changed' } : await settle(token, renewal, outcome, isSent)
-  } finally {
-    token.close()
-  }
+    },
+  )
+  const outcome = await io.waiting('Waiting for the service to renew the session …', request)
+  const { note, hasChanged } = made
+  if (hasChanged) return { kind: 'changed' }
+  if (outcome.kind === 'unknown' || outcome.kind === 'unused') return { ...outcome, note }
+  if (note === undefined) throw new Error('an answer to a token that was not sent')
+  return { ...outcome, note }
 }
 
-/** Step 6. */
-async function settle(
-  token: SendableToken,
+/** The end of a pass whose token is unused. @throws CliError why, unless waiting is enough. */
+export function later({ error, passes }: Extract<RefreshOutcome, { kind: 'unused' }>): Pass {
+  if (!passes) throw error
+  return { kind: 'later', error }
+}
+
+/** The session after an answer, without its refresh token. A narrowed access token is only for the one who asked for it. */
+export function nextSession(
+  session: Session,
+  generation: number,
+  outcome: Settled,
   { io, options }: Renewal,
-  outcome: RefreshOutcome,
-  isSent: boolean,
-): Promise<Pass> {
-  switch (outcome.kind) {
-    case 'unknown':
-      await token.leave()
-      throw token.interrupted(outcome.why)
-    case 'unused':
-      await token.clear(isSent ? outcome.error : undefined)
-      if (isSent && token.isRetry) throw token.interrupted(outcome.error.message)
-      if (!outcome.passes) throw outcome.error
-      return { kind: 'later', error: outcome.error }
-  }
+): Session {
+  const { refreshToken: _usedUp, access: _former, ...rest } = session
   const now = io.clock.now()
-  const { refreshToken: _usedUp, access: _former, ...rest } = token.session
-  const base = { ...rest, generation: token.generation + 1 }
-  const isOver = outcome.kind === 'over'
-  const access = isOver ? undefined : outcome.access
-  // A narrowed access token is only for the one who asked for it.
-  const isKept = access !== undefined && options.scope === undefined
-  const next: Session = isOver
-    ? { ...base, ended: { at: now, why: outcome.description ?? null } }
-    : { ...base, issuedAt: now, ...(isKept && { access }) }
-  const end = await token.store(next, isOver ? undefined : outcome.refreshToken)
-  if (end === 'elsewhere') throw replacedMeanwhile(next.profile)
-  if (end === 'changed') return { kind: 'changed' }
-  if (isOver) throw sessionOver(next)
-  if (access === undefined) throw noAccessToken(next.profile, outcome.why ?? 'it is missing')
+  const base = { ...rest, generation: generation + 1 }
+  if (outcome.kind === 'over') return { ...base, ended: { at: now, why: outcome.description ?? null } }
+  const { access } = outcome
+  return { ...base, issuedAt: now, ...(access && options.scope === undefined && { access }) }
+}
+
+/** The end of a pass whose next value is stored. @throws CliError `unexpected_answer`, exit 7, without an access token. */
+export function accessOf({ access, why }: Extract<Settled, { kind: 'success' }>, { profile }: Session): Pass {
+  if (access === undefined) throw noAccessToken(profile, why ?? 'it is missing')
   return { kind: 'done', token: access }
 }

@@ -86,14 +86,15 @@ export function createFleet(clock: Clock & { advance?(ms: number): void } = crea
     etcd,
     service,
     clock,
-    /** A machine by its name, with the files that it has kept. */
+    /** A machine by its name, with the files that it has kept in a directory of its own. */
     async machine(
       host: string,
       storeKey = STORE_KEY,
       profile = 'default',
+      directory = host,
     ): Promise<Io & { readonly stderr: { readonly text: string } }> {
       const made = createFakeContext({
-        home: join(home, host),
+        home: join(home, directory),
         environment: {
           storeKey,
           storeUser: 'mailclaim',

@@ -1,8 +1,7 @@
 import type { HttpRequest, KeychainAnswer, KeychainRequest } from '../../src/context.ts'
 import { TransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
-import { openLocal } from '../../src/session/local.ts'
-import { renewIn } from '../../src/session/renew.ts'
+import { renewLocal } from '../../src/session/renew.ts'
 import { decode, encode, type ProfileFiles, type Session } from '../../src/session/session-file.ts'
 import { forgetSession, prepareSignIn } from '../../src/session/sign-in.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
@@ -181,7 +180,7 @@ export class Machine {
     try {
       if (command === 'renew' || command === 'retry') {
         const options = { always: true, retryInterrupted: command === 'retry' } as const
-        await renewIn((renewal) => openLocal(renewal, files), io, options)
+        await renewLocal(io, options, files)
       }
       if (command === 'login') await this.#login(io, files)
       if (command === 'logout') {

@@ -1,4 +1,4 @@
-import { readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type Context, type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
@@ -98,6 +98,19 @@ describe('what an answer means', () => {
       ],
       'ok',
       'ok',
+      1,
+    ],
+    [
+      'tokens, after a logout meanwhile',
+      [
+        (files) => {
+          rmSync(files.session)
+          removeNotes(files)
+          return jsonResponse(200, TOKENS)
+        },
+      ],
+      'session_elsewhere 4',
+      'not_signed_in 4',
       1,
     ],
     [
@@ -229,6 +242,30 @@ describe('the access token', () => {
     expect(await narrowedCredential(world.io, 'a')).toMatchObject({ value: 'narrow' })
     expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2', scope: 'a b' })
     expect(sessionIn(world.files).access).toBeUndefined()
+  })
+
+  it('that comes when the directory has been moved is in the note, for whoever moves it back', async () => {
+    const away = (files: ProfileFiles) => `${files.directory}.away`
+    const world = await signedIn(
+      [
+        (files) => {
+          renameSync(files.directory, away(files))
+          return jsonResponse(200, TOKENS)
+        },
+      ],
+      'keychain',
+    )
+    await expect(currentCredential(world.io)).rejects.toMatchObject({
+      code: 'refresh_token_lost',
+      message: expect.stringContaining(`the directory ${world.files.directory} is gone`),
+      hint: 'move it back if it was moved; else sign in again: mailclaim login',
+    })
+    expect(await endOf(() => currentCredential(world.io))).toBe('not_signed_in 4')
+    renameSync(away(world.files), world.files.directory)
+    expect(await currentCredential(world.io)).toMatchObject({ value: 'access-2' })
+    expect(await endOf(() => renewedCredential(world.io, { always: true }))).toBe('ok')
+    const tokens = world.sent.map(({ body }) => new URLSearchParams(body).get('refresh_token'))
+    expect(tokens).toEqual(['refresh-1', 'refresh-2'])
   })
 
   it('that is too long for its space is left out', async () => {

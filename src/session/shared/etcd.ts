@@ -171,7 +171,7 @@ function messageOf(body: Json, status: number): string {
 }
 
 /** No member has answered in time. */
-function noAnswer(members: readonly URL[], problem: string): CliError {
+export function noAnswer(members: readonly URL[], problem: string): CliError {
   const names = members.map(({ host }) => host).join(', ')
   const message = `etcd doesn't answer at ${names}: ${problem}`
   return new CliError('store_unavailable', Exit.unavailable, message, { hint: 'run the command again later' })

@@ -1,12 +1,32 @@
 import { CliError, Exit } from '../../errors.ts'
-import { withProfile } from '../../settings/profiles.ts'
+import type { AccessToken } from '../../oauth/token-endpoint.ts'
 import { quietly } from '../../storage/file-errors.ts'
-import { notSignedIn, sessionOver, tokenLost } from '../messages.ts'
+import type { Io } from '../../terminal/io.ts'
+import { notSignedIn, replacedMeanwhile, sessionOver, tokenLost } from '../messages.ts'
 import { type Reservation, reserveOwn } from '../note.ts'
-import { adoptable, type Renewal, type SendableToken, type SessionStore } from '../renew.ts'
-import { RESERVED_BYTES, requireSameService, type Session } from '../session-file.ts'
+import {
+  accessOf,
+  adoptable,
+  inPasses,
+  later,
+  nextSession,
+  type Pass,
+  type Renewal,
+  type RenewOptions,
+  renewing,
+  sendToken,
+} from '../renew.ts'
+import { RESERVED_BYTES, requireSameService } from '../session-file.ts'
 import { keepLocal, pendingName, removeLocal } from './local.ts'
-import { bring, interruptedAt, newId, openShared, readAndOffer, type SharedRevision } from './store.ts'
+import {
+  bring,
+  interruptedAt,
+  newId,
+  openShared,
+  readAndOffer,
+  type SharedRevision,
+  type SharedStore,
+} from './store.ts'
 import { type Note, type SharedValue, seal } from './value.ts'
 
 /** How long another machine's note may stay the same, as seen by this process, before it counts as unknown. */
@@ -22,173 +42,203 @@ const PENDING_BYTES = 2 * RESERVED_BYTES
 /** The pause between two looks at another machine's renewal, with jitter. */
 const POLL_MS = 1000
 
-/**
- * The value of the profile in etcd, and what this machine keeps of it, for the steps of docs/fleet.md. For one revision of the value
- * only one swap wins, so for one token only one process of the fleet ever sends it.
- */
-export function openEtcd({ io, options, commit }: Renewal): SessionStore {
-  const store = openShared(io)
-  const { files } = store
-  /** The note of another machine that this process is waiting for, and since when. */
-  let other: { readonly writer: string; readonly since: number } | undefined
+/** What this process has seen in the passes before. */
+interface Seen {
   /** The token that the session had when it was read first. */
-  let first: string | undefined
-  /** Takes the space for the outcome of a token, which etcd may not confirm. @throws CliError `cannot_write`, exit 1. */
-  const reservePending = ({ id, generation }: Session, { writer }: Note) =>
-    reserveOwn(files, pendingName({ id, generation, writer }), PENDING_BYTES)
-  return {
-    async hold(work) {
-      // What etcd doesn't confirm is kept there.
-      await files.prepare()
-      return work()
-    },
-    async read() {
-      for (;;) {
-        const found = await io.waiting('Waiting for etcd …', readAndOffer(store))
-        if (found === undefined) throw notSignedIn(files.profile)
-        const { session, note } = found
-        requireSameService(session, io)
-        if (session.ended !== undefined) throw sessionOver(session)
-        const token = `${session.id}.${session.generation}`
-        first ??= token
-        const access = adoptable(session, io, first === token ? options : { ...options, always: false })
-        if (access !== undefined) {
-          await keepLocal(files, session)
-          return { kind: 'done', token: access }
-        }
-        if (note === null || (await mayTakeOver(found, note))) return take(found)
-      }
-    },
-  }
+  first?: string
+  /** The note of another machine that is waited for, and since when. */
+  other?: { readonly writer: string; readonly since: number }
+}
 
-  /**
-   * Another machine is at it, or was: waits for it a little, or marks its note as unknown. A retry takes over only such a note.
-   *
-   * @throws CliError `refresh_interrupted`, exit 4, once the outcome counts as unknown.
-   */
-  async function mayTakeOver({ session, revision }: SharedRevision, note: Note): Promise<boolean> {
-    if (note.unknown && options.retryInterrupted) return true
-    if (note.unknown) throw interruptedAt(session.profile, note, io)
-    const now = io.clock.monotonic()
-    if (other?.writer !== note.writer) {
-      other = { writer: note.writer, since: now }
-      await io.note(`Waiting for ${note.host}, which is renewing this session …`)
-    }
-    if (now - other.since < OTHERS_LIMIT_MS)
-      await io.clock.sleep(POLL_MS * (0.5 + io.random.fraction()), io.interrupts.signal)
-    else await store.swap(revision, { session, note: { ...note, unknown: 'said by another' } }, NOTE_LIMIT_MS)
-    return false
-  }
+/**
+ * Renews the access token of the profile in etcd, in the steps of docs/fleet.md. They are those of this machine's files but for the
+ * note: a file can be created between the connection and the first byte, which can't wait for anything; a swap has to be waited for, so
+ * it comes before the connection. For one revision of the value only one swap wins, so for one token only one process of the fleet
+ * ever sends it.
+ *
+ * @throws CliError as `renewLocal`; `store_unavailable`, exit 7, if etcd doesn't answer
+ */
+export function renewShared(io: Io, options: RenewOptions): Promise<AccessToken> {
+  return renewing(io, options, async (renewal) => {
+    const store = openShared(renewal.io)
+    // What etcd doesn't confirm is kept there.
+    await store.files.prepare()
+    const seen: Seen = {}
+    return inPasses(renewal, () => renewOnce(renewal, store, seen))
+  })
+}
 
-  /** Step 3 of docs/fleet.md: the note, and with it the right to send the token. */
-  async function take({ session, note: former, revision }: SharedRevision): ReturnType<SessionStore['read']> {
-    commit()
-    const own: Note = { writer: newId(io, 16), host: io.program.host }
-    const startedAt = io.clock.now()
-    const began = io.clock.monotonic()
-    /** By the clock that says more: a machine may have been stopped meanwhile. */
-    const elapsed = () => Math.max(io.clock.now() - startedAt, io.clock.monotonic() - began)
-    try {
-      const { found } = await store.swap(revision, { session, note: own }, NOTE_LIMIT_MS)
-      if (found?.note?.writer !== own.writer || found.note.unknown) return { kind: 'changed' }
-      return sendable(found, own, former, elapsed)
-    } catch (error) {
-      if (!(error instanceof CliError)) throw error
-      // It may still be written.
-      const sealed = await seal({ session, note: former }, store.access)
-      quietly(() => {
-        const pending = reservePending(session, own)
-        pending.fill(sealed)
-        pending.close()
-      })
-      if (former !== null) throw interruptedAt(session.profile, former, io, error.message)
-      throw error.with({ message: `${error.message}; nothing was sent` })
-    }
-  }
+/** One pass of the steps 2 to 6 of docs/fleet.md. */
+async function renewOnce(renewal: Renewal, store: SharedStore, seen: Seen): Promise<Pass> {
+  const { io, options } = renewal
+  const { files } = store
 
-  /**
-   * Steps 4 to 6, of one token.
-   *
-   * @param former the note that its own has replaced
-   * @param elapsed milliseconds since its note was begun
-   */
-  function sendable(
-    noted: SharedRevision,
-    own: Note,
-    former: Note | null,
-    elapsed: () => number,
-  ): SendableToken {
-    const { session } = noted
-    const { profile, id, generation } = session
-    let pending: Reservation | undefined
-    return {
-      kind: 'sendable',
-      session,
-      value: session.refreshToken ?? '',
-      generation,
-      settings: { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS },
-      isRetry: former !== null,
-      beforeSend() {
-        // Others may count the token as lost.
-        if (elapsed() > NOTE_LIMIT_MS) throw tooLate()
-        pending = reservePending(session, own)
-        return true
-      },
-      async leave() {
-        await settle({ session, note: { ...own, unknown: 'said by its sender' } })
-      },
-      async clear() {
-        await settle({ session, note: former })
-      },
-      async store(next, refreshToken) {
-        if (refreshToken === undefined) {
-          await settle({ session: next, note: null })
-          removeLocal(files)
-          return 'stored'
-        }
-        const { found, failure } = await settle({ session: { ...next, refreshToken }, note: null })
-        if (found === undefined && failure !== undefined)
-          throw tokenLost(profile, "etcd didn't confirm it, and this machine can't keep it", failure)
-        // A higher generation: another command of this machine has brought it, and perhaps gone on from there.
-        const isStored = found?.session.id === id && found.session.generation > generation
-        if (found !== undefined && !isStored) return 'elsewhere'
-        if (found === undefined) {
-          const refresh = withProfile('mailclaim auth refresh', profile)
-          await io.warn(
-            `etcd didn't confirm the new token: this machine keeps it; to bring it there: ${refresh}`,
-          )
-        }
-        await keepLocal(files, next)
-        return 'stored'
-      },
-      interrupted: (why) => interruptedAt(profile, own, io, why),
-      close: () => pending?.discard(),
-    }
-
-    /**
-     * Stores an outcome on this machine, and then brings it to etcd. What etcd doesn't confirm in time stays here.
-     *
-     * @returns what is in etcd then, if it has answered; and why this machine can't keep the outcome: it may reach etcd all the same
-     */
-    async function settle(outcome: SharedValue): Promise<{ found?: SharedRevision; failure?: Error }> {
-      const sealed = await seal(outcome, store.access)
-      const failure = quietly(() => {
-        pending ??= reservePending(session, own)
-        pending.fill(sealed)
-      })
-      try {
-        const token = { id, generation, writer: own.writer }
-        const found = await bring(store, token, outcome, noted, SETTLE_LIMIT_MS - elapsed())
-        if (found !== undefined) return { found }
-      } catch (error) {
-        if (!(error instanceof CliError)) throw error
-      }
-      if (failure !== undefined) return { failure }
-      pending?.close()
-      pending = undefined
-      return {}
-    }
+  // Step 2: what is there, after what earlier commands of this machine could not bring.
+  const found = await io.waiting('Waiting for etcd …', readAndOffer(store))
+  if (found === undefined) throw notSignedIn(files.profile)
+  const { session, note: former } = found
+  const { id, generation, profile } = session
+  requireSameService(session, io)
+  if (session.ended !== undefined) throw sessionOver(session)
+  const token = `${id}.${generation}`
+  seen.first ??= token
+  const access = adoptable(session, io, seen.first === token ? options : { ...options, always: false })
+  if (access !== undefined) {
+    await keepLocal(files, session)
+    return { kind: 'done', token: access }
   }
+  if (former !== null && !(await mayTakeOver(renewal, store, found, former, seen))) return { kind: 'waited' }
+
+  // Step 3: the note, and with it the right to send the token.
+  renewal.commit()
+  const noted = await swapNote(store, found)
+  if (noted === undefined) return { kind: 'changed' }
+
+  // Steps 4 and 5: once the connection stands, the space for the answer, and the token.
+  const settings = { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS }
+  const sent = await sendToken(renewal, session, session.refreshToken ?? '', settings, () => {
+    // Others may count the token as lost.
+    if (noted.elapsed() > NOTE_LIMIT_MS) throw tooLate()
+    return reservePending(store, noted)
+  })
+
+  // Step 6: what the answer proves.
+  if (sent.kind === 'changed') return sent
+  if (sent.kind === 'unknown') {
+    const note: Note = { ...noted.note, unknown: 'said by its sender' }
+    await settle(store, noted, { session, note }, sent.note)
+    throw interruptedAt(store, note, sent.why)
+  }
+  if (sent.kind === 'unused') {
+    await settle(store, noted, { session, note: former }, sent.note)
+    // The refusal says nothing about the earlier use.
+    if (sent.note !== undefined && former !== null) throw interruptedAt(store, noted.note, sent.error.message)
+    return later(sent)
+  }
+  const next = nextSession(session, generation, sent, renewal)
+  if (sent.kind === 'over') {
+    await settle(store, noted, { session: next, note: null }, sent.note)
+    removeLocal(files)
+    throw sessionOver(next)
+  }
+  const whole = { ...next, refreshToken: sent.refreshToken }
+  const { now, failure } = await settle(store, noted, { session: whole, note: null }, sent.note)
+  if (now === undefined && failure !== undefined)
+    throw tokenLost(profile, "etcd didn't confirm it, and this machine can't keep it", failure)
+  // A higher generation: another command of this machine has brought it, and perhaps gone on from there.
+  if (now !== undefined && !(now.session.id === id && now.session.generation > generation))
+    throw replacedMeanwhile(profile)
+  if (now === undefined)
+    await io.warn(
+      `etcd didn't confirm the new token: this machine keeps it, and its next command in profile ${profile} brings it there`,
+    )
+  await keepLocal(files, next)
+  return accessOf(sent, next)
+}
+
+/**
+ * Another machine is at it, or was: waits for it a little, or marks its note as unknown. A retry takes over only such a note.
+ *
+ * @throws CliError `refresh_interrupted`, exit 4, once the outcome counts as unknown.
+ */
+async function mayTakeOver(
+  { io, options }: Renewal,
+  store: SharedStore,
+  { session, revision }: SharedRevision,
+  note: Note,
+  seen: Seen,
+): Promise<boolean> {
+  if (note.unknown && options.retryInterrupted) return true
+  if (note.unknown) throw interruptedAt(store, note)
+  const now = io.clock.monotonic()
+  if (seen.other?.writer !== note.writer) {
+    seen.other = { writer: note.writer, since: now }
+    await io.note(`Waiting for ${note.host}, which is renewing this session …`)
+  }
+  if (now - seen.other.since < OTHERS_LIMIT_MS)
+    await io.clock.sleep(POLL_MS * (0.5 + io.random.fraction()), io.interrupts.signal)
+  else await store.swap(revision, { session, note: { ...note, unknown: 'said by another' } }, NOTE_LIMIT_MS)
+  return false
+}
+
+/** A value with a note of this process in it. */
+interface Noted extends SharedRevision {
+  readonly note: Note
+  /** Milliseconds since its swap was begun, by the clock that says more: a machine may have been stopped meanwhile. */
+  readonly elapsed: () => number
+}
+
+/**
+ * Swaps a note of this process into a value.
+ *
+ * @returns undefined if another machine was first
+ * @throws CliError `store_unavailable`, exit 7, or for a retry `refresh_interrupted`, exit 4, if etcd doesn't answer: it may still be
+ *   written, and then the next command on this machine takes it out
+ */
+async function swapNote(
+  store: SharedStore,
+  { session, note: former, revision }: SharedRevision,
+): Promise<Noted | undefined> {
+  const { clock, program } = store.io
+  const note: Note = { writer: newId(store.io, 16), host: program.host }
+  const startedAt = clock.now()
+  const began = clock.monotonic()
+  const elapsed = () => Math.max(clock.now() - startedAt, clock.monotonic() - began)
+  try {
+    const { found } = await store.swap(revision, { session, note }, NOTE_LIMIT_MS)
+    if (found?.note?.writer !== note.writer || found.note.unknown) return undefined
+    return { ...found, note, elapsed }
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    const sealed = await seal({ session, note: former }, store.access)
+    quietly(() => {
+      const pending = reservePending(store, { session, note })
+      pending.fill(sealed)
+      pending.close()
+    })
+    if (former !== null) throw interruptedAt(store, former, error.message)
+    throw error.with({ message: `${error.message}; nothing was sent` })
+  }
+}
+
+/** Takes the space for the outcome of a token, which etcd may not confirm. @throws CliError `cannot_write`, exit 1. */
+function reservePending(
+  { files }: SharedStore,
+  { session: { id, generation }, note: { writer } }: Pick<Noted, 'session' | 'note'>,
+): Reservation {
+  return reserveOwn(files, pendingName({ id, generation, writer }), PENDING_BYTES)
+}
+
+/**
+ * Stores an outcome on this machine, and then brings it to etcd. What etcd doesn't confirm in time stays here.
+ *
+ * @param pending the space for it, if that is taken already
+ * @returns what is in etcd then, if it has answered; and why this machine can't keep the outcome: it may reach etcd all the same
+ */
+async function settle(
+  store: SharedStore,
+  noted: Noted,
+  outcome: SharedValue,
+  pending: Reservation | undefined,
+): Promise<{ readonly now?: SharedRevision | undefined; readonly failure?: Error | undefined }> {
+  const { session, note, elapsed } = noted
+  const sealed = await seal(outcome, store.access)
+  let kept = pending
+  const failure = quietly(() => {
+    kept ??= reservePending(store, noted)
+    kept.fill(sealed)
+  })
+  try {
+    const token = { id: session.id, generation: session.generation, writer: note.writer }
+    const now = await bring(store, token, outcome, noted, SETTLE_LIMIT_MS - elapsed())
+    if (now !== undefined) kept?.discard()
+    if (now !== undefined) return { now }
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+  }
+  if (failure === undefined) kept?.close()
+  else kept?.discard()
+  return { failure }
 }
 
 /** The note was in etcd for so long that others may count it as lost. */

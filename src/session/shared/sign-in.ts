@@ -5,13 +5,11 @@ import { notSignedIn, sessionOver } from '../messages.ts'
 import { isFresh, type Session } from '../session-file.ts'
 import type { Forgotten, PreparedSignIn } from '../sign-in.ts'
 import { keepLocal, readLocal, removeKept, removeLocal } from './local.ts'
-import { interruptedAt, newId, openShared, type SharedStore } from './store.ts'
+import { heldTokens, interruptedAt, newId, openShared, readBriefly, type SharedStore } from './store.ts'
 import { seal } from './value.ts'
 
 /** How long a login or logout may take to reach etcd, in milliseconds. */
 const WRITE_LIMIT_MS = 30_000
-/** How long `auth status` and `doctor` wait for etcd. */
-const LOOK_LIMIT_MS = 2000
 
 /**
  * Proves, before a person is sent to the browser, that etcd answers and lets this user read, and that there is a key to encrypt
@@ -88,17 +86,20 @@ export async function forgetShared(io: Io, profile: string): Promise<Forgotten> 
 export async function describeShared(io: Io) {
   const store = openShared(io)
   const isGood = (session: Session | undefined) => isFresh(session?.access, io.clock.now())
-  const local = readLocal(store.files)
-  const found = await store.read(LOOK_LIMIT_MS).catch(async (error: unknown) => {
+  const found = await readBriefly(io).catch(async (error: unknown) => {
     if (!(error instanceof CliError) || error.exit !== Exit.unavailable) throw error
-    if (local === undefined || !isGood(local)) throw error
+    const held = await heldTokens(store)
+    if (held !== undefined)
+      await io.warn('this machine holds the new token, and its next command brings it to etcd')
+    const kept = held ?? readLocal(store.files)
+    if (kept === undefined || !isGood(kept)) throw error
     await io.warn(`${error.message}; this machine's access token is still good`)
-    return { session: local, note: null }
+    return { session: kept, note: null }
   })
   if (found === undefined) throw notSignedIn(store.files.profile)
   const { session, note } = found
   if (session.ended !== undefined) throw sessionOver(session)
-  if (note?.unknown) throw interruptedAt(session.profile, note, io)
+  if (note?.unknown) throw interruptedAt(store, note)
   const usable = isGood(session) ? 'active' : 'needs_refresh'
   return { state: note === null ? usable : 'refreshing', session } as const
 }

@@ -3,8 +3,8 @@ import { withProfile } from '../../settings/profiles.ts'
 import { quietly } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
 import { signedOut, signInHint } from '../messages.ts'
-import { profileFiles } from '../session-file.ts'
-import { Etcd, type EtcdValue } from './etcd.ts'
+import { profileFiles, type Session } from '../session-file.ts'
+import { Etcd, type EtcdValue, noAnswer } from './etcd.ts'
 import { type NotedToken, pendingFiles, readLocal } from './local.ts'
 import { type Note, type SharedValue, seal, sharedAccess, unseal } from './value.ts'
 
@@ -15,6 +15,8 @@ export interface SharedRevision extends SharedValue {
 
 /** How long what a command leaves behind is tried to be brought to etcd by the next one, in milliseconds. */
 const OFFER_LIMIT_MS = 15_000
+/** How long a command that can go on without etcd waits for it, in milliseconds. */
+const BRIEF_MS = 2000
 
 /**
  * The session of one profile in etcd, and what this machine keeps of it.
@@ -44,23 +46,44 @@ export function openShared(io: Io) {
 export type SharedStore = ReturnType<typeof openShared>
 
 /**
+ * The same within two seconds, for a command that can go on without etcd.
+ *
+ * @throws CliError as `readAndOffer`
+ */
+export async function readBriefly(io: Io): Promise<SharedRevision | undefined> {
+  const { interrupts, clock } = io
+  const stop = new AbortController()
+  const signal = AbortSignal.any([interrupts.signal, stop.signal])
+  const store = openShared({ ...io, interrupts: { ...interrupts, signal } })
+  const cancel = clock.alarm(BRIEF_MS, () => stop.abort(noAnswer(store.access.members, 'no time left')))
+  try {
+    return await readAndOffer(store, BRIEF_MS)
+  } finally {
+    cancel()
+  }
+}
+
+/**
  * Reads the session, after the outcomes that earlier commands of this machine could not bring to etcd.
  *
  * @throws CliError as `read`; exit 4 if etcd was set back to before what this machine has seen
  */
-export async function readAndOffer(store: SharedStore): Promise<SharedRevision | undefined> {
+export async function readAndOffer(
+  store: SharedStore,
+  limitMs?: number,
+): Promise<SharedRevision | undefined> {
   const { io, files } = store
   // Both before the value is read: another process of this machine may write a later state meanwhile.
   const known = readLocal(files)
   const left = pendingFiles(files)
-  let found = await store.read()
+  let found = await store.read(limitMs)
   for (const file of left) {
     if (found === undefined) {
       await io.warn('this machine may keep a token of a session that is not in etcd (docs/fleet.md)')
       return undefined
     }
     const outcome = await readOutcome(store, file.path)
-    if (outcome !== undefined) found = await bring(store, file, outcome, found, OFFER_LIMIT_MS)
+    if (outcome !== undefined) found = await bring(store, file, outcome, found, limitMs ?? OFFER_LIMIT_MS)
     // One without an outcome may be that of a renewal that is under way.
     const isOfNoUse = found !== undefined && (outcome !== undefined || isOver(file, found))
     if (isOfNoUse) quietly(() => files.disk.remove(file.path))
@@ -69,6 +92,15 @@ export async function readAndOffer(store: SharedStore): Promise<SharedRevision |
   if (session === undefined || session.ended !== undefined || known?.id !== session.id) return found
   if (known.generation > session.generation) throw restored(session.profile)
   return found
+}
+
+/** New tokens that this machine holds and etcd doesn't have, as far as is known here. */
+export async function heldTokens(store: SharedStore): Promise<Session | undefined> {
+  for (const { path, generation } of pendingFiles(store.files)) {
+    const session = (await readOutcome(store, path))?.session
+    if (session?.refreshToken !== undefined && session.generation > generation) return session
+  }
+  return undefined
 }
 
 /** What a file holds; undefined if it is only reserved, or damaged. */
@@ -118,19 +150,24 @@ function isOver({ id, generation }: NotedToken, { session }: SharedValue): boole
   return session.id !== id || session.ended !== undefined || session.generation > generation
 }
 
-/** Nobody knows what became of the token, on any machine. */
+/**
+ * Nobody knows what became of the token, on any machine. Only if its sender hasn't said so itself, that may hold the next one: this
+ * machine is the sender if it has the file for it, whatever name the sender has.
+ */
 export function interruptedAt(
-  profile: string,
-  { host, unknown }: Note,
-  { program }: Pick<Io, 'program'>,
+  { files, io }: Pick<SharedStore, 'files' | 'io'>,
+  { host, writer, unknown }: Note,
   why?: string,
 ): CliError {
+  const { profile } = files
   const sent = `the refresh token of profile ${profile} may have been sent by ${host}`
   const message = why === undefined ? sent : `${sent}: ${why}`
-  const isElsewhere = unknown === 'said by another' && host !== program.host
-  const refresh = withProfile('mailclaim auth refresh', profile)
+  const isElsewhere =
+    unknown === 'said by another' && !pendingFiles(files).some((file) => file.writer === writer)
+  const status = withProfile('mailclaim auth status', profile)
+  const there = host === io.program.host ? `another machine named ${host}` : host
   const hint = isElsewhere
-    ? `run ${refresh} on ${host}, which may hold the new token; else sign in again`
+    ? `run ${status} on ${there}, which may hold the new token; else sign in again`
     : signInHint(profile)
   return signedOut('refresh_interrupted', message, hint)
 }
