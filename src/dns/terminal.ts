@@ -2,7 +2,7 @@ import type { Palette } from '../terminal/color.ts'
 import { type Column, DASH } from '../terminal/columns.ts'
 import { widthOf, wrap } from '../terminal/measure.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { TableRenderer } from '../terminal/table.ts'
+import { createTable } from '../terminal/table.ts'
 import type { CheckReport } from './report.ts'
 import { comparedPieces, readablePiece } from './value.ts'
 import { type AnswerView, type FindingView, firstOf, type ReportView, type Tone, viewReport } from './view.ts'
@@ -44,7 +44,7 @@ function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[
   const render = <T extends object>(columns: readonly Column[], rows: readonly T[]) =>
     rows.length === 0
       ? []
-      : [new TableRenderer(columns, { ...layout, now: 0, hasRelativeTimes: false }).render(rows)]
+      : [createTable(columns, { ...layout, now: 0, hasRelativeTimes: false }).render(rows)]
   const answers: readonly Column[] = [
     {
       field: 'tone',

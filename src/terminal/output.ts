@@ -133,8 +133,8 @@ export function createListWriter(
 
 function tableWriter(columns: readonly Column[], nothing: string | undefined, io: OutputContext): ListWriter {
   const loading = (async () => {
-    const [{ TableRenderer }, rendering] = await Promise.all([import('./table.ts'), renderContext(io)])
-    return new TableRenderer(columns, rendering)
+    const [{ createTable }, rendering] = await Promise.all([import('./table.ts'), renderContext(io)])
+    return createTable(columns, rendering)
   })()
   loading.catch(() => {})
   let count = 0
@@ -145,7 +145,7 @@ function tableWriter(columns: readonly Column[], nothing: string | undefined, io
     },
     async end(hasMore) {
       if (count === 0 && nothing !== undefined) await io.note(nothing)
-      const leftOut = (await loading).leftOut.map(({ field }) => field)
+      const leftOut = (await loading).leftOut().map(({ field }) => field)
       // How to go on is the hint of a list that isn't complete.
       if (leftOut.length > 0 && !hasMore)
         await io.hint(`for ${leftOut.join(', ')}, use --fields or a wider window`)

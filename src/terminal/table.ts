@@ -9,99 +9,107 @@ const NARROWEST_TEXT = 8
 /** An optional column goes before a longer word than this would have to break. */
 const LONGEST_WORD = 20
 
+/** A column with what the items so far need of it. All numbers are columns of the terminal. */
+interface Lane {
+  readonly column: Column
+  /** Its longest cell, heading included, and the longest word in them. */
+  longest: number
+  longestWord: number
+  /** Whether it has something to show. */
+  isFilled: boolean
+  /** What it gets; 0 if there is no room for it. */
+  width: number
+}
+
+/** One cell of an item. */
+interface Cell {
+  readonly lane: Lane
+  readonly item: Item
+  readonly text: string
+}
+
+/** Only text may be broken: ids, numbers and times keep what they need. */
+const isText = ({ column }: Lane): boolean => (column.kind ?? 'text') === 'text'
+
 /**
  * Renders a list page by page. The first page decides the widths, so that nothing waits for the last one; a later page gets
  * others only if something doesn't fit that must not break, or there is room left. If not even the narrowest table fits the
  * terminal, every item is a detail view.
  */
-export class TableRenderer {
-  readonly #columns: readonly Column[]
-  readonly #context: RenderContext
-  /** What the longest cell so far needs. */
-  readonly #longest: number[]
-  /** Of each column, 0 for one that the terminal has no room for; undefined for detail views. */
-  #widths: number[] | undefined
-  /** Columns with something to show. */
-  readonly #filled = new Set<number>()
-  #printed = false
-
-  constructor(columns: readonly Column[], context: RenderContext) {
-    this.#columns = columns
-    this.#context = context
-    this.#longest = columns.map((column) => widthOf(titleOf(column)))
-  }
-
-  /** The columns that the terminal has no room for, and that would show something. */
-  get leftOut(): readonly Column[] {
-    return this.#columns.filter((_, index) => this.#widths?.[index] === 0 && this.#filled.has(index))
-  }
-
-  /** @returns whole lines; nothing for an empty page */
-  render(items: readonly Item[]): string {
-    if (items.length === 0 || this.#columns.length === 0) return ''
-    const cells = items.map((item) => this.#columns.map((column) => humanText(column, item, this.#context)))
-    for (const row of cells)
-      row.forEach((text, index) => {
-        this.#longest[index] = Math.max(this.#longest[index] ?? 0, widthOf(text))
-        if (text !== DASH) this.#filled.add(index)
-      })
-    const isFirst = !this.#printed
-    this.#printed = true
-    if (isFirst || (this.#widths !== undefined && !this.#fits(this.#widths)))
-      this.#widths = fitWidths(this.#columns, this.#longest, cells, this.#context.width)
-    return this.#widths === undefined
-      ? (isFirst ? '' : '\n') +
-          items.map((item) => renderDetailView(item, this.#columns, this.#context)).join('\n')
-      : this.#table(items, cells, this.#widths, isFirst)
-  }
-
-  /** Whether a page can keep the widths: everything has room, or is text, and no column could be wider. */
-  #fits(widths: readonly number[]): boolean {
-    const used = widths.reduce((sum, width) => sum + width + (width > 0 ? GAP : 0), -GAP)
-    return this.#columns.every(
-      ({ kind = 'text' }, index) =>
-        widths[index] === 0 ||
-        (this.#longest[index] ?? 0) <= (widths[index] ?? 0) ||
-        (kind === 'text' && used >= this.#context.width),
-    )
-  }
-
-  #table(
-    items: readonly Item[],
-    cells: readonly (readonly string[])[],
-    widths: readonly number[],
-    withHeading: boolean,
-  ): string {
-    const { palette } = this.#context
-    const shown = this.#columns.flatMap((column, index) => {
-      const width = widths[index] ?? 0
-      return width === 0 ? [] : { column, index, width }
-    })
-    const table = new Table({
-      chars: NO_BORDERS,
-      style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [], compact: true },
-      colWidths: shown.map(({ width }) => width),
-      // For a debug message the library cuts each cell to 10 columns, a character at a time, unless this mark takes them.
-      truncate: ' '.repeat(10),
-      colAligns: shown.map(({ column }) => (column.kind === 'number' ? 'right' : 'left')),
-    })
-    const cell = (text: string, width: number, paint = (piece: string) => piece) =>
-      wrap(text, width).map(paint).join('\n')
-    if (withHeading)
-      table.push(shown.map(({ column, width }) => cell(titleOf(column), width, palette.heading)))
-    items.forEach((item, row) => {
-      table.push(
-        shown.map(({ column, index, width }) =>
-          cell(cells[row]?.[index] ?? '', width, paintOf(column, item, this.#context)),
-        ),
+export function createTable(columns: readonly Column[], context: RenderContext) {
+  const lanes = columns.map((column): Lane => {
+    const lane = { column, longest: 0, longestWord: 0, isFilled: false, width: 0 }
+    measure(lane, titleOf(column))
+    return lane
+  })
+  let state: 'new' | 'table' | 'details' = 'new'
+  return {
+    /** @returns whole lines; nothing for an empty page */
+    render(items: readonly Item[]): string {
+      if (items.length === 0 || lanes.length === 0) return ''
+      const isFirst = state === 'new'
+      const rows = items.map((item) =>
+        lanes.map((lane): Cell => ({ lane, item, text: humanText(lane.column, item, context) })),
       )
-    })
-    return table
-      .toString()
-      .split('\n')
-      .map((line) => `${line.trimEnd()}\n`)
-      .join('')
+      for (const { lane, text } of rows.flat()) {
+        measure(lane, text)
+        lane.isFilled ||= text !== DASH
+      }
+      if (isFirst || (state === 'table' && !stillFit(lanes, context.width)))
+        state = fit(lanes, context.width) ? 'table' : 'details'
+      if (state === 'table') return layOut(lanes, rows, isFirst, context)
+      return (isFirst ? '' : '\n') + items.map((item) => renderDetailView(item, columns, context)).join('\n')
+    },
+    /** The columns that the terminal has no room for, and that would show something. */
+    leftOut: () =>
+      lanes
+        .filter((lane) => state === 'table' && lane.width === 0 && lane.isFilled)
+        .map(({ column }) => column),
   }
+}
+
+function measure(lane: Lane, text: string): void {
+  lane.longest = Math.max(lane.longest, widthOf(text))
+  if (isText(lane)) lane.longestWord = Math.max(lane.longestWord, ...text.split(' ').map(widthOf))
+}
+
+/** How wide the columns that are shown are together. */
+function widthTogether(lanes: readonly Lane[]): number {
+  return lanes.reduce((sum, { width }) => sum + width + (width > 0 ? GAP : 0), -GAP)
+}
+
+/** Whether a page can keep the widths: everything has room, or is text, and no column could be wider. */
+function stillFit(lanes: readonly Lane[], terminalWidth: number): boolean {
+  const isFull = widthTogether(lanes) >= terminalWidth
+  return lanes.every((lane) => lane.width === 0 || lane.longest <= lane.width || (isText(lane) && isFull))
+}
+
+/**
+ * Gives each column its width. The widest text gives way first, until words would break; then optional columns go, the last one
+ * first; then words break. @returns false if the terminal is too narrow for that
+ */
+function fit(lanes: readonly Lane[], terminalWidth: number): boolean {
+  const optional = lanes.filter(({ column }) => column.optional).reverse()
+  const fitsWithout = (gone: readonly Lane[], longestWord: number) => {
+    for (const lane of lanes) lane.width = gone.includes(lane) ? 0 : lane.longest
+    return shrink(lanes, longestWord, terminalWidth)
+  }
+  return (
+    [...optional.keys(), optional.length].some((count) =>
+      fitsWithout(optional.slice(0, count), LONGEST_WORD),
+    ) || fitsWithout(optional, NARROWEST_TEXT)
+  )
+}
+
+/** Narrows the widest text until all fit. @returns false if words would break that aren't longer than `longestWord` */
+function shrink(lanes: readonly Lane[], longestWord: number, terminalWidth: number): boolean {
+  const canGive = (lane: Lane) => isText(lane) && lane.width > Math.min(longestWord, lane.longestWord)
+  for (let excess = widthTogether(lanes) - terminalWidth; excess > 0; excess--) {
+    const givers = lanes.filter(canGive)
+    if (givers.length === 0) return false
+    givers.reduce((widest, lane) => (lane.width > widest.width ? lane : widest)).width--
+  }
+  return true
 }
 
 const NO_BORDERS = {
@@ -111,54 +119,31 @@ const NO_BORDERS = {
   middle: ' '.repeat(GAP),
 }
 
-/**
- * The width of each column, 0 for one that is left out; undefined if the terminal is too narrow. Ids, numbers and times keep
- * what they need. The widest of the others give way first, until words would break; then optional columns go, the last one
- * first; then words break.
- */
-function fitWidths(
-  columns: readonly Column[],
-  longest: readonly number[],
-  cells: readonly (readonly string[])[],
-  terminalWidth: number,
-): number[] | undefined {
-  const words = columns.map((column, index) =>
-    Math.max(
-      ...[titleOf(column), ...cells.map((row) => row[index] ?? '')].flatMap((text) =>
-        text.split(' ').map(widthOf),
-      ),
-    ),
-  )
-  const optional = columns.flatMap((column, index) => (column.optional ? [index] : [])).reverse()
-  const attempts = [
-    ...[columns.length, ...optional].map((end) => ({ end, word: LONGEST_WORD })),
-    { end: 0, word: NARROWEST_TEXT },
-  ]
-  for (const { end, word } of attempts) {
-    const needed = columns.map(({ optional }, index) =>
-      optional && index >= end ? 0 : (longest[index] ?? 0),
+/** The lines of a page. */
+function layOut(
+  lanes: readonly Lane[],
+  rows: readonly (readonly Cell[])[],
+  withHeading: boolean,
+  context: RenderContext,
+): string {
+  const shown = lanes.filter(({ width }) => width > 0)
+  const table = new Table({
+    chars: NO_BORDERS,
+    style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [], compact: true },
+    colWidths: shown.map(({ width }) => width),
+    // For a debug message the library cuts each cell to 10 columns, a character at a time, unless this mark takes them.
+    truncate: ' '.repeat(10),
+    colAligns: shown.map(({ column }) => (column.kind === 'number' ? 'right' : 'left')),
+  })
+  const cell = (text: string, { width }: Lane, paint = (piece: string) => piece) =>
+    wrap(text, width).map(paint).join('\n')
+  if (withHeading) table.push(shown.map((lane) => cell(titleOf(lane.column), lane, context.palette.heading)))
+  for (const row of rows)
+    table.push(
+      row
+        .filter(({ lane }) => shown.includes(lane))
+        .map(({ lane, item, text }) => cell(text, lane, paintOf(lane.column, item, context))),
     )
-    const least = needed.map((width, index) =>
-      (columns[index]?.kind ?? 'text') === 'text' ? Math.min(width, word, words[index] ?? 0) : width,
-    )
-    const gaps = GAP * (needed.filter((width) => width > 0).length - 1)
-    const fitted = shrink(needed, least, terminalWidth - gaps)
-    if (fitted !== undefined) return fitted
-  }
-  return undefined
-}
-
-/** Takes columns from the widest until the sum is `room`; undefined if that would go below the least. */
-function shrink(needed: readonly number[], least: readonly number[], room: number): number[] | undefined {
-  const widths = [...needed]
-  let excess = widths.reduce((sum, width) => sum + width, 0) - room
-  for (; excess > 0; excess--) {
-    let widest = -1
-    widths.forEach((width, index) => {
-      if (width > (least[index] ?? 0) && width > (widths[widest] ?? 0)) widest = index
-    })
-    if (widest < 0) return undefined
-    widths[widest] = (widths[widest] ?? 0) - 1
-  }
-  return widths
+  const lines = table.toString().split('\n')
+  return lines.map((line) => `${line.trimEnd()}\n`).join('')
 }

@@ -6,7 +6,7 @@ import { createPalette, hasColor, PLAIN_PALETTE } from '../../src/terminal/color
 import { type Column, cellText, valueAt } from '../../src/terminal/columns.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { wrap } from '../../src/terminal/measure.ts'
-import { TableRenderer } from '../../src/terminal/table.ts'
+import { createTable } from '../../src/terminal/table.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 
 const ID = '6f1c2a4e-0000-4000-8000-000000000001'
@@ -157,7 +157,7 @@ describe('a table', () => {
   const TABLE = [COLUMNS[0], { field: 'name' }, COLUMNS[2]] as readonly Column[]
   const id = (index: number) => `6f1c2a4e-0000-4000-8000-${String(index).padStart(12, '0')}`
   const tableOf = (width: number, columns = TABLE, palette = PLAIN_PALETTE) =>
-    new TableRenderer(columns, { palette, width, now: 0, hasRelativeTimes: false })
+    createTable(columns, { palette, width, now: 0, hasRelativeTimes: false })
   const long = 'a rather long name of a client that does not fit'
 
   test('is as wide as necessary, and wraps text but never an id', () => {
@@ -180,7 +180,7 @@ describe('a table', () => {
     const item = { id: id(1), name: 'contacts:write', created: '3 hours ago' }
     const table = tableOf(60, columns)
     expect(table.render([item])).toBe(`Id${' '.repeat(36)}Name\n${id(1)}  contacts:write\n`)
-    expect(table.leftOut.map(({ field }) => field)).toEqual(['created'])
+    expect(table.leftOut().map(({ field }) => field)).toEqual(['created'])
     expect(tableOf(40).render([item, item])).toMatch(/^Id\n {2}6f.*\nName +contacts:write\nCount +–\n\nId\n/)
   })
 
