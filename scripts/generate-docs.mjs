@@ -1,11 +1,11 @@
-// Writes docs/commands.md from what the built program says about itself; --check reports whether it is current.
+// Writes docs/commands.md, and the error codes in docs/scripting.md, from what the built program says about itself; --check reports
+// whether they are current.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
-const page = join(root, 'docs/commands.md')
-const { data, global_options, settings, environment, precedence } = JSON.parse(
+const { data, errors, global_options, settings, environment, precedence } = JSON.parse(
   execFileSync(process.execPath, [join(root, 'bin/mailclaim.js'), 'commands', '--json'], {
     encoding: 'utf8',
     maxBuffer: 16 * 1024 * 1024,
@@ -119,9 +119,40 @@ const text = [
   ...sections,
 ].join('\n')
 
-if (process.argv.includes('--check')) {
-  if (readFileSync(page, 'utf8') !== text) {
-    console.error('docs/commands.md is out of date: run npm run docs')
-    process.exitCode = 1
+/** A row for each exit code of errors that the same commands can end with. */
+function errorRows() {
+  const rows = new Map()
+  for (const { code, exit } of errors) {
+    const names = (has) =>
+      data.filter((command) => command.errors.includes(code) === has).map(({ command }) => `\`${command}\``)
+    const [of, others] = [names(true), names(false)]
+    const who =
+      of.length < others.length ? of.join(', ') : others.length > 0 ? `all but ${others.join(', ')}` : 'all'
+    const group = rows.get(who) ?? new Map()
+    rows.set(who, group.set(exit, [...(group.get(exit) ?? []), `\`${code}\``]))
   }
-} else writeFileSync(page, text)
+  return [...rows].map(([who, group]) => {
+    const codes = [...group]
+      .sort(([one], [other]) => one - other)
+      .map(([exit, names]) => `${exit ?? 'any'}: ${names.join(' ')}`)
+    return `| ${who} | ${codes.join('; ')} |`
+  })
+}
+
+const pages = {
+  'docs/commands.md': () => text,
+  'docs/scripting.md': (old) =>
+    old.replace(
+      /(?<=\| Commands \| Exit code: error codes \|\n\|---\|---\|\n)(\|.*\n)*/,
+      `${errorRows().join('\n')}\n`,
+    ),
+}
+for (const [page, make] of Object.entries(pages)) {
+  const path = join(root, page)
+  const old = readFileSync(path, 'utf8')
+  if (make(old) === old) continue
+  if (process.argv.includes('--check')) {
+    console.error(`${page} is out of date: run npm run docs`)
+    process.exitCode = 1
+  } else writeFileSync(path, make(old))
+}

@@ -16,20 +16,98 @@ export const Exit = {
 
 export type ExitCode = (typeof Exit)[keyof typeof Exit]
 
+/**
+ * Every error by its code: which commands can end with it (they name the group), its exit code, and what it means. Without an exit code
+ * of its own, it has that of the worst that it stands for.
+ */
+export const ERRORS = {
+  bug: ['every', 1, 'a bug'],
+  cannot_read: ['every', 1, 'settings or claims cannot be read'],
+  cannot_write: ['every', 1, 'a file cannot be written'],
+  no_home: ['every', 1, 'no directory for files'],
+  output_failed: ['every', 1, 'the output cannot be written'],
+  usage: ['every', 2, 'wrong option, argument or value'],
+  interrupted: ['every', 130, 'Ctrl-C'],
+  terminated: ['every', 143, 'asked to end'],
+
+  base_url_missing: ['session', 3, 'no base URL'],
+  base_url_unusable: ['session', 3, 'not a usable base URL'],
+  client_id_missing: ['session', 3, 'no OAuth client id'],
+  store_not_configured: ['session', 3, 'what etcd takes is missing'],
+  file_unusable: ['session', 4, 'a file of the session is damaged'],
+  not_signed_in: ['session', 4, 'nobody is signed in'],
+  refresh_interrupted: ['session', 4, 'the refresh token may have been sent'],
+  refresh_token_lost: ['session', 4, 'the new refresh token is lost'],
+  session_elsewhere: ['session', 4, 'the session is of another sign-in'],
+  session_over: ['session', 4, 'the service ended the session'],
+  store_unavailable: ['session', 4, 'the store needs a person'],
+  session_busy: ['session', 7, 'another command uses the session'],
+  unreachable: ['session', 7, 'the service or etcd cannot be reached'],
+
+  invalid_client: ['service', 3, 'the service does not know the client id, or has disabled it'],
+  unauthorized_client: ['service', 3, 'the client is not registered for this'],
+  credential_refused: ['service', 4, 'the key or token is refused or unusable'],
+  not_found: ['service', 5, 'the service does not have it'],
+  forbidden: ['service', 6, 'the service does not allow this'],
+  invalid_request: ['service', 6, 'a field of the request is missing or malformed'],
+  invalid_scope: ['service', 6, 'the service does not know a scope, or will not grant it'],
+  invalid_target: ['service', 6, 'the service does not know the resource'],
+  refused: ['service', 6, 'the service refused it'],
+  rate_limited: ['service', 7, 'too many requests'],
+  redirected: ['service', 7, 'a redirect, which is not followed'],
+  service_unavailable: ['service', 7, 'the service cannot do this now'],
+  timeout: ['service', 7, 'no complete response in time'],
+  unexpected_answer: ['service', 7, 'unexpected response'],
+
+  cannot_listen: ['login', 1, 'no port for the redirect'],
+  authorization_endpoint_unusable: ['login', 3, 'not a usable authorization endpoint'],
+  access_denied: ['login', 4, 'access was denied in the browser'],
+  invalid_grant: ['login', 4, 'the authorization code was used already, is too old, or of another sign-in'],
+  login_timeout: ['login', 4, 'not approved in time'],
+  no_refresh_token: ['login', 6, 'the service issued no refresh token, so there is no session to store'],
+
+  config_busy: ['config', 1, 'another command is changing the settings'],
+  setting_unset: ['config', 5, 'the setting has no value'],
+  port_unavailable: ['sandbox', 1, 'a port is in use'],
+  problems_found: ['doctor', null, 'a check found a problem'],
+  no_progress: ['list', 7, 'a page has nothing new'],
+  import_in_flight: ['import', 8, 'the time was up'],
+  import_failed: ['import', 9, 'the import failed'],
+
+  claim_unknown: ['claim', 5, 'no such claim on this machine'],
+  record_missing: ['claim', 7, 'the claim has no TXT record'],
+  invalid_name: ['check', 2, 'not a domain name'],
+  dns_unavailable: ['check', 7, 'DNS cannot be queried'],
+  record_not_visible: ['check', 8, 'the record is not ready'],
+  publish_failed: ['publish', 7, 'the command failed'],
+  values_unknown: ['publish', 8, 'the values that are there cannot be seen'],
+  claim_in_flight: ['follow', 8, 'the time was up'],
+  claim_blocked: ['follow', 9, 'the claim is blocked'],
+  claim_canceled: ['follow', 9, 'it was canceled'],
+  claim_ended: ['follow', 9, 'it ended in another way'],
+  claim_expired: ['follow', 9, 'it expired'],
+  claim_failed: ['follow', 9, 'it failed'],
+  claim_superseded: ['follow', 9, 'a newer claim replaced it'],
+  timed_out: ['several', 8, 'the time was up before its turn'],
+  domains_failed: ['several', null, 'not all domains are done'],
+
+  options_ignored: ['create', 2, 'a warning: options without effect'],
+  claim_replaced: ['create', 9, 'a warning: an open claim may end'],
+  unknown_status: ['watch', 8, 'a warning: a status of a later version'],
+} as const satisfies Readonly<Record<string, readonly [group: string, ExitCode | null, meaning: string]>>
+
+export type ErrorCode = keyof typeof ERRORS
+/** Errors that the same commands can end with. */
+export type ErrorGroup = (typeof ERRORS)[ErrorCode][0]
+
 /** Which exit code several domains end with: the first of these that any of them has. */
-export const EXIT_ORDER: readonly ExitCode[] = [
-  Exit.bug,
-  Exit.notSignedIn,
-  Exit.notConfigured,
-  Exit.unavailable,
-  Exit.refused,
-  Exit.notFound,
-  Exit.negativeEnd,
-  Exit.notYet,
-  Exit.usage,
-]
+export const EXIT_ORDER: readonly ExitCode[] = [1, 4, 3, 7, 6, 5, 9, 8, 2]
 
 export interface CliErrorOptions {
+  /** What scripts get as the code, if the service has its own name for why it refused. */
+  shownCode?: string | undefined
+  /** Of a code that has none of its own. */
+  exit?: ExitCode
   /** What the person can do next, in one sentence or one command. */
   hint?: string | undefined
   /** The HTTP status of the response that caused this error. */
@@ -49,48 +127,46 @@ export interface CliErrorOptions {
  */
 export class CliError extends Error {
   override readonly name = 'CliError'
-  readonly code: string
+  readonly code: ErrorCode
+  readonly shownCode: string
   readonly exit: ExitCode
   readonly hint: string | undefined
   readonly status: number | undefined
   readonly retryAfterMs: number | undefined
   readonly silent: boolean
 
-  constructor(code: string, exit: ExitCode, message: string, options: CliErrorOptions = {}) {
+  constructor(code: ErrorCode, message: string, options: CliErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
-    this.exit = exit
+    this.shownCode = options.shownCode ?? code
+    this.exit = ERRORS[code][1] ?? options.exit ?? Exit.bug
     this.hint = options.hint
     this.status = options.status
     this.retryAfterMs = options.retryAfterMs
     this.silent = options.silent === true
   }
 
-  /** The same error, with another message or hint. */
-  with(changed: { readonly message?: string; readonly hint?: string | undefined }): CliError {
-    return new CliError(this.code, this.exit, changed.message ?? this.message, {
-      ...this,
-      hint: 'hint' in changed ? changed.hint : this.hint,
-      cause: this,
-    })
+  /** The same error, with another message, hint or the like. */
+  with({ message = this.message, ...changed }: CliErrorOptions & { readonly message?: string }): CliError {
+    return new CliError(this.code, message, { ...this, cause: this, ...changed })
   }
 
   /** The error as `--json` shows it on stderr: `{"error":{"code","message","hint","status","exit"}}`. */
   toJSON(): { error: { code: string; message: string; hint?: string; status?: number; exit: number } } {
-    const { code, message, hint, status, exit } = this
+    const { shownCode: code, message, hint, status, exit } = this
     return { error: { code, message, ...(hint && { hint }), ...(status && { status }), exit } }
   }
 }
 
 /** A bad flag, argument or value: exit 2. */
 export function usageError(message: string, hint?: string): CliError {
-  return new CliError('usage', Exit.usage, message, { hint })
+  return new CliError('usage', message, { hint })
 }
 
 /** The person pressed Ctrl-C (130) or the process was asked to end (143). */
 export class InterruptedError extends CliError {
   constructor(signal: 'SIGINT' | 'SIGTERM') {
     const code = signal === 'SIGINT' ? 'interrupted' : 'terminated'
-    super(code, Exit[code], code)
+    super(code, code)
   }
 }

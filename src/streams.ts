@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, statSync, writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import { type Input, type Output, OutputClosedError } from './context.ts'
-import { CliError, Exit } from './errors.ts'
+import { CliError } from './errors.ts'
 import { quietly } from './storage/file-errors.ts'
 
 /**
@@ -117,7 +117,7 @@ export function realOutput(
         const { code, message } = error as NodeJS.ErrnoException
         if (code === 'EPIPE' || code === 'EOF') throw new OutputClosedError('the reader went away')
         // Because the disk is full, for example.
-        throw new CliError('output_failed', Exit.bug, `the output cannot be written: ${message}`, {
+        throw new CliError('output_failed', `the output cannot be written: ${message}`, {
           hint: 'what was written is incomplete; check where it goes, and run the command again',
           cause: error,
         })

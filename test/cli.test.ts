@@ -219,7 +219,7 @@ describe('whatever happens', () => {
   }
 
   test('a terminal that hangs up ends a command as its signal, although the output fails as well', async () => {
-    const context = failing(new CliError('output_failed', 1, 'the output cannot be written: write EIO'))
+    const context = failing(new CliError('output_failed', 'the output cannot be written: write EIO'))
     expect(await run(['--version'], context)).toBe(1)
     context.interrupt('SIGTERM')
     expect(await run(['--version'], context)).toBe(143)
@@ -243,9 +243,9 @@ describe('whatever happens', () => {
   })
 
   test('a password in an address is never printed', async () => {
-    const context = failing(new CliError('odd', 1, 'no answer from https://me:pw@api.example.com/x'))
-    expect(await run(['config', 'list'], context)).toBe(1)
-    expect(await run(['config', 'list', '--json'], context)).toBe(1)
+    const context = failing(new CliError('refused', 'no answer from https://me:pw@api.example.com/x'))
+    expect(await run(['config', 'list'], context)).toBe(6)
+    expect(await run(['config', 'list', '--json'], context)).toBe(6)
     expect(context.stderr.text).not.toContain('pw')
     expect(context.stderr.text).toContain('https://…@api.example.com/x')
   })

@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { run } from '../src/cli.ts'
 import { everyCommand } from '../src/commands/definition.ts'
@@ -63,6 +65,23 @@ describe('mailclaim commands --json', () => {
     expect(document.data.map(({ command }: { command: string }) => command)).toEqual(
       [...everyCommand(tree)].map(({ words }) => words.join(' ')),
     )
+  })
+
+  test('every error code is used, and some command can end with it', async () => {
+    const { data, errors } = await describedCommands()
+    expect(new Set(data.flatMap((command: { errors: string[] }) => command.errors))).toEqual(
+      new Set(errors.map(({ code }: { code: string }) => code)),
+    )
+    const sources = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((file) =>
+      file.endsWith('.ts'),
+    )
+    const text = sources.map((file) => readFileSync(join('src', file), 'utf8')).join('\n')
+    const uses = text.replace(/^export const ERRORS = .*?^}/ms, '')
+    // The names of OAuth are keys of a table.
+    const unused = errors.filter(
+      ({ code }: { code: string }) => !new RegExp(`'${code}'|^  ${code}:`, 'm').test(uses),
+    )
+    expect(unused).toEqual([])
   })
 
   test('a command that needs no account works without one, and one that needs it does not', async () => {

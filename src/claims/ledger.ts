@@ -3,7 +3,7 @@ import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { checkName } from '../dns/wire/name.ts'
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { isProfileName } from '../settings/profiles.ts'
@@ -198,15 +198,10 @@ function filesIn(directory: string): string[] {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') return []
-    throw new CliError(
-      'ledger_unreadable',
-      Exit.bug,
-      `couldn't read the claims on this machine: ${message}`,
-      {
-        hint: `check the directory ${directory}`,
-        cause: error,
-      },
-    )
+    throw new CliError('cannot_read', `couldn't read the claims on this machine: ${message}`, {
+      hint: `check the directory ${directory}`,
+      cause: error,
+    })
   }
 }
 

@@ -1,4 +1,4 @@
-import { CliError, Exit } from '../errors.ts'
+import { CliError, type ErrorCode } from '../errors.ts'
 import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { clip } from '../terminal/sanitize.ts'
@@ -43,11 +43,11 @@ const BLOCKED_REASONS: Readonly<Record<string, string>> = {
 }
 
 /** The ends of a claim that services of this kind have, besides success. */
-const ENDS: Readonly<Record<string, readonly [phase: Phase, text: string]>> = {
-  expired: ['expired', 'the claim expired before it was verified'],
-  superseded: ['superseded', 'a newer claim replaced this one'],
-  canceled: ['ended', 'the claim was canceled'],
-  failed: ['ended', 'the claim failed'],
+const ENDS: Readonly<Record<string, readonly [phase: Phase, code: ErrorCode, text: string]>> = {
+  expired: ['expired', 'claim_expired', 'the claim expired before it was verified'],
+  superseded: ['superseded', 'claim_superseded', 'a newer claim replaced this one'],
+  canceled: ['ended', 'claim_canceled', 'the claim was canceled'],
+  failed: ['ended', 'claim_failed', 'the claim failed'],
 }
 
 /** Characters of a name in a message (RFC 1035 section 2.3.4). */
@@ -77,8 +77,8 @@ export function judge(claim: DomainClaim, now: number): Judgement {
   if (status === 'verified') return judged('accepted', 'TXT record accepted, transfer in progress')
   const end = Object.hasOwn(ENDS, status ?? '') ? ENDS[status ?? ''] : undefined
   if (end !== undefined) {
-    const [phase, text] = end
-    return ended(claim, phase, `claim_${status}`, `${text}${status === 'failed' ? why : ''}`)
+    const [phase, code, text] = end
+    return ended(claim, phase, code, `${text}${status === 'failed' ? why : ''}`)
   }
   const expiry = parseTimestamp(claim.expires_at)
   if (expiry !== undefined && expiry + MAX_SKEW_MS <= now)
@@ -90,7 +90,7 @@ export function judge(claim: DomainClaim, now: number): Judgement {
     )
   const word = status ? `status "${clip(status, MAX_WORD_LENGTH)}"` : 'no status'
   if (failure && status !== 'pending' && status !== 'blocked')
-    return ended(claim, 'ended', codeOf(status), `the claim ended with ${word}${why}`)
+    return ended(claim, 'ended', 'claim_ended', `the claim ended with ${word}${why}`)
   if (status === 'blocked' || (reason && status !== 'pending')) return blocked(claim)
   if (status === 'pending') return judged('pending', `waiting for the TXT record to be verified${why}`)
   return judged('unknown', `unknown ${word}; still waiting`)
@@ -103,17 +103,13 @@ const judged = (phase: Phase, text: string, error?: CliError): Judgement => ({
   ...(error && { error }),
 })
 
-const codeOf = (status: string | null | undefined): string =>
-  /^[a-z_]{1,40}$/.test(status ?? '') ? `claim_${status}` : 'claim_ended'
-
-function ended(claim: DomainClaim, phase: Phase, code: string, text: string): Judgement {
+function ended(claim: DomainClaim, phase: Phase, code: ErrorCode, text: string): Judgement {
   const again = `mailclaim claims create${asArgument(claim)}`
   const hint =
     phase === 'superseded'
       ? `the newer claim may be your own, made elsewhere; only if nobody needs it: ${again}`
       : `to start a new claim: ${again}`
-  const error = new CliError(code, Exit.negativeEnd, `${nameOf(claim)}: ${text}`, { hint })
-  return judged(phase, text, error)
+  return judged(phase, text, new CliError(code, `${nameOf(claim)}: ${text}`, { hint }))
 }
 
 function blocked(claim: DomainClaim): Judgement {
@@ -122,6 +118,5 @@ function blocked(claim: DomainClaim): Judgement {
   const text = `${known ?? 'a safety check stopped the claim'} (${reason ? clip(reason, MAX_WORD_LENGTH) : 'no reason given'})`
   const hint = `a block can lift by itself; to wait for that: mailclaim claims watch${asArgument(claim)} --through-blocked`
   const message = `${nameOf(claim)} is blocked: ${text}`
-  const error = new CliError('claim_blocked', Exit.negativeEnd, message, { hint })
-  return judged('blocked', text, error)
+  return judged('blocked', text, new CliError('claim_blocked', message, { hint }))
 }

@@ -48,7 +48,7 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<K
 /** No claim of the domain is known in the profile in force. @param hint what to do if it isn't known in another one either */
 export async function claimUnknown(domain: string, hint: string, io: Io): Promise<CliError> {
   const others = await otherLedgers(({ name }) => asciiName(name ?? '') === domain, io)
-  return new CliError('claim_unknown', Exit.notFound, `no claim of ${domain} is known ${ledgerInForce(io)}`, {
+  return new CliError('claim_unknown', `no claim of ${domain} is known ${ledgerInForce(io)}`, {
     hint: others.length === 0 ? hint : `there is one ${others.join(', ')}`,
   })
 }
@@ -172,8 +172,7 @@ export async function startClaim(
   } catch (error) {
     if (!(error instanceof CliError) || error.status !== 409) throw error
     const hint = 'if another machine has claimed it, go on with its domain_id: mailclaim claims get DOMAIN_ID'
-    const { code, exit, message, status } = error
-    throw new CliError(code, exit, message, { status, hint, cause: error })
+    throw error.with({ hint })
   }
 }
 
@@ -207,10 +206,10 @@ export async function askToVerify(
 const isGone = (error: unknown): error is CliError =>
   error instanceof CliError && error.exit === Exit.notFound
 
-function goneError(claim: DomainClaim, { code, status }: CliError): CliError {
+function goneError(claim: DomainClaim, error: CliError): CliError {
   const message = `the service no longer has the claim of ${nameOf(claim)}`
   const hint = `its placeholder domain may have been deleted; to start another: mailclaim claims create${asArgument(claim)}`
-  return new CliError(code, Exit.notFound, message, { status, hint })
+  return error.with({ message, hint })
 }
 
 /** The longest that who can go on with what is known waits for the service, in milliseconds. */

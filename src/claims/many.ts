@@ -19,7 +19,6 @@ import { type LedgerEntry, ledgerInForce, openDomains, otherLedgers } from './le
 import { judge } from './lifecycle.ts'
 import { readDomain, readList, type Subject } from './list.ts'
 import { type Asker, createAsker, findClaim } from './load.ts'
-import { TIMED_OUT } from './watch-dns.ts'
 import type { ClaimEnd, ClaimEvents, ClaimOptions, ClaimWork } from './workflow.ts'
 
 /** How the work on one of several domains ended. */
@@ -101,8 +100,7 @@ export async function runForAll(
   setMaxListeners(0, signal)
   const inTime = () => {
     signal.throwIfAborted()
-    if (clock.monotonic() >= end)
-      throw new CliError(TIMED_OUT, Exit.notYet, 'the time was up before its turn')
+    if (clock.monotonic() >= end) throw new CliError('timed_out', 'the time was up before its turn')
   }
   const turns = createTurns(jobs)
   const http = paceRequests(untilEnd(io, end), clock, { concurrent: jobs })
@@ -135,8 +133,7 @@ export async function runForAll(
       await reporter.done(domain, await work.perform(subject, { ...shared, waits }))
     } catch (error) {
       if (error instanceof InterruptedError || signal.aborted) throw error
-      const failure =
-        error instanceof CliError ? error : new CliError('bug', Exit.bug, `this is a bug: ${error}`)
+      const failure = error instanceof CliError ? error : new CliError('bug', `this is a bug: ${error}`)
       const item = work.emptyItem?.(domain) ?? { name: domain }
       await reporter.done(domain, { label: labelOf(failure), item, error: failure })
       if ([Exit.notConfigured, Exit.notSignedIn].includes(failure.exit as 3)) throw failure
@@ -175,19 +172,18 @@ export async function runForAll(
   ]
   const rest = 'to go on with the rest, run the same command again: what is completed is not done again'
   const hint = work.hasEvents ? rest : undefined
-  throw new CliError('domains_failed', exit, parts.filter(Boolean).join('; '), { hint })
+  throw new CliError('domains_failed', parts.filter(Boolean).join('; '), { hint, exit })
 }
 
 function interruptedAfter(reason: unknown, done: number): unknown {
   if (!(reason instanceof CliError)) return reason
-  return new CliError(reason.code, reason.exit, `${reason.message} after ${done} domains`, {
-    hint: 'nothing is lost; to continue, run the same command again',
-  })
+  const hint = 'nothing is lost; to continue, run the same command again'
+  return reason.with({ message: `${reason.message} after ${done} domains`, hint })
 }
 
 /** What is counted if there is nothing but an error: the status of a claim that has ended is in its code. */
 function labelOf({ code, exit }: CliError): string {
-  if (code === TIMED_OUT) return 'not started'
+  if (code === 'timed_out') return 'not started'
   if (exit === Exit.negativeEnd) return code.replace(/^claim_/, '')
   return exit === Exit.refused ? 'refused' : 'error'
 }
@@ -228,7 +224,8 @@ function causeOf({ error, report }: Done) {
   const cause = finding !== undefined && isDns ? finding : error
   if (cause === undefined) return undefined
   const host = report && finding ? dnsHostOf(report.nameservers.map((server) => server.host)) : null
-  const title = host === null ? cause.code : `${cause.code} at ${host}`
+  const code = cause instanceof CliError ? cause.shownCode : cause.code
+  const title = host === null ? code : `${code} at ${host}`
   return { title, message: cause.message, fix: 'fix' in cause ? cause.fix : cause.hint }
 }
 

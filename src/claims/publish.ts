@@ -5,7 +5,7 @@ import { isCompleteValue } from '../dns/value.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { checkName, relativeName } from '../dns/wire/name.ts'
 import { hasText, type TxtValue } from '../dns/wire/txt-answer.ts'
-import { CliError, Exit, InterruptedError } from '../errors.ts'
+import { CliError, InterruptedError } from '../errors.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
@@ -59,7 +59,7 @@ export function createPublisher(command: string, io: Io) {
     )
     const problem = problemOf(end)
     if (problem === undefined) return 'the command ended without an error'
-    throw new CliError('publish_failed', Exit.unavailable, `the command of --publish ${problem}`, {
+    throw new CliError('publish_failed', `the command of --publish ${problem}`, {
       hint: 'fix what its output says, then run the same command again: it continues the same claim',
     })
   }
@@ -102,7 +102,7 @@ function lineOf({ bytes }: TxtValue, name: string): string {
 function valuesUnknown(name: string, reason: string): CliError {
   const message = `couldn't see which TXT values ${name} has: ${reason}`
   const hint = `add it yourself: mailclaim claims record ${name}`
-  return new CliError('values_unknown', Exit.notYet, message, { hint })
+  return new CliError('values_unknown', message, { hint })
 }
 
 function problemOf(end: ProgramEnd): string | undefined {

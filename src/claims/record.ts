@@ -1,7 +1,7 @@
 import { domainToASCII } from 'node:url'
 import { readGivenValue } from '../dns/value.ts'
 import { isWithin } from '../dns/wire/name.ts'
-import { CliError, Exit, usageError } from '../errors.ts'
+import { CliError, usageError } from '../errors.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
@@ -59,7 +59,7 @@ export function recordOf(claim: DomainClaim, domain = asciiName(claim.name ?? ''
   const { record } = claim
   const name = record?.name || claim.name
   if (!record?.value || !name || (record.type ?? 'TXT').toUpperCase() !== 'TXT') {
-    throw new CliError('record_missing', Exit.unavailable, 'the claim has no TXT record', {
+    throw new CliError('record_missing', 'the claim has no TXT record', {
       hint: `to fetch it again: mailclaim claims get${asArgument(claim)}`,
     })
   }

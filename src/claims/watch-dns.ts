@@ -3,7 +3,7 @@ import { type CheckReport, exitErrorOf } from '../dns/report.ts'
 import type { Share } from '../dns/share.ts'
 import { type WaitStep, waitForRecord } from '../dns/wait.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
@@ -30,8 +30,6 @@ export interface CheckOptions extends Timeout {
   readonly share?: Share | undefined
 }
 
-/** The code of the error of work that didn't begin before the time was up. */
-export const TIMED_OUT = 'timed_out'
 /** While it waits for DNS, the service is asked about the claim this often. */
 const ASK_EVERY_MS = 60_000
 
@@ -101,7 +99,7 @@ export async function* watchDns(
     }
   } catch (error) {
     // Its turn among many didn't come again in time: what was found last counts.
-    if (!hasLooked || !(error instanceof CliError) || error.code !== TIMED_OUT) throw error
+    if (!hasLooked || !(error instanceof CliError) || error.code !== 'timed_out') throw error
   }
 }
 
@@ -117,8 +115,7 @@ export function isWorthVerifying({ verdict, findings }: CheckReport, isLongLag: 
 
 /** The error of a wait whose time is up. */
 export function notInTime(report: CheckReport, timeoutMs: number): CliError {
-  const failure = exitErrorOf(report)
-  const { code, exit, hint } = failure ?? new CliError('record_not_visible', Exit.notYet, '')
-  const why = failure?.message ?? `the record isn't ready at ${report.name}`
-  return new CliError(code, exit, `timed out after ${formatDuration(timeoutMs / 1000)}: ${why}`, { hint })
+  const failure =
+    exitErrorOf(report) ?? new CliError('record_not_visible', `the record isn't ready at ${report.name}`)
+  return failure.with({ message: `timed out after ${formatDuration(timeoutMs / 1000)}: ${failure.message}` })
 }

@@ -162,7 +162,7 @@ export async function* beginClaim(
   yield { event: 'created', claim, text: `a new claim${after}`, ...(earlier && { earlier }) }
   if (earlier !== undefined) {
     const why = `an open claim of ${nameOf(earlier)} may end in favor of this one`
-    yield { event: 'warning', claim, text: why, error: new CliError('claim_replaced', Exit.negativeEnd, why) }
+    yield { event: 'warning', claim, text: why, error: new CliError('claim_replaced', why) }
   }
   return claim
 }
@@ -180,7 +180,7 @@ function* goOn(
     .map(([key, value]) => `--${value === false ? 'no-' : ''}${key.replaceAll('_', '-')}`)
   if (flags.length === 0) return claim
   const why = `no effect on a claim that already exists: ${flags.join(', ')}`
-  yield { event: 'warning', claim, text: why, error: new CliError('options_ignored', Exit.usage, why) }
+  yield { event: 'warning', claim, text: why, error: new CliError('options_ignored', why) }
   return claim
 }
 

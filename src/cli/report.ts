@@ -40,7 +40,7 @@ export async function report(
 
 function bug(error: unknown): CliError {
   const message = error instanceof Error ? error.message : String(error)
-  return new CliError('bug', Exit.bug, `this is a bug in mailclaim: ${message}`, {
+  return new CliError('bug', `this is a bug in mailclaim: ${message}`, {
     hint: 'run it again with --verbose and report the output',
     cause: error,
   })

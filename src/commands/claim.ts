@@ -2,12 +2,11 @@ import { CLAIM_COLUMNS, ERROR_FIELDS, MANY_CLAIM_COLUMNS } from '../claims/colum
 import { CLAIM_EVENTS, isMany, MANY_OPTIONS, WAIT_SECONDS } from '../claims/definition.ts'
 import type { Publish } from '../claims/publish.ts'
 import { REPORT_FIELDS } from '../dns/report.ts'
-import { Exit } from '../errors.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { timeoutOf } from '../timeout.ts'
 import { askForDomain, CREATE_OPTIONS, claimRequest } from './claims/create-options.ts'
-import { defineCommand, eventFields, PUBLIC_RESOLVERS, SERVICE_EXITS, timeoutOption } from './definition.ts'
+import { defineCommand, eventFields, PUBLIC_RESOLVERS, timeoutOption } from './definition.ts'
 
 export const command = defineCommand({
   description:
@@ -55,7 +54,7 @@ export const command = defineCommand({
       ...ERROR_FIELDS,
     ],
   },
-  exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  errors: ['claim', 'create', 'check', 'publish', 'follow', 'watch', 'several'],
   account: 'signed_in',
   changes: true,
   async run({ arguments: domains, options }, io) {

@@ -1,4 +1,4 @@
-import { Exit, type ExitCode } from '../errors.ts'
+import { ERRORS, type ErrorCode, Exit, type ExitCode } from '../errors.ts'
 import { longFlag, type OptionDefinition } from '../settings/option.ts'
 import { FORMATS } from '../settings/settings.ts'
 import {
@@ -17,7 +17,6 @@ import {
   type CommandTree,
   defineCommand,
   everyCommand,
-  exitCodesOf,
   knownFields,
 } from './definition.ts'
 import { globalOptions, loadCommand } from './program.ts'
@@ -32,39 +31,21 @@ const TYPES: Readonly<Record<string, 'integer' | 'number'>> = {
 }
 
 /** An exit code to a script: what it means, and what follows: `retry` the same command later, or `wait` and then repeat it. */
-interface ExitMeaning {
-  readonly meaning: string
-  readonly advice: 'continue' | 'stop' | 'retry' | 'wait'
-}
-
-const EXIT_CODES: Readonly<Record<ExitCode, ExitMeaning>> = {
-  [Exit.done]: { meaning: 'done', advice: 'continue' },
-  [Exit.bug]: { meaning: 'a bug, or an unexpected local failure', advice: 'stop' },
-  [Exit.usage]: { meaning: 'usage: bad flag, argument or value', advice: 'stop' },
-  [Exit.notConfigured]: {
-    meaning: 'not configured: base URL, client id, or what reaches etcd missing or unusable',
-    advice: 'stop',
-  },
-  [Exit.notSignedIn]: {
-    meaning: 'not signed in, or the credential was refused or is unavailable',
-    advice: 'stop',
-  },
-  [Exit.notFound]: { meaning: 'not found', advice: 'stop' },
-  [Exit.refused]: { meaning: 'the service refused the request', advice: 'stop' },
-  [Exit.unavailable]: {
-    meaning: 'network, timeout, rate limit, an unexpected response, or a --publish command that failed',
-    advice: 'retry',
-  },
-  [Exit.notYet]: {
-    meaning: 'not yet: record not visible, or still in progress at the timeout',
-    advice: 'wait',
-  },
-  [Exit.negativeEnd]: {
-    meaning: 'ended unsuccessfully: blocked, expired, superseded, canceled or failed',
-    advice: 'stop',
-  },
-  [Exit.interrupted]: { meaning: 'interrupted', advice: 'stop' },
-  [Exit.terminated]: { meaning: 'terminated', advice: 'stop' },
+const EXIT_CODES: Readonly<
+  Record<ExitCode, readonly [meaning: string, advice: 'continue' | 'stop' | 'retry' | 'wait']>
+> = {
+  0: ['done', 'continue'],
+  1: ['a bug, or an unexpected local failure', 'stop'],
+  2: ['usage: bad flag, argument or value', 'stop'],
+  3: ['not configured: base URL, client id, or what reaches etcd missing or unusable', 'stop'],
+  4: ['not signed in, or the credential was refused or is unavailable', 'stop'],
+  5: ['not found', 'stop'],
+  6: ['the service refused the request', 'stop'],
+  7: ['network, timeout, rate limit, an unexpected response, or a --publish command that failed', 'retry'],
+  8: ['not yet: record not visible, or still in progress at the timeout', 'wait'],
+  9: ['ended unsuccessfully: blocked, expired, superseded, canceled or failed', 'stop'],
+  130: ['interrupted', 'stop'],
+  143: ['terminated', 'stop'],
 }
 
 /** The variables that the program reads; an option overrides them. */
@@ -117,7 +98,6 @@ export function describing(tree: CommandTree): CommandDefinition {
       fields: ['command', 'summary'],
       columns: COLUMNS,
     },
-    exits: [],
     toleratesDamagedConfig: true,
     async run(_input, io) {
       const items = await Promise.all([...everyCommand(tree)].map(describeCommand))
@@ -130,6 +110,12 @@ export function describing(tree: CommandTree): CommandDefinition {
         environment: ENVIRONMENT,
         precedence: PRECEDENCE,
         exits: Object.values(Exit).map(describeExit),
+        errors: Object.entries(ERRORS).map(([code, [group, exit, meaning]]) => ({
+          code,
+          group,
+          exit,
+          meaning,
+        })),
         formats: FORMATS.map((format) => ({ name: format, meaning: FORMAT_MEANINGS[format] })),
         groups: Object.entries(tree).flatMap(([name, node]) =>
           'commands' in node ? { name, summary: node.summary } : [],
@@ -142,10 +128,21 @@ export function describing(tree: CommandTree): CommandDefinition {
   })
 }
 
+/** The errors that a command can end with. */
+export function errorsOf({
+  account,
+  errors = [],
+}: Pick<CommandDefinition, 'account' | 'errors'>): ErrorCode[] {
+  const named = new Set<string>(['every', ...(account ? ['session', 'service'] : []), ...errors])
+  return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => named.has(code) || named.has(ERRORS[code][0]))
+}
+
 /** The entry of a command. */
 async function describeCommand({ words, leaf }: { words: readonly string[]; leaf: CommandLeaf }) {
   const definition = await loadCommand(words, leaf)
   const { description, output, events, examples, options = [], account = 'none' } = definition
+  const errors = errorsOf(definition)
+  const exits = [Exit.done, ...errors.map((code) => ERRORS[code][1] ?? Exit.done)]
   const { schema, lineSchema = schema, formats = [], usualFormat = null } = output
   return {
     command: words.join(' '),
@@ -154,7 +151,8 @@ async function describeCommand({ words, leaf }: { words: readonly string[]; leaf
     account,
     arguments: (definition.arguments ?? []).map(describeArgument),
     options: options.map((option) => describeOption(option, options)),
-    exits: exitCodesOf(definition).map(describeExit),
+    exits: [...new Set(exits)].toSorted((one, other) => one - other).map(describeExit),
+    errors,
     formats: [...FORMATS, ...formats],
     usual_format: usualFormat,
     fields: output.fields,
@@ -207,7 +205,8 @@ function describeSetting(key: SettingKey) {
 }
 
 function describeExit(code: ExitCode) {
-  return { code, ...EXIT_CODES[code] }
+  const [meaning, advice] = EXIT_CODES[code]
+  return { code, meaning, advice }
 }
 
 /** The name of a schema's file, or of a part of it: `commands.json#/$defs/command`. */

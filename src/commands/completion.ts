@@ -15,7 +15,6 @@ export const command = defineCommand({
     'mailclaim completion powershell | Out-String | Invoke-Expression': 'in $PROFILE',
   },
   output: ownOutput(COLUMNS, VALUE),
-  exits: [],
   toleratesDamagedConfig: true,
   async run({ arguments: [shell = ''] }, io) {
     const script = SCRIPTS[parseChoice(shell, 'shell', SHELLS)]

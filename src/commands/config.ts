@@ -1,4 +1,4 @@
-import { CliError, Exit, usageError } from '../errors.ts'
+import { CliError, usageError } from '../errors.ts'
 import { maskUrl, maskUserInfo } from '../settings/addresses.ts'
 import {
   SETTING_KEYS,
@@ -32,7 +32,6 @@ export const list = defineCommand({
     'mailclaim config list --json': 'for a script, with the paths of the files',
   },
   output: ownOutput(LIST_COLUMNS, {}),
-  exits: [],
   toleratesDamagedConfig: true,
   async run(_input, io) {
     const { settings, directories } = io
@@ -61,7 +60,7 @@ export const get = defineCommand({
     'mailclaim config get scope --profile ci': 'of another profile',
   },
   output: ownOutput(GET_COLUMNS, VALUE),
-  exits: [Exit.notFound],
+  errors: ['setting_unset'],
   async run({ arguments: [typed = ''] }, io) {
     const { profile, profileConfig, format } = io.settings
     const key = settingKey(typed)
@@ -69,7 +68,7 @@ export const get = defineCommand({
     const value = profileConfig[key]
     if (value === undefined) {
       const message = `the profile ${profile.value} does not set ${name}`
-      throw new CliError('setting_unset', Exit.notFound, message, { hint: `mailclaim config set ${name} …` })
+      throw new CliError('setting_unset', message, { hint: `mailclaim config set ${name} …` })
     }
     if (format === 'value') await io.writeValue(value)
     else await io.write({ name, value }, GET_COLUMNS)
@@ -94,7 +93,7 @@ export const set = defineCommand({
     'mailclaim config set store file --profile ci': 'for one profile, on a machine without a keychain',
   },
   output: ownOutput(SET_COLUMNS, {}),
-  exits: [],
+  errors: ['config_busy'],
   async run({ arguments: [typed = '', text = ''] }, io) {
     const key = settingKey(typed)
     const name = settingName(key)
@@ -130,7 +129,7 @@ export const unset = defineCommand({
     'mailclaim config unset base-url --profile staging': 'of another profile',
   },
   output: ownOutput(UNSET_COLUMNS, {}),
-  exits: [],
+  errors: ['config_busy'],
   async run({ arguments: [typed = ''] }, io) {
     const key = settingKey(typed)
     const name = settingName(key)

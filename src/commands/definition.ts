@@ -1,4 +1,4 @@
-import { Exit, type ExitCode } from '../errors.ts'
+import type { ErrorCode, ErrorGroup } from '../errors.ts'
 import type { Completion, OptionDefinition, OptionValues } from '../settings/option.ts'
 import { A_MONTH_SECONDS, parseSeconds } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
@@ -64,8 +64,8 @@ export interface CommandDefinition<
   readonly events?: Readonly<Record<string, string>>
   /** What each command line does. */
   readonly examples: Readonly<Record<string, string>>
-  /** The exit codes besides those of every command; see `exitCodesOf`. */
-  readonly exits: readonly ExitCode[]
+  /** The errors that it can end with, or groups of them, besides those of every command and of `account`. */
+  readonly errors?: readonly (ErrorGroup | ErrorCode)[]
   /** What it needs besides this machine; nothing if absent. */
   readonly account?: AccountNeed
   /** Whether it goes on when the reader of its output goes away: what it changes would be left half done. */
@@ -73,21 +73,6 @@ export interface CommandDefinition<
   /** Runs even if the configuration can't be read, as if there were none: the command shows or examines it, or needs none. */
   readonly toleratesDamagedConfig?: true
   run(input: CommandInput<Options>, io: Io): Promise<void>
-}
-
-/** The exit codes of whatever asks the service. */
-export const SERVICE_EXITS = [
-  Exit.notConfigured,
-  Exit.notSignedIn,
-  Exit.notFound,
-  Exit.refused,
-  Exit.unavailable,
-] as const
-
-/** Every exit code that a command can end with, in order. */
-export function exitCodesOf({ exits }: Pick<CommandDefinition, 'exits'>): ExitCode[] {
-  const all = new Set([Exit.done, Exit.bug, Exit.usage, ...exits, Exit.interrupted, Exit.terminated])
-  return [...all].sort((one, other) => one - other)
 }
 
 /** The fields that `--fields` can name: those of an item, and what only a column has. */

@@ -1,5 +1,4 @@
 import type { Diagnosis, Status } from '../doctor/report.ts'
-import { Exit } from '../errors.ts'
 import type { Palette } from '../terminal/color.ts'
 import type { Column } from '../terminal/columns.ts'
 import { stdoutPalette } from '../terminal/output.ts'
@@ -22,7 +21,7 @@ export const command = defineCommand({
     'mailclaim doctor --json': 'for a support ticket, without secrets',
   },
   output: ownOutput(COLUMNS, { schema: 'list', lineSchema: 'doctor' }),
-  exits: [Exit.notConfigured, Exit.notSignedIn, Exit.unavailable],
+  errors: ['session', 'service', 'doctor'],
   toleratesDamagedConfig: true,
   async run(_input, io) {
     const [{ examine }, { problemsError }] = await Promise.all([

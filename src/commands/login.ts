@@ -1,6 +1,6 @@
 import { parseSeconds } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
-import { defineCommand, ownOutput, SERVICE_EXITS } from './definition.ts'
+import { defineCommand, ownOutput } from './definition.ts'
 
 const COLUMNS: readonly Column[] = [
   { field: 'profile' },
@@ -45,7 +45,7 @@ export const command = defineCommand({
     'mailclaim login --with-api-key < key.txt': 'store an API key instead of a session',
   },
   output: ownOutput(COLUMNS, {}),
-  exits: SERVICE_EXITS,
+  errors: ['login', 'config_busy'],
   account: 'configured',
   async run({ options }, io) {
     const { withApiKey = false, browser = true, timeout = TIMEOUT_SECONDS } = options

@@ -1,4 +1,3 @@
-import { Exit } from '../errors.ts'
 import type { Forgotten } from '../session/sign-in.ts'
 import { withProfile } from '../settings/profiles.ts'
 import type { Column } from '../terminal/columns.ts'
@@ -17,7 +16,7 @@ export const command = defineCommand({
     'mailclaim logout --all': 'remove all secrets of this program from this machine',
   },
   output: ownOutput(COLUMNS, {}),
-  exits: [Exit.notSignedIn, Exit.unavailable],
+  errors: ['session'],
   async run({ options }, io) {
     const { profilesWithSecrets, requireKnownProfile } = await import('../session/profiles.ts')
     const { value: current, source } = io.settings.profile

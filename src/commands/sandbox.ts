@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { HIGHEST_PORT, parseCount } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
@@ -45,7 +45,7 @@ export const command = defineCommand({
     'mailclaim sandbox --imports 100000': 'with a list long enough for many pages',
   },
   output: ownOutput(COLUMNS, { schema: 'sandbox' }),
-  exits: [],
+  errors: ['sandbox'],
 
   async run({ options }, io) {
     const { port, dnsPort, autoApprove, autoPublish, imports, grants, accessTokenSeconds, exitWithStdin } =
@@ -100,8 +100,7 @@ Press Ctrl-C to end it.
 async function untilEnd({ interrupts, stdin }: Context, withStdin: boolean): Promise<void> {
   await new Promise<void>((done, fail) => {
     const interrupted = () => {
-      const { code, exit, message } = interrupts.signal.reason as CliError
-      fail(new CliError(code, exit, message, { silent: true }))
+      fail((interrupts.signal.reason as CliError).with({ silent: true }))
     }
     if (interrupts.signal.aborted) interrupted()
     interrupts.signal.addEventListener('abort', interrupted, { once: true })
@@ -115,7 +114,7 @@ function portError(error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code !== 'EADDRINUSE' && code !== 'EACCES') return error
   const why = code === 'EACCES' ? 'requires permissions that this user does not have' : 'is in use'
-  return new CliError('port_unavailable', Exit.bug, `a port for the sandbox ${why}`, {
+  return new CliError('port_unavailable', `a port for the sandbox ${why}`, {
     hint: 'choose other ports with --port and --dns-port, or omit them for free ones',
     cause: error,
   })

@@ -1,5 +1,5 @@
 import type { Context, KeychainAnswer, KeychainRequest } from '../context.ts'
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { withProfile } from '../settings/profiles.ts'
 
 /** The name of the items in the system's keychain program. */
@@ -45,7 +45,7 @@ export async function callKeychain(
   request.signal?.throwIfAborted()
   const [message, remedy] = FAILURES[answer.reason]
   const detail = answer.detail === '' ? '' : ` (${answer.detail})`
-  throw new CliError('store_unavailable', Exit.notSignedIn, `${message}${detail}`, {
+  throw new CliError('store_unavailable', `${message}${detail}`, {
     hint: `${remedy}set MAILCLAIM_API_KEY, or use a file: ${withProfile('mailclaim login', profile)} --store file`,
     cause: answer,
   })
@@ -74,7 +74,7 @@ export async function proveKeychain(
   await call({ operation: 'set', secret: 'self-test' })
   const read = await call({ operation: 'get' }).finally(() => call({ operation: 'delete' }))
   if (read === 'self-test') return
-  throw new CliError('store_unavailable', Exit.notSignedIn, 'the keychain does not keep what it is given', {
+  throw new CliError('store_unavailable', 'the keychain does not keep what it is given', {
     hint: `set MAILCLAIM_API_KEY, or use a file: ${withProfile('mailclaim login', profile)} --store file`,
   })
 }

@@ -1,4 +1,4 @@
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import type { Delegation } from './locate.ts'
 import type { Outcome } from './observations.ts'
@@ -116,11 +116,11 @@ export function exitErrorOf(report: CheckReport, findingsShown = false): CliErro
   const [first] = report.findings
   const isInvalid = first?.code === 'invalid_name'
   if (report.ready || (report.expected === null && !isInvalid)) return undefined
-  const [code, exit, summary] = isInvalid
-    ? (['invalid_name', Exit.usage, `"${report.name}" isn't a domain name`] as const)
+  const [code, summary] = isInvalid
+    ? (['invalid_name', `"${report.name}" isn't a domain name`] as const)
     : report.verdict === 'unknown'
-      ? (['dns_unavailable', Exit.unavailable, `can't tell what is at ${report.name}`] as const)
-      : (['record_not_visible', Exit.notYet, `the record isn't ready at ${report.name}`] as const)
-  if (first === undefined || findingsShown) return new CliError(code, exit, summary)
-  return new CliError(code, exit, first.message, { hint: sanitizeLine(first.fix) })
+      ? (['dns_unavailable', `can't tell what is at ${report.name}`] as const)
+      : (['record_not_visible', `the record isn't ready at ${report.name}`] as const)
+  if (first === undefined || findingsShown) return new CliError(code, summary)
+  return new CliError(code, first.message, { hint: sanitizeLine(first.fix) })
 }

@@ -121,7 +121,7 @@ export async function examineLock(io: Io): Promise<Diagnosis> {
     if (excludes) return ok(check, 'only one command at a time can refresh the session')
     const message = `locks in ${directory} don't work, as on some network file systems`
     const hint = 'set MAILCLAIM_STATE_DIR to a directory on a local disk'
-    return problem(check, new CliError('store_unavailable', Exit.notSignedIn, message, { hint }))
+    return problem(check, new CliError('store_unavailable', message, { hint }))
   } catch (error) {
     const failure = asCliError(error)
     return failure.code === 'session_busy'

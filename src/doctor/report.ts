@@ -47,7 +47,8 @@ export function problemsError(diagnoses: readonly Diagnosis[], areShown: boolean
   const [first] = problems
   if (first === undefined) return undefined
   const names = problems.map(({ check }) => check).join(', ')
-  return new CliError('problems_found', first.exit, `problems found: ${names}`, {
+  return new CliError('problems_found', `problems found: ${names}`, {
+    exit: first.exit,
     hint: areShown ? undefined : (first.remedy ?? undefined),
   })
 }

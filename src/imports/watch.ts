@@ -1,4 +1,4 @@
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { drain, follow } from '../service/follow.ts'
 import { getImport } from '../service/lists.ts'
@@ -65,7 +65,7 @@ export async function watchImport(
 }
 
 function failedError(id: string, text: string): CliError {
-  return new CliError('import_failed', Exit.negativeEnd, `the import ${id} failed (${text})`, {
+  return new CliError('import_failed', `the import ${id} failed (${text})`, {
     hint: 'the API gives no reason; check the import in the web application, then start a new one',
   })
 }

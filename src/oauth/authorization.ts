@@ -1,5 +1,5 @@
 import * as oauth from 'oauth4webapi'
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { isLoopback } from '../settings/addresses.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { oauthError } from './errors.ts'
@@ -27,7 +27,6 @@ export async function authorizationUrl(endpoint: string, parameters: Authorizati
   if (url === undefined || !isEncrypted || url.username !== '' || url.password !== '') {
     throw new CliError(
       'authorization_endpoint_unusable',
-      Exit.notConfigured,
       'the authorization endpoint that the service publishes is not an https address without a user name',
       { hint: 'use another one with --authorization-endpoint' },
     )

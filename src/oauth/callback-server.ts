@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { html } from '../terminal/html.ts'
 import type { RedirectTarget } from './redirect.ts'
 
@@ -115,7 +115,7 @@ export async function startCallbackServer(options: CallbackServerOptions): Promi
     const why = code === 'EADDRINUSE' ? 'it is in use' : code
     const message = `cannot listen on port ${target.port} of this machine: ${why}`
     const hint = 'stop what uses it, or use another --redirect-uri'
-    throw new CliError('cannot_listen', Exit.bug, message, { hint, cause: error })
+    throw new CliError('cannot_listen', message, { hint, cause: error })
   }
 }
 

@@ -1,6 +1,6 @@
 import * as oauth from 'oauth4webapi'
 import { TransportError } from '../context.ts'
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { userAgent } from '../service/client.ts'
 import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
 import type { Io } from '../terminal/io.ts'
@@ -14,7 +14,7 @@ const METADATA_TIMEOUT_MS = 5000
  * The token endpoint isn't taken from them: whoever could change it would receive refresh tokens.
  *
  * @param issuer `--issuer`: the authorization server, if it is not the service itself
- * @throws CliError `service_unreachable`, exit 7, if nothing answers: better now than on a blank browser page
+ * @throws CliError `unreachable`, exit 7, if nothing answers: better now than on a blank browser page
  */
 export async function discoverServer(
   base: URL,
@@ -49,6 +49,6 @@ export async function discoverServer(
     if (!(error instanceof TransportError) || error.sent !== 'no') return usual
     const message = `${usual.issuer} cannot be reached: ${error.message}`
     const hint = 'check the base URL, the issuer and the network: mailclaim doctor'
-    throw new CliError('service_unreachable', Exit.unavailable, message, { hint, cause: error })
+    throw new CliError('unreachable', message, { hint, cause: error })
   }
 }

@@ -1,5 +1,5 @@
 import * as oauth from 'oauth4webapi'
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { requireBaseUrl, requireClientId } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
@@ -131,5 +131,5 @@ function timedOut(ms: number, unusable: string | undefined): CliError {
   const why = unusable === undefined ? '' : `; the answer that came could not be used: ${unusable}`
   const message = `timed out after ${formatDuration(ms / 1000)} waiting for approval in the browser${why}`
   const hint = 'sign in again; --timeout SECONDS waits longer'
-  return new CliError('login_timeout', Exit.notSignedIn, message, { hint })
+  return new CliError('login_timeout', message, { hint })
 }

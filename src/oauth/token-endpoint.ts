@@ -1,5 +1,5 @@
 import { type HttpRequest, type HttpResponse, TransportError } from '../context.ts'
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { userAgent } from '../service/client.ts'
 import { secretsOf } from '../service/log.ts'
 import { parseObject, parseProblem } from '../service/problems.ts'
@@ -117,7 +117,7 @@ export async function exchangeCode(io: Io, request: CodeExchange): Promise<Token
 function exchangeFailed(why: string, options: { status?: number; cause?: Error }): CliError {
   const message = `the sign-in was approved, but the code could not be exchanged for tokens: ${why}`
   const hint = 'sign in again, because a code works once'
-  return new CliError('service_unavailable', Exit.unavailable, message, { hint, ...options })
+  return new CliError('service_unavailable', message, { hint, ...options })
 }
 
 /**
@@ -285,7 +285,7 @@ function classifyAnswer(answer: TokenAnswer): RefreshOutcome {
     const message = `the service did not renew the session in time (${summary})`
     const hint = 'the session is untouched; run the command again later'
     const options = { hint, status, retryAfterMs }
-    const later = new CliError('service_unavailable', Exit.unavailable, message, options)
+    const later = new CliError('service_unavailable', message, options)
     return { kind: 'unused', error: later, passes: true }
   }
   // A 429 without `Retry-After` proves nothing, whatever is in it.
@@ -302,6 +302,6 @@ function classifyNoAnswer(error: unknown, base: URL): RefreshOutcome {
   if (error.cause instanceof CliError) return { kind: 'unused', error: error.cause, passes: false }
   const message = `the service at ${issuerOf(base)} cannot be reached: ${error.message}`
   const hint = 'the session is untouched; check the network: mailclaim doctor'
-  const failure = new CliError('service_unreachable', Exit.unavailable, message, { hint, cause: error })
+  const failure = new CliError('unreachable', message, { hint, cause: error })
   return { kind: 'unused', error: failure, passes: error.kind === 'lookup' || error.kind === 'connect' }
 }

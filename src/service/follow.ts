@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { CliError, Exit, InterruptedError } from '../errors.ts'
+import { CliError, type ErrorCode, Exit, InterruptedError } from '../errors.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { type Timeout, timeFor } from '../timeout.ts'
 import type { RequestOptions } from './client.ts'
@@ -35,7 +35,7 @@ export interface FollowOptions<T> extends Timeout {
   /** How it was before the first request, if the service has answered already: then already that one may fail. */
   readonly known?: T
   /** The code, the name of the thing and the hint of the error when the time is up: exit 8. */
-  readonly timeout: (value: T) => { readonly code: string; readonly what: string; readonly hint: string }
+  readonly timeout: (value: T) => { readonly code: ErrorCode; readonly what: string; readonly hint: string }
 }
 
 /** After this long without a response, an error is final. */
@@ -87,7 +87,7 @@ export async function* follow<T extends object>(
       if (message !== undefined && (isFirst || seen.end === undefined))
         yield { event: isChanged ? 'status' : 'waiting', value: answer, text: message }
       if (isChanged && seen.isOdd) {
-        const error = new CliError('unknown_status', Exit.notYet, text)
+        const error = new CliError('unknown_status', text)
         yield { event: 'warning', value: answer, text, error }
       }
       if (seen.end !== undefined) {
@@ -102,7 +102,7 @@ export async function* follow<T extends object>(
       const { code, what, hint } = timeout(value)
       const failed = failure ? `; the last request failed: ${failure.message}` : ''
       const message = `timed out after ${formatDuration(timeoutMs / 1000)}: ${what} is still in progress (${seen.text})${failed}`
-      return { value, error: new CliError(code, Exit.notYet, message, { hint, cause: failure }) }
+      return { value, error: new CliError(code, message, { hint, cause: failure }) }
     }
     const pauseMs = Math.min(failure?.retryAfterMs ?? 0, LONGEST_PAUSE_MS)
     if (failure !== undefined) {

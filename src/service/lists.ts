@@ -1,4 +1,4 @@
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { pathSegment, type RequestOptions, type ServiceClient } from './client.ts'
 import { checkFields, nameOfType, OtherAnswerError, unexpectedAnswer } from './problems.ts'
@@ -151,7 +151,7 @@ function nextCursor(data: readonly { readonly id?: string | null }[], seen: Set<
 }
 
 function noProgress(what: string): CliError {
-  return new CliError('no_progress', Exit.unavailable, `the list says that it goes on, but ${what}`, {
+  return new CliError('no_progress', `the list says that it goes on, but ${what}`, {
     hint: 'this is a fault of the service',
   })
 }

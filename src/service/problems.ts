@@ -1,5 +1,5 @@
 import type { HttpResponse, TransportError } from '../context.ts'
-import { CliError, Exit } from '../errors.ts'
+import { CliError, type ErrorCode } from '../errors.ts'
 import { issuerOf, maskUrl } from '../settings/addresses.ts'
 import { withProfile } from '../settings/profiles.ts'
 import type { Io } from '../terminal/io.ts'
@@ -16,7 +16,7 @@ const MAX_DEPTH = 100
 
 /** The error for a response that doesn't match the interface: exit 7. */
 export function unexpectedAnswer(what: string, status?: number): CliError {
-  return new CliError('unexpected_answer', Exit.unavailable, `unexpected response: ${what}`, {
+  return new CliError('unexpected_answer', `unexpected response: ${what}`, {
     status,
     hint: 'check the base URL and any proxy in between',
   })
@@ -25,8 +25,8 @@ export function unexpectedAnswer(what: string, status?: number): CliError {
 /** The answer is about another thing than the one asked for: another try gets no better one. */
 export class OtherAnswerError extends CliError {
   constructor(what: string) {
-    const { code, exit, message, hint } = unexpectedAnswer(what)
-    super(code, exit, message, { hint })
+    const { code, message, hint } = unexpectedAnswer(what)
+    super(code, message, { hint })
   }
 }
 
@@ -162,20 +162,17 @@ export function responseError(
   const isText = unreadableBody(headers, text) === undefined
   const { name = '', details } = parseProblem(object, isText ? text : '', clean)
   const retryAfterMs = parseRetryAfter(headers['retry-after'], clock.now())
-  // Scripts compare codes: the service's own, if it looks like one.
-  const own = /^[a-z][a-z0-9_]{1,63}$/.test(name) ? name : undefined
-  const failure = (code: string, exit: CliError['exit'], what: string, hint?: string) =>
-    new CliError(code, exit, /\w/.test(details) ? `${what}: ${details}` : what, {
-      status,
-      hint,
-      retryAfterMs,
-    })
+  // Scripts compare codes: of a refusal the service's own, if it looks like one.
+  const isNamed = status !== 401 && !isTemporary(status) && /^[a-z][a-z0-9_]{1,63}$/.test(name)
+  const options = { status, retryAfterMs, shownCode: isNamed ? name : undefined }
+  const failure = (code: ErrorCode, what: string, hint?: string) =>
+    new CliError(code, /\w/.test(details) ? `${what}: ${details}` : what, { ...options, hint })
 
   if (status < 400) {
     const target = sanitizeLine(maskUrl(clean(headers['location'] ?? '')).slice(0, 300))
     const what = `${method} ${path} was answered with a redirect (${status})${target && ` to ${target}`}, which is not followed`
     const hint = "set the base URL to the service's actual address"
-    return new CliError('redirected', Exit.unavailable, what, { status, hint })
+    return new CliError('redirected', what, { status, hint })
   }
   const sent = credential.description
   if (status === 401) {
@@ -183,12 +180,12 @@ export function responseError(
     const hint = isKey
       ? 'check the API key'
       : `sign in again: ${withProfile('mailclaim login', settings.profile.value)}`
-    return failure('credential_refused', Exit.notSignedIn, `the service refused ${sent} (401)`, hint)
+    return failure('credential_refused', `the service refused ${sent} (401)`, hint)
   }
   if (status === 403) {
     // A reason of the service's own is better than a guess.
     const hint = details === '' ? `${sent} may lack a scope or belong to another team` : undefined
-    return failure(own ?? 'forbidden', Exit.refused, 'the service does not allow this (403)', hint)
+    return failure('forbidden', 'the service does not allow this (403)', hint)
   }
   if (status === 404 || status === 410) {
     // What the service says of something new is better than a guess.
@@ -197,16 +194,15 @@ export function responseError(
     const ofId = path.split('/').length > 3 ? 'the id and its team, and ' : ''
     const hint = `check ${ofId}that ${issuerOf(base)} is the base URL of the service`
     const what = `not found: ${method} ${path}`
-    return failure(own ?? 'not_found', Exit.notFound, what, isExplained ? undefined : hint)
+    return failure('not_found', what, isExplained ? undefined : hint)
   }
-  if (!isTemporary(status))
-    return failure(own ?? 'refused', Exit.refused, `the service refused the request (${status})`)
+  if (!isTemporary(status)) return failure('refused', `the service refused the request (${status})`)
   const wait =
     retryAfterMs && `the service asks to wait ${formatDuration(retryAfterMs / 1000)}; try again then`
   const hint = wait || (method === 'POST' && status !== 429 ? MAY_BE_DONE : 'try again in a while')
   return status === 429
-    ? failure('rate_limited', Exit.unavailable, 'too many requests (429)', hint)
-    : failure('service_unavailable', Exit.unavailable, `the service failed (${status})`, hint)
+    ? failure('rate_limited', 'too many requests (429)', hint)
+    : failure('service_unavailable', `the service failed (${status})`, hint)
 }
 
 const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {
@@ -222,5 +218,5 @@ export function transportFailure(error: TransportError, url: URL, method: string
   const hint = isLost ? MAY_BE_DONE : (TRANSPORT_HINTS[error.kind] ?? 'check the base URL and the network')
   const code = error.kind === 'timeout' ? 'timeout' : 'unreachable'
   const message = `no response from ${url.origin}: ${error.message}`
-  return new CliError(code, Exit.unavailable, message, { hint, cause: error })
+  return new CliError(code, message, { hint, cause: error })
 }

@@ -20,7 +20,7 @@ interface Outdated {
  * The hot path of scripts: an API key from the environment, or one read of one file. The code of a renewal and of a stored key
  * is loaded only for these.
  *
- * @throws CliError `credential_unusable`, exit 4; as `renewLocal` and `renewShared`.
+ * @throws CliError `credential_refused`, exit 4; as `renewLocal` and `renewShared`.
  */
 export async function currentCredential(io: Io): Promise<Credential> {
   const found = await goodCredential(io)
@@ -76,7 +76,7 @@ export async function renewedCredential(io: Io, options: RenewOptions): Promise<
   return asCredential(io, await renew(io, options))
 }
 
-/** The API key in the environment, if there is one. @throws CliError `credential_unusable`, exit 4. */
+/** The API key in the environment, if there is one. @throws CliError `credential_refused`, exit 4. */
 export function environmentKey({ environment }: Pick<Io, 'environment'>): Credential | undefined {
   // A secret that was read from a file often ends with a line break.
   const value = environment.apiKey?.trim()
@@ -85,7 +85,7 @@ export function environmentKey({ environment }: Pick<Io, 'environment'>): Creden
     const message =
       "MAILCLAIM_API_KEY can't be an API key: it isn't one line of printable ASCII without spaces"
     const hint = 'set it again, or unset it to use the stored session'
-    throw signedOut('credential_unusable', message, hint)
+    throw signedOut('credential_refused', message, hint)
   }
   return { kind: 'api_key', value, description: 'the API key in MAILCLAIM_API_KEY' }
 }

@@ -1,4 +1,4 @@
-import { CliError, Exit } from '../errors.ts'
+import { CliError, type ErrorCode } from '../errors.ts'
 import { withProfile } from '../settings/profiles.ts'
 
 /** How long an unused refresh token lives (section 7 of the interface). */
@@ -21,13 +21,13 @@ export function signInHint(profile: string): string {
 export type Trouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'unusable' | 'store_unavailable'
 
 /** The codes of `signedOut`; with any other, the store is unavailable. */
-const TROUBLES: Readonly<Record<string, Trouble>> = {
+const TROUBLES: Partial<Record<ErrorCode, Trouble>> = {
   not_signed_in: 'none',
   refresh_interrupted: 'interrupted',
   session_over: 'ended',
   session_elsewhere: 'elsewhere',
   file_unusable: 'unusable',
-  credential_unusable: 'unusable',
+  credential_refused: 'unusable',
 }
 
 export function troubleOf({ code }: CliError): Trouble {
@@ -35,8 +35,8 @@ export function troubleOf({ code }: CliError): Trouble {
 }
 
 /** The error of a credential that can't be used: exit 4. */
-export function signedOut(code: string, message: string, hint: string, cause?: unknown): CliError {
-  return new CliError(code, Exit.notSignedIn, message, { hint, cause })
+export function signedOut(code: ErrorCode, message: string, hint: string, cause?: unknown): CliError {
+  return new CliError(code, message, { hint, cause })
 }
 
 /** Nobody has signed in to the profile. @param others that have a session */
@@ -115,7 +115,7 @@ export function replacedMeanwhile(profile: string): CliError {
 /** Others have changed the session each time it was read. */
 export function keepsChanging(profile: string): CliError {
   const message = `the session of profile ${profile} keeps changing`
-  return new CliError('session_busy', Exit.unavailable, message, { hint: 'run this command again' })
+  return new CliError('session_busy', message, { hint: 'run this command again' })
 }
 
 /** Nothing was sent, or the service refused the token, but its note can't be removed. */
@@ -123,7 +123,7 @@ export function noteStays(profile: string, failure: unknown, refusal?: CliError)
   const message = failure instanceof Error ? failure.message : String(failure)
   const what = refusal === undefined ? 'nothing was sent' : `the token is unused (${refusal.message})`
   const retry = withProfile('mailclaim auth refresh --retry-interrupted', profile)
-  return new CliError('cannot_write', Exit.bug, `${what}, but ${message}`, {
+  return new CliError('cannot_write', `${what}, but ${message}`, {
     hint: `once that file can be removed, this is safe: ${retry}`,
     cause: failure,
   })
@@ -132,5 +132,5 @@ export function noteStays(profile: string, failure: unknown, refusal?: CliError)
 /** The service renewed the session, but without an access token that can be used. */
 export function noAccessToken(profile: string, why: string): CliError {
   const message = `the session of profile ${profile} was renewed, but the answer has no usable access token: ${why}`
-  return new CliError('unexpected_answer', Exit.unavailable, message, { hint: 'run the command again' })
+  return new CliError('unexpected_answer', message, { hint: 'run the command again' })
 }

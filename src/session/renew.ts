@@ -285,7 +285,7 @@ export async function inPasses(
     if (result.kind === 'changed' && ++reads > READS) throw keepsChanging(io.settings.profile.value)
     if (result.kind !== 'later') continue
     const wait = Math.max(result.error.retryAfterMs ?? 0, backoff(tries, io.random))
-    const isUnreachable = result.error.code === 'service_unreachable' && tries >= UNREACHABLE_TRIES
+    const isUnreachable = result.error.code === 'unreachable' && tries >= UNREACHABLE_TRIES
     if (isUnreachable || io.clock.monotonic() + wait >= end) throw result.error
     tries++
     await io.clock.sleep(wait, io.interrupts.signal)

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { CliError, Exit, usageError } from '../errors.ts'
+import { CliError, usageError } from '../errors.ts'
 import { parseList } from './parse-value.ts'
 
 /** A pattern, because `node:net` takes long to load and every command asks. */
@@ -22,11 +22,7 @@ export function isLoopback(hostname: string): boolean {
  * @throws CliError `base_url_unusable`, exit 3.
  */
 export function parseBaseUrl(text: string, name: string): URL {
-  return parseServiceUrl(
-    text,
-    name,
-    (message, hint) => new CliError('base_url_unusable', Exit.notConfigured, message, { hint }),
-  )
+  return parseServiceUrl(text, name, (message, hint) => new CliError('base_url_unusable', message, { hint }))
 }
 
 /**

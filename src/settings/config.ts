@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { writeDurable } from '../storage/atomic-file.ts'
 import { readJson, requireFormat } from '../storage/json-file.ts'
 import { withLock } from '../storage/lock.ts'
@@ -65,7 +65,7 @@ export async function updateConfig(
   await ensurePrivateDirectory(context.directories.config, 'leave')
   const lock = join(context.directories.config, 'config.lock')
   const busy = () =>
-    new CliError('config_busy', Exit.bug, `another mailclaim is changing the settings (${lock})`, {
+    new CliError('config_busy', `another mailclaim is changing the settings (${lock})`, {
       hint: 'let it finish, or end it, and run this command again; do not delete the lock file',
     })
   const waiting = { deadlineMs: LOCK_DEADLINE_MS, busy, withoutLocks: 'continue' as const }

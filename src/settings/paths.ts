@@ -1,7 +1,7 @@
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 import type { Directories } from '../context.ts'
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 
 type System = Pick<NodeJS.Process, 'env' | 'platform'>
 
@@ -64,7 +64,6 @@ export function requireAbsolute(directories: Directories): void {
   if (relative === undefined) return
   throw new CliError(
     'no_home',
-    Exit.bug,
     `there is no home directory for settings and sessions (${JSON.stringify(relative)} is relative)`,
     { hint: 'set HOME, or MAILCLAIM_CONFIG_DIR and MAILCLAIM_STATE_DIR, to absolute paths' },
   )

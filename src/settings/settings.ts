@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { CliError, Exit, usageError } from '../errors.ts'
+import { CliError, usageError } from '../errors.ts'
 import { parseResolver } from './addresses.ts'
 import { type Config, readConfig } from './config.ts'
 import type { OptionDefinition, OptionName, OptionValues } from './option.ts'
@@ -224,7 +224,6 @@ export function requireBaseUrl(settings: Pick<Settings, 'chosen'>): URL {
   if (address !== undefined) return new URL(address)
   throw new CliError(
     'base_url_missing',
-    Exit.notConfigured,
     'the address of the service (MAILCLAIM_BASE_URL) is not configured',
     {
       hint: 'to begin: mailclaim login',
@@ -236,12 +235,7 @@ export function requireBaseUrl(settings: Pick<Settings, 'chosen'>): URL {
 export function requireClientId(settings: Pick<Settings, 'chosen'>): string {
   const id = settingValue('client_id', settings)
   if (id !== undefined) return id
-  throw new CliError(
-    'client_id_missing',
-    Exit.notConfigured,
-    'the OAuth client id (MAILCLAIM_CLIENT_ID) is not configured',
-    {
-      hint: 'to begin: mailclaim login',
-    },
-  )
+  throw new CliError('client_id_missing', 'the OAuth client id (MAILCLAIM_CLIENT_ID) is not configured', {
+    hint: 'to begin: mailclaim login',
+  })
 }

@@ -10,7 +10,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { cannotWrite, codeOf, POSIX, quietly, reason, remedy } from './file-errors.ts'
 import { readOwnFile } from './json-file.ts'
 import { namesIn } from './private-directory.ts'
@@ -29,7 +29,7 @@ const RENAME_TRIES = 20
  */
 export const realDisk = {
   /** The whole file; undefined if there is none. @throws CliError `file_unusable`, exit 4. */
-  read: (path: string): string | undefined => readOwnFile(path, Exit.notSignedIn),
+  read: (path: string): string | undefined => readOwnFile(path, 'file_unusable'),
   /** Creates a file that must not exist (O_EXCL, 0600) and opens it. */
   create(path: string): number {
     const fd = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | NO_FOLLOW, 0o600)
@@ -135,7 +135,7 @@ export function removeDurable(path: string, disk: Disk = realDisk): boolean {
     disk.remove(path)
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return false
-    throw new CliError('cannot_write', Exit.bug, `${path} can't be removed: ${reason(error)}`, {
+    throw new CliError('cannot_write', `${path} can't be removed: ${reason(error)}`, {
       hint: remedy(error, 'remove it by hand: it may hold a secret'),
       cause: error,
     })

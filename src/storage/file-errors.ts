@@ -1,4 +1,4 @@
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 
 export const POSIX = process.platform !== 'win32'
 
@@ -7,7 +7,7 @@ export function cannotWrite(path: string, error: unknown): CliError {
   if (error instanceof CliError) return error
   const permissions =
     'check the owner and the permissions of that directory, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR'
-  return new CliError('cannot_write', Exit.bug, `${path} can't be written: ${reason(error)}`, {
+  return new CliError('cannot_write', `${path} can't be written: ${reason(error)}`, {
     hint: remedy(error, permissions),
     cause: error,
   })

@@ -1,7 +1,9 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
-import { CliError, Exit, type ExitCode } from '../errors.ts'
+import { CliError, type ErrorCode } from '../errors.ts'
 import { codeOf, POSIX, quietly, reason, remedy } from './file-errors.ts'
 import { ownUser } from './private-directory.ts'
+
+type FileCode = Extract<ErrorCode, 'cannot_read' | 'file_unusable'>
 
 /** Far more than any file of this program. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -10,32 +12,32 @@ const MAX_FILE_BYTES = 4 * 1024 * 1024
  * Reads a file of this program; undefined if it doesn't exist. Synchronous: the files are small, every command reads two, and
  * loading `node:fs/promises` would take longer.
  *
- * @param exit the exit code if the file can't be used.
- * @throws CliError `file_unusable`, with the path and a remedy: it is a link, belongs to another user, or can't be read. It is
+ * @param code of the error if the file can't be used: what a session's file has differs.
+ * @throws CliError with the path and a remedy: it is a link, belongs to another user, or can't be read. It is
  *   left as it is.
  */
-export function readOwnFile(path: string, exit: ExitCode = Exit.bug): string | undefined {
+export function readOwnFile(path: string, code: FileCode = 'cannot_read'): string | undefined {
   let file: number | undefined
   try {
     // O_NONBLOCK: opening a pipe would wait for a writer.
     file = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
     const found = fstatSync(file)
-    if (!found.isFile()) throw unusable(path, 'it is not a file', { exit })
+    if (!found.isFile()) throw unusable(path, 'it is not a file', { code })
     if (POSIX && found.uid !== ownUser()) {
       // What a command with sudo has left may be moved away; another person's file is in use.
       const hint = found.uid === 0 ? undefined : 'run this command as that user (without sudo)'
-      throw unusable(path, 'it belongs to another user', { exit, hint })
+      throw unusable(path, 'it belongs to another user', { code, hint })
     }
-    if (found.size > MAX_FILE_BYTES) throw unusable(path, `it is too large (${found.size} bytes)`, { exit })
+    if (found.size > MAX_FILE_BYTES) throw unusable(path, `it is too large (${found.size} bytes)`, { code })
     return readFileSync(file, 'utf8')
   } catch (error) {
     if (error instanceof CliError) throw error
-    const code = codeOf(error)
-    if (code === 'ENOENT') return undefined
-    if (code === 'ELOOP' || code === 'EMLINK')
-      throw unusable(path, 'it is a symbolic link, which this program never creates', { exit })
+    const problem = codeOf(error)
+    if (problem === 'ENOENT') return undefined
+    if (problem === 'ELOOP' || problem === 'EMLINK')
+      throw unusable(path, 'it is a symbolic link, which this program never creates', { code })
     const hint = remedy(error, 'check the owner and the permissions of that file and its directory')
-    throw unusable(path, `it can't be read (${reason(error)})`, { hint, exit, cause: error })
+    throw unusable(path, `it can't be read (${reason(error)})`, { hint, code, cause: error })
   } finally {
     const opened = file
     if (opened !== undefined) quietly(() => closeSync(opened))
@@ -47,7 +49,7 @@ export function readOwnFile(path: string, exit: ExitCode = Exit.bug): string | u
  *
  * @param parse validates the value; throws an Error that says what is wrong with it, or a CliError that also says what to do
  *   about it.
- * @throws CliError `file_unusable`, as `readOwnFile`, and if it is empty, damaged, or written by a later version.
+ * @throws CliError `cannot_read`, as `readOwnFile`, and if it is empty, damaged, or written by a later version.
  */
 export function readJson<T>(path: string, parse: (value: unknown) => T): T | undefined {
   const text = readOwnFile(path)
@@ -63,13 +65,13 @@ export function readJson<T>(path: string, parse: (value: unknown) => T): T | und
   }
 }
 
-/** The error for a file that can't be used: `file_unusable`, exit 1 unless another is given. */
+/** The error for a file that can't be used. */
 export function unusable(
   path: string,
   why: string,
-  { hint, exit = Exit.bug, cause }: { hint?: string | undefined; exit?: ExitCode; cause?: unknown } = {},
+  { hint, code = 'cannot_read', cause }: { hint?: string | undefined; code?: FileCode; cause?: unknown } = {},
 ): CliError {
-  return new CliError('file_unusable', exit, `the file ${path} can't be used: ${why}`, {
+  return new CliError(code, `the file ${path} can't be used: ${why}`, {
     hint: hint ?? 'it was left as it is; fix it, or move it away',
     cause,
   })

@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { SILENT_MS } from '../timeout.ts'
 import { type Disk, realDisk } from './atomic-file.ts'
 import { codeOf, reason, remedy } from './file-errors.ts'
@@ -84,10 +84,10 @@ function noLock(path: string, error: unknown): CliError {
   if (['MODULE_NOT_FOUND', 'ERR_DLOPEN_FAILED'].includes(code)) {
     const message = `mailclaim comes without file locks for this machine (${process.platform}-${process.arch})`
     const hint = 'set MAILCLAIM_API_KEY: unlike a session, it needs no locks'
-    return new CliError('store_unavailable', Exit.notSignedIn, message, { hint, cause: error })
+    return new CliError('store_unavailable', message, { hint, cause: error })
   }
   const why = code === 'ELOOP' ? 'it is a symbolic link, which this program never creates' : reason(error)
-  return new CliError('store_unavailable', Exit.notSignedIn, `${path} can't be locked: ${why}`, {
+  return new CliError('store_unavailable', `${path} can't be locked: ${why}`, {
     hint: remedy(error, 'set MAILCLAIM_STATE_DIR to a directory of yours on a local disk, or use an API key'),
     cause: error,
   })
@@ -96,5 +96,5 @@ function noLock(path: string, error: unknown): CliError {
 function sessionBusy(path: string): CliError {
   const message = `another mailclaim is using this session (it holds ${path})`
   const hint = 'wait for it or stop it, then run this command again'
-  return new CliError('session_busy', Exit.unavailable, message, { hint })
+  return new CliError('session_busy', message, { hint })
 }

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { chmod, lstat, mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { codeOf, POSIX, reason, remedy } from './file-errors.ts'
 
 /**
@@ -51,7 +51,7 @@ async function makeDirectory(path: string, parentExists = false): Promise<void> 
 }
 
 function directoryUnusable(path: string, why: string, cause?: unknown): CliError {
-  return new CliError('cannot_write', Exit.bug, `the directory ${path} can't be used: ${why}`, {
+  return new CliError('cannot_write', `the directory ${path} can't be used: ${why}`, {
     hint: remedy(
       cause,
       'fix its owner and permissions, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR to directories of yours',

@@ -85,7 +85,7 @@ describe('the ledger', () => {
     await remember(claimOf({ domain_id: 'd2' }), io)
     const damaged: string[] = []
     const found = await claimsNamed('example.com', io, async ({ code }) => void damaged.push(code))
-    expect({ found: found.length, damaged }).toEqual({ found: 1, damaged: ['file_unusable'] })
+    expect({ found: found.length, damaged }).toEqual({ found: 1, damaged: ['cannot_read'] })
     expect(files()).toHaveLength(2)
   })
 

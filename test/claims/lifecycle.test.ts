@@ -16,7 +16,7 @@ test.each([
   ['canceled', {}, 'ended', 'claim_canceled', false],
   ['failed', { failure_reason: 'x' }, 'ended', 'claim_failed', false],
   ['reviewing', {}, 'unknown', undefined, true],
-  ['reviewing', { failure_reason: 'x' }, 'ended', 'claim_reviewing', false],
+  ['reviewing', { failure_reason: 'x' }, 'ended', 'claim_ended', false],
   ['reviewing', { blocked_reason: 'x' }, 'blocked', 'claim_blocked', false],
   ['Odd One', { failure_reason: 'x' }, 'ended', 'claim_ended', false],
   [null, {}, 'unknown', undefined, true],

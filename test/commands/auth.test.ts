@@ -219,7 +219,7 @@ describe('auth status', () => {
     const world = await signedIn({ environment: { apiKey: 'a b' } })
     const { exit, stderr } = await mailclaim(world, 'auth', 'status', '--json')
     expect(exit).toBe(4)
-    expect(JSON.parse(stderr).error).toMatchObject({ code: 'credential_unusable', exit: 4 })
+    expect(JSON.parse(stderr).error).toMatchObject({ code: 'credential_refused', exit: 4 })
     expect(await mailclaim(world, 'auth', 'token')).toMatchObject({ exit: 4 })
   })
 

@@ -60,8 +60,8 @@ describe('a session that machines share', () => {
     expect(a.stderr.text).toMatch(
       /^warning: etcd doesn't answer.*; this machine's access token is still good\n$/,
     )
-    expect(await failed(renew(b))).toMatchObject({ code: 'store_unavailable', exit: 7 })
-    expect(await failed(describeShared(b))).toMatchObject({ code: 'store_unavailable', exit: 7 })
+    expect(await failed(renew(b))).toMatchObject({ code: 'unreachable', exit: 7 })
+    expect(await failed(describeShared(b))).toMatchObject({ code: 'unreachable', exit: 7 })
     expect(service.refreshes).toBe(1)
   })
 
@@ -106,7 +106,7 @@ describe('a session that machines share', () => {
       }
       return isForgotten && path === '/v3/auth/authenticate' ? 'unanswered' : 'pass'
     }
-    expect(await failed(renew(a))).toMatchObject({ code: 'store_unavailable', exit: 7 })
+    expect(await failed(renew(a))).toMatchObject({ code: 'unreachable', exit: 7 })
     expect(service.refreshes).toBe(0)
     etcd.fate = () => 'pass'
     await renew(a)
@@ -132,7 +132,7 @@ describe('a session that machines share', () => {
     const { a, b, etcd, service, renew } = await pair()
     etcd.fate = fates('late')
     const failure = await failed(renew(a))
-    expect(failure).toMatchObject({ code: 'store_unavailable', exit: 7 })
+    expect(failure).toMatchObject({ code: 'unreachable', exit: 7 })
     expect(failure.message).toContain('nothing was sent')
     etcd.arrive()
     etcd.fate = () => 'pass'
@@ -199,7 +199,7 @@ describe('a session that machines share', () => {
 
   test.each<[ServiceFate, string | undefined]>([
     ['refused', 'invalid_request'],
-    ['unreachable', 'service_unreachable'],
+    ['unreachable', 'unreachable'],
     ['busy', undefined],
   ])('a token that is unused after "%s" leaves no note', async (fate, code) => {
     const { a, b, service, renew } = await pair()
@@ -321,7 +321,7 @@ describe('a session that machines share', () => {
   test('a machine that was stopped for more than 15 s after its note sends nothing', async () => {
     const { a, clock, service, renew } = await pair()
     service.connected = () => clock.advance(16_000)
-    expect(await failed(renew(a))).toMatchObject({ code: 'store_unavailable', exit: 7 })
+    expect(await failed(renew(a))).toMatchObject({ code: 'unreachable', exit: 7 })
     service.connected = () => {}
     await renew(a)
     expect([service.refreshes, service.reuse]).toEqual([1, 0])

@@ -1,9 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { run } from '../../src/cli.ts'
-import { everyCommand, exitCodesOf } from '../../src/commands/definition.ts'
+import { errorsOf } from '../../src/commands/commands.ts'
+import { everyCommand } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
 import { type HttpResponse, TransportError } from '../../src/context.ts'
+import { ERRORS } from '../../src/errors.ts'
 import { unexpectedAnswer } from '../../src/service/problems.ts'
 import {
   createFakeContext,
@@ -96,7 +98,8 @@ async function expectPromised(ran: Ran): Promise<void> {
   const [command] = [...everyCommand(tree)].filter(
     ({ words }) => words.join(' ') === ran.words.slice(0, words.length).join(' '),
   )
-  expect(command && exitCodesOf(await command.leaf.load()), ran.words.join(' ')).toContain(ran.code)
+  const errors = command === undefined ? [] : errorsOf(await command.leaf.load())
+  expect([0, ...errors.map((code) => ERRORS[code][1])], ran.words.join(' ')).toContain(ran.code)
 }
 
 const fail = (kind: TransportError['kind'], sent: 'no' | 'maybe') => (): HttpResponse => {

@@ -219,7 +219,7 @@ describe('signing in', () => {
 
     it('a service that does not answer ends the login before a browser is opened: exit 7', async () => {
       await expect(begin({ metadata: 'down' })).rejects.toMatchObject({
-        code: 'service_unreachable',
+        code: 'unreachable',
         exit: 7,
       })
     })
@@ -273,7 +273,7 @@ describe('signing in', () => {
     const { come, result } = await begin()
     expect((await come({ error, error_description: 'because' })).page).toContain('You are not signed in')
     await expect(result).rejects.toMatchObject({
-      code: error,
+      shownCode: error,
       exit,
       message: expect.stringContaining('because'),
     })

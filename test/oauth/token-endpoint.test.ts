@@ -3,7 +3,7 @@ import { type AddressInfo, createServer as createTcpServer, type Server } from '
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { HttpResponse } from '../../src/context.ts'
 import { TransportError } from '../../src/context.ts'
-import { CliError, Exit } from '../../src/errors.ts'
+import { CliError } from '../../src/errors.ts'
 import { exchangeCode, refresh } from '../../src/oauth/token-endpoint.ts'
 import { logExchanges } from '../../src/service/log.ts'
 import { createTransport } from '../../src/service/transport.ts'
@@ -110,7 +110,7 @@ describe('the exchange of a code', () => {
     [jsonResponse(302, WHOLE), 'service_unavailable', 7, 'HTTP 302'],
   ])('an exchange that is answered with %o ends in %s', async (answer, code, exit, words) => {
     await expect(exchange(() => answer)).rejects.toMatchObject({
-      code,
+      shownCode: code,
       exit,
       message: expect.stringContaining(words),
     })
@@ -314,12 +314,7 @@ describe('a refresh', () => {
       'a certain refusal of what was to be done before sending',
       () =>
         Promise.reject(
-          new TransportError(
-            'aborted',
-            'no',
-            'stopped',
-            new CliError('cannot_write', Exit.bug, 'the disk is full'),
-          ),
+          new TransportError('aborted', 'no', 'stopped', new CliError('cannot_write', 'the disk is full')),
         ),
       { kind: 'unused', passes: false, error: expect.objectContaining({ code: 'cannot_write' }) },
     ],

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { CliError, Exit } from '../../src/errors.ts'
+import { CliError } from '../../src/errors.ts'
 import type { RequestOptions } from '../../src/service/client.ts'
 import { follow } from '../../src/service/follow.ts'
 import { timeFor } from '../../src/timeout.ts'
 import { createFakeContext } from '../fake-context.ts'
 
 const DELAYS = { first: 2000, max: 30_000 }
-const down = (retryAfterMs?: number) => new CliError('network', Exit.unavailable, 'down', { retryAfterMs })
+const down = (retryAfterMs?: number) => new CliError('unreachable', 'down', { retryAfterMs })
 
 /** Follows a thing at a service with these answers in turn, the last of which repeats; with the status 'end' it ends. */
 function following(
@@ -32,7 +32,7 @@ function following(
         return { status: answer ?? '' }
       },
       describe: ({ status }) => ({ status, text: `is ${status}`, ...(status === 'end' && { end: {} }) }),
-      timeout: () => ({ code: 'in_flight', what: 'it', hint: 'watch it' }),
+      timeout: () => ({ code: 'import_in_flight', what: 'it', hint: 'watch it' }),
     },
     context,
   )
@@ -70,7 +70,7 @@ describe('following', () => {
   it('the first value is asked for as any other request is, and the next ones once each', async () => {
     const { asked } = await take(['on', 'end'])
     expect(asked.map(({ maxAttempts }) => maxAttempts)).toEqual([undefined, 1])
-    await expect(take([down()])).rejects.toMatchObject({ code: 'network' })
+    await expect(take([down()])).rejects.toMatchObject({ code: 'unreachable' })
   })
 
   it('a failure after the first value is reported, and followed by another request', async () => {
@@ -87,15 +87,15 @@ describe('following', () => {
   })
 
   it('an error that waiting cannot fix ends it, and so do 15 minutes without a response', async () => {
-    const gone = new CliError('gone', Exit.notFound, 'gone')
+    const gone = new CliError('not_found', 'not_found')
     await expect(take(['on', gone])).rejects.toMatchObject({ exit: 5 })
-    await expect(take(['on', down()])).rejects.toMatchObject({ code: 'network' })
+    await expect(take(['on', down()])).rejects.toMatchObject({ code: 'unreachable' })
   })
 
   it('the last request is exactly at the timeout, and has two seconds', async () => {
     const { end, passed, asked } = await take(['on'], { timeoutMs: 10_000 })
     expect(end.error).toMatchObject({
-      code: 'in_flight',
+      code: 'import_in_flight',
       exit: 8,
       message: 'timed out after 10 seconds: it is still in progress (is on)',
       hint: 'watch it',

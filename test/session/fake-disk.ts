@@ -1,4 +1,4 @@
-import { CliError, Exit } from '../../src/errors.ts'
+import { CliError } from '../../src/errors.ts'
 import type { Disk } from '../../src/storage/atomic-file.ts'
 
 /** The process is dead: whatever it still does has no effect. */
@@ -60,7 +60,7 @@ export class FakeDisk {
           return perform('read', () => this.#names.get(path)?.text)
         } catch (error) {
           if (error instanceof Killed) throw error
-          throw new CliError('file_unusable', Exit.notSignedIn, 'the disk reported an error')
+          throw new CliError('file_unusable', 'the disk reported an error')
         }
       },
       create: (path) =>

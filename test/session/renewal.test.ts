@@ -148,13 +148,7 @@ describe('what an answer means', () => {
     ['500', [() => textResponse(500, '')], INTERRUPTED, INTERRUPTED, 1],
     ['a reset', [() => 'reset'], INTERRUPTED, INTERRUPTED, 1],
     ['no connection, twice', [refuseConnection, refuseConnection], 'ok', 'ok', 1],
-    [
-      'no connection at all',
-      Array.from({ length: 3 }, () => refuseConnection),
-      'service_unreachable 7',
-      'ok',
-      1,
-    ],
+    ['no connection at all', Array.from({ length: 3 }, () => refuseConnection), 'unreachable 7', 'ok', 1],
   ])('%s', async (_what, answers, end, next, sent) => {
     const world = await signedIn(answers)
     expect(await endOf(() => currentCredential(world.io))).toBe(end)

@@ -78,7 +78,7 @@ describe('a JSON file', () => {
   ])('that %s is unusable, is named, is not quoted, and is left as it is', (_what, make, why) => {
     make()
     expect(read).toThrow(
-      expect.objectContaining({ code: 'file_unusable', message: expect.stringMatching(why) }),
+      expect.objectContaining({ code: 'cannot_read', message: expect.stringMatching(why) }),
     )
     expect(read).toThrow(expect.objectContaining({ message: expect.stringContaining(path) }))
     expect(read).toThrow(expect.objectContaining({ message: expect.not.stringContaining('s3cret') }))

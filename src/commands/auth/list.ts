@@ -24,7 +24,6 @@ export const command = defineCommand({
     'mailclaim auth list --json': 'for a script',
   },
   output: ownOutput(COLUMNS, {}),
-  exits: [],
   async run(_input, io) {
     const { knownProfiles } = await import('../../session/profiles.ts')
     const { settings } = io

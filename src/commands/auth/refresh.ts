@@ -1,6 +1,6 @@
 import type { Column } from '../../terminal/columns.ts'
 import { formatDuration } from '../../terminal/time.ts'
-import { defineCommand, ownOutput, SERVICE_EXITS } from '../definition.ts'
+import { defineCommand, ownOutput } from '../definition.ts'
 
 const COLUMNS: readonly Column[] = [
   { field: 'profile' },
@@ -19,7 +19,6 @@ export const command = defineCommand({
   ],
   examples: { 'mailclaim auth refresh': 'renew the session' },
   output: ownOutput(COLUMNS, {}),
-  exits: SERVICE_EXITS,
   account: 'signed_in',
   async run({ options }, io) {
     const { renewedCredential } = await import('../../session/credential.ts')

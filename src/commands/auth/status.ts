@@ -6,7 +6,7 @@ import { STORES, type StoreKind } from '../../settings/table.ts'
 import { type Column, valueAt } from '../../terminal/columns.ts'
 import type { Io } from '../../terminal/io.ts'
 import { formatDuration } from '../../terminal/time.ts'
-import { defineCommand, ownOutput, SERVICE_EXITS } from '../definition.ts'
+import { defineCommand, ownOutput } from '../definition.ts'
 
 const STATE_LABELS: Readonly<Record<SessionState, string>> = {
   none: 'not signed in',
@@ -54,7 +54,6 @@ export const command = defineCommand({
     'mailclaim auth status --online': 'ask the service whether it accepts the credential',
   },
   output: ownOutput(COLUMNS, { schema: 'auth-status' }),
-  exits: SERVICE_EXITS,
   account: 'sometimes',
   async run({ options }, io) {
     const { describeSession } = await import('../../session/describe.ts')
@@ -104,7 +103,7 @@ async function statusOf(
     refreshed_at: time(session?.issuedAt),
     refresh_by: time(renewable && expiresIfUnused(renewable)),
     expires_in: left > 0 ? left : null,
-    online: online === undefined ? null : online === 'accepted' ? 'accepted' : online.code,
+    online: online === undefined ? null : online === 'accepted' ? 'accepted' : online.shownCode,
   }
 }
 

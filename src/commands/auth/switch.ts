@@ -13,7 +13,7 @@ export const command = defineCommand({
     'mailclaim auth switch default': 'use the first profile again',
   },
   output: ownOutput(COLUMNS, {}),
-  exits: [],
+  errors: ['config_busy'],
   async run({ arguments: [name = ''] }, io) {
     const { settings, environment } = io
     const { requireKnownProfile } = await import('../../session/profiles.ts')

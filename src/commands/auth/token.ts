@@ -1,7 +1,7 @@
 import { currentCredential, narrowedCredential } from '../../session/credential.ts'
 import { SETTINGS } from '../../settings/table.ts'
 import type { Column } from '../../terminal/columns.ts'
-import { defineCommand, ownOutput, SERVICE_EXITS, VALUE } from '../definition.ts'
+import { defineCommand, ownOutput, VALUE } from '../definition.ts'
 
 const COLUMNS: readonly Column[] = [{ field: 'kind' }, { field: 'token', kind: 'id' }]
 
@@ -21,7 +21,6 @@ export const command = defineCommand({
     'mailclaim auth token --scope emails:send': 'a token that can only send, for another program',
   },
   output: ownOutput(COLUMNS, { ...VALUE }),
-  exits: SERVICE_EXITS,
   account: 'signed_in',
   async run({ options }, io) {
     const scope = options.scope?.flat().join(' ')

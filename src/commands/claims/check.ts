@@ -1,10 +1,10 @@
 import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { isMany, MANY_OPTIONS, WAIT_SECONDS } from '../../claims/definition.ts'
 import { type CheckReportJson, REPORT_FIELDS, reportJson } from '../../dns/report.ts'
-import { Exit, usageError } from '../../errors.ts'
+import { usageError } from '../../errors.ts'
 import type { Column, Item } from '../../terminal/columns.ts'
 import { timeoutOf } from '../../timeout.ts'
-import { defineCommand, PUBLIC_RESOLVERS, SERVICE_EXITS, timeoutOption } from '../definition.ts'
+import { defineCommand, PUBLIC_RESOLVERS, timeoutOption } from '../definition.ts'
 
 /** What exit 0 doesn't say of a check that only looked. */
 const ONLY_LOOKED =
@@ -74,7 +74,7 @@ export const command = defineCommand({
     'mailclaim claims check example.net --value prefix=token': 'is this value there? without an account',
     'mailclaim claims check example.com --format html > report.html': 'a report for whoever edits the zone',
   },
-  exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  errors: ['claim', 'check', 'follow', 'several'],
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { name, value, wait = false, publicResolvers, timeout = WAIT_SECONDS } = options

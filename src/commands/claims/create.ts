@@ -1,8 +1,7 @@
 import { CLAIM_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { isMany, MANY_OPTIONS } from '../../claims/definition.ts'
-import { Exit } from '../../errors.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
-import { defineCommand, SERVICE_EXITS } from '../definition.ts'
+import { defineCommand } from '../definition.ts'
 import { askForDomain, CREATE_OPTIONS, claimRequest } from './create-options.ts'
 
 export const command = defineCommand({
@@ -15,7 +14,7 @@ export const command = defineCommand({
     'mailclaim claims create --from domains.csv --format jsonl': 'for every domain of a list',
   },
   output: { schema: 'claim', fields: [...CLAIM_FIELDS, ...ERROR_FIELDS], columns: CLAIM_COLUMNS },
-  exits: [...SERVICE_EXITS, Exit.negativeEnd],
+  errors: ['record_missing', 'claim_superseded', 'several'],
   account: 'signed_in',
   changes: true,
   async run({ arguments: domains, options }, io) {

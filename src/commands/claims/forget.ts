@@ -1,4 +1,3 @@
-import { Exit } from '../../errors.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { CLAIM_ARGUMENT, defineCommand, ownOutput } from '../definition.ts'
 
@@ -9,7 +8,7 @@ export const command = defineCommand({
   arguments: [CLAIM_ARGUMENT],
   examples: { 'mailclaim claims forget exmaple.com': 'the domain was mistyped' },
   output: ownOutput(COLUMNS, {}),
-  exits: [Exit.notFound],
+  errors: ['claim_unknown'],
   async run({ arguments: [argument] }, io) {
     const [{ claimUnknown, findClaim }, { forget }, { nameOf }] = await Promise.all([
       import('../../claims/load.ts'),

@@ -1,6 +1,6 @@
 import { CLAIM_COLUMNS } from '../../claims/columns.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
-import { CLAIM_ARGUMENT, defineCommand, SERVICE_EXITS } from '../definition.ts'
+import { CLAIM_ARGUMENT, defineCommand } from '../definition.ts'
 
 export const command = defineCommand({
   description: 'Shows the latest claim of a placeholder domain, as the service has it now.',
@@ -11,7 +11,7 @@ export const command = defineCommand({
     'mailclaim claims get example.com --format tsv --fields status | tail -1': 'only the status',
   },
   output: { schema: 'claim', fields: CLAIM_FIELDS, columns: CLAIM_COLUMNS },
-  exits: SERVICE_EXITS,
+  errors: ['claim'],
   account: 'signed_in',
   async run({ arguments: [argument] }, io) {
     const [{ fetchClaim, findClaim }, { writeClaim }, { connect }] = await Promise.all([

@@ -4,7 +4,7 @@ import { CliError, Exit, InterruptedError } from '../../errors.ts'
 import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
 import type { Io } from '../../terminal/io.ts'
 import { createTurns } from '../../turns.ts'
-import { defineCommand, SERVICE_EXITS } from '../definition.ts'
+import { defineCommand } from '../definition.ts'
 import { printPages } from '../lists.ts'
 
 /** Claims in a page, and requests at once. */
@@ -26,7 +26,6 @@ export const command = defineCommand({
     fields: CLAIM_FIELDS,
     columns: CLAIM_LIST_COLUMNS,
   },
-  exits: SERVICE_EXITS,
   account: 'sometimes',
   async run({ options }, io) {
     const { everyClaim, issuerIn } = await import('../../claims/ledger.ts')

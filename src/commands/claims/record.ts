@@ -1,10 +1,9 @@
 import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { isMany, MANY_OPTIONS } from '../../claims/definition.ts'
 import type { Asker, KnownClaim } from '../../claims/load.ts'
-import { Exit } from '../../errors.ts'
 import type { Column } from '../../terminal/columns.ts'
 import type { Io } from '../../terminal/io.ts'
-import { CLAIM_ARGUMENTS, defineCommand, SERVICE_EXITS } from '../definition.ts'
+import { CLAIM_ARGUMENTS, defineCommand } from '../definition.ts'
 
 /** The fields of a claim's record. */
 const RECORD_FIELDS = ['type', 'name', 'value', 'ttl'] as const
@@ -37,7 +36,7 @@ export const command = defineCommand({
     'mailclaim claims record example.com --format value': 'only the value',
     'mailclaim claims record --all --format zone': 'of all open claims, for zone files',
   },
-  exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  errors: ['claim', 'follow', 'several'],
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { format } = io.settings

@@ -1,7 +1,6 @@
 import { MANY_OPTIONS, VERIFY_EVENTS } from '../../claims/definition.ts'
-import { Exit } from '../../errors.ts'
 import { timeoutOf } from '../../timeout.ts'
-import { CLAIM_ARGUMENTS, defineCommand, PUBLIC_RESOLVERS, SERVICE_EXITS } from '../definition.ts'
+import { CLAIM_ARGUMENTS, defineCommand, PUBLIC_RESOLVERS } from '../definition.ts'
 import { WATCH_OPTIONS, WATCH_OUTPUT, workOnClaims } from './watch.ts'
 
 export const command = defineCommand({
@@ -22,7 +21,7 @@ export const command = defineCommand({
     'mailclaim claims verify --all --wait': 'all open claims, until each has ended',
   },
   output: WATCH_OUTPUT,
-  exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  errors: ['claim', 'check', 'follow', 'watch', 'several'],
   account: 'signed_in',
   changes: true,
   async run({ arguments: domains, options }, io) {

@@ -1,7 +1,6 @@
 import { CLAIM_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { isMany, MANY_OPTIONS, type ManyOptions, WATCH_EVENTS } from '../../claims/definition.ts'
 import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimWork } from '../../claims/workflow.ts'
-import { Exit } from '../../errors.ts'
 import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
 import type { OptionDefinition } from '../../settings/option.ts'
 import type { Io } from '../../terminal/io.ts'
@@ -11,7 +10,6 @@ import {
   defineCommand,
   eventFields,
   type OutputDefinition,
-  SERVICE_EXITS,
   timeoutOption,
 } from '../definition.ts'
 
@@ -41,7 +39,7 @@ export const command = defineCommand({
     'mailclaim claims watch --all': 'all open claims, in one process',
   },
   output: WATCH_OUTPUT,
-  exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  errors: ['claim', 'follow', 'watch', 'several'],
   account: 'signed_in',
   async run({ arguments: domains, options }, io) {
     const watch = { ...timeoutOf(options, io.clock), throughBlocked: options.throughBlocked === true }

@@ -1,7 +1,7 @@
 import { readableTimestamp } from '../../service/timestamps.ts'
 import { GRANT_FIELDS, type Grant } from '../../service/types.ts'
 import { type Column, cellText } from '../../terminal/columns.ts'
-import { defineCommand, SERVICE_EXITS } from '../definition.ts'
+import { defineCommand } from '../definition.ts'
 import { listOptions, printList } from '../lists.ts'
 
 /** A grant is revoked if either field is set (section 3.2). */
@@ -47,7 +47,7 @@ export const command = defineCommand({
     'mailclaim grants list --state revoked --json': 'as the service has them',
   },
   output: { schema: 'list', lineSchema: 'grant', fields: GRANT_FIELDS, columns: GRANT_COLUMNS },
-  exits: SERVICE_EXITS,
+  errors: ['list'],
   account: 'signed_in',
   async run({ options }, io) {
     const [{ grantPages }, { connect }] = await Promise.all([

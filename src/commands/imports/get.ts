@@ -1,6 +1,6 @@
 import { IMPORT_COLUMNS } from '../../imports/columns.ts'
 import { IMPORT_FIELDS } from '../../service/types.ts'
-import { type ArgumentDefinition, defineCommand, SERVICE_EXITS } from '../definition.ts'
+import { type ArgumentDefinition, defineCommand } from '../definition.ts'
 
 export const IMPORT_ARGUMENT: ArgumentDefinition = {
   syntax: '<id>',
@@ -15,7 +15,6 @@ export const command = defineCommand({
     'mailclaim imports get 479e3145-dd38-4932-8c0c-e58b548c9e76 --json | jq .counts': 'its counts',
   },
   output: { schema: 'import', fields: IMPORT_FIELDS, columns: IMPORT_COLUMNS },
-  exits: SERVICE_EXITS,
   account: 'signed_in',
   async run({ arguments: [id = ''] }, io) {
     const [{ getImport }, { connect }] = await Promise.all([

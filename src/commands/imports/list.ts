@@ -1,6 +1,6 @@
 import { IMPORT_LIST_COLUMNS } from '../../imports/columns.ts'
 import { IMPORT_FIELDS, IMPORT_STATUSES } from '../../service/types.ts'
-import { defineCommand, SERVICE_EXITS } from '../definition.ts'
+import { defineCommand } from '../definition.ts'
 import { listOptions, printList } from '../lists.ts'
 
 /** The service's own default (section 8). */
@@ -28,7 +28,7 @@ export const command = defineCommand({
     fields: IMPORT_FIELDS,
     columns: IMPORT_LIST_COLUMNS,
   },
-  exits: SERVICE_EXITS,
+  errors: ['list'],
   account: 'signed_in',
   async run({ options }, io) {
     const { status } = options

@@ -1,8 +1,7 @@
-import { Exit } from '../../errors.ts'
 import { IMPORT_COLUMNS, IMPORT_EVENTS } from '../../imports/columns.ts'
 import { IMPORT_FIELDS } from '../../service/types.ts'
 import { timeoutOf } from '../../timeout.ts'
-import { defineCommand, eventFields, SERVICE_EXITS, timeoutOption } from '../definition.ts'
+import { defineCommand, eventFields, timeoutOption } from '../definition.ts'
 import { IMPORT_ARGUMENT } from './get.ts'
 
 export const command = defineCommand({
@@ -22,7 +21,7 @@ export const command = defineCommand({
     columns: IMPORT_COLUMNS,
     events: eventFields({ import: IMPORT_FIELDS }),
   },
-  exits: [...SERVICE_EXITS, Exit.notYet, Exit.negativeEnd],
+  errors: ['import', 'watch'],
   account: 'signed_in',
   async run({ arguments: [id = ''], options }, io) {
     const [{ watchImport }, { connect }] = await Promise.all([

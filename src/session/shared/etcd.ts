@@ -1,5 +1,5 @@
 import { type TlsIdentity, TransportError } from '../../context.ts'
-import { CliError, Exit } from '../../errors.ts'
+import { CliError } from '../../errors.ts'
 import { parseObject } from '../../service/problems.ts'
 import { operationUrl } from '../../settings/addresses.ts'
 import type { Io } from '../../terminal/io.ts'
@@ -58,7 +58,7 @@ export class Etcd {
     this.#access = access
   }
 
-  /** What is at the key; undefined if it doesn't exist. @throws CliError `store_unavailable`, exit 7; exit 4 if refused. */
+  /** What is at the key; undefined if it doesn't exist. @throws CliError `unreachable`, exit 7; `store_unavailable`, exit 4, if refused. */
   async read(limitMs = READ_LIMIT_MS): Promise<EtcdValue | undefined> {
     const body = await this.#ask('/v3/kv/range', { key: encode(this.#access.key) }, limitMs)
     return firstOf(body)
@@ -174,12 +174,12 @@ function messageOf(body: Json, status: number): string {
 export function noAnswer(members: readonly URL[], problem: string): CliError {
   const names = members.map(({ host }) => host).join(', ')
   const message = `etcd doesn't answer at ${names}: ${problem}`
-  return new CliError('store_unavailable', Exit.unavailable, message, { hint: 'run the command again later' })
+  return new CliError('unreachable', message, { hint: 'run the command again later' })
 }
 
 /** A person has to look at users, roles or space. */
 function refused({ host }: URL, said: string): CliError {
-  return new CliError('store_unavailable', Exit.notSignedIn, `etcd refused the request (${host}): ${said}`, {
+  return new CliError('store_unavailable', `etcd refused the request (${host}): ${said}`, {
     hint: 'check its user, password, role and space (docs/fleet.md)',
   })
 }

@@ -1,4 +1,4 @@
-import { CliError, Exit } from '../../errors.ts'
+import { CliError } from '../../errors.ts'
 import type { AccessToken } from '../../oauth/token-endpoint.ts'
 import { quietly } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
@@ -56,7 +56,7 @@ interface Seen {
  * it comes before the connection. For one revision of the value only one swap wins, so for one token only one process of the fleet
  * ever sends it.
  *
- * @throws CliError as `renewLocal`; `store_unavailable`, exit 7, if etcd doesn't answer
+ * @throws CliError as `renewLocal`; `unreachable`, exit 7, if etcd doesn't answer
  */
 export function renewShared(io: Io, options: RenewOptions): Promise<AccessToken> {
   return renewing(io, options, async (renewal) => {
@@ -172,7 +172,7 @@ interface Noted extends SharedRevision {
  * Swaps a note of this process into a value.
  *
  * @returns undefined if another machine was first
- * @throws CliError `store_unavailable`, exit 7, or for a retry `refresh_interrupted`, exit 4, if etcd doesn't answer: it may still be
+ * @throws CliError `unreachable`, exit 7, or for a retry `refresh_interrupted`, exit 4, if etcd doesn't answer: it may still be
  *   written, and then the next command on this machine takes it out
  */
 async function swapNote(
@@ -244,5 +244,5 @@ async function settle(
 /** The note was in etcd for so long that others may count it as lost. */
 function tooLate(): CliError {
   const message = 'it took too long to reach the service; nothing was sent'
-  return new CliError('store_unavailable', Exit.unavailable, message, { hint: 'run the command again' })
+  return new CliError('unreachable', message, { hint: 'run the command again' })
 }

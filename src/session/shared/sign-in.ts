@@ -15,7 +15,7 @@ const WRITE_LIMIT_MS = 30_000
  * Proves, before a person is sent to the browser, that etcd answers and lets this user read, and that there is a key to encrypt
  * with.
  *
- * @throws CliError `store_not_configured`, exit 3; `store_unavailable`, exit 4 or 7
+ * @throws CliError `store_not_configured`, exit 3; `store_unavailable`, exit 4; `unreachable`, exit 7
  */
 export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
   const store = openShared(io)

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose'
-import { CliError, Exit } from '../../errors.ts'
+import { CliError } from '../../errors.ts'
 import { settingValue } from '../../settings/settings.ts'
 import type { SettingKey } from '../../settings/table.ts'
 import { POSIX, reason } from '../../storage/file-errors.ts'
@@ -83,7 +83,7 @@ function readSetting(key: SettingKey, io: Io, access?: 'private'): string | unde
 }
 
 function notConfigured(message: string, hint: string): CliError {
-  return new CliError('store_not_configured', Exit.notConfigured, message, { hint })
+  return new CliError('store_not_configured', message, { hint })
 }
 
 /**
