@@ -54,13 +54,18 @@ export async function checkSubject(
     const { domain: name } = found
     if (flags.wait && value === null)
       throw usageError(`--wait needs a value to wait for, and no claim of ${name} is known`, 'add --value')
-    return checkTarget({ name, value }, undefined, flags, io)
+    return checkTarget({ name, value, isGiven: value !== null }, undefined, flags, io)
   }
   const { entry, domainId, name: asked } = found
   if (value !== null && entry === undefined)
     throw usageError(`"${domain}" is neither a domain nor a claim that is known ${ledgerInForce(io)}`)
   if (value !== null && entry !== undefined)
-    return checkTarget({ name: recordOf(entry.claim, asked).name, value }, undefined, flags, io)
+    return checkTarget(
+      { name: recordOf(entry.claim, asked).name, value, isGiven: true },
+      undefined,
+      flags,
+      io,
+    )
   const first = await ask(found, flags)
   let claim = first
   const again = async () => {

@@ -17,6 +17,8 @@ export interface CheckTarget {
   readonly name: string
   /** Null: whatever is there. */
   readonly value: string | null
+  /** Whether a person gave it. */
+  readonly isGiven?: boolean
 }
 
 /** How the checks of one run go: until its time is up, and each in its turn if there are many. */
@@ -34,11 +36,18 @@ export interface CheckOptions extends Timeout {
 const ASK_EVERY_MS = 60_000
 
 function requestOf(
-  { name, value }: CheckTarget,
+  { name, value, isGiven = false }: CheckTarget,
   { publicResolvers = false, share }: CheckOptions,
   { settings }: Io,
 ): CheckRequest {
-  return { name, expected: value, ...dnsSettings(settings), publicResolvers, ...(share && { share }) }
+  return {
+    name,
+    expected: value,
+    isGiven,
+    ...dnsSettings(settings),
+    publicResolvers,
+    ...(share && { share }),
+  }
 }
 
 export async function checkOnce(target: CheckTarget, options: CheckOptions, io: Io): Promise<CheckReport> {

@@ -4,10 +4,10 @@ import { locate, type Search } from './locate.ts'
 import { groupByOutcome, type Observations } from './observations.ts'
 import type { CheckReport } from './report.ts'
 import { askResolver } from './resolvers.ts'
-import { diagnose } from './rules.ts'
+import { diagnose, isUnseen } from './rules.ts'
 import { askNameServers } from './servers.ts'
 import { createShare, type Share } from './share.ts'
-import { PUBLIC_RESOLVERS, type Resolver } from './wire/address.ts'
+import { DNS_PORT, isPrivate, PUBLIC_RESOLVERS, type Resolver } from './wire/address.ts'
 import { type DnsEffects, limitQueries } from './wire/ask.ts'
 import { checkName } from './wire/name.ts'
 
@@ -16,6 +16,8 @@ export interface CheckRequest {
   readonly name: string
   /** The whole TXT value; null to see which values are there. */
   readonly expected: string | null
+  /** Whether a person gave that value, and may have cut it. */
+  readonly isGiven?: boolean
   /** Where the search for the zone starts: resolvers, or authoritative servers of private DNS. */
   readonly resolvers: readonly Resolver[] | 'system'
   /** 53, except for private DNS. */
@@ -38,8 +40,8 @@ const MAX_QUERIES = 120
 
 /**
  * Finds out whether a TXT record is visible, and if not, why; without an expected value, which TXT records there are. Asks the
- * authoritative servers; asks recursive resolvers about the name only once those have the record. Rejects only if the signal
- * in the effects aborts: whatever DNS does is in the report.
+ * authoritative servers; asks recursive resolvers about the name only once those have the record, or if none of them can be
+ * reached. Rejects only if the signal in the effects aborts: whatever DNS does is in the report.
  */
 export async function checkDns(request: CheckRequest, effects: DnsEffects): Promise<CheckReport> {
   return diagnose(await observe(request, effects))
@@ -55,7 +57,7 @@ export async function observe(
   effects: DnsEffects,
   causes = true,
 ): Promise<Observations> {
-  const { expected, authoritativePort: port } = request
+  const { expected, isGiven = false, authoritativePort: port } = request
   const { clock, dns } = effects
   const checked = checkName(request.name)
   if (!checked.ok) {
@@ -79,22 +81,34 @@ export async function observe(
   const search: Search = { resolvers, port, deadline, share, effects: { ...effects, signal, dns: limited } }
   try {
     const location = await locate(name, { ...search, deadline: Math.min(start + LOCATE_MS, deadline) })
-    const seen = { ...NOTHING, name, expected, location }
-    if (location.kind !== 'found') return { ...seen, limitReached: limited.isReached() }
-
-    const target = { name, zone: location.zone, expected }
-    const survey = await askNameServers(location, target, search)
-    const { withRecord, withoutRecord } = groupByOutcome(survey.servers)
+    const isFound = location.kind === 'found'
+    const target = { name, zone: isFound ? location.zone : name, expected }
+    const survey = isFound ? await askNameServers(location, target, search) : NOTHING
+    const { servers } = survey
+    const isInside =
+      port === DNS_PORT && servers.length > 0 && servers.every(({ address }) => isPrivate(address))
+    const seen = {
+      ...NOTHING,
+      name,
+      expected,
+      isGiven,
+      location,
+      ...survey,
+      isInside,
+      limitReached: limited.isReached(),
+    }
+    const { withRecord, withoutRecord } = groupByOutcome(servers)
     const [best] = [...withRecord, ...withoutRecord]
     const server = causes && best?.address ? { address: best.address, port } : undefined
-    // A resolver that is asked too early caches the absence.
-    const isVisible = causes && withRecord.length > 0 && withoutRecord.length === 0
+    const isVisible = withRecord.length > 0 && withoutRecord.length === 0
+    // A resolver that is asked too early caches the absence. If nobody else can tell, there is nothing to lose.
+    const isTime = causes && (isVisible || isUnseen(seen))
     const [seenBy, elsewhere, dnssec] = await Promise.all([
-      Promise.all((isVisible ? resolvers : []).map((one) => askResolver(one, target, search))),
+      Promise.all((isTime ? resolvers : []).map((one) => askResolver(one, target, search))),
       server && withRecord.length === 0 ? lookElsewhere(server, target, search) : null,
-      server ? observeDnssec(location, server, search) : null,
+      server && isFound ? observeDnssec(location, server, search) : null,
     ])
-    return { ...seen, ...survey, resolvers: seenBy, elsewhere, dnssec, limitReached: limited.isReached() }
+    return { ...seen, resolvers: seenBy, elsewhere, dnssec, limitReached: limited.isReached() }
   } finally {
     // What was still being asked isn't needed any more.
     over.abort()
@@ -102,5 +116,14 @@ export async function observe(
 }
 
 const NOTHING = {
-  ...{ servers: [], alias: null, resolvers: [], elsewhere: null, dnssec: null, limitReached: false },
+  ...{
+    isGiven: false,
+    servers: [],
+    alias: null,
+    isInside: false,
+    resolvers: [],
+    elsewhere: null,
+    dnssec: null,
+  },
+  limitReached: false,
 } as const

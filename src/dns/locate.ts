@@ -24,9 +24,6 @@ export interface Delegation {
   readonly hosts: ReadonlyMap<string, readonly DnsAddress[]>
 }
 
-/** How a server answers; `recursion`: it offers recursion and has no authority, as only something in its place does. */
-export type Manner = 'usable' | 'refused' | 'recursion'
-
 /** The zone that holds the name. */
 export interface Found extends Delegation {
   readonly kind: 'found'
@@ -34,8 +31,8 @@ export interface Found extends Delegation {
   readonly parent: DnsAddress | null
   /** From the top down. */
   readonly path: readonly Delegation[]
-  /** How the servers of registries above answered. All of them work, so what is odd comes from this network. */
-  readonly registry: { readonly address: string; readonly manner: Manner }[]
+  /** The servers of registries above that answered. All of them work, so an odd answer comes from this network. */
+  readonly registry: { readonly address: string; readonly isOdd: boolean }[]
 }
 
 /** The registered domain doesn't exist, as that zone of a registry says; or no zone was found. */
@@ -150,8 +147,7 @@ async function askServers(at: Found, target: string, search: Search) {
     if (search.share.isSilent(server)) return undefined
     const message = await askFor(server, { name: target, type: 'SOA' }, LEVEL_MS, search)
     if (message === undefined) return undefined
-    if (isRegistry(zone) && zone !== '.')
-      registry.push({ address: server.address, manner: mannerOf(message) })
+    if (isRegistry(zone) && zone !== '.') registry.push({ address: server.address, isOdd: isOdd(message) })
     const isUsable = message.aa
       ? hasData(message) && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && !isFromAbove(message, zone)
       : referralFrom(message, zone, target, search.port) !== undefined
@@ -165,10 +161,10 @@ async function askServers(at: Found, target: string, search: Search) {
 
 const hasData = (message: Message): boolean => soaOf(message) !== undefined || message.answers.length > 0
 
-/** How a server answers. */
-export function mannerOf(message: Message): Manner {
-  if (message.rcode === 'REFUSED') return 'refused'
-  return message.ra && !(message.aa && hasData(message)) ? 'recursion' : 'usable'
+/** Whether a server answers as no server of a zone does: it refuses or fails, or offers recursion and has no authority. */
+export function isOdd(message: Message): boolean {
+  if (!['NOERROR', 'NXDOMAIN'].includes(message.rcode)) return true
+  return message.ra && !(message.aa && hasData(message))
 }
 
 /**

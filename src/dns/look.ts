@@ -29,7 +29,7 @@ export async function look(
 ): Promise<Look> {
   const lost = (reason: string): Look => ({ zone: null, nameservers: [], set: null, reason, partial: [] })
   const all = { ...request, name, expected: null, publicResolvers: false }
-  const { location, servers } = await observe(all, effects, false)
+  const { location, servers, isInside } = await observe(all, effects, false)
   if (location.kind === 'invalid_name') return lost(location.problem)
   if (location.kind === 'no_domain') return lost(`${location.domain} doesn't exist in DNS`)
   if (location.kind === 'lost')
@@ -40,6 +40,7 @@ export async function look(
   const partial = answers.flatMap(({ values }) => values)
   const nameservers = [...hosts.keys()]
   const unknown = (reason: string): Look => ({ zone, nameservers, set: null, reason, partial })
+  if (isInside) return unknown(`this network has its own ${zone}, which others may not see`)
   if (first === undefined) return unknown(`no name server of ${zone} gave a complete authoritative answer`)
   const alias = answers.find(({ outcome }) => outcome === 'alias')?.alias
   if (alias) return unknown(`${name} is an alias (CNAME) for ${alias}`)

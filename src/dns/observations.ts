@@ -1,4 +1,4 @@
-import type { Found, Manner, NotFound } from './locate.ts'
+import type { Found, NotFound } from './locate.ts'
 import type { Resolver } from './wire/address.ts'
 import type { Soa } from './wire/message.ts'
 import type { TxtValue } from './wire/txt-answer.ts'
@@ -57,15 +57,15 @@ export interface ServerObservation extends Answer {
   readonly host: string
   /** Null if the host has no address: `unreachable` if that is certain, `timeout` if it couldn't be looked up. */
   readonly address: string | null
-  /** Null without an answer. */
-  readonly manner: Manner | null
+  /** Whether it answered as no server of its own zone does; null without an answer. */
+  readonly isOdd: boolean | null
   /** The zone's SOA record at this server; null if it gave none. */
   readonly soa: Soa | null
   /** The zone's NS set as this server has it; null if it gave none. */
   readonly nsSet: readonly string[] | null
 }
 
-/** One recursive resolver. Asked about the name only once all authoritative servers that answer have the record. */
+/** One recursive resolver. */
 export interface ResolverObservation extends Answer {
   readonly resolver: Resolver
   /** SERVFAIL, and an answer with checking disabled, which leaves DNSSEC out. */
@@ -126,12 +126,19 @@ export interface Observations {
   readonly name: string
   /** The whole TXT value; null in a check that only looks. */
   readonly expected: string | null
+  /** A person gave that value, and may have cut it. */
+  readonly isGiven: boolean
   readonly location: Location
   /** Each address once; two hosts at one address are both listed. Empty unless the zone was found. */
   readonly servers: readonly ServerObservation[]
   /** Null unless a server shows an alias at the name. */
   readonly alias: AliasPath | null
-  /** Empty unless the authoritative servers have the record. The first of them are those that this machine uses. */
+  /** Whether all servers have private addresses, to which the check wasn't sent: it sees a zone of this network's own. */
+  readonly isInside: boolean
+  /**
+   * Empty unless the authoritative servers have the record, or none of them can be reached. The first of them are those that this
+   * machine uses.
+   */
   readonly resolvers: readonly ResolverObservation[]
   /** Null unless the record is missing or, without an expected value, whenever a server answered. */
   readonly elsewhere: Elsewhere | null

@@ -27,7 +27,7 @@ export interface CheckReportJson {
   /** The zone that holds the name, or null if it wasn't found. */
   zone: string | null
   nameservers: NameserverReport[]
-  /** Empty unless the authoritative servers have the record. */
+  /** Empty unless the authoritative servers have the record, or none of them can be reached. */
   resolvers: ResolverReport[]
   /** The reason of the verdict first; of those that make the same of it, the most likely cause. */
   findings: Finding[]

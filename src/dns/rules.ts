@@ -1,6 +1,7 @@
 import { dnsHostOf } from './hosts.ts'
 import type { Found as Located } from './locate.ts'
 import {
+  type Answer,
   groupByOutcome,
   isDnsData,
   type MisplacedRecord,
@@ -74,15 +75,58 @@ function retryAfter(
   verdict: Verdict,
   found: readonly Waiting[],
 ): number | null {
-  if (expected === null || (verdict !== 'wait' && verdict !== 'fix')) return null
+  if (expected === null) return null
   const left = found.flatMap(({ waitSeconds }) => waitSeconds ?? [])
   if (left.length > 0) return Math.max(...left)
+  if (verdict !== 'fix') return null
   const ttl =
     location.kind === 'no_domain' ? location.negativeTtl : oldStateTtl(groupByOutcome(servers).withoutRecord)
   return ttl === null ? null : Math.min(MAX_WAIT_SECONDS, ttl)
 }
 
+/** What stands for no answer that counts, from whichever name server. */
+const UNSEEN: readonly Code[] = ['nameserver_unreachable', 'resolver_unreachable', 'dns_intercepted']
+
+/**
+ * Whether only resolvers can still tell what is at the name. A network's own zone is what its resolvers show as well, and an alias
+ * comes from a name server.
+ */
+export function isUnseen(observations: Observations): boolean {
+  const [first] = fromServers({ ...observations, resolvers: [] })
+  return first !== undefined && UNSEEN.includes(first.code) && !observations.isInside && !observations.alias
+}
+
 function findAll(observations: Observations): Waiting[] {
+  if (!isUnseen(observations)) return fromServers(observations)
+  const found = fromServers({ ...observations, resolvers: [] })
+  return found.flatMap((one) => (UNSEEN.includes(one.code) ? fromResolvers(observations, one) : [one]))
+}
+
+/**
+ * What resolvers show where no name server's answer counts. A value is there, whoever shows it; that there is none says nothing,
+ * because that may be a cache's memory.
+ */
+function fromResolvers(observations: Observations, unseen: Finding): Waiting[] {
+  const { name, expected, location } = observations
+  const answers = observations.resolvers.filter(({ outcome }) => isDnsData(outcome))
+  const having = answers.filter(({ outcome }) => outcome === 'match')
+  if (having.length > 0) return [findingOf('resolver_only', { name, ...resolverFacts(having) })]
+  if (answers.length === 0) return [unseen]
+  const ttl = oldStateTtl(answers)
+  const waiting = ttl === null ? {} : { waitSeconds: secondsToWait(ttl) }
+  const values = valuesOf(answers)
+  const best = expected === null ? undefined : explainValues(expected, values, observations.isGiven)
+  if (best === undefined) {
+    const facts = { values: decodeValues(values), seconds: ttl, ...resolverFacts(answers) }
+    return [{ ...findingOf(unseen.code, { ...unseen.evidence, ...facts }), ...waiting }]
+  }
+  const zone = location.kind === 'found' ? location.zone : null
+  const found = valueFound({ ...observations, zone }, best, resolverFacts(answers))
+  return [{ ...found, ...waiting }, unseen]
+}
+
+/** What the name servers show, or why they show nothing. */
+function fromServers(observations: Observations): Waiting[] {
   const { name, location, limitReached } = observations
   switch (location.kind) {
     case 'invalid_name':
@@ -94,9 +138,10 @@ function findAll(observations: Observations): Waiting[] {
       return [findingOf('resolver_unreachable', { name, replies: location.replies })]
     case 'found': {
       const { zone, hosts, parent, registry } = location
-      const servers = reached(registry, observations.servers)
-      if (servers.length < observations.servers.length && servers.every(({ manner }) => manner === null))
-        return [findingOf('dns_intercepted', { name, asked: registry.map(({ address }) => address) })]
+      if (observations.isInside) return [findingOf('dns_intercepted', { name, reason: 'inside' })]
+      const servers = reached(observations.servers, registry)
+      if (servers.length < observations.servers.length && servers.every(({ isOdd }) => isOdd === null))
+        return [findingOf('dns_intercepted', { name, reason: 'answered' })]
       const place = { zone, parent: parent === null ? [] : [...hosts.keys()] }
       const seen = { ...observations, ...place, servers, ...groupByOutcome(servers) }
       return [...causes(seen), ...dnssecBroken(seen), ...serversFailing(seen), ...resolversLacking(seen)]
@@ -105,30 +150,17 @@ function findAll(observations: Observations): Waiting[] {
 }
 
 /**
- * The servers without those that nobody reached: the servers of registries answered just as they did, with REFUSED or as
- * recursive resolvers, so something on this network answers for all of them. Many networks intercept only one address family.
- * Over a family in which no registry has an address, it can't be told who answers, so nothing odd there counts beside the other.
+ * The servers without those that nobody reached. A server of a registry, and almost any other, answers as one of its zones: where
+ * over one address family nobody does, something on this network answers for all of them. Many networks intercept only one.
  */
-function reached(registry: Located['registry'], servers: readonly ServerObservation[]) {
-  const familyOf = (isIpv6: boolean) => {
-    const own = servers.filter((one) => isV6(one) === isIpv6)
-    const above = registry.filter((one) => isV6(one) === isIpv6)
-    const manners = new Set([...above, ...own].flatMap(({ manner }) => manner ?? []))
-    return {
-      own,
-      isHeard: own.some(({ manner }) => manner !== null),
-      hasRegistry: above.length > 0,
-      isIntercepted: above.length > 0 && manners.size === 1 && !manners.has('usable'),
-    }
-  }
-  const reachedOver = (one: ReturnType<typeof familyOf>, other: typeof one) => {
-    if (one.isIntercepted && one.isHeard) return []
-    const isDoubtful = !one.hasRegistry && other.hasRegistry && (other.isHeard || other.isIntercepted)
-    const { lame } = groupByOutcome(one.own)
-    return isDoubtful ? one.own.filter((server) => !lame.includes(server)) : one.own
-  }
-  const [v4, v6] = [familyOf(false), familyOf(true)]
-  return [...reachedOver(v4, v6), ...reachedOver(v6, v4)]
+function reached(
+  servers: readonly ServerObservation[],
+  registry: Located['registry'],
+): readonly ServerObservation[] {
+  const answered = [...registry, ...servers].filter(({ isOdd }) => isOdd === false)
+  return servers.filter(
+    (server) => server.isOdd !== true || answered.some((one) => isV6(one) === isV6(server)),
+  )
 }
 
 const isV6 = ({ address }: { readonly address: string | null }): boolean => address?.includes(':') === true
@@ -139,7 +171,7 @@ function causes(seen: Seen): Waiting[] {
   if (withoutRecord.length === 0) return []
   if (seen.expected === null) return registryFound(seen) ?? lookedAt(seen)
   if (withRecord.length > 0) return [partly(seen)]
-  const best = explainValues(seen.expected, valuesOf(withoutRecord))
+  const best = explainValues(seen.expected, valuesOf(withoutRecord), seen.isGiven)
   // Another token doesn't say where the right one was put.
   const isFault = best !== undefined && best.fault !== 'stale_token'
   const elsewhere = isFault ? undefined : (aliasFound(seen) ?? misplacedFound(seen) ?? wildcardFound(seen))
@@ -149,13 +181,15 @@ function causes(seen: Seen): Waiting[] {
   return registryFound(seen) ?? [findingOf('missing', { ...placeOf(seen), values })]
 }
 
-const valuesOf = (servers: readonly ServerObservation[]) =>
-  distinctValues(servers.flatMap(({ values }) => values))
+const valuesOf = (answers: readonly Answer[]) => distinctValues(answers.flatMap(({ values }) => values))
 
-/** Where the record belongs, as a provider's form asks for it. Many were added at a provider that doesn't host the zone. */
-const placeOf = ({ name, zone, expected, servers }: Seen) => ({
+/**
+ * Where the record belongs, as a provider's form asks for it; the zone is null if it isn't known. Many were added at a provider
+ * that doesn't host the zone.
+ */
+const placeOf = ({ name, zone, expected, servers }: Observations & { readonly zone: string | null }) => ({
   ...{ name, zone, provider: dnsHostOf(servers.map(({ host }) => host)) },
-  ...{ host: relativeName(name, zone), expected },
+  ...{ host: zone === null ? name : relativeName(name, zone), expected },
 })
 
 /** A zone in which people register names; a private top-level domain is its owner's to edit. */
@@ -185,17 +219,20 @@ function misplacedFound(seen: Seen): Finding[] | undefined {
   // Whoever took the wrong name may have made another mistake as well. Names above are used for other things.
   const place =
     places.find(({ values }) => hasText(values, expected)) ??
-    places.find(({ how, values }) => how !== 'used' && explainValues(expected ?? '', values) !== undefined)
+    places.find(
+      ({ how, values }) =>
+        how !== 'used' && explainValues(expected ?? '', values, seen.isGiven) !== undefined,
+    )
   return place && misplaced(seen, place)
 }
 
 /** The record at a wrong name, with the value there; and what is wrong with that, so that nobody moves a wrong value. */
 function misplaced(seen: Seen, { name, how, values }: MisplacedRecord): Finding[] {
   const isRight = hasText(values, seen.expected)
-  const fault = isRight ? undefined : explainValues(seen.expected ?? '', values)
+  const fault = isRight ? undefined : explainValues(seen.expected ?? '', values, seen.isGiven)
   const there = isRight ? [seen.expected] : (fault?.seen ?? decodeValues(values))
   const code = how === 'doubled' ? 'doubled_name' : 'other_name'
-  const value = fault === undefined ? null : seen.expected
+  const value = fault === undefined || fault.fault === 'given_value_cut' ? null : seen.expected
   return [
     findingOf(code, { ...placeOf(seen), found_at: name, values: there, value }),
     ...(fault === undefined ? [] : [valueFound(seen, fault)]),
@@ -208,9 +245,13 @@ function wildcardFound(seen: Seen): Finding[] | undefined {
   return [findingOf('wildcard_answer', { ...placeOf(seen), values: decodeValues(wildcard) })]
 }
 
-function valueFound(seen: Seen, { fault, seen: values }: ExplainedValue): Finding {
+function valueFound(
+  seen: Parameters<typeof placeOf>[0],
+  { fault, seen: values }: ExplainedValue,
+  more: Facts = {},
+): Finding {
   const [first = ''] = values
-  return findingOf(fault, { ...placeOf(seen), seen: values.length === 1 ? first : values })
+  return findingOf(fault, { ...placeOf(seen), seen: values.length === 1 ? first : values, ...more })
 }
 
 /** What looks like a mistake although nothing says which value is the right one. */
@@ -313,6 +354,11 @@ function isOwnIpv6(servers: readonly ServerObservation[], silent: readonly Serve
   )
 }
 
+const resolverFacts = (some: readonly ResolverObservation[]): Facts => ({
+  resolvers: some.map(({ resolver }) => formatDnsAddress(resolver)),
+  outcomes: some.map(({ outcome }) => outcome),
+})
+
 /** Resolvers that lack a record which the authoritative servers have: what is cached goes, the rest is no matter. */
 function resolversLacking({ expected, dnssec, resolvers }: Seen): Waiting[] {
   const isSound = dnssec?.state === 'ok' || dnssec?.state === 'unsigned'
@@ -325,15 +371,11 @@ function resolversLacking({ expected, dnssec, resolvers }: Seen): Waiting[] {
     resolver.failsValidation || (isDnsData(resolver.outcome) && cachedSeconds(resolver) !== null)
   const caches = lacking.filter(isCache)
   const others = lacking.filter((resolver) => !isCache(resolver))
-  const factsOf = (some: readonly ResolverObservation[]): Facts => ({
-    resolvers: some.map(({ resolver }) => formatDnsAddress(resolver)),
-    outcomes: some.map(({ outcome }) => outcome),
-  })
   if (expected === null) return []
   const seconds = secondsToWait(...caches.map(cachedSeconds))
   return [
-    ...(caches.length === 0 ? [] : [waitingOf('cached', factsOf(caches), seconds)]),
-    ...(others.length === 0 ? [] : [findingOf('resolver_differs', factsOf(others))]),
+    ...(caches.length === 0 ? [] : [waitingOf('cached', resolverFacts(caches), seconds)]),
+    ...(others.length === 0 ? [] : [findingOf('resolver_differs', resolverFacts(others))]),
   ]
 }
 

@@ -9,6 +9,7 @@ const FAULTS = [
   'extra_text',
   'case_changed',
   'prefix_or_token_only',
+  'given_value_cut',
   'truncated',
   'characters_changed',
   'stale_token',
@@ -41,11 +42,19 @@ const MAX_VALUES = 1000
 const visible = (text: string): string => text.replace(INVISIBLE, '')
 const bare = (text: string): string => visible(text).replace(QUOTES, '')
 
-/** What is wrong with the value that comes closest to the expected one; undefined if none has to do with it. */
-export function explainValues(expected: string, values: readonly TxtValue[]): ExplainedValue | undefined {
+/**
+ * What is wrong with the value that comes closest to the expected one; undefined if none has to do with it.
+ *
+ * @param isGiven whether a person gave the expected value, and may have cut it
+ */
+export function explainValues(
+  expected: string,
+  values: readonly TxtValue[],
+  isGiven = false,
+): ExplainedValue | undefined {
   const read = values.filter(({ bytes }) => bytes.length <= MAX_LENGTH).slice(0, MAX_VALUES)
   const found = read.flatMap((value): ExplainedValue[] => {
-    const fault = explainValue(expected, value)
+    const fault = explainValue(expected, value, isGiven)
     return fault === undefined ? [] : [{ fault, seen: [shownValue(expected, value)] }]
   })
   const parts = splitRecords(expected, decodeValues(read))
@@ -58,7 +67,7 @@ export function explainValues(expected: string, values: readonly TxtValue[]): Ex
  * What is wrong with one value: undoes one thing after the other until it is the expected one. Undefined for the expected
  * value itself, and for one that has nothing to do with it (SPF, another service's proof).
  */
-export function explainValue(expected: string, value: TxtValue): ValueFault | undefined {
+export function explainValue(expected: string, value: TxtValue, isGiven = false): ValueFault | undefined {
   const seen = decodeValue(value.bytes)
   const wanted = bare(expected)
   if (seen === expected || wanted === '') return undefined
@@ -66,6 +75,7 @@ export function explainValue(expected: string, value: TxtValue): ValueFault | un
   const inner = bare(seen)
   if (inner === wanted) return 'quoted'
   if (inner.toLowerCase() === wanted.toLowerCase()) return 'case_changed'
+  if (isGiven && isPartOf(inner, wanted)) return 'given_value_cut'
   // Two strings of a record are no more one word than two records are.
   const apart = value.strings.map(decodeValue).join(' ')
   if ([seen, apart, inner].some((text) => holdsWhole(text, wanted))) return 'extra_text'
@@ -98,6 +108,14 @@ function holdsWhole(text: string, wanted: string): boolean {
   const [, ...rests] = text.split(wanted)
   // A domain and the start of another value don't belong to the token.
   return rests.some((rest) => !/^(?:[\w+/~-]+={0,2}|={1,2})(?![\w+/~=.-])/.test(rest))
+}
+
+/** Whether the value is only the beginning or the end of a longer one of the same form. */
+function isPartOf(text: string, wanted: string): boolean {
+  if (!isCompleteValue(text) || text === wanted) return false
+  return (
+    text.startsWith(wanted) || (text.endsWith(wanted) && text.indexOf('=') >= text.length - wanted.length)
+  )
 }
 
 /** Whether the text is what is left of the value: its start, its end, or both around an ellipsis. */

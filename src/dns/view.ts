@@ -39,7 +39,8 @@ export type AnswerView = ReturnType<typeof viewAnswer>
 /** What every format of a report for people shows, in words; how it looks is theirs. */
 export function viewReport(report: CheckReport) {
   const { name, expected, nameservers, resolvers, findings } = report
-  const hasLooked = expected === null && nameservers.some(({ outcome }) => isDnsData(outcome))
+  const hasLooked =
+    expected === null && [...nameservers, ...resolvers].some(({ outcome }) => isDnsData(outcome))
   const [result, tone]: readonly [string, Tone] = hasLooked
     ? ['no value was expected', 'faint']
     : expected === null && findings[0]?.code === 'domain_not_found'
@@ -57,8 +58,8 @@ export function viewReport(report: CheckReport) {
     tone,
     /** Who hosts the zone, by the names of its servers; null if these don't tell. */
     host: dnsHostOf(nameservers.map(({ host }) => host)),
-    /** The TXT values of all name servers, each once. */
-    values: [...new Set(nameservers.flatMap(({ values }) => values))],
+    /** The TXT values that were seen, each once. */
+    values: [...new Set([...nameservers, ...resolvers].flatMap(({ values }) => values))],
     wait: waitingTime(report),
     nameservers: nameservers.map((one) => viewAnswer(one, expected)),
     resolvers: resolvers.map((one) => viewAnswer(one, expected)),

@@ -40,7 +40,9 @@ export async function* waitForRecord(
     const leftMs = left()
     const delay = DELAYS_MS[Math.min(check, DELAYS_MS.length - 1)] ?? 30_000
     const isOver = report.ready || leftMs === 0 || report.findings.some((f) => f.code === 'invalid_name')
-    const nextInMs = isOver ? null : Math.min(delay, leftMs)
+    // Where only a resolver can be asked: for as long as it keeps that there is no record, it has nothing new.
+    const keptMs = report.verdict === 'unknown' ? (report.retry_after_seconds ?? 0) * 1000 : 0
+    const nextInMs = isOver ? null : Math.min(Math.max(delay, keptMs), leftMs)
     yield { report, nextInMs, leftMs }
     if (nextInMs === null) return report
     await pause(nextInMs, () => hasNews(report, request.authoritativePort, effects), effects)

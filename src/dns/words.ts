@@ -25,8 +25,10 @@ const wait = { verdict: 'wait' } as const
 const warning = { verdict: 'ready_with_warning' } as const
 
 const ADD =
-  'add a TXT record in the zone {zone}[ at {provider}], beside any others: host {host}, value {expected}'
-const CORRECT = 'correct the value of that record, at the host {host} in the zone {zone}: {expected}'
+  'add a TXT record[ in the zone {zone}][ at {provider}], beside any others: host {host}, value {expected}'
+const CORRECT = 'correct the value of that record, at the host {host}[ in the zone {zone}]: {expected}'
+/** After a sentence that no name server's answer counts. */
+const AT_RESOLVERS = '[; TXT values at {resolvers}: {values:quoted}][, kept for {seconds:duration}]'
 
 /**
  * Everything that a check can find, with what to say about it. A new code needs two real incidents; a special case is a fact
@@ -89,17 +91,23 @@ export const WORDS = {
   extra_text: {
     ...mistake,
     message: 'the record holds more than the value: {seen:quoted}',
-    fix: 'put the value alone in a TXT record of its own, at the host {host} in the zone {zone}: {expected}',
+    fix: 'put the value alone in a TXT record of its own, at the host {host}[ in the zone {zone}]: {expected}',
   },
   split_records: {
     ...mistake,
     message: 'the value is split over several TXT records: {seen:quoted}',
-    fix: 'enter the whole value in one TXT record, at the host {host} in the zone {zone}: {expected}',
+    fix: 'enter the whole value in one TXT record, at the host {host}[ in the zone {zone}]: {expected}',
   },
   prefix_or_token_only: {
     ...mistake,
     message: 'the stored value is only what is before or after the equals sign: {seen:quoted}',
     fix: CORRECT,
+  },
+  given_value_cut: {
+    ...unknown,
+    message:
+      'the given value is only a part of the one in DNS, {seen:quoted}: it was probably cut when copied',
+    fix: 'check again with the whole value, as the claim has it',
   },
   characters_changed: {
     ...mistake,
@@ -118,7 +126,7 @@ export const WORDS = {
   },
   nameserver_unreachable: {
     ...unknown,
-    message: 'no name server answers for {name}',
+    message: `no name server answers for {name}${AT_RESOLVERS}`,
     fix: "check again from another network; if they don't answer there either, tell the DNS provider",
   },
   parent_child_mismatch: {
@@ -143,18 +151,23 @@ export const WORDS = {
   },
   dns_intercepted: {
     ...unknown,
-    message: 'something on this network answers instead of the name servers of {name}',
-    fix: 'check from another network, or turn off the VPN or the DNS filter of this one',
+    message: `{reason:words}${AT_RESOLVERS}`,
+    fix: 'check from another network, or ask a resolver over HTTPS: --resolver https://dns.quad9.net/dns-query',
   },
   resolver_unreachable: {
     ...unknown,
-    message: "couldn't find the name servers of {name}; what the resolvers answered: {replies}",
+    message: `the name servers of {name} weren't found; the resolvers answered: {replies}${AT_RESOLVERS}`,
     fix: 'check the network connection of this machine, or use another resolver: --resolver 9.9.9.9',
   },
   limit_reached: {
     ...unknown,
     message: 'the check reached its limit of queries before a name server of {name} answered',
     fix: 'check {name} with https://zonemaster.net: it has unusually many name servers or delegations',
+  },
+  resolver_only: {
+    ...warning,
+    message: 'no name server can be reached from here, but resolvers show the record: {resolvers}',
+    fix: 'nothing to do; from another network, check that each name server has it',
   },
   some_servers_lame: {
     ...warning,
@@ -188,6 +201,8 @@ const REASONS = {
   wrong_ds: "the DS record at the registry matches none of the zone's keys",
   expired: 'the signatures have expired',
   rejected: 'a resolver rejects its signatures',
+  answered: 'something on this network answers instead of the name servers of {name}',
+  inside: 'this network has its own {name}, which others may not see',
   value_as_target: 'that was meant: its target is the value, so CNAME was chosen instead of TXT',
   other_target: 'and any address records, or add it at the target if that is yours',
 } as const
@@ -238,13 +253,13 @@ function partText(part: string, facts: Facts): Text {
   const pieces = part.split(BRACES)
   return pieces.flatMap((piece, index) => {
     if (index % 3 === 0) return [piece]
-    return index % 3 === 1 ? factText(facts[piece] ?? null, pieces[index + 1] as Kind) : []
+    return index % 3 === 1 ? factText(facts[piece] ?? null, pieces[index + 1] as Kind, facts) : []
   })
 }
 
-function factText(fact: Fact, kind: Kind): Text {
+function factText(fact: Fact, kind: Kind, facts: Facts): Text {
   if (kind === 'duration') return [formatDuration(Number(fact))]
-  if (kind === 'words') return [REASONS[fact as keyof typeof REASONS]]
+  if (kind === 'words') return partText(REASONS[fact as keyof typeof REASONS], facts)
   if (fact === null || typeof fact !== 'object') {
     const value = shorten(String(fact ?? 'unknown'))
     return [{ value, isQuoted: kind === 'quoted' && !value.startsWith('"') }]
@@ -253,7 +268,7 @@ function factText(fact: Fact, kind: Kind): Text {
   if (fact.length === 0) return ['none']
   const all = eachHostOnce(fact)
   const most = fact.some(isServer) ? MOST_SERVERS : MOST_LISTED
-  const listed = all.slice(0, most).flatMap((one) => [', ', ...factText(one, kind)])
+  const listed = all.slice(0, most).flatMap((one) => [', ', ...factText(one, kind, facts)])
   return [...listed.slice(1), ...(all.length > most ? [` and ${all.length - most} more`] : [])]
 }
 

@@ -298,18 +298,11 @@ describe('resolvers are asked about the name', () => {
   test.each([
     ['no server has it', [COM, zone([])], 'example.com'],
     ['the name is deep and missing', [COM, zone([])], 'a.b.example.com'],
-    ['no server can be reached', [COM, zone([])], 'a.b.example.com'],
-  ])('never if %s', async (title, zones, name) => {
+  ])('never if %s', async (_title, zones, name) => {
     const world = fakeInternet(zones)
-    const isBlocked = title.startsWith('no server can')
-    const { seen, asked } = await timedObserve(
-      (one) => (isBlocked && one.server !== RESOLVER ? 'silent' : world(one)),
-      { name },
-    )
+    const { seen, asked } = await timedObserve(world, { name })
     expect(seen.resolvers).toEqual([])
-    const questions = recursive(asked, 'example.com').filter(({ name }) => !name.startsWith('ns'))
-    // The registered domain's servers are found through the resolver if the registry can't be asked; its NS records exist.
-    expect(questions.filter(({ type, name }) => type !== 'NS' || name !== 'example.com')).toEqual([])
+    expect(recursive(asked, 'example.com').filter(({ name }) => !name.startsWith('ns'))).toEqual([])
   })
 
   test('over HTTPS as over UDP, and for the addresses of name servers as well', async () => {
@@ -344,9 +337,20 @@ describe('resolvers are asked about the name', () => {
     expect(ms).toBeLessThan(10_000)
   })
 
-  test('never, not even for its name servers, if nothing leads to its zone', async () => {
-    const { asked } = await timedObserve(() => ({ flags: RA | RCODE.SERVFAIL }), { name: 'a.b.example.com' })
-    expect(asked.map(({ name }) => name)).not.toContain('a.b.example.com')
+  test('for the TXT set alone if nothing leads to its zone', async () => {
+    const name = 'a.b.example.com'
+    const { asked } = await timedObserve(() => ({ flags: RA | RCODE.SERVFAIL }), { name })
+    expect(new Set(asked.flatMap((one) => (one.name === name ? [one.type] : [])))).toEqual(new Set(['TXT']))
+  })
+
+  test.each([
+    ['has the record', RECORD, { verdict: 'ready_with_warning', findings: [{ code: 'resolver_only' }] }],
+    ['has none', [], { verdict: 'unknown', retry_after_seconds: 60 }],
+  ])('if no name server can be reached: one that %s', async (_title, records, expected) => {
+    const world = fakeInternet([COM, zone(records)])
+    const { report, ms } = await timedCheck((one) => (one.server === RESOLVER ? world(one) : 'silent'))
+    expect(report).toMatchObject(expected)
+    expect(ms).toBeLessThanOrEqual(10_000)
   })
 
   test('never if one of two servers lacks it', async () => {
@@ -418,7 +422,7 @@ describe('records at wrong names', () => {
 })
 
 describe('something on this network that answers for all servers', () => {
-  const world = fakeInternet([COM, zone()])
+  const world = fakeInternet([COM, zone([])])
   const intercepted = { verdict: 'unknown', findings: [{ code: 'dns_intercepted' }] }
   test.each<[string, (asked: Asked) => FakeReply, object]>([
     ['as a recursive resolver', (asked) => world({ ...asked, server: RESOLVER }), intercepted],

@@ -14,17 +14,15 @@ async function looking(
   records: readonly packet.Answer[],
   odd?: (asked: Asked) => FakeReply | undefined,
   name = 'shop.com',
+  servers: FakeZone['servers'] = HOSTS,
+  authoritativePort = 53,
 ) {
   const zones: FakeZone[] = [
     { apex: 'com', servers: { 'a.nic.com': ['192.0.2.1'] } },
-    { apex: 'shop.com', servers: HOSTS, records },
+    { apex: 'shop.com', servers, records },
   ]
   const { effects, asked } = timedEffects(fakeInternet(zones, odd))
-  const seen = await look(
-    name,
-    { resolvers: [{ address: RESOLVER, port: 53 }], authoritativePort: 53 },
-    effects,
-  )
+  const seen = await look(name, { resolvers: [{ address: RESOLVER, port: 53 }], authoritativePort }, effects)
   const texts = seen.set?.values.map(({ strings }) => strings.map((bytes) => Buffer.from(bytes)))
   return { seen, texts, asked, ms: effects.clock.monotonic() }
 }
@@ -55,6 +53,13 @@ describe('a look at a name', () => {
   test('knows the set if one of two servers answers', async () => {
     const { texts } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: RCODE.REFUSED }))
     expect(texts).toEqual([[Buffer.from(SPF)]])
+  })
+
+  test('doesn’t take the set of a network’s own zone, unless it is sent there', async () => {
+    const inside = { 'dc1.shop.com': ['10.0.0.1'] }
+    const { seen } = await looking([txt('shop.com', SPF)], undefined, 'shop.com', inside)
+    expect(seen).toMatchObject({ set: null, reason: expect.stringContaining('its own shop.com') })
+    expect((await looking([txt('shop.com', SPF)], undefined, 'shop.com', inside, 5353)).texts).toHaveLength(1)
   })
 
   test('doesn’t take a set from a server that leaves out the AA bit, which may be old', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Found, Manner } from '../../src/dns/locate.ts'
+import type { Found } from '../../src/dns/locate.ts'
 import type {
   Elsewhere,
   MisplacedRecord,
@@ -27,15 +27,15 @@ function server(more: Partial<ServerObservation> = {}): ServerObservation {
   return {
     ...{ host: 'ns1.example.com', address: '192.0.2.1', outcome: 'absent', authoritative: true },
     ...{ values: [], ttl: null, negativeTtl: 60, alias: null, ms: 10 },
-    ...{ manner: 'usable', soa: soa(1), nsSet: null },
+    ...{ isOdd: false, soa: soa(1), nsSet: null },
     ...more,
   }
 }
 const with_ = (...values: string[]) =>
   server({ outcome: 'mismatch', values: values.map((value) => txt(value)), ttl: 300, negativeTtl: null })
 const MATCH = server({ outcome: 'match', values: [txt(EXPECTED)], ttl: 300, negativeTtl: null })
-const SILENT = server({ outcome: 'timeout', negativeTtl: null, manner: null, ms: null, soa: null })
-const REFUSED = server({ outcome: 'refused', negativeTtl: null, manner: 'refused', soa: null })
+const SILENT = server({ outcome: 'timeout', negativeTtl: null, isOdd: null, ms: null, soa: null })
+const REFUSED = server({ outcome: 'refused', negativeTtl: null, isOdd: true, soa: null })
 const second = { host: 'ns2.example.com', address: '192.0.2.2' }
 
 function resolver(outcome: Outcome, more: Partial<ResolverObservation> = {}): ResolverObservation {
@@ -58,7 +58,8 @@ const wildcard = (value: string): Elsewhere => ({
 
 /** The zone, and the hosts that the registry has for it. */
 const found = (zone: string, hosts: readonly string[] = [], more: Partial<Found> = {}): Found => ({
-  ...{ kind: 'found', zone, hosts: new Map(hosts.map((host) => [host, []])), path: [], registry: [] },
+  ...{ kind: 'found', zone, hosts: new Map(hosts.map((host) => [host, []])), path: [] },
+  registry: [{ address: REGISTRY.address, isOdd: false }],
   parent: hosts.length === 0 ? null : REGISTRY,
   ...more,
 })
@@ -70,7 +71,7 @@ function observe(more: Partial<Observations> = {}): Observations {
   return {
     ...{ name: 'example.com', expected: EXPECTED, servers: [MATCH], alias: null, resolvers: [] },
     location: found('example.com'),
-    ...{ elsewhere: null, dnssec: null, limitReached: false },
+    ...{ isGiven: false, isInside: false, elsewhere: null, dnssec: null, limitReached: false },
     ...more,
   }
 }
@@ -147,9 +148,11 @@ const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
     'dns_intercepted',
     {
       servers: [REFUSED],
-      location: found('example.com', [], { registry: [{ address: REGISTRY.address, manner: 'refused' }] }),
+      location: found('example.com', [], { registry: [{ address: REGISTRY.address, isOdd: true }] }),
     },
   ],
+  ['resolver_only', { servers: [SILENT], resolvers: [resolver('match')] }],
+  ['given_value_cut', { isGiven: true, servers: [with_(`${EXPECTED}4567`)] }],
   ['resolver_unreachable', { location: lost('9.9.9.9: timeout'), servers: [] }],
   ['limit_reached', { location: lost(), servers: [], limitReached: true }],
   ['some_servers_lame', { servers: [MATCH, { ...REFUSED, ...second }] }],
@@ -326,45 +329,79 @@ describe('a check', () => {
 
 /** The second address family, which many networks don't intercept. */
 const V6 = { address: '2001:db8::2' }
-const RESOLVES = server({ outcome: 'lame', manner: 'recursion', authoritative: false })
+const RESOLVES = server({ outcome: 'lame', isOdd: true, authoritative: false })
 
-test.each<[string, Manner | null, readonly ServerObservation[], readonly Code[]]>([
-  ['IPv6 shows the record', 'refused', [REFUSED, { ...MATCH, ...V6 }], []],
-  ['IPv6 shows that it is missing', 'refused', [REFUSED, { ...server(), ...V6 }], ['missing']],
-  ['IPv6 is silent', 'refused', [REFUSED, { ...SILENT, ...V6 }], ['dns_intercepted']],
-  ['a resolver answers for all', 'recursion', [RESOLVES], ['dns_intercepted']],
-  ['a resolver, and a refusal', 'recursion', [RESOLVES, REFUSED], ['lame_nameserver']],
-  ['the registry works', 'usable', [REFUSED], ['lame_nameserver']],
-  ['no registry was asked over IPv4', null, [REFUSED], ['lame_nameserver']],
-])('where something answers instead of the registry over IPv4: %s', (_what, manner, servers, expected) => {
+test.each<[string, boolean | null, readonly ServerObservation[], readonly Code[]]>([
+  ['IPv6 shows the record', true, [REFUSED, { ...MATCH, ...V6 }], []],
+  ['IPv6 shows that it is missing', true, [REFUSED, { ...server(), ...V6 }], ['missing']],
+  ['IPv6 is silent', true, [REFUSED, { ...SILENT, ...V6 }], ['dns_intercepted']],
+  ['a resolver answers for all', true, [RESOLVES], ['dns_intercepted']],
+  ['a resolver, and a refusal', true, [RESOLVES, REFUSED], ['dns_intercepted']],
+  ['the registry works', false, [REFUSED], ['lame_nameserver']],
+  ['no registry was heard over IPv4', null, [REFUSED], ['dns_intercepted']],
+  ['no registry was heard over IPv4, but another server', null, [REFUSED, MATCH], ['some_servers_lame']],
+])('where something answers instead of the registry over IPv4: %s', (_what, isOdd, servers, expected) => {
   const registry = [
-    ...(manner === null ? [] : [{ address: REGISTRY.address, manner }]),
-    { address: '2001:db8::9', manner: 'usable' as const },
+    ...(isOdd === null ? [] : [{ address: REGISTRY.address, isOdd }]),
+    { address: '2001:db8::9', isOdd: false },
   ]
   expect(codes({ servers, location: found('example.com', [], { registry }) })).toEqual(expected)
 })
 
-test.each<[string, Manner, readonly ServerObservation[], readonly Code[]]>([
-  [
-    'something answers for all over both',
-    'recursion',
-    [RESOLVES, { ...RESOLVES, ...V6 }],
-    ['dns_intercepted'],
-  ],
-  [
-    'one thing over IPv4, another over IPv6',
-    'refused',
-    [REFUSED, { ...RESOLVES, ...V6 }],
-    ['dns_intercepted'],
-  ],
-  ['IPv4 is intercepted, the zone has only IPv6', 'refused', [{ ...RESOLVES, ...V6 }], ['dns_intercepted']],
-  ['something answers over IPv6', 'usable', [MATCH, { ...RESOLVES, ...V6 }], []],
-  ['IPv6 is intercepted, the record missing', 'usable', [server(), { ...REFUSED, ...V6 }], ['missing']],
-  ['IPv6 lacks the record', 'usable', [MATCH, { ...server(second), ...V6 }], ['partial_propagation']],
-  ['none serves the zone', 'usable', [REFUSED, { ...REFUSED, ...V6 }], ['lame_nameserver']],
-])('where the registry has only IPv4: %s', (_what, manner, servers, expected) => {
-  const registry = [{ address: REGISTRY.address, manner }]
+test.each<[string, boolean, readonly ServerObservation[], readonly Code[]]>([
+  ['something answers for all over both', true, [RESOLVES, { ...RESOLVES, ...V6 }], ['dns_intercepted']],
+  ['one thing over IPv4, another over IPv6', true, [REFUSED, { ...RESOLVES, ...V6 }], ['dns_intercepted']],
+  ['IPv4 is intercepted, the zone has only IPv6', true, [{ ...RESOLVES, ...V6 }], ['dns_intercepted']],
+  ['something answers over IPv6', false, [MATCH, { ...RESOLVES, ...V6 }], []],
+  ['IPv6 is intercepted, the record missing', false, [server(), { ...REFUSED, ...V6 }], ['missing']],
+  ['IPv6 lacks the record', false, [MATCH, { ...server(second), ...V6 }], ['partial_propagation']],
+  ['none serves the zone', false, [REFUSED, { ...REFUSED, ...V6 }], ['lame_nameserver']],
+])('where the registry has only IPv4: %s', (_what, isOdd, servers, expected) => {
+  const registry = [{ address: REGISTRY.address, isOdd }]
   expect(codes({ servers, location: found('example.com', [], { registry }) })).toEqual(expected)
+})
+
+const SHOWS = resolver('match', { values: [txt(EXPECTED)], ttl: 45 })
+const SHOWS_CUT = resolver('mismatch', { values: [txt('prefix=tok')], ttl: 45 })
+const SHOWS_NONE = resolver('absent', { negativeTtl: 45 })
+test.each<[string, readonly ResolverObservation[], string, readonly Code[], number | null]>([
+  ['shows the record', [SHOWS, SHOWS_NONE], 'ready_with_warning', ['resolver_only'], null],
+  ['shows a mistake', [SHOWS_CUT], 'fix', ['truncated', 'nameserver_unreachable'], 45],
+  ['shows no record', [SHOWS_NONE], 'unknown', ['nameserver_unreachable'], 45],
+  [
+    'shows another service’s value',
+    [with_('v=spf1')].map((one) => ({ ...SHOWS, ...one })),
+    'unknown',
+    ['nameserver_unreachable'],
+    300,
+  ],
+  ['fails', [rejects], 'unknown', ['nameserver_unreachable'], null],
+])('where no name server answers, a resolver that %s', (_what, resolvers, verdict, expected, seconds) => {
+  const { findings, ...report } = check({ servers: [SILENT], resolvers })
+  expect(findings.map(({ code }) => code)).toEqual(expected)
+  expect(report).toMatchObject({ verdict, retry_after_seconds: seconds })
+  const lost_ = check({ location: lost(), servers: [], resolvers })
+  expect([lost_.verdict, lost_.retry_after_seconds]).toEqual([verdict, seconds])
+  expect(`${findings[0]?.message} ${findings[0]?.fix}`).not.toMatch(/[{}[\]]|null|undefined/)
+})
+
+test('a network’s own zone says nothing about the one that others see, whatever it has', () => {
+  for (const servers of [[server()], [MATCH]]) {
+    const report = check({ servers, isInside: true, resolvers: [SHOWS_CUT] })
+    expect(report).toMatchObject({ verdict: 'unknown', findings: [{ code: 'dns_intercepted' }] })
+    expect(report.findings[0]?.message).toContain('this network has its own example.com')
+  }
+})
+
+test('a value that was given, and is only a part of the one in DNS, is doubted instead of that one', () => {
+  const seen = {
+    expected: 'mailer-verify=pX7fiQ2mT9',
+    servers: [with_('mailer-verify=pX7fiQ2mT9cLr4ZwB8nK')],
+  }
+  const report = check({ ...seen, isGiven: true })
+  expect(report).toMatchObject({ verdict: 'unknown', findings: [{ code: 'given_value_cut' }] })
+  expect(report.findings[0]?.fix).not.toMatch(/record|correct/)
+  expect(codes(seen)).toEqual(['characters_changed'])
 })
 
 describe('a check without a value', () => {

@@ -63,6 +63,15 @@ describe('waiting for a record', () => {
     expect(checks).toBe(4)
   })
 
+  test('asks a resolver, which alone can be asked, no sooner than it forgets that there is no record', async () => {
+    const world = smallWorld(() => [])
+    const blocked = (asked: Asked): FakeReply =>
+      asked.server === resolver.address ? world(asked) : 'unreachable'
+    const delays: (number | null)[] = []
+    for await (const step of waitForRecord(request, 150_000, fakeEffects(blocked))) delays.push(step.nextInMs)
+    expect(delays).toEqual([60_000, 60_000, 30_000, null])
+  })
+
   test('ends at once if the record is there', async () => {
     expect((await waiting(0, 60_000)).delays).toEqual([null])
   })

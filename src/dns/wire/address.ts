@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import type { DnsAddress } from '../../context.ts'
 
 /** The default port of DNS. */
-const DNS_PORT = 53
+export const DNS_PORT = 53
 
 /**
  * A recursive resolver: one that is asked over HTTPS (RFC 8484), or over UDP and TCP, and then over HTTPS as well, at `https`,
@@ -30,6 +30,11 @@ export function canonicalAddress(address: string): string {
   if (isIP(address) !== 6 || address.includes('%')) return address
   return new URL(`http://[${address}]/`).hostname.slice(1, -1)
 }
+
+/** Private networks (RFC 1918), those behind a carrier's translation (RFC 6598), and unique local addresses (RFC 4193). */
+const PRIVATE = /^(?:10|192\.168|172\.(?:1[6-9]|2\d|3[01])|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\.|^f[cd]/
+
+export const isPrivate = (address: string | null): boolean => address !== null && PRIVATE.test(address)
 
 /** What no other machine can be reached at (RFC 1122 section 3.2.1.3), and what filters answer for a name they block. */
 const OWN = /^(?:0|127)\.|^::1?$/
