@@ -56,7 +56,7 @@ describe('help', () => {
     expect(globalFlags.toSorted()).toEqual(GLOBAL_FLAGS.split(' ').toSorted())
     for (const option of `${GLOBAL_FLAGS} --help --version`.split(' '))
       expect(stdout, option).toMatch(new RegExp(`^  (-\\w, )?${option}\\b`, 'm'))
-    for (const line of ['', '-h', 'help']) expect((await type(line)).stdout).toBe(stdout)
+    for (const line of ['-h', 'help']) expect((await type(line)).stdout).toBe(stdout)
     expect((await type('help config set')).stdout).toBe((await type('config set -h')).stdout)
   })
 
@@ -72,6 +72,19 @@ describe('help', () => {
 
   test.each(['--version', '-V', 'config list -V'])('%s prints the version and nothing else', async (flag) => {
     expect(await type(flag)).toMatchObject({ code: 0, stdout: '0.0.0-test\n', stderr: '' })
+  })
+
+  test('the name alone is not a mistake: one screen says what to do first, and has every command', async () => {
+    const { code, stdout, stderr } = await type('')
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const lines = stdout.split('\n')
+    expect(lines.length).toBeLessThan(24)
+    expect(lines.filter((line) => line.length > 79)).toEqual([])
+    expect(lines.flatMap((line) => /^ {2}(\w+) +\w/.exec(line)?.[1] ?? [])).toEqual([
+      ...Array(3).fill('mailclaim'),
+      ...Object.keys(tree),
+    ])
+    expect(stdout).toContain('mailclaim --help')
   })
 
   test('a group without a command prints its help on stderr, exit 2, and an error with --json', async () => {

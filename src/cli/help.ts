@@ -1,4 +1,4 @@
-import { Help, type Option } from 'commander'
+import { type Command, Help, type Option } from 'commander'
 import type { CommandDefinition } from '../commands/definition.ts'
 import type { Output } from '../context.ts'
 import type { Palette } from '../terminal/color.ts'
@@ -44,6 +44,23 @@ export function helpLayout(width: number, palette: Palette): Partial<Help> {
       return isProgram ? optionsLast(text) : text
     },
   }
+}
+
+/** What the program's name alone prints, on a screen of 24 lines and 80 columns; its help has all the options. */
+export function firstScreen(program: Command, { heading }: Palette): string {
+  const commands = program.commands.map((command) => `  ${command.name().padEnd(11)} ${command.summary()}`)
+  return `${program.description()}
+
+${heading('To begin:')}
+  mailclaim login              sign in
+  mailclaim claim example.com  claim a domain
+  mailclaim sandbox            or try it without an account
+
+${heading('Commands:')}
+${commands.join('\n')}
+
+Every option: mailclaim --help. One command: mailclaim help claim
+`
 }
 
 /** Commander shows options before commands; of the program, people look for the commands. */

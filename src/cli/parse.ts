@@ -7,7 +7,14 @@ import { Exit, type ExitCode, usageError } from '../errors.ts'
 import { type GlobalOptions, isShared, resolveSettings, type Settings } from '../settings/settings.ts'
 import { createPalette, hasColor, type Palette } from '../terminal/color.ts'
 import { createIo, type Io, untilClosed } from '../terminal/io.ts'
-import { GLOBAL_OPTIONS_LINE, GLOBAL_OPTIONS_TITLE, helpAfter, helpLayout, helpWidth } from './help.ts'
+import {
+  firstScreen,
+  GLOBAL_OPTIONS_LINE,
+  GLOBAL_OPTIONS_TITLE,
+  helpAfter,
+  helpLayout,
+  helpWidth,
+} from './help.ts'
 import { type CommandLine, type CommandNode, definitionIn, isGroup, readLine } from './line.ts'
 import { addOptions, checkRelations, givenOptions } from './options.ts'
 import { asksForJson, usageErrorOf } from './report.ts'
@@ -37,7 +44,8 @@ export async function runCommandLine(argv: readonly string[], context: Context):
     if (error.code === 'commander.help' && !asksForJson(argv)) {
       // The program's name alone is not a mistake, but the first thing that people type.
       const isProgram = line.node === undefined
-      await (isProgram ? context.stdout : context.stderr).write(printed.err)
+      if (isProgram) await context.stdout.write(firstScreen(program, palette))
+      else await context.stderr.write(printed.err)
       return isProgram ? Exit.done : Exit.usage
     }
     if (error.exitCode !== 0) throw usageErrorOf(error, line, definition)
