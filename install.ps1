@@ -57,7 +57,7 @@ param([switch]$Uninstall)
     Get-File 'SHA256SUMS'
     $wanted = if ($version) { [regex]::Escape($version) } else { '\d[\w.+-]*' }
     $line = Get-Content "$work\SHA256SUMS" |
-      Where-Object { $_ -match "^[0-9a-f]{64} [ *]mailclaim-$wanted-win32-x64\.tar\.gz$" } | Select-Object -Last 1
+      Where-Object { $_ -match "^[0-9a-f]{64} [ *]mailclaim-$wanted-win32-x64\.zip$" } | Select-Object -Last 1
     if (-not $line) { throw "$from has no archive of mailclaim $version for win32-x64" }
     $checksum, $archive = $line -split ' [ *]'
     Get-File $archive
@@ -65,7 +65,7 @@ param([switch]$Uninstall)
       throw "the checksum of $archive is wrong: it is damaged, or not what was released"
     }
     New-Item -ItemType Directory $new | Out-Null
-    Invoke-Program "$env:SystemRoot\System32\tar.exe" -xzf "$work\$archive" -C $new --strip-components 1
+    Invoke-Program "$env:SystemRoot\System32\tar.exe" -xf "$work\$archive" -C $new --strip-components 1
     if ($LASTEXITCODE -ne 0) { throw "can't unpack $archive" }
     $version = Invoke-Program "$new\mailclaim.cmd" --version
     if ($LASTEXITCODE -ne 0) { throw "mailclaim doesn't start on this machine" }

@@ -2,8 +2,10 @@
 # Claims a domain and writes the outputs; ends as mailclaim ends. Runs with the bash 3.2 of macOS.
 set -euo pipefail
 domain=$MAILCLAIM_ACTION_DOMAIN work=$RUNNER_TEMP/mailclaim
+# As PATH has it, also on Windows.
+bin=$(cd "$work/bin" && pwd)
 # Nothing of the machine's own sessions and settings.
-export PATH=$work/bin:$PATH MAILCLAIM_STATE_DIR=$work/state MAILCLAIM_CONFIG_DIR=$work/config MAILCLAIM_NO_INPUT=1
+export PATH=$bin:$PATH MAILCLAIM_STATE_DIR=$work/state MAILCLAIM_CONFIG_DIR=$work/config MAILCLAIM_NO_INPUT=1
 unset MAILCLAIM_PROFILE
 
 # The text of a workflow command, on one line; in what mailclaim and the publish command print, the runner looks for none.
@@ -23,7 +25,7 @@ printf '\n::%s::\n' "$token"
 
 # shellcheck disable=SC2016 # JavaScript's.
 # From the claims of this machine, without a request. The outputs are data: nobody can guess the line that ends one.
-mailclaim claims list --json | node -e '
+mailclaim claims list --json | "$work/node" -e '
   const { appendFileSync, readFileSync, writeFileSync } = require("fs")
   const { domainToASCII } = require("url")
   const plain = (form, text) => (form.test(text ?? "") ? `${text}` : "")

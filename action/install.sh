@@ -1,16 +1,23 @@
 #!/usr/bin/env bash
-# Installs the version of mailclaim that this action belongs to, for this job alone; a built checkout runs itself.
+# Installs the version of mailclaim that this action belongs to, for this job alone: from npm, or where that doesn't work (no Node, or an
+# old one), the archive, which has its own.
 set -euo pipefail
 work=$RUNNER_TEMP/mailclaim
 mkdir -p "$work/bin"
 # In a container, the expression runner.temp is another path than this variable.
 printf 'known=%s\n' "$work/domain-id" >>"$GITHUB_OUTPUT"
-program=$GITHUB_ACTION_PATH
-if [ ! -f "$program/dist/main.js" ]; then
-  version=$(node -p 'require(process.argv[1]).version' "$GITHUB_ACTION_PATH/package.json")
-  # In a directory of its own, where npm doesn't read the workspace's .npmrc. No script of a package runs.
-  npm install --prefix "$work" --ignore-scripts --omit=optional --no-audit --no-fund "mailclaim@$version"
-  program=$work/node_modules/mailclaim
+version=$(sed -n 's/^  "version": "\(.*\)",$/\1/p' "$GITHUB_ACTION_PATH/package.json")
+
+# In a directory of its own, where npm doesn't read the workspace's .npmrc. No script of a package runs.
+if npm install --prefix "$work" --ignore-scripts --engine-strict --no-audit --no-fund "mailclaim@$version"; then
+  node=$(command -v node) program=$work/node_modules/mailclaim
+elif problem=$(PREFIX=$work/archive VERSION=$version sh "$GITHUB_ACTION_PATH/install.sh" 2>&1); then
+  program=$(echo "$work"/archive/lib/mailclaim/*)
+  node=$program/node/node
+else
+  printf '::error title=mailclaim::npm and Node 20.19 or later (actions/setup-node) are missing, or did not work, and %s\n' "${problem#error: }"
+  exit 1
 fi
-printf '#!/bin/sh\nexec node "%s" "$@"\n' "$program/bin/mailclaim.js" >"$work/bin/mailclaim"
-chmod +x "$work/bin/mailclaim"
+printf '#!/bin/sh\nexec "%s" "$@"\n' "$node" >"$work/node"
+printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$node" "$program/bin/mailclaim.js" >"$work/bin/mailclaim"
+chmod +x "$work/node" "$work/bin/mailclaim"

@@ -1,11 +1,24 @@
-import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, posix } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
 import { runInNewContext } from 'node:vm'
 import { transform } from 'esbuild'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { parse } from 'yaml'
 import { needs } from './requirements.ts'
+
+interface Job {
+  readonly needs?: string | readonly string[]
+  readonly uses?: string
+  readonly permissions?: Readonly<Record<string, string>>
+  readonly steps?: readonly { readonly run?: string }[]
+}
 
 const root = new URL('../', import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
@@ -101,40 +114,148 @@ describe('the workflows', () => {
   test.each(readdirSync(new URL('.github/workflows/', root)))(
     '%s pins every action, and by default may only read',
     (name) => {
-      const text = read(`.github/workflows/${name}`)
-      for (const [, action] of text.matchAll(/uses: (\S+)/g))
+      const workflow = read(`.github/workflows/${name}`)
+      for (const [, action] of workflow.matchAll(/uses: (\S+)/g))
         expect(action).toMatch(/^([\w-]+\/[\w-]+@[0-9a-f]{40}|\.\/(\.github\/workflows\/\w+\.yml)?)$/)
-      expect(text).toMatch(/^permissions:\n {2}contents: read$/m)
-      expect(text).not.toMatch(/pull_request_target|secrets\./)
+      expect((parse(workflow) as Job).permissions).toEqual({ contents: 'read' })
+      expect(workflow).not.toMatch(/pull_request_target|secrets\./)
     },
   )
 
-  const release = read('.github/workflows/release.yml')
-  const [, publish = ''] = release.split(/^ {2}publish:$/m)
+  const { jobs } = parse(read('.github/workflows/release.yml')) as { jobs: Record<string, Job> }
+  const commandsOf = (name: string) => (jobs[name]?.steps ?? []).flatMap(({ run }) => run ?? [])
 
-  test('a release waits for every test and an audit, and runs no script of a package where it may publish', () => {
-    expect(publish).toContain('needs: prove')
-    expect(release).toMatch(/^ {2}prove:\n {4}uses: \.\/\.github\/workflows\/ci\.yml$/m)
+  test('a release checks what is cheap first, then runs every test and starts every archive, before it publishes', () => {
+    expect(Object.entries(jobs).map(([name, { needs: before }]) => [name, before])).toEqual([
+      ['guards', undefined],
+      ['prove', 'guards'],
+      ['archives', 'guards'],
+      ['publish', ['prove', 'archives']],
+      ['release', 'publish'],
+    ])
+    expect(jobs['prove']?.uses).toBe('./.github/workflows/ci.yml')
     expect(read('.github/workflows/ci.yml')).toContain('run: npm audit --audit-level=low')
-    expect(release.match(/id-token/g)).toHaveLength(1)
-    const commands = [...publish.matchAll(/run: (npm .+)$/gm)].map((match) => match[1])
-    expect(commands).toEqual([
+    expect(commandsOf('guards')).toEqual(['node scripts/release.mjs check "$GITHUB_REF_NAME"'])
+    expect(commandsOf('archives').at(-1)).toBe('npm run try-archive')
+  })
+
+  test('only the two jobs that publish may do more than read, and no script of a package runs there', () => {
+    expect(
+      Object.entries(jobs).flatMap(([name, { permissions }]) => (permissions ? [[name, permissions]] : [])),
+    ).toEqual([
+      ['publish', { contents: 'read', 'id-token': 'write' }],
+      ['release', { contents: 'write', 'id-token': 'write', attestations: 'write' }],
+    ])
+    expect(commandsOf('publish')).toEqual([
       'npm ci --ignore-scripts',
       'npm run build',
       'npm publish --ignore-scripts --provenance --access public',
     ])
-  })
-
-  test.runIf(needs('posix'))('a release stops unless the package names its repository and its issues', () => {
-    const check = /run: (node -e .+)$/m.exec(publish)?.[1] ?? ''
-    const directory = mkdtempSync(join(tmpdir(), 'mailclaim-release-'))
-    const complete = { repository: 'r', bugs: 'b', homepage: 'h' }
-    const status = (fields: object) => {
-      writeFileSync(join(directory, 'package.json'), JSON.stringify(fields))
-      return spawnSync('sh', ['-c', check], { cwd: directory }).status
-    }
-    expect(status(complete)).toBe(0)
-    expect(status({ ...complete, bugs: undefined })).toBe(1)
-    rmSync(directory, { recursive: true })
+    expect(commandsOf('release').join()).not.toContain('npm')
   })
 })
+
+describe.runIf(needs('posix'))('scripts/release.mjs', () => {
+  const script = fileURLToPath(new URL('scripts/release.mjs', root))
+
+  /** A clone of 1.2.3, with what `own` puts in place of OWNER, and what these fields add to package.json. */
+  function clone(own: string, date: string, fields: object) {
+    const directory = mkdtempSync(join(tmpdir(), 'mailclaim-release-'))
+    onTestFinished(() => rmSync(directory, { recursive: true }))
+    for (const file of ['install.sh', 'install.ps1', 'README.md', 'package-lock.json'])
+      writeFileSync(join(directory, file), read(file).replaceAll('OWNER/', `${own}/`))
+    writeFileSync(
+      join(directory, 'package.json'),
+      JSON.stringify({ ...manifest, version: '1.2.3', ...fields }),
+    )
+    const sections = `## 1.2.3 ${date}\n\n- New.\n\n## 1.2.2 - 2025-01-01\n\n- Old.\n`
+    writeFileSync(join(directory, 'CHANGELOG.md'), `# Changelog\n\n${sections}`)
+    return directory
+  }
+
+  async function run(directory: string, words: readonly string[], registry = 'http://127.0.0.1:9') {
+    const env = { PATH: process.env['PATH'], HOME: directory, npm_config_registry: registry }
+    const child = spawn(process.execPath, [script, ...words], { cwd: directory, env })
+    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
+    return { stdout, stderr }
+  }
+
+  async function serveVersions(versions: readonly string[]) {
+    const server = createServer((_request, response) => {
+      const known = Object.fromEntries(versions.map((version) => [version, { name: 'mailclaim', version }]))
+      response.statusCode = versions.length === 0 ? 404 : 200
+      response.end(
+        JSON.stringify({ name: 'mailclaim', 'dist-tags': { latest: versions[0] }, versions: known }),
+      )
+    })
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+    onTestFinished(() => void server.close())
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  }
+
+  test('check finds nothing where all is set, and names all that is not', async () => {
+    const own = 'https://github.com/someone/mailclaim'
+    const fields = { repository: { url: `git+${own}.git` }, bugs: `${own}/issues`, homepage: own }
+    const whole = await run(
+      clone('someone', '- 2026-01-01', fields),
+      ['check', 'v1.2.3'],
+      await serveVersions(['1.2.2']),
+    )
+    expect(whole.stderr).toBe('')
+
+    const lacking = await run(
+      clone('OWNER', '(unreleased)', {}),
+      ['check', 'v1.2.4'],
+      await serveVersions([]),
+    )
+    expect(lacking.stderr.trim().split('\n')).toEqual([
+      'the tag is v1.2.4, and the version of package.json 1.2.3',
+      'CHANGELOG.md has no line "## 1.2.3 - DATE"',
+      ...['repository', 'bugs', 'homepage'].map((field) => `package.json has no "${field}"`),
+      ...['install.sh', 'install.ps1', 'README.md'].map((file) =>
+        expect.stringContaining(`${file} isn't for`),
+      ),
+      'npm has no package mailclaim: a person publishes it once',
+    ])
+    const again = await run(
+      clone('someone', '- 2026-01-01', fields),
+      ['check', 'v1.2.3'],
+      await serveVersions(['1.2.3', '1.2.2']),
+    )
+    expect(again.stderr).toBe('npm has mailclaim 1.2.3 already\n')
+  })
+
+  test('assemble checks what came from each machine, adds installers and SBOM, and prints the notes', async () => {
+    const directory = clone('someone', '- 2026-01-01', {})
+    const archive = (platform: string, extension: string, content: string) => {
+      const name = `mailclaim-1.2.3-${platform}.${extension}`
+      mkdirSync(join(directory, 'from', platform), { recursive: true })
+      writeFileSync(join(directory, 'from', platform, name), content)
+      writeFileSync(
+        join(directory, 'from', platform, 'SHA256SUMS'),
+        `${sha256(Buffer.from(platform))}  ${name}\n`,
+      )
+    }
+    for (const platform of ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64'])
+      archive(platform, 'tar.gz', platform)
+    expect((await run(directory, ['assemble', 'from', 'one'])).stderr).toContain('no archive for win32-x64')
+    archive('win32-x64', 'zip', 'something else')
+    expect((await run(directory, ['assemble', 'from', 'two'])).stderr).toContain('has another checksum')
+    archive('win32-x64', 'zip', 'win32-x64')
+    expect(await run(directory, ['assemble', 'from', 'to'])).toEqual({ stdout: '- New.\n', stderr: '' })
+
+    const lines = readFileSync(join(directory, 'to/SHA256SUMS'), 'utf8').trim().split('\n')
+    expect(lines).toHaveLength(8)
+    expect(readdirSync(join(directory, 'to'))).toHaveLength(9)
+    for (const line of lines) {
+      const [sum, name = ''] = line.split('  ')
+      expect(sha256(readFileSync(join(directory, 'to', name))), name).toBe(sum)
+    }
+    const sbom = JSON.parse(readFileSync(join(directory, 'to/mailclaim-1.2.3.cdx.json'), 'utf8'))
+    expect(sbom.components.map(({ name }: { name: string }) => name)).toContain('commander')
+  })
+})
+
+function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}

@@ -1,10 +1,11 @@
-import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { needs } from '../requirements.ts'
+import { find, needs } from '../requirements.ts'
 import { program, type ServedWorld, shareSandbox } from '../stories/built-program.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -22,6 +23,39 @@ const action = parse(readFileSync(join(ROOT, 'action.yml'), 'utf8')) as {
   outputs: Record<string, { value: string }>
   runs: { steps: Step[] }
 }
+
+/** What a runner has besides Node, as far as the action needs it. */
+const TOOLS = [
+  'bash',
+  'cat',
+  'chmod',
+  'cp',
+  'curl',
+  'cut',
+  'env',
+  'grep',
+  'gzip',
+  'head',
+  'ldd',
+  'ln',
+  'mkdir',
+].concat([
+  'mktemp',
+  'mv',
+  'od',
+  'readlink',
+  'rm',
+  'rmdir',
+  'sed',
+  'sh',
+  'sha256sum',
+  'shasum',
+  'tail',
+  'tar',
+  'tee',
+  'tr',
+  'uname',
+])
 
 /** What a step writes to GITHUB_OUTPUT: `name=value`, or `name<<delimiter`, lines, and the delimiter. */
 function readOutputs(text: string): Record<string, string> {
@@ -42,7 +76,16 @@ function commandsIn(log: string): string[] {
 
 describe.runIf(needs('posix', 'bash', 'curl'))('the action', () => {
   const serve = shareSandbox(['--auto-approve'])
+  let registry = ''
   let count = 0
+
+  beforeAll(async () => {
+    const child = spawn(process.execPath, [join(import.meta.dirname, 'registry.mjs')], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    registry = await new Promise((done) => createInterface({ input: child.stdout }).once('line', done))
+    return () => child.kill()
+  })
 
   /** A machine of a job, with a command that publishes at the sandbox; the cache stays from run to run. */
   function createJob() {
@@ -55,7 +98,7 @@ describe.runIf(needs('posix', 'bash', 'curl'))('the action', () => {
       `env > '${world.home}/environment'; echo '::error::from the hook'
 curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAILCLAIM_RECORD_NAME/publish"`,
     )
-    const run = (inputs: Record<string, string>) => {
+    const run = (inputs: Record<string, string>, more: Record<string, string> = {}) => {
       rmSync(temp, { recursive: true, force: true })
       mkdirSync(temp)
       const given: Record<string, string> = {
@@ -74,17 +117,19 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
         if (id === 'claim' && existsSync(cached)) {
           writeFileSync(join(temp, 'mailclaim/domain-id'), readFileSync(cached))
         }
-        const ended = spawnSync('bash', ['-e', '-c', script], {
+        const ended = spawnSync(find('bash') ?? '', ['-e', '-c', script], {
           cwd: world.home,
           encoding: 'utf8',
           env: {
             ...{ PATH: world.env['PATH'], HOME: world.home, RUNNER_TEMP: temp, GITHUB_ACTION_PATH: ROOT },
             ...{ GITHUB_OUTPUT: join(temp, 'outputs'), MAILCLAIM_RESOLVER, MAILCLAIM_AUTHORITATIVE_PORT },
+            ...{ npm_config_registry: registry, npm_config_fetch_retries: '0', ...more },
             ...Object.fromEntries(Object.entries(env).map(([name, value]) => [name, inputIn(value)])),
           },
         })
         log += ended.stdout + ended.stderr
         status = ended.status
+        if (status !== 0) break
       }
       const { known = '', ...outputs } = readOutputs(readFileSync(join(temp, 'outputs'), 'utf8'))
       if (existsSync(known)) writeFileSync(cached, readFileSync(known))
@@ -172,6 +217,42 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
       status: 4,
       outputs: { result: 'error', 'exit-code': '4', 'domain-id': '', 'record-value': '' },
       kept: '',
+    })
+  })
+
+  /** A machine without Node, and a directory with an archive in whose Node's place is the one that runs this. */
+  async function withoutNode({ home }: ServedWorld) {
+    const [PATH, archives] = [join(home, 'tools'), join(home, 'archives')]
+    mkdirSync(PATH)
+    for (const tool of TOOLS) {
+      const path = find(tool)
+      if (path !== undefined) symlinkSync(path, join(PATH, tool))
+    }
+    program(home, 'node', `exec '${process.execPath}' "$@"`)
+    const { writeArchive } = await import(join(ROOT, 'scripts/archive.mjs'))
+    const { platform, arch } = process
+    await writeArchive(
+      { program: join(home, 'node'), license: join(ROOT, 'LICENSE'), platform, arch },
+      archives,
+    )
+    return { PATH, INSTALL_FROM: archives }
+  }
+
+  test('takes the archive where Node is missing, and says in one line if there is none', async () => {
+    const { world, run, domain } = createJob()
+    const machine = await withoutNode(world)
+    const { outputs, log } = run({ domain, publish: './publish.sh' }, machine)
+    expect({ outputs, log }).toMatchObject({ outputs: { result: 'completed' } })
+
+    rmSync(join(machine.INSTALL_FROM, 'SHA256SUMS'))
+    const { status, commands } = run({ domain }, machine)
+    expect({ status, commands }).toEqual({
+      status: 1,
+      commands: [
+        expect.stringMatching(
+          /^::error title=mailclaim::npm and Node \S+ or later .* are missing, .* can't get /,
+        ),
+      ],
     })
   })
 

@@ -1,0 +1,87 @@
+// Two steps of a release:
+//
+//   node scripts/release.mjs check v1.2.3      says all that is missing for a release, before anything is built
+//   node scripts/release.mjs assemble FROM TO  makes TO, what the GitHub release offers, of the archives in directories of FROM, each
+//                                              with its SHA256SUMS; prints the notes
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const PLATFORMS = ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64', 'win32-x64']
+
+const manifest = JSON.parse(readFileSync('package.json', 'utf8'))
+const { name, version } = manifest
+const [, date, notes] =
+  new RegExp(`^## ${version.replaceAll('.', '\\.')} (.*)\n([^]*?)(?=^## |$(?![^]))`, 'm').exec(
+    readFileSync('CHANGELOG.md', 'utf8'),
+  ) ?? []
+
+const sha256 = (file) => createHash('sha256').update(readFileSync(file)).digest('hex')
+
+/** The versions on npm; undefined if there is no such package. */
+function publishedVersions() {
+  try {
+    return [JSON.parse(execFileSync('npm', ['view', name, 'versions', '--json'], { stdio: 'pipe' }))].flat()
+  } catch (error) {
+    if (/\bE404\b/.test(error.stderr)) return undefined
+    throw error
+  }
+}
+
+/** @returns sentences about what is missing for a release with this tag */
+function complaints(tag) {
+  const found = []
+  if (tag !== `v${version}`) found.push(`the tag is ${tag}, and the version of package.json ${version}`)
+  if (!/^- \d{4}-\d\d-\d\d$/.test(date)) found.push(`CHANGELOG.md has no line "## ${version} - DATE"`)
+  // "Report it" in an error message needs an address, and provenance a repository.
+  for (const field of ['repository', 'bugs', 'homepage'])
+    if (!manifest[field]) found.push(`package.json has no "${field}"`)
+  const repository = JSON.stringify(manifest.repository ?? '').match(
+    /github\.com\/([\w.-]+\/[\w.-]+?)(\.git)?"/,
+  )?.[1]
+  const own = process.env.GITHUB_REPOSITORY ?? repository
+  if (repository !== own) found.push(`"repository" of package.json isn't ${own}`)
+  for (const file of ['install.sh', 'install.ps1', 'README.md'])
+    if (!readFileSync(file, 'utf8').includes(`https://github.com/${own}/releases/latest/download`))
+      found.push(`${file} isn't for ${own}: replace OWNER/${name}`)
+  const published = publishedVersions()
+  if (published === undefined) found.push(`npm has no package ${name}: a person publishes it once`)
+  else if (published.includes(version)) found.push(`npm has ${name} ${version} already`)
+  return found
+}
+
+function assemble(from, to) {
+  mkdirSync(to)
+  const files = ['install.sh', 'install.ps1']
+  for (const file of files) copyFileSync(file, join(to, file))
+  for (const directory of readdirSync(from))
+    for (const line of readFileSync(join(from, directory, 'SHA256SUMS'), 'utf8')
+      .trim()
+      .split('\n')) {
+      const [checksum, file] = line.split('  ')
+      if (sha256(join(from, directory, file)) !== checksum) throw new Error(`${file} has another checksum`)
+      copyFileSync(join(from, directory, file), join(to, file))
+      files.push(file)
+    }
+  for (const platform of PLATFORMS)
+    if (!files.some((file) => file.startsWith(`${name}-${version}-${platform}.`)))
+      throw new Error(`no archive for ${platform}`)
+  const sbom = `${name}-${version}.cdx.json`
+  writeFileSync(
+    join(to, sbom),
+    execFileSync('npm', ['sbom', '--package-lock-only', '--sbom-format=cyclonedx']),
+  )
+  const lines = [...files, sbom].sort().map((file) => `${sha256(join(to, file))}  ${file}\n`)
+  writeFileSync(join(to, 'SHA256SUMS'), lines.join(''))
+}
+
+const [step, ...words] = process.argv.slice(2)
+if (step === 'assemble') {
+  assemble(...words)
+  console.log(notes.trim())
+} else {
+  const found = complaints(...words)
+  for (const complaint of found) console.error(complaint)
+  if (found.length > 0) process.exitCode = 1
+}

@@ -1,0 +1,37 @@
+// The archive of this machine in archives/ as people get it: installed by install.sh or install.ps1 below a directory with a space,
+// started where no other Node is in PATH, the demo with the Node that came along, and removed.
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const root = join(import.meta.dirname, '..')
+const isWindows = process.platform === 'win32'
+const work = mkdtempSync(join(tmpdir(), 'mailclaim archive '))
+const prefix = join(work, 'prefix')
+const environment = { ...process.env, PREFIX: prefix, VERSION: '', INSTALL_FROM: join(root, 'archives') }
+// Of the newer PowerShell, if one started this: the one that every Windows has can't load its modules.
+delete environment.PSModulePath
+
+function run(program, words, more) {
+  execFileSync(program, words, { env: { ...environment, ...more }, cwd: work, stdio: 'inherit' })
+}
+const installer = isWindows
+  ? ['powershell', '-NoProfile', '-ExecutionPolicy', 'Bypass', '-File', join(root, 'install.ps1')]
+  : ['sh', join(root, 'install.sh')]
+const install = (...words) => run(installer[0], [...installer.slice(1), ...words])
+
+try {
+  install()
+  const library = join(prefix, 'lib', 'mailclaim')
+  const installed = join(library, readdirSync(library)[0])
+  const launcher = join(prefix, 'bin', 'mailclaim')
+  if (isWindows) run(process.env.COMSPEC, ['/d', '/c', `${launcher}.cmd`, '--version'], { PATH: '' })
+  else run(launcher, ['--version'], { PATH: '/usr/bin:/bin' })
+  const node = join(installed, 'node', isWindows ? 'node.exe' : 'node')
+  run(node, [join(root, 'scripts', 'demo.mjs'), join(installed, 'bin', 'mailclaim.js')])
+  install(isWindows ? '-Uninstall' : '--uninstall')
+  if (existsSync(prefix)) throw new Error(`left behind: ${readdirSync(prefix)}`)
+} finally {
+  rmSync(work, { recursive: true, force: true, maxRetries: 5 })
+}
