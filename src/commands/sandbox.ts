@@ -60,7 +60,7 @@ export const command = defineCommand({
     const ready = { base_url: baseUrl, dns, client_id: clientId, api_key: apiKey }
     try {
       if (io.settings.format === 'table' && io.settings.fields === undefined)
-        await io.stdout.write(readyText(sandbox))
+        await io.stdout.write(readyText(sandbox, io.platform))
       else await io.write(ready, COLUMNS)
       await untilEnd(io, exitWithStdin === true)
     } finally {
@@ -69,15 +69,26 @@ export const command = defineCommand({
   },
 })
 
-function readyText({ baseUrl, dns, clientId, apiKey }: Sandbox): string {
+function readyText({ baseUrl, dns, clientId, apiKey }: Sandbox, platform: NodeJS.Platform): string {
+  const variables = {
+    MAILCLAIM_BASE_URL: baseUrl,
+    MAILCLAIM_CLIENT_ID: clientId,
+    MAILCLAIM_RESOLVER: dns,
+    MAILCLAIM_AUTHORITATIVE_PORT: dns.split(':')[1] ?? '',
+  }
+  const lines = (before: string, between: string, after = '') =>
+    Object.entries(variables)
+      .map(([name, value]) => `  ${before}${name}${between}${value}${after}`)
+      .join('\n')
+  const paste =
+    platform === 'win32'
+      ? `${lines('$env:', ' = "', '"')}\n\nor, if that is cmd and not PowerShell:\n\n${lines('set "', '=', '"')}`
+      : lines('export ', '=')
   return `The sandbox is ready.
 
 Paste this into another terminal:
 
-  export MAILCLAIM_BASE_URL=${baseUrl}
-  export MAILCLAIM_CLIENT_ID=${clientId}
-  export MAILCLAIM_RESOLVER=${dns}
-  export MAILCLAIM_AUTHORITATIVE_PORT=${dns.split(':')[1] ?? ''}
+${paste}
 
 Then sign in and claim a domain:
 
