@@ -1,5 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -23,7 +24,7 @@ const MAX_LINE = 8192
 /**
  * Runs a command to its end by the shell, without input, and in a process group of its own, so that whatever it starts can be
  * ended with it. Its lines are passed on as they come, those of standard output and standard error alike. When the time is up or
- * the signal aborts, the group gets SIGTERM, and SIGKILL five seconds later.
+ * the signal aborts, the group gets SIGTERM, and SIGKILL five seconds later; on Windows, which has neither, all of it ends at once.
  *
  * @throws the signal's reason, after the command has ended
  */
@@ -32,13 +33,13 @@ export async function runProgram(
   { environment, platform }: ProgramOptions,
 ): Promise<ProgramEnd> {
   signal?.throwIfAborted()
-  const hasGroup = platform !== 'win32'
+  const isWindows = platform === 'win32'
   let child: ChildProcess | undefined
   /** @param name 0 only looks. @returns whether anything is left to get it */
   const kill = (name: NodeJS.Signals | 0): boolean => {
     if (child?.pid === undefined) return false
     try {
-      return hasGroup ? process.kill(-child.pid, name) : child.kill(name)
+      return isWindows ? child.kill(name) : process.kill(-child.pid, name)
     } catch {
       return false
     }
@@ -46,7 +47,13 @@ export async function runProgram(
   const timers: NodeJS.Timeout[] = []
   let timedOut = false
   let isKilled = false
+  let treeEnded: Promise<void> | undefined
   const end = () => {
+    if (isWindows) {
+      // Whatever became of it, the command itself isn't left.
+      treeEnded = endTree(child?.pid, environment).finally(() => kill('SIGKILL'))
+      return
+    }
     kill('SIGTERM')
     timers.push(
       setTimeout(() => {
@@ -60,7 +67,7 @@ export async function runProgram(
       shell: true,
       env: { ...environment, ...variables },
       stdio: ['ignore', 'pipe', 'pipe'],
-      detached: hasGroup,
+      detached: !isWindows,
       windowsHide: true,
     })
     if (child.pid === undefined) await once(child, 'spawn')
@@ -76,6 +83,7 @@ export async function runProgram(
     const output = Promise.all([child.stdout, child.stderr].map((stream) => passLines(stream, onLine)))
     const [code, killedBy] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
     // What it started may still be running.
+    await treeEnded
     while ((signal?.aborted || timedOut) && !isKilled && kill(0)) await sleep(LOOK_MS)
     await Promise.race([output, sleep(OUTPUT_MS, undefined, { ref: false })])
     signal?.throwIfAborted()
@@ -90,6 +98,14 @@ export async function runProgram(
     child?.stdout?.destroy()
     child?.stderr?.destroy()
   }
+}
+
+/** Ends a process of Windows with all that it has started. Never throws. */
+async function endTree(id: number | undefined, { SystemRoot }: ProgramOptions['environment']): Promise<void> {
+  const taskkill = join(SystemRoot ?? 'C:\\Windows', 'System32', 'taskkill.exe')
+  await new Promise((done) => {
+    execFile(taskkill, ['/PID', String(id), '/T', '/F'], { windowsHide: true }, done)
+  })
 }
 
 async function passLines(stream: Readable | null, onLine: (line: string) => Promise<void>): Promise<void> {
