@@ -58,7 +58,11 @@ export async function examineDirectories(io: Io): Promise<Diagnosis> {
         `chmod -R go= ${exposed.map((path) => shellQuote(path, io.platform)).join(' ')}`,
       )
     if (missing.length > 0) return ok(check, `not created yet: ${missing.join(', ')}`)
-    return ok(check, `only you can write to ${config} and ${state}`)
+    const who =
+      io.platform === 'win32'
+        ? "you can write to (others aren't looked at on Windows)"
+        : 'only you can write to'
+    return ok(check, `${who}: ${config}, ${state}`)
   } catch (error) {
     return problemWithoutKey(check, asCliError(error), io.environment.apiKey !== undefined)
   }

@@ -125,6 +125,14 @@ describe('doctor', () => {
     expect(Object.values(context.directories).flatMap((directory) => readdirSync(directory))).toEqual([])
   })
 
+  test('doctor says nothing of other users on Windows, where it looks at none', async () => {
+    const { of } = await doctor(Object.assign(createSetup(), { platform: 'win32' }))
+    expect(of('folders')).toMatchObject({
+      status: 'ok',
+      message: expect.stringContaining("aren't looked at"),
+    })
+  })
+
   test('doctor --verbose shows the exchange', async () => {
     const { stderr } = await doctor(createSetup(), ['--verbose'])
     expect(stderr).toMatch(/^> GET https:\/\/api\.example\.com\/$/m)
