@@ -99,7 +99,8 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
   // Step 2: what is there, after what an earlier process has left whole.
   const { session, text } = requireSession(io, files)
   const { id } = session
-  if (finishNext(files, { id, generation: session.generation + 1 })) return { kind: 'changed' }
+  const finished = await finishNext(renewal, files, { id, generation: session.generation + 1 })
+  if (finished !== undefined) return finished
   if (session.kind === 'api_key')
     throw usageError(`profile ${profile} holds an API key, which is never renewed`)
   requireSameService(session, io)
@@ -109,7 +110,8 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
   const answer = await readItemIfAny(io, files, session)
   const { item } = answer
   const isAhead = item !== undefined && (item.id !== id || item.generation > session.generation)
-  if (isAhead && finishNext(files, item, 'its secret is in the keychain')) return { kind: 'changed' }
+  const ahead = isAhead ? await finishNext(renewal, files, item, 'its secret is in the keychain') : undefined
+  if (ahead !== undefined) return ahead
 
   // Step 3: the newest token, unless nobody knows what became of its last use.
   const { secret, isNoted, failure } = requireToken(files, session, answer)
@@ -169,6 +171,11 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
     try {
       await storeValue(io, files, note, next, sent.refreshToken, failure)
     } catch (error) {
+      // It is whole on the disk: the next command puts it in its place, and this one goes on with the token in hand.
+      if (error instanceof CliError && error.code === 'cannot_write') {
+        await io.warn(error.message)
+        return accessOf(sent, next)
+      }
       // Something has removed the note, and nobody has stored anything: once more, with another.
       const isLost = error instanceof CliError && error.code === 'refresh_token_lost'
       const again = isLost && isUnchanged() ? reserve(files, name) : undefined
@@ -190,18 +197,32 @@ export function lockingOf(io: Io, { disk }: ProfileFiles) {
   }
 }
 
-/** Puts a value that an earlier process, a renewal or a login, has left whole in place. @returns whether there is one. */
-function finishNext(
+/**
+ * Puts a value that an earlier process, a renewal or a login, has left whole in place. Where that can't be done, its access token will
+ * do if it is good.
+ *
+ * @returns undefined if there is none.
+ * @throws CliError `cannot_write`, exit 1
+ */
+async function finishNext(
+  { io, options }: Renewal,
   files: ProfileFiles,
   { id, generation }: Pick<Session, 'id' | 'generation'>,
   known?: 'its secret is in the keychain',
-): boolean {
+): Promise<Pass | undefined> {
   const name = nextName({ id, generation: generation - 1 })
   const next = readNext(files, name)
-  if (typeof next === 'string' || next.id !== id || next.generation !== generation) return false
-  if (known === undefined && !isFinishable(next)) return false
-  finish(files, name, next)
-  return true
+  if (typeof next === 'string' || next.id !== id || next.generation !== generation) return undefined
+  if (known === undefined && !isFinishable(next)) return undefined
+  try {
+    finish(files, name, next)
+    return { kind: 'changed' }
+  } catch (error) {
+    const token = adoptable(next, io, options)
+    if (token === undefined || !(error instanceof CliError)) throw error
+    await io.warn(error.message)
+    return { kind: 'done', token }
+  }
 }
 
 /** Removes the note of a token that is unused. Another's stays: a refusal says nothing about the earlier use. */

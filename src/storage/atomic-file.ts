@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { CliError } from '../errors.ts'
-import { cannotWrite, codeOf, POSIX, quietly, reason, remedy } from './file-errors.ts'
+import { cannotWrite, codeOf, heldOpen, POSIX, quietly, reason, remedy } from './file-errors.ts'
 import { readOwnFile } from './json-file.ts'
 import { namesIn } from './private-directory.ts'
 
@@ -19,7 +19,7 @@ import { namesIn } from './private-directory.ts'
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
 /** What file systems say that can't flush a directory; their own guarantees have to be enough. */
 const NO_DIRECTORY_SYNC: readonly (string | undefined)[] = ['EINVAL', 'ENOTSUP', 'EPERM', 'EROFS']
-/** How often Windows is asked to replace a file while another process reads it. */
+/** How often Windows is asked to replace a file that another program has open. */
 const RENAME_TRIES = 20
 
 /**
@@ -53,8 +53,8 @@ export const realDisk = {
         renameSync(from, to)
         return
       } catch (error) {
-        const isPassing = !POSIX && ['EPERM', 'EACCES', 'EBUSY'].includes(codeOf(error) ?? '')
-        if (!isPassing || tries > RENAME_TRIES) throw error
+        if (POSIX || !['EPERM', 'EACCES', 'EBUSY'].includes(codeOf(error) ?? '')) throw error
+        if (tries > RENAME_TRIES) throw heldOpen(to, error)
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5 + tries * 5)
       }
     }
