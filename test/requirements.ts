@@ -1,5 +1,7 @@
-import { accessSync, constants } from 'node:fs'
+import { accessSync, constants, existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+
+export const WINE = '/usr/lib/wine/wine64'
 
 /** Parts of a machine that some tests need: the programs that have to be there, or a condition. */
 const PARTS = {
@@ -26,6 +28,8 @@ const PARTS = {
   /** Owners and permissions of files, symbolic links, signals, and a POSIX shell. */
   posix: () => process.platform !== 'win32',
   root: () => process.getuid?.() === 0,
+  /** Wine, as Debian installs it, and the Node for Windows that `.ci/run` fetches. */
+  wine: () => [WINE, process.env['MAILCLAIM_TEST_WINDOWS_NODE'] ?? ''].every(existsSync),
 } as const
 
 export type Part = keyof typeof PARTS
