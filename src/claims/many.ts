@@ -3,7 +3,7 @@ import { type HttpTransport, TransportError } from '../context.ts'
 import { dnsHostOf } from '../dns/hosts.ts'
 import type { CheckReport } from '../dns/report.ts'
 import { createShare } from '../dns/share.ts'
-import { CliError, EXIT_ORDER, Exit, InterruptedError, usageError } from '../errors.ts'
+import { CliError, EXIT_ORDER, Exit, type ExitCode, InterruptedError, usageError } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { paceRequests } from '../service/pace.ts'
 import type { DomainClaim } from '../service/types.ts'
@@ -17,7 +17,7 @@ import { MANY_CLAIM_COLUMNS } from './columns.ts'
 import { DEFAULT_JOBS, type ManyOptions } from './definition.ts'
 import { type LedgerEntry, ledgerInForce, openDomains, otherLedgers } from './ledger.ts'
 import { judge } from './lifecycle.ts'
-import { readDomain, readList, type Subject } from './list.ts'
+import { type DomainList, readDomain, readList, type Subject } from './list.ts'
 import { type Asker, createAsker, findClaim } from './load.ts'
 import type { ClaimEnd, ClaimEvents, ClaimOptions, ClaimWork } from './workflow.ts'
 
@@ -66,9 +66,6 @@ export interface ManyWork {
   readonly perform: (subject: Subject, run: OneRun) => Promise<Done>
 }
 
-/** Domains that the summary names of each cause. */
-const NAMED = 3
-
 /**
  * Does the same work for several domains, and reports each as it ends: a row, or a line of JSON. For people, counts and causes
  * follow. They share one client with its credential, the rate limit of the service, and what DNS says about the zones above them. A
@@ -78,101 +75,111 @@ const NAMED = 3
  */
 export async function runForAll(
   domains: readonly string[],
-  { from, all, jobs = DEFAULT_JOBS }: ManyOptions,
+  options: ManyOptions,
   work: ManyWork,
   io: Io,
 ): Promise<void> {
+  const { jobs = DEFAULT_JOBS } = options
+  const { subjects, problems } = await subjectsOf(domains, options, work.takesIds, io)
+  const reporter = createReporter(work, problems, io)
+  const stop = new AbortController()
+  const { requireTime, ...shared } = shareAmong(jobs, work, stop.signal, io)
+
+  const one = async (subject: Subject, waits: () => void) => {
+    const { domain } = subject
+    try {
+      requireTime()
+      await reporter.done(domain, await work.perform(subject, { ...shared, waits, say: reporter.say }))
+    } catch (error) {
+      if (error instanceof InterruptedError || shared.io.interrupts.signal.aborted) throw error
+      const failure = error instanceof CliError ? error : new CliError('bug', `this is a bug: ${error}`)
+      const item = work.emptyItem?.(domain) ?? { name: domain }
+      await reporter.done(domain, { label: labelOf(failure), item, error: failure })
+      if (failure.exit === Exit.notConfigured || failure.exit === Exit.notSignedIn) throw failure
+    }
+  }
+  const inTurn = createTurns(jobs)
+  const stopAll = (error: unknown) => stop.abort(error)
+  await Promise.all(subjects.map((subject) => inTurn((leave) => one(subject, leave).catch(stopAll))))
+
+  const ends = await reporter.end()
+  const { signal } = io.interrupts
+  if (signal.aborted) throw interruptedAfter(signal.reason, ends.length)
+  stop.signal.throwIfAborted()
+  throwUnlessAllDone(ends, problems, work.hasEvents)
+}
+
+/** The domains that are meant, each once: the first line of one counts. @throws CliError exit 2, as `readList` */
+async function subjectsOf(
+  domains: readonly string[],
+  { from, all }: ManyOptions,
+  takesIds: boolean,
+  io: Io,
+): Promise<DomainList> {
   if (all && domains.length > 0) throw usageError("a domain and --all can't be used together")
-  const { clock, interrupts } = io
-  const { timeoutMs, since } = work.timeout ?? timeoutOf({}, clock)
-  const end = since + timeoutMs
-  const typed = all ? await openDomains(io) : domains.map((domain) => readDomain(domain, work.takesIds))
+  const typed = all ? await openDomains(io) : domains.map((domain) => readDomain(domain, takesIds))
   if (all && typed.length === 0) {
     const others = await otherLedgers((claim) => judge(claim, io.clock.now()).isOpen, io)
-    await io.warn(
-      `no open claim is known ${ledgerInForce(io)}${others.length === 0 ? '' : `; there are some ${others.join(', ')}`}`,
-    )
+    const elsewhere = others.length === 0 ? '' : `; there are some ${others.join(', ')}`
+    await io.warn(`no open claim is known ${ledgerInForce(io)}${elsewhere}`)
   }
-  const listed = from === undefined ? { subjects: [], problems: 0 } : await readList(from, work.takesIds, io)
-  const stop = new AbortController()
-  const signal = AbortSignal.any([interrupts.signal, stop.signal])
+  const listed = from === undefined ? { subjects: [], problems: 0 } : await readList(from, takesIds, io)
+  const subjects = new Map<string, Subject>()
+  for (const subject of [...typed.map((domain) => ({ domain })), ...listed.subjects])
+    if (!subjects.has(subject.domain)) subjects.set(subject.domain, subject)
+  return { subjects: [...subjects.values()], problems: listed.problems }
+}
+
+/**
+ * What the work on all domains shares.
+ *
+ * @param stop aborts if one fails for a reason that all have
+ * @returns also `requireTime`, which throws once nothing may begin any more
+ */
+function shareAmong(jobs: number, work: ManyWork, stop: AbortSignal, io: Io) {
+  const { clock, interrupts, settings } = io
+  const { timeoutMs, since } = work.timeout ?? timeoutOf({}, clock)
+  const end = since + timeoutMs
+  const signal = AbortSignal.any([interrupts.signal, stop])
   // Any number of requests and waits follow it.
   setMaxListeners(0, signal)
-  const inTime = () => {
+  const requireTime = () => {
     signal.throwIfAborted()
     if (clock.monotonic() >= end) throw new CliError('timed_out', 'the time was up before its turn')
   }
-  const turns = createTurns(jobs)
   const http = paceRequests(untilEnd(io, end), clock, { concurrent: jobs })
   const context = { ...io, http, interrupts: { ...interrupts, signal } }
-  const own = createIo(context, { ...io.settings, quiet: true, silent: true, interactive: false })
-  const reporter = createReporter(work, listed.problems, io)
+  const own = createIo(context, { ...settings, quiet: true, silent: true, interactive: false })
+  const turns = createTurns(jobs)
+  const inTurn: Turns = (check) =>
+    turns(async (leave) => {
+      requireTime()
+      return check(leave)
+    })
   let client: ServiceClient | undefined
-  const shared = {
+  return {
+    requireTime,
     io: own,
     client() {
       client ??= connect(own)
       return client
     },
     ask: createAsker(own, { renews: work.renews !== false, warn: io.warn }),
-    dns: {
-      inTurn: <T>(check: () => Promise<T>): Promise<T> =>
-        turns(async () => {
-          inTime()
-          return check()
-        }),
-      share: createShare(clock),
-    },
-    say: reporter.say,
+    dns: { inTurn, share: createShare(clock) },
   }
+}
 
-  const one = async (subject: Subject, waits: () => void) => {
-    const { domain } = subject
-    try {
-      inTime()
-      await reporter.done(domain, await work.perform(subject, { ...shared, waits }))
-    } catch (error) {
-      if (error instanceof InterruptedError || signal.aborted) throw error
-      const failure = error instanceof CliError ? error : new CliError('bug', `this is a bug: ${error}`)
-      const item = work.emptyItem?.(domain) ?? { name: domain }
-      await reporter.done(domain, { label: labelOf(failure), item, error: failure })
-      if ([Exit.notConfigured, Exit.notSignedIn].includes(failure.exit as 3)) throw failure
-    }
-  }
-
-  // The first line of a domain counts.
-  const subjects = new Map<string, Subject>()
-  for (const subject of [...typed.map((domain) => ({ domain })), ...listed.subjects])
-    if (!subjects.has(subject.domain)) subjects.set(subject.domain, subject)
-  const begin = createTurns(jobs)
-  await Promise.all(
-    [...subjects.values()].map(async (subject) => {
-      let done: Promise<void> | undefined
-      await begin(
-        () =>
-          new Promise<void>((leave) => {
-            done = one(subject, leave)
-              .catch((error: unknown) => stop.abort(error))
-              .finally(leave)
-          }),
-      )
-      await done
-    }),
-  )
-
-  const { ends, exits } = await reporter.end()
-  if (interrupts.signal.aborted) throw interruptedAfter(interrupts.signal.reason, ends.length)
-  stop.signal.throwIfAborted()
-  const exit = EXIT_ORDER.find((code) => exits.has(code))
+/** @throws CliError with the most severe exit code, unless all are done */
+function throwUnlessAllDone(ends: readonly End[], problems: number, hasEvents = false): void {
+  const exits: readonly ExitCode[] = ends.flatMap(({ error }) => error?.exit ?? [])
+  const exit = EXIT_ORDER.find((code) => exits.includes(code) || (code === Exit.usage && problems > 0))
   if (exit === undefined) return
-  const failed = ends.filter(({ error }) => error !== undefined).length
   const parts = [
-    failed > 0 ? `domains not done: ${failed} of ${ends.length}` : '',
-    listed.problems > 0 ? `lines that can't be used: ${listed.problems}` : '',
+    ...(exits.length > 0 ? [`domains not done: ${exits.length} of ${ends.length}`] : []),
+    ...(problems > 0 ? [`lines that can't be used: ${problems}`] : []),
   ]
-  const rest = 'to go on with the rest, run the same command again: what is completed is not done again'
-  const hint = work.hasEvents ? rest : undefined
-  throw new CliError('domains_failed', parts.filter(Boolean).join('; '), { hint, exit })
+  const hint = 'to go on with the rest, run the same command again: what is completed is not done again'
+  throw new CliError('domains_failed', parts.join('; '), { exit, ...(hasEvents && { hint }) })
 }
 
 function interruptedAfter(reason: unknown, done: number): unknown {
@@ -229,7 +236,7 @@ function causeOf({ error, report }: Done) {
   return { title, message: cause.message, fix: 'fix' in cause ? cause.fix : cause.hint }
 }
 
-/** Prints each domain as it ends, and for people counts and causes. @param problems lines that can't be used */
+/** Prints each domain as it ends, and at the end counts and causes for people. @param problems lines that can't be used */
 function createReporter(work: ManyWork, problems: number, io: Io) {
   const { format, quiet } = io.settings
   const isText = format === 'zone' || format === 'value'
@@ -254,11 +261,13 @@ function createReporter(work: ManyWork, problems: number, io: Io) {
       await io.progress.end()
       if (!isText) await rows.end(false)
       if (!quiet && ends.length + problems > 0) await io.note(summaryOf(ends, problems))
-      const exits = new Set(ends.map(({ error }) => error?.exit ?? Exit.done))
-      return { ends, exits: problems > 0 ? exits.add(Exit.usage) : exits }
+      return ends
     },
   }
 }
+
+/** Domains that the summary names of each cause. */
+const NAMED = 3
 
 /** Counts, and causes: the most frequent first. */
 function summaryOf(ends: readonly End[], problems: number): string {
