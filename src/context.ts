@@ -47,6 +47,7 @@ export interface Environment {
   readonly storeKey?: string
   readonly storeUser?: string
   readonly storePassword?: string
+  readonly storePasswordFile?: string
   readonly noColor: boolean
   readonly forceColor?: string
   readonly term?: string

@@ -115,6 +115,7 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     ...text('storeKey', 'MAILCLAIM_STORE_KEY'),
     ...text('storeUser', 'MAILCLAIM_STORE_USER'),
     ...text('storePassword', 'MAILCLAIM_STORE_PASSWORD'),
+    ...text('storePasswordFile', 'MAILCLAIM_STORE_PASSWORD_FILE'),
     ...text('forceColor', 'FORCE_COLOR'),
     ...text('term', 'TERM'),
     // The lower-case names are the older ones and win, as in curl.

@@ -62,6 +62,7 @@ const ENVIRONMENT: readonly { readonly name: string; readonly description: strin
   },
   { name: 'MAILCLAIM_STORE_USER', description: 'the user of etcd' },
   { name: 'MAILCLAIM_STORE_PASSWORD', description: 'the password of that user' },
+  { name: 'MAILCLAIM_STORE_PASSWORD_FILE', description: 'a file with it (0600)' },
   { name: 'MAILCLAIM_CONFIG_DIR', description: 'directory of the settings' },
   { name: 'MAILCLAIM_STATE_DIR', description: 'directory of sessions and remembered claims' },
   { name: 'NO_COLOR', description: 'no color' },

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { needs } from '../requirements.ts'
 import { shareSandbox } from '../stories/built-program.ts'
 import { startCluster } from './cluster.ts'
@@ -7,11 +7,10 @@ import { startCluster } from './cluster.ts'
 const serve = shareSandbox()
 
 test.runIf(needs('etcd'))(
-  'machines share a sign-in through three real members, one of which is killed, then two',
+  'docs/fleet.md from the members to the second machine; then one of three real members is killed, then two',
   async () => {
-    const cluster = await startCluster()
-    onTestFinished(() => cluster.stop())
     const world = serve()
+    const cluster = await startCluster(world.service)
     Object.assign(world.env, cluster.env)
     const on = (machine: number, ...words: string[]) =>
       world.run(words, { env: { MAILCLAIM_STATE_DIR: join(world.home, `machine-${machine}`) } })
@@ -22,8 +21,13 @@ test.runIf(needs('etcd'))(
       return { reuse: state['reuse_detections'], revoked: state['grants_revoked'] }
     }
 
-    const signedIn = await world.login(['--store', 'etcd'])
+    const [login = [], look = []] = cluster.commands
+    const signingIn = world.start(login)
+    await fetch((await signingIn.seen(/http:\/\/\S+\/oauth\/authorize\?\S+/))[0])
+    const signedIn = await signingIn.ended
     expect(signedIn.code, signedIn.stderr).toBe(0)
+    const second = await on(1, ...look)
+    expect([second.code, second.stdout], second.stderr).toEqual([0, expect.stringContaining('active')])
     for (const ended of await all('auth', 'refresh')) expect(ended.code, ended.stderr).toBe(0)
     expect(await counts()).toEqual({ reuse: 0, revoked: 0 })
 
@@ -32,8 +36,8 @@ test.runIf(needs('etcd'))(
     for (const ended of await all('auth', 'refresh')) expect(ended.code, ended.stderr).toBe(0)
 
     // Without a majority nothing is sent, and what is good goes on.
-    const second = await cluster.leader()
-    await cluster.kill(second)
+    const next = await cluster.leader()
+    await cluster.kill(next)
     const [refused, ...others] = await Promise.all([
       on(0, 'auth', 'refresh'),
       on(0, 'grants', 'list'),
@@ -42,7 +46,7 @@ test.runIf(needs('etcd'))(
     expect([refused.code, refused.stderr]).toEqual([7, expect.stringContaining("etcd doesn't answer")])
     expect(others.map(({ code }) => code)).toEqual([0, 0])
 
-    for (const member of [first, second]) cluster.start(member)
+    for (const member of [first, next]) cluster.start(member)
     await cluster.leader()
     const refreshed = await on(0, 'auth', 'refresh')
     expect(refreshed.code, refreshed.stderr).toBe(0)

@@ -1,54 +1,72 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { randomInt } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { onTestFinished } from 'vitest'
 
-/** Three members of etcd on loopback, with TLS, client certificates, and a user that may do no more than docs/fleet.md says. */
+/** Three members of etcd, as docs/fleet.md sets them up, on loopback addresses; they ask for a client certificate, too. */
 export interface Cluster {
-  /** The environment of a machine that uses it. */
+  /** The environment of a machine that uses it, by the same page. */
   readonly env: Readonly<Record<string, string>>
+  /** The words of the page's commands of `mailclaim`, in their order. */
+  readonly commands: readonly (readonly string[])[]
   /** Ends a member with SIGKILL, or starts it again. */
   kill(member: number): Promise<void>
   start(member: number): void
   /** Which member leads; waits until there is one. */
   leader(): Promise<number>
-  stop(): Promise<void>
 }
 
-const ROOT = ['--user', 'root:only-for-the-tests']
+const MEMBERS = [1, 2, 3]
+const PAGE = new URL('../../docs/fleet.md', import.meta.url)
+const BLOCK = /^```sh.*\n(?<text>(?:.*\n)*?)```$/gm
 
-export async function startCluster(): Promise<Cluster> {
+export async function startCluster(service: { base_url: string; client_id: string }): Promise<Cluster> {
   const directory = mkdtempSync(join(tmpdir(), 'mailclaim-etcd-'))
   const file = (name: string) => join(directory, name)
-  makeCertificates(file)
-  const ports = await Promise.all(Array.from({ length: 6 }, freePort))
-  const clients = ports.slice(0, 3).map((port) => `https://127.0.0.1:${port}`)
-  const peers = ports.slice(3).map((port) => `http://127.0.0.1:${port}`)
-  const initial = peers.map((peer, at) => `member-${at}=${peer}`).join(',')
+  // All of 127.0.0.0/8 is this machine, so the page's ports are free on addresses that nobody else has picked.
+  const network = `127.${randomInt(1, 255)}.${randomInt(1, 255)}.`
+  // A member's connections come from the first of them, for which its certificate has to be, too.
+  const addresses = ['127.0.0.1', ...MEMBERS.map((member) => network + member)]
+  makeCertificates(file, addresses.map((address) => `IP:${address}`).join())
+  // What stands on the page for what a reader has.
+  const own = {
+    '10.0.0.': network,
+    '/etc/mailclaim': directory,
+    'https://api.example.com': service.base_url,
+    'your-client-id': service.client_id,
+  }
+  const [, , page = ''] = readFileSync(PAGE, 'utf8')
+    .split(/^## \d\. .*$/m)
+    .slice(1)
+  const blocks = [...page.matchAll(BLOCK)].map(({ groups }) =>
+    Object.entries(own).reduce(
+      (text, [theirs, ours]) => text.replaceAll(theirs, ours),
+      groups?.['text'] ?? '',
+    ),
+  )
+  const [members = '', users = '', key = '', machine = '', ...commands] = blocks
   const children: ChildProcess[] = []
+  const env = {
+    ...process.env,
+    ETCD_CLIENT_CERT_AUTH: 'true',
+    ETCD_TRUSTED_CA_FILE: file('ca.pem'),
+    ETCD_LOG_LEVEL: 'error',
+    ETCD_HEARTBEAT_INTERVAL: '50',
+    ETCD_ELECTION_TIMEOUT: '500',
+    ETCDCTL_CERT: file('client.pem'),
+    ETCDCTL_KEY: file('client.key'),
+  }
+  const shell = async (text: string, more = {}) =>
+    (await promisify(execFile)('sh', ['-euc', text], { cwd: directory, env: { ...env, ...more } })).stdout
 
   const start = (at: number) => {
-    const options = {
-      name: `member-${at}`,
-      'data-dir': file(`data-${at}`),
-      'listen-client-urls': clients[at],
-      'advertise-client-urls': clients[at],
-      'listen-peer-urls': peers[at],
-      'initial-advertise-peer-urls': peers[at],
-      'initial-cluster': initial,
-      'cert-file': file('server.pem'),
-      'key-file': file('server.key'),
-      'trusted-ca-file': file('ca.pem'),
-      'log-level': 'error',
-      // Many machines log in at once, and the password is random enough for a fast hash.
-      'bcrypt-cost': '4',
-      'heartbeat-interval': '50',
-      'election-timeout': '500',
-    }
-    const words = Object.entries(options).map(([name, value]) => `--${name}=${value}`)
-    children[at] = spawn('etcd', [...words, '--client-cert-auth'], { stdio: 'ignore' })
+    const text = members
+      .replace(`name=etcd-1 address=${network}1`, `name=etcd-${at + 1} address=${network}${at + 1}`)
+      .replace(/^etcd /m, 'exec etcd ')
+    children[at] = spawn('sh', ['-euc', text], { cwd: directory, env, stdio: 'ignore' })
   }
   const kill = async (at: number) => {
     const child = children[at]
@@ -57,17 +75,17 @@ export async function startCluster(): Promise<Cluster> {
     child.kill('SIGKILL')
     await ended
   }
-  const etcdctl = async (...words: string[]) => {
-    const tls = ['--cacert', file('ca.pem'), '--cert', file('client.pem'), '--key', file('client.key')]
-    const env = { ...process.env, ETCDCTL_API: '3' }
-    return (await promisify(execFile)('etcdctl', [...tls, ...words], { env })).stdout
-  }
   const leader = async () => {
     for (;;) {
-      for (const [at, url] of clients.entries()) {
+      for (const at of MEMBERS.keys()) {
         try {
-          const words = ['endpoint', 'status', '--endpoints', url, '-w', 'json', '--command-timeout', '1s']
-          const [{ Status }] = JSON.parse(await etcdctl(...words))
+          const endpoint = {
+            ETCDCTL_ENDPOINTS: `https://${network}${at + 1}:2379`,
+            ETCDCTL_CACERT: file('ca.pem'),
+          }
+          const [{ Status }] = JSON.parse(
+            await shell('etcdctl endpoint status -w json --command-timeout 1s', endpoint),
+          )
           if (Status.leader !== 0 && Status.leader === Status.header.member_id) return at
         } catch {
           // It is just starting, or gone.
@@ -77,40 +95,35 @@ export async function startCluster(): Promise<Cluster> {
     }
   }
 
-  for (const at of clients.keys()) start(at)
+  onTestFinished(async () => {
+    await Promise.all(MEMBERS.map((_, at) => kill(at)))
+    rmSync(directory, { recursive: true, force: true })
+  })
+  for (const at of MEMBERS.keys()) start(at)
   await leader()
-  const all = ['--endpoints', clients.join(',')]
-  await etcdctl(...all, 'user', 'add', 'root:only-for-the-tests')
-  await etcdctl(...all, 'user', 'grant-role', 'root', 'root')
-  await etcdctl(...all, 'auth', 'enable')
-  const may = ['role', 'grant-permission', 'mailclaim', '--prefix=true', 'readwrite', '/mailclaim/']
-  await etcdctl(...all, ...ROOT, 'role', 'add', 'mailclaim')
-  await etcdctl(...all, ...ROOT, ...may)
-  await etcdctl(...all, ...ROOT, 'user', 'add', 'mailclaim:correct horse battery')
-  await etcdctl(...all, ...ROOT, 'user', 'grant-role', 'mailclaim', 'mailclaim')
+  await shell(users)
+  await shell(key)
+  const variables = (await shell(`${machine}\nenv -0`)).split('\0').map((line) => line.split(/=(.*)/s))
   return {
     env: {
-      MAILCLAIM_STORE: 'etcd',
-      MAILCLAIM_STORE_URL: clients.join(','),
+      ...Object.fromEntries(variables.filter(([name]) => /^(MAILCLAIM|NODE_EXTRA)_/.test(name ?? ''))),
       MAILCLAIM_STORE_CERT: file('client.pem'),
       MAILCLAIM_STORE_CERT_KEY: file('client.key'),
-      MAILCLAIM_STORE_KEY: Buffer.alloc(32, 5).toString('base64'),
-      MAILCLAIM_STORE_USER: 'mailclaim',
-      MAILCLAIM_STORE_PASSWORD: 'correct horse battery',
-      NODE_EXTRA_CA_CERTS: file('ca.pem'),
     },
+    commands: commands.map((text) =>
+      text
+        .trim()
+        .replace(/^mailclaim /, '')
+        .split(' '),
+    ),
     kill,
     start,
     leader,
-    async stop() {
-      await Promise.all(clients.map((_, at) => kill(at)))
-      rmSync(directory, { recursive: true, force: true })
-    },
   }
 }
 
-/** An authority, a certificate for the members, and one for the client. */
-function makeCertificates(file: (name: string) => string): void {
+/** An authority, a certificate for the members at these addresses, and one for the client. */
+function makeCertificates(file: (name: string) => string, addresses: string): void {
   const openssl = (...words: string[]) => execFileSync('openssl', words, { stdio: 'pipe' })
   const key = (name: string) => [
     '-newkey',
@@ -134,7 +147,7 @@ function makeCertificates(file: (name: string) => string): void {
   )
   const authority = ['-CA', file('ca.pem'), '-CAkey', file('ca.key'), '-CAcreateserial', '-days', '30']
   for (const [name, extensions] of [
-    ['server', 'subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n'],
+    ['member', `subjectAltName=${addresses}\nextendedKeyUsage=serverAuth,clientAuth\n`],
     ['client', 'extendedKeyUsage=clientAuth\n'],
   ] as const) {
     // No common name: with one, the gateway's own connection would count as that user.
@@ -143,12 +156,4 @@ function makeCertificates(file: (name: string) => string): void {
     const signed = ['-in', file(`${name}.csr`), '-out', file(`${name}.pem`), '-extfile', file(`${name}.ext`)]
     openssl('x509', '-req', ...signed, ...authority)
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -370,6 +370,17 @@ describe('a session that machines share', () => {
     expect(service.refreshes).toBe(0)
     await signIn(stranger)
     await renew(stranger)
+  })
+
+  test('a file with the password that others may read is refused: exit 3', async () => {
+    const { a } = await pair()
+    const { storePassword: _in, ...environment } = a.environment
+    const storePasswordFile = join(a.directories.state, 'password')
+    writeFileSync(storePasswordFile, 'secret\n', { mode: 0o640 })
+    const io = { ...a, environment: { ...environment, storePasswordFile } }
+    expect(() => openShared(io)).toThrow(`others may read the file ${storePasswordFile}`)
+    chmodSync(storePasswordFile, 0o600)
+    expect(openShared(io).access.user).toEqual({ name: 'mailclaim', password: 'secret' })
   })
 
   test('nobody is signed in without a key in etcd', async () => {

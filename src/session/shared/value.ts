@@ -2,7 +2,6 @@ import { readFileSync, statSync } from 'node:fs'
 import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose'
 import { CliError } from '../../errors.ts'
 import { settingValue } from '../../settings/settings.ts'
-import type { SettingKey } from '../../settings/table.ts'
 import { POSIX, reason } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
 import { signedOut } from '../messages.ts'
@@ -42,14 +41,17 @@ export function sharedAccess(io: Io): SharedAccess {
       'the members of etcd are not configured',
       'set --store-url at login, or MAILCLAIM_STORE_URL',
     )
-  const cert = readSetting('store_cert', io)
-  const key = readSetting('store_cert_key', io)
-  const { storeUser: name, storePassword: password = '' } = environment
+  const cert = readFile('store-cert', settingValue('store_cert', settings))
+  const key = readFile('store-cert-key', settingValue('store_cert_key', settings))
+  const { storeUser: name, storePasswordFile } = environment
+  const password =
+    environment.storePassword ??
+    readFile('MAILCLAIM_STORE_PASSWORD_FILE', storePasswordFile, 'private')?.trimEnd()
   return {
     key: `/mailclaim/sessions/${settings.profile.value}`,
     members: urls.map((url) => new URL(url)),
     tls: cert === undefined ? undefined : { cert, key: key ?? cert },
-    user: name === undefined ? undefined : { name, password },
+    user: name === undefined ? undefined : { name, password: password ?? '' },
     sealing: sealingKey(io),
   }
 }
@@ -57,7 +59,8 @@ export function sharedAccess(io: Io): SharedAccess {
 /** The key that seals the session: base64 of 32 bytes. */
 function sealingKey(io: Io): Uint8Array {
   const make = 'make a key with: openssl rand -base64 32'
-  const { storeKey = readSetting('store_key_file', io, 'private') } = io.environment
+  const file = settingValue('store_key_file', io.settings)
+  const { storeKey = readFile('store-key-file', file, 'private') } = io.environment
   if (storeKey === undefined)
     throw notConfigured('the key that encrypts the session in etcd is missing (MAILCLAIM_STORE_KEY)', make)
   const key = Buffer.from(storeKey.trim(), 'base64')
@@ -65,9 +68,8 @@ function sealingKey(io: Io): Uint8Array {
   return new Uint8Array(key)
 }
 
-/** The file that a setting names. @param access `private`: others must not be able to read it */
-function readSetting(key: SettingKey, io: Io, access?: 'private'): string | undefined {
-  const path = settingValue(key, io.settings) as string | undefined
+/** The file that a setting or a variable names. @param access `private`: others must not be able to read it */
+function readFile(name: string, path: string | undefined, access?: 'private'): string | undefined {
   if (path === undefined) return undefined
   try {
     if (access === 'private' && POSIX && (statSync(path).mode & 0o077) !== 0)
@@ -75,10 +77,7 @@ function readSetting(key: SettingKey, io: Io, access?: 'private'): string | unde
     return readFileSync(path, 'utf8')
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw notConfigured(
-      `the file ${path} can't be read: ${reason(error)}`,
-      `check ${key.replaceAll('_', '-')}`,
-    )
+    throw notConfigured(`the file ${path} can't be read: ${reason(error)}`, `check ${name}`)
   }
 }
 
