@@ -50,7 +50,6 @@ export async function runProgram(
   let treeEnded: Promise<void> | undefined
   const end = () => {
     if (isWindows) {
-      // Whatever became of it, the command itself isn't left.
       treeEnded = endTree(child?.pid, environment).finally(() => kill('SIGKILL'))
       return
     }

@@ -58,11 +58,8 @@ export async function examineDirectories(io: Io): Promise<Diagnosis> {
         `chmod -R go= ${exposed.map((path) => shellQuote(path, io.platform)).join(' ')}`,
       )
     if (missing.length > 0) return ok(check, `not created yet: ${missing.join(', ')}`)
-    const who =
-      io.platform === 'win32'
-        ? "you can write to (others aren't looked at on Windows)"
-        : 'only you can write to'
-    return ok(check, `${who}: ${config}, ${state}`)
+    const others = io.platform === 'win32' ? "others aren't looked at on Windows; " : 'only '
+    return ok(check, `${others}you can write to ${config} and ${state}`)
   } catch (error) {
     return problemWithoutKey(check, asCliError(error), io.environment.apiKey !== undefined)
   }

@@ -120,7 +120,8 @@ export function putInPlace(files: ProfileFiles, path: string, { id, generation }
     // Somebody else may have finished it, or the system has, despite the error.
     const now = readSessionIfAny(files)
     const isStored = now?.id === id && now.generation >= generation
-    if (!isStored) throw codeOf(error) === 'ENOENT' ? tokenLost(files.profile) : cannotWrite(path, error)
+    if (!isStored)
+      throw codeOf(error) === 'ENOENT' ? tokenLost(files.profile) : cannotWrite(files.session, error)
   }
   // If it isn't flushed, every reader sees it already; but a power loss may bring the earlier value back, which needs its notes.
   quietly(() => {

@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { CliError } from '../errors.ts'
-import { cannotWrite, codeOf, heldOpen, POSIX, quietly, reason, remedy } from './file-errors.ts'
+import { cannotWrite, codeOf, POSIX, quietly, reason, remedy } from './file-errors.ts'
 import { readOwnFile } from './json-file.ts'
 import { namesIn } from './private-directory.ts'
 
@@ -54,7 +54,9 @@ export const realDisk = {
         return
       } catch (error) {
         if (POSIX || !['EPERM', 'EACCES', 'EBUSY'].includes(codeOf(error) ?? '')) throw error
-        if (tries > RENAME_TRIES) throw heldOpen(to, error)
+        // Since it could write beside it a moment ago.
+        const held = new Error('EBUSY: another program holds it open', { cause: error })
+        if (tries > RENAME_TRIES) throw Object.assign(held, { code: 'EBUSY' })
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5 + tries * 5)
       }
     }

@@ -13,14 +13,6 @@ export function cannotWrite(path: string, error: unknown): CliError {
   })
 }
 
-/** Windows replaces no file that another program has open, unless that program has allowed it. */
-export function heldOpen(path: string, cause: unknown): CliError {
-  return new CliError('cannot_write', `${path} can't be replaced: another program holds it open`, {
-    hint: REMEDIES['EBUSY'],
-    cause,
-  })
-}
-
 const REMEDIES: Readonly<Record<string, string>> = {
   EBUSY: 'close what has it open, such as an editor or a backup, and run the command again',
   EIO: 'run the command again; if this happens again, check the disk',
