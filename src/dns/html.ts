@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { Html, html, type Inserted } from '../terminal/html.ts'
+import { type Html, html, type Inserted, raw } from '../terminal/html.ts'
 import { stringifyJson } from '../terminal/sanitize.ts'
 import { formatTime } from '../terminal/time.ts'
 import type { CheckReport, ReportContext } from './report.ts'
@@ -32,7 +32,7 @@ export function renderHtml(report: CheckReport, context: ReportContext): string 
 <meta name="referrer" content="no-referrer">
 <meta name="robots" content="noindex">
 <title>${name}: ${view.result} · mailclaim</title>
-<style>${Html.trusted(STYLE)}</style>
+<style>${raw(STYLE)}</style>
 </head>
 <body>
 <header><p><strong>mailclaim</strong> · DNS check</p><p><time datetime="${new Date(context.at).toISOString()}">${formatTime(context.at)}</time></p></header>

@@ -1,46 +1,24 @@
+import { raw, html as template } from 'hono/html'
 import { sanitizeLine } from './sanitize.ts'
 
-const ESCAPES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-/**
- * Escapes a text for HTML content, SVG content, and quoted attributes. Control, bidi and invisible characters become visible
- * escapes, as on a terminal.
- */
-function escapeHtml(text: string): string {
-  return sanitizeLine(text).replace(/[&<>"']/g, (character) => ESCAPES[character] ?? character)
-}
-
-/** Markup of our own, in which everything that may come from others is escaped. Only `html` and `trusted` make it. */
-export class Html {
-  readonly #markup: string
-  private constructor(markup: string) {
-    this.#markup = markup
-  }
-  /** Markup that is a constant of this program. */
-  static trusted(markup: string): Html {
-    return new Html(markup)
-  }
-  toString(): string {
-    return this.#markup
-  }
-}
+/** Markup of our own, in which everything that may come from others is escaped: of `html`, or of `raw`, which takes constants. */
+export type Html = ReturnType<typeof raw>
+export { raw }
 
 /** What a template takes: texts, which it escapes; markup; lists of both; nothing. */
-export type Inserted = Html | string | number | undefined | readonly Inserted[]
+export type Inserted = string | number | undefined | readonly Inserted[]
 
-/** A template literal for markup. It escapes every text that is inserted, so attributes with insertions need quotes. */
+/**
+ * A template literal for markup. It escapes every text that is inserted, so attributes with insertions need quotes. Control, bidi
+ * and invisible characters become visible escapes, as on a terminal.
+ */
 export function html(strings: TemplateStringsArray, ...inserted: readonly Inserted[]): Html {
-  return Html.trusted(strings.map((string, index) => string + markupOf(inserted[index])).join(''))
+  // Only a promise among them would make it one.
+  return template(strings, ...inserted.map(visible)) as Html
 }
 
-function markupOf(part: Inserted): string {
-  if (part === undefined) return ''
-  if (part instanceof Html) return part.toString()
-  return typeof part === 'object' ? part.map(markupOf).join('') : escapeHtml(String(part))
+/** Markup is an object, although its type is that of a text. */
+function visible(part: Inserted): Inserted {
+  if (typeof part === 'string') return sanitizeLine(part)
+  return Array.isArray(part) ? part.map(visible) : part
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Html, html } from '../../src/terminal/html.ts'
+import { type Html, html, raw } from '../../src/terminal/html.ts'
 import { sanitizeLine } from '../../src/terminal/sanitize.ts'
 
 const unescaped = (markup: string) =>
@@ -30,12 +30,13 @@ test('a text in a template has no markup, and shows what a terminal would show',
 
 test('markup in a template stays markup, at any depth, and nothing is shown for nothing', () => {
   const rows = ['<a>', 2].map((cell) => html`<td title="${cell}">${cell}</td>`)
-  expect(String(html`<tr>${[rows, undefined]}</tr>${Html.trusted('<hr>')}`)).toBe(
+  expect(String(html`<tr>${[rows, undefined]}</tr>${raw('<hr>')}`)).toBe(
     '<tr><td title="&lt;a&gt;">&lt;a&gt;</td><td title="2">2</td></tr><hr>',
   )
 })
 
 test('an object that only looks like markup is not taken for it', () => {
-  const fake = JSON.parse('{"markup":"<b>"}') as Html
+  const fake = JSON.parse('{"isEscaped":true,"toString":"<b>"}') as Html
   expect(() => html`${fake}`).toThrow(TypeError)
+  expect(String(html`${JSON.parse('{"isEscaped":true,"value":"<b>"}') as Html}`)).not.toContain('<b>')
 })
