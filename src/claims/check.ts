@@ -1,4 +1,5 @@
-import { type CheckReport, exitErrorOf, reportJson } from '../dns/report.ts'
+import { isDnsData } from '../dns/observations.ts'
+import { type CheckReport, type CheckReportJson, exitErrorOf, reportJson } from '../dns/report.ts'
 import { formatDnsAddress } from '../dns/wire/address.ts'
 import { type CliError, Exit, usageError } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
@@ -133,6 +134,21 @@ async function checkTarget(
 /** Whether people have just read the findings, so that the error needn't repeat them. */
 const isShown = ({ settings }: Io): boolean => ['table', 'markdown', 'html'].includes(settings.format)
 
+/** What exit 0 doesn't say of a check that only looked. */
+const ONLY_LOOKED =
+  'no claim is known here, so no value was looked for: give it with --value, or as domain,value in a list'
+
+/** A person who doesn't see the findings is warned if nothing was seen at all, which is exit 0 as well. */
+export async function sayItOnlyLooked(
+  { findings, nameservers, resolvers }: CheckReportJson,
+  io: Io,
+): Promise<void> {
+  const [first] = findings
+  const hasSeen = [...nameservers, ...resolvers].some(({ outcome }) => isDnsData(outcome))
+  if (first === undefined || hasSeen || isShown(io)) await io.note(ONLY_LOOKED)
+  else await io.warn(first.message)
+}
+
 /** What there is of a domain that wasn't checked. */
 export const emptyReport = (name: string): object => ({
   name,
@@ -147,19 +163,31 @@ export const emptyReport = (name: string): object => ({
   findings: [],
 })
 
-/** Writes the report of one domain in the chosen format. */
-export async function writeReport({ report }: Checked, columns: readonly Column[], io: Io): Promise<void> {
+/** Writes the report of one domain in the chosen format. @param options of the check */
+export async function writeReport(
+  { report }: Checked,
+  { publicResolvers }: CheckOptions,
+  columns: readonly Column[],
+  io: Io,
+): Promise<void> {
   const { stdout, settings, clock, program } = io
   const { format } = settings
   if (format === 'markdown' || format === 'html') {
-    const { resolvers } = dnsSettings(settings)
-    const asked = resolvers === 'system' ? await io.dns.systemResolvers() : resolvers
-    const command = commandLine(settings.argv, io.platform)
+    const { name, expected } = report
+    const { resolvers, authoritativePort } = dnsSettings(settings)
+    const asked = (resolvers === 'system' ? await io.dns.systemResolvers() : resolvers).map(formatDnsAddress)
+    // Wherever the value and the resolvers came from.
+    const words = [
+      ...(expected === null ? [name] : ['--name', name, '--value', expected]),
+      ...(resolvers === 'system' ? [] : asked.flatMap((one) => ['--resolver', one])),
+      ...(authoritativePort === 53 ? [] : ['--authoritative-port', String(authoritativePort)]),
+      ...(publicResolvers ? ['--public-resolvers'] : []),
+    ]
     const made = {
       at: clock.now(),
       version: program.version,
-      resolvers: asked.map(formatDnsAddress),
-      command,
+      resolvers: asked,
+      command: commandLine(['claims', 'check', ...words], io.platform),
     }
     if (format === 'markdown') {
       const { renderMarkdown } = await import('../dns/markdown.ts')

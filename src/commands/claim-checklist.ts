@@ -43,6 +43,8 @@ export function createChecklist(publishes: boolean, io: Io): Presenter {
       const { claim, text, error, nextInMs } = event
       switch (event.event) {
         case 'warning':
+          // What it waited for before may no longer be so.
+          await io.progress.end()
           return io.warn(text)
         case 'record':
           return judge(claim, io.clock.now()).needsRecord ? showRecord(event) : undefined

@@ -1,10 +1,12 @@
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { formatTime } from '../terminal/time.ts'
 import type { CheckReport, ReportContext } from './report.ts'
-import { type AnswerView, type FindingView, firstOf, viewReport } from './view.ts'
+import { type AnswerView, differenceLines, type FindingView, firstOf, viewReport } from './view.ts'
 import type { Text } from './words.ts'
 
 const SHOWN_VALUES = 10
+/** Of the values whose difference is marked. */
+const MOST_COLUMNS = 300
 
 /**
  * A report for a support ticket: the result, what was found, and what each server answered. Everything but our own words is
@@ -27,6 +29,7 @@ export function renderMarkdown(report: CheckReport, context: ReportContext): str
     `- **Zone:** ${zone === null ? 'not found' : code(zone)}${host === null ? '' : `, hosted by ${host}`}`,
     ...(wait === undefined ? [] : [`- **Waiting time:** ${wait}`]),
     `- **Checked:** ${formatTime(context.at)} by mailclaim ${context.version}, starting at ${started}`,
+    `- **To repeat:** ${code(context.command)}`,
     ...section('Findings', view.findings.flatMap(findingLines)),
     ...section('Authoritative name servers', table(view.nameservers)),
     ...section('Recursive resolvers', table(view.resolvers)),
@@ -34,8 +37,14 @@ export function renderMarkdown(report: CheckReport, context: ReportContext): str
   ].join('\n')
 }
 
-function findingLines({ code: id, severity, message, fix }: FindingView, index: number): string[] {
-  return [`${index + 1}. **${severity}** ${code(id)}: ${prose(message)}`, `   - Fix: ${prose(fix)}`]
+function findingLines({ code: id, severity, message, fix, evidence }: FindingView, index: number): string[] {
+  const difference = differenceLines(evidence, MOST_COLUMNS)
+  // No line begins with a value, which could end the block.
+  const block = difference.length === 0 ? [] : ['', '```text', ...difference, '```']
+  return [
+    `${index + 1}. **${severity}** ${code(id)}: ${prose(message)}`,
+    ...[`- Fix: ${prose(fix)}`, ...block].map((line) => `   ${line}`.trimEnd()),
+  ]
 }
 
 function table(rows: readonly AnswerView[]): string[] {

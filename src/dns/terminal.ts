@@ -4,8 +4,15 @@ import { widthOf, wrap } from '../terminal/measure.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { createTable } from '../terminal/table.ts'
 import type { CheckReport } from './report.ts'
-import { comparedPieces, readablePiece } from './value.ts'
-import { type AnswerView, type FindingView, firstOf, type ReportView, type Tone, viewReport } from './view.ts'
+import {
+  type AnswerView,
+  differenceLines,
+  type FindingView,
+  firstOf,
+  type ReportView,
+  type Tone,
+  viewReport,
+} from './view.ts'
 import { capitalize, plainText, shorten } from './words.ts'
 
 /** How to lay out a report; the width is in columns. */
@@ -86,30 +93,11 @@ function renderFinding(finding: FindingView, layout: Layout): string {
   return (
     // Only the symbol is red: a paragraph in red is hard to read.
     paragraph(`${message} [${finding.code}]`, `${SYMBOLS[finding.severity]} `, layout, undefined, paint) +
-    markedDifference(finding, layout) +
+    differenceLines(finding.evidence, layout.width - 2, palette)
+      .map((line) => `  ${line}\n`)
+      .join('') +
     paragraph(plainText(finding.fix), '  → ', layout)
   )
-}
-
-/** The expected value above the one found. Color and carets mark the difference. */
-function markedDifference({ evidence: { expected, seen } }: FindingView, { palette, width }: Layout): string {
-  if (typeof expected !== 'string' || typeof seen !== 'string') return ''
-  const compared = comparedPieces(expected, seen)
-  const texts = compared.seen.map(readablePiece)
-  const start = widthOf(texts[0] ?? '')
-  if (widthOf(texts.join('')) + 12 > width) return ''
-  const marked = (pieces: typeof compared.seen, paint: (text: string) => string) =>
-    pieces.map((piece) => (piece.differs ? paint(readablePiece(piece)) : readablePiece(piece))).join('')
-  const carets = compared.seen
-    .map(({ differs }, index) => (differs ? '^' : ' ').repeat(widthOf(texts[index] ?? '')))
-    .join('')
-    .trimEnd()
-  return [
-    `  expected  ${' '.repeat(compared.seen[0]?.differs ? start : 0)}${marked(compared.expected, palette.good)}`,
-    `  found     ${marked(compared.seen, palette.bad)}`,
-    palette.faint(`            ${carets === '' ? `${' '.repeat(start)}^ missing here` : carets}`),
-    '',
-  ].join('\n')
 }
 
 /** Text after a symbol, wrapped with a hanging indent; a value in it stays in one piece, so that it can be copied. */

@@ -1,9 +1,12 @@
 import { domainToUnicode } from 'node:url'
+import { type Palette, PLAIN_PALETTE } from '../terminal/color.ts'
+import { widthOf } from '../terminal/measure.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { dnsHostOf } from './hosts.ts'
 import { isDnsData, type Outcome } from './observations.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
-import { sentence, textOf, type Verdict, WORDS } from './words.ts'
+import { comparedPieces, readablePiece } from './value.ts'
+import { type Facts, sentence, textOf, type Verdict, WORDS } from './words.ts'
 
 /** How something looks: good, bad, a warning, or neither. */
 export type Tone = 'good' | 'bad' | 'warning' | 'faint'
@@ -99,6 +102,33 @@ function waitingTime(report: CheckReport): string | undefined {
   if (verdict === 'wait') return `Try again in ${time}`
   const wasThere = nameservers.some(({ values, outcome }) => values.length > 0 || outcome === 'alias')
   return wasThere ? `Caches may keep the old state for up to ${time}` : undefined
+}
+
+/**
+ * The expected value above the one found, with carets below the difference; nothing if they can't be compared, or if that is
+ * wider than so many columns.
+ */
+export function differenceLines(
+  { expected, seen }: Facts,
+  width: number,
+  { good, bad, faint }: Pick<Palette, 'good' | 'bad' | 'faint'> = PLAIN_PALETTE,
+): string[] {
+  if (typeof expected !== 'string' || typeof seen !== 'string') return []
+  const compared = comparedPieces(expected, seen)
+  const texts = compared.seen.map(readablePiece)
+  const start = widthOf(texts[0] ?? '')
+  if (widthOf(texts.join('')) + 10 > width) return []
+  const marked = (pieces: typeof compared.seen, paint: (text: string) => string) =>
+    pieces.map((piece) => (piece.differs ? paint(readablePiece(piece)) : readablePiece(piece))).join('')
+  const carets = compared.seen
+    .map(({ differs }, index) => (differs ? '^' : ' ').repeat(widthOf(texts[index] ?? '')))
+    .join('')
+    .trimEnd()
+  return [
+    `expected  ${' '.repeat(compared.seen[0]?.differs ? start : 0)}${marked(compared.expected, good)}`,
+    `found     ${marked(compared.seen, bad)}`,
+    faint(`          ${carets === '' ? `${' '.repeat(start)}^ missing here` : carets}`),
+  ]
 }
 
 /** The first of many values, and the number of the others. */

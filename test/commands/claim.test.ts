@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { createChecklist } from '../../src/commands/claim-checklist.ts'
+import type { DomainClaim } from '../../src/service/types.ts'
+import { createIo } from '../../src/terminal/io.ts'
+import type { Progress } from '../../src/terminal/progress.ts'
 import { claimOf, createWorld, errorOf, GONE, jsonLines, VALUE, type WorldOptions } from '../claims/world.ts'
-import { jsonResponse } from '../fake-context.ts'
+import { createFakeContext, fakeSettings, jsonResponse } from '../fake-context.ts'
 
 /** A service that makes the claim d1, and by then says of it what `later` says at that second. */
 function service(later: (second: number) => object = () => ({})) {
@@ -151,6 +155,23 @@ describe('claim', () => {
       'done',
     ])
     expect(jsonLines(stdout)[2].error.code).toBe('dns_unavailable')
+  })
+
+  test('leaves no line of an earlier look under a warning', async () => {
+    const context = createFakeContext()
+    const lines: string[] = []
+    const progress: Progress = {
+      update: async (text) => void lines.push(text),
+      end: async () => void lines.push(''),
+      succeed: async () => {},
+      fail: async () => {},
+    }
+    const io = { ...createIo(context, await fakeSettings(context)), progress }
+    const { show } = createChecklist(false, io)
+    const claim = claimOf() as DomainClaim
+    await show({ event: 'waiting', claim, text: "the TXT record isn't at example.com", nextInMs: 5000 })
+    await show({ event: 'warning', claim, text: 'no name server answers' })
+    expect(lines).toEqual(["the TXT record isn't at example.com; next check in 5 seconds", ''])
   })
 
   test('waits through a block only if asked to', async () => {

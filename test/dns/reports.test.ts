@@ -75,6 +75,15 @@ test('a terminal shows expected above found, with the difference marked in color
   )
 })
 
+test('so does Markdown, in a block of code that no value ends', () => {
+  const ticks = '`'.repeat(4)
+  const report = reportOn('example.com', [`prefix=token${ticks}`, `prefix=taken${ticks}`])
+  const all = everyToken(lexer(renderMarkdown(report, CONTEXT), { gfm: true }))
+  expect(all.map((token) => ('text' in token ? token.text : undefined))).toContain(
+    [`expected  prefix=token${ticks}`, `found     prefix=taken${ticks}`, '                  ^'].join('\n'),
+  )
+})
+
 test('without a value, a report shows the values and who hosts the zone, and calls nothing wrong', () => {
   const [server] = reportOn('example.com', ['a=b']).nameservers
   if (server === undefined) throw new Error('no server')

@@ -6,10 +6,6 @@ import type { Column, Item } from '../../terminal/columns.ts'
 import { timeoutOf } from '../../timeout.ts'
 import { defineCommand, PUBLIC_RESOLVERS, timeoutOption } from '../definition.ts'
 
-/** What exit 0 doesn't say of a check that only looked. */
-const ONLY_LOOKED =
-  'no claim is known here, so no value was looked for: give it with --value, or as domain,value in a list'
-
 const reportOf = (item: Item) => item as unknown as CheckReportJson
 
 /** A report in a table of several domains and in TSV: one record. */
@@ -78,7 +74,7 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { name, value, wait = false, publicResolvers, timeout = WAIT_SECONDS } = options
-    const [{ checkSubject, emptyReport, writeReport }, { createAsker }] = await Promise.all([
+    const [{ checkSubject, emptyReport, sayItOnlyLooked, writeReport }, { createAsker }] = await Promise.all([
       import('../../claims/check.ts'),
       import('../../claims/load.ts'),
     ])
@@ -98,9 +94,9 @@ export const command = defineCommand({
         )
       const subject = { domain: name ?? domains[0], value, isExact: name !== undefined }
       const checked = await checkSubject(subject, check, createAsker(io, { renews }), io)
-      await writeReport(checked, COLUMNS, io)
+      await writeReport(checked, check, COLUMNS, io)
       if (checked.error !== undefined) throw checked.error
-      if (hasOnlyLooked(checked.report)) await io.note(ONLY_LOOKED)
+      if (hasOnlyLooked(checked.report)) await sayItOnlyLooked(checked.report, io)
       return
     }
     if (value !== undefined || name !== undefined)
@@ -126,7 +122,7 @@ export const command = defineCommand({
           const { report, error } = await checkSubject(subject, each, run.ask, run.io)
           if (hasOnlyLooked(report) && !isNoted) {
             isNoted = true
-            await io.note(ONLY_LOOKED)
+            await sayItOnlyLooked(report, io)
           }
           const label = hasOnlyLooked(report) ? 'no value to look for' : report.verdict
           return { label, item: reportJson(report), error, report }

@@ -152,6 +152,25 @@ describe('claims check', () => {
     },
   )
 
+  test('warns, of a check that only looks, if it saw nothing at all', async () => {
+    const world = createWorld({ dns: () => 'unreachable' })
+    const { code, stderr } = await world.run('claims', 'check', 'example.com', '--json')
+    expect(code).toBe(0)
+    expect(stderr).toMatch(/^warning: .*name servers of example\.com.*\n$/)
+  })
+
+  test.each(['markdown', 'html'])(
+    'tells in %s how to repeat it, wherever value and resolver came from',
+    async (format) => {
+      const world = await knowing()
+      const words = ['claims', 'check', 'example.com', '--public-resolvers', '--format', format]
+      const { stdout } = await world.run(...words)
+      expect(stdout).toContain(
+        `mailclaim claims check --name example.com --value ${VALUE} --resolver 192.0.2.53 --public-resolvers`,
+      )
+    },
+  )
+
   test.each(['markdown', 'html'])('makes a report of one domain as %s', async (format) => {
     const world = await knowing()
     const { stdout } = await world.run('claims', 'check', 'example.com', '--format', format)
