@@ -1,11 +1,11 @@
 import type { Clock } from './context.ts'
 
-/** What `--timeout` gives a command: what starts meanwhile gets what is left of it. */
-export interface Timeout {
-  /** Milliseconds from the start; infinite without `--timeout`. */
+/** Until when something may go on, such as a command with `--timeout`: what starts meanwhile gets what is left of it. */
+export interface Deadline {
+  /** The whole time, in milliseconds; infinite without `--timeout`. */
   readonly timeoutMs: number
-  /** The start, on `clock.monotonic()`, which is that of the command. */
-  readonly since: number
+  /** What is left of it, in milliseconds; negative once it is over. */
+  leftMs(): number
 }
 
 /** What starts when the time is almost up may still take this long, in milliseconds, such as the last poll. */
@@ -13,18 +13,24 @@ export const SHORTEST_MS = 2000
 /** How long a person waits before a message says what for, in milliseconds. */
 export const SILENT_MS = 2000
 
-/** The timeout of a command that begins now. @param timeout in seconds */
-export function timeoutOf(
+/** Begins now. */
+export function deadlineIn(timeoutMs: number, clock: Pick<Clock, 'monotonic'>): Deadline {
+  const end = clock.monotonic() + timeoutMs
+  return { timeoutMs, leftMs: () => end - clock.monotonic() }
+}
+
+/** That of a command that begins now. @param timeout in seconds */
+export function deadlineOf(
   { timeout = Number.POSITIVE_INFINITY }: { readonly timeout?: number },
   clock: Pick<Clock, 'monotonic'>,
-): Timeout {
-  return { timeoutMs: timeout * 1000, since: clock.monotonic() }
+): Deadline {
+  return deadlineIn(timeout * 1000, clock)
 }
 
 /**
  * How long what starts now may take, in milliseconds, besides its own limit: what is left of `--timeout`, and 2 seconds at the
  * least. Computed once, when it starts.
  */
-export function timeFor({ timeoutMs, since }: Timeout, clock: Pick<Clock, 'monotonic'>): number {
-  return Math.max(SHORTEST_MS, since + timeoutMs - clock.monotonic())
+export function timeFor({ leftMs }: Deadline): number {
+  return Math.max(SHORTEST_MS, leftMs())
 }

@@ -67,10 +67,10 @@ export async function checkSubject(
       flags,
       io,
     )
-  const first = await ask(found, flags)
+  const first = await ask(found, flags.deadline)
   let claim = first
   const again = async () => {
-    claim = await ask({ ...found, entry: entry && { ...entry, claim } }, flags)
+    claim = await ask({ ...found, entry: entry && { ...entry, claim } }, flags.deadline)
     return claim
   }
   // A claim that is over may have no record.
@@ -125,7 +125,7 @@ async function checkTarget(
     const report = last as CheckReport
     const failure = exitErrorOf(report)
     const isUp = failure?.exit === Exit.notYet || failure?.exit === Exit.unavailable
-    return { report, error: isUp ? notInTime(report, flags.timeoutMs) : failure }
+    return { report, error: isUp ? notInTime(report, flags.deadline) : failure }
   } finally {
     await io.progress.end()
   }

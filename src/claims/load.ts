@@ -8,7 +8,7 @@ import { connect } from '../session/connect.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
 import { relativeTime } from '../terminal/time.ts'
-import { type Timeout, timeFor, timeoutOf } from '../timeout.ts'
+import { type Deadline, timeFor } from '../timeout.ts'
 import {
   asciiName,
   claimsNamed,
@@ -218,13 +218,13 @@ const BRIEF_MS = 5000
 const PAUSE_MS = 30_000
 
 /** The request of who can go on without an answer. */
-export const briefly = (timeout: Timeout, { clock }: Pick<Io, 'clock'>): RequestOptions => ({
+export const briefly = (deadline: Deadline | undefined): RequestOptions => ({
   maxAttempts: 1,
-  timeoutMs: Math.min(BRIEF_MS, timeFor(timeout, clock)),
+  timeoutMs: Math.min(BRIEF_MS, deadline === undefined ? BRIEF_MS : timeFor(deadline)),
 })
 
 /** Asks about a claim: as the service has it, or as it was last seen if the service can't be asked. */
-export type Asker = (known: KnownClaim, timeout?: Timeout) => Promise<DomainClaim>
+export type Asker = (known: KnownClaim, deadline?: Deadline) => Promise<DomainClaim>
 
 /**
  * Asks the service once about each claim for a command that can go on with what the ledger has, with one warning for all that are
@@ -241,13 +241,13 @@ export function createAsker(
   let pauseEnd = Number.NEGATIVE_INFINITY
   let isWarned = false
   const { clock } = io
-  return async (known, timeout = timeoutOf({}, clock)) => {
+  return async (known, deadline) => {
     const { entry } = known
     const isCompleted = entry !== undefined && judge(entry.claim, clock.now()).phase === 'completed'
     if (entry !== undefined && (isCompleted || clock.monotonic() < pauseEnd)) return entry.claim
     try {
       client ??= connect(createIo(io, { ...io.settings, quiet: true, silent: true }), { renews })
-      return await fetchClaim({ known, client, io }, entry && briefly(timeout, io))
+      return await fetchClaim({ known, client, io }, entry && briefly(deadline))
     } catch (error) {
       if (!(error instanceof CliError) || error instanceof InterruptedError || entry === undefined)
         throw error

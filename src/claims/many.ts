@@ -11,7 +11,7 @@ import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { SHORTEST_MS, type Timeout, timeoutOf } from '../timeout.ts'
+import { type Deadline, deadlineOf, SHORTEST_MS } from '../timeout.ts'
 import { createTurns, type Turns } from '../turns.ts'
 import { MANY_CLAIM_COLUMNS } from './columns.ts'
 import { DEFAULT_JOBS, type ManyOptions } from './definition.ts'
@@ -61,7 +61,7 @@ export interface ManyWork {
   /** What there is of a domain if there is nothing but an error; its name by default. */
   readonly emptyItem?: (domain: string) => object
   /** For all of them together. */
-  readonly timeout?: Timeout
+  readonly deadline?: Deadline
   /** Does for one domain what the command does. @throws CliError if there is nothing to show beside the error */
   readonly perform: (subject: Subject, run: OneRun) => Promise<Done>
 }
@@ -138,16 +138,15 @@ async function subjectsOf(
  */
 function shareAmong(jobs: number, work: ManyWork, stop: AbortSignal, io: Io) {
   const { clock, interrupts, settings } = io
-  const { timeoutMs, since } = work.timeout ?? timeoutOf({}, clock)
-  const end = since + timeoutMs
+  const deadline = work.deadline ?? deadlineOf({}, clock)
   const signal = AbortSignal.any([interrupts.signal, stop])
   // Any number of requests and waits follow it.
   setMaxListeners(0, signal)
   const requireTime = () => {
     signal.throwIfAborted()
-    if (clock.monotonic() >= end) throw new CliError('timed_out', 'the time was up before its turn')
+    if (deadline.leftMs() <= 0) throw new CliError('timed_out', 'the time was up before its turn')
   }
-  const http = paceRequests(untilEnd(io, end), clock, { concurrent: jobs })
+  const http = paceRequests(untilEnd(io, deadline), clock, { concurrent: jobs })
   const context = { ...io, http, interrupts: { ...interrupts, signal } }
   const own = createIo(context, { ...settings, quiet: true, silent: true, interactive: false })
   const turns = createTurns(jobs)
@@ -200,12 +199,12 @@ function labelOf({ code, exit }: CliError): string {
  * (the only request with a body), which keep their own limit; those that change something get their answer although the run stops,
  * since otherwise nobody would know of it.
  */
-function untilEnd({ http, clock, interrupts }: Io, end: number): HttpTransport {
+function untilEnd({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
   return {
     close: () => http.close(),
     async send(request) {
       if (request.beforeSend !== undefined) return http.send(request)
-      const leftMs = end + SHORTEST_MS - clock.monotonic()
+      const leftMs = deadline.leftMs() + SHORTEST_MS
       if (leftMs <= 0) throw new TransportError('timeout', 'no', 'the time was up')
       const { method, body, signal } = request
       const timeoutMs = body === undefined ? Math.min(request.timeoutMs, leftMs) : request.timeoutMs
@@ -309,7 +308,13 @@ export function runClaims(
     const work = { known, client: run.client(), io: run.io, options: { ...options, ...run.dns } }
     return completedBefore(known.entry, io.clock.now()) ?? drainOne(begin(work), run)
   }
-  const work = { columns: MANY_CLAIM_COLUMNS, takesIds: true, hasEvents: true, timeout: options, perform }
+  const work = {
+    columns: MANY_CLAIM_COLUMNS,
+    takesIds: true,
+    hasEvents: true,
+    deadline: options.deadline,
+    perform,
+  }
   return runForAll(domains, flags, work, io)
 }
 

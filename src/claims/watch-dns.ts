@@ -8,7 +8,7 @@ import type { DomainClaim } from '../service/types.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { type Timeout, timeFor } from '../timeout.ts'
+import { type Deadline, timeFor } from '../timeout.ts'
 import { judge } from './lifecycle.ts'
 import { recordOf } from './record.ts'
 
@@ -22,7 +22,8 @@ export interface CheckTarget {
 }
 
 /** How the checks of one run go: until its time is up, and each in its turn if there are many. */
-export interface CheckOptions extends Timeout {
+export interface CheckOptions {
+  readonly deadline: Deadline
   /** Whether to go on until the record is ready, or the claim has ended. */
   readonly wait?: boolean
   /** Says that it mostly waits from now on. */
@@ -52,7 +53,7 @@ function requestOf(
 
 export async function checkOnce(target: CheckTarget, options: CheckOptions, io: Io): Promise<CheckReport> {
   const check = () => {
-    const deadlineMs = timeFor(options, io.clock)
+    const deadlineMs = timeFor(options.deadline)
     return checkDns({ ...requestOf(target, options, io), deadlineMs }, dnsEffects(io))
   }
   return options.inTurn === undefined ? check() : options.inTurn(check)
@@ -82,14 +83,13 @@ export async function* watchDns(
   io: Io,
 ): AsyncGenerator<DnsStep, void, void> {
   const { clock } = io
-  const leftMs = Math.max(0, options.since + options.timeoutMs - clock.monotonic())
   let askedAt = clock.monotonic()
   let hasLooked = false
   let now = of?.claim
   try {
     for await (const step of waitForRecord(
       requestOf(target, options, io),
-      leftMs,
+      options.deadline,
       dnsEffects(io),
       options.inTurn,
     )) {
@@ -123,7 +123,7 @@ export function isWorthVerifying({ verdict, findings }: CheckReport, isLongLag: 
 }
 
 /** The error of a wait whose time is up. */
-export function notInTime(report: CheckReport, timeoutMs: number): CliError {
+export function notInTime(report: CheckReport, { timeoutMs }: Deadline): CliError {
   const failure =
     exitErrorOf(report) ?? new CliError('record_not_visible', `the record isn't ready at ${report.name}`)
   return failure.with({ message: `timed out after ${formatDuration(timeoutMs / 1000)}: ${failure.message}` })

@@ -6,7 +6,7 @@ import { unexpectedAnswer } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
-import { timeFor } from '../timeout.ts'
+import { deadlineIn, timeFor } from '../timeout.ts'
 import { asciiName, claimsNamed } from './ledger.ts'
 import { asArgument, judge, nameOf } from './lifecycle.ts'
 import { askToVerify, briefly, type ClaimAccess, claimUnknown, fetchClaim, startClaim } from './load.ts'
@@ -117,7 +117,7 @@ const needsRecord = (claim: DomainClaim, { clock }: Io): boolean => judge(claim,
 /** The claim in progress, as the ledger or the service knows it, or a new one, with its event. */
 async function* createOrResume(
   request: ClaimRequest,
-  { resumeOnly, ...timeout }: ClaimOptions,
+  { resumeOnly, deadline }: ClaimOptions,
   client: ServiceClient,
   io: Io,
 ): AsyncGenerator<ClaimEvent, DomainClaim, void> {
@@ -131,11 +131,12 @@ async function* createOrResume(
     (entry.claim.region ?? region) !== (region ?? entry.claim.region)
   if (entry !== undefined && !isElsewhere) {
     const known = { domainId: entry.claim.domain_id ?? '', name, entry }
-    const limit = { timeoutMs: timeFor(timeout, io.clock) }
-    const claim = await fetchClaim({ known, client, io }, limit).catch((error: unknown) => {
-      if (!resumeOnly && error instanceof CliError && error.exit === Exit.notFound) return undefined
-      throw error
-    })
+    const claim = await fetchClaim({ known, client, io }, { timeoutMs: timeFor(deadline) }).catch(
+      (error: unknown) => {
+        if (!resumeOnly && error instanceof CliError && error.exit === Exit.notFound) return undefined
+        throw error
+      },
+    )
     const { phase, text } = judge(claim ?? entry.claim, io.clock.now())
     const isRestarted = (phase === 'expired' || phase === 'ended') && !resumeOnly
     if (claim && !isRestarted) return yield* goOn(request, claim, `resumed: ${text}`)
@@ -193,10 +194,9 @@ async function* waitForDns(begun: DomainClaim, record: TxtRecord, work: ClaimWor
   const { options, io } = work
   const { clock } = io
   const news = newsOnly(clock)
-  const begin = clock.monotonic()
-  const lagEnd = begin + Math.min(MAX_LAG_MS, (options.since + options.timeoutMs - begin) / 2)
+  const lag = deadlineIn(Math.min(MAX_LAG_MS, options.deadline.leftMs() / 2), clock)
   const ask = () =>
-    fetchClaim(work, briefly(options, io)).catch((error: unknown) => {
+    fetchClaim(work, briefly(options.deadline)).catch((error: unknown) => {
       if (error instanceof CliError && [Exit.unavailable, Exit.refused].includes(error.exit as 6))
         return undefined
       throw error
@@ -204,14 +204,14 @@ async function* waitForDns(begun: DomainClaim, record: TxtRecord, work: ClaimWor
   let last: ClaimEnd = { claim: begun }
   for await (const step of watchDns(record, { claim: begun, ask }, options, io)) {
     const { report, claim = begun, nextInMs } = step
-    last = { claim, error: notInTime(report, options.timeoutMs), report }
+    last = { claim, error: notInTime(report, options.deadline), report }
     if (!needsRecord(claim, io)) return { claim }
     const failure = exitErrorOf(report)
     if (failure === undefined) {
       yield { event: 'dns', claim, text: `the record is visible at ${report.name}` }
       return { claim }
     }
-    if (report.verdict === 'unknown' || isWorthVerifying(report, clock.monotonic() >= lagEnd)) {
+    if (report.verdict === 'unknown' || isWorthVerifying(report, lag.leftMs() <= 0)) {
       const text = `${failure.message}; asking the service all the same`
       yield { event: 'warning', claim, text, error: failure }
       return { claim, report }
@@ -323,7 +323,7 @@ const askFirst = (claim: DomainClaim): string =>
 export async function* verifyClaimOf(work: ClaimWork): ClaimEvents {
   const { known, options, io } = work
   const { clock } = io
-  const before = await fetchClaim(work, { timeoutMs: timeFor(options, clock) })
+  const before = await fetchClaim(work, { timeoutMs: timeFor(options.deadline) })
   const { phase, isOpen, text, error } = judge(before, clock.now())
   if (!isOpen || phase === 'accepted') {
     if (options.wait) return yield* followClaim(work, before)

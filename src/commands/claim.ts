@@ -4,7 +4,7 @@ import type { Publish } from '../claims/publish.ts'
 import { REPORT_FIELDS } from '../dns/report.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
-import { timeoutOf } from '../timeout.ts'
+import { deadlineOf } from '../timeout.ts'
 import { askForDomain, CREATE_OPTIONS, claimRequest } from './claims/create-options.ts'
 import { defineCommand, eventFields, PUBLIC_RESOLVERS, timeoutOption } from './definition.ts'
 
@@ -65,7 +65,13 @@ export const command = defineCommand({
       publish === undefined ? undefined : import('../claims/publish.ts'),
     ])
     const resumeOnly = options.all === true
-    const flow = { ...timeoutOf({ timeout }, io.clock), throughBlocked, check, publicResolvers, resumeOnly }
+    const flow = {
+      deadline: deadlineOf({ timeout }, io.clock),
+      throughBlocked,
+      check,
+      publicResolvers,
+      resumeOnly,
+    }
     const publisher = (own: Io) =>
       publish === undefined ? undefined : publishing?.createPublisher(publish, own)
     if (!isMany(domains, options)) {
@@ -94,7 +100,7 @@ export const command = defineCommand({
         columns: MANY_CLAIM_COLUMNS,
         takesIds: false,
         hasEvents: true,
-        timeout: flow,
+        deadline: flow.deadline,
         async perform({ domain, region }, run) {
           const [newest] = await claimsNamed(domain, run.io)
           const done = completedBefore(newest, io.clock.now())

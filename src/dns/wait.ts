@@ -1,4 +1,4 @@
-import { timeFor } from '../timeout.ts'
+import { type Deadline, deadlineIn, timeFor } from '../timeout.ts'
 import { type CheckRequest, checkDns } from './check.ts'
 import type { CheckReport } from './report.ts'
 import { askFor, type DnsEffects } from './wire/ask.ts'
@@ -21,23 +21,18 @@ export interface WaitStep {
  * Checks until the record is ready or the time is over, and yields every check. Between two checks it asks one authoritative
  * server that lacks the record for it, and checks at once when its answer changes.
  *
- * @param timeoutMs the whole wait, the first check included.
+ * @param deadline of the whole wait, the first check included.
  * @param inTurn runs each check when its turn comes, in a run of many; what it throws passes through.
  */
 export async function* waitForRecord(
   request: CheckRequest,
-  timeoutMs: number,
+  deadline: Deadline,
   effects: DnsEffects,
   inTurn: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
 ): AsyncGenerator<WaitStep, CheckReport, void> {
-  const { clock } = effects
-  const since = clock.monotonic()
-  const left = () => Math.max(0, since + timeoutMs - clock.monotonic())
   for (let check = 0; ; check += 1) {
-    const report = await inTurn(() =>
-      checkDns({ ...request, deadlineMs: timeFor({ timeoutMs, since }, clock) }, effects),
-    )
-    const leftMs = left()
+    const report = await inTurn(() => checkDns({ ...request, deadlineMs: timeFor(deadline) }, effects))
+    const leftMs = Math.max(0, deadline.leftMs())
     const delay = DELAYS_MS[Math.min(check, DELAYS_MS.length - 1)] ?? 30_000
     const isOver = report.ready || leftMs === 0 || report.findings.some((f) => f.code === 'invalid_name')
     // Where only a resolver can be asked: for as long as it keeps that there is no record, it has nothing new.
@@ -52,12 +47,12 @@ export async function* waitForRecord(
 /** Waits for this long, or until there is news. */
 async function pause(ms: number, hasNews: () => Promise<boolean>, effects: DnsEffects): Promise<void> {
   const { clock, signal } = effects
-  const end = clock.monotonic() + ms
-  while (end - clock.monotonic() > GLANCE_MS) {
+  const { leftMs } = deadlineIn(ms, clock)
+  while (leftMs() > GLANCE_MS) {
     await clock.sleep(GLANCE_MS, signal)
     if (await hasNews()) return
   }
-  await clock.sleep(Math.max(0, end - clock.monotonic()), signal)
+  await clock.sleep(Math.max(0, leftMs()), signal)
 }
 
 /** How long that server may take: only one that has answered is asked. */

@@ -6,7 +6,7 @@ import { type ContactImport, IMPORT_STATUSES } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { canAnimate } from '../terminal/progress.ts'
 import { clip } from '../terminal/sanitize.ts'
-import type { Timeout } from '../timeout.ts'
+import type { Deadline } from '../timeout.ts'
 import { IMPORT_COLUMNS } from './columns.ts'
 
 /** Milliseconds between polls: the first, and what it grows to. An import changes faster than a claim. */
@@ -22,14 +22,14 @@ const MAX_STATUS_LENGTH = 80
  */
 export async function watchImport(
   id: string,
-  timeout: Timeout,
+  deadline: Deadline,
   client: ServiceClient,
   io: Io,
 ): Promise<void> {
   const isEvents = io.settings.format === 'jsonl'
   const events = follow<ContactImport>(
     {
-      ...timeout,
+      deadline,
       delays: DELAYS,
       fetch: (options) => getImport(client, id, options),
       describe(seen) {

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError, type ErrorCode, Exit, InterruptedError } from '../errors.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { type Timeout, timeFor } from '../timeout.ts'
+import { type Deadline, timeFor } from '../timeout.ts'
 import type { RequestOptions } from './client.ts'
 import { OtherAnswerError } from './problems.ts'
 
@@ -26,7 +26,8 @@ export interface FollowEvent<T> {
   readonly error?: CliError | undefined
 }
 
-export interface FollowOptions<T> extends Timeout {
+export interface FollowOptions<T> {
+  readonly deadline: Deadline
   /** Gets it once, with these options for its request. */
   readonly fetch: (options: RequestOptions) => Promise<T>
   readonly describe: (value: T) => Described
@@ -57,23 +58,20 @@ const EARLY_MS = 1
  * @throws CliError any other of a request, and one after 15 minutes without a response; the reason of the interrupt signal
  */
 export async function* follow<T extends object>(
-  { fetch, describe, delays, known, timeout, timeoutMs, since }: FollowOptions<T>,
+  { fetch, describe, delays, known, timeout, deadline }: FollowOptions<T>,
   { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<FollowEvent<T>, { readonly value: T; readonly error?: CliError | undefined }, void> {
-  const end = since + timeoutMs
   const news = newsOnly(clock)
   let last = known && { value: known, seen: describe(known), at: clock.monotonic() }
   let delay = delays.first
 
   for (let requests = 1; ; requests++) {
     const once = last === undefined ? {} : { maxAttempts: 1 }
-    const answer = await fetch({ ...once, timeoutMs: timeFor({ timeoutMs, since }, clock) }).catch(
-      (error: unknown) => {
-        interrupts.signal.throwIfAborted()
-        if (mayPass(error)) return error
-        throw error
-      },
-    )
+    const answer = await fetch({ ...once, timeoutMs: timeFor(deadline) }).catch((error: unknown) => {
+      interrupts.signal.throwIfAborted()
+      if (mayPass(error)) return error
+      throw error
+    })
     const failure = answer instanceof CliError ? answer : undefined
     if (answer instanceof CliError) {
       if (last === undefined || clock.monotonic() - last.at > MAX_SILENCE_MS) throw answer
@@ -97,11 +95,11 @@ export async function* follow<T extends object>(
       }
     }
     const { value, seen } = last
-    const left = end - clock.monotonic()
+    const left = deadline.leftMs()
     if (left <= EARLY_MS) {
       const { code, what, hint } = timeout(value)
       const failed = failure ? `; the last request failed: ${failure.message}` : ''
-      const message = `timed out after ${formatDuration(timeoutMs / 1000)}: ${what} is still in progress (${seen.text})${failed}`
+      const message = `timed out after ${formatDuration(deadline.timeoutMs / 1000)}: ${what} is still in progress (${seen.text})${failed}`
       return { value, error: new CliError(code, message, { hint, cause: failure }) }
     }
     const pauseMs = Math.min(failure?.retryAfterMs ?? 0, LONGEST_PAUSE_MS)

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { waitForRecord } from '../../src/dns/wait.ts'
+import { deadlineIn } from '../../src/timeout.ts'
 import { createFakeClock } from '../fake-context.ts'
 import { AA, type Asked, createFakeDns, type FakeReply } from './fake-dns.ts'
 import { smallWorld } from './fake-internet.ts'
@@ -24,7 +25,7 @@ async function waiting(appearsAfterMs: number, timeoutMs: number) {
   const txt = () => (clock.monotonic() >= appearsAfterMs ? ['prefix=token'] : [])
   const effects = fakeEffects(smallWorld(txt), clock)
   const delays: (number | null)[] = []
-  const checks = waitForRecord(request, timeoutMs, effects)
+  const checks = waitForRecord(request, deadlineIn(timeoutMs, clock), effects)
   let next = await checks.next()
   while (!next.done) {
     delays.push(next.value.nextInMs)
@@ -59,7 +60,7 @@ describe('waiting for a record', () => {
       return world(asked)
     })
     let checks = 0
-    for await (const _ of waitForRecord(request, 35_000, effects)) checks++
+    for await (const _ of waitForRecord(request, deadlineIn(35_000, effects.clock), effects)) checks++
     expect(checks).toBe(4)
   })
 
@@ -67,8 +68,10 @@ describe('waiting for a record', () => {
     const world = smallWorld(() => [])
     const blocked = (asked: Asked): FakeReply =>
       asked.server === resolver.address ? world(asked) : 'unreachable'
+    const effects = fakeEffects(blocked)
     const delays: (number | null)[] = []
-    for await (const step of waitForRecord(request, 150_000, fakeEffects(blocked))) delays.push(step.nextInMs)
+    for await (const step of waitForRecord(request, deadlineIn(150_000, effects.clock), effects))
+      delays.push(step.nextInMs)
     expect(delays).toEqual([60_000, 60_000, 30_000, null])
   })
 

@@ -34,7 +34,8 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
         expect(terminal.cursorIsShown()).toBe(true)
         // What the terminal itself wraps is a hint to paste, a value or an id.
         for (const row of terminal.lines())
-          if (row.length > columns) expect(row).toMatch(/^(hint: |\s+(→|mailclaim) |.*=\S+$|Id|\s*[\da-f-]{36})/)
+          if (row.length > columns)
+            expect(row).toMatch(/^(hint: |\s+(→|mailclaim) |.*=\S+$|Id|\s*[\da-f-]{36})/)
         screens.push(terminal.lines().join('\n'))
       }
       expect(screens.join('\n')).toMatch(/\b[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}\b/)

@@ -3,7 +3,7 @@ import { isMany, MANY_OPTIONS, WAIT_SECONDS } from '../../claims/definition.ts'
 import { type CheckReportJson, REPORT_FIELDS, reportJson } from '../../dns/report.ts'
 import { usageError } from '../../errors.ts'
 import type { Column, Item } from '../../terminal/columns.ts'
-import { timeoutOf } from '../../timeout.ts'
+import { deadlineOf } from '../../timeout.ts'
 import { defineCommand, PUBLIC_RESOLVERS, timeoutOption } from '../definition.ts'
 
 const reportOf = (item: Item) => item as unknown as CheckReportJson
@@ -80,7 +80,7 @@ export const command = defineCommand({
     ])
     // A check never costs a session its refresh token.
     const renews = false
-    const check = { publicResolvers, wait, ...timeoutOf(wait ? { timeout } : {}, io.clock) }
+    const check = { publicResolvers, wait, deadline: deadlineOf(wait ? { timeout } : {}, io.clock) }
     if (!isMany(domains, options)) {
       if (name !== undefined && (domains.length > 0 || value === undefined))
         throw usageError(
@@ -115,7 +115,7 @@ export const command = defineCommand({
         columns: [...COLUMNS, ...ERROR_COLUMNS],
         takesIds: true,
         emptyItem: emptyReport,
-        timeout: check,
+        deadline: check.deadline,
         renews,
         async perform(subject, run) {
           const each = { ...check, ...run.dns, waits: run.waits }
