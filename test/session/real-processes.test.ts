@@ -149,16 +149,6 @@ async function runUnprivileged(world: ProcessSession, words: readonly string[]) 
   mkdirSync(copy, { recursive: true })
   for (const part of ['bin', 'dist', 'package.json'])
     cpSync(join(root, part), join(copy, part), { recursive: true })
-  for (const name of [
-    'fs-native-extensions',
-    'require-addon',
-    'which-runtime',
-    'bare-addon-resolve',
-    'bare-module-resolve',
-    'bare-semver',
-  ]) {
-    cpSync(join(root, 'node_modules', name), join(copy, 'node_modules', name), { recursive: true })
-  }
   return run(process.execPath, [join(copy, 'bin', 'mailclaim.js'), ...words], {
     env: world.env,
     uid: user,
