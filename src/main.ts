@@ -9,7 +9,7 @@ import type { ExitCode } from './errors.ts'
 import { readDirectories } from './settings/paths.ts'
 import { PROFILE_AND_SETTINGS } from './settings/table.ts'
 import { watchSignals } from './signals.ts'
-import { realInput, realOutput, watchTerminals } from './streams.ts'
+import { closeLostTerminals, realInput, realOutput } from './streams.ts'
 import { sanitizeLine } from './terminal/sanitize.ts'
 
 /** Put in by the build. */
@@ -24,7 +24,6 @@ export async function main(): Promise<ExitCode> {
   for (const name of Object.keys(process.env)) if (/^MAILCLAIM_/i.test(name)) delete process.env[name]
   const signals = watchSignals(process)
   const { interrupts } = signals
-  const closeLostTerminals = watchTerminals()
   // A promise of the runtime that nobody can await must not end a process whose token is being exchanged.
   process.on('unhandledRejection', (reason) => {
     if (process.argv.includes('--verbose')) process.stderr.write(`${sanitizeLine(String(reason))}\n`)

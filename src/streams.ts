@@ -1,4 +1,5 @@
 import { closeSync, fstatSync, statSync, writeSync } from 'node:fs'
+import { PassThrough, type Readable } from 'node:stream'
 import { isatty } from 'node:tty'
 import { type Input, type Output, OutputClosedError } from './context.ts'
 import { CliError } from './errors.ts'
@@ -21,34 +22,40 @@ function isTerminal(fd: number): boolean {
 }
 
 /**
- * Notes which of the standard streams are terminals.
- *
- * @returns closes those that have hung up meanwhile; to be called at the end. Node restores the mode of every terminal when
- *   it exits, and aborts the process (SIGABRT, with a core dump) if that fails; it leaves a closed descriptor alone.
+ * Closes standard streams whose terminal has hung up; to be called at the end. Node restores the mode of every terminal when it
+ * exits, and aborts the process (SIGABRT, with a core dump) if that fails; it leaves a closed descriptor alone.
  */
-export function watchTerminals(): () => void {
-  const terminals = [0, 1, 2].filter(isTerminal)
-  return () => {
-    for (const fd of terminals.filter((fd) => !isTerminal(fd))) quietly(() => closeSync(fd))
-  }
+export function closeLostTerminals(): void {
+  for (const fd of [0, 1, 2].filter((fd) => !isTerminal(fd)))
+    quietly(() => fstatSync(fd).isCharacterDevice() && closeSync(fd))
 }
 
 /** Standard input, as a command gets it. It is opened only to read from it, because that keeps the process alive. */
 export function realInput(): Input {
+  let stream: Readable | undefined
   return {
     get isTTY() {
       return isTerminal(0)
     },
     get stream() {
-      const { stdin } = process
-      if (isTerminal(0) && !Object.hasOwn(stdin, 'setRawMode')) {
-        const { setRawMode } = stdin
-        // A terminal that has hung up has no mode. Node would emit an error where nobody can catch it.
-        stdin.setRawMode = (raw) => (isTerminal(0) ? setRawMode.call(stdin, raw) : stdin)
-      }
-      return stdin
+      stream ??= openInput()
+      return stream
     },
   }
+}
+
+/** What can't be read is empty: closed, write-only (as nohup makes it), a directory, or a terminal that has hung up. */
+function openInput(): Readable {
+  const { stdin } = process
+  const { setRawMode } = stdin
+  if (setRawMode === undefined) {
+    const input = new PassThrough()
+    stdin.on('error', () => input.end()).pipe(input)
+    return input
+  }
+  // Node would emit an error where nobody can catch it: without its terminal it has no mode either.
+  stdin.setRawMode = (raw) => (isTerminal(0) ? setRawMode.call(stdin, raw) : stdin)
+  return stdin.on('error', () => {})
 }
 
 /** Every system's pipe takes this much at once if nobody has written to it. */

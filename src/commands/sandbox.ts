@@ -116,7 +116,7 @@ async function untilEnd({ interrupts, stdin }: Context, withStdin: boolean): Pro
     if (interrupts.signal.aborted) interrupted()
     interrupts.signal.addEventListener('abort', interrupted, { once: true })
     if (!withStdin) return
-    for (const event of ['end', 'close', 'error']) stdin.stream.once(event, () => done())
+    for (const event of ['end', 'close']) stdin.stream.once(event, () => done())
     stdin.stream.resume()
   })
 }
