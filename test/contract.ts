@@ -8,7 +8,7 @@ export const COMMANDS: Readonly<Record<string, string>> = {
     '--base-url --client-id --scope --resource --redirect-uri --issuer --authorization-endpoint --no-browser --timeout --store --store-url --store-cert --store-cert-key --store-key-file --with-api-key',
   logout: '--all',
   'auth status': '--online',
-  'auth token': '--scope',
+  'auth token': '--scope --min-lifetime',
   'auth refresh': '--retry-interrupted',
   'auth list': '',
   'auth switch': '',

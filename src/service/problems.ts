@@ -5,7 +5,7 @@ import { withProfile } from '../settings/profiles.ts'
 import type { Io } from '../terminal/io.ts'
 import { redact } from '../terminal/redact.ts'
 import { clip, excerpt, sanitizeLine } from '../terminal/sanitize.ts'
-import { formatDuration } from '../terminal/time.ts'
+import { formatDuration, relativeTime } from '../terminal/time.ts'
 import { isTemporary, parseRetryAfter } from './retry.ts'
 import type { Credential } from './types.ts'
 
@@ -176,11 +176,18 @@ export function responseError(
   }
   const sent = credential.description
   if (status === 401) {
-    const isKey = credential.kind === 'api_key'
-    const hint = isKey
-      ? 'check the API key'
-      : `sign in again: ${withProfile('mailclaim login', settings.profile.value)}`
-    return failure('credential_refused', `the service refused ${sent} (401)`, hint)
+    const what = `the service refused ${sent} (401)`
+    const end = credential.kind === 'api_key' ? endOfToken(credential.value) : undefined
+    if (end !== undefined) {
+      const when = `${end <= clock.now() ? 'expired' : 'expires'} ${relativeTime(end, clock.now())}`
+      const hint = 'get another where the session is: mailclaim auth token'
+      return failure('credential_refused', `${what}, an access token that ${when}`, hint)
+    }
+    const hint =
+      credential.kind === 'api_key'
+        ? 'check the API key'
+        : `sign in again: ${withProfile('mailclaim login', settings.profile.value)}`
+    return failure('credential_refused', what, hint)
   }
   if (status === 403) {
     // A reason of the service's own is better than a guess.
@@ -203,6 +210,13 @@ export function responseError(
   return status === 429
     ? failure('rate_limited', 'too many requests (429)', hint)
     : failure('service_unavailable', `the service failed (${status})`, hint)
+}
+
+/** When an access token ends, in milliseconds; undefined of what isn't a JWT that says so (RFC 7519 section 4.1.4). */
+function endOfToken(text: string): number | undefined {
+  const [, claims = '', signature] = text.split('.')
+  const end = parseObject(Buffer.from(claims, 'base64url').toString())?.['exp']
+  return signature !== undefined && typeof end === 'number' ? end * 1000 : undefined
 }
 
 const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {

@@ -91,4 +91,6 @@ export interface Credential {
   readonly value: string
   /** Its source, for messages: "the API key in MAILCLAIM_API_KEY", "the access token of profile default". */
   readonly description: string
+  /** Of an access token: wall-clock milliseconds. */
+  readonly expiresAt?: number
 }

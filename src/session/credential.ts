@@ -20,11 +20,12 @@ interface Outdated {
  * The hot path of scripts: an API key from the environment, or one read of one file. The code of a renewal and of a stored key
  * is loaded only for these.
  *
+ * @param minLifetime as in `RenewOptions`
  * @throws CliError `credential_refused`, exit 4; as `renewLocal` and `renewShared`.
  */
-export async function currentCredential(io: Io): Promise<Credential> {
-  const found = await goodCredential(io)
-  return found.kind === 'outdated' ? renewedCredential(io, { outdated: found.value }) : found
+export async function currentCredential(io: Io, minLifetime = 0): Promise<Credential> {
+  const found = await goodCredential(io, minLifetime)
+  return found.kind === 'outdated' ? renewedCredential(io, { outdated: found.value, minLifetime }) : found
 }
 
 /**
@@ -32,14 +33,14 @@ export async function currentCredential(io: Io): Promise<Credential> {
  *
  * @throws CliError as `currentCredential`.
  */
-export async function goodCredential(io: Io): Promise<Credential | Outdated> {
+export async function goodCredential(io: Io, minLifetime = 0): Promise<Credential | Outdated> {
   const fromEnvironment = environmentKey(io)
   if (fromEnvironment !== undefined) return fromEnvironment
   const files = profileFiles(io, io.settings.profile.value)
   if (isShared(io.settings)) {
     // Only etcd knows more than what is good: whether the session is over, or a new one has begun.
     const { hasOutcome, readLocal } = await import('./shared/local.ts')
-    const found = goodAccess(io, readLocal(files))
+    const found = goodAccess(io, readLocal(files), minLifetime)
     if (found.kind === 'outdated' || !hasOutcome(files)) return found
     // An earlier command couldn't bring its outcome to etcd, where other machines wait for it.
     const { readBriefly } = await import('./shared/store.ts')
@@ -50,12 +51,12 @@ export async function goodCredential(io: Io): Promise<Credential | Outdated> {
   requireSameService(session, io)
   if (session.kind === 'api_key') return storedKey(io, files, session)
   if (session.ended !== undefined) throw sessionOver(session)
-  return goodAccess(io, session)
+  return goodAccess(io, session, minLifetime)
 }
 
-function goodAccess(io: Io, session: Session | undefined): Credential | Outdated {
+function goodAccess(io: Io, session: Session | undefined, minLifetime: number): Credential | Outdated {
   const access = session?.access
-  if (session === undefined || access === undefined || !isFresh(access, io.clock.now()))
+  if (session === undefined || access === undefined || !isFresh(access, io.clock.now(), minLifetime))
     return { kind: 'outdated', value: access?.value }
   requireSameService(session, io)
   return asCredential(io, access)

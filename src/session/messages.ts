@@ -73,13 +73,6 @@ export function tokenLost(profile: string, why = 'something removed its file', c
   return signedOut('refresh_token_lost', message, signInHint(profile), cause)
 }
 
-/** The directory was moved or removed while the session was renewed, and the new token is in the note that was there. */
-export function directoryGone(directory: string, profile: string): CliError {
-  const message = `the directory ${directory} is gone, and the new refresh token of profile ${profile} with it`
-  const hint = `move it back if it was moved; else ${signInHint(profile)}`
-  return signedOut('refresh_token_lost', message, hint)
-}
-
 /** The service would take what is there for a stolen token; or a login is between the keychain and the file. */
 export function tokenMissing(profile: string): CliError {
   const message = `the secret that is stored for profile ${profile} is older than the session, or of another sign-in`
@@ -104,33 +97,4 @@ export function ofAnother(what: 'service' | 'client', own: string, asked: string
   const message = `the session of profile ${profile} belongs to the ${what} ${own}, not to ${asked}; it is not sent there`
   const hint = `use the ${what} of the session, or sign in to that ${what} in another profile (--profile NAME)`
   return signedOut('session_elsewhere', message, hint)
-}
-
-/** Somebody signed in or out while the session was renewed. */
-export function replacedMeanwhile(profile: string): CliError {
-  const message = `profile ${profile} was signed in again, or out, while this command renewed its session`
-  return signedOut('session_elsewhere', message, `see ${withProfile('mailclaim auth status', profile)}`)
-}
-
-/** Others have changed the session each time it was read. */
-export function keepsChanging(profile: string): CliError {
-  const message = `the session of profile ${profile} keeps changing`
-  return new CliError('session_busy', message, { hint: 'run this command again' })
-}
-
-/** Nothing was sent, or the service refused the token, but its note can't be removed. */
-export function noteStays(profile: string, failure: unknown, refusal?: CliError): CliError {
-  const message = failure instanceof Error ? failure.message : String(failure)
-  const what = refusal === undefined ? 'nothing was sent' : `the token is unused (${refusal.message})`
-  const retry = withProfile('mailclaim auth refresh --retry-interrupted', profile)
-  return new CliError('cannot_write', `${what}, but ${message}`, {
-    hint: `once that file can be removed, this is safe: ${retry}`,
-    cause: failure,
-  })
-}
-
-/** The service renewed the session, but without an access token that can be used. */
-export function noAccessToken(profile: string, why: string): CliError {
-  const message = `the session of profile ${profile} was renewed, but the answer has no usable access token: ${why}`
-  return new CliError('unexpected_answer', message, { hint: 'run the command again' })
 }

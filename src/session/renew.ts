@@ -2,19 +2,12 @@ import { CliError, usageError } from '../errors.ts'
 import { type AccessToken, type RefreshOutcome, refresh, tokenTimeoutMs } from '../oauth/token-endpoint.ts'
 import { backoff } from '../service/retry.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
+import { withProfile } from '../settings/profiles.ts'
 import { removeDurable } from '../storage/atomic-file.ts'
 import { quietly } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
-import {
-  directoryGone,
-  interrupted,
-  keepsChanging,
-  noAccessToken,
-  noteStays,
-  replacedMeanwhile,
-  sessionOver,
-} from './messages.ts'
+import { interrupted, sessionOver, signedOut, signInHint } from './messages.ts'
 import { finish, isFinishable, nextName, putInPlace, type Reservation, readNext, reserve } from './note.ts'
 import { requireSession } from './profiles.ts'
 import { readItemIfAny, requireToken, storeValue } from './secret.ts'
@@ -34,6 +27,8 @@ export interface RenewOptions {
   readonly always?: boolean
   /** The access token that won't do: it expires, or the service answered it with 401. */
   readonly outdated?: string | undefined
+  /** Seconds for which an access token has to be valid, if that is more than a minute and the service gives it. */
+  readonly minLifetime?: number
   /** Narrows the new access token, which isn't kept then. */
   readonly scope?: string | undefined
   /** A person wants a token sent whose last use has no known outcome. */
@@ -317,11 +312,11 @@ export async function inPasses(
 export function adoptable(
   session: Session | undefined,
   io: Io,
-  { always, outdated, scope }: RenewOptions,
+  { always, outdated, scope, minLifetime }: RenewOptions,
 ): AccessToken | undefined {
   if (always || scope !== undefined || session?.ended !== undefined) return undefined
   const access = session?.access
-  if (session === undefined || access?.value === outdated || !isFresh(access, io.clock.now()))
+  if (session === undefined || access?.value === outdated || !isFresh(access, io.clock.now(), minLifetime))
     return undefined
   // While the lock was waited for, a sign-in at another service may have taken the session's place.
   requireSameService(session, io)
@@ -401,4 +396,40 @@ export function nextSession(
 export function accessOf({ access, why }: Extract<Settled, { kind: 'success' }>, { profile }: Session): Pass {
   if (access === undefined) throw noAccessToken(profile, why ?? 'it is missing')
   return { kind: 'done', token: access }
+}
+
+/** The directory was moved or removed while the session was renewed, and the new token is in the note that was there. */
+function directoryGone(directory: string, profile: string): CliError {
+  const message = `the directory ${directory} is gone, and the new refresh token of profile ${profile} with it`
+  const hint = `move it back if it was moved; else ${signInHint(profile)}`
+  return signedOut('refresh_token_lost', message, hint)
+}
+
+/** Somebody signed in or out while the session was renewed. */
+export function replacedMeanwhile(profile: string): CliError {
+  const message = `profile ${profile} was signed in again, or out, while this command renewed its session`
+  return signedOut('session_elsewhere', message, `see ${withProfile('mailclaim auth status', profile)}`)
+}
+
+/** Others have changed the session each time it was read. */
+function keepsChanging(profile: string): CliError {
+  const message = `the session of profile ${profile} keeps changing`
+  return new CliError('session_busy', message, { hint: 'run this command again' })
+}
+
+/** Nothing was sent, or the service refused the token, but its note can't be removed. */
+function noteStays(profile: string, failure: unknown, refusal?: CliError): CliError {
+  const message = failure instanceof Error ? failure.message : String(failure)
+  const what = refusal === undefined ? 'nothing was sent' : `the token is unused (${refusal.message})`
+  const retry = withProfile('mailclaim auth refresh --retry-interrupted', profile)
+  return new CliError('cannot_write', `${what}, but ${message}`, {
+    hint: `once that file can be removed, this is safe: ${retry}`,
+    cause: failure,
+  })
+}
+
+/** The service renewed the session, but without an access token that can be used. */
+function noAccessToken(profile: string, why: string): CliError {
+  const message = `the session of profile ${profile} was renewed, but the answer has no usable access token: ${why}`
+  return new CliError('unexpected_answer', message, { hint: 'run the command again' })
 }

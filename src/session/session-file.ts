@@ -81,10 +81,17 @@ export function storeOf({ store, refreshToken }: Session): StoreKind {
   return store === 'keychain' && refreshToken !== undefined ? 'file' : store
 }
 
-/** Whether an access token is good for another minute, or a quarter of its life if that is shorter. */
-export function isFresh(token: AccessToken | undefined, now: number): boolean {
+/**
+ * Whether an access token is good for another minute, or a quarter of its life if that is shorter.
+ *
+ * @param minLifetime more seconds than that; of a token that never had as many, nearly all that it had
+ */
+export function isFresh(token: AccessToken | undefined, now: number, minLifetime = 0): boolean {
   if (token === undefined) return false
-  return token.expiresAt - now >= 1000 * Math.min(MARGIN_SECONDS, token.lifetimeSeconds / 4)
+  const { expiresAt, lifetimeSeconds } = token
+  const margin = Math.min(MARGIN_SECONDS, lifetimeSeconds / 4)
+  const least = Math.max(margin, Math.min(minLifetime, lifetimeSeconds - margin))
+  return expiresAt - now >= 1000 * least
 }
 
 /**

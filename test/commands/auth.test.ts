@@ -76,6 +76,26 @@ describe('auth token', () => {
     expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
   })
 
+  it('auth token --min-lifetime renews a token that is valid for less, and warns if the service gives no more', async () => {
+    const world = await signedIn()
+    const token = async (...words: string[]) => {
+      const { stdout, stderr } = await mailclaim(world, 'auth', 'token', '--json', ...words)
+      const { refreshes } = await world.counts()
+      return { expires: JSON.parse(stdout).expires_at, refreshes, stderr }
+    }
+    world.context.clock.advance(200_000)
+    const first = { expires: '2026-11-20T12:15:00.000Z', refreshes: 0, stderr: '' }
+    expect([await token(), await token('--min-lifetime', '700')]).toEqual([first, first])
+    const second = { expires: '2026-11-20T12:18:20.000Z', refreshes: 1, stderr: '' }
+    expect(await token('--min-lifetime', '701')).toEqual(second)
+    // One that is nearly new is what the service gives.
+    world.context.clock.advance(60_000)
+    const stderr = 'warning: the access token is valid for 840 seconds: the service gives no more\n'
+    expect(await token('--min-lifetime', '3600')).toEqual({ ...second, stderr })
+    world.context.clock.advance(1000)
+    expect(await token('--min-lifetime', '3600')).toMatchObject({ refreshes: 2 })
+  })
+
   it.each([
     ['an API key', ['--scope', 'emails:send'], 2],
     ['an empty scope, which would mean every scope', ['--scope', ' '], 2],

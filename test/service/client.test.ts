@@ -351,6 +351,25 @@ describe('a refused credential', () => {
     expect(authorizer.refused_).toHaveLength(1)
   })
 
+  it.each([
+    ['expired', -300, ', an access token that expired 5 min ago: '],
+    ['valid', 300, ', an access token that expires in 5 min: '],
+    ['no', undefined, ': '],
+    ['not a JWT', 300, ': '],
+  ])('an API key that is an access token (%s) is told as one', async (what, seconds, told) => {
+    const claims = JSON.stringify({
+      exp: Date.parse('2026-11-20T12:00:00Z') / 1000 + (seconds ?? Number.NaN),
+    })
+    const encoded = Buffer.from(claims).toString('base64url')
+    const key = what === 'not a JWT' ? `e30.${encoded}` : `e30.${encoded}.c2ln`
+    const { client } = await clientWith([refusal], { key })
+    const hint = told === ': ' ? 'check the API key' : expect.stringContaining('mailclaim auth token')
+    expect(await failed(getImport(client, 'i-1'))).toMatchObject({
+      message: `the service refused the API key (401)${told}token expired (invalid_access)`,
+      hint,
+    })
+  })
+
   it.each(['first', 'refused'] as const)('a renewal leaves the request its own time (%s)', async (when) => {
     const answers = when === 'first' ? [ok()] : [refusal(), ok()]
     const renewed = async (value: string, isSlow: boolean) => {

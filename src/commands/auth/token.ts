@@ -1,9 +1,16 @@
 import { currentCredential, narrowedCredential } from '../../session/credential.ts'
+import { parseSeconds } from '../../settings/parse-value.ts'
 import { SETTINGS } from '../../settings/table.ts'
 import type { Column } from '../../terminal/columns.ts'
 import { defineCommand, ownOutput, VALUE } from '../definition.ts'
 
-const COLUMNS: readonly Column[] = [{ field: 'kind' }, { field: 'token', kind: 'id' }]
+const COLUMNS: readonly Column[] = [
+  { field: 'kind' },
+  { field: 'token', kind: 'id' },
+  { field: 'expires_at' },
+]
+/** A day, in seconds: more than any service gives. */
+const MOST_SECONDS = 86_400
 
 export const command = defineCommand({
   description: 'Prints a valid access token, or the API key in force, and nothing else.',
@@ -13,6 +20,11 @@ export const command = defineCommand({
       description: 'print a narrower token, which no other command uses',
       repeatable: true,
       parse: SETTINGS.scope.parse,
+    },
+    {
+      flags: '--min-lifetime <seconds>',
+      description: 'renew it first if it is valid for less than this, instead of 60',
+      parse: (text, name) => parseSeconds(text, name, MOST_SECONDS),
     },
   ],
   examples: {
@@ -24,9 +36,14 @@ export const command = defineCommand({
   account: 'signed_in',
   async run({ options }, io) {
     const scope = options.scope?.flat().join(' ')
-    const { kind, value } =
-      scope === undefined ? await currentCredential(io) : await narrowedCredential(io, scope)
+    const { minLifetime = 0 } = options
+    const { kind, value, expiresAt } =
+      scope === undefined ? await currentCredential(io, minLifetime) : await narrowedCredential(io, scope)
+    const left = expiresAt === undefined ? undefined : Math.round((expiresAt - io.clock.now()) / 1000)
+    if (left !== undefined && left < minLifetime)
+      await io.warn(`the access token is valid for ${left} seconds: the service gives no more`)
     if (io.settings.format === 'value') return io.writeValue(value)
-    await io.write({ kind, token: value }, COLUMNS)
+    const expires_at = expiresAt === undefined ? null : new Date(expiresAt).toISOString()
+    await io.write({ kind, token: value, expires_at }, COLUMNS)
   },
 })

@@ -2,7 +2,7 @@ import { CliError } from '../../errors.ts'
 import type { AccessToken } from '../../oauth/token-endpoint.ts'
 import { quietly } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
-import { notSignedIn, replacedMeanwhile, sessionOver, tokenLost } from '../messages.ts'
+import { notSignedIn, sessionOver, tokenLost } from '../messages.ts'
 import { type Reservation, reserveOwn } from '../note.ts'
 import {
   accessOf,
@@ -14,6 +14,7 @@ import {
   type Renewal,
   type RenewOptions,
   renewing,
+  replacedMeanwhile,
   sendToken,
 } from '../renew.ts'
 import { RESERVED_BYTES, requireSameService } from '../session-file.ts'
