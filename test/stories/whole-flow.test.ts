@@ -153,7 +153,7 @@ describe.runIf(needs('posix'))('signing in without a browser on this machine', (
     for (const line of [ofAnother(right), right]) {
       terminal.type(line)
       terminal.keys('Enter')
-      if (line !== right) await terminal.until(/can.t be used: /)
+      if (line !== right) await terminal.until(/warning: ignored: /)
     }
     expect(await terminal.exit()).toBe(0)
     expect(terminal.cursorIsShown()).toBe(true)
