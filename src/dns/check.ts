@@ -24,6 +24,8 @@ export interface CheckRequest {
   readonly authoritativePort: number
   /** Whether to ask well-known public resolvers as well. */
   readonly publicResolvers: boolean
+  /** Whether caches have had as much time as they named in earlier checks. */
+  readonly isOverdue?: boolean
   /** The time limit of the whole check in milliseconds, if that is less than 10 seconds. */
   readonly deadlineMs?: number
   /** What the checks of a run of many share. */
@@ -57,7 +59,7 @@ export async function observe(
   effects: DnsEffects,
   causes = true,
 ): Promise<Observations> {
-  const { expected, isGiven = false, authoritativePort: port } = request
+  const { expected, isGiven = false, isOverdue = false, authoritativePort: port } = request
   const { clock, dns } = effects
   const checked = checkName(request.name)
   if (!checked.ok) {
@@ -88,13 +90,7 @@ export async function observe(
     const isInside =
       port === DNS_PORT && servers.length > 0 && servers.every(({ address }) => isPrivate(address))
     const seen = {
-      ...NOTHING,
-      name,
-      expected,
-      isGiven,
-      location,
-      ...survey,
-      isInside,
+      ...{ ...NOTHING, ...survey, name, expected, isGiven, isOverdue, location, isInside },
       limitReached: limited.isReached(),
     }
     const { withRecord, withoutRecord } = groupByOutcome(servers)
@@ -104,7 +100,11 @@ export async function observe(
     // A resolver that is asked too early caches the absence. If nobody else can tell, there is nothing to lose.
     const isTime = causes && (isVisible || isUnseen(seen))
     const [seenBy, elsewhere, dnssec] = await Promise.all([
-      Promise.all((isTime ? resolvers : []).map((one) => askResolver(one, target, search))),
+      Promise.all(
+        (isTime ? resolvers : []).map((one) =>
+          askResolver(one, target, isVisible ? target.zone : null, search),
+        ),
+      ),
       server && withRecord.length === 0 ? lookElsewhere(server, target, search) : null,
       server && isFound ? observeDnssec(location, server, search) : null,
     ])
@@ -116,14 +116,6 @@ export async function observe(
 }
 
 const NOTHING = {
-  ...{
-    isGiven: false,
-    servers: [],
-    alias: null,
-    isInside: false,
-    resolvers: [],
-    elsewhere: null,
-    dnssec: null,
-  },
-  limitReached: false,
+  ...{ isGiven: false, isOverdue: false, servers: [], alias: null, isInside: false, resolvers: [] },
+  ...{ elsewhere: null, dnssec: null, limitReached: false },
 } as const

@@ -28,9 +28,10 @@ export async function observeDnssec(
   const signers = recordsOf(ds, 'DS').filter(
     ({ algorithm, digestType }) => ALGORITHMS.includes(algorithm) && digestType in DIGESTS,
   )
-  const observed = (state: DnssecObservation['state']) => ({
+  const observed = (state: DnssecObservation['state'], keys?: Message) => ({
     state,
     keyTags: signers.map(({ keyTag }) => keyTag),
+    keys: [ds, keys].flatMap((message) => (message === undefined ? [] : keyTexts(message))),
   })
   if (signers.length === 0) return observed('unsigned')
   const [dnskey, soa] = await Promise.all(
@@ -50,7 +51,18 @@ export async function observeDnssec(
   const now = Math.floor(search.effects.clock.now() / 1000)
   // One valid signature is enough. Times are serial numbers modulo 2^32 (RFC 4034 section 3.1.5).
   const latest = Math.max(...signatures.map(({ expiration }) => (expiration - now) | 0))
-  return observed(latest < 0 ? 'expired' : 'ok')
+  return observed(latest < 0 ? 'expired' : 'ok', dnskey)
+}
+
+/** The DS and DNSKEY records in an answer, and the signatures of the latter, as texts to compare. */
+export function keyTexts({ answers }: Message): string[] {
+  return answers.flatMap((record) => {
+    if (record.type === 'DS') return [record.digest.toString('hex')]
+    if (record.type === 'DNSKEY') return [record.key.toString('hex')]
+    return record.type === 'RRSIG' && record.typeCovered === 'DNSKEY'
+      ? [record.signature.toString('hex')]
+      : []
+  })
 }
 
 function recordsOf<T extends 'DS' | 'DNSKEY' | 'RRSIG'>({ answers }: Message, type: T): RecordOf<T>[] {

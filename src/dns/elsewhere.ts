@@ -9,8 +9,7 @@ const SERVER_MS = 2500
 
 /**
  * The names where records end up by mistake, the most telling first. Providers append the zone to what is typed, so a full name
- * doubles, a first label repeats, and an unsupported "@" becomes a label; people choose www, a parent, or the label of another
- * service.
+ * doubles, a first label repeats, and an unsupported "@" becomes a label; people choose www, a parent, or `_dmarc`.
  */
 function candidateNames({
   name,
@@ -34,6 +33,7 @@ function candidateNames({
     ['wrong', `www.${name}`],
     ['wrong', prefix === undefined ? name : `_${prefix.replace(/^_/, '')}.${name}`],
     ['wrong', prefix === undefined ? name : `${prefix}.${name}`],
+    ['wrong', `_dmarc.${name}`],
     ['used', parent],
     ['used', zone],
   ] as const

@@ -29,3 +29,21 @@ export function dnsHostOf(nameservers: readonly string[]): string | null {
   const found = nameservers.flatMap((server) => HOSTS.find(([servers]) => servers.test(server))?.[1] ?? [])
   return found.length === 0 ? null : [...new Set(found)].join(' and ')
 }
+
+/** The name servers of domains that nobody uses: for sale or, by the registrar, for expiry or a contact that wasn't confirmed. */
+const UNUSED: readonly (readonly [servers: RegExp, use: 'parked' | 'suspended'])[] = [
+  [/\.(?:above|afternic|bodis|cashparking|dan|internettraffic|parklogic|sedoparking)\.com$/, 'parked'],
+  [/\.parkingcrew\.net$/, 'parked'],
+  [/\.(?:pendingrenewaldeletion\.com|renewyourname\.net)$/, 'suspended'],
+  [/^(?:failed-whois-verification|verify-contact-details)\.namecheap\.com$/, 'suspended'],
+  [/^expire[a-z]*\d*\.|[.-](?:expired|suspended)[.-]/, 'suspended'],
+]
+
+/** What a domain with these name servers is used for, and the server that tells. */
+export function useOf(nameservers: readonly string[]) {
+  const found = nameservers.flatMap((server) => {
+    const use = UNUSED.find(([servers]) => servers.test(server))?.[1]
+    return use === undefined ? [] : [{ use, server }]
+  })
+  return found[0] ?? ({ use: 'active', server: null } as const)
+}

@@ -46,10 +46,12 @@ export type NotFound = {
       readonly saidBy: string
       readonly negativeTtl: number | null
     }
-  /** `replies`: what the resolvers said, such as `9.9.9.9: timeout`. */
+  /** `replies`: what the resolvers said, such as `9.9.9.9: no answer`. */
   | { readonly kind: 'lost'; readonly replies: readonly string[] }
 )
 
+/** What a resolver without an answer is said to do. */
+const NO_REPLY = { timeout: 'no answer', unreachable: 'unreachable', not_checked: 'not asked' } as const
 /** For one question to a resolver, which may have to ask others. */
 const RESOLVER_MS = 2500
 /** For the servers of one zone on the way. */
@@ -220,7 +222,7 @@ async function askResolvers(
     const until = Math.min(deadline, effects.clock.monotonic() + RESOLVER_MS)
     const options = { recursionDesired: true, checkingDisabled: true, deadline: until }
     const reply = await ask(resolver, { name: level, type: 'NS' }, options, effects)
-    const answer = reply.kind === 'answer' ? reply.message.rcode : (reply.reason ?? reply.kind)
+    const answer = reply.kind === 'answer' ? reply.message.rcode : (reply.reason ?? NO_REPLY[reply.kind])
     replies.add(`${formatDnsAddress(resolver)}: ${answer}`)
     if (reply.kind !== 'answer') return undefined
     const { message } = reply

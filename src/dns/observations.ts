@@ -42,6 +42,8 @@ export interface Answer {
   readonly values: readonly TxtValue[]
   /** Seconds, of the TXT set or of the first alias; null without either. From a resolver, what is left in its cache. */
   readonly ttl: number | null
+  /** Seconds, of the first alias; null without one. */
+  readonly aliasTtl: number | null
   /** Seconds that caches keep the absence (RFC 2308 section 5); null unless the answer is negative. */
   readonly negativeTtl: number | null
   /** The target of the first alias; null without one. */
@@ -70,8 +72,16 @@ export interface ResolverObservation extends Answer {
   readonly resolver: Resolver
   /** SERVFAIL, and an answer with checking disabled, which leaves DNSSEC out. */
   readonly failsValidation: boolean
-  /** If so: seconds that its cached DS and DNSKEY records are kept; null if unknown. */
-  readonly keysTtl: number | null
+  /** Why it failed, in its own words (RFC 8914); null if it doesn't say. */
+  readonly explanation: string | null
+  /** What it has of the zone: the hosts of the NS set or, if validation fails, the keys; null unless it was asked. */
+  readonly cached: CachedSet | null
+}
+
+/** Records as texts to compare, and how many seconds they are kept. */
+export interface CachedSet {
+  readonly texts: readonly string[]
+  readonly ttl: number
 }
 
 /** What one authoritative server has at other names. */
@@ -107,6 +117,8 @@ export interface DnssecObservation {
   readonly state: 'unsigned' | 'ok' | 'no_key' | 'wrong_ds' | 'expired'
   /** Of the DS records. */
   readonly keyTags: readonly number[]
+  /** The DS records and, if there are any, the keys and their signatures, as texts to compare. */
+  readonly keys: readonly string[]
 }
 
 /** The zone that holds the name, or why it isn't known; the name may be no domain name. */
@@ -144,6 +156,8 @@ export interface Observations {
   readonly elsewhere: Elsewhere | null
   /** Null if it couldn't be queried. */
   readonly dnssec: DnssecObservation | null
+  /** Caches have had as much time as they ever named: who still has the old state isn't one. */
+  readonly isOverdue: boolean
   /** The check has sent as many queries as it may, so something wasn't asked. */
   readonly limitReached: boolean
 }

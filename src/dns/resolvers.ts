@@ -1,8 +1,10 @@
+import { keyTexts } from './dnssec.ts'
 import type { Search } from './locate.ts'
-import { isDnsData, type ResolverObservation, type Target } from './observations.ts'
-import { readAnswer } from './servers.ts'
+import { type CachedSet, isDnsData, type ResolverObservation, type Target } from './observations.ts'
+import { nsHosts, readAnswer } from './servers.ts'
 import type { Resolver } from './wire/address.ts'
 import { ask, askFor } from './wire/ask.ts'
+import type { Message } from './wire/message.ts'
 
 /** A resolver with a cold cache has to ask everybody from the root on. */
 const RESOLVER_MS = 5000
@@ -12,12 +14,15 @@ const MIN_MS = 1500
 const CACHED_MS = 2000
 
 /**
- * Asks a resolver for a record that the authoritative servers have. After SERVFAIL it is asked with checking disabled, which
- * tells whether DNSSEC is the reason, and then for how long it keeps the keys that it has cached.
+ * Asks a resolver for a record that the authoritative servers have. If it lacks that, it is asked what else of the zone it has
+ * cached: the NS set or, after SERVFAIL that checking disabled takes away, the keys.
+ *
+ * @param zone null if there is no authoritative server to compare with
  */
 export async function askResolver(
   resolver: Resolver,
-  { name, zone, expected }: Target,
+  { name, expected }: Target,
+  zone: string | null,
   search: Search,
 ): Promise<ResolverObservation> {
   const { clock } = search.effects
@@ -35,23 +40,31 @@ export async function askResolver(
       ...(knowsNothing || (isHurried && answer.outcome === 'timeout') ? { outcome: 'not_checked' } : {}),
       resolver,
       failsValidation: false,
-      keysTtl: null,
+      explanation: message?.explanation ?? null,
+      cached: null,
     }
   }
+  const cachedSet = async (
+    types: readonly ('NS' | 'DS' | 'DNSKEY')[],
+    textsOf: (message: Message) => readonly string[] | null,
+  ): Promise<CachedSet> => {
+    const options = { recursionDesired: true, checkingDisabled: true, dnssecOk: true }
+    const asked = types.map((type) =>
+      askFor(resolver, { name: zone ?? name, type }, CACHED_MS, search, options),
+    )
+    const messages = (await Promise.all(asked)).flatMap((message) => message ?? [])
+    const ttls = messages.flatMap(({ answers }) => answers.map(({ ttl }) => ttl))
+    return { texts: messages.flatMap((message) => textsOf(message) ?? []), ttl: Math.max(0, ...ttls) }
+  }
   const first = await observe(false)
+  if (zone === null) return first
+  if (isDnsData(first.outcome) && first.outcome !== 'match')
+    return { ...first, cached: await cachedSet(['NS'], (message) => nsHosts(message, zone)) }
   if (first.outcome !== 'servfail') return first
   const { outcome: unchecked } = await observe(true)
   if (!isDnsData(unchecked)) return first
   // It may have failed because a server was slow: then it has the answer by now.
   const again = await observe(false)
   if (again.outcome !== 'servfail') return again
-  const options = { recursionDesired: true, checkingDisabled: true }
-  const ttls = await Promise.all(
-    (['DS', 'DNSKEY'] as const).map(async (type) => {
-      const message = await askFor(resolver, { name: zone, type }, CACHED_MS, search, options)
-      return message?.answers.filter((record) => record.type === type).map(({ ttl }) => ttl) ?? []
-    }),
-  )
-  const known = ttls.flat()
-  return { ...again, failsValidation: true, keysTtl: known.length > 0 ? Math.max(...known) : null }
+  return { ...again, failsValidation: true, cached: await cachedSet(['DS', 'DNSKEY'], keyTexts) }
 }

@@ -1,4 +1,4 @@
-import { dnsHostOf } from './hosts.ts'
+import { dnsHostOf, useOf } from './hosts.ts'
 import type { Found as Located } from './locate.ts'
 import {
   type Answer,
@@ -14,16 +14,20 @@ import { type CheckReport, type Finding, findingOf } from './report.ts'
 import { type ExplainedValue, explainValues, faultOnItsOwn, isProof } from './value.ts'
 import { formatDnsAddress } from './wire/address.ts'
 import { relativeName } from './wire/name.ts'
-import { listedRegistry, registeredDomainOf } from './wire/registry.ts'
+import { isRegistry, listedRegistry, registeredDomainOf } from './wire/registry.ts'
 import { decodeValue, decodeValues, distinctValues, hasText } from './wire/txt-answer.ts'
-import { type Code, type Facts, rankOf, type ServerFact, type Verdict, WORDS } from './words.ts'
+import { type Code, type Facts, rankOf, type ServerFact, type Verdict, verdictOf } from './words.ts'
 
 /**
  * An observation of a name whose zone was found, with the servers by what they answered; `parent`: the hosts in the delegation,
- * none if it isn't known.
+ * none if it isn't known; `holder`: the zone with the delegation, null if the registrar sets it.
  */
 type Seen = Observations &
-  ReturnType<typeof groupByOutcome> & { readonly zone: string; readonly parent: readonly string[] }
+  ReturnType<typeof groupByOutcome> & {
+    readonly zone: string
+    readonly parent: readonly string[]
+    readonly holder: string | null
+  }
 
 /** With the seconds after which what it waits for is over at the latest. */
 type Waiting = Finding & { readonly waitSeconds?: number }
@@ -37,7 +41,7 @@ const waitingOf = (code: Code, facts: Facts, seconds: number): Waiting => ({
 export function diagnose(observations: Observations): CheckReport {
   const { name, expected, location, servers, resolvers } = observations
   const found = findAll(observations).toSorted((a, b) => rankOf(a.code) - rankOf(b.code))
-  const reason = found[0] === undefined ? 'ready' : WORDS[found[0].code].verdict
+  const reason = found[0] === undefined ? 'ready' : verdictOf(found[0].code)
   const verdict = expected === null ? 'unknown' : reason
   return {
     name,
@@ -142,7 +146,9 @@ function fromServers(observations: Observations): Waiting[] {
       const servers = reached(observations.servers, registry)
       if (servers.length < observations.servers.length && servers.every(({ isOdd }) => isOdd === null))
         return [findingOf('dns_intercepted', { name, reason: 'answered' })]
-      const place = { zone, parent: parent === null ? [] : [...hosts.keys()] }
+      const above = location.path.at(-2)?.zone ?? registeredDomainOf(zone)
+      const holder = above === zone || isRegistry(above) ? null : above
+      const place = { zone, holder, parent: parent === null ? [] : [...hosts.keys()] }
       const seen = { ...observations, ...place, servers, ...groupByOutcome(servers) }
       return [...causes(seen), ...dnssecBroken(seen), ...serversFailing(seen), ...resolversLacking(seen)]
     }
@@ -187,10 +193,12 @@ const valuesOf = (answers: readonly Answer[]) => distinctValues(answers.flatMap(
  * Where the record belongs, as a provider's form asks for it; the zone is null if it isn't known. Many were added at a provider
  * that doesn't host the zone.
  */
-const placeOf = ({ name, zone, expected, servers }: Observations & { readonly zone: string | null }) => ({
-  ...{ name, zone, provider: dnsHostOf(servers.map(({ host }) => host)) },
-  ...{ host: zone === null ? name : relativeName(name, zone), expected },
-})
+function placeOf({ name, zone, expected, servers }: Observations & { readonly zone: string | null }) {
+  const hosts = servers.map(({ host }) => host)
+  const { use, server } = useOf(hosts)
+  const host = zone === null ? name : relativeName(name, zone)
+  return { name, zone, provider: dnsHostOf(hosts), host, expected, use, at: server }
+}
 
 /** A zone in which people register names; a private top-level domain is its owner's to edit. */
 const isPublicRegistry = (zone: string): boolean => zone === '.' || listedRegistry(zone) === zone
@@ -242,7 +250,8 @@ function misplaced(seen: Seen, { name, how, values }: MisplacedRecord): Finding[
 function wildcardFound(seen: Seen): Finding[] | undefined {
   const wildcard = seen.elsewhere?.wildcard
   if (!wildcard) return undefined
-  return [findingOf('wildcard_answer', { ...placeOf(seen), values: decodeValues(wildcard) })]
+  const values = wildcard.length === 0 ? null : decodeValues(wildcard)
+  return [findingOf('wildcard_answer', { ...placeOf(seen), values })]
 }
 
 function valueFound(
@@ -281,15 +290,19 @@ const prefixOf = (value: string): string => value.slice(0, value.indexOf('=') + 
 
 /** Some servers have the record, others don't: copies of a zone take time, two zones never agree by themselves. */
 function partly(seen: Seen): Waiting {
-  const { name, zone, parent, withRecord, withoutRecord } = seen
-  if (areApart(seen, withoutRecord, withRecord) || areApart(seen, withRecord, withoutRecord))
+  const { name, zone, parent, holder, withRecord, withoutRecord } = seen
+  if (areApart(seen, withoutRecord, withRecord) || areApart(seen, withRecord, withoutRecord)) {
+    const isDelegated = ({ host }: ServerObservation) => parent.length === 0 || parent.includes(host)
+    const used = withRecord.some(isDelegated) ? 'both_delegated' : 'only_delegated'
     return findingOf('parent_child_mismatch', {
-      ...placeOf(seen),
+      ...{ ...placeOf(seen), holder },
+      reason: withoutRecord.some(isDelegated) ? used : 'not_delegated',
       servers: withoutRecord.map(serverFact),
       with: withRecord.map(serverFact),
       at_registrar: parent,
       in_zone: [...new Set(seen.servers.flatMap(({ nsSet }) => nsSet ?? []))],
     })
+  }
   const newest = new Set(withRecord.map(({ soa }) => soa?.serial))
   // A secondary server that isn't notified looks for changes after the refresh time of its SOA record.
   const refresh = withoutRecord.map((server) =>
@@ -314,34 +327,48 @@ const serverFact = ({ host, address, outcome, soa }: ServerObservation): ServerF
   ...{ host, address, outcome, serial: soa?.serial ?? null },
 })
 
-function dnssecBroken({ zone, dnssec, resolvers }: Seen): Finding[] {
-  const isRejected = resolvers.some(({ failsValidation }) => failsValidation)
-  const reason = dnssec?.state ?? (isRejected ? 'rejected' : 'ok')
-  if (reason === 'ok' || reason === 'unsigned') return []
-  return [findingOf('dnssec_bogus', { zone, reason, key_tags: dnssec?.keyTags ?? [] })]
+function dnssecBroken(seen: Seen): Finding[] {
+  const { zone, holder, dnssec, alias, resolvers } = seen
+  const rejecting = resolvers.filter((one) => one.failsValidation && keptSeconds(one, seen) === null)
+  const facts = { holder, key_tags: dnssec?.keyTags ?? [] }
+  if (!isSound(seen)) return [findingOf('dnssec_bogus', { zone, reason: dnssec?.state ?? null, ...facts })]
+  if (rejecting.length === 0) return []
+  const says = rejecting.flatMap(({ explanation }) => explanation ?? [])[0] ?? null
+  const of = { zone: alias?.targets.at(-1) ?? zone, reason: 'rejected', resolver_says: says }
+  return [findingOf('dnssec_bogus', { ...of, ...facts, ...resolverFacts(rejecting) })]
 }
+
+/** Whether nothing is known to be wrong with the zone's signatures. */
+const isSound = ({ dnssec }: Seen): boolean => ['ok', 'unsigned', undefined].includes(dnssec?.state)
 
 /** Servers that don't answer for the zone, whatever the record. */
 function serversFailing(seen: Seen): Finding[] {
-  const { name, zone, servers, alias, withRecord, withoutRecord, lame } = seen
-  if (servers.every(({ address, outcome }) => address === null && outcome === 'unreachable'))
-    return [findingOf('no_nameservers', { zone, hosts: [...new Set(servers.map(({ host }) => host))] })]
+  const { name, zone, holder, servers, alias, withRecord, withoutRecord, lame } = seen
+  const nowhere = servers.filter(({ address, outcome }) => address === null && outcome === 'unreachable')
+  if (nowhere.length === servers.length)
+    return [findingOf('no_nameservers', { zone, holder, hosts: nowhere.map(({ host }) => host) })]
   // A server that answered with an alias isn't dead, even if nothing is known about the alias.
-  const silent = seen.silent.filter((server) => server.alias === null)
-  const factsOf = (some: typeof servers): Facts => ({ zone, servers: some.map(serverFact) })
+  const silent = seen.silent.filter((server) => server.alias === null && !nowhere.includes(server))
+  const factsOf = (some: typeof servers, reason: string | null = null): Facts => ({
+    ...{ zone, holder, reason, provider: dnsHostOf(some.map(({ host }) => host)) },
+    servers: some.map(serverFact),
+  })
   const some = [
     ...(lame.length === 0 ? [] : [findingOf('some_servers_lame', factsOf(lame))]),
     ...(silent.length === 0 || isOwnIpv6(servers, silent)
       ? []
-      : [findingOf('some_servers_silent', factsOf(silent))]),
+      : [findingOf('some_servers_silent', factsOf(silent, 'dead'))]),
+    ...(nowhere.length === 0 ? [] : [findingOf('some_servers_silent', factsOf(nowhere, 'no_address'))]),
   ]
   if (withRecord.length + withoutRecord.length > 0) return some
   const target = alias?.isKnown === false ? alias.targets.at(-1) : undefined
-  if (target !== undefined) return [findingOf('nameserver_unreachable', { name: target, alias_of: name })]
+  if (target !== undefined)
+    return [findingOf('nameserver_unreachable', { name: target, alias_of: name, reason: 'silent' })]
   if (lame.length > 0 && lame.length === servers.length) return [findingOf('lame_nameserver', factsOf(lame))]
   if (seen.limitReached) return [findingOf('limit_reached', { name })]
   const unheard = servers.filter((server) => !lame.includes(server))
-  const unreachable = findingOf('nameserver_unreachable', { name, ...factsOf(unheard) })
+  const reason = unheard.every(({ outcome }) => outcome === 'not_checked') ? 'not_asked' : 'silent'
+  const unreachable = findingOf('nameserver_unreachable', { name, ...factsOf(unheard, reason) })
   return [unreachable, ...some.filter(({ code }) => code === 'some_servers_lame')]
 }
 
@@ -360,27 +387,38 @@ const resolverFacts = (some: readonly ResolverObservation[]): Facts => ({
 })
 
 /** Resolvers that lack a record which the authoritative servers have: what is cached goes, the rest is no matter. */
-function resolversLacking({ expected, dnssec, resolvers }: Seen): Waiting[] {
-  const isSound = dnssec?.state === 'ok' || dnssec?.state === 'unsigned'
-  const lacking = resolvers.filter(
-    ({ outcome, failsValidation }) =>
-      // Silence says nothing, and that the zone is broken is a finding already.
-      !['match', 'timeout', 'unreachable', 'not_checked'].includes(outcome) && (isSound || !failsValidation),
+function resolversLacking(seen: Seen): Waiting[] {
+  if (seen.expected === null) return []
+  const kept = (one: ResolverObservation) => keptSeconds(one, seen)
+  const lacking = seen.resolvers.filter((one) =>
+    one.failsValidation
+      ? isSound(seen) && kept(one) !== null
+      : // Silence says nothing.
+        !['match', 'timeout', 'unreachable', 'not_checked'].includes(one.outcome),
   )
-  const isCache = (resolver: ResolverObservation) =>
-    resolver.failsValidation || (isDnsData(resolver.outcome) && cachedSeconds(resolver) !== null)
-  const caches = lacking.filter(isCache)
-  const others = lacking.filter((resolver) => !isCache(resolver))
-  if (expected === null) return []
-  const seconds = secondsToWait(...caches.map(cachedSeconds))
+  const caches = lacking.filter((one) => kept(one) !== null)
+  const others = lacking.filter((one) => kept(one) === null)
+  const seconds = secondsToWait(...caches.map(kept))
   return [
     ...(caches.length === 0 ? [] : [waitingOf('cached', resolverFacts(caches), seconds)]),
     ...(others.length === 0 ? [] : [findingOf('resolver_differs', resolverFacts(others))]),
   ]
 }
 
-/** How long the resolver keeps what it has; null if it isn't a cache that answers (RFC 2308 section 5: no SOA, not cached). */
-function cachedSeconds(resolver: ResolverObservation): number | null {
-  if (resolver.outcome === 'servfail') return resolver.keysTtl
-  return resolver.authoritative ? null : oldStateTtl([resolver])
+/**
+ * For how many seconds a resolver keeps what is no longer so: the record's absence or its old value, an alias, name servers, or
+ * keys; null if it has nothing like that (RFC 2308 section 5: no SOA, not cached), or isn't a cache.
+ */
+function keptSeconds(resolver: ResolverObservation, { servers, dnssec, isOverdue }: Seen): number | null {
+  const { cached, alias, aliasTtl, authoritative, failsValidation } = resolver
+  if (isOverdue || authoritative) return null
+  const current = failsValidation ? (dnssec?.keys ?? null) : servers.map(({ host }) => host)
+  const isOld = cached !== null && current !== null && cached.texts.some((text) => !current.includes(text))
+  const isOldAlias = alias !== null && servers.every((server) => server.alias !== alias)
+  const ttls = [
+    isDnsData(resolver.outcome) ? oldStateTtl([resolver]) : null,
+    isOld ? cached.ttl : null,
+    isOldAlias ? aliasTtl : null,
+  ].filter((ttl) => ttl !== null)
+  return ttls.length === 0 ? null : Math.max(...ttls)
 }

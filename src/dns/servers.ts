@@ -91,6 +91,7 @@ const NO_ANSWER: Answer = {
   outcome: 'not_checked',
   values: [],
   ttl: null,
+  aliasTtl: null,
   negativeTtl: null,
   alias: null,
   authoritative: false,
@@ -134,7 +135,8 @@ async function askServer(server: DnsAddress, target: Target, search: Search): Pr
   }
 }
 
-function nsHosts(message: Message, zone: string): string[] | null {
+/** The hosts of a zone's NS set; null if the answer has none. */
+export function nsHosts(message: Message, zone: string): string[] | null {
   const hosts = message.answers.flatMap((r) => (r.type === 'NS' && r.name === zone ? [r.target] : []))
   return hosts.length > 0 ? hosts : null
 }
@@ -144,13 +146,14 @@ export function readAnswer(reply: Reply, name: string, expected: string | null):
   if (reply.kind !== 'answer')
     return { ...NO_ANSWER, outcome: reply.kind, ms: reply.kind === 'not_checked' ? null : reply.ms }
   const { message, ms } = reply
-  const { values, ttl, aliases } = readTxt(message, name)
+  const { values, ttl, aliasTtl, aliases } = readTxt(message, name)
   const outcome = outcomeOf(message.rcode, values, expected)
   return {
     // Truncated, because TCP didn't bring the rest.
     outcome: message.tc && (outcome === 'mismatch' || outcome === 'absent') ? 'timeout' : outcome,
     values,
     ttl,
+    aliasTtl,
     negativeTtl: values.length > 0 ? null : (soaOf(message)?.negativeTtl ?? null),
     alias: aliases[0] ?? null,
     authoritative: message.aa,

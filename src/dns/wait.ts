@@ -30,13 +30,23 @@ export async function* waitForRecord(
   effects: DnsEffects,
   inTurn: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
 ): AsyncGenerator<WaitStep, CheckReport, void> {
+  const { clock } = effects
+  // Since when only caches lack the record, and the longest time that they named.
+  let caches: { readonly since: number; readonly longestMs: number } | undefined
   for (let check = 0; ; check += 1) {
-    const report = await inTurn(() => checkDns({ ...request, deadlineMs: timeFor(deadline) }, effects))
+    const report = await inTurn(() => {
+      const isOverdue = caches !== undefined && clock.monotonic() - caches.since > caches.longestMs
+      return checkDns({ ...request, isOverdue, deadlineMs: timeFor(deadline) }, effects)
+    })
     const leftMs = Math.max(0, deadline.leftMs())
+    const namedMs = (report.retry_after_seconds ?? 0) * 1000
+    caches = report.findings.some(({ code }) => code === 'cached')
+      ? { since: caches?.since ?? clock.monotonic(), longestMs: Math.max(namedMs, caches?.longestMs ?? 0) }
+      : undefined
     const delay = DELAYS_MS[Math.min(check, DELAYS_MS.length - 1)] ?? 30_000
     const isOver = report.ready || leftMs === 0 || report.findings.some((f) => f.code === 'invalid_name')
     // Where only a resolver can be asked: for as long as it keeps that there is no record, it has nothing new.
-    const keptMs = report.verdict === 'unknown' ? (report.retry_after_seconds ?? 0) * 1000 : 0
+    const keptMs = report.verdict === 'unknown' ? namedMs : 0
     const nextInMs = isOver ? null : Math.min(Math.max(delay, keptMs), leftMs)
     yield { report, nextInMs, leftMs }
     if (nextInMs === null) return report

@@ -1,211 +1,221 @@
 import { formatDuration } from '../terminal/time.ts'
+import { writtenName } from './wire/name.ts'
 
 export type Verdict = 'ready' | 'ready_with_warning' | 'wait' | 'fix' | 'unknown'
 export type Severity = 'error' | 'warning'
 
-/** The worst first. */
-const VERDICTS: readonly Verdict[] = ['fix', 'unknown', 'wait', 'ready_with_warning', 'ready']
-
+/** What to say about a code. Facts stand in braces, as `{fact}` or `{fact:kind}`; what is in brackets, only if its facts aren't null. */
 interface Words {
-  /** What the finding makes of the report, unless another makes it worse. */
-  readonly verdict: Verdict
-  /**
-   * What is wrong, in one line that begins in lower case and ends without a full stop. Facts stand in braces, as
-   * `{name}` or `{name:kind}`. What is in brackets stands there only if its fact isn't null.
-   */
+  /** What is wrong, in one line that begins in lower case and ends without a full stop. */
   readonly message: string
   /** The one thing to do, in the same form. */
   readonly fix: string
 }
+type Table = Readonly<Record<string, Words>>
 
-/** To be followed by what is wrong and what to do. */
-const mistake = { verdict: 'fix' } as const
-const unknown = { verdict: 'unknown' } as const
-const wait = { verdict: 'wait' } as const
-const warning = { verdict: 'ready_with_warning' } as const
-
-const ADD =
-  'add a TXT record[ in the zone {zone}][ at {provider}], beside any others: host {host}, value {expected}'
-const CORRECT = 'correct the value of that record, at the host {host}[ in the zone {zone}]: {expected}'
+const ZONE = '[ in the zone {zone:name}]'
+const CORRECT = `correct the value of that record, at the host {host}${ZONE}: {expected}`
+const VALUE = '[, and as its value {value}]'
 /** After a sentence that no name server's answer counts. */
 const AT_RESOLVERS = '[; TXT values at {resolvers}: {values:quoted}][, kept for {seconds:duration}]'
+
+/** To be followed by a person. */
+const MISTAKES = {
+  invalid_name: { message: '{problem}', fix: '{advice}' },
+  domain_not_found: {
+    message: "the domain {domain:name} isn't in DNS: its registry has no name servers for it",
+    fix: 'check the spelling of {domain:name}, whether it is registered, and its name servers at the registrar',
+  },
+  no_nameservers: {
+    message: 'none of the name servers of {zone:name} has an address: {hosts}',
+    fix: 'correct their names {holder:place}, or add the address records that are missing',
+  },
+  missing: {
+    message: "the TXT record isn't at {name:name}; TXT values there: {values:quoted}",
+    fix: '{use:remedy}',
+  },
+  doubled_name: {
+    message:
+      'a TXT record is at {found_at:name}: the DNS provider added the zone to a name that had it: {values:quoted}',
+    fix: `enter {host} as the record's host${VALUE}; the provider adds {zone:name} to it`,
+  },
+  other_name: {
+    message: 'a TXT record is at {found_at:name} instead of {name:name}: {values:quoted}',
+    fix: `enter {host} as the record's host${ZONE}${VALUE}`,
+  },
+  cname_at_name: {
+    message: "{name:name} is an alias (CNAME) for {target}, and can't have a TXT record of its own",
+    fix: 'replace the CNAME with the TXT record {reason:remedy}',
+  },
+  wildcard_answer: {
+    message: '{name:name} has no record of its own; a wildcard answers for it[: {values:quoted}]',
+    fix: '{use:remedy}',
+  },
+  quoted: {
+    message: 'the stored value has quotation marks or backslashes in it: {seen:quoted}',
+    fix: 'enter the value without quotation marks; the DNS provider adds those that it needs',
+  },
+  whitespace: {
+    message: 'the stored value differs in spaces or in characters that nobody sees: {seen:quoted}',
+    fix: 'delete the value, and enter it again as plain text without spaces and line breaks',
+  },
+  case_changed: {
+    message: 'the stored value differs in uppercase and lowercase letters: {seen:quoted}',
+    fix: CORRECT,
+  },
+  truncated: { message: 'the stored value is cut off: {seen:quoted}', fix: CORRECT },
+  extra_text: {
+    message: 'the record holds more than the value: {seen:quoted}',
+    fix: `put the value alone in a TXT record of its own, at the host {host}${ZONE}: {expected}`,
+  },
+  split_records: {
+    message: 'the value is split over several TXT records: {seen:quoted}',
+    fix: `enter the whole value in one TXT record, at the host {host}${ZONE}: {expected}`,
+  },
+  prefix_or_token_only: {
+    message: 'the stored value is only what is before or after the equals sign: {seen:quoted}',
+    fix: CORRECT,
+  },
+  characters_changed: {
+    message: 'the stored value is almost right, but some of its characters differ: {seen:quoted}',
+    fix: CORRECT,
+  },
+  stale_token: {
+    message: 'the record holds another token, as of an earlier or another claim: {seen:quoted}',
+    fix: '{use:remedy}',
+  },
+  lame_nameserver: {
+    message: "the name servers set for {zone:name} don't know it: {servers}",
+    fix: 'add {zone:name} at the DNS provider[ {provider}], which may be new, or correct the name servers {holder:place}',
+  },
+  parent_child_mismatch: {
+    message: 'name servers of two versions of {zone:name} answer, and these lack the record: {servers}',
+    fix: '{reason:remedy}',
+  },
+  dnssec_bogus: {
+    message:
+      "resolvers that check DNSSEC don't accept what {zone:name} says: {reason:words}[: {resolver_says}]",
+    fix: '{reason:remedy}',
+  },
+} as const satisfies Table
+
+/** Nobody knows what is there. */
+const UNKNOWNS = {
+  given_value_cut: {
+    message:
+      'the given value is only a part of the one in DNS, {seen:quoted}: it was probably cut when copied',
+    fix: 'check again with the whole value, as the claim has it',
+  },
+  nameserver_unreachable: {
+    message: `{reason:words}${AT_RESOLVERS}`,
+    fix: "check again from another network; if they don't answer there either, tell the DNS provider",
+  },
+  dns_intercepted: {
+    message: `{reason:words}${AT_RESOLVERS}`,
+    fix: 'check from another network, or over HTTPS: --resolver https://dns.quad9.net/dns-query',
+  },
+  resolver_unreachable: {
+    message: `the name servers of {name:name} weren't found; the resolvers answered: {replies}${AT_RESOLVERS}`,
+    fix: 'check the network connection of this machine, or use another resolver: --resolver 9.9.9.9',
+  },
+  limit_reached: {
+    message: 'the check reached its limit of queries before a name server of {name:name} answered',
+    fix: 'check {name} with https://zonemaster.net: it has unusually many name servers or delegations',
+  },
+} as const satisfies Table
+
+/** They pass by themselves. */
+const WAITS = {
+  partial_propagation: {
+    message: 'name servers that lack the record: {without}; that have it: {with}',
+    fix: 'check again soon: copying takes at most {at_most:duration}; if it never ends, add the record at their provider too',
+  },
+  cached: {
+    message: 'the name servers are right, but resolvers still have what was there before: {resolvers}',
+    fix: 'wait {seconds:duration}, then check again',
+  },
+} as const satisfies Table
+
+/** The record is there all the same. */
+const WARNINGS = {
+  resolver_only: {
+    message: 'no name server can be reached from here, but resolvers show the record: {resolvers}',
+    fix: 'nothing to do: verification asks from another network',
+  },
+  some_servers_lame: {
+    message: "name servers set for {zone:name} that don't know it: {servers}",
+    fix: 'have the DNS provider[ {provider}] add the zone there, or remove these name servers {holder:place}',
+  },
+  some_servers_silent: {
+    message: 'name servers of {zone:name} that {reason:words}: {servers}',
+    fix: 'verification may fail if it queries one of them: {reason:remedy}',
+  },
+  resolver_differs: {
+    message: "the name servers have the record, but these resolvers don't show it: {resolvers}",
+    fix: "nothing to do: verification doesn't use these resolvers",
+  },
+} as const satisfies Table
 
 /**
  * Everything that a check can find, with what to say about it. A new code needs two real incidents; a special case is a fact
  * in the evidence of an existing one.
  */
-export const WORDS = {
-  invalid_name: { ...mistake, message: '{problem}', fix: '{advice}' },
-  domain_not_found: {
-    ...mistake,
-    message: "the domain {domain} isn't in DNS: its registry has no name servers for it",
-    fix: 'check the spelling of {domain}, whether it is registered, and its name servers at the registrar',
-  },
-  no_nameservers: {
-    ...mistake,
-    message: 'no name server of {zone} has an address: {hosts}',
-    fix: 'correct the names of the name servers at the registrar, or add the missing address records',
-  },
-  missing: {
-    ...mistake,
-    message: "the TXT record isn't at {name}; TXT values there: {values:quoted}",
-    fix: ADD,
-  },
-  doubled_name: {
-    ...mistake,
-    message:
-      'a TXT record is at {found_at}: the DNS provider added the zone to a name that had it: {values:quoted}',
-    fix: "enter {host} as the record's host[, and as its value {value}]; the provider adds {zone} to it",
-  },
-  other_name: {
-    ...mistake,
-    message: 'a TXT record is at {found_at} instead of {name}: {values:quoted}',
-    fix: "enter {host} as the record's host in the zone {zone}[, and as its value {value}]",
-  },
-  cname_at_name: {
-    ...mistake,
-    message: "{name} is an alias (CNAME) for {target}, and can't have a TXT record of its own",
-    fix: 'replace the CNAME with the TXT record {reason:words}',
-  },
-  wildcard_answer: {
-    ...mistake,
-    message: '{name} has no record of its own: a wildcard answers for it: {values:quoted}',
-    fix: ADD,
-  },
-  quoted: {
-    ...mistake,
-    message: 'the stored value has quotation marks or backslashes in it: {seen:quoted}',
-    fix: 'enter the value without quotation marks; the DNS provider adds those that it needs',
-  },
-  whitespace: {
-    ...mistake,
-    message: 'the stored value differs in spaces or in characters that nobody sees: {seen:quoted}',
-    fix: 'delete the value, and enter it again as plain text without spaces and line breaks',
-  },
-  case_changed: {
-    ...mistake,
-    message: 'the stored value differs in uppercase and lowercase letters: {seen:quoted}',
-    fix: CORRECT,
-  },
-  truncated: { ...mistake, message: 'the stored value is cut off: {seen:quoted}', fix: CORRECT },
-  extra_text: {
-    ...mistake,
-    message: 'the record holds more than the value: {seen:quoted}',
-    fix: 'put the value alone in a TXT record of its own, at the host {host}[ in the zone {zone}]: {expected}',
-  },
-  split_records: {
-    ...mistake,
-    message: 'the value is split over several TXT records: {seen:quoted}',
-    fix: 'enter the whole value in one TXT record, at the host {host}[ in the zone {zone}]: {expected}',
-  },
-  prefix_or_token_only: {
-    ...mistake,
-    message: 'the stored value is only what is before or after the equals sign: {seen:quoted}',
-    fix: CORRECT,
-  },
-  given_value_cut: {
-    ...unknown,
-    message:
-      'the given value is only a part of the one in DNS, {seen:quoted}: it was probably cut when copied',
-    fix: 'check again with the whole value, as the claim has it',
-  },
-  characters_changed: {
-    ...mistake,
-    message: 'the stored value is almost right, but some of its characters differ: {seen:quoted}',
-    fix: CORRECT,
-  },
-  stale_token: {
-    ...mistake,
-    message: 'the record holds another token, as of an earlier or another claim: {seen:quoted}',
-    fix: ADD,
-  },
-  lame_nameserver: {
-    ...mistake,
-    message: 'no name server of {zone} serves it: {servers}',
-    fix: 'have the DNS provider load the zone, or set its name servers at the registrar to those that have it',
-  },
-  nameserver_unreachable: {
-    ...unknown,
-    message: `no name server answers for {name}${AT_RESOLVERS}`,
-    fix: "check again from another network; if they don't answer there either, tell the DNS provider",
-  },
-  parent_child_mismatch: {
-    ...mistake,
-    message: 'two sets of name servers answer for {zone}, and these lack the record: {servers}',
-    fix: 'add the record there too, or make the NS records at the registrar and in the zone the same',
-  },
-  dnssec_bogus: {
-    ...mistake,
-    message: "DNSSEC of {zone} is broken, so validating resolvers don't accept its answers: {reason:words}",
-    fix: 'have the DNS provider sign the zone again, or remove or update the DS record at the registrar',
-  },
-  partial_propagation: {
-    ...wait,
-    message: 'name servers that lack the record: {without}; that have it: {with}',
-    fix: 'check again soon: copying takes at most {at_most:duration}; if it never ends, add the record at their provider too',
-  },
-  cached: {
-    ...wait,
-    message: 'the name servers are right, but resolvers still use what they have cached: {resolvers}',
-    fix: 'wait {seconds:duration}, then check again',
-  },
-  dns_intercepted: {
-    ...unknown,
-    message: `{reason:words}${AT_RESOLVERS}`,
-    fix: 'check from another network, or ask a resolver over HTTPS: --resolver https://dns.quad9.net/dns-query',
-  },
-  resolver_unreachable: {
-    ...unknown,
-    message: `the name servers of {name} weren't found; the resolvers answered: {replies}${AT_RESOLVERS}`,
-    fix: 'check the network connection of this machine, or use another resolver: --resolver 9.9.9.9',
-  },
-  limit_reached: {
-    ...unknown,
-    message: 'the check reached its limit of queries before a name server of {name} answered',
-    fix: 'check {name} with https://zonemaster.net: it has unusually many name servers or delegations',
-  },
-  resolver_only: {
-    ...warning,
-    message: 'no name server can be reached from here, but resolvers show the record: {resolvers}',
-    fix: 'nothing to do; from another network, check that each name server has it',
-  },
-  some_servers_lame: {
-    ...warning,
-    message: "name servers that don't serve {zone}: {servers}",
-    fix: 'have the DNS provider load the zone there, or correct the name servers at the registrar',
-  },
-  some_servers_silent: {
-    ...warning,
-    message: "name servers of {zone} that don't answer: {servers}",
-    fix: 'verification may fail if it queries one of them: have the DNS provider repair them',
-  },
-  resolver_differs: {
-    ...warning,
-    message: "the name servers have the record, but these resolvers don't show it: {resolvers}",
-    fix: "nothing to do: verification doesn't use these resolvers",
-  },
-} as const satisfies Readonly<Record<string, Words>>
+export const WORDS = { ...MISTAKES, ...UNKNOWNS, ...WAITS, ...WARNINGS } as const
 
 export type Code = keyof typeof WORDS
 
-/** How bad a code's verdict is: less is worse. */
-export const rankOf = (code: Code): number => VERDICTS.indexOf(WORDS[code].verdict)
+/** What a finding makes of the report, the worst first. */
+const VERDICTS: readonly (readonly [verdict: Verdict, words: Table])[] = [
+  ['fix', MISTAKES],
+  ['unknown', UNKNOWNS],
+  ['wait', WAITS],
+  ['ready_with_warning', WARNINGS],
+]
 
-/** Whether the record can't be used, or nobody knows, for as long as this is so; what passes by itself is a warning. */
-export const severityOf = (code: Code): Severity =>
-  ['fix', 'unknown'].includes(WORDS[code].verdict) ? 'error' : 'warning'
+/** How bad a code is: less is worse. */
+export const rankOf = (code: Code): number => VERDICTS.findIndex(([, words]) => code in words)
+/** What a report comes to if this is the worst in it. */
+export const verdictOf = (code: Code): Verdict => VERDICTS[rankOf(code)]?.[0] ?? 'fix'
+/** What passes by itself, or does no harm, is a warning. */
+export const severityOf = (code: Code): Severity => (rankOf(code) < 2 ? 'error' : 'warning')
 
 /** The words that a fact of the kind `words` stands for. */
-const REASONS = {
+const REASONS: Readonly<Record<string, string>> = {
   no_key: 'the registry has a DS record, but the zone has no key',
   wrong_ds: "the DS record at the registry matches none of the zone's keys",
   expired: 'the signatures have expired',
   rejected: 'a resolver rejects its signatures',
-  answered: 'something on this network answers instead of the name servers of {name}',
-  inside: 'this network has its own {name}, which others may not see',
+  answered: 'something on this network answers instead of the name servers of {name:name}',
+  inside: 'this network has its own {name:name}, which others may not see',
+  silent: 'no name server answers for {name:name}',
+  not_asked: 'the name servers of {name:name} have no address that this network can reach',
+  dead: "don't answer",
+  no_address: 'have no address',
+}
+
+const CHANGE_DS =
+  'first remove the DS record {holder:place}, or replace it with that of the present DNS provider'
+
+/** What to do about a fact of the kind `remedy`. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  active: `add a TXT record${ZONE}[ at {provider}], beside any others: host {host}, value {expected}`,
+  parked: 'the domain is parked ({at}): give it name servers of a DNS provider at the registrar first',
+  suspended:
+    'the domain is suspended ({at}): renew it, or confirm its contact address, at the registrar first',
   value_as_target: 'that was meant: its target is the value, so CNAME was chosen instead of TXT',
   other_target: 'and any address records, or add it at the target if that is yours',
-} as const
+  not_delegated:
+    'remove {servers} from the NS records in the zone: only those are asked that are set {holder:place}',
+  only_delegated: 'add the record there too: these are the ones that are set {holder:place}',
+  both_delegated:
+    'remove {servers} {holder:place} if they are of an earlier provider, or add the record there too',
+  no_key: CHANGE_DS,
+  wrong_ds: CHANGE_DS,
+  expired: 'have the DNS provider sign the zone again',
+  rejected: 'have the DNS provider correct the signatures; https://dnsviz.net shows which are wrong',
+  dead: 'have the DNS provider repair them',
+  no_address: 'correct their names {holder:place}, or remove them there',
+}
 
 /** A name server, as a fact of a finding. */
 export interface ServerFact {
@@ -233,33 +243,31 @@ const LONGEST_VALUE = 300
 const MOST_LISTED = 6
 const MOST_SERVERS = 2
 
-/** How a fact is shown: in seconds, as a TXT value in quotation marks, as words of our own; or as it is. */
-type Kind = 'duration' | 'quoted' | 'words' | undefined
+/** How a fact is shown: as seconds, a TXT value, a domain name, whoever holds a delegation, or words of our own; or as it is. */
+type Kind = 'duration' | 'quoted' | 'name' | 'place' | 'words' | 'remedy' | undefined
 
 /** The words with the facts in place of the names in braces. */
 export function textOf(words: string, facts: Facts): Text {
   return words.split(/\[([^\]]*)\]/).flatMap((part, index) => {
-    const isThere = index % 2 === 0 || namesIn(part).every((name) => (facts[name] ?? null) !== null)
-    return isThere ? partText(part, facts) : []
-  })
-}
-
-const BRACES = /\{(\w+)(?::(\w+))?\}/
-
-const namesIn = (part: string) => [...part.matchAll(new RegExp(BRACES, 'g'))].map(([, name = '']) => name)
-
-/** A text without brackets: every third piece is a name, followed by its kind. */
-function partText(part: string, facts: Facts): Text {
-  const pieces = part.split(BRACES)
-  return pieces.flatMap((piece, index) => {
-    if (index % 3 === 0) return [piece]
-    return index % 3 === 1 ? factText(facts[piece] ?? null, pieces[index + 1] as Kind, facts) : []
+    // Every third piece is the name of a fact, followed by its kind.
+    const pieces = part.split(/\{(\w+)(?::(\w+))?\}/)
+    const factAt = (at: number) => facts[pieces[at] ?? ''] ?? null
+    const isOptional = index % 2 === 1
+    if (isOptional && pieces.some((_, at) => at % 3 === 1 && factAt(at) === null)) return []
+    return pieces.flatMap((piece, at) => {
+      if (at % 3 === 0) return [piece]
+      return at % 3 === 1 ? factText(factAt(at), pieces[at + 1] as Kind, facts) : []
+    })
   })
 }
 
 function factText(fact: Fact, kind: Kind, facts: Facts): Text {
   if (kind === 'duration') return [formatDuration(Number(fact))]
-  if (kind === 'words') return partText(REASONS[fact as keyof typeof REASONS], facts)
+  if (kind === 'words') return textOf(REASONS[String(fact)] ?? '', facts)
+  if (kind === 'remedy') return textOf(REMEDIES[String(fact)] ?? '', facts)
+  if (kind === 'place')
+    return fact === null ? ['at the registrar'] : ['in the zone ', { value: String(fact) }]
+  if (kind === 'name' && typeof fact === 'string') return [{ value: shorten(writtenName(fact)) }]
   if (fact === null || typeof fact !== 'object') {
     const value = shorten(String(fact ?? 'unknown'))
     return [{ value, isQuoted: kind === 'quoted' && !value.startsWith('"') }]

@@ -95,7 +95,7 @@ describe('the zone of a name is found from the registry down', () => {
 
   const denial = (flags: number): FakeReply => ({ flags: flags | RCODE.NXDOMAIN })
   test.each([
-    ['silent', 'silent', 'timeout'],
+    ['silent', 'silent', 'no answer'],
     ['refusing', { flags: RCODE.REFUSED }, 'REFUSED'],
     ['failing', { flags: RA | RCODE.SERVFAIL }, 'SERVFAIL'],
     ['denying what exists', denial(RA), 'NXDOMAIN'],
@@ -372,6 +372,7 @@ describe('records at wrong names', () => {
     ['example.com', 'used', 'a.b.c.example.com'],
     ['_prefix.example.com', 'wrong', 'example.com'],
     ['mc.example.com', 'wrong', '_mc.example.com'],
+    ['_dmarc.example.com', 'wrong', 'example.com'],
     ['*.example.com', 'used', 'example.com'],
   ])('%s (%s) are found for %s', async (at, how, name) => {
     for (const expected of at === '_prefix.example.com' ? ['prefix=token'] : ['prefix=token', null]) {

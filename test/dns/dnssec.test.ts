@@ -100,5 +100,5 @@ test('a zone that was repaired, and a resolver that still has the old keys, whic
     return checkingDisabled ? undefined : { flags: RA | RCODE.SERVFAIL }
   })
   expect(seen.dnssec?.state).toBe('ok')
-  expect(seen.resolvers).toMatchObject([{ outcome: 'servfail', failsValidation: true, keysTtl: 555 }])
+  expect(seen.resolvers).toMatchObject([{ outcome: 'servfail', failsValidation: true, cached: { ttl: 555 } }])
 })

@@ -11,7 +11,7 @@ import type {
 import { exitErrorOf } from '../../src/dns/report.ts'
 import { diagnose } from '../../src/dns/rules.ts'
 import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
-import { type Code, severityOf, WORDS } from '../../src/dns/words.ts'
+import { type Code, severityOf, verdictOf, WORDS } from '../../src/dns/words.ts'
 
 const EXPECTED = 'prefix=token123'
 
@@ -26,7 +26,7 @@ const soa = (serial: number) => ({ zone: 'example.com', serial, refresh: 7200, n
 function server(more: Partial<ServerObservation> = {}): ServerObservation {
   return {
     ...{ host: 'ns1.example.com', address: '192.0.2.1', outcome: 'absent', authoritative: true },
-    ...{ values: [], ttl: null, negativeTtl: 60, alias: null, ms: 10 },
+    ...{ values: [], ttl: null, aliasTtl: null, negativeTtl: 60, alias: null, ms: 10 },
     ...{ isOdd: false, soa: soa(1), nsSet: null },
     ...more,
   }
@@ -41,8 +41,8 @@ const second = { host: 'ns2.example.com', address: '192.0.2.2' }
 function resolver(outcome: Outcome, more: Partial<ResolverObservation> = {}): ResolverObservation {
   return {
     ...{ resolver: { address: '9.9.9.9', port: 53 }, outcome, authoritative: false, values: [], ttl: null },
-    ...{ negativeTtl: null, alias: null, ms: 5 },
-    ...{ failsValidation: false, keysTtl: null },
+    ...{ negativeTtl: null, alias: null, aliasTtl: null, ms: 5 },
+    ...{ failsValidation: false, explanation: null, cached: null },
     ...more,
   }
 }
@@ -71,7 +71,14 @@ function observe(more: Partial<Observations> = {}): Observations {
   return {
     ...{ name: 'example.com', expected: EXPECTED, servers: [MATCH], alias: null, resolvers: [] },
     location: found('example.com'),
-    ...{ isGiven: false, isInside: false, elsewhere: null, dnssec: null, limitReached: false },
+    ...{
+      isGiven: false,
+      isInside: false,
+      isOverdue: false,
+      elsewhere: null,
+      dnssec: null,
+      limitReached: false,
+    },
     ...more,
   }
 }
@@ -81,9 +88,12 @@ const codes = (more: Partial<Observations>) => check(more).findings.map(({ code 
 const alias = { targets: ['web.example.net'], isKnown: true }
 const aliased = server({ outcome: 'alias', alias: 'web.example.net', negativeTtl: null, ttl: 300 })
 const dnssec = (state: 'ok' | 'no_key' | 'wrong_ds' | 'expired') => ({
-  ...{ state, keyTags: [12345] },
+  ...{ state, keyTags: [12345], keys: ['key'] },
 })
-const rejects = resolver('servfail', { failsValidation: true, keysTtl: 500 })
+const rejectsNow = resolver('servfail', {
+  ...{ failsValidation: true, explanation: 'signature not yet valid', cached: { texts: ['key'], ttl: 500 } },
+})
+const rejects = resolver('servfail', { failsValidation: true, cached: { texts: ['old key'], ttl: 500 } })
 
 const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
   [
@@ -140,6 +150,7 @@ const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
   ['dnssec_bogus', { dnssec: dnssec('no_key') }],
   ['dnssec_bogus', { dnssec: dnssec('expired') }],
   ['dnssec_bogus', { resolvers: [rejects] }],
+  ['dnssec_bogus', { dnssec: dnssec('ok'), resolvers: [rejectsNow] }],
   ['partial_propagation', { servers: [{ ...MATCH, soa: soa(2) }, server(second)] }],
   ['cached', { resolvers: [resolver('absent', { negativeTtl: 45 })] }],
   ['cached', { resolvers: [resolver('mismatch', { values: [txt('prefix=older')], ttl: 45 })] }],
@@ -167,8 +178,8 @@ describe('a check', () => {
     const { verdict, ready, findings } = check(seen)
     expect(findings[0]).toMatchObject({ code, severity: severityOf(code) })
     expect({ verdict, ready }).toEqual({
-      verdict: WORDS[code].verdict,
-      ready: WORDS[code].verdict === 'ready_with_warning',
+      verdict: verdictOf(code),
+      ready: verdictOf(code) === 'ready_with_warning',
     })
     for (const { message, fix } of findings)
       expect(`${message} ${fix}`).not.toMatch(/[{}]|unknown|undefined|null/)
@@ -325,6 +336,110 @@ describe('a check', () => {
     expect(report.findings.map(({ code }) => code)).toEqual(['cached', 'some_servers_silent'])
     expect(exitErrorOf(report)?.message).toBe(report.findings[0]?.message)
   })
+})
+
+describe('what is left in a cache', () => {
+  const OLD_NS = { texts: ['ns.old.example.net'], ttl: 900 }
+  test.each<[string, Partial<ResolverObservation>, number]>([
+    ['an absence', { negativeTtl: 45 }, 45],
+    [
+      'an absence that its own name servers gave',
+      { negativeTtl: 45, cached: { texts: ['ns1.example.com'], ttl: 900 } },
+      45,
+    ],
+    ['the name servers of before a move', { negativeTtl: 45, cached: OLD_NS }, 900],
+    ['an alias that is no more', { negativeTtl: 45, alias: 'web.example.net', aliasTtl: 858 }, 858],
+  ])('is %s', (_what, more, seconds) => {
+    const report = check({ resolvers: [resolver('absent', more)] })
+    expect(report).toMatchObject({
+      verdict: 'wait',
+      findings: [{ code: 'cached' }],
+      retry_after_seconds: seconds,
+    })
+  })
+
+  test('is nothing after as much time as it named', () => {
+    const resolvers = [resolver('absent', { negativeTtl: 45, cached: OLD_NS })]
+    expect(codes({ isOverdue: true, resolvers })).toEqual(['resolver_differs'])
+    expect(codes({ isOverdue: true, dnssec: dnssec('ok'), resolvers: [rejects] })).toEqual(['dnssec_bogus'])
+  })
+})
+
+describe('who has to act', () => {
+  const path = ['com', 'example.com', 'sub.example.com'].map((zone) => ({ zone, hosts: new Map() }))
+  const sub = (more: Partial<Observations>) => ({
+    ...more,
+    location: found('sub.example.com', ['ns1.example.com'], { path }),
+  })
+  const nowhere = { ...SILENT, ...second, address: null, outcome: 'unreachable' as const }
+  const [old, young] = [server(), { ...MATCH, ...second }]
+  test.each<[Code, Partial<Observations>, string]>([
+    ['lame_nameserver', { servers: [REFUSED] }, 'correct the name servers at the registrar'],
+    ['lame_nameserver', sub({ servers: [REFUSED] }), 'correct the name servers in the zone example.com'],
+    ['no_nameservers', sub({ servers: [nowhere] }), 'correct their names in the zone example.com'],
+    ['some_servers_silent', { servers: [MATCH, nowhere] }, 'correct their names at the registrar'],
+    [
+      'some_servers_silent',
+      { servers: [MATCH, { ...SILENT, ...second }] },
+      'have the DNS provider repair them',
+    ],
+    ['dnssec_bogus', { dnssec: dnssec('no_key') }, 'first remove the DS record at the registrar'],
+    ['dnssec_bogus', { dnssec: dnssec('wrong_ds') }, 'first remove the DS record at the registrar'],
+    ['dnssec_bogus', { dnssec: dnssec('expired') }, 'have the DNS provider sign the zone again'],
+    [
+      'parent_child_mismatch',
+      { servers: [old, young], location: inZone([second.host]) },
+      'remove ns1.example.com (192.0.2.1) from the NS records in the zone',
+    ],
+    [
+      'parent_child_mismatch',
+      { servers: [old, young], location: inZone(['ns1.example.com']) },
+      'add the record there too: these are the ones that are set at the registrar',
+    ],
+    [
+      'parent_child_mismatch',
+      {
+        servers: [
+          { ...old, nsSet: [old.host] },
+          { ...young, nsSet: [young.host] },
+        ],
+        location: inZone([old.host, young.host]),
+      },
+      'remove ns1.example.com (192.0.2.1) at the registrar if they are of an earlier provider',
+    ],
+    [
+      'missing',
+      { servers: [server({ host: 'ns1.sedoparking.com' })] },
+      'the domain is parked (ns1.sedoparking.com): give it name servers',
+    ],
+    [
+      'missing',
+      { servers: [server({ host: 'failed-whois-verification.namecheap.com' })] },
+      'renew it, or confirm its contact address, at the registrar first',
+    ],
+  ])('about %s in %j is said: %s', (code, seen, fix) => {
+    expect(check(seen).findings).toContainEqual(
+      expect.objectContaining({ code, fix: expect.stringContaining(fix) }),
+    )
+  })
+})
+
+test.each<[Partial<Observations>, string]>([
+  [{ servers: [SILENT] }, 'no name server answers for example.com'],
+  [
+    { servers: [{ ...SILENT, outcome: 'not_checked' }] },
+    'the name servers of example.com have no address that this network can reach',
+  ],
+  [
+    { dnssec: dnssec('ok'), resolvers: [rejectsNow] },
+    'a resolver rejects its signatures: signature not yet valid',
+  ],
+  [
+    { name: 'xn--mnchen-3ya.example', servers: [server()] },
+    "the TXT record isn't at münchen.example; TXT values there: none",
+  ],
+])('%j is told as: %s', (seen, message) => {
+  expect(check(seen).findings[0]?.message).toContain(message)
 })
 
 /** The second address family, which many networks don't intercept. */

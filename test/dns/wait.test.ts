@@ -75,6 +75,16 @@ describe('waiting for a record', () => {
     expect(delays).toEqual([60_000, 60_000, 30_000, null])
   })
 
+  test('doesn’t wait for a resolver that still shows no record after the time that it named', async () => {
+    const [world, inside] = [smallWorld(() => ['prefix=token']), smallWorld(() => [])]
+    const effects = fakeEffects((asked) => (asked.server === resolver.address ? inside(asked) : world(asked)))
+    const codes: unknown[] = []
+    for await (const { report } of waitForRecord(request, deadlineIn(3_600_000, effects.clock), effects))
+      codes.push(report.findings[0]?.code)
+    expect(new Set(codes.slice(0, -1))).toEqual(new Set(['cached']))
+    expect([codes.at(-1), effects.clock.monotonic()]).toEqual(['resolver_differs', 65_000])
+  })
+
   test('ends at once if the record is there', async () => {
     expect((await waiting(0, 60_000)).delays).toEqual([null])
   })

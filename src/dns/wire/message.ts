@@ -45,6 +45,8 @@ export interface Message {
   readonly aa: boolean
   readonly tc: boolean
   readonly ra: boolean
+  /** Why the server failed (RFC 8914); null if it doesn't say. */
+  readonly explanation: string | null
   readonly answers: readonly ResourceRecord[]
   readonly authority: readonly ResourceRecord[]
   readonly additional: readonly ResourceRecord[]
@@ -59,6 +61,7 @@ export interface QueryFlags {
   readonly dnssecOk?: boolean
 }
 
+const EXTENDED_ERROR = 15
 const OPT = { type: 'OPT', name: '.', extendedRcode: 0, ednsVersion: 0 } as const
 
 /**
@@ -103,11 +106,32 @@ export function decodeAnswer(wire: Uint8Array, id: number, question: Question): 
   const opt = additionals.find((record): record is packet.OptAnswer => record.type === 'OPT')
   return {
     rcode: opt?.extendedRcode ? 'BADVERS' : decoded.rcode,
-    ...{ aa: decoded.flag_aa, tc: decoded.flag_tc, ra: decoded.flag_ra },
+    ...{ aa: decoded.flag_aa, tc: decoded.flag_tc, ra: decoded.flag_ra, explanation: explanationOf(opt) },
     answers: toRecords(decoded.answers),
     authority: toRecords(decoded.authorities),
     additional: toRecords(additionals),
   }
+}
+
+/** Of extended errors, those about DNSSEC (RFC 8914 section 4). */
+const EXTENDED_ERRORS: Readonly<Record<number, string>> = {
+  1: 'unsupported DNSKEY algorithm',
+  2: 'unsupported DS digest type',
+  5: 'DNSSEC indeterminate',
+  6: 'DNSSEC bogus',
+  7: 'signature expired',
+  8: 'signature not yet valid',
+  9: 'DNSKEY missing',
+  10: 'RRSIGs missing',
+  11: 'no zone key bit set',
+  12: 'NSEC missing',
+}
+
+function explanationOf(opt: packet.OptAnswer | undefined): string | null {
+  const data = opt?.options.find(({ code }) => Number(code) === EXTENDED_ERROR)?.data
+  if (!data || data.length < 2) return null
+  const parts = [EXTENDED_ERRORS[data.readUInt16BE()], data.subarray(2).toString()]
+  return parts.filter(Boolean).join(': ') || null
 }
 
 /** What dns-packet decodes as well, although its types don't say so. */

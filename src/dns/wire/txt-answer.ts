@@ -56,6 +56,7 @@ export interface TxtAnswer {
   readonly values: readonly TxtValue[]
   /** Of the TXT set; without one, of the first alias. */
   readonly ttl: number | null
+  readonly aliasTtl: number | null
 }
 
 /** The most that any common resolver follows. */
@@ -76,7 +77,7 @@ export function readTxt({ answers }: Message, name: string): TxtAnswer {
     const values = txt.map(({ strings }) => ({ bytes: Buffer.concat(strings), strings }))
     const isCircle = new Set([name, ...aliases]).size <= aliases.length
     if (cname === undefined || values.length > 0 || isCircle || aliases.length >= MAX_ALIASES)
-      return { aliases, values, ttl: txt[0]?.ttl ?? aliasTtl }
+      return { aliases, values, ttl: txt[0]?.ttl ?? aliasTtl, aliasTtl }
     aliasTtl ??= cname.ttl
     owner = cname.target
     aliases.push(owner)

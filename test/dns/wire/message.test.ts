@@ -30,6 +30,21 @@ describe('an answer is read', () => {
     ])
   })
 
+  test('with the reason of a failure (RFC 8914)', () => {
+    const option = { code: 15, data: Buffer.from('\0\x08not before 2027') } as unknown as packet.PacketOpt
+    const opt = {
+      type: 'OPT',
+      name: '.',
+      udpPayloadSize: 1232,
+      extendedRcode: 0,
+      ednsVersion: 0,
+      flags: 0,
+    } as const
+    const answer = answerWith({ additionals: [{ ...opt, flag_do: false, options: [option] }] })
+    expect(decodeAnswer(answer, 7, question)?.explanation).toBe('signature not yet valid: not before 2027')
+    expect(decodeAnswer(answerWith(), 7, question)?.explanation).toBeNull()
+  })
+
   test('with the negative TTL: the smaller of the SOA’s TTL and its last field', () => {
     const soa = {
       mname: 'ns.example.com',

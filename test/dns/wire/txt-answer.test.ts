@@ -8,6 +8,7 @@ const message = (...answers: ResourceRecord[]): Message => ({
   aa: true,
   tc: false,
   ra: false,
+  explanation: null,
   answers,
   authority: [],
   additional: [],
