@@ -1,3 +1,4 @@
+import type { Wanted } from '../dns/check.ts'
 import { isDnsData } from '../dns/observations.ts'
 import { type CheckReport, type CheckReportJson, exitErrorOf, reportJson } from '../dns/report.ts'
 import { formatDnsAddress } from '../dns/wire/address.ts'
@@ -13,15 +14,8 @@ import { formatDuration } from '../terminal/time.ts'
 import { ledgerInForce } from './ledger.ts'
 import { judge, nameOf } from './lifecycle.ts'
 import { type Asker, domainToClaim, findClaimOrDomain } from './load.ts'
-import { readValue, recordOf } from './record.ts'
-import {
-  type CheckOptions,
-  type CheckTarget,
-  checkOnce,
-  notInTime,
-  type WatchedClaim,
-  watchDns,
-} from './watch-dns.ts'
+import { readValue, wantedBy } from './record.ts'
+import { type CheckOptions, checkOnce, notInTime, type WatchedClaim, watchDns } from './watch-dns.ts'
 
 /** What came of a check. */
 export interface Checked {
@@ -30,56 +24,47 @@ export interface Checked {
   readonly error?: CliError | undefined
 }
 
-/** What is checked. */
-export interface CheckSubject {
-  /** A claim or a domain; picked from a list if nothing was typed. */
-  readonly domain: string | undefined
-  /** The value that a person gave, instead of that of the claim's record. */
-  readonly value?: string | undefined
-  /** Whether the domain is the name to check, whether or not it has a claim. */
-  readonly isExact?: boolean
-}
-
-/** Checks the record of a claim, or for a value at its name; of a domain without a known claim, shows what is in DNS. */
+/**
+ * Checks the record of a claim, or for a value at its name; of a domain without a known claim, shows what is in DNS.
+ *
+ * @param domain a claim or a domain; picked from a list if nothing was typed
+ * @param value what a person gave, instead of the value of the claim's record
+ * @param isExact whether the domain is the name to check, whether or not it has a claim
+ */
 export async function checkSubject(
-  { domain, value: given, isExact = false }: CheckSubject,
-  flags: CheckOptions,
+  domain: string | undefined,
+  { value, isExact = false }: { readonly value?: string | undefined; readonly isExact?: boolean },
+  options: CheckOptions,
   ask: Asker,
   io: Io,
 ): Promise<Checked> {
-  const value = given === undefined ? null : readValue(given, '--value')
+  const expected = value === undefined ? null : readValue(value, '--value')
   const found = isExact ? { domain: domainToClaim(domain ?? '') } : await findClaimOrDomain(domain, io)
-  if (value !== null && value !== given)
+  if (expected !== null && expected !== value)
     await io.warn('ignoring spaces, quotation marks, or invisible characters around --value')
+  const isGiven = expected !== null
   if ('domain' in found) {
     const { domain: name } = found
-    if (flags.wait && value === null)
+    if (options.wait && !isGiven)
       throw usageError(`--wait needs a value to wait for, and no claim of ${name} is known`, 'add --value')
-    return checkTarget({ name, value, isGiven: value !== null }, undefined, flags, io)
+    return checkRecord({ name, expected, isGiven }, undefined, options, io)
   }
   const { entry, domainId, name: asked } = found
-  if (value !== null && entry === undefined)
-    throw usageError(`"${domain}" is neither a domain nor a claim that is known ${ledgerInForce(io)}`)
-  if (value !== null && entry !== undefined)
-    return checkTarget(
-      { name: recordOf(entry.claim, asked).name, value, isGiven: true },
-      undefined,
-      flags,
-      io,
-    )
-  const first = await ask(found, flags.deadline)
+  if (isGiven) {
+    if (entry === undefined)
+      throw usageError(`"${domain}" is neither a domain nor a claim that is known ${ledgerInForce(io)}`)
+    return checkRecord({ ...wantedBy(entry.claim, asked), expected, isGiven }, undefined, options, io)
+  }
+  const first = await ask(found, options.deadline)
   let claim = first
   const again = async () => {
-    claim = await ask({ ...found, entry: entry && { ...entry, claim } }, flags.deadline)
+    claim = await ask({ ...found, entry: entry && { ...entry, claim } }, options.deadline)
     return claim
   }
   // A claim that is over may have no record.
-  const { isOpen } = judge(first, io.clock.now())
-  const target =
-    !isOpen && !first.record?.value
-      ? { name: asked ?? first.name ?? domainId, value: null }
-      : recordOf(first, asked)
-  const checked = await checkTarget(target, { claim: first, ask: again }, flags, io)
+  const isOver = !judge(first, io.clock.now()).isOpen && !first.record?.value
+  const wanted = isOver ? { name: asked ?? first.name ?? domainId, expected: null } : wantedBy(first, asked)
+  const checked = await checkRecord(wanted, { claim: first, ask: again }, options, io)
   return withClaim(checked, claim, io.clock.now())
 }
 
@@ -99,24 +84,25 @@ function withClaim({ report, error }: Checked, claim: DomainClaim, now: number):
 }
 
 /** Checks once, or with `wait` until the record is ready, the claim no longer needs it, or the time is up. */
-async function checkTarget(
-  target: CheckTarget,
+async function checkRecord(
+  wanted: Wanted,
   of: WatchedClaim | undefined,
-  flags: CheckOptions,
+  options: CheckOptions,
   io: Io,
 ): Promise<Checked> {
-  const waits = flags.wait && target.value !== null && (!of || judge(of.claim, io.clock.now()).needsRecord)
-  if (waits || io.stderr.isTTY) await io.progress.update(`querying the name servers of ${target.name}`)
+  const waits =
+    options.wait && wanted.expected !== null && (!of || judge(of.claim, io.clock.now()).needsRecord)
+  if (waits || io.stderr.isTTY) await io.progress.update(`querying the name servers of ${wanted.name}`)
   try {
     if (!waits) {
-      const report = await checkOnce(target, flags, io)
+      const report = await checkOnce(wanted, options, io)
       return { report, error: exitErrorOf(report, isShown(io)) }
     }
     let last: CheckReport | undefined
-    for await (const { report, nextInMs, leftMs } of watchDns(target, of, flags, io)) {
+    for await (const { report, nextInMs, leftMs } of watchDns(wanted, of, options, io)) {
       last = report
       if (nextInMs === null) break
-      flags.waits?.()
+      options.waits?.()
       const why = report.findings[0]?.message ?? 'not ready yet'
       const [next, rest] = [nextInMs, leftMs].map((ms) => formatDuration(ms / 1000))
       await io.progress.update(`${why}; next check in ${next}, ${rest} left`)
@@ -125,7 +111,7 @@ async function checkTarget(
     const report = last as CheckReport
     const failure = exitErrorOf(report)
     const isUp = failure?.exit === Exit.notYet || failure?.exit === Exit.unavailable
-    return { report, error: isUp ? notInTime(report, flags.deadline) : failure }
+    return { report, error: isUp ? notInTime(report, options.deadline) : failure }
   } finally {
     await io.progress.end()
   }

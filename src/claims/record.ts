@@ -1,4 +1,5 @@
 import { domainToASCII } from 'node:url'
+import type { Wanted } from '../dns/check.ts'
 import { readGivenValue } from '../dns/value.ts'
 import { isWithin } from '../dns/wire/name.ts'
 import { CliError, usageError } from '../errors.ts'
@@ -81,6 +82,12 @@ export function recordOf(claim: DomainClaim, domain = asciiName(claim.name ?? ''
   const ttl = seconds !== undefined && seconds > 0 && seconds <= MAX_TTL ? seconds : undefined
   // DNS ignores case, but the zone is compared as text.
   return { name: name.replace(/\.$/, '').toLowerCase(), value: record.value, ttl }
+}
+
+/** What a check of DNS looks for, for the record of a claim. @throws CliError as `recordOf` */
+export function wantedBy(claim: DomainClaim, domain?: string): Wanted {
+  const { name, value: expected } = recordOf(claim, domain)
+  return { name, expected }
 }
 
 /**

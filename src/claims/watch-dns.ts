@@ -1,6 +1,5 @@
-import { type CheckRequest, checkDns } from '../dns/check.ts'
+import { type CheckRequest, checkDns, type Wanted } from '../dns/check.ts'
 import { type CheckReport, exitErrorOf } from '../dns/report.ts'
-import type { Share } from '../dns/share.ts'
 import { type WaitStep, waitForRecord } from '../dns/wait.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { CliError } from '../errors.ts'
@@ -8,54 +7,26 @@ import type { DomainClaim } from '../service/types.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { type Deadline, timeFor } from '../timeout.ts'
+import type { Deadline } from '../timeout.ts'
+import type { Turns } from '../turns.ts'
 import { judge } from './lifecycle.ts'
-import { recordOf } from './record.ts'
-
-/** What a check of DNS looks for. */
-export interface CheckTarget {
-  readonly name: string
-  /** Null: whatever is there. */
-  readonly value: string | null
-  /** Whether a person gave it. */
-  readonly isGiven?: boolean
-}
+import { wantedBy } from './record.ts'
 
 /** How the checks of one run go: until its time is up, and each in its turn if there are many. */
-export interface CheckOptions {
+export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'share'> {
   readonly deadline: Deadline
   /** Whether to go on until the record is ready, or the claim has ended. */
   readonly wait?: boolean
   /** Says that it mostly waits from now on. */
   readonly waits?: () => void
-  readonly publicResolvers?: boolean | undefined
-  readonly inTurn?: (<T>(check: () => Promise<T>) => Promise<T>) | undefined
-  readonly share?: Share | undefined
+  readonly inTurn?: Turns
 }
 
 /** While it waits for DNS, the service is asked about the claim this often. */
 const ASK_EVERY_MS = 60_000
 
-function requestOf(
-  { name, value, isGiven = false }: CheckTarget,
-  { publicResolvers = false, share }: CheckOptions,
-  { settings }: Io,
-): CheckRequest {
-  return {
-    name,
-    expected: value,
-    isGiven,
-    ...dnsSettings(settings),
-    publicResolvers,
-    ...(share && { share }),
-  }
-}
-
-export async function checkOnce(target: CheckTarget, options: CheckOptions, io: Io): Promise<CheckReport> {
-  const check = () => {
-    const deadlineMs = timeFor(options.deadline)
-    return checkDns({ ...requestOf(target, options, io), deadlineMs }, dnsEffects(io))
-  }
+export function checkOnce(wanted: Wanted, options: CheckOptions, io: Io): Promise<CheckReport> {
+  const check = () => checkDns({ ...options, ...dnsSettings(io.settings), ...wanted }, dnsEffects(io))
   return options.inTurn === undefined ? check() : options.inTurn(check)
 }
 
@@ -77,7 +48,7 @@ export interface DnsStep extends WaitStep {
  * and ends if that no longer needs its record; a record that has changed is waited for instead.
  */
 export async function* watchDns(
-  target: CheckTarget,
+  wanted: Wanted,
   of: WatchedClaim | undefined,
   options: CheckOptions,
   io: Io,
@@ -87,12 +58,8 @@ export async function* watchDns(
   let hasLooked = false
   let now = of?.claim
   try {
-    for await (const step of waitForRecord(
-      requestOf(target, options, io),
-      options.deadline,
-      dnsEffects(io),
-      options.inTurn,
-    )) {
+    const request = { ...options, ...dnsSettings(io.settings), ...wanted }
+    for await (const step of waitForRecord(request, dnsEffects(io), options.inTurn)) {
       hasLooked = true
       if (of !== undefined && !step.report.ready && clock.monotonic() - askedAt >= ASK_EVERY_MS) {
         askedAt = clock.monotonic()
@@ -102,9 +69,9 @@ export async function* watchDns(
       if (of === undefined || now === undefined || now === of.claim) continue
       if (!judge(now, clock.now()).needsRecord) return
       // What the service doesn't send can't differ.
-      const record = now.record == null || !now.name ? target : recordOf(now)
-      if (record.name !== target.name || record.value !== target.value)
-        return yield* watchDns(record, { ...of, claim: now }, options, io)
+      const next = now.record == null || !now.name ? wanted : wantedBy(now)
+      if (next.name !== wanted.name || next.expected !== wanted.expected)
+        return yield* watchDns(next, { ...of, claim: now }, options, io)
     }
   } catch (error) {
     // Its turn among many didn't come again in time: what was found last counts.

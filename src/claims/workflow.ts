@@ -11,7 +11,7 @@ import { asciiName, claimsNamed } from './ledger.ts'
 import { asArgument, judge, nameOf } from './lifecycle.ts'
 import { askToVerify, briefly, type ClaimAccess, claimUnknown, fetchClaim, startClaim } from './load.ts'
 import type { Publish } from './publish.ts'
-import { recordOf, type TxtRecord } from './record.ts'
+import { recordOf, wantedBy } from './record.ts'
 import { type CheckOptions, checkOnce, isWorthVerifying, notInTime, watchDns } from './watch-dns.ts'
 
 /** What a command tells of its work on a claim: a step that is done, a wait, a warning, or the end. */
@@ -107,7 +107,7 @@ export async function* runClaim(
     if (done instanceof CliError) return { claim, error: done }
     yield { event: 'published', claim, text: done }
   }
-  const seen = options.check ? yield* waitForDns(claim, record, work) : { claim }
+  const seen = options.check ? yield* waitForDns(claim, work) : { claim }
   if (seen.error !== undefined) return seen
   return yield* needsRecord(seen.claim, io) ? verifyAndFollow(work, seen) : followClaim(work, seen.claim)
 }
@@ -190,7 +190,7 @@ function* goOn(
  *
  * @returns the claim, which may no longer need the record, and the last check if that didn't show it; with an error if the time is up
  */
-async function* waitForDns(begun: DomainClaim, record: TxtRecord, work: ClaimWork): ClaimEvents {
+async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
   const { options, io } = work
   const { clock } = io
   const news = newsOnly(clock)
@@ -202,7 +202,7 @@ async function* waitForDns(begun: DomainClaim, record: TxtRecord, work: ClaimWor
       throw error
     })
   let last: ClaimEnd = { claim: begun }
-  for await (const step of watchDns(record, { claim: begun, ask }, options, io)) {
+  for await (const step of watchDns(wantedBy(begun, work.known.name), { claim: begun, ask }, options, io)) {
     const { report, claim = begun, nextInMs } = step
     last = { claim, error: notInTime(report, options.deadline), report }
     if (!needsRecord(claim, io)) return { claim }
@@ -332,7 +332,7 @@ export async function* verifyClaimOf(work: ClaimWork): ClaimEvents {
   }
   let unseen: CheckReport | undefined
   if (options.check) {
-    const report = await checkOnce(recordOf(before, known.name), options, io)
+    const report = await checkOnce(wantedBy(before, known.name), options, io)
     const failure = exitErrorOf(report)
     if (report.verdict === 'fix') {
       const message = `${failure?.message}; the service wasn't asked to verify`

@@ -1,3 +1,4 @@
+import { type Deadline, timeFor } from '../timeout.ts'
 import { observeDnssec } from './dnssec.ts'
 import { lookElsewhere } from './elsewhere.ts'
 import { locate, type Search } from './locate.ts'
@@ -11,25 +12,30 @@ import { DNS_PORT, isPrivate, PUBLIC_RESOLVERS, type Resolver } from './wire/add
 import { type DnsEffects, limitQueries } from './wire/ask.ts'
 import { checkName } from './wire/name.ts'
 
-export interface CheckRequest {
+/** The record that is looked for. */
+export interface Wanted {
   /** The name of the record, as a person writes it. */
   readonly name: string
   /** The whole TXT value; null to see which values are there. */
   readonly expected: string | null
   /** Whether a person gave that value, and may have cut it. */
   readonly isGiven?: boolean
+}
+
+/** What is looked for, whom to ask, and until when. */
+export interface CheckRequest extends Wanted {
   /** Where the search for the zone starts: resolvers, or authoritative servers of private DNS. */
   readonly resolvers: readonly Resolver[] | 'system'
   /** 53, except for private DNS. */
   readonly authoritativePort: number
   /** Whether to ask well-known public resolvers as well. */
-  readonly publicResolvers: boolean
+  readonly publicResolvers?: boolean | undefined
   /** Whether caches have had as much time as they named in earlier checks. */
   readonly isOverdue?: boolean
-  /** The time limit of the whole check in milliseconds, if that is less than 10 seconds. */
-  readonly deadlineMs?: number
+  /** Of the command; the check itself takes 10 seconds at most. */
+  readonly deadline?: Deadline
   /** What the checks of a run of many share. */
-  readonly share?: Share
+  readonly share?: Share | undefined
 }
 
 const DEADLINE_MS = 10_000
@@ -73,7 +79,8 @@ export async function observe(
   }
   const name = checked.ascii
   const start = clock.monotonic()
-  const deadline = start + Math.min(DEADLINE_MS, request.deadlineMs ?? DEADLINE_MS) - MARGIN_MS
+  const limitMs = request.deadline ? Math.min(DEADLINE_MS, timeFor(request.deadline)) : DEADLINE_MS
+  const deadline = start + limitMs - MARGIN_MS
   const configured = request.resolvers === 'system' ? await dns.systemResolvers() : request.resolvers
   const resolvers = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
   const limited = limitQueries(dns, MAX_QUERIES)

@@ -24,7 +24,7 @@ export interface Look {
  */
 export async function look(
   name: string,
-  request: Pick<CheckRequest, 'resolvers' | 'authoritativePort' | 'deadlineMs'>,
+  request: Pick<CheckRequest, 'resolvers' | 'authoritativePort' | 'deadline'>,
   effects: DnsEffects,
 ): Promise<Look> {
   const lost = (reason: string): Look => ({ zone: null, nameservers: [], set: null, reason, partial: [] })

@@ -1,4 +1,4 @@
-import { type Deadline, deadlineIn, timeFor } from '../timeout.ts'
+import { type Deadline, deadlineIn } from '../timeout.ts'
 import { type CheckRequest, checkDns } from './check.ts'
 import type { CheckReport } from './report.ts'
 import { askFor, type DnsEffects } from './wire/ask.ts'
@@ -21,12 +21,11 @@ export interface WaitStep {
  * Checks until the record is ready or the time is over, and yields every check. Between two checks it asks one authoritative
  * server that lacks the record for it, and checks at once when its answer changes.
  *
- * @param deadline of the whole wait, the first check included.
+ * @param request its deadline is that of the whole wait, the first check included.
  * @param inTurn runs each check when its turn comes, in a run of many; what it throws passes through.
  */
 export async function* waitForRecord(
-  request: CheckRequest,
-  deadline: Deadline,
+  request: CheckRequest & { readonly deadline: Deadline },
   effects: DnsEffects,
   inTurn: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
 ): AsyncGenerator<WaitStep, CheckReport, void> {
@@ -36,9 +35,9 @@ export async function* waitForRecord(
   for (let check = 0; ; check += 1) {
     const report = await inTurn(() => {
       const isOverdue = caches !== undefined && clock.monotonic() - caches.since > caches.longestMs
-      return checkDns({ ...request, isOverdue, deadlineMs: timeFor(deadline) }, effects)
+      return checkDns({ ...request, isOverdue }, effects)
     })
-    const leftMs = Math.max(0, deadline.leftMs())
+    const leftMs = Math.max(0, request.deadline.leftMs())
     const namedMs = (report.retry_after_seconds ?? 0) * 1000
     caches = report.findings.some(({ code }) => code === 'cached')
       ? { since: caches?.since ?? clock.monotonic(), longestMs: Math.max(namedMs, caches?.longestMs ?? 0) }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkDns } from '../../src/dns/check.ts'
 import { ask } from '../../src/dns/wire/ask.ts'
+import { deadlineIn } from '../../src/timeout.ts'
 import { needs } from '../requirements.ts'
 import { realEffects } from './real-effects.ts'
 import { type ServerNetwork, startServerNetwork } from './servers/server-network.ts'
@@ -51,7 +52,7 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
   })
 
   test('a silent server is waited for, but not for long, and is never absence', async () => {
-    const options = { deadlineMs: 4000 }
+    const options = { deadline: deadlineIn(4000, { monotonic: () => performance.now() }) }
     const [one, all, resolver] = await Promise.all([
       network.check('silentone.test', EXPECTED, options),
       network.check('allsilent.test', EXPECTED, options),

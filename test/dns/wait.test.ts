@@ -19,13 +19,16 @@ function fakeEffects(respond: (asked: Asked) => FakeReply, clock = createFakeClo
   return { clock, dns: createFakeDns(respond, clock), random, signal: new AbortController().signal }
 }
 
+const waitFor = (timeoutMs: number, effects: ReturnType<typeof fakeEffects>) =>
+  waitForRecord({ ...request, deadline: deadlineIn(timeoutMs, effects.clock) }, effects)
+
 /** Waits for a record that appears after some time. */
 async function waiting(appearsAfterMs: number, timeoutMs: number) {
   const clock = createFakeClock()
   const txt = () => (clock.monotonic() >= appearsAfterMs ? ['prefix=token'] : [])
   const effects = fakeEffects(smallWorld(txt), clock)
   const delays: (number | null)[] = []
-  const checks = waitForRecord(request, deadlineIn(timeoutMs, clock), effects)
+  const checks = waitFor(timeoutMs, effects)
   let next = await checks.next()
   while (!next.done) {
     delays.push(next.value.nextInMs)
@@ -60,7 +63,7 @@ describe('waiting for a record', () => {
       return world(asked)
     })
     let checks = 0
-    for await (const _ of waitForRecord(request, deadlineIn(35_000, effects.clock), effects)) checks++
+    for await (const _ of waitFor(35_000, effects)) checks++
     expect(checks).toBe(4)
   })
 
@@ -70,8 +73,7 @@ describe('waiting for a record', () => {
       asked.server === resolver.address ? world(asked) : 'unreachable'
     const effects = fakeEffects(blocked)
     const delays: (number | null)[] = []
-    for await (const step of waitForRecord(request, deadlineIn(150_000, effects.clock), effects))
-      delays.push(step.nextInMs)
+    for await (const step of waitFor(150_000, effects)) delays.push(step.nextInMs)
     expect(delays).toEqual([60_000, 60_000, 30_000, null])
   })
 
@@ -79,8 +81,7 @@ describe('waiting for a record', () => {
     const [world, inside] = [smallWorld(() => ['prefix=token']), smallWorld(() => [])]
     const effects = fakeEffects((asked) => (asked.server === resolver.address ? inside(asked) : world(asked)))
     const codes: unknown[] = []
-    for await (const { report } of waitForRecord(request, deadlineIn(3_600_000, effects.clock), effects))
-      codes.push(report.findings[0]?.code)
+    for await (const { report } of waitFor(3_600_000, effects)) codes.push(report.findings[0]?.code)
     expect(new Set(codes.slice(0, -1))).toEqual(new Set(['cached']))
     expect([codes.at(-1), effects.clock.monotonic()]).toEqual(['resolver_differs', 65_000])
   })

@@ -92,8 +92,8 @@ export const command = defineCommand({
           '--value needs a domain',
           'give it as in: mailclaim claims check example.com --value …',
         )
-      const subject = { domain: name ?? domains[0], value, isExact: name !== undefined }
-      const checked = await checkSubject(subject, check, createAsker(io, { renews }), io)
+      const given = { value, isExact: name !== undefined }
+      const checked = await checkSubject(name ?? domains[0], given, check, createAsker(io, { renews }), io)
       await writeReport(checked, check, COLUMNS, io)
       if (checked.error !== undefined) throw checked.error
       if (hasOnlyLooked(checked.report)) await sayItOnlyLooked(checked.report, io)
@@ -119,7 +119,7 @@ export const command = defineCommand({
         renews,
         async perform(subject, run) {
           const each = { ...check, ...run.dns, waits: run.waits }
-          const { report, error } = await checkSubject(subject, each, run.ask, run.io)
+          const { report, error } = await checkSubject(subject.domain, subject, each, run.ask, run.io)
           if (hasOnlyLooked(report) && !isNoted) {
             isNoted = true
             await sayItOnlyLooked(report, io)
