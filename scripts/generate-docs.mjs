@@ -1,8 +1,9 @@
-// Writes docs/commands.md, and the error codes in docs/scripting.md, from what the built program says about itself; --check reports
-// whether they are current.
+// Writes docs/commands.md, and the error codes in docs/scripting.md, from what the built program says about itself, and the findings in
+// docs/dns.md from their words; --check reports whether they are current.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { build } from 'esbuild'
 
 const root = join(import.meta.dirname, '..')
 const { data, errors, global_options, settings, environment, precedence } = JSON.parse(
@@ -139,7 +140,78 @@ function errorRows() {
   })
 }
 
+/** The facts of one domain, with which the findings are told as a person reads them. */
+const EXAMPLE = {
+  ...{
+    name: 'example.com',
+    domain: 'example.com',
+    zone: 'example.com',
+    host: '@',
+    holder: null,
+    use: 'active',
+  },
+  ...{
+    expected: 'prefix=token',
+    value: 'prefix=token',
+    seen: '…',
+    values: ['…'],
+    provider: null,
+    at_most: 7200,
+    seconds: 300,
+  },
+  ...{
+    found_at: 'example.com.example.com',
+    target: 'web.example.net',
+    servers: ['ns1.example.net'],
+    hosts: ['ns1.example.net'],
+  },
+  ...{
+    with: ['ns1.example.net'],
+    without: ['ns2.example.net'],
+    resolvers: ['192.0.2.53'],
+    replies: ['192.0.2.53: no answer'],
+  },
+  ...{ problem: '"example" is not a whole domain name', advice: 'give the whole name, such as example.com' },
+}
+/** The facts of a finding that says different things. */
+const REASONS = {
+  missing: { value: null, values: [] },
+  doubled_name: { value: null },
+  other_name: { value: null, found_at: 'www.example.com' },
+  cname_at_name: { reason: 'other_target' },
+  nameserver_unreachable: { reason: 'silent', resolvers: null, values: null, seconds: null },
+  dns_intercepted: { reason: 'answered', resolvers: null, values: null, seconds: null },
+  resolver_unreachable: { resolvers: null, values: null, seconds: null },
+  parent_child_mismatch: { reason: 'both_delegated' },
+  dnssec_bogus: { reason: 'no_key' },
+  some_servers_silent: { reason: 'dead' },
+}
+
+/** A row for each finding of a check, in its own words. */
+async function findingRows() {
+  const { outputFiles } = await build({
+    ...{
+      entryPoints: [join(root, 'src/dns/words.ts')],
+      bundle: true,
+      write: false,
+      format: 'esm',
+      platform: 'node',
+    },
+  })
+  const url = `data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`
+  const { WORDS, plainText, textOf, verdictOf } = await import(url)
+  return Object.entries(WORDS).map(([code, { message, fix }]) => {
+    const told = [message, fix].map((words) => plainText(textOf(words, { ...EXAMPLE, ...REASONS[code] })))
+    if (told.some((text) => /\bunknown\b|undefined|^$|: $/.test(text)))
+      throw new Error(`${code}: no example of a fact`)
+    return `| \`${code}\` | \`${verdictOf(code)}\` | ${told.map((text) => cell(prose(text))).join(' | ')} |`
+  })
+}
+
+const findings = (await findingRows()).join('\n')
 const pages = {
+  'docs/dns.md': (old) =>
+    old.replace(/(?<=\| Code \| Verdict \| [^\n]*\n\|[-|]*\n)(\|.*\n)*/, () => `${findings}\n`),
   'docs/commands.md': () => text,
   'docs/scripting.md': (old) =>
     old.replace(
