@@ -44,7 +44,7 @@ function complaints(tag) {
   if (repository !== own) found.push(`"repository" of package.json isn't ${own}`)
   for (const file of ['install.sh', 'install.ps1', 'README.md'])
     if (!readFileSync(file, 'utf8').includes(`https://github.com/${own}/releases/latest/download`))
-      found.push(`${file} isn't for ${own}: replace OWNER/${name}`)
+      found.push(`${file} isn't for that repository: replace OWNER/${name}`)
   const published = publishedVersions()
   if (published === undefined) found.push(`npm has no package ${name}: a person publishes it once`)
   else if (published.includes(version)) found.push(`npm has ${name} ${version} already`)

@@ -274,6 +274,10 @@ function noArchive({ release }: Machine): string {
   return `${createHash('sha256').update('text').digest('hex')}  ${name}\n`
 }
 
+test('every PowerShell reads install.ps1 alike: it has ASCII alone', () => {
+  expect(readFileSync(new URL('../install.ps1', import.meta.url), 'latin1')).toMatch(/^[\n -~]*$/)
+})
+
 test.runIf(needs('shellcheck'))('shellcheck finds nothing in the scripts', () => {
   const root = fileURLToPath(new URL('..', import.meta.url))
   execFileSync('shellcheck', ['install.sh', 'action/install.sh', 'action/claim.sh', '.ci/run'], { cwd: root })
