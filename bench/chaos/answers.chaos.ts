@@ -1,3 +1,4 @@
+import { existsSync, renameSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { type AnswerCase, otherCases, statusCases } from './answers.ts'
 import { sample, seed } from './options.ts'
@@ -44,6 +45,7 @@ it(
 
 async function refreshAnsweredWith(client: Client, answer: AnswerCase): Promise<Result> {
   const { service } = client
+  const away = `${client.state}-away`
   client.rewind()
   const running = client.start(['grants', 'list', '--json', ...(answer.words ?? [])])
   service.answerWith({
@@ -53,10 +55,12 @@ async function refreshAnsweredWith(client: Client, answer: AnswerCase): Promise<
         running.child.kill('SIGSTOP')
         setTimeout(() => running.child.kill('SIGCONT'), answer.stoppedForMs)
       }
+      if (answer.isStateGone) renameSync(client.state, away)
       await answer.write(socket, tokens, service.base)
     },
   })
   const first = await client.end(running)
+  if (existsSync(away)) renameSync(away, client.state)
   await service.settled()
   const { bytes, processed } = service.counts
   const next = await client.run(['grants', 'list', '--json'])

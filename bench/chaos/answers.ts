@@ -19,6 +19,8 @@ export interface AnswerCase {
   readonly words?: readonly string[]
   /** The process is stopped before the answer is written and goes on after this many milliseconds. */
   readonly stoppedForMs?: number
+  /** The state directory is out of sight while the command ends, as that of a network file system. */
+  readonly isStateGone?: true
   /** @param tokens the token response as JSON; empty if the request was not processed. */
   write(socket: Socket, tokens: string, base: string): Promise<void> | void
 }
@@ -195,7 +197,8 @@ function delays(): AnswerCase[] {
     socket.destroy()
   }
   const timeout = (seconds: number) => ['--http-timeout', String(seconds)]
-  const forms: Record<string, Pick<AnswerCase, 'write' | 'words' | 'stoppedForMs'>> = {
+  const forms: Record<string, Pick<AnswerCase, 'write' | 'words' | 'stoppedForMs' | 'isStateGone'>> = {
+    'state directory gone': { isStateGone: true, write: close },
     'answer after 1.3 s, timeout 1 s': {
       words: timeout(1),
       write: async (socket, tokens) => {

@@ -402,7 +402,7 @@ export function accessOf({ access, why }: Extract<Settled, { kind: 'success' }>,
 function directoryGone(directory: string, profile: string): CliError {
   const message = `the directory ${directory} is gone, and the new refresh token of profile ${profile} with it`
   const hint = `move it back if it was moved; else ${signInHint(profile)}`
-  return signedOut('refresh_token_lost', message, hint)
+  return signedOut('store_unavailable', message, hint)
 }
 
 /** Somebody signed in or out while the session was renewed. */

@@ -250,7 +250,7 @@ describe('the access token', () => {
       'keychain',
     )
     await expect(currentCredential(world.io)).rejects.toMatchObject({
-      code: 'refresh_token_lost',
+      code: 'store_unavailable',
       message: expect.stringContaining(`the directory ${world.files.directory} is gone`),
       hint: 'move it back if it was moved; else sign in again: mailclaim login',
     })
