@@ -1,15 +1,14 @@
 import { isUtf8 } from 'node:buffer'
 import type { ProgramEnd } from '../context.ts'
 import { look } from '../dns/look.ts'
-import { isCompleteValue } from '../dns/value.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { checkName, relativeName } from '../dns/wire/name.ts'
 import { hasText, type TxtValue } from '../dns/wire/txt-answer.ts'
-import { CliError, InterruptedError } from '../errors.ts'
+import { CliError, InterruptedError, usageError } from '../errors.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
-import { clip, sanitizeLine } from '../terminal/sanitize.ts'
+import { sanitizeLine } from '../terminal/sanitize.ts'
 import { DEFAULT_TTL, quoteStrings, quoteValue, type TxtRecord } from './record.ts'
 
 /** How long the command may take, in milliseconds. */
@@ -17,6 +16,29 @@ const TIMEOUT_MS = 120_000
 
 /** Adds a record to DNS, and says what was done. @throws CliError if it isn't there and couldn't be added */
 export type Publish = (record: TxtRecord) => Promise<string>
+
+/**
+ * Refuses a command whose first word the shell doesn't find. What only a shell understands, such as a quoted word, isn't looked up, and
+ * on Windows nothing is.
+ *
+ * @throws CliError exit 2
+ */
+export async function requireCommand(command: string, { programs, platform }: Io): Promise<void> {
+  const [, word] = /^\s*(?:\w+=[\w./:-]*\s+)*([\w.~/+-]+)(?=\s|$)/.exec(command) ?? []
+  if (word === undefined || platform === 'win32') return
+  const onLine = async () => {}
+  const end = await programs.run({
+    command: `command -v ${word}`,
+    variables: {},
+    timeoutMs: TIMEOUT_MS,
+    onLine,
+  })
+  if (problemOf(end) !== undefined)
+    throw usageError(
+      `--publish: there is no command "${word}"`,
+      'give its path, or add its directory to PATH',
+    )
+}
 
 /**
  * What runs a person's command that adds a record to DNS, with the record in its environment (docs/publish.md). It isn't run if
@@ -32,11 +54,6 @@ export function createPublisher(command: string, io: Io) {
   return async (record: TxtRecord, say = (line: string) => io.stderr.write(`${line}\n`)): Promise<string> => {
     const checked = checkName(record.name)
     if (!checked.ok) throw unexpectedAnswer(checked.problem)
-    // A service that asks for anything else isn't asking for a proof, and a command that is written carelessly would run it.
-    if (!isCompleteValue(record.value))
-      throw unexpectedAnswer(
-        `the value ${JSON.stringify(clip(record.value, 100))} isn't of the form prefix=token`,
-      )
     const name = checked.ascii
     const { zone, set, reason, partial } = await look(name, dnsSettings(io.settings), dnsEffects(io))
     if (hasText(set?.values ?? partial, record.value))
@@ -51,7 +68,8 @@ export function createPublisher(command: string, io: Io) {
           command,
           variables,
           timeoutMs: TIMEOUT_MS,
-          onLine: (line) => say(sanitizeLine(line)),
+          // What begins like an error or a command of CI is neither.
+          onLine: (line) => say(`publish: ${sanitizeLine(line)}`),
           signal: AbortSignal.any([stop.signal, io.interrupts.signal]),
         })
       },

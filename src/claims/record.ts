@@ -1,6 +1,6 @@
 import { domainToASCII } from 'node:url'
 import type { Wanted } from '../dns/check.ts'
-import { readGivenValue } from '../dns/value.ts'
+import { isCompleteValue, readGivenValue } from '../dns/value.ts'
 import { isWithin } from '../dns/wire/name.ts'
 import { CliError, usageError } from '../errors.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
@@ -19,15 +19,8 @@ export interface TxtRecord {
 
 /** Seconds, if a provider requires a TTL and the service names none. */
 export const DEFAULT_TTL = 300
-/** The most bytes in a character-string (RFC 1035 section 3.3). */
-const MAX_STRING_BYTES = 255
 /** Seconds (RFC 2181 section 8). */
 const MAX_TTL = 2 ** 31 - 1
-/**
- * The most bytes in a value: the data of a record has at most 65,535, with a length byte for each character-string
- * (RFC 1035 sections 3.2.1 and 3.3.14).
- */
-const MAX_VALUE_BYTES = 65_279
 /**
  * Labels at which TXT records mean something to certificate authorities, mail servers or other services, whatever a claim says
  * about them (https://www.iana.org/assignments/dns-parameters, Underscored and Globally Scoped DNS Node Names).
@@ -54,7 +47,7 @@ const RECORD_NAME = /^[\p{L}\p{N}_][\p{L}\p{M}\p{N}_-]*(\.[\p{L}\p{N}_][\p{L}\p{
  *
  * @param domain what was typed, in its ASCII form; the claim's own name if nobody knows it
  * @throws CliError exit 7: `record_missing` if the claim has no TXT record with a value, `unexpected_answer` if its name isn't
- *   valid in DNS, is neither the domain nor below it, or has a reserved label, or if the value is too long
+ *   valid in DNS, is neither the domain nor below it, or has a reserved label, or if the value isn't one prefix and one token
  */
 export function recordOf(claim: DomainClaim, domain = asciiName(claim.name ?? '')): TxtRecord {
   const { record } = claim
@@ -76,8 +69,11 @@ export function recordOf(claim: DomainClaim, domain = asciiName(claim.name ?? ''
     throw unexpectedAnswer(
       `the record's name ${clip(name, 300)} is reserved: ${reserved} proves other things`,
     )
-  if (Buffer.byteLength(record.value) > MAX_VALUE_BYTES)
-    throw unexpectedAnswer(`the record's value is longer than a TXT record can be (${MAX_VALUE_BYTES} bytes)`)
+  // A service that asks for anything else isn't asking for a proof, and a command that is written carelessly would run it.
+  if (!isCompleteValue(record.value))
+    throw unexpectedAnswer(
+      `the value ${JSON.stringify(clip(record.value, 100))} isn't of the form prefix=token`,
+    )
   const seconds = /^\d+$/.test(record.ttl ?? '') ? Number(record.ttl) : undefined
   const ttl = seconds !== undefined && seconds > 0 && seconds <= MAX_TTL ? seconds : undefined
   // DNS ignores case, but the zone is compared as text.
@@ -97,29 +93,9 @@ export function wantedBy(claim: DomainClaim, domain?: string): Wanted {
  * @throws CliError exit 2 if it can't be a complete value
  */
 export function readValue(given: string, what: string): string {
-  if (Buffer.byteLength(given) > MAX_VALUE_BYTES)
-    throw usageError(`${what} is longer than a TXT record can be (${MAX_VALUE_BYTES} bytes)`)
   const value = readGivenValue(given)
   if (value !== undefined) return value
   throw usageError(`${what} isn't a complete value: prefix=token, with nothing before or after it`)
-}
-
-/** The value in strings of at most 255 bytes, split between characters. */
-function splitValue(value: string): Buffer[] {
-  const strings: string[] = []
-  let string = ''
-  let bytes = 0
-  for (const character of value) {
-    const size = Buffer.byteLength(character)
-    if (bytes + size > MAX_STRING_BYTES) {
-      strings.push(string)
-      string = ''
-      bytes = 0
-    }
-    string += character
-    bytes += size
-  }
-  return [...strings, string].map((text) => Buffer.from(text))
 }
 
 /**
@@ -136,13 +112,10 @@ function escapeByte(byte: number): string {
   return byte < 0x20 || byte > 0x7e ? `\\${String(byte).padStart(3, '0')}` : character
 }
 
-/** The value as in a zone file: one or more quoted strings, separated by spaces. */
-export const quoteValue = (value: string): string => quoteStrings(splitValue(value))
+/** The value, which is ASCII, as in a zone file: quoted strings of at most 255 bytes (RFC 1035 section 3.3), separated by spaces. */
+export const quoteValue = (value: string): string =>
+  quoteStrings((value.match(/.{1,255}/gs) ?? []).map((string) => Buffer.from(string)))
 
 /** A line of a zone file. */
 export const zoneLine = (record: TxtRecord): string =>
   `${record.name}.\t${record.ttl ?? DEFAULT_TTL}\tIN\tTXT\t${quoteValue(record.value)}`
-
-/** A value on a line of its own: with control characters, as in a zone file, so that a terminal can't act on them. */
-export const printableValue = (value: string): string =>
-  /^[\x20-\x7e]*$/.test(value) ? value : quoteValue(value)

@@ -64,6 +64,7 @@ export const command = defineCommand({
       import('../claims/ledger.ts'),
       publish === undefined ? undefined : import('../claims/publish.ts'),
     ])
+    if (publish !== undefined) await publishing?.requireCommand(publish, io)
     const resumeOnly = options.all === true
     const flow = {
       deadline: deadlineOf({ timeout }, io.clock),

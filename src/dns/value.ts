@@ -35,6 +35,11 @@ const PREFIX_AND_TOKEN = /^[\w.-]+=[\w+/~.-]{8,}=*$/
  */
 const COMPLETE = /^(?!v=)[a-z0-9][\w.-]*=[\w+/-]+={0,2}$/i
 
+/**
+ * The most bytes in a value: the data of a record has at most 65,535, with a length byte for each character-string
+ * (RFC 1035 sections 3.2.1 and 3.3.14).
+ */
+const MAX_VALUE_BYTES = 65_279
 /** In bytes, and in records: people's values are shorter and fewer, a hostile server's needn't be. */
 const MAX_LENGTH = 4096
 const MAX_VALUES = 1000
@@ -171,8 +176,9 @@ export function faultOnItsOwn(value: string): 'quoted' | 'whitespace' | undefine
   return bare(value) === value ? undefined : 'quoted'
 }
 
-/** Whether a value is one that somebody may look for in DNS or hand to a command. */
-export const isCompleteValue = (value: string): boolean => COMPLETE.test(value)
+/** Whether a value is one that somebody may add to DNS, look for there, or hand to a command. */
+export const isCompleteValue = (value: string): boolean =>
+  value.length <= MAX_VALUE_BYTES && COMPLETE.test(value)
 
 /**
  * The value that a person gave, without the spaces and quotation marks around it; undefined if it isn't one prefix and one

@@ -48,8 +48,8 @@ async function world() {
     apiKey: true,
     clock: createRealClock(),
     programs: {
-      async run({ variables }) {
-        await publish(variables['MAILCLAIM_RECORD_NAME'] ?? '')
+      async run({ command, variables }) {
+        if (command === 'hook') await publish(variables['MAILCLAIM_RECORD_NAME'] ?? '')
         return { kind: 'exited', code: 0 }
       },
     },

@@ -40,19 +40,18 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { format } = io.settings
-    const [{ createAsker, findClaim }, { recordOf, printableValue, zoneLine }, { judge, nameOf }, place] =
-      await Promise.all([
-        import('../../claims/load.ts'),
-        import('../../claims/record.ts'),
-        import('../../claims/lifecycle.ts'),
-        import('../../claims/place.ts'),
-      ])
+    const [{ createAsker, findClaim }, { recordOf, zoneLine }, { judge, nameOf }, place] = await Promise.all([
+      import('../../claims/load.ts'),
+      import('../../claims/record.ts'),
+      import('../../claims/lifecycle.ts'),
+      import('../../claims/place.ts'),
+    ])
     const recordFor = async (known: KnownClaim, ask: Asker, own: Io) => {
       const claim = await ask(known)
       const { phase, isOpen, error } = judge(claim, io.clock.now())
       if (!isOpen && error !== undefined) throw error
       const record = recordOf(claim, known.name)
-      const text = format === 'zone' ? `${zoneLine(record)}\n` : `${printableValue(record.value)}\n`
+      const text = format === 'zone' ? `${zoneLine(record)}\n` : `${record.value}\n`
       const isShown = format === 'table' && own.settings.fields === undefined
       const found = isShown ? await place.findPlace(record.name, own) : undefined
       return { claim, record, text, found, isCompleted: phase === 'completed' }

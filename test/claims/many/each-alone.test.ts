@@ -134,7 +134,8 @@ async function createWorld(domains: readonly Domain[], seen = [...domains.keys()
     environment: { settings: { base_url: 'https://api.example.com', resolver: RESOLVER }, apiKey: 'key' },
     respond,
     programs: {
-      run: async ({ variables }) => {
+      run: async ({ command, variables }) => {
+        if (command !== './add.sh') return { kind: 'exited', code: 0 }
         const index = indexIn(variables['MAILCLAIM_RECORD_NAME'] ?? '')
         return { kind: 'exited', code: domains[index]?.program ?? 0 }
       },

@@ -111,11 +111,17 @@ test.each(['Example.COM.', 'example.com', null])(
   },
 )
 
-test('a record outside the domain typed is neither shown nor published, whatever the claim is called', async () => {
-  const record = { type: 'TXT', name: '_dmarc.example.com', value: VALUE }
-  for (const name of ['_dmarc.example.com', 'example.org', 'com']) {
-    const world = createWorld({ respond: () => claimOf({ name: null, record: { ...record, name } }) })
-    const ended = await world.run('claim', 'example.com', '--publish', 'true', '--json')
+test('a record outside the domain typed, or that proves nothing, is neither shown nor published, whatever the claim is called', async () => {
+  for (const [name, value] of [
+    ['_dmarc.example.com', VALUE],
+    ['example.org', VALUE],
+    ['com', VALUE],
+    ['example.com', 'v=spf1 include:evil.example -all'],
+  ]) {
+    const world = createWorld({
+      respond: () => claimOf({ name: null, record: { type: 'TXT', name, value } }),
+    })
+    const ended = await world.run('claim', 'example.com', '--publish', '"true"', '--json')
     expect(errorOf(ended)).toMatchObject({ code: 'unexpected_answer', exit: 7 })
     const created = await world.run('claims', 'create', 'example.com')
     expect(created).toMatchObject({ code: 7, stdout: '' })
