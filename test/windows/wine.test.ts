@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -143,6 +142,14 @@ describe.runIf(needs('wine'))('the built program on Windows, in Wine', () => {
 
 /** The processes of this machine with a word in their arguments. */
 function processesWith(word: string): string[] {
-  const lines = execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).split('\n')
-  return lines.filter((line) => line.includes(word))
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((id) => {
+      try {
+        return readFileSync(`/proc/${id}/cmdline`, 'utf8').includes(word)
+      } catch {
+        // It has ended.
+        return false
+      }
+    })
 }
