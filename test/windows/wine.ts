@@ -69,6 +69,8 @@ if (path.basename(process.execPath).toLowerCase() === 'taskkill.exe') {
     if (parseInt(hex, 16) === Number(id)) depth = indent.length
     else if (depth === undefined || indent.length <= depth) { depth = undefined; continue }
     process.kill(parseInt(hex, 16))
+    // Whoever believes that all has ended with the first now leaves the rest.
+    if (indent.length === depth) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000)
   }
   process.exit(0)
 }
