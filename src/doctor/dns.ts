@@ -3,7 +3,7 @@ import { formatDnsAddress } from '../dns/wire/address.ts'
 import { ask, dnsEffects } from '../dns/wire/ask.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
-import { type Diagnosis, ok, skipped, warning } from './report.ts'
+import { type Finding, ok, skipped, warning } from './report.ts'
 
 /** Long enough for a resolver that has to query other servers. */
 const RESOLVER_TIMEOUT_MS = 5000
@@ -21,12 +21,11 @@ const KNOWN_NAME = { name: 'com', type: 'NS' } as const
  * Whether the active resolvers respond, and with what the public DNS has. A failure affects only the DNS check, so it's a
  * warning.
  */
-export async function examineResolvers(io: Io): Promise<Diagnosis> {
-  const check = 'DNS resolvers'
+export async function examineResolvers(io: Io): Promise<Finding> {
   const { resolvers: chosen } = dnsSettings(io.settings)
   const resolvers = chosen === 'system' ? await io.dns.systemResolvers() : chosen
   const remedy = 'choose another: mailclaim config set resolver 9.9.9.9'
-  if (resolvers.length === 0) return warning(check, 'the system has no usable resolver', remedy)
+  if (resolvers.length === 0) return warning('the system has no usable resolver', remedy)
   const options = { recursionDesired: true, deadline: io.clock.monotonic() + RESOLVER_TIMEOUT_MS }
   const examined = await Promise.all(
     resolvers.map(async (resolver) => {
@@ -42,23 +41,22 @@ export async function examineResolvers(io: Io): Promise<Diagnosis> {
   const odd = examined.filter(({ rcode = 'NOERROR' }) => rcode !== 'NOERROR')
   if (odd.length > 0) {
     const said = odd.map(({ address, rcode }) => `${address}: ${rcode}`)
-    return warning(check, `wrong answers for com, which exists: ${said.join('; ')}`, remedy)
+    return warning(`wrong answers for com, which exists: ${said.join('; ')}`, remedy)
   }
   const silent = examined.filter(({ rcode }) => rcode === undefined).map(({ address }) => address)
-  if (silent.length > 0) return warning(check, `no answer from ${silent.join(', ')}`, remedy)
+  if (silent.length > 0) return warning(`no answer from ${silent.join(', ')}`, remedy)
   const owner = chosen === 'system' ? "the system's resolvers" : 'the chosen resolvers'
-  return ok(check, `${owner} respond: ${examined.map(({ address }) => address).join(', ')}`)
+  return ok(`${owner} respond: ${examined.map(({ address }) => address).join(', ')}`)
 }
 
 /**
  * Whether queries reach authoritative servers, as the DNS check requires. A root server is authoritative for the root and
  * offers no recursion; any other response comes from another server.
  */
-export async function examineDirectDns(io: Io): Promise<Diagnosis> {
-  const check = 'direct DNS'
+export async function examineDirectDns(io: Io): Promise<Finding> {
   const { resolvers, authoritativePort } = dnsSettings(io.settings)
   if (authoritativePort !== 53 || resolvers !== 'system')
-    return skipped(check, 'not applicable with a custom resolver or port, since DNS may be private')
+    return skipped('not applicable with a custom resolver or port, since DNS may be private')
   const deadline = io.clock.monotonic() + ROOT_TIMEOUT_MS
   const replies = await Promise.all(
     ROOT_SERVERS.map((server) => ask(server, ROOT_QUESTION, { deadline }, dnsEffects(io))),
@@ -66,15 +64,13 @@ export async function examineDirectDns(io: Io): Promise<Diagnosis> {
   const answers = replies.flatMap((reply) => (reply.kind === 'answer' ? reply.message : []))
   if (answers.length === 0)
     return warning(
-      check,
       'no name server is reachable from here: outbound port 53 is blocked',
       'have it opened, or use a resolver over HTTPS: mailclaim config set resolver https://dns.quad9.net/dns-query',
     )
   if (answers.some(({ ra, aa }) => ra || !aa))
     return warning(
-      check,
       'DNS is intercepted: another server answers in place of the name servers',
       'run claims check from another network: VPNs, hotels and some providers intercept DNS',
     )
-  return ok(check, 'name servers are reachable')
+  return ok('name servers are reachable')
 }

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { access, constants, lstat, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { proveKeychain } from '../credentials/keychain.ts'
-import { CliError, Exit } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { describeSession } from '../session/describe.ts'
 import { profileFiles, readSessionIfAny } from '../session/session-file.ts'
 import { configPath } from '../settings/config.ts'
@@ -12,57 +12,46 @@ import { removeDurable, writeDurable } from '../storage/atomic-file.ts'
 import { cannotWrite } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
-import { asCliError, type Diagnosis, ok, problem, problemWithoutKey, skipped, warning } from './report.ts'
+import { type Finding, ok, skipped, warning } from './report.ts'
 
 /** Whether the configuration is valid and has what a request needs. */
-export async function examineConfiguration(io: Io): Promise<Diagnosis> {
-  const check = 'configuration'
+export async function examineConfiguration(io: Io): Promise<Finding> {
   const { settings } = io
-  try {
-    if (settings.configProblem !== undefined) throw settings.configProblem
-    const base = requireBaseUrl(settings)
-    const files = profileFiles(io, settings.profile.value)
-    const hasKey = io.environment.apiKey !== undefined || readSessionIfAny(files)?.kind === 'api_key'
-    if (!hasKey) requireClientId(settings)
-    const at = `profile ${settings.profile.value} at ${base.href.replace(/\/+$/, '')}`
-    const file = configPath(io)
-    return ok(check, existsSync(file) ? `${at} (${file})` : `${at}; no settings are saved yet`)
-  } catch (error) {
-    return problem(check, asCliError(error))
-  }
+  if (settings.configProblem !== undefined) throw settings.configProblem
+  const base = requireBaseUrl(settings)
+  const files = profileFiles(io, settings.profile.value)
+  const hasKey = io.environment.apiKey !== undefined || readSessionIfAny(files)?.kind === 'api_key'
+  if (!hasKey) requireClientId(settings)
+  const at = `profile ${settings.profile.value} at ${base.href.replace(/\/+$/, '')}`
+  const file = configPath(io)
+  return ok(existsSync(file) ? `${at} (${file})` : `${at}; no settings are saved yet`)
 }
 
 /** Whether this user, and nobody else, can write to the directories. */
-export async function examineDirectories(io: Io): Promise<Diagnosis> {
-  const check = 'folders'
+export async function examineDirectories(io: Io): Promise<Finding> {
   const { config, state } = io.directories
   const tops = [config, state]
-  try {
-    const missing: string[] = []
-    for (const directory of tops) {
-      if (!existsSync(directory)) {
-        await requireCreatable(directory)
-        missing.push(directory)
-        continue
-      }
-      // In the way that tokens are written: with a temporary file in the same directory.
-      const path = join(directory, '.doctor.tmp')
-      writeDurable(path, ' '.repeat(1024))
-      removeDurable(path)
+  const missing: string[] = []
+  for (const directory of tops) {
+    if (!existsSync(directory)) {
+      await requireCreatable(directory)
+      missing.push(directory)
+      continue
     }
-    const exposed = io.platform === 'win32' ? [] : await accessibleToOthers(tops)
-    if (exposed.length > 0)
-      return warning(
-        check,
-        `other users of this machine may have access to ${exposed.join(', ')}`,
-        `chmod -R go= ${exposed.map((path) => shellQuote(path, io.platform)).join(' ')}`,
-      )
-    if (missing.length > 0) return ok(check, `not created yet: ${missing.join(', ')}`)
-    const others = io.platform === 'win32' ? "others aren't looked at on Windows; " : 'only '
-    return ok(check, `${others}you can write to ${config} and ${state}`)
-  } catch (error) {
-    return problemWithoutKey(check, asCliError(error), io.environment.apiKey !== undefined)
+    // In the way that tokens are written: with a temporary file in the same directory.
+    const path = join(directory, '.doctor.tmp')
+    writeDurable(path, ' '.repeat(1024))
+    removeDurable(path)
   }
+  const exposed = io.platform === 'win32' ? [] : await accessibleToOthers(tops)
+  if (exposed.length > 0)
+    return warning(
+      `other users of this machine may have access to ${exposed.join(', ')}`,
+      `chmod -R go= ${exposed.map((path) => shellQuote(path, io.platform)).join(' ')}`,
+    )
+  if (missing.length > 0) return ok(`not created yet: ${missing.join(', ')}`)
+  const others = io.platform === 'win32' ? "others aren't looked at on Windows; " : 'only '
+  return ok(`${others}you can write to ${config} and ${state}`)
 }
 
 /** Fails if a missing directory can't be created: a login would only notice after the person has approved it. */
@@ -86,65 +75,52 @@ async function accessibleToOthers(directories: readonly string[]): Promise<strin
 }
 
 /** Whether the store of the session (or else of the next login) works: saves, reads and deletes a test secret. */
-export async function examineStore(io: Io): Promise<Diagnosis> {
-  const check = 'credential store'
+export async function examineStore(io: Io): Promise<Finding> {
   const profile = io.settings.profile.value
   // The check of the session reads it.
-  if (isShared(io.settings)) return skipped(check, 'the session is in etcd')
-  try {
-    const store = readSessionIfAny(profileFiles(io, profile))?.store ?? settingValue('store', io.settings)
-    if (store === 'file') return ok(check, 'secrets are kept in a file, as configured')
-    await proveKeychain(io, profile)
-    return ok(check, "the system's keychain can save, read and delete a secret")
-  } catch (error) {
-    const failure = asCliError(error)
-    const needsNone = io.environment.apiKey !== undefined && failure.exit !== Exit.usage
-    return problemWithoutKey(check, failure, needsNone)
-  }
+  if (isShared(io.settings)) return skipped('the session is in etcd')
+  const store = readSessionIfAny(profileFiles(io, profile))?.store ?? settingValue('store', io.settings)
+  if (store === 'file') return ok('secrets are kept in a file, as configured')
+  await proveKeychain(io, profile)
+  return ok("the system's keychain can save, read and delete a secret")
 }
 
 /** Whether the lock that a renewal needs excludes others. */
-export async function examineLock(io: Io): Promise<Diagnosis> {
-  const check = 'lock'
+export async function examineLock(io: Io): Promise<Finding> {
   const files = profileFiles(io, io.settings.profile.value)
   // Next to the session if there is one: whether locks work depends on the file system.
   const directory = [files.directory, io.directories.state].find(existsSync)
-  if (directory === undefined) return skipped(check, 'there is no directory for a lock file yet')
+  if (directory === undefined) return skipped('there is no directory for a lock file yet')
   const path = directory === files.directory ? files.lock : join(directory, 'doctor.lock')
   try {
     const excludes = await withLock(path, io, { deadlineMs: 1500 }, () =>
-      withLock(path, io, { deadlineMs: 0 }, async () => false).catch(
-        (error) => asCliError(error).code === 'session_busy',
-      ),
+      withLock(path, io, { deadlineMs: 0 }, async () => false).catch(isBusy),
     )
     // A session's lock must never be deleted, but this one protects nothing.
     if (path !== files.lock) await rm(path, { force: true })
-    if (excludes) return ok(check, 'only one command at a time can refresh the session')
-    const message = `locks in ${directory} don't work, as on some network file systems`
-    const hint = 'set MAILCLAIM_STATE_DIR to a directory on a local disk'
-    return problem(check, new CliError('store_unavailable', message, { hint }))
+    if (excludes) return ok('only one command at a time can refresh the session')
   } catch (error) {
-    const failure = asCliError(error)
-    return failure.code === 'session_busy'
-      ? warning(check, failure.message, failure.hint ?? 'wait until it finishes')
-      : problem(check, failure)
+    if (isBusy(error)) return warning(error.message, error.hint)
+    throw error
   }
+  throw new CliError(
+    'store_unavailable',
+    `locks in ${directory} don't work, as on some network file systems`,
+    {
+      hint: 'set MAILCLAIM_STATE_DIR to a directory on a local disk',
+    },
+  )
 }
 
+const isBusy = (error: unknown): error is CliError =>
+  error instanceof CliError && error.code === 'session_busy'
+
 /** Whether commands have a credential to send, as far as this machine knows. */
-export async function examineSession(io: Io): Promise<Diagnosis> {
-  const check = 'session'
-  try {
-    const { state, inForce, problem: failure } = await describeSession(io)
-    if (failure !== undefined) throw failure
-    if (inForce === 'MAILCLAIM_API_KEY') return ok(check, 'using MAILCLAIM_API_KEY')
-    if (inForce === 'stored API key') return ok(check, 'signed in with a stored API key')
-    if (state === 'refreshing') return ok(check, 'signed in; another command is refreshing the access token')
-    return ok(
-      check,
-      state === 'active' ? 'signed in' : 'signed in; the next command refreshes the access token',
-    )
-  } catch (error) {
-    return problem(check, asCliError(error))
-  }
+export async function examineSession(io: Io): Promise<Finding> {
+  const { state, inForce, problem } = await describeSession(io)
+  if (problem !== undefined) throw problem
+  if (inForce === 'MAILCLAIM_API_KEY') return ok('using MAILCLAIM_API_KEY')
+  if (inForce === 'stored API key') return ok('signed in with a stored API key')
+  if (state === 'refreshing') return ok('signed in; another command is refreshing the access token')
+  return ok(state === 'active' ? 'signed in' : 'signed in; the next command refreshes the access token')
 }

@@ -6,7 +6,7 @@ import { proxyFor } from '../service/proxy.ts'
 import { requireBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { type Diagnosis, ok, problem, skipped, warning } from './report.ts'
+import { type Finding, ok, problem, skipped, warning } from './report.ts'
 
 /** How long the service may take to respond. */
 const RESPONSE_TIMEOUT_MS = 7000
@@ -17,15 +17,15 @@ const MAX_SKEW_MS = 30_000
  * Sends one request without a credential: any response shows that name resolution, routing, TLS and the proxy work, and its
  * Date header shows whether the clocks agree.
  */
-export async function examineNetwork(io: Io): Promise<Diagnosis[]> {
+export async function examineNetwork(io: Io): Promise<{ network: Finding; clock: Finding }> {
   const { clock, environment } = io
-  const skipClock = (why: string) => skipped('clock', why)
   let base: URL
   try {
     base = requireBaseUrl(io.settings)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    return [skipped('network', 'there is no valid base URL'), skipClock('there is no valid base URL')]
+    const nothing = skipped('there is no valid base URL')
+    return { network: nothing, clock: nothing }
   }
   const proxy = proxyOf(base, environment)
   const started = { wall: clock.now(), at: clock.monotonic() }
@@ -42,24 +42,23 @@ export async function examineNetwork(io: Io): Promise<Diagnosis[]> {
     // Any other status is normal for the bare address of an API.
     const status = response.status >= 500 ? `, but with HTTP ${response.status}` : ''
     const responds = `${base.origin} responds in ${Math.round(ms)} ms${status}${via}`
-    return [ok('network', responds), compareClocks(response.headers['date'], started.wall + ms / 2)]
+    return { network: ok(responds), clock: compareClocks(response.headers['date'], started.wall + ms / 2) }
   } catch (error) {
     if (!(error instanceof TransportError)) throw error
     const failure = transportFailure(error, base, 'GET')
     const message = `${failure.message} (proxy ${proxy})`
     const named =
       proxy === undefined ? failure : failure.with({ message, hint: failure.hint ?? 'check the proxy' })
-    return [problem('network', named), skipClock('the service did not answer')]
+    return { network: problem(named), clock: skipped('the service did not answer') }
   }
 }
 
-function compareClocks(date: string | undefined, localTime: number): Diagnosis {
+function compareClocks(date: string | undefined, localTime: number): Finding {
   const skew = localTime - Date.parse(date ?? '')
-  if (Number.isNaN(skew)) return skipped('clock', 'the service sent no valid Date header')
-  if (Math.abs(skew) <= MAX_SKEW_MS) return ok('clock', 'this machine and the service agree on the time')
+  if (Number.isNaN(skew)) return skipped('the service sent no valid Date header')
+  if (Math.abs(skew) <= MAX_SKEW_MS) return ok('this machine and the service agree on the time')
   const by = formatDuration(Math.abs(skew) / 1000)
   return warning(
-    'clock',
     `this machine is ${by} ${skew > 0 ? 'ahead of' : 'behind'} the service`,
     'set the clock, preferably with NTP: otherwise tokens seem to expire too early or too late',
   )

@@ -3,9 +3,8 @@ import { CliError, Exit, type ExitCode } from '../errors.ts'
 /** `skipped`: the check couldn't run, for a reason that another result gives, or doesn't apply. */
 export type Status = 'ok' | 'warning' | 'problem' | 'skipped'
 
-/** The result of one check, with the exit code of a command that has this problem. */
-export interface Diagnosis {
-  readonly check: string
+/** What a check found, with the exit code of a command that has this problem. A CliError that it throws is a problem too. */
+export interface Finding {
   readonly status: Status
   readonly message: string
   /** What to do about it; null if there is nothing to do. */
@@ -13,28 +12,25 @@ export interface Diagnosis {
   readonly exit: ExitCode
 }
 
-export function ok(check: string, message: string): Diagnosis {
-  return { check, status: 'ok', message, remedy: null, exit: Exit.done }
+export interface Diagnosis extends Finding {
+  readonly check: string
 }
 
-export function skipped(check: string, message: string): Diagnosis {
-  return { check, status: 'skipped', message, remedy: null, exit: Exit.done }
+export function ok(message: string): Finding {
+  return { status: 'ok', message, remedy: null, exit: Exit.done }
 }
 
-export function warning(check: string, message: string, remedy: string | undefined): Diagnosis {
-  return { check, status: 'warning', message, remedy: remedy ?? null, exit: Exit.done }
+export function skipped(message: string): Finding {
+  return { status: 'skipped', message, remedy: null, exit: Exit.done }
+}
+
+export function warning(message: string, remedy: string | undefined): Finding {
+  return { status: 'warning', message, remedy: remedy ?? null, exit: Exit.done }
 }
 
 /** @param error the error that other commands would end with */
-export function problem(check: string, error: CliError): Diagnosis {
-  return { check, status: 'problem', message: error.message, remedy: error.hint ?? null, exit: error.exit }
-}
-
-/** A problem, or only a warning while an API key is used, which needs neither sessions nor files. */
-export function problemWithoutKey(check: string, error: CliError, hasKey: boolean): Diagnosis {
-  return hasKey
-    ? warning(check, `${error.message}; MAILCLAIM_API_KEY works without it`, error.hint)
-    : problem(check, error)
+export function problem({ message, hint, exit }: CliError): Finding {
+  return { status: 'problem', message, remedy: hint ?? null, exit }
 }
 
 /**
@@ -51,10 +47,4 @@ export function problemsError(diagnoses: readonly Diagnosis[], areShown: boolean
     exit: first.exit,
     hint: areShown ? undefined : (first.remedy ?? undefined),
   })
-}
-
-/** What a check failed with; anything else that is thrown is a bug. */
-export function asCliError(error: unknown): CliError {
-  if (error instanceof CliError) return error
-  throw error
 }
