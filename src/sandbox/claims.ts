@@ -7,42 +7,21 @@ const CLAIM_WINDOW_MS = 7 * 86_400_000
 
 export type DomainClaim = ReturnType<typeof shown>
 
-/** What becomes of a claim: a status, known or not, and the reason of a block or failure. */
+/** What becomes of a claim: a status, known or not, and why it is blocked or failed, if not for the usual reason. */
 export interface Outcome {
   readonly status: string
-  readonly reason?: string
+  readonly reason: string | undefined
 }
 
-/**
- * First labels that decide what happens to a claim once its TXT record was found. The steps run in order, each after
- * a delay; without a label here, the claim completes.
- */
-const BY_FIRST_LABEL: Readonly<Record<string, readonly Outcome[]>> = {
-  blocked: [{ status: 'blocked', reason: 'recent_owner_activity' }],
-  'blocked-grace': [{ status: 'blocked', reason: 'grace_period' }],
-  'blocked-emails': [{ status: 'blocked', reason: 'pending_scheduled_emails' }],
-  failed: [{ status: 'failed', reason: 'ownership_check_failed' }],
-  expired: [{ status: 'expired' }],
-  superseded: [{ status: 'superseded' }],
-  canceled: [{ status: 'canceled' }],
-  'unheard-of': [{ status: 'under_review' }, { status: 'completed' }],
-}
+const USUAL_REASONS: ReadonlyMap<string, string> = new Map([
+  ['blocked', 'recent_owner_activity'],
+  ['failed', 'ownership_check_failed'],
+])
+/** As the first label of a domain, such a status is how its claim ends once the record was found; any other completes. */
+const ENDS_BY_LABEL = ['blocked', 'failed', 'expired', 'superseded', 'canceled']
 
-const alreadyOwned = () =>
-  new Problem(409, 'domain_already_owned', 'The domain already belongs to your team.')
-const notClaimable = () =>
-  new Problem(
-    403,
-    'claim_not_allowed',
-    'The domain is not verified by another team: create the domain instead of claiming it.',
-  )
-
-/** First labels with which no claim is created. */
-const REFUSALS: Readonly<Record<string, () => Problem>> = { unclaimable: notClaimable, own: alreadyOwned }
-
-function byFirstLabel<T>(table: Readonly<Record<string, T>>, domain: string): T | undefined {
-  const label = domain.split('.')[0] ?? ''
-  return Object.hasOwn(table, label) ? table[label] : undefined
+function firstLabel(domain: string): string {
+  return domain.split('.')[0] ?? ''
 }
 
 interface Claim {
@@ -55,14 +34,13 @@ interface Claim {
   status: string
   reason: string | null
   verifyAsked: boolean
-  recordSeen: boolean
   /** Cancels the next planned step. */
   cancelNext: () => void
 }
 
 interface ClaimsOptions {
   readonly clock: VirtualClock
-  /** From the verification request to the first DNS lookup, between lookups, and between the steps after the record was found. */
+  /** From the verification request to the first DNS lookup, between lookups, and from the one that found the record to the end. */
   readonly stepMs: number
   /** The TXT records of a name as a DNS query finds them. */
   readonly lookUp: (name: string) => Promise<readonly string[]>
@@ -96,24 +74,20 @@ export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
     // From now, not from when this fell due: nothing changes in DNS during a jump of the clock.
     later(claim, clock.now() + stepMs, async (due) => {
       const values = await lookUp(claim.request.name)
-      if (claim.status !== 'pending' || claim.recordSeen) return
+      if (claim.status !== 'pending') return
       if (!values.includes(claim.value)) return lookLater(claim)
-      claim.recordSeen = true
       claim.status = 'verified'
-      runSteps(claim, due, byFirstLabel(BY_FIRST_LABEL, claim.request.name) ?? [{ status: 'completed' }])
+      const label = firstLabel(claim.request.name)
+      endLater(claim, due, ENDS_BY_LABEL.includes(label) ? label : 'completed')
     })
   }
 
-  function runSteps(claim: Claim, from: number, [step, ...rest]: readonly Outcome[]): void {
-    if (step === undefined) return
-    later(claim, from + stepMs, (due) => {
-      apply(claim, step)
-      runSteps(claim, due, rest)
-    })
+  function endLater(claim: Claim, from: number, status: string): void {
+    later(claim, from + stepMs, () => apply(claim, status))
   }
 
   /** What was planned for the claim is called off. */
-  function apply(claim: Claim, { status, reason }: Outcome): void {
+  function apply(claim: Claim, status: string, reason = USUAL_REASONS.get(status)): void {
     claim.cancelNext()
     claim.status = status
     claim.reason = reason ?? null
@@ -123,14 +97,20 @@ export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
     /** @throws Problem 403 or 409 for a domain that cannot be claimed, 422 for a malformed request */
     create(body: unknown): { claim: DomainClaim; isNew: boolean } {
       const request = readClaimRequest(body)
-      const refusal = byFirstLabel(REFUSALS, request.name)
-      if (refusal !== undefined) throw refusal()
+      const label = firstLabel(request.name)
+      if (label === 'unclaimable')
+        throw new Problem(
+          403,
+          'claim_not_allowed',
+          'The domain is not verified by another team: create the domain instead of claiming it.',
+        )
       const earlier = byName.get(request.name)
-      if (earlier?.status === 'completed') throw alreadyOwned()
+      if (label === 'own' || earlier?.status === 'completed')
+        throw new Problem(409, 'domain_already_owned', 'The domain already belongs to your team.')
       if (earlier !== undefined && !OVER.includes(earlier.status)) {
         if (JSON.stringify(earlier.request) === JSON.stringify(request))
           return { claim: shown(earlier), isNew: false }
-        apply(earlier, { status: 'superseded' })
+        apply(earlier, 'superseded')
       }
       const now = clock.now()
       const claim: Claim = {
@@ -143,13 +123,12 @@ export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
         status: 'pending',
         reason: null,
         verifyAsked: false,
-        recordSeen: false,
         cancelNext: () => {},
       }
       byDomainId.set(claim.domainId, claim)
       byName.set(request.name, claim)
       clock.at(claim.expiresAt, () => {
-        if (claim.status === 'pending') apply(claim, { status: 'expired' })
+        if (claim.status === 'pending') apply(claim, 'expired')
       })
       return { claim: shown(claim), isNew: true }
     },
@@ -166,13 +145,12 @@ export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
     /** @throws Problem 404 */
     get: (domainId: string) => shown(find(byDomainId.get(domainId))),
     /** Gives a claim this status now. @throws Problem 404 */
-    settle(key: string, outcome: Outcome): DomainClaim {
+    settle(key: string, { status, reason }: Outcome): DomainClaim {
       const claim = named(key)
-      apply(claim, outcome)
+      apply(claim, status, reason)
       // In these two, a claim proceeds: so a block is lifted.
-      claim.recordSeen = outcome.status === 'verified'
-      if (claim.recordSeen) runSteps(claim, clock.now(), [{ status: 'completed' }])
-      if (outcome.status === 'pending' && claim.verifyAsked) lookLater(claim)
+      if (status === 'verified') endLater(claim, clock.now(), 'completed')
+      if (status === 'pending' && claim.verifyAsked) lookLater(claim)
       return shown(claim)
     },
     /** The newest claim of a domain, or the one with this placeholder domain id. @throws Problem 404 */
@@ -205,13 +183,10 @@ function verificationToken(): string {
 }
 
 /** @throws Problem 422 */
-export function readOutcome(fields: Record<string, unknown>): Outcome {
-  const { status, reason } = fields
+export function readOutcome({ status, reason }: Record<string, unknown>): Outcome {
   if (typeof status !== 'string' || status === '') throw validationError('`status` must be a text.')
   if (reason !== undefined && typeof reason !== 'string') throw validationError('`reason` must be a text.')
-  if (reason !== undefined) return { status, reason }
-  if (status === 'blocked') return { status, reason: 'recent_owner_activity' }
-  return status === 'failed' ? { status, reason: 'ownership_check_failed' } : { status }
+  return { status, reason }
 }
 
 const REGIONS = ['us-east-1', 'eu-west-1', 'sa-east-1', 'ap-northeast-1']

@@ -196,13 +196,10 @@ test('a claim that is no longer blocked proceeds', async () => {
 })
 
 test.each([
-  ['blocked-grace', { status: 'blocked', blocked_reason: 'grace_period' }],
-  ['blocked-emails', { status: 'blocked', blocked_reason: 'pending_scheduled_emails' }],
   ['failed', { status: 'failed', failure_reason: 'ownership_check_failed' }],
   ['expired', { status: 'expired' }],
   ['superseded', { status: 'superseded' }],
   ['canceled', { status: 'canceled' }],
-  ['unheard-of', { status: 'completed' }],
   ['constructor', { status: 'completed' }],
 ])('the first label %s decides how the claim ends', async (label, ends) => {
   const sandbox = await sandboxForTest({ ...SLOW, autoPublish: true })
