@@ -62,6 +62,9 @@ ${rows.join('\n')}
 `
 }
 
+/** The evidence, which is folded. */
+const CLOSED = /(?<=<\/summary>).*(?=<\/details>)/g
+
 /** The first two parts of the report, in its own markup and style. */
 function reportPicture(html: string): string {
   const style = /<style>(.*)<\/style>/s.exec(html)?.[1] ?? ''
@@ -74,7 +77,7 @@ body{padding-top:1rem;border-radius:12px}
 </style>
 <foreignObject width="1000" height="606"><body xmlns="http://www.w3.org/1999/xhtml">
 <main>
-${panels}</main>
+${panels.replace(CLOSED, '')}</main>
 </body></foreignObject>
 </svg>
 `
