@@ -1,4 +1,4 @@
-import type { Clock } from './context.ts'
+import type { Clock, Context } from './context.ts'
 
 /** Until when something may go on, such as a command with `--timeout`: what starts meanwhile gets what is left of it. */
 export interface Deadline {
@@ -33,4 +33,32 @@ export function deadlineOf(
  */
 export function timeFor({ leftMs }: Deadline): number {
   return Math.max(SHORTEST_MS, leftMs())
+}
+
+/** How the delays between tries grow. */
+export interface Delays {
+  /** In milliseconds: after the first try, and at the most. */
+  readonly first: number
+  readonly max: number
+  /** What each is times the one before: 2 if absent. */
+  readonly factor?: number
+  /** How much of a delay is left to chance: all of it if absent. */
+  readonly jitter?: number
+}
+
+/** Between tries of a request. */
+export const REQUEST_DELAYS: Delays = { first: 500, max: 8000 }
+
+/**
+ * The delay before the next try, in milliseconds: exponential with jitter, so that clients that failed together don't try again
+ * together (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+ *
+ * @param tries that there were, from 1
+ */
+export function backoff(
+  tries: number,
+  { first, max, factor = 2, jitter = 1 }: Delays,
+  { fraction }: Pick<Context['random'], 'fraction'> = { fraction: () => 1 },
+): number {
+  return Math.min(max, first * factor ** (tries - 1)) * (1 - jitter + jitter * fraction())
 }

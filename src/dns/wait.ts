@@ -1,11 +1,11 @@
-import { type Deadline, deadlineIn } from '../timeout.ts'
+import { backoff, type Deadline, deadlineIn } from '../timeout.ts'
 import { type CheckRequest, checkDns } from './check.ts'
 import type { CheckReport } from './report.ts'
 import { askFor, type DnsEffects } from './wire/ask.ts'
 import { decodeValues, readTxt } from './wire/txt-answer.ts'
 
-/** Delays between checks, in milliseconds; the last one repeats. */
-const DELAYS_MS = [5_000, 10_000, 20_000, 30_000] as const
+/** Between checks. */
+const DELAYS = { first: 5000, max: 30_000, jitter: 0 } as const
 /** Between two checks, one server without the record is asked for it this often, in milliseconds. */
 const GLANCE_MS = 3000
 
@@ -32,7 +32,7 @@ export async function* waitForRecord(
   const { clock } = effects
   // Since when only caches lack the record, and the longest time that they named.
   let caches: { readonly since: number; readonly longestMs: number } | undefined
-  for (let check = 0; ; check += 1) {
+  for (let checks = 1; ; checks += 1) {
     const report = await inTurn(() => {
       const isOverdue = caches !== undefined && clock.monotonic() - caches.since > caches.longestMs
       return checkDns({ ...request, isOverdue }, effects)
@@ -42,7 +42,7 @@ export async function* waitForRecord(
     caches = report.findings.some(({ code }) => code === 'cached')
       ? { since: caches?.since ?? clock.monotonic(), longestMs: Math.max(namedMs, caches?.longestMs ?? 0) }
       : undefined
-    const delay = DELAYS_MS[Math.min(check, DELAYS_MS.length - 1)] ?? 30_000
+    const delay = backoff(checks, DELAYS)
     const isOver = report.ready || leftMs === 0 || report.findings.some((f) => f.code === 'invalid_name')
     // Where only a resolver can be asked: for as long as it keeps that there is no record, it has nothing new.
     const keptMs = report.verdict === 'unknown' ? namedMs : 0

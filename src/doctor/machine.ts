@@ -93,8 +93,8 @@ export async function examineLock(io: Io): Promise<Finding> {
   if (directory === undefined) return skipped('there is no directory for a lock file yet')
   const path = directory === files.directory ? files.lock : join(directory, 'doctor.lock')
   try {
-    const excludes = await withLock(path, io, { deadlineMs: 1500 }, () =>
-      withLock(path, io, { deadlineMs: 0 }, async () => false).catch(isBusy),
+    const excludes = await withLock(path, io, { timeoutMs: 1500 }, () =>
+      withLock(path, io, { timeoutMs: 0 }, async () => false).catch(isBusy),
     )
     // A session's lock must never be deleted, but this one protects nothing.
     if (path !== files.lock) await rm(path, { force: true })

@@ -4,8 +4,9 @@ import { operationUrl } from '../settings/addresses.ts'
 import { requireBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
+import { backoff, REQUEST_DELAYS } from '../timeout.ts'
 import { readObject, responseError, transportFailure } from './problems.ts'
-import { backoff, isTemporary, MAX_RETRY_AFTER_MS } from './retry.ts'
+import { isTemporary, MAX_RETRY_AFTER_MS } from './retry.ts'
 import type { Credential } from './types.ts'
 
 export interface ServiceAnswer {
@@ -88,7 +89,7 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
         }
       }
       const { retryAfterMs = 0 } = failure
-      const delay = Math.max(retryAfterMs, backoff(attempts, random))
+      const delay = Math.max(retryAfterMs, backoff(attempts, REQUEST_DELAYS, random))
       if (timeoutMs === Number.POSITIVE_INFINITY) end += retryAfterMs
       const isTooLate = clock.monotonic() + delay >= end
       const isLast = attempts >= maxAttempts || retryAfterMs > MAX_RETRY_AFTER_MS || isTooLate

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError, type ErrorCode, Exit, InterruptedError } from '../errors.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { type Deadline, timeFor } from '../timeout.ts'
+import { backoff, type Deadline, type Delays, timeFor } from '../timeout.ts'
 import type { RequestOptions } from './client.ts'
 import { OtherAnswerError } from './problems.ts'
 
@@ -31,8 +31,8 @@ export interface FollowOptions<T> {
   /** Gets it once, with these options for its request. */
   readonly fetch: (options: RequestOptions) => Promise<T>
   readonly describe: (value: T) => Described
-  /** The delays between requests, in milliseconds: each is 1.5 times the previous one, after as many requests as `steady` says. */
-  readonly delays: { readonly first: number; readonly max: number; readonly steady?: number }
+  /** The delays between requests: each is 1.5 times the previous one, after as many requests as `steady` says. */
+  readonly delays: Delays & { readonly steady?: number }
   /** How it was before the first request, if the service has answered already: then already that one may fail. */
   readonly known?: T
   /** The code, the name of the thing and the hint of the error when the time is up: exit 8. */
@@ -63,7 +63,6 @@ export async function* follow<T extends object>(
 ): AsyncGenerator<FollowEvent<T>, { readonly value: T; readonly error?: CliError | undefined }, void> {
   const news = newsOnly(clock)
   let last = known && { value: known, seen: describe(known), at: clock.monotonic() }
-  let delay = delays.first
 
   for (let requests = 1; ; requests++) {
     const once = last === undefined ? {} : { maxAttempts: 1 }
@@ -103,16 +102,15 @@ export async function* follow<T extends object>(
       return { value, error: new CliError(code, message, { hint, cause: failure }) }
     }
     const pauseMs = Math.min(failure?.retryAfterMs ?? 0, LONGEST_PAUSE_MS)
+    const grown = Math.max(1, requests - Math.max(0, (delays.steady ?? 0) - 1))
+    const delay = backoff(grown, { factor: 1.5, jitter: 0.25, ...delays }, random)
+    const nextInMs = Math.min(Math.max(delay, pauseMs), left)
     if (failure !== undefined) {
-      const retryInMs = Math.min(Math.max(delay, pauseMs), left)
-      const text = `${failure.message}; retrying in ${formatDuration(retryInMs / 1000)}`
+      const text = `${failure.message}; retrying in ${formatDuration(nextInMs / 1000)}`
       const message = news(text, text)
       if (message !== undefined) yield { event: 'warning', value, text: message, error: failure }
     }
-    // 75 to 100% of the delay: never longer than announced.
-    const jittered = delay * (0.75 + 0.25 * random.fraction())
-    await clock.sleep(Math.min(Math.max(jittered, pauseMs), left), interrupts.signal)
-    if (requests >= (delays.steady ?? 0)) delay = Math.min(delay * 1.5, delays.max)
+    await clock.sleep(nextInMs, interrupts.signal)
   }
 }
 

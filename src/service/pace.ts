@@ -1,11 +1,10 @@
 import type { Clock, HttpRequest, HttpResponse, HttpTransport } from '../context.ts'
+import { backoff } from '../timeout.ts'
 import { createTurns } from '../turns.ts'
 import { MAX_RETRY_AFTER_MS, parseRetryAfter } from './retry.ts'
 
-/** The first pause after a refusal that doesn't say for how long; each that leads to nothing doubles it … */
-const FIRST_PAUSE_MS = 1000
-/** … up to this. */
-const MAX_PAUSE_MS = 30_000
+/** The pauses after refusals that don't say for how long. All requests share them. */
+const PAUSES = { first: 1000, max: 30_000, jitter: 0 } as const
 /** A service that has only refused for this long is given up on. */
 const MAX_WAIT_MS = 5 * 60_000
 
@@ -43,7 +42,7 @@ export function paceRequests(
     if (clock.monotonic() - since > MAX_WAIT_MS || (asked ?? 0) > MAX_RETRY_AFTER_MS) return false
     // What was sent before a pause says nothing about the time after it.
     const isNew = sentAt >= until
-    const pauseMs = asked || (isNew ? Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** pauses) : 0)
+    const pauseMs = asked || (isNew ? backoff(pauses + 1, PAUSES) : 0)
     refusal = {
       since,
       until: Math.max(until, clock.monotonic() + pauseMs),

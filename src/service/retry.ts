@@ -1,7 +1,3 @@
-import type { Context } from '../context.ts'
-
-const BASE_DELAY_MS = 500
-const MAX_DELAY_MS = 8000
 /** With a longer `Retry-After` a request fails right away, and the error names the delay. */
 export const MAX_RETRY_AFTER_MS = 60_000
 
@@ -11,17 +7,6 @@ export const MAX_RETRY_AFTER_MS = 60_000
  */
 export function isTemporary(status: number): boolean {
   return [408, 425, 429].includes(status) || status >= 500
-}
-
-/**
- * The delay before the next attempt: exponential with full jitter, so that clients that failed together don't retry
- * together (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
- *
- * @param failures how many attempts have failed, from 1
- * @returns milliseconds
- */
-export function backoff(failures: number, random: Context['random']): number {
-  return Math.min(MAX_DELAY_MS, BASE_DELAY_MS * 2 ** (failures - 1)) * random.fraction()
 }
 
 /**

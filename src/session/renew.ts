@@ -1,12 +1,12 @@
 import { CliError, usageError } from '../errors.ts'
 import { type AccessToken, type RefreshOutcome, refresh, tokenTimeoutMs } from '../oauth/token-endpoint.ts'
-import { backoff } from '../service/retry.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
 import { withProfile } from '../settings/profiles.ts'
 import { removeDurable } from '../storage/atomic-file.ts'
 import { quietly } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
+import { backoff, REQUEST_DELAYS } from '../timeout.ts'
 import { interrupted, sessionOver, signedOut, signInHint } from './messages.ts'
 import { finish, isFinishable, nextName, putInPlace, type Reservation, readNext, reserve } from './note.ts'
 import { requireSession } from './profiles.ts'
@@ -186,7 +186,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
 /** How a command waits for the lock of a session: its holder may need all of its own time. */
 export function lockingOf(io: Io, { disk }: ProfileFiles) {
   return {
-    deadlineMs: tokenTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
+    timeoutMs: tokenTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
     disk,
     onWait: () => io.note('Waiting for another mailclaim, which is using this session …'),
   }
@@ -300,7 +300,7 @@ export async function inPasses(
     endPass()
     if (result.kind === 'changed' && ++reads > READS) throw keepsChanging(io.settings.profile.value)
     if (result.kind !== 'later') continue
-    const wait = Math.max(result.error.retryAfterMs ?? 0, backoff(tries, io.random))
+    const wait = Math.max(result.error.retryAfterMs ?? 0, backoff(tries, REQUEST_DELAYS, io.random))
     const isUnreachable = result.error.code === 'unreachable' && tries >= UNREACHABLE_TRIES
     if (isUnreachable || io.clock.monotonic() + wait >= end) throw result.error
     tries++

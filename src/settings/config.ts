@@ -8,7 +8,7 @@ import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { ProfileConfig, SettingKey } from './table.ts'
 
 /** How long a writer waits for another one, in milliseconds: a change takes only a few. */
-const LOCK_DEADLINE_MS = 5000
+const LOCK_TIMEOUT_MS = 5000
 
 /** The configuration file. Values are text as it is typed, and are parsed when they are used. */
 export interface Config {
@@ -68,7 +68,7 @@ export async function updateConfig(
     new CliError('config_busy', `another mailclaim is changing the settings (${lock})`, {
       hint: 'let it finish, or end it, and run this command again; do not delete the lock file',
     })
-  const waiting = { deadlineMs: LOCK_DEADLINE_MS, busy, withoutLocks: 'continue' as const }
+  const waiting = { timeoutMs: LOCK_TIMEOUT_MS, busy, withoutLocks: 'continue' as const }
   return withLock(lock, context, waiting, async () => {
     const config = await readConfig(context)
     change(config)

@@ -1,33 +1,32 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { SILENT_MS } from '../timeout.ts'
+import { backoff, SILENT_MS } from '../timeout.ts'
 import { type Disk, realDisk } from './atomic-file.ts'
 import { codeOf, reason, remedy } from './file-errors.ts'
 
 export interface LockOptions<T> {
   /** Milliseconds to wait for another process. */
-  readonly deadlineMs: number
+  readonly timeoutMs: number
   /** Called while another process holds the lock; a result ends the wait. */
   readonly meanwhile?: () => T | undefined
   /** Called once, when the wait has taken two seconds. */
   readonly onWait?: () => Promise<void>
-  /** The error if another process holds the lock until the deadline; `session_busy` by default. */
+  /** The error if another process holds the lock until then; `session_busy` by default. */
   readonly busy?: () => CliError
   /** `continue`: the work is done without a lock where there is none, because it can't lose a refresh token. */
   readonly withoutLocks?: 'continue'
   readonly disk?: Disk
 }
 
-/** The first pause, and the longest: asking the kernel is cheap. */
-const FIRST_PAUSE_MS = 20
-const LONGEST_PAUSE_MS = 250
+/** Asking the kernel is cheap. */
+const PAUSES = { first: 20, max: 250, factor: 1.5, jitter: 0.5 } as const
 
 /**
  * Runs work while this process holds the lock on a file. The lock is never stolen because of its age: only the kernel knows
  * whether its holder is alive. It is for waiting politely: what must not happen twice doesn't rely on it.
  *
  * @throws CliError `store_unavailable`, exit 4, if this system has no such locks; `session_busy`, exit 7, if another process
- *   held it until the deadline; the reason of an interrupt.
+ *   held it until then; the reason of an interrupt.
  */
 export async function withLock<T>(
   path: string,
@@ -35,10 +34,10 @@ export async function withLock<T>(
   options: LockOptions<T>,
   work: () => Promise<T>,
 ): Promise<T> {
-  const { disk = realDisk, deadlineMs, meanwhile } = options
+  const { disk = realDisk, timeoutMs, meanwhile } = options
   const start = clock.monotonic()
   let { onWait } = options
-  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 1.5, LONGEST_PAUSE_MS)) {
+  for (let tries = 1; ; tries++) {
     let fd: number | undefined
     try {
       fd = await disk.lock(path)
@@ -57,13 +56,12 @@ export async function withLock<T>(
     const found = meanwhile?.()
     if (found !== undefined) return found
     const waited = clock.monotonic() - start
-    if (waited >= deadlineMs) throw options.busy?.() ?? sessionBusy(path)
+    if (waited >= timeoutMs) throw options.busy?.() ?? sessionBusy(path)
     if (waited >= SILENT_MS) {
       await onWait?.()
       onWait = undefined
     }
-    const wait = Math.min(pause, deadlineMs - waited)
-    await clock.sleep(wait * (0.5 + random.fraction() / 2), interrupts.signal)
+    await clock.sleep(Math.min(backoff(tries, PAUSES, random), timeoutMs - waited), interrupts.signal)
   }
 }
 

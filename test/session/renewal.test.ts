@@ -297,7 +297,7 @@ describe('waiting', () => {
   async function hold(world: { context: FakeContext; files: { lock: string } }) {
     let letGo = () => {}
     const isHeld = new Promise<void>((held) => {
-      void withLock(world.files.lock, world.context, { deadlineMs: 0 }, async () => {
+      void withLock(world.files.lock, world.context, { timeoutMs: 0 }, async () => {
         held()
         await new Promise<void>((go) => {
           letGo = go

@@ -166,7 +166,7 @@ describe('a lock', () => {
       order.push(`${name} ends`)
       throw new Error(name)
     }
-    const waiting = { deadlineMs: 60_000 }
+    const waiting = { timeoutMs: 60_000 }
     const results = ['a', 'b'].map((name) => withLock(path, context, waiting, work(name)).catch(() => name))
     expect((await Promise.all(results)).sort()).toEqual(['a', 'b'])
     expect(order[1]).toBe(order[0]?.replace('begins', 'ends'))
@@ -174,26 +174,26 @@ describe('a lock', () => {
   })
 
   it('is not stolen: waiting too long is an error that names it, unless a result comes meanwhile', async () => {
-    await withLock(path, context, { deadlineMs: 0 }, async () => {
+    await withLock(path, context, { timeoutMs: 0 }, async () => {
       expect(await isLocked(path)).toBe(true)
-      await expect(withLock(path, context, { deadlineMs: 500 }, async () => 'mine')).rejects.toMatchObject({
+      await expect(withLock(path, context, { timeoutMs: 500 }, async () => 'mine')).rejects.toMatchObject({
         code: 'session_busy',
         exit: 7,
         message: expect.stringContaining(path),
       })
-      const brought = { deadlineMs: 500, meanwhile: () => 'brought' }
+      const brought = { timeoutMs: 500, meanwhile: () => 'brought' }
       expect(await withLock(path, context, brought, async () => 'mine')).toBe('brought')
     })
   })
 
   it('on a system without locks is refused, unless the work can do without', async () => {
     const disk = { ...realDisk, lock: () => Promise.reject(new Error('no locks')) }
-    await expect(withLock(path, context, { deadlineMs: 0, disk }, async () => 1)).rejects.toMatchObject({
+    await expect(withLock(path, context, { timeoutMs: 0, disk }, async () => 1)).rejects.toMatchObject({
       code: 'store_unavailable',
       exit: 4,
     })
     expect(
-      await withLock(path, context, { deadlineMs: 0, disk, withoutLocks: 'continue' }, async () => 1),
+      await withLock(path, context, { timeoutMs: 0, disk, withoutLocks: 'continue' }, async () => 1),
     ).toBe(1)
   })
 })
