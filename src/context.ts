@@ -55,6 +55,8 @@ export interface Environment {
   /** Over SSH a browser would open on the wrong machine. */
   readonly ssh: boolean
   readonly httpsProxy?: string
+  /** `NODE_TLS_REJECT_UNAUTHORIZED=0`: whoever answers gets the credential. */
+  readonly tlsUnchecked?: true
   readonly noProxy?: string
 }
 
@@ -154,11 +156,20 @@ export class TransportError extends Error {
   override readonly name = 'TransportError'
   readonly kind: 'lookup' | 'connect' | 'tls' | 'proxy' | 'timeout' | 'reset' | 'aborted' | 'protocol'
   readonly sent: 'no' | 'maybe'
+  /** What to do, if that is more than the kind says. */
+  readonly hint: string | undefined
 
-  constructor(kind: TransportError['kind'], sent: TransportError['sent'], message: string, cause?: unknown) {
+  constructor(
+    kind: TransportError['kind'],
+    sent: TransportError['sent'],
+    message: string,
+    cause?: unknown,
+    hint?: string,
+  ) {
     super(message, cause === undefined ? undefined : { cause })
     this.kind = kind
     this.sent = sent
+    this.hint = hint
   }
 }
 

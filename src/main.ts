@@ -120,6 +120,7 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     // The lower-case names are the older ones and win, as in curl.
     ...text('httpsProxy', 'https_proxy', 'HTTPS_PROXY'),
     ...text('noProxy', 'no_proxy', 'NO_PROXY'),
+    ...(variables['NODE_TLS_REJECT_UNAUTHORIZED'] === '0' && { tlsUnchecked: true as const }),
     // https://no-color.org: present and not empty, whatever its value.
     noColor: Boolean(variables['NO_COLOR']),
     ci: Boolean(variables['CI']) && variables['CI'] !== 'false',

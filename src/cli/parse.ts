@@ -167,6 +167,10 @@ async function runCommand(
   checkFieldsOption(settings, definition)
   if (definition.account === 'signed_in') await checkProfile(settings, context)
   const io = createIo(changes ? untilClosed(context, settings) : context, settings)
+  if (io.environment.tlsUnchecked)
+    await io.warn(
+      'whoever answers gets the credential: certificates are not checked (NODE_TLS_REJECT_UNAUTHORIZED=0)',
+    )
   try {
     await run({ arguments: words, options }, settings.verbose ? await withLog(io) : io)
   } finally {

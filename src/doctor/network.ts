@@ -42,7 +42,11 @@ export async function examineNetwork(io: Io): Promise<{ network: Finding; clock:
     // Any other status is normal for the bare address of an API.
     const status = response.status >= 500 ? `, but with HTTP ${response.status}` : ''
     const responds = `${base.origin} responds in ${Math.round(ms)} ms${status}${via}`
-    return { network: ok(responds), clock: compareClocks(response.headers['date'], started.wall + ms / 2) }
+    const unchecked = 'its certificate is not checked (NODE_TLS_REJECT_UNAUTHORIZED=0)'
+    const network = environment.tlsUnchecked
+      ? warning(`${responds}; ${unchecked}`, 'unset NODE_TLS_REJECT_UNAUTHORIZED')
+      : ok(responds)
+    return { network, clock: compareClocks(response.headers['date'], started.wall + ms / 2) }
   } catch (error) {
     if (!(error instanceof TransportError)) throw error
     const failure = transportFailure(error, base, 'GET')

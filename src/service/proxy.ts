@@ -1,3 +1,4 @@
+import { BlockList, isIP } from 'node:net'
 import type { Dispatcher } from 'undici'
 import connect from 'undici/lib/api/api-connect.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
@@ -13,18 +14,20 @@ const TUNNEL_TIMEOUT_MS = 9000
 export type ProxySettings = Pick<Environment, 'httpsProxy' | 'noProxy'>
 
 /**
- * The URL of the proxy for a request; unchecked: `tunnelThroughProxy` rejects an invalid one. None for this machine itself: a
+ * The URL of the proxy for a request, http if it names no scheme; unchecked: `tunnelThroughProxy` rejects an invalid one. None for this machine itself: a
  * proxy would look for the address on another one. So plain HTTP, which only loopback addresses may have, is never proxied.
  */
 export function proxyFor(url: URL, { httpsProxy, noProxy }: ProxySettings): string | undefined {
-  return isLoopback(url.hostname) || bypassesProxy(url, noProxy ?? '') ? undefined : httpsProxy
+  if (httpsProxy === undefined || isLoopback(url.hostname) || bypassesProxy(url, noProxy ?? ''))
+    return undefined
+  return httpsProxy.includes('://') ? httpsProxy : `http://${httpsProxy}`
 }
 
 /**
  * Sends every request through a tunnel (CONNECT, RFC 9110 section 9.3.6). If the proxy refuses the tunnel, the request fails
  * with nothing sent.
  *
- * @param proxy an http or https URL; its user name and password, if it has both, are sent to the proxy only
+ * @param proxy an http or https URL; its user name and password are sent to the proxy only
  * @param connection options for the connections to the proxy and through it
  * @throws TransportError if it can't be used
  */
@@ -33,11 +36,14 @@ export function tunnelThroughProxy(
   connection: object,
   options: Omit<ProxyAgent.Options, 'uri'>,
 ): Dispatcher {
-  const isHttp = /^https?:/i.test(proxy)
   try {
-    if (isHttp)
+    const { protocol, username, password } = new URL(proxy)
+    // undici sends no user name without a password.
+    const user = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`)
+    if (/^https?:$/.test(protocol))
       return new ProxyAgent({
         ...options,
+        ...(username !== '' && { token: `Basic ${user.toString('base64')}` }),
         uri: proxy,
         proxyTls: { ...connection, allowH2: false },
         requestTls: connection,
@@ -57,7 +63,8 @@ class TunnelPool extends Pool {
     try {
       tunnel = await connect.call(this, options)
     } catch (error) {
-      throw proxyError(classify(error, 'no', 'proxy').message, error)
+      const { message, hint } = classify(error, 'no', 'proxy')
+      throw proxyError(message, error, hint)
     }
     if (tunnel.statusCode >= 200 && tunnel.statusCode <= 299) return { ...tunnel, statusCode: 200 }
     tunnel.socket.on('error', () => {}).destroy()
@@ -68,20 +75,35 @@ class TunnelPool extends Pool {
 /**
  * Whether requests to a host bypass the proxy.
  *
- * @param noProxy as in NO_PROXY: hosts (subdomains included), with or without a port, or `*`, separated by commas or spaces
+ * @param noProxy as curl reads NO_PROXY: hosts (subdomains included), addresses and networks (`10.0.0.0/8`), or `*`, separated by
+ *   commas or spaces
  */
-export function bypassesProxy(target: URL, noProxy: string): boolean {
-  const targetPort = Number(target.port) || (target.protocol === 'https:' ? 443 : 80)
+export function bypassesProxy({ hostname }: URL, noProxy: string): boolean {
+  const host = hostname.replace(/[[\]]/g, '')
   return noProxy.split(/[\s,]+/).some((entry) => {
     if (entry === '*') return true
-    const [, name, port] = /^(\[.*\]|[^:]*)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? []
-    // With more colons it is an IPv6 address, which a URL has in brackets.
-    const host = name?.replace(/^\*?\./, '') ?? `[${entry.toLowerCase()}]`
-    if (host === '' || (port !== undefined && Number(port) !== targetPort)) return false
-    return target.hostname === host || target.hostname.endsWith(`.${host}`)
+    const [name = '', bits] = entry
+      .toLowerCase()
+      .replace(/^\*?\.|[[\]]/g, '')
+      .split('/')
+    const family = isIP(name)
+    if (family !== isIP(host)) return false
+    if (family === 0) return name !== '' && (host === name || host.endsWith(`.${name}`))
+    const most = family === 4 ? 32 : 128
+    const prefix = bits === undefined ? most : Number(bits)
+    if (!(prefix >= 0 && prefix <= most)) return false
+    const network = new BlockList()
+    network.addSubnet(name, prefix, `ipv${family as 4 | 6}`)
+    return network.check(host, `ipv${family as 4 | 6}`)
   })
 }
 
-function proxyError(reason: string, cause?: unknown): TransportError {
-  return new TransportError('proxy', 'no', `the proxy did not let the request through: ${reason}`, cause)
+function proxyError(reason: string, cause?: unknown, hint?: string): TransportError {
+  return new TransportError(
+    'proxy',
+    'no',
+    `the proxy did not let the request through: ${reason}`,
+    cause,
+    hint,
+  )
 }

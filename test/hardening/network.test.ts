@@ -231,16 +231,36 @@ describe.runIf(needs('openssl'))('TLS', () => {
       'right',
       () => ({}),
       'not signed by a certificate authority that this machine trusts',
+      'NODE_EXTRA_CA_CERTS',
     ],
-    ['for another host', 'other', trusting, 'is for another host'],
-    ['that has expired', 'old', trusting, 'has expired'],
-  ])('a connection with a certificate %s sends nothing, and says why', async (_what, name, env, why) => {
-    const { url, requests } = await serve(name)
-    const ended = await grants(createWorld(), url, env())
-    expect(ended.code).toBe(7)
-    expect(errorOf(ended)).toMatchObject({ message: expect.stringContaining(why) })
-    expect(ended.stderr).not.toContain(KEY)
-    expect(requests).toEqual([])
+    ['for another host', 'other', trusting, 'is for another host', 'check the base URL'],
+    ['that has expired', 'old', trusting, 'has expired', "check this machine's clock"],
+  ])(
+    'a connection with a certificate %s sends nothing, and says why',
+    async (_what, name, env, why, hint) => {
+      const { url, requests } = await serve(name)
+      const ended = await grants(createWorld(), url, env())
+      expect(ended.code).toBe(7)
+      expect(errorOf(ended)).toMatchObject({
+        message: expect.stringContaining(why),
+        hint: expect.stringContaining(hint),
+      })
+      expect(ended.stderr).not.toContain(KEY)
+      expect(requests).toEqual([])
+    },
+  )
+
+  test('where certificates are not checked, each command warns, and doctor names it', async () => {
+    const { url } = await serve('old')
+    const env = { NODE_TLS_REJECT_UNAUTHORIZED: '0' }
+    const warning = /^warning: whoever answers gets the credential: .*NODE_TLS_REJECT_UNAUTHORIZED=0\)$/m
+    expect(await grants(createWorld(), url, env)).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(warning),
+    })
+    const doctor = await createWorld().run(['doctor'], { env: { ...env, MAILCLAIM_BASE_URL: url } })
+    expect(doctor.stderr).toMatch(warning)
+    expect(doctor.stdout).toMatch(/network\twarning\t.*its certificate is not checked/)
   })
 
   test('if a plain HTTP server answers, the error says that no secure connection can be made', async () => {

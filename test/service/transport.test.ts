@@ -549,16 +549,17 @@ describe('NO_PROXY', () => {
     ['https://api.example.com/', 'other.example, example.com', true],
     ['https://api.example.com/', 'other.example example.com', true],
     ['https://api.example.com/', '*', true],
-    ['https://api.example.com/', 'example.com:443', true],
-    ['https://api.example.com:8443/', 'example.com:8443', true],
-    ['https://api.example.com/', 'example.com:8443', false],
+    ['https://10.1.2.3/', '192.168.0.0/16,10.0.0.0/8', true],
+    ['https://11.1.2.3/', '10.0.0.0/8', false],
+    ['https://[2001:db8::1]/', '2001:db8::/32', true],
+    ['https://[2001:db9::1]/', '[2001:db8::]/32', false],
+    ['https://10.1.2.3/', '10.1.2.3/33,10.1.2.3/x,::/0', false],
+    ['https://10.1.2.3/', '1.2.3', false],
     ['https://badexample.com/', 'example.com', false],
     ['https://example.com/', 'api.example.com', false],
     ['https://api.example.com/', '', false],
     ['https://api.example.com/', ' , ', false],
     ['https://[::1]:8443/', '[::1]', true],
-    ['https://[::1]:8443/', '[::1]:8443', true],
-    ['https://[::1]:8443/', '[::1]:443', false],
     ['https://[::1]/', 'localhost,127.0.0.1,::1', true],
     ['https://[2001:db8::1]/', '2001:DB8::1', true],
     ['https://[2001:db8::1]/', '::1', false],
@@ -635,17 +636,21 @@ describe('a proxy', () => {
     },
   )
 
-  it('the proxy gets its user name and password, and the service does not', async () => {
+  it.each([
+    ['me:p%40ss@', 'me:p@ss'],
+    ['me@', 'me:'],
+  ])('the proxy gets its user name and password, and the service does not: %s', async (given, user) => {
     const shown: (string | undefined)[] = []
     const server = await listen((request, response) => {
       shown.push(request.headers['proxy-authorization'])
       response.end('direct')
     })
     const proxy = await proxyServer()
-    const httpsProxy = proxy.url.replace('//', '//me:p%40ss@')
+    // Without a scheme it is http.
+    const httpsProxy = proxy.url.replace('http://', given)
     expect(text(await transport({ httpsProxy }).send(get(named(server))))).toBe('direct')
     expect(proxy.credentials).toEqual([
-      { 'proxy-authorization': `Basic ${Buffer.from('me:p@ss').toString('base64')}` },
+      { 'proxy-authorization': `Basic ${Buffer.from(user).toString('base64')}` },
     ])
     expect(shown).toEqual([undefined])
   })
