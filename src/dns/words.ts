@@ -199,13 +199,13 @@ const CHANGE_DS =
 /** What to do about a fact of the kind `remedy`. */
 const REMEDIES: Readonly<Record<string, string>> = {
   active: `add a TXT record${ZONE}[ at {provider}], beside any others: host {host}, value {expected}`,
-  parked: 'the domain is parked ({at}): give it name servers of a DNS provider at the registrar first',
+  parked:
+    'the domain is parked ({at}): renew it if it has expired, or set other name servers, at the registrar first',
   suspended:
     'the domain is suspended ({at}): renew it, or confirm its contact address, at the registrar first',
   value_as_target: 'that was meant: its target is the value, so CNAME was chosen instead of TXT',
   other_target: 'and any address records, or add it at the target if that is yours',
-  not_delegated:
-    'remove {servers} from the NS records in the zone: only those are asked that are set {holder:place}',
+  not_delegated: "remove {servers} from the NS records in the zone: they aren't set {holder:place}",
   only_delegated: 'add the record there too: these are the ones that are set {holder:place}',
   both_delegated:
     'remove {servers} {holder:place} if they are of an earlier provider, or add the record there too',

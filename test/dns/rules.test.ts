@@ -410,7 +410,7 @@ describe('who has to act', () => {
     [
       'missing',
       { servers: [server({ host: 'ns1.sedoparking.com' })] },
-      'the domain is parked (ns1.sedoparking.com): give it name servers',
+      'the domain is parked (ns1.sedoparking.com): renew it if it has expired',
     ],
     [
       'missing',
