@@ -3,7 +3,6 @@ import { Resolver } from 'node:dns/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import {
   AUTHORITATIVE_ANSWER,
-  CHECKING_DISABLED,
   decode,
   encode,
   type OptAnswer,
@@ -12,7 +11,7 @@ import {
   RECURSION_DESIRED,
   TRUNCATED_RESPONSE,
 } from 'dns-packet'
-import { answerQuestion, type DnsAnswer, RCODES, type Zones } from './zones.ts'
+import { answerQuestion, type Zones } from './zones.ts'
 
 const LOOPBACK = '127.0.0.1'
 /** What UDP may carry without EDNS, and what this server says that it takes (DNS flag day 2020). */
@@ -98,27 +97,19 @@ function serveTcp(socket: Socket, answerTo: (query: Buffer) => Buffer | undefine
 
 /** @param room the bytes that UDP allows without EDNS; undefined on TCP, where everything fits */
 function respond(zones: Zones, query: Buffer, room: number | undefined): Buffer | undefined {
-  const isQuery = query.length >= 12 && (query.readUInt8(2) & 0x80) === 0
-  if (!isQuery) return undefined
+  // An answer, or an operation that no resolver needs (RFC 1035, section 4.1.1), gets none.
+  if (query.length < 12 || (query.readUInt8(2) & 0xf8) !== 0) return undefined
   let packet: Packet
   try {
     packet = decode(query)
   } catch {
     return undefined
   }
-  const [question, ...more] = packet.questions ?? []
+  const [question] = packet.questions ?? []
+  if (question === undefined) return undefined
   const asked = packet.flags ?? 0
-  const opcode = (query.readUInt8(2) >> 3) & 0xf
-  let answer: DnsAnswer | 'silence'
-  if (opcode !== 0) answer = { rcode: RCODES.notImp }
-  else if (question === undefined || more.length > 0) answer = { rcode: RCODES.formErr }
-  else
-    answer = answerQuestion(
-      zones,
-      question.name === '.' ? '' : question.name,
-      question.type,
-      (asked & RECURSION_DESIRED) !== 0,
-    )
+  const name = question.name === '.' ? '' : question.name
+  const answer = answerQuestion(zones, name, question.type, (asked & RECURSION_DESIRED) !== 0)
   if (answer === 'silence') return undefined
 
   const opt = packet.additionals?.find((record): record is OptAnswer => record.type === 'OPT')
@@ -129,10 +120,8 @@ function respond(zones: Zones, query: Buffer, room: number | undefined): Buffer 
     ...(packet.id === undefined ? {} : { id: packet.id }),
     flags:
       answer.rcode |
-      (opcode << 11) |
       (answer.authoritative === true ? AUTHORITATIVE_ANSWER : 0) |
-      (asked & RECURSION_DESIRED ? RECURSION_DESIRED | RECURSION_AVAILABLE : 0) |
-      (asked & CHECKING_DISABLED),
+      (asked & RECURSION_DESIRED ? RECURSION_DESIRED | RECURSION_AVAILABLE : 0),
     ...(packet.questions === undefined ? {} : { questions: packet.questions }),
     answers: [...(answer.answers ?? [])],
     authorities: [...(answer.authorities ?? [])],

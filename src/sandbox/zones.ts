@@ -114,7 +114,7 @@ export function txt(text: string): RecordData {
   return pieces
 }
 
-export const RCODES = { noError: 0, formErr: 1, servFail: 2, nxDomain: 3, notImp: 4, refused: 5 } as const
+export const RCODES = { noError: 0, servFail: 2, nxDomain: 3, refused: 5 } as const
 
 export interface DnsAnswer {
   readonly rcode: number
@@ -123,8 +123,6 @@ export interface DnsAnswer {
   readonly authorities?: readonly Answer[]
   readonly additionals?: readonly Answer[]
 }
-
-const MOST_ALIASES = 8
 
 /**
  * What the server says (RFC 1034, section 4.3.2, with the wildcards of RFC 4592).
@@ -137,44 +135,31 @@ export function answerQuestion(
   type: string,
   recursion: boolean,
 ): DnsAnswer | 'silence' {
-  let owner = asked.replace(/\.$/, '').toLowerCase()
-  let shownOwner = asked
+  const owner = asked.replace(/\.$/, '').toLowerCase()
   // The parent answers for DS (RFC 4035, section 3.1.4.1).
   const isOfParent = type === 'DS' && owner !== '' && zones.holding(owner)?.apex === owner
-  const parent = isOfParent ? parentName(owner) : owner
-  let zone = zones.holding(parent)
-  // Nobody may transfer a zone (RFC 5936, section 2.2.1).
-  if (zone === undefined || type === 'AXFR' || type === 'IXFR') return { rcode: RCODES.refused }
+  const zone = zones.holding(isOfParent ? parentName(owner) : owner)
+  if (zone === undefined) return { rcode: RCODES.refused }
   const instead = troubled(zones, zone, type, recursion)
   if (instead !== undefined) return instead
 
-  const answers: Answer[] = []
-  for (;;) {
-    const types = typesAt(zones, zone, owner)
-    const authorities = [soa(zone, NEGATIVE_TTL)]
-    if (types === undefined) return { rcode: RCODES.nxDomain, authoritative: true, answers, authorities }
-    const found =
-      type === 'SOA' && owner === zone.apex
-        ? [soa(zone, 3600)]
-        : records(shownOwner, type as RecordType, types.get(type as RecordType))
-    const [target] = types.get('CNAME') ?? []
-    if (found.length > 0 || typeof target !== 'string') {
-      answers.push(...found)
-      return {
-        rcode: RCODES.noError,
-        authoritative: true,
-        answers,
-        ...(found.length === 0 ? { authorities } : {}),
-        ...(type === 'NS' ? { additionals: glue(zones, types.get('NS')) } : {}),
-      }
-    }
-    answers.push(...records(shownOwner, 'CNAME', [target]))
-    owner = target.toLowerCase()
-    shownOwner = target
-    const next = zones.holding(owner)
-    if (next === undefined || answers.length >= MOST_ALIASES)
-      return { rcode: RCODES.noError, authoritative: true, answers }
-    zone = next
+  const types = typesAt(zones, zone, owner)
+  const authorities = [soa(zone, NEGATIVE_TTL)]
+  if (types === undefined) return { rcode: RCODES.nxDomain, authoritative: true, authorities }
+  const isApex = type === 'SOA' && owner === zone.apex
+  const found = isApex ? [soa(zone, 3600)] : records(asked, type as RecordType, types.get(type as RecordType))
+  const [target] = types.get('CNAME') ?? []
+  if (found.length === 0 && typeof target === 'string') {
+    const answer = answerQuestion(zones, target, type, recursion)
+    const alias = records(asked, 'CNAME', [target])
+    return answer === 'silence' ? answer : { ...answer, answers: [...alias, ...(answer.answers ?? [])] }
+  }
+  return {
+    rcode: RCODES.noError,
+    authoritative: true,
+    answers: found,
+    ...(found.length === 0 ? { authorities } : {}),
+    ...(type === 'NS' ? { additionals: glue(zones, types.get('NS')) } : {}),
   }
 }
 

@@ -162,27 +162,23 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
       expect(await ask(sandbox, name, 'TXT', how)).toMatchObject({ texts: [] })
   })
 
-  test('refuses zone transfers, and names under top-level domains that it does not serve', async () => {
+  test('refuses names under top-level domains that it does not serve', async () => {
     const sandbox = await sandboxForTest()
     for (const [name, type] of [
-      ['example.com', 'AXFR'],
-      ['example.com', 'IXFR'],
       ['example.net', 'TXT'],
       ['net', 'NS'],
     ] as const)
       expect(await ask(sandbox, name, type, how)).toMatchObject({ rcode: 5, aa: false, answers: [] })
   })
 
-  test('answers malformed queries as the standard says', async () => {
+  test('answers no malformed query, no other operation and no answer', async () => {
     const sandbox = await sandboxForTest()
     const proper = encode({ type: 'query', id: 9, questions: [{ name: 'example.com', type: 'TXT' }] })
     const notify = Buffer.from(proper)
     notify.writeUInt8(4 << 3, 2)
-    expect((await exchange(sandbox, transport, notify))?.readUInt16BE(2)).toBe(0xa004)
     const response = Buffer.from(proper)
     response.writeUInt8(0x80, 2)
-    expect(await exchange(sandbox, transport, response)).toBeUndefined()
-    for (const garbage of [Buffer.from([1, 2, 3]), proper.subarray(0, proper.length - 3)])
+    for (const garbage of [notify, response, Buffer.from([1, 2, 3]), proper.subarray(0, proper.length - 3)])
       expect(await exchange(sandbox, transport, garbage)).toBeUndefined()
     expect((await ask(sandbox, 'example.com', 'SOA', how)).rcode).toBe(0)
   })
