@@ -2,7 +2,7 @@ import type { Hono } from 'hono'
 import { type Claims, readOutcome } from './claims.ts'
 import { timestamp, type VirtualClock } from './clock.ts'
 import { CONTROL_PREFIX, type Env, notFound, readObject, validationError } from './http.ts'
-import { mistakeOf, publish } from './mistakes.ts'
+import { publish } from './mistakes.ts'
 import type { OAuth } from './oauth.ts'
 import { type RecordData, txt, type Zones } from './zones.ts'
 
@@ -51,7 +51,7 @@ export function addControlRoutes(app: Hono<Env>, options: ControlOptions): void 
   )
 
   control.post('claims/:domain/publish', async (c) => {
-    const mistake = mistakeOf((await readObject(c))['mistake'] ?? 'none')
+    const { mistake = 'none' } = await readObject(c)
     const { record } = claims.find(c.req.param('domain'))
     publish(zones, record, mistake)
     return c.json(record)

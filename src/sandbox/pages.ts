@@ -4,7 +4,7 @@ import { NONCE, secureHeaders } from 'hono/secure-headers'
 import type { Claims, DomainClaim } from './claims.ts'
 import type { Env } from './http.ts'
 import { Problem } from './http.ts'
-import { MISTAKES, mistakeOf, publish } from './mistakes.ts'
+import { MISTAKES, publish } from './mistakes.ts'
 import {
   type Approved,
   acceptsRedirect,
@@ -225,7 +225,7 @@ export function addDnsPage(app: Hono<Env>, claims: Claims, zones: Zones): void {
     const form = new URLSearchParams(await c.req.text())
     try {
       const { record } = claims.find(form.get('claim') ?? '')
-      publish(zones, record, mistakeOf(form.get('mistake')))
+      publish(zones, record, form.get('mistake'))
     } catch (error) {
       if (error instanceof Problem) return dnsPage(c, claims, error)
       throw error
@@ -258,7 +258,7 @@ function claimForm({ name, domain_id, record }: DomainClaim, index: number): Htm
 <form method="post" action="${DNS_PAGE}">
 <input type="hidden" name="claim" value="${domain_id}">
 <label>Publish, or plant a mistake, for ${name}
-<select name="mistake">${MISTAKES.map(({ id, description }) => html`<option value="${id}">${description}</option>`)}</select></label>
+<select name="mistake">${Object.entries(MISTAKES).map(([id, [description]]) => html`<option value="${id}">${description}</option>`)}</select></label>
 <button class="primary">Publish</button>
 </form>
 </section>`

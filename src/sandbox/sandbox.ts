@@ -10,7 +10,7 @@ import { lookUpTxt, startDnsServer } from './dns-server.ts'
 import { addFaults } from './faults.ts'
 import { CONTROL_PREFIX, createApp, type Env, readJson } from './http.ts'
 import { addListRoutes } from './lists.ts'
-import { MISTAKES, publish } from './mistakes.ts'
+import { publish } from './mistakes.ts'
 import { addTokenRoutes, CLIENTS, checkCredential, createOAuth, randomToken } from './oauth.ts'
 import { addAuthorizeRoutes, addDnsPage } from './pages.ts'
 import { createZones, type Zones } from './zones.ts'
@@ -148,7 +148,7 @@ function addClaimRoutes(app: Hono<Env>, claims: Claims, zones: Zones, autoPublis
   app.post('/domains/claim', async (c) => {
     const { claim, isNew } = claims.create(await readJson(c))
     zones.ensure(claim.name)
-    if (isNew && autoPublish) publish(zones, claim.record, MISTAKES[0])
+    if (isNew && autoPublish) publish(zones, claim.record, 'none')
     return c.json(claim, isNew ? 201 : 200)
   })
   app.post('/domains/:domain_id/claim/verify', (c) => c.json(claims.verify(c.req.param('domain_id'))))
