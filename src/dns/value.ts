@@ -80,7 +80,7 @@ export function explainValue(expected: string, value: TxtValue, isGiven = false)
   const inner = bare(seen)
   if (inner === wanted) return 'quoted'
   if (inner.toLowerCase() === wanted.toLowerCase()) return 'case_changed'
-  if (isGiven && isPartOf(inner, wanted)) return 'given_value_cut'
+  if (isGiven && !/\s/.test(seen.trim()) && isPartOf(inner, wanted)) return 'given_value_cut'
   // Two strings of a record are no more one word than two records are.
   const apart = value.strings.map(decodeValue).join(' ')
   if ([seen, apart, inner].some((text) => holdsWhole(text, wanted))) return 'extra_text'

@@ -21,6 +21,15 @@ const explain = (...strings: string[]) => explainValue(EXPECTED, record(...strin
 
 describe('the explanation of a wrong value', () => {
   test.each([
+    [`${EXPECTED}Z`, 'given_value_cut'],
+    [`old-${EXPECTED}`, 'given_value_cut'],
+    [`TXT ${EXPECTED}`, 'extra_text'],
+    [`example.com. IN TXT "${EXPECTED}"`, 'extra_text'],
+  ])('%s beside a value that a person gave, and may have cut: %s', (text, fault) => {
+    expect(explainValue(EXPECTED, record(text), true)).toBe(fault)
+  })
+
+  test.each([
     [`"${EXPECTED}"`, 'quoted'],
     [`"mc-ve" "rify=${TOKEN}"`, 'quoted'],
     [`“${EXPECTED}”`, 'quoted'],
