@@ -6,6 +6,8 @@ export interface Deadline {
   readonly timeoutMs: number
   /** What is left of it, in milliseconds; negative once it is over. */
   leftMs(): number
+  /** That of a step that begins now, and takes this long at most. */
+  atMost(limitMs: number): Deadline
 }
 
 /** What starts when the time is almost up may still take this long, in milliseconds, such as the last poll. */
@@ -16,7 +18,8 @@ export const SILENT_MS = 2000
 /** Begins now. */
 export function deadlineIn(timeoutMs: number, clock: Pick<Clock, 'monotonic'>): Deadline {
   const end = clock.monotonic() + timeoutMs
-  return { timeoutMs, leftMs: () => end - clock.monotonic() }
+  const leftMs = () => end - clock.monotonic()
+  return { timeoutMs, leftMs, atMost: (limitMs) => deadlineIn(Math.min(limitMs, leftMs()), clock) }
 }
 
 /** That of a command that begins now. @param timeout in seconds */

@@ -1,4 +1,4 @@
-import { type Deadline, timeFor } from '../timeout.ts'
+import { type Deadline, deadlineIn, timeFor } from '../timeout.ts'
 import { observeDnssec } from './dnssec.ts'
 import { lookElsewhere } from './elsewhere.ts'
 import { locate, type Search } from './locate.ts'
@@ -78,21 +78,21 @@ export async function observe(
     }
   }
   const name = checked.ascii
-  const start = clock.monotonic()
-  const limitMs = request.deadline ? Math.min(DEADLINE_MS, timeFor(request.deadline)) : DEADLINE_MS
-  const deadline = start + limitMs - MARGIN_MS
+  const givenMs = request.deadline ? timeFor(request.deadline) : DEADLINE_MS
+  const deadline = deadlineIn(Math.min(DEADLINE_MS, givenMs) - MARGIN_MS, clock)
+  const toLocate = deadline.atMost(LOCATE_MS)
   const configured = request.resolvers === 'system' ? await dns.systemResolvers() : request.resolvers
   const resolvers = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
   const limited = limitQueries(dns, MAX_QUERIES)
   const over = new AbortController()
   const signal = AbortSignal.any([effects.signal, over.signal])
   const share = request.share ?? createShare(clock)
-  const search: Search = { resolvers, port, deadline, share, effects: { ...effects, signal, dns: limited } }
+  const own = { ...effects, signal, dns: limited }
+  const search: Search = { name, expected, resolvers, port, deadline, share, effects: own }
   try {
-    const location = await locate(name, { ...search, deadline: Math.min(start + LOCATE_MS, deadline) })
+    const location = await locate(name, { ...search, deadline: toLocate })
     const isFound = location.kind === 'found'
-    const target = { name, zone: isFound ? location.zone : name, expected }
-    const survey = isFound ? await askNameServers(location, target, search) : NOTHING
+    const survey = isFound ? await askNameServers(location, search) : NOTHING
     const { servers } = survey
     const isInside =
       port === DNS_PORT && servers.length > 0 && servers.every(({ address }) => isPrivate(address))
@@ -109,10 +109,10 @@ export async function observe(
     const [seenBy, elsewhere, dnssec] = await Promise.all([
       Promise.all(
         (isTime ? resolvers : []).map((one) =>
-          askResolver(one, target, isVisible ? target.zone : null, search),
+          askResolver(one, isVisible && isFound ? location.zone : null, search),
         ),
       ),
-      server && withRecord.length === 0 ? lookElsewhere(server, target, search) : null,
+      server && isFound && withRecord.length === 0 ? lookElsewhere(server, location.zone, search) : null,
       server && isFound ? observeDnssec(location, server, search) : null,
     ])
     return { ...seen, resolvers: seenBy, elsewhere, dnssec, limitReached: limited.isReached() }

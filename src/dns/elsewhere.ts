@@ -1,6 +1,6 @@
 import type { DnsAddress } from '../context.ts'
 import { isFromZone, type Search } from './locate.ts'
-import type { Elsewhere, MisplacedRecord, Target } from './observations.ts'
+import type { Elsewhere, MisplacedRecord } from './observations.ts'
 import { askFor } from './wire/ask.ts'
 import { isAskable, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxt } from './wire/txt-answer.ts'
@@ -11,11 +11,10 @@ const SERVER_MS = 2500
  * The names where records end up by mistake, the most telling first. Providers append the zone to what is typed, so a full name
  * doubles, a first label repeats, and an unsupported "@" becomes a label; people choose www, a parent, or `_dmarc`.
  */
-function candidateNames({
-  name,
-  zone,
-  expected,
-}: Target): readonly (readonly [how: MisplacedRecord['how'], name: string])[] {
+function candidateNames(
+  zone: string,
+  { name, expected }: Search,
+): readonly (readonly [how: MisplacedRecord['how'], name: string])[] {
   const [first = ''] = name.split('.')
   const parent = name.slice(first.length + 1)
   // What a service makes of its prefix; without a value, what people make of this program's name.
@@ -46,8 +45,8 @@ function candidateNames({
  * Looks for TXT records at those names and for a wildcard, at one authoritative server. A query below the name shows whether the
  * wildcard covers the name as well: it doesn't reach past a name that exists (RFC 4592 section 3.3.1).
  */
-export async function lookElsewhere(server: DnsAddress, target: Target, search: Search): Promise<Elsewhere> {
-  const { name, zone } = target
+export async function lookElsewhere(server: DnsAddress, zone: string, search: Search): Promise<Elsewhere> {
+  const { name } = search
   const txtAt = async (owner: string) => {
     if (!isAskable(owner)) return undefined
     const message = await askFor(server, { name: owner, type: 'TXT' }, SERVER_MS, search)
@@ -59,7 +58,7 @@ export async function lookElsewhere(server: DnsAddress, target: Target, search: 
     txtAt(`${unused}.${name === zone ? name : name.slice(name.indexOf('.') + 1)}`),
     txtAt(`${unused}.${name}`),
     txtAt(`${unused}.${zone}`),
-    ...candidateNames(target).map(async ([how, at]) => {
+    ...candidateNames(zone, search).map(async ([how, at]) => {
       const answer = await txtAt(at)
       return { name: at, how, values: answer?.aliases.length === 0 ? answer.values : [] }
     }),

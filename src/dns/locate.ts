@@ -1,4 +1,5 @@
 import type { DnsAddress } from '../context.ts'
+import type { Deadline } from '../timeout.ts'
 import type { Share } from './share.ts'
 import { formatDnsAddress, isServerAddress, type Resolver } from './wire/address.ts'
 import { ask, askFor, type DnsEffects } from './wire/ask.ts'
@@ -6,14 +7,17 @@ import { type Message, type ResourceRecord, soaOf } from './wire/message.ts'
 import { ancestors, isAskable, isWithin, labelCount } from './wire/name.ts'
 import { isRegistry, registeredDomainOf } from './wire/registry.ts'
 
-/** Whom a check asks, and until when. */
+/** What a check looks for, whom it asks, and until when. */
 export interface Search {
+  /** In its ASCII form. */
+  readonly name: string
+  /** The whole value; null if any will do. */
+  readonly expected: string | null
   /** The first three are asked for zones and hosts: more wouldn't know more. */
   readonly resolvers: readonly Resolver[]
   /** Of authoritative servers: 53, except for private DNS. */
   readonly port: number
-  /** On `clock.monotonic()`. */
-  readonly deadline: number
+  readonly deadline: Deadline
   readonly effects: DnsEffects
   readonly share: Share
 }
@@ -219,8 +223,8 @@ async function askResolvers(
   replies: Set<string>,
 ): Promise<Delegation | undefined> {
   const askOne = async (resolver: Resolver): Promise<Delegation | undefined> => {
-    const until = Math.min(deadline, effects.clock.monotonic() + RESOLVER_MS)
-    const options = { recursionDesired: true, checkingDisabled: true, deadline: until }
+    const own = deadline.atMost(RESOLVER_MS)
+    const options = { recursionDesired: true, checkingDisabled: true, deadline: own }
     const reply = await ask(resolver, { name: level, type: 'NS' }, options, effects)
     const answer = reply.kind === 'answer' ? reply.message.rcode : (reply.reason ?? NO_REPLY[reply.kind])
     replies.add(`${formatDnsAddress(resolver)}: ${answer}`)

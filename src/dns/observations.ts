@@ -27,14 +27,6 @@ export type Outcome =
   | 'lame'
   | 'not_checked'
 
-/** The record that a check looks for, and the zone that holds its name. */
-export interface Target {
-  readonly name: string
-  readonly zone: string
-  /** The whole value; null if any will do. */
-  readonly expected: string | null
-}
-
 /** What an answer says about the name, from whichever server. */
 export interface Answer {
   readonly outcome: Outcome

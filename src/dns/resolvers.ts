@@ -1,6 +1,6 @@
 import { keyTexts } from './dnssec.ts'
 import type { Search } from './locate.ts'
-import { type CachedSet, isDnsData, type ResolverObservation, type Target } from './observations.ts'
+import { type CachedSet, isDnsData, type ResolverObservation } from './observations.ts'
 import { nsHosts, readAnswer } from './servers.ts'
 import type { Resolver } from './wire/address.ts'
 import { ask, askFor } from './wire/ask.ts'
@@ -21,13 +21,12 @@ const CACHED_MS = 2000
  */
 export async function askResolver(
   resolver: Resolver,
-  { name, expected }: Target,
   zone: string | null,
   search: Search,
 ): Promise<ResolverObservation> {
-  const { clock } = search.effects
-  const deadline = Math.min(search.deadline, clock.monotonic() + RESOLVER_MS)
-  const isHurried = deadline - clock.monotonic() < MIN_MS
+  const { name, expected } = search
+  const deadline = search.deadline.atMost(RESOLVER_MS)
+  const isHurried = deadline.leftMs() < MIN_MS
   const observe = async (checkingDisabled: boolean): Promise<ResolverObservation> => {
     const options = { recursionDesired: true, checkingDisabled, deadline }
     const reply = await ask(resolver, { name, type: 'TXT' }, options, search.effects)

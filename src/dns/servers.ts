@@ -10,7 +10,7 @@ import {
   type Search,
   serversOf,
 } from './locate.ts'
-import type { AliasPath, Answer, Observations, Outcome, ServerObservation, Target } from './observations.ts'
+import type { AliasPath, Answer, Observations, Outcome, ServerObservation } from './observations.ts'
 import { ask, askFor, type Reply } from './wire/ask.ts'
 import { type Message, soaOf } from './wire/message.ts'
 import { isAskable, isWithin } from './wire/name.ts'
@@ -26,11 +26,10 @@ const MAX_ADDRESSES = 24
  * itself names. Aliases are followed at the authoritative servers of their targets, which may not exist yet either.
  */
 export async function askNameServers(
-  { hosts: delegated, parent }: Found,
-  target: Target,
+  { zone, hosts: delegated, parent }: Found,
   search: Search,
 ): Promise<Pick<Observations, 'servers' | 'alias'>> {
-  const { name, zone, expected } = target
+  const { name, expected } = search
   const hosts = new Set<string>()
   const asked = new Map<string, Promise<Asked>>()
   // Without any glue in the parent zone, nobody can find servers inside the zone.
@@ -39,7 +38,7 @@ export async function askNameServers(
   const askAddress = async (server: DnsAddress): Promise<Asked> => {
     const known = asked.get(server.address)
     if (known === undefined && asked.size >= MAX_ADDRESSES) return NOT_ASKED
-    const answer = known ?? askServer(server, target, search)
+    const answer = known ?? askServer(server, zone, search)
     asked.set(server.address, answer)
     return await answer
   }
@@ -109,11 +108,10 @@ const NOT_ASKED: Asked = {
 }
 
 /** Asks one server for the name's TXT set and, if it answers, for the zone's SOA and NS set. */
-async function askServer(server: DnsAddress, target: Target, search: Search): Promise<Asked> {
-  const { name, zone, expected } = target
-  const { share, effects } = search
+async function askServer(server: DnsAddress, zone: string, search: Search): Promise<Asked> {
+  const { name, expected, share, effects } = search
   if (share.isSilent(server)) return NOT_ASKED
-  const deadline = Math.min(search.deadline, effects.clock.monotonic() + SERVER_MS)
+  const deadline = search.deadline.atMost(SERVER_MS)
   const reply = await ask(server, { name, type: 'TXT' }, { deadline }, effects)
   if (reply.kind !== 'not_checked') share.note(server, reply.kind !== 'timeout')
   const answer = readAnswer(reply, name, expected)

@@ -76,8 +76,8 @@ async function hasNews(
   const lacking = nameservers.find(({ outcome }) => ['absent', 'mismatch', 'nxdomain'].includes(outcome))
   if (lacking === undefined || lacking.address === null) return false
   const server = { address: lacking.address, port }
-  const search = { deadline: Number.POSITIVE_INFINITY, effects }
-  const message = await askFor(server, { name, type: 'TXT' }, GLANCE_TIMEOUT_MS, search)
+  const deadline = deadlineIn(GLANCE_TIMEOUT_MS, effects.clock)
+  const message = await askFor(server, { name, type: 'TXT' }, GLANCE_TIMEOUT_MS, { deadline, effects })
   const seen = message && decodeValues(readTxt(message, name).values).toSorted()
   return seen !== undefined && JSON.stringify(seen) !== JSON.stringify(lacking.values.toSorted())
 }

@@ -3,6 +3,7 @@ import { formatDnsAddress } from '../dns/wire/address.ts'
 import { ask, dnsEffects } from '../dns/wire/ask.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
+import { deadlineIn } from '../timeout.ts'
 import { type Finding, ok, skipped, warning } from './report.ts'
 
 /** Long enough for a resolver that has to query other servers. */
@@ -26,7 +27,7 @@ export async function examineResolvers(io: Io): Promise<Finding> {
   const resolvers = chosen === 'system' ? await io.dns.systemResolvers() : chosen
   const remedy = 'choose another: mailclaim config set resolver 9.9.9.9'
   if (resolvers.length === 0) return warning('the system has no usable resolver', remedy)
-  const options = { recursionDesired: true, deadline: io.clock.monotonic() + RESOLVER_TIMEOUT_MS }
+  const options = { recursionDesired: true, deadline: deadlineIn(RESOLVER_TIMEOUT_MS, io.clock) }
   const examined = await Promise.all(
     resolvers.map(async (resolver) => {
       const reply = await ask(resolver, KNOWN_NAME, options, dnsEffects(io))
@@ -57,7 +58,7 @@ export async function examineDirectDns(io: Io): Promise<Finding> {
   const { resolvers, authoritativePort } = dnsSettings(io.settings)
   if (authoritativePort !== 53 || resolvers !== 'system')
     return skipped('not applicable with a custom resolver or port, since DNS may be private')
-  const deadline = io.clock.monotonic() + ROOT_TIMEOUT_MS
+  const deadline = deadlineIn(ROOT_TIMEOUT_MS, io.clock)
   const replies = await Promise.all(
     ROOT_SERVERS.map((server) => ask(server, ROOT_QUESTION, { deadline }, dnsEffects(io))),
   )

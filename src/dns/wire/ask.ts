@@ -1,4 +1,5 @@
 import { type Context, type DnsExchange, type DnsNetwork, DnsTransportError } from '../../context.ts'
+import type { Deadline } from '../../timeout.ts'
 import type { Resolver } from './address.ts'
 import { exchangeHttps } from './https.ts'
 import { decodeAnswer, encodeQuery, type Message, type QueryFlags, type Question } from './message.ts'
@@ -26,8 +27,7 @@ export function dnsEffects({
 }
 
 export interface AskOptions extends QueryFlags {
-  /** On `clock.monotonic()`. */
-  readonly deadline: number
+  readonly deadline: Deadline
 }
 
 /** The result of one question to one server. `ms` counts from the first datagram to the answer. */
@@ -69,7 +69,7 @@ export async function ask(
     const via = (transport: 'udp' | 'tcp', udpSize: number | undefined) =>
       send(effects.dns[transport], server, question, options, udpSize, sending)
     const udp = via('udp', UDP_SIZE)
-    const halfTime = Math.max(0, options.deadline - start) / 2
+    const halfTime = Math.max(0, options.deadline.leftMs()) / 2
     const pause = clock.sleep(Math.min(RETRY_AFTER_MS, halfTime), signal)
     const early = Promise.race([udp.catch(() => undefined), pause])
     const tcp = early.then((message) => message ?? via('tcp', UDP_SIZE))
@@ -95,11 +95,10 @@ export async function askFor(
   server: Resolver,
   question: Question,
   limitMs: number,
-  { deadline, effects }: { readonly deadline: number; readonly effects: DnsEffects },
+  { deadline, effects }: { readonly deadline: Deadline; readonly effects: DnsEffects },
   options: QueryFlags = {},
 ): Promise<Message | undefined> {
-  const until = Math.min(deadline, effects.clock.monotonic() + limitMs)
-  const reply = await ask(server, question, { ...options, deadline: until }, effects)
+  const reply = await ask(server, question, { ...options, deadline: deadline.atMost(limitMs) }, effects)
   return reply.kind === 'answer' ? reply.message : undefined
 }
 
@@ -115,7 +114,7 @@ async function send<Server extends Resolver>(
   const [high = 0, low = 0] = effects.random.bytes(2)
   // Over HTTPS it has no use, and would keep caches from answering (RFC 8484 section 4.1).
   const id = server instanceof URL ? 0 : (high << 8) | low
-  const timeoutMs = options.deadline - effects.clock.monotonic()
+  const timeoutMs = options.deadline.leftMs()
   if (timeoutMs <= 0) throw new DnsTransportError('not_checked', 'no time left')
   let answer: Message | undefined
   await exchange({

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Resolver } from '../../../src/dns/wire/address.ts'
 import { ask, limitQueries } from '../../../src/dns/wire/ask.ts'
+import { deadlineIn } from '../../../src/timeout.ts'
 import { AA, type Asked, createFakeDns, type FakeReply, RCODE, TC } from '../fake-dns.ts'
 import { createVirtualClock } from '../virtual-clock.ts'
 
@@ -14,19 +15,19 @@ const random = { bytes: (length: number) => new Uint8Array(length).fill(3), frac
 
 interface Asking {
   readonly server?: Resolver
-  readonly deadline?: number
+  readonly timeoutMs?: number
   readonly max?: number
 }
 
 async function asking(
   respond: (asked: Asked) => FakeReply,
-  { server = SERVER, deadline = 5000, max = 100 }: Asking = {},
+  { server = SERVER, timeoutMs = 5000, max = 100 }: Asking = {},
 ) {
   const clock = createVirtualClock()
   const dns = createFakeDns(respond, clock)
   const limited = limitQueries(dns, max)
   const effects = { clock, dns: limited, random, signal: new AbortController().signal }
-  const reply = await ask(server, question, { deadline }, effects)
+  const reply = await ask(server, question, { deadline: deadlineIn(timeoutMs, clock) }, effects)
   const tried = dns.asked.map(({ transport, edns }) =>
     edns === undefined ? transport : `${transport} ${edns}`,
   )
@@ -98,7 +99,7 @@ describe('one question to one server', () => {
   })
 
   test('isn’t asked after the deadline or beyond the limit, which says nothing about the server', async () => {
-    const late = await asking(() => answer, { deadline: 0 })
+    const late = await asking(() => answer, { timeoutMs: 0 })
     expect([late.reply.kind, late.asked]).toEqual(['not_checked', []])
     const beyond = await asking(() => answer, { max: 0 })
     expect([beyond.reply.kind, beyond.asked, beyond.limited.isReached()]).toEqual(['not_checked', [], true])
@@ -141,7 +142,12 @@ describe('one question to one server', () => {
       controller.abort(new Error('interrupted'))
       return 'silent'
     }, clock)
-    const asked = ask(SERVER, question, { deadline: 5000 }, { clock, dns, random, signal: controller.signal })
+    const asked = ask(
+      SERVER,
+      question,
+      { deadline: deadlineIn(5000, clock) },
+      { clock, dns, random, signal: controller.signal },
+    )
     await expect(asked).rejects.toThrow('interrupted')
   })
 })
