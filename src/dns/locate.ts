@@ -1,7 +1,7 @@
 import type { DnsAddress } from '../context.ts'
 import type { Deadline } from '../timeout.ts'
 import type { Share } from './share.ts'
-import { formatDnsAddress, isServerAddress, type Resolver } from './wire/address.ts'
+import { formatDnsAddress, isServerAddress, isV6, type Resolver } from './wire/address.ts'
 import { ask, askFor, type DnsEffects } from './wire/ask.ts'
 import { type Message, type ResourceRecord, soaOf } from './wire/message.ts'
 import { ancestors, isAskable, isWithin, labelCount } from './wire/name.ts'
@@ -96,121 +96,12 @@ async function findFrom(
   for (const level of levels) {
     const delegation = await askResolvers(level, search, replies)
     if (delegation === undefined) continue
-    const at = stepDown({ path: [], registry }, delegation, null)
-    const found = await walk(target, at, search)
+    const start = stepDown({ path: [], registry }, delegation, null)
+    const found = await walk(target, start, search)
     if (found !== undefined) return found
-    path = at.path
+    path = start.path
   }
   return { kind: 'lost', replies: [...replies], path }
-}
-
-/**
- * Follows referrals from server to server, down to the zone of the target. If no server of a zone leads further, that zone is
- * the result, unless it is a registry's: then undefined.
- */
-async function walk(target: string, start: Found, search: Search): Promise<Found | NotFound | undefined> {
-  let at = start
-  while (at.zone !== target) {
-    const { zone, path } = at
-    const answer = await askServers(at, target, search)
-    if (answer === undefined) return isRegistry(zone) ? undefined : at
-    const { message, server } = answer
-    const referral = referralFrom(message, zone, target, search.port)
-    if (referral !== undefined) {
-      at = stepDown(at, referral, server)
-      continue
-    }
-    const soa = await enclosingSoa(message, target, zone, server, search)
-    const own = soa?.zone ?? zone
-    if (message.rcode === 'NXDOMAIN' && isRegistry(own)) {
-      const negativeTtl = soa?.negativeTtl ?? null
-      return { kind: 'no_domain', domain: registeredDomainOf(target), saidBy: own, negativeTtl, path }
-    }
-    if (own === zone) return at
-    // A server of both parent and child answers for the child at once, so the delegation between them isn't seen.
-    return stepDown(at, await ownServers(own, server, search), null)
-  }
-  return at
-}
-
-/** One zone further down. */
-function stepDown(
-  { path, registry }: Pick<Found, 'path' | 'registry'>,
-  delegation: Delegation,
-  parent: Found['parent'],
-): Found {
-  return { kind: 'found', ...delegation, parent, registry, path: [...path, delegation] }
-}
-
-/**
- * Asks four of a zone's servers for the SOA of the target, and takes the first answer that leads further. A registry's
- * denial counts only if no other of its servers refers to the domain, which is new then.
- */
-async function askServers(at: Found, target: string, search: Search) {
-  const { zone, registry } = at
-  const servers = await serversOf(at, search)
-  const askOne = async (server: DnsAddress) => {
-    if (search.share.isSilent(server)) return undefined
-    const message = await askFor(server, { name: target, type: 'SOA' }, LEVEL_MS, search)
-    if (message === undefined) return undefined
-    if (isRegistry(zone) && zone !== '.') registry.push({ address: server.address, isOdd: isOdd(message) })
-    const isUsable = message.aa
-      ? hasData(message) && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && !isFromAbove(message, zone)
-      : referralFrom(message, zone, target, search.port) !== undefined
-    return isUsable ? { message, server } : undefined
-  }
-  return await firstGood(
-    servers.slice(0, 4).map(askOne),
-    ({ message }) => message.rcode !== 'NXDOMAIN' || !isRegistry(zone),
-  )
-}
-
-const hasData = (message: Message): boolean => soaOf(message) !== undefined || message.answers.length > 0
-
-/** Whether a server answers as no server of a zone does: it refuses or fails, or offers recursion and has no authority. */
-export function isOdd(message: Message): boolean {
-  if (!['NOERROR', 'NXDOMAIN'].includes(message.rcode)) return true
-  return message.ra && !(message.aa && hasData(message))
-}
-
-/**
- * Whether an answer is that of a server of the zone. A few leave out the AA bit, and resolvers take their word all the same; but
- * what offers recursion is a resolver in the server's place, and a referral says that the server doesn't have the zone.
- */
-export function isFromZone(message: Message, zone: string): boolean {
-  return (message.aa || (!message.ra && hasData(message))) && !isFromAbove(message, zone)
-}
-
-/** Whether a server answers from a zone above this one, which it then doesn't serve. */
-function isFromAbove(message: Message, zone: string): boolean {
-  const soa = soaOf(message)
-  return message.answers.length === 0 && soa !== undefined && soa.zone !== zone && isWithin(zone, soa.zone)
-}
-
-/** The SOA of the zone that an answer comes from. An alias hides it (RFC 6604 section 3): then the names above are asked for. */
-async function enclosingSoa(
-  message: Message,
-  target: string,
-  zone: string,
-  server: DnsAddress,
-  search: Search,
-) {
-  const levels = [target, ...ancestors(target).toReversed()]
-  for (const name of levels.filter((level) => isWithin(level, zone))) {
-    const answer = name === target ? message : await askFor(server, { name, type: 'SOA' }, LEVEL_MS, search)
-    const isAlias = answer?.answers.some(({ type }) => type === 'CNAME')
-    const soa = answer === undefined || isAlias ? undefined : soaOf(answer)
-    if (soa !== undefined && isWithin(target, soa.zone) && isWithin(soa.zone, zone)) return soa
-  }
-  return undefined
-}
-
-/** The name servers of a zone by its own NS records. If none has an address, the server that was asked stands in. */
-async function ownServers(zone: string, server: DnsAddress, search: Search): Promise<Delegation> {
-  const message = await askFor(server, { name: zone, type: 'NS' }, LEVEL_MS, search)
-  const own = message && delegationFrom(message, zone, search.port)
-  if (own !== undefined && (await serversOf(own, search)).length > 0) return own
-  return { zone, hosts: new Map([[server.address, [server]]]) }
 }
 
 /**
@@ -234,10 +125,144 @@ async function askResolvers(
     if (delegation !== undefined || resolver instanceof URL) return delegation
     // No recursion: an authoritative server was given as the resolver, and the walk starts there.
     const isAuthoritative = !message.ra && message.rcode !== 'NXDOMAIN'
-    return isAuthoritative ? { zone: '.', hosts: new Map([[resolver.address, [resolver]]]) } : undefined
+    return isAuthoritative ? standIn('.', resolver) : undefined
   }
   // Any other resolver knows more than one without recursion.
   return await firstGood(resolvers.slice(0, 3).map(askOne), ({ zone }) => zone !== '.')
+}
+
+/**
+ * Follows referrals down to the zone of the target. If no server of a zone leads further, that zone is the result, unless it is a
+ * registry's: then undefined.
+ */
+async function walk(target: string, start: Found, search: Search): Promise<Found | NotFound | undefined> {
+  let at = start
+  while (at.zone !== target) {
+    const answer = await askServers(at, target, search)
+    if (answer === undefined) return isRegistry(at.zone) ? undefined : at
+    if (answer.referral === undefined) return await endAt(at, answer, target, search)
+    at = stepDown(at, answer.referral, answer.server)
+  }
+  return at
+}
+
+/** One zone further down. */
+function stepDown(
+  { path, registry }: Pick<Found, 'path' | 'registry'>,
+  delegation: Delegation,
+  parent: Found['parent'],
+): Found {
+  return { kind: 'found', ...delegation, parent, registry, path: [...path, delegation] }
+}
+
+/** What a server of a zone says about the way to the target; without a referral, it says that the way ends there. */
+interface Signpost {
+  readonly server: DnsAddress
+  readonly message: Message
+  readonly referral: Delegation | undefined
+}
+
+/**
+ * Asks four of a zone's servers for the SOA of the target, and takes the first answer that leads further. A registry's
+ * denial counts only if no other of its servers refers to the domain, which is new then.
+ */
+async function askServers(at: Found, target: string, search: Search): Promise<Signpost | undefined> {
+  const { zone, registry } = at
+  const servers = await serversOf(at, search)
+  const askOne = async (server: DnsAddress): Promise<Signpost | undefined> => {
+    if (search.share.isSilent(server)) return undefined
+    const message = await askFor(server, { name: target, type: 'SOA' }, LEVEL_MS, search)
+    if (message === undefined) return undefined
+    if (isRegistry(zone) && zone !== '.') registry.push({ address: server.address, isOdd: isOdd(message) })
+    const referral = referralFrom(message, zone, target, search.port)
+    const isEnd = message.aa && hasData(message) && isAnswer(message) && !isFromAbove(message, zone)
+    return referral !== undefined || isEnd ? { server, message, referral } : undefined
+  }
+  return await firstGood(
+    servers.slice(0, 4).map(askOne),
+    ({ message }) => message.rcode !== 'NXDOMAIN' || !isRegistry(zone),
+  )
+}
+
+/** The zone that an answer without a referral comes from: that of the server, one below it, or none because a registry denies it. */
+async function endAt(at: Found, { server, message }: Signpost, target: string, search: Search) {
+  const soa = await enclosingSoa(message, target, at.zone, server, search)
+  const zone = soa?.zone ?? at.zone
+  if (message.rcode === 'NXDOMAIN' && isRegistry(zone)) {
+    const facts = { domain: registeredDomainOf(target), saidBy: zone, negativeTtl: soa?.negativeTtl ?? null }
+    return { kind: 'no_domain' as const, ...facts, path: at.path }
+  }
+  if (zone === at.zone) return at
+  // A server of both parent and child answers for the child at once, so the delegation between them isn't seen.
+  const answer = await askFor(server, { name: zone, type: 'NS' }, LEVEL_MS, search)
+  const own = answer && delegationFrom(answer, zone, search.port)
+  const isUsable = own !== undefined && (await serversOf(own, search)).length > 0
+  return stepDown(at, isUsable ? own : standIn(zone, server), null)
+}
+
+/** A server instead of those that the zone would name. */
+const standIn = (zone: string, server: DnsAddress): Delegation => ({
+  zone,
+  hosts: new Map([[server.address, [server]]]),
+})
+
+/** The SOA of the zone that an answer comes from. An alias hides it (RFC 6604 section 3): then the names above are asked for. */
+async function enclosingSoa(
+  message: Message,
+  target: string,
+  zone: string,
+  server: DnsAddress,
+  search: Search,
+) {
+  const levels = [target, ...ancestors(target).toReversed()]
+  for (const name of levels.filter((level) => isWithin(level, zone))) {
+    const answer = name === target ? message : await askFor(server, { name, type: 'SOA' }, LEVEL_MS, search)
+    const isAlias = answer?.answers.some(({ type }) => type === 'CNAME')
+    const soa = answer === undefined || isAlias ? undefined : soaOf(answer)
+    if (soa !== undefined && isWithin(target, soa.zone) && isWithin(soa.zone, zone)) return soa
+  }
+  return undefined
+}
+
+const hasData = (message: Message): boolean => soaOf(message) !== undefined || message.answers.length > 0
+const isAnswer = ({ rcode }: Message): boolean => rcode === 'NOERROR' || rcode === 'NXDOMAIN'
+
+/** Whether a server answers as no server of a zone does: it refuses or fails, or offers recursion and has no authority. */
+export function isOdd(message: Message): boolean {
+  return !isAnswer(message) || (message.ra && !(message.aa && hasData(message)))
+}
+
+/**
+ * Whether an answer is that of a server of the zone. A few leave out the AA bit, and resolvers take their word all the same; but
+ * what offers recursion is a resolver in the server's place, and a referral says that the server doesn't have the zone.
+ */
+export function isFromZone(message: Message, zone: string): boolean {
+  return (message.aa || (!message.ra && hasData(message))) && !isFromAbove(message, zone)
+}
+
+/** Whether a server answers from a zone above this one, which it then doesn't serve. */
+function isFromAbove(message: Message, zone: string): boolean {
+  const soa = soaOf(message)
+  return message.answers.length === 0 && soa !== undefined && soa.zone !== zone && isWithin(zone, soa.zone)
+}
+
+/** The NS records of exactly this zone, from the answer or from a referral. */
+function delegationFrom(message: Message, zone: string, port: number): Delegation | undefined {
+  if (message.rcode !== 'NOERROR') return undefined
+  const records = [...message.answers, ...message.authority]
+  const hosts = records.flatMap((one) => (one.type === 'NS' && one.name === zone ? [one.target] : []))
+  if (hosts.length === 0) return undefined
+  const glue = (host: string) => message.additional.filter(({ name }) => name === host)
+  const known = hosts.slice(0, MAX_HOSTS).map((host) => [host, addressesIn(glue(host), port)] as const)
+  return { zone, hosts: new Map(known) }
+}
+
+/** A referral: NS records of a zone further down towards the name, without authority (RFC 1034 section 4.3.2). */
+function referralFrom(message: Message, zone: string, name: string, port: number): Delegation | undefined {
+  if (message.aa || message.answers.length > 0) return undefined
+  const isBelow = (owner: string) => isWithin(name, owner) && owner !== zone && isWithin(owner, zone)
+  const owner = message.authority.find((record) => record.type === 'NS' && isBelow(record.name))?.name
+  return owner === undefined ? undefined : delegationFrom(message, owner, port)
 }
 
 /** The addresses of a zone's servers. The parent's glue counts; only hosts without it are looked up, three at most. */
@@ -251,7 +276,6 @@ export async function serversOf({ hosts }: Delegation, search: Search): Promise<
 
 /** IPv4 and IPv6 in turn: this machine may have only one of them. */
 function byFamily(servers: readonly DnsAddress[]): DnsAddress[] {
-  const isV6 = ({ address }: DnsAddress) => address.includes(':')
   const [v6, v4] = [servers.filter(isV6), servers.filter((server) => !isV6(server))]
   return servers.flatMap((_, index) => [...v4.slice(index, index + 1), ...v6.slice(index, index + 1)])
 }
@@ -289,35 +313,6 @@ export function resolveHost(host: string, search: Search): Promise<readonly DnsA
 function addressesIn(records: readonly ResourceRecord[], port: number): DnsAddress[] {
   const addresses = records.flatMap((record) => ('address' in record ? [record.address] : []))
   return [...new Set(addresses)].map((address) => ({ address, port }))
-}
-
-/** The NS records of exactly this zone, from the answer or from a referral. */
-function delegationFrom(message: Message, zone: string, port: number): Delegation | undefined {
-  if (message.rcode !== 'NOERROR') return undefined
-  const records = [...message.answers, ...message.authority]
-  const hosts = records.flatMap((record) =>
-    record.type === 'NS' && record.name === zone ? [record.target] : [],
-  )
-  const glueOf = (host: string) =>
-    addressesIn(
-      message.additional.filter(({ name }) => name === host),
-      port,
-    )
-  if (hosts.length === 0) return undefined
-  return { zone, hosts: new Map(hosts.slice(0, MAX_HOSTS).map((host) => [host, glueOf(host)])) }
-}
-
-/** A referral: NS records of a zone further down towards the name, without authority (RFC 1034 section 4.3.2). */
-function referralFrom(message: Message, zone: string, name: string, port: number): Delegation | undefined {
-  if (message.aa || message.answers.length > 0) return undefined
-  const owner = message.authority.find(
-    (record) =>
-      record.type === 'NS' &&
-      isWithin(name, record.name) &&
-      record.name !== zone &&
-      isWithin(record.name, zone),
-  )?.name
-  return owner === undefined ? undefined : delegationFrom(message, owner, port)
 }
 
 /** The first good result or, if there is none, any other once all have ended. */

@@ -12,7 +12,7 @@ import {
 } from './observations.ts'
 import { type CheckReport, type Finding, findingOf } from './report.ts'
 import { type ExplainedValue, explainValues, faultOnItsOwn, isProof } from './value.ts'
-import { formatDnsAddress } from './wire/address.ts'
+import { formatDnsAddress, isV6 } from './wire/address.ts'
 import { relativeName } from './wire/name.ts'
 import { isRegistry, listedRegistry, registeredDomainOf } from './wire/registry.ts'
 import { decodeValue, decodeValues, distinctValues, hasText } from './wire/txt-answer.ts'
@@ -168,8 +168,6 @@ function reached(
     (server) => server.isOdd !== true || answered.some((one) => isV6(one) === isV6(server)),
   )
 }
-
-const isV6 = ({ address }: { readonly address: string | null }): boolean => address?.includes(':') === true
 
 /** Why the record is missing, or missing at some servers: at most one error, the most likely cause. */
 function causes(seen: Seen): Waiting[] {

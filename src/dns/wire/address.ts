@@ -31,6 +31,9 @@ export function canonicalAddress(address: string): string {
   return new URL(`http://[${address}]/`).hostname.slice(1, -1)
 }
 
+export const isV6 = ({ address }: { readonly address: string | null }): boolean =>
+  address?.includes(':') === true
+
 /** Private networks (RFC 1918), those behind a carrier's translation (RFC 6598), and unique local addresses (RFC 4193). */
 const PRIVATE = /^(?:10|192\.168|172\.(?:1[6-9]|2\d|3[01])|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\.|^f[cd]/
 
