@@ -198,12 +198,12 @@ function placeOf({ name, zone, expected, servers }: Observations & { readonly zo
   return { name, zone, provider: dnsHostOf(hosts), host, expected, use, at: server }
 }
 
-/** A zone in which people register names; a private top-level domain is its owner's to edit. */
-const isPublicRegistry = (zone: string): boolean => zone === '.' || listedRegistry(zone) === zone
-
-/** The name isn't registered: a registry's zone holds it. Registries, and a few others with names like theirs, have records too. */
+/**
+ * The name isn't registered: a registry's zone holds it. Registries, and a few others with names like theirs, have records too; a
+ * private top-level domain is its owner's to edit.
+ */
 function registryFound({ name, zone }: Seen): Finding[] | undefined {
-  if (name === zone || !isPublicRegistry(zone)) return undefined
+  if (name === zone || (zone !== '.' && listedRegistry(zone) !== zone)) return undefined
   return [findingOf('domain_not_found', { domain: registeredDomainOf(name), said_by: zone })]
 }
 
@@ -345,38 +345,35 @@ function serversFailing(seen: Seen): Finding[] {
   const nowhere = servers.filter(({ address, outcome }) => address === null && outcome === 'unreachable')
   if (nowhere.length === servers.length)
     return [findingOf('no_nameservers', { zone, holder, hosts: nowhere.map(({ host }) => host) })]
-  // A server that answered with an alias isn't dead, even if nothing is known about the alias.
-  const silent = seen.silent.filter((server) => server.alias === null && !nowhere.includes(server))
-  const factsOf = (some: typeof servers, reason: string | null = null): Facts => ({
-    ...{ zone, holder, reason, provider: dnsHostOf(some.map(({ host }) => host)) },
-    servers: some.map(serverFact),
-  })
-  const some = [
-    ...(lame.length === 0 ? [] : [findingOf('some_servers_lame', factsOf(lame))]),
-    ...(silent.length === 0 || isOwnIpv6(servers, silent)
-      ? []
-      : [findingOf('some_servers_silent', factsOf(silent, 'dead'))]),
-    ...(nowhere.length === 0 ? [] : [findingOf('some_servers_silent', factsOf(nowhere, 'no_address'))]),
-  ]
-  if (withRecord.length + withoutRecord.length > 0) return some
+  // A server that answered with an alias isn't dead, even if nothing is known about the alias; nor is a host that answers over IPv4
+  // and not over IPv6, which may be this machine's.
+  const heard = servers.filter(({ isOdd }) => isOdd !== null)
+  const silent = seen.silent.filter(
+    (server) =>
+      server.alias === null &&
+      !nowhere.includes(server) &&
+      !(isV6(server) && heard.some((one) => one.host === server.host && !isV6(one))),
+  )
+  const found = (code: Code, some: typeof servers, reason: string | null = null): Finding[] => {
+    const provider = dnsHostOf(some.map(({ host }) => host))
+    const facts = { name, zone, holder, reason, provider, servers: some.map(serverFact) }
+    return some.length === 0 ? [] : [findingOf(code, facts)]
+  }
+  const isLame = found('some_servers_lame', lame)
+  if (withRecord.length + withoutRecord.length > 0)
+    return [
+      ...isLame,
+      ...found('some_servers_silent', silent, 'dead'),
+      ...found('some_servers_silent', nowhere, 'no_address'),
+    ]
   const target = alias?.isKnown === false ? alias.targets.at(-1) : undefined
   if (target !== undefined)
     return [findingOf('nameserver_unreachable', { name: target, alias_of: name, reason: 'silent' })]
-  if (lame.length > 0 && lame.length === servers.length) return [findingOf('lame_nameserver', factsOf(lame))]
+  if (lame.length === servers.length) return found('lame_nameserver', lame)
   if (seen.limitReached) return [findingOf('limit_reached', { name })]
   const unheard = servers.filter((server) => !lame.includes(server))
   const reason = unheard.every(({ outcome }) => outcome === 'not_checked') ? 'not_asked' : 'silent'
-  const unreachable = findingOf('nameserver_unreachable', { name, ...factsOf(unheard, reason) })
-  return [unreachable, ...some.filter(({ code }) => code === 'some_servers_lame')]
-}
-
-/** If no IPv6 address answers, but the same hosts answer over IPv4, the cause is probably this machine. */
-function isOwnIpv6(servers: readonly ServerObservation[], silent: readonly ServerObservation[]): boolean {
-  const heard = servers.filter((server) => !silent.includes(server) && server.outcome !== 'not_checked')
-  return (
-    silent.every((server) => isV6(server) && heard.some(({ host }) => host === server.host)) &&
-    !heard.some(isV6)
-  )
+  return [...found('nameserver_unreachable', unheard, reason), ...isLame]
 }
 
 const resolverFacts = (some: readonly ResolverObservation[]): Facts => ({
@@ -388,17 +385,16 @@ const resolverFacts = (some: readonly ResolverObservation[]): Facts => ({
 function resolversLacking(seen: Seen): Waiting[] {
   if (seen.expected === null) return []
   const kept = (one: ResolverObservation) => keptSeconds(one, seen)
-  const lacking = seen.resolvers.filter((one) =>
-    one.failsValidation
-      ? isSound(seen) && kept(one) !== null
-      : // Silence says nothing.
-        !['match', 'timeout', 'unreachable', 'not_checked'].includes(one.outcome),
+  // Silence says nothing, and that the zone is broken is a finding already.
+  const lacking = seen.resolvers.filter(
+    (one) => !['match', 'timeout', 'unreachable', 'not_checked'].includes(one.outcome),
   )
-  const caches = lacking.filter((one) => kept(one) !== null)
-  const others = lacking.filter((one) => kept(one) === null)
-  const seconds = secondsToWait(...caches.map(kept))
+  const caches = lacking.filter((one) => kept(one) !== null && (isSound(seen) || !one.failsValidation))
+  const others = lacking.filter((one) => kept(one) === null && !one.failsValidation)
   return [
-    ...(caches.length === 0 ? [] : [waitingOf('cached', resolverFacts(caches), seconds)]),
+    ...(caches.length === 0
+      ? []
+      : [waitingOf('cached', resolverFacts(caches), secondsToWait(...caches.map(kept)))]),
     ...(others.length === 0 ? [] : [findingOf('resolver_differs', resolverFacts(others))]),
   ]
 }

@@ -87,24 +87,13 @@ interface Asked extends ServerObservation {
 }
 
 const NO_ANSWER: Answer = {
-  outcome: 'not_checked',
-  values: [],
-  ttl: null,
-  aliasTtl: null,
-  negativeTtl: null,
-  alias: null,
-  authoritative: false,
-  ms: null,
+  ...{ outcome: 'not_checked', values: [], ttl: null, aliasTtl: null, negativeTtl: null, alias: null },
+  ...{ authoritative: false, ms: null },
 }
 
 const NOT_ASKED: Asked = {
   ...NO_ANSWER,
-  host: '',
-  address: null,
-  isOdd: null,
-  soa: null,
-  nsSet: null,
-  txt: undefined,
+  ...{ host: '', address: null, isOdd: null, soa: null, nsSet: null, txt: undefined },
 }
 
 /** Asks one server for the name's TXT set and, if it answers, for the zone's SOA and NS set. */

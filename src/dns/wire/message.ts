@@ -113,24 +113,16 @@ export function decodeAnswer(wire: Uint8Array, id: number, question: Question): 
   }
 }
 
-/** Of extended errors, those about DNSSEC (RFC 8914 section 4). */
-const EXTENDED_ERRORS: Readonly<Record<number, string>> = {
-  1: 'unsupported DNSKEY algorithm',
-  2: 'unsupported DS digest type',
-  5: 'DNSSEC indeterminate',
-  6: 'DNSSEC bogus',
-  7: 'signature expired',
-  8: 'signature not yet valid',
-  9: 'DNSKEY missing',
-  10: 'RRSIGs missing',
-  11: 'no zone key bit set',
-  12: 'NSEC missing',
-}
+/** Of extended errors, those about DNSSEC, from code 5 on (RFC 8914 section 4). */
+const DNSSEC_ERRORS =
+  'DNSSEC indeterminate|DNSSEC bogus|signature expired|signature not yet valid|DNSKEY missing|RRSIGs missing'.split(
+    '|',
+  )
 
 function explanationOf(opt: packet.OptAnswer | undefined): string | null {
   const data = opt?.options.find(({ code }) => Number(code) === EXTENDED_ERROR)?.data
   if (!data || data.length < 2) return null
-  const parts = [EXTENDED_ERRORS[data.readUInt16BE()], data.subarray(2).toString()]
+  const parts = [DNSSEC_ERRORS[data.readUInt16BE() - 5], data.subarray(2).toString()]
   return parts.filter(Boolean).join(': ') || null
 }
 
