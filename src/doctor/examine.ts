@@ -11,23 +11,19 @@ import {
 import { examineNetwork } from './network.ts'
 import { type Diagnosis, type Finding, problem, warning } from './report.ts'
 
-/** The time limit of each check; all run in parallel. */
-const CHECK_TIMEOUT_MS = 9000
 /** Shorter than usual: a keychain that waits for someone to unlock it is reported as such. */
 const KEYCHAIN_TIMEOUT_MS = 4000
 
-/** Runs all checks. What they write to test (an item in the keychain, a file in each directory), they delete again. */
-export async function examine(io: Io): Promise<Diagnosis[]> {
-  const { stdin, keychain } = io
-  const bounded: Io = {
-    ...io,
-    // Nothing waits for a person.
-    stdin: {
-      isTTY: false,
-      get stream() {
-        return stdin.stream
-      },
-    },
+/**
+ * Runs all checks in parallel; what each waits for has a time limit. What they write to test (an item in the keychain, a file in
+ * each directory), they delete again.
+ *
+ * @throws the reason of an interrupt
+ */
+export async function examine(outer: Io): Promise<Diagnosis[]> {
+  const { keychain, interrupts } = outer
+  const io: Io = {
+    ...outer,
     keychain: {
       call: (request) =>
         keychain.call({ ...request, timeoutMs: Math.min(request.timeoutMs, KEYCHAIN_TIMEOUT_MS) }),
@@ -36,41 +32,30 @@ export async function examine(io: Io): Promise<Diagnosis[]> {
   const hasKey = io.environment.apiKey !== undefined
   const run = async (check: string, finding: Promise<Finding>, need?: 'not with a key') => ({
     check,
-    ...(await inTime(finding, io).catch((error) => failed(error, hasKey && need !== undefined))),
+    ...(await finding.catch((error) => failed(error, hasKey && need !== undefined))),
   })
-  const reached = examineNetwork(bounded)
+  const reached = examineNetwork(io)
   const part = (name: 'network' | 'clock') =>
     run(
       name,
       reached.then((both) => both[name]),
     )
-  const lock = run('lock', examineLock(bounded))
+  const lock = run('lock', examineLock(io))
   // Both take the lock, and would block each other.
-  const session = lock.then(() => examineSession(bounded))
-  return Promise.all([
-    run('configuration', examineConfiguration(bounded)),
-    run('folders', examineDirectories(bounded), 'not with a key'),
-    run('credential store', examineStore(bounded), 'not with a key'),
+  const session = lock.then(() => examineSession(io))
+  const found = await Promise.all([
+    run('configuration', examineConfiguration(io)),
+    run('folders', examineDirectories(io), 'not with a key'),
+    run('credential store', examineStore(io), 'not with a key'),
     lock,
     run('session', session),
     part('network'),
     part('clock'),
-    run('DNS resolvers', examineResolvers(bounded)),
-    run('direct DNS', examineDirectDns(bounded)),
+    run('DNS resolvers', examineResolvers(io)),
+    run('direct DNS', examineDirectDns(io)),
   ])
-}
-
-async function inTime(finding: Promise<Finding>, { clock, interrupts }: Io): Promise<Finding> {
-  const over = new AbortController()
-  const late = `this took longer than ${CHECK_TIMEOUT_MS / 1000} seconds`
-  const timeout = clock
-    .sleep(CHECK_TIMEOUT_MS, AbortSignal.any([over.signal, interrupts.signal]))
-    .then(() => warning(late, 'for details, run: mailclaim doctor --verbose'))
-  try {
-    return await Promise.race([finding, timeout])
-  } finally {
-    over.abort()
-  }
+  interrupts.signal.throwIfAborted()
+  return found
 }
 
 /** A problem, or only a warning while an API key is used, which needs neither sessions nor files. */

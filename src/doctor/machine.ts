@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
-import { access, constants, lstat, rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { lstat, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { proveKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
 import { describeSession } from '../session/describe.ts'
@@ -9,8 +9,8 @@ import { configPath } from '../settings/config.ts'
 import { isShared, requireBaseUrl, requireClientId, settingValue } from '../settings/settings.ts'
 import { shellQuote } from '../shell-quote.ts'
 import { removeDurable, writeDurable } from '../storage/atomic-file.ts'
-import { cannotWrite } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
+import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { type Finding, ok, skipped, warning } from './report.ts'
 
@@ -27,17 +27,12 @@ export async function examineConfiguration(io: Io): Promise<Finding> {
   return ok(existsSync(file) ? `${at} (${file})` : `${at}; no settings are saved yet`)
 }
 
-/** Whether this user, and nobody else, can write to the directories. */
+/** Whether this user, and nobody else, can write to the directories, which are made as a sign-in would make them. */
 export async function examineDirectories(io: Io): Promise<Finding> {
   const { config, state } = io.directories
   const tops = [config, state]
-  const missing: string[] = []
   for (const directory of tops) {
-    if (!existsSync(directory)) {
-      await requireCreatable(directory)
-      missing.push(directory)
-      continue
-    }
+    await ensurePrivateDirectory(directory, 'leave')
     // In the way that tokens are written: with a temporary file in the same directory.
     const path = join(directory, '.doctor.tmp')
     writeDurable(path, ' '.repeat(1024))
@@ -49,23 +44,8 @@ export async function examineDirectories(io: Io): Promise<Finding> {
       `other users of this machine may have access to ${exposed.join(', ')}`,
       `chmod -R go= ${exposed.map((path) => shellQuote(path, io.platform)).join(' ')}`,
     )
-  if (missing.length > 0) return ok(`not created yet: ${missing.join(', ')}`)
   const others = io.platform === 'win32' ? "others aren't looked at on Windows; " : 'only '
   return ok(`${others}you can write to ${config} and ${state}`)
-}
-
-/** Fails if a missing directory can't be created: a login would only notice after the person has approved it. */
-async function requireCreatable(directory: string): Promise<void> {
-  for (let parent = dirname(directory); ; parent = dirname(parent)) {
-    const found = await lstat(parent).catch(() => undefined)
-    if (found === undefined && dirname(parent) !== parent) continue
-    try {
-      // With the slash, access() fails for a dangling link.
-      return await access(join(parent, '/'), constants.W_OK | constants.X_OK)
-    } catch (error) {
-      throw cannotWrite(directory, error)
-    }
-  }
 }
 
 /** Those that have permissions for group or others, which then reach what is in them. */
