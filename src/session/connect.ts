@@ -11,30 +11,29 @@ import { notSignedIn } from './messages.ts'
  * @throws CliError exit 3 without a usable base URL.
  */
 export function connect(io: Io, { renews = true }: { readonly renews?: boolean } = {}): ServiceClient {
-  return createServiceClient(io, renews ? createAuthorizer(io) : withoutRenewal(io))
+  return createServiceClient(io, createAuthorizer(io, renews))
 }
 
 /**
  * The credential of a command: the API key in the environment, else what `login` stored for the profile. Requests that need it
  * at the same time share one look at it, and one renewal; a key is read once.
  */
-function createAuthorizer(io: Io): Authorizer {
+function createAuthorizer(io: Io, renews: boolean): Authorizer {
   let key: Credential | undefined
   let asked: Promise<Credential> | undefined
   const renewals = new Map<string, Promise<Credential | undefined>>()
   return {
     async credential() {
       if (key !== undefined) return key
-      asked ??= currentCredential(io).finally(() => {
+      asked ??= (renews ? currentCredential(io) : requireGood(io)).finally(() => {
         asked = undefined
       })
       const credential = await asked
       if (credential.kind === 'api_key') key = credential
       return credential
     },
-    refused(credential) {
-      const { kind, value } = credential
-      if (kind === 'api_key') return Promise.resolve(undefined)
+    async refused({ kind, value }) {
+      if (kind === 'api_key' || !renews) return undefined
       const renewal =
         renewals.get(value) ??
         renewedCredential(io, { outdated: value }).finally(() => renewals.delete(value))
@@ -44,13 +43,8 @@ function createAuthorizer(io: Io): Authorizer {
   }
 }
 
-function withoutRenewal(io: Io): Authorizer {
-  return {
-    async credential() {
-      const found = await goodCredential(io)
-      if (found.kind === 'outdated') throw notSignedIn(io.settings.profile.value)
-      return found
-    },
-    refused: async () => undefined,
-  }
+async function requireGood(io: Io): Promise<Credential> {
+  const found = await goodCredential(io)
+  if (found.kind === 'outdated') throw notSignedIn(io.settings.profile.value)
+  return found
 }

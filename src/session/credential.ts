@@ -43,8 +43,12 @@ export async function goodCredential(io: Io, minLifetime = 0): Promise<Credentia
     const found = goodAccess(io, readLocal(files), minLifetime)
     if (found.kind === 'outdated' || !hasOutcome(files)) return found
     // An earlier command couldn't bring its outcome to etcd, where other machines wait for it.
-    const { readBriefly } = await import('./shared/store.ts')
-    await readBriefly(io).catch(() => io.interrupts.signal.throwIfAborted())
+    const { BRIEF_MS, openShared, readAndOffer } = await import('./shared/store.ts')
+    try {
+      await readAndOffer(openShared(io, BRIEF_MS))
+    } catch {
+      io.interrupts.signal.throwIfAborted()
+    }
     return found
   }
   const { session } = requireSession(io, files)
@@ -94,12 +98,8 @@ export function environmentKey({ environment }: Pick<Io, 'environment'>): Creden
 /** The API key that `login --with-api-key` stored. @throws CliError exit 4. */
 async function storedKey(io: Io, files: ProfileFiles, session: Session): Promise<Credential> {
   const { readItemIfAny, requireToken } = await import('./secret.ts')
-  const { secret } = requireToken(files, session, await readItemIfAny(io, files, session))
-  return {
-    kind: 'api_key',
-    value: secret.value,
-    description: `the stored API key of profile ${session.profile}`,
-  }
+  const { value } = requireToken(files, session, await readItemIfAny(io, files, session))
+  return { kind: 'api_key', value, description: `the stored API key of profile ${session.profile}` }
 }
 
 function asCredential({ settings: { profile } }: Io, access: AccessToken): Credential & AccessToken {

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { CliError } from '../errors.ts'
 import { cannotWrite, codeOf, quietly } from '../storage/file-errors.ts'
 import { tokenLost } from './messages.ts'
 import { decode, type ProfileFiles, RESERVED_BYTES, readSessionIfAny, type Session } from './session-file.ts'
@@ -46,22 +47,22 @@ export interface Reservation {
  * time, one succeeds.
  *
  * @param mode `retry` takes over the note of an earlier use.
- * @returns undefined if there is one already, or, for `retry`, none anymore.
- * @throws CliError `cannot_write`, exit 1; an own note is removed again.
+ * @throws CliError `session_busy`, exit 7, if there is one already, or, for `retry`, none anymore; `cannot_write`, exit 1; an own note is
+ *   removed again.
  */
 export function reserve(
-  { disk, directory }: ProfileFiles,
+  { disk, directory, profile }: ProfileFiles,
   name: string,
   mode: 'new' | 'retry' = 'new',
   bytes = RESERVED_BYTES,
-): Reservation | undefined {
+): Reservation {
   const path = join(directory, name)
   const isOwn = mode === 'new'
   let fd: number
   try {
     fd = isOwn ? disk.create(path) : disk.open(path)
   } catch (error) {
-    if (codeOf(error) === (isOwn ? 'EEXIST' : 'ENOENT')) return undefined
+    if (codeOf(error) === (isOwn ? 'EEXIST' : 'ENOENT')) throw hasChanged(profile)
     throw cannotWrite(path, error)
   }
   let isOpen = true
@@ -99,11 +100,10 @@ export function reserve(
   }
 }
 
-/** The same for a name that is made of random digits, so that nobody else has it. @throws CliError `cannot_write`, exit 1. */
-export function reserveOwn(files: ProfileFiles, name: string, bytes?: number): Reservation {
-  const made = reserve(files, name, 'new', bytes)
-  if (made === undefined) throw cannotWrite(join(files.directory, name), new Error('it exists already'))
-  return made
+/** Others have changed the session since it was read, perhaps each time. */
+export function hasChanged(profile: string): CliError {
+  const message = `the session of profile ${profile} keeps changing`
+  return new CliError('session_busy', message, { hint: 'run this command again' })
 }
 
 /**

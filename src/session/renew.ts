@@ -8,7 +8,16 @@ import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { backoff, REQUEST_DELAYS } from '../timeout.ts'
 import { interrupted, sessionOver, signedOut, signInHint } from './messages.ts'
-import { finish, isFinishable, nextName, putInPlace, type Reservation, readNext, reserve } from './note.ts'
+import {
+  finish,
+  hasChanged,
+  isFinishable,
+  nextName,
+  putInPlace,
+  type Reservation,
+  readNext,
+  reserve,
+} from './note.ts'
 import { requireSession } from './profiles.ts'
 import { readItemIfAny, requireToken, storeValue } from './secret.ts'
 import {
@@ -109,9 +118,8 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
   if (ahead !== undefined) return ahead
 
   // Step 3: the newest token, unless nobody knows what became of its last use.
-  const { secret, isNoted, failure } = requireToken(files, session, answer)
+  const { value, generation, isNoted, failure } = requireToken(files, session, answer)
   if (isNoted && !options.retryInterrupted) throw interrupted(profile)
-  const { generation } = secret
   const name = nextName({ id, generation })
   // Byte for byte: generations of different sign-ins say nothing about each other.
   const isUnchanged = () => {
@@ -123,13 +131,12 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
   }
 
   // Steps 4 and 5: once the connection stands, the note, one more look, and the token.
-  const sent = await sendToken(renewal, session, secret.value, io.settings, () => {
+  const sent = await sendToken(renewal, session, value, io.settings, () => {
     const made = reserve(files, name, isNoted ? 'retry' : 'new')
-    if (made === undefined || isUnchanged()) return made
+    if (isUnchanged()) return made
     clear(files, made)
-    return undefined
+    throw hasChanged(profile)
   })
-  if (sent.kind === 'changed') return sent
   try {
     // Step 6: what the answer proves.
     if (sent.kind === 'unknown') throw interrupted(profile, sent.why)
@@ -143,7 +150,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
     const { note } = sent
     const next = nextSession(session, generation, sent, renewal)
     const now = sessionNow(files, session)
-    if (now === undefined && isGone(files)) {
+    if (now === 'out of sight') {
       // Nobody has signed in or out. If the directory comes back, the next command finds the answer in the note.
       const whole = sent.kind === 'over' ? next : { ...next, refreshToken: sent.refreshToken }
       quietly(() => note.fill(encode(whole)))
@@ -220,33 +227,35 @@ async function finishNext(
   }
 }
 
-/** Removes the note of a token that is unused. Another's stays: a refusal says nothing about the earlier use. */
+/**
+ * Removes the note of a token that is unused. Another's stays: a refusal says nothing about the earlier use.
+ *
+ * @throws CliError `cannot_write`, exit 1
+ */
 function clear({ disk, profile }: ProfileFiles, note: Reservation, refusal?: CliError): void {
   note.close()
   if (!note.isOwn) return
   try {
     removeDurable(note.path, disk)
-  } catch (failure) {
-    throw noteStays(profile, failure, refusal)
+  } catch (error) {
+    const what = refusal === undefined ? 'nothing was sent' : `the token is unused (${refusal.message})`
+    const retry = withProfile('mailclaim auth refresh --retry-interrupted', profile)
+    const hint = `once that file can be removed, this is safe: ${retry}`
+    throw new CliError('cannot_write', `${what}, but ${(error as Error).message}`, { hint, cause: error })
   }
 }
 
-/** The session while its lock is held: a file that can't be read now is what it was, and anything else is another's. */
-function sessionNow(files: ProfileFiles, was: Session): Session | undefined {
+/**
+ * The session while its lock is held: what can't be read now is what it was. A logout leaves the lock in the directory: without that,
+ * the directory is out of sight.
+ */
+function sessionNow(files: ProfileFiles, was: Session): Session | 'out of sight' | undefined {
   try {
-    return readSession(files)?.session
+    const { session } = readSession(files) ?? {}
+    return session ?? (files.disk.names(files.directory).length === 0 ? 'out of sight' : undefined)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    return error.code === 'file_unusable' ? was : undefined
-  }
-}
-
-/** Whether the directory is out of sight, with all that is in it: a logout leaves its lock there. */
-function isGone({ disk, directory }: ProfileFiles): boolean {
-  try {
-    return disk.names(directory).length === 0
-  } catch {
-    return true
+    return error.code === 'session_elsewhere' ? undefined : was
   }
 }
 
@@ -298,7 +307,7 @@ export async function inPasses(
     const result = await renewOnce()
     if (result.kind === 'done') return result.token
     endPass()
-    if (result.kind === 'changed' && ++reads > READS) throw keepsChanging(io.settings.profile.value)
+    if (result.kind === 'changed' && ++reads > READS) throw hasChanged(io.settings.profile.value)
     if (result.kind !== 'later') continue
     const wait = Math.max(result.error.retryAfterMs ?? 0, backoff(tries, REQUEST_DELAYS, io.random))
     const isUnreachable = result.error.code === 'unreachable' && tries >= UNREACHABLE_TRIES
@@ -314,10 +323,10 @@ export function adoptable(
   io: Io,
   { always, outdated, scope, minLifetime }: RenewOptions,
 ): AccessToken | undefined {
-  if (always || scope !== undefined || session?.ended !== undefined) return undefined
-  const access = session?.access
-  if (session === undefined || access?.value === outdated || !isFresh(access, io.clock.now(), minLifetime))
+  if (session?.access === undefined || session.ended !== undefined || always || scope !== undefined)
     return undefined
+  const { access } = session
+  if (access.value === outdated || !isFresh(access, io.clock.now(), minLifetime)) return undefined
   // While the lock was waited for, a sign-in at another service may have taken the session's place.
   requireSameService(session, io)
   return access
@@ -328,7 +337,6 @@ type Settled = Extract<RefreshOutcome, { kind: 'success' | 'over' }>
 
 /** What became of a token, with its note; without one nothing was sent. */
 type Sent<Note> =
-  | Extract<Pass, { kind: 'changed' }>
   | (Settled & { readonly note: Note })
   | (Exclude<RefreshOutcome, Settled> & { readonly note: Note | undefined })
 
@@ -336,16 +344,16 @@ type Sent<Note> =
  * Steps 4 and 5: one request, whose answer is waited for. It doesn't throw, whatever the network or the service does.
  *
  * @param makeNote the last moment before the first byte leaves, which can't wait for anything: makes the note, and takes space for the
- *   answer from the disk. Undefined if the session has changed meanwhile; what it throws ends the renewal, and nothing is sent.
+ *   answer from the disk. If it throws, nothing is sent.
  */
 export async function sendToken<Note>(
   { io, options, commit }: Renewal,
   session: Session,
   refreshToken: string,
   settings: Io['settings'],
-  makeNote: () => Note | undefined,
+  makeNote: () => Note,
 ): Promise<Sent<Note>> {
-  const made: { note?: Note; hasChanged?: true } = {}
+  const made: Note[] = []
   const request = refresh(
     { ...io, settings },
     {
@@ -356,23 +364,20 @@ export async function sendToken<Note>(
       grantedScope: session.scope ?? undefined,
       beforeSend() {
         commit()
-        const note = makeNote()
-        if (note === undefined) made.hasChanged = true
-        else made.note = note
-        if (note === undefined) throw new Error('the session has changed')
+        made.push(makeNote())
       },
     },
   )
   const outcome = await io.waiting('Waiting for the service to renew the session …', request)
-  const { note, hasChanged } = made
-  if (hasChanged) return { kind: 'changed' }
+  const [note] = made
   if (outcome.kind === 'unknown' || outcome.kind === 'unused') return { ...outcome, note }
   if (note === undefined) throw new Error('an answer to a token that was not sent')
   return { ...outcome, note }
 }
 
-/** The end of a pass whose token is unused. @throws CliError why, unless waiting is enough. */
+/** The end of a pass whose token is unused. @throws CliError why, unless another pass may help. */
 export function later({ error, passes }: Extract<RefreshOutcome, { kind: 'unused' }>): Pass {
+  if (error.code === 'session_busy') return { kind: 'changed' }
   if (!passes) throw error
   return { kind: 'later', error }
 }
@@ -394,8 +399,9 @@ export function nextSession(
 
 /** The end of a pass whose next value is stored. @throws CliError `unexpected_answer`, exit 7, without an access token. */
 export function accessOf({ access, why }: Extract<Settled, { kind: 'success' }>, { profile }: Session): Pass {
-  if (access === undefined) throw noAccessToken(profile, why ?? 'it is missing')
-  return { kind: 'done', token: access }
+  if (access !== undefined) return { kind: 'done', token: access }
+  const message = `the session of profile ${profile} was renewed, but the answer has no usable access token`
+  throw new CliError('unexpected_answer', `${message}: ${why}`, { hint: 'run the command again' })
 }
 
 /** The directory was moved or removed while the session was renewed, and the new token is in the note that was there. */
@@ -409,27 +415,4 @@ function directoryGone(directory: string, profile: string): CliError {
 export function replacedMeanwhile(profile: string): CliError {
   const message = `profile ${profile} was signed in again, or out, while this command renewed its session`
   return signedOut('session_elsewhere', message, `see ${withProfile('mailclaim auth status', profile)}`)
-}
-
-/** Others have changed the session each time it was read. */
-function keepsChanging(profile: string): CliError {
-  const message = `the session of profile ${profile} keeps changing`
-  return new CliError('session_busy', message, { hint: 'run this command again' })
-}
-
-/** Nothing was sent, or the service refused the token, but its note can't be removed. */
-function noteStays(profile: string, failure: unknown, refusal?: CliError): CliError {
-  const message = failure instanceof Error ? failure.message : String(failure)
-  const what = refusal === undefined ? 'nothing was sent' : `the token is unused (${refusal.message})`
-  const retry = withProfile('mailclaim auth refresh --retry-interrupted', profile)
-  return new CliError('cannot_write', `${what}, but ${message}`, {
-    hint: `once that file can be removed, this is safe: ${retry}`,
-    cause: failure,
-  })
-}
-
-/** The service renewed the session, but without an access token that can be used. */
-function noAccessToken(profile: string, why: string): CliError {
-  const message = `the session of profile ${profile} was renewed, but the answer has no usable access token: ${why}`
-  return new CliError('unexpected_answer', message, { hint: 'run the command again' })
 }

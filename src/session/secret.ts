@@ -9,15 +9,11 @@ import { lockedOrMissing, tokenLost, tokenMissing } from './messages.ts'
 import { isFinishable, nextName, putInPlace, type Reservation, readNext } from './note.ts'
 import { encode, type ProfileFiles, type Session } from './session-file.ts'
 
-/** A refresh token or an API key. */
-export interface Secret {
+/** What the keychain holds for a profile: a refresh token or an API key. */
+interface Item {
+  readonly id: string
   readonly generation: number
   readonly value: string
-}
-
-/** What the keychain holds for a profile. */
-export interface Item extends Secret {
-  readonly id: string
 }
 
 const WAITING = 'Waiting for the keychain …'
@@ -65,8 +61,7 @@ export async function readItemIfAny(
 }
 
 /** What this machine can send for a session. */
-export interface HeldToken {
-  readonly secret: Secret
+interface HeldToken extends Omit<Item, 'id'> {
   /** Whether its last use has no known outcome. */
   readonly isNoted: boolean
   /** Why the keychain gave nothing. */
@@ -85,11 +80,11 @@ export function requireToken(
   { item, failure }: KeychainAnswer,
 ): HeldToken {
   const { profile } = files
-  const secret = newestToken(session, item)
-  const next = secret && readNext(files, nextName({ id: session.id, generation: secret.generation }))
+  const token = newestToken(session, item)
+  const next = token && readNext(files, nextName(token))
   const isNoted = next !== 'absent' && !isFinishable(next)
   if (session.store === 'keychain' && item === undefined && isNoted) throw failure ?? lockedOrMissing(profile)
-  if (secret !== undefined) return { secret, isNoted, failure }
+  if (token !== undefined) return { ...token, isNoted, failure }
   throw tokenMissing(profile)
 }
 
@@ -97,9 +92,9 @@ export function requireToken(
  * An item of another sign-in, or of a lower generation than the session, is never sent: the keychain was restored, or a write that
  * hung was done late.
  */
-function newestToken(session: Session, item: Item | undefined): Secret | undefined {
+function newestToken(session: Session, item: Item | undefined): Item | undefined {
   const { id, generation, refreshToken } = session
-  const inFile = refreshToken === undefined ? undefined : { generation, value: refreshToken }
+  const inFile = refreshToken === undefined ? undefined : { id, generation, value: refreshToken }
   if (item === undefined || item.id !== id || item.generation < generation) return inFile
   return inFile !== undefined && item.generation === generation ? inFile : item
 }

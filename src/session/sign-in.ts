@@ -7,7 +7,7 @@ import { removeDurable } from '../storage/atomic-file.ts'
 import { cannotWrite, quietly } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
-import { nextName, nextNames, type Reservation, reserveOwn } from './note.ts'
+import { nextName, nextNames, type Reservation, reserve } from './note.ts'
 import { lockingOf } from './renew.ts'
 import { deleteItem, storeValue } from './secret.ts'
 import { type ProfileFiles, profileFiles, readSessionIfAny, type Session } from './session-file.ts'
@@ -18,6 +18,9 @@ export interface SignIn extends Pick<Session, 'kind' | 'service' | 'client' | 's
   readonly secret: string
   readonly access?: AccessToken
 }
+
+/** For what may go on where locks don't work. */
+const WITHOUT_LOCKS = { withoutLocks: 'continue' } as const
 
 /** A login that has proved its store, and reserved its space. */
 export interface PreparedSignIn {
@@ -48,12 +51,12 @@ export async function prepareSignIn(
   files: ProfileFiles = profileFiles(io, io.settings.profile.value),
 ): Promise<PreparedSignIn> {
   const id = Buffer.from(io.random.bytes(6)).toString('hex')
-  const locking = kind === 'api_key' ? withoutLocks(io, files) : lockingOf(io, files)
+  const locking = { ...lockingOf(io, files), ...(kind === 'api_key' && WITHOUT_LOCKS) }
   let reservation: Reservation | undefined
   const reserved = (): Reservation => {
     if (reservation !== undefined && files.disk.read(reservation.path) !== undefined) return reservation
     discard()
-    reservation = reserveOwn(files, nextName({ id, generation: 0 }))
+    reservation = reserve(files, nextName({ id, generation: 0 }))
     return reservation
   }
   const discard = () => {
@@ -76,38 +79,19 @@ export async function prepareSignIn(
           const taken = reserved()
           // What is in it from now on may be all that is left of the new session, so `discard` leaves it alone.
           reservation = undefined
-          try {
-            await replace(io, files, taken, session, secret)
-          } finally {
-            taken.close()
-          }
+          const before = readSessionIfAny(files)
+          await storeValue(io, files, taken, session, secret).finally(taken.close)
+          // What stays belongs to sign-ins that nobody uses anymore; the next login or logout removes it.
+          quietly(() => removeNotes(files, basename(taken.path)))
+          if (before?.store !== 'keychain' || store === 'keychain') return
+          const problem = await removeItem(io, files, true)
+          if (problem !== undefined)
+            await io.warn(`the keychain still holds the secret of the session before: ${problem.message}`)
         }),
       )
       return session
     },
   }
-}
-
-/** The same for what may go on where locks don't work. */
-const withoutLocks = (io: Io, files: ProfileFiles) =>
-  ({ ...lockingOf(io, files), withoutLocks: 'continue' }) as const
-
-/** Stores the new session, and then removes what is left of the one before. */
-async function replace(
-  io: Io,
-  files: ProfileFiles,
-  reservation: Reservation,
-  session: Session,
-  secret: string,
-): Promise<void> {
-  const before = readSessionIfAny(files)
-  await storeValue(io, files, reservation, session, secret)
-  // What stays belongs to sign-ins that nobody uses anymore; the next login or logout removes it.
-  quietly(() => removeNotes(files, basename(reservation.path)))
-  if (before?.store !== 'keychain' || session.store === 'keychain') return
-  const problem = await removeItem(io, files, true)
-  if (problem !== undefined)
-    await io.warn(`the keychain still holds the secret of the session before: ${problem.message}`)
 }
 
 /**
@@ -168,7 +152,7 @@ export async function forgetSession(
   try {
     if (files.disk.names(files.directory).length > 0) {
       await files.prepare()
-      await withLock(files.lock, io, withoutLocks(io, files), async () => {
+      await withLock(files.lock, io, { ...lockingOf(io, files), ...WITHOUT_LOCKS }, async () => {
         session = readSessionIfAny(files)
         wasSignedIn = removeDurable(files.session, files.disk)
         removeNotes(files)

@@ -50,18 +50,20 @@ const FINAL =
 export class Etcd {
   readonly #io: Io
   readonly #access: EtcdAccess
+  readonly #latest: number
   #token: string | undefined
   #turn = 0
 
-  constructor(io: Io, access: EtcdAccess) {
+  /** @param limitMs for all requests together */
+  constructor(io: Io, access: EtcdAccess, limitMs = Number.POSITIVE_INFINITY) {
     this.#io = io
     this.#access = access
+    this.#latest = io.clock.monotonic() + limitMs
   }
 
   /** What is at the key; undefined if it doesn't exist. @throws CliError `unreachable`, exit 7; `store_unavailable`, exit 4, if refused. */
-  async read(limitMs = READ_LIMIT_MS): Promise<EtcdValue | undefined> {
-    const body = await this.#ask('/v3/kv/range', { key: encode(this.#access.key) }, limitMs)
-    return firstOf(body)
+  async read(): Promise<EtcdValue | undefined> {
+    return firstOf(await this.#ask('/v3/kv/range', { key: encode(this.#access.key) }, READ_LIMIT_MS))
   }
 
   /**
@@ -91,9 +93,8 @@ export class Etcd {
   async #ask(path: string, request: Json, limitMs: number): Promise<Json> {
     const { clock, random, interrupts } = this.#io
     const { members, user } = this.#access
-    const whole = Math.max(limitMs, FIRST_TRY_MS)
-    const end = clock.monotonic() + whole
-    const firstTry = Math.min(FIRST_TRY_MS, whole / members.length)
+    const end = Math.min(clock.monotonic() + Math.max(limitMs, FIRST_TRY_MS), this.#latest)
+    const firstTry = Math.min(FIRST_TRY_MS, (end - clock.monotonic()) / members.length)
     let problem = 'no time left'
     for (let tries = 0; ; tries++) {
       const left = end - clock.monotonic()
@@ -171,7 +172,7 @@ function messageOf(body: Json, status: number): string {
 }
 
 /** No member has answered in time. */
-export function noAnswer(members: readonly URL[], problem: string): CliError {
+function noAnswer(members: readonly URL[], problem: string): CliError {
   const names = members.map(({ host }) => host).join(', ')
   const message = `etcd doesn't answer at ${names}: ${problem}`
   return new CliError('unreachable', message, { hint: 'run the command again later' })

@@ -3,7 +3,7 @@ import type { AccessToken } from '../../oauth/token-endpoint.ts'
 import { quietly } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
 import { notSignedIn, sessionOver, tokenLost } from '../messages.ts'
-import { type Reservation, reserveOwn } from '../note.ts'
+import { type Reservation, reserve } from '../note.ts'
 import {
   accessOf,
   adoptable,
@@ -104,7 +104,6 @@ async function renewOnce(renewal: Renewal, store: SharedStore, seen: Seen): Prom
   })
 
   // Step 6: what the answer proves.
-  if (sent.kind === 'changed') return sent
   if (sent.kind === 'unknown') {
     const note: Note = { ...noted.note, unknown: 'said by its sender' }
     await settle(store, noted, { session, note }, sent.note)
@@ -207,7 +206,7 @@ function reservePending(
   { files }: SharedStore,
   { session: { id, generation }, note: { writer } }: Pick<Noted, 'session' | 'note'>,
 ): Reservation {
-  return reserveOwn(files, pendingName({ id, generation, writer }), PENDING_BYTES)
+  return reserve(files, pendingName({ id, generation, writer }), 'new', PENDING_BYTES)
 }
 
 /**

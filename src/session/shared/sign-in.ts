@@ -5,7 +5,15 @@ import { notSignedIn, sessionOver } from '../messages.ts'
 import { isFresh, type Session } from '../session-file.ts'
 import type { Forgotten, PreparedSignIn } from '../sign-in.ts'
 import { keepLocal, readLocal, removeKept, removeLocal } from './local.ts'
-import { heldTokens, interruptedAt, newId, openShared, readBriefly, type SharedStore } from './store.ts'
+import {
+  BRIEF_MS,
+  heldTokens,
+  interruptedAt,
+  newId,
+  openShared,
+  readAndOffer,
+  type SharedStore,
+} from './store.ts'
 import { seal } from './value.ts'
 
 /** How long a login or logout may take to reach etcd, in milliseconds. */
@@ -84,9 +92,9 @@ export async function forgetShared(io: Io, profile: string): Promise<Forgotten> 
  * @throws CliError why it can't be used
  */
 export async function describeShared(io: Io) {
-  const store = openShared(io)
+  const store = openShared(io, BRIEF_MS)
   const isGood = (session: Session | undefined) => isFresh(session?.access, io.clock.now())
-  const found = await readBriefly(io).catch(async (error: unknown) => {
+  const found = await readAndOffer(store).catch(async (error: unknown) => {
     if (!(error instanceof CliError) || error.exit !== Exit.unavailable) throw error
     const held = await heldTokens(store)
     if (held !== undefined)

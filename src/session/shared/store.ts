@@ -4,7 +4,7 @@ import { quietly } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
 import { signedOut, signInHint } from '../messages.ts'
 import { profileFiles, type Session } from '../session-file.ts'
-import { Etcd, type EtcdValue, noAnswer } from './etcd.ts'
+import { Etcd, type EtcdValue } from './etcd.ts'
 import { type NotedToken, pendingFiles, readLocal } from './local.ts'
 import { type Note, type SharedValue, seal, sharedAccess, unseal } from './value.ts'
 
@@ -16,16 +16,17 @@ export interface SharedRevision extends SharedValue {
 /** How long what a command leaves behind is tried to be brought to etcd by the next one, in milliseconds. */
 const OFFER_LIMIT_MS = 15_000
 /** How long a command that can go on without etcd waits for it, in milliseconds. */
-const BRIEF_MS = 2000
+export const BRIEF_MS = 2000
 
 /**
  * The session of one profile in etcd, and what this machine keeps of it.
  *
+ * @param limitMs for all that etcd is asked together: a command may be able to go on without it
  * @throws CliError `store_not_configured`, exit 3.
  */
-export function openShared(io: Io) {
+export function openShared(io: Io, limitMs?: number) {
   const access = sharedAccess(io)
-  const etcd = new Etcd(io, access)
+  const etcd = new Etcd(io, access, limitMs)
   const open = async (found: EtcdValue | undefined): Promise<SharedRevision | undefined> =>
     found && { ...(await unseal(found.text, access)), revision: found.revision }
   return {
@@ -34,7 +35,7 @@ export function openShared(io: Io) {
     etcd,
     files: profileFiles(io, io.settings.profile.value),
     /** @returns undefined if there is no key. @throws as `Etcd.read` and `unseal`. */
-    read: async (limitMs?: number) => open(await etcd.read(limitMs)),
+    read: async () => open(await etcd.read()),
     /** Swaps a value in. @returns it, or what is there instead. @throws as `Etcd.swap` and `unseal`. */
     async swap(revision: string, next: SharedValue, limitMs: number) {
       const { isDone, found } = await etcd.swap(revision, await seal(next, access), limitMs)
@@ -46,44 +47,23 @@ export function openShared(io: Io) {
 export type SharedStore = ReturnType<typeof openShared>
 
 /**
- * The same within two seconds, for a command that can go on without etcd.
- *
- * @throws CliError as `readAndOffer`
- */
-export async function readBriefly(io: Io): Promise<SharedRevision | undefined> {
-  const { interrupts, clock } = io
-  const stop = new AbortController()
-  const signal = AbortSignal.any([interrupts.signal, stop.signal])
-  const store = openShared({ ...io, interrupts: { ...interrupts, signal } })
-  const cancel = clock.alarm(BRIEF_MS, () => stop.abort(noAnswer(store.access.members, 'no time left')))
-  try {
-    return await readAndOffer(store, BRIEF_MS)
-  } finally {
-    cancel()
-  }
-}
-
-/**
  * Reads the session, after the outcomes that earlier commands of this machine could not bring to etcd.
  *
  * @throws CliError as `read`; exit 4 if etcd was set back to before what this machine has seen
  */
-export async function readAndOffer(
-  store: SharedStore,
-  limitMs?: number,
-): Promise<SharedRevision | undefined> {
+export async function readAndOffer(store: SharedStore): Promise<SharedRevision | undefined> {
   const { io, files } = store
   // Both before the value is read: another process of this machine may write a later state meanwhile.
   const known = readLocal(files)
   const left = pendingFiles(files)
-  let found = await store.read(limitMs)
+  let found = await store.read()
   for (const file of left) {
     if (found === undefined) {
       await io.warn('this machine may keep a token of a session that is not in etcd (docs/fleet.md)')
       return undefined
     }
     const outcome = await readOutcome(store, file.path)
-    if (outcome !== undefined) found = await bring(store, file, outcome, found, limitMs ?? OFFER_LIMIT_MS)
+    if (outcome !== undefined) found = await bring(store, file, outcome, found, OFFER_LIMIT_MS)
     // One without an outcome may be that of a renewal that is under way.
     const isOfNoUse = found !== undefined && (outcome !== undefined || isOver(file, found))
     if (isOfNoUse) quietly(() => files.disk.remove(file.path))
