@@ -54,75 +54,69 @@ function toTransportError(error: NodeJS.ErrnoException, { address }: DnsAddress)
 }
 
 /**
- * Rejects when an exchange is canceled or its time is over. With a timer of its own: Node 20 loses one of `AbortSignal.timeout`
- * that only `AbortSignal.any` holds when it collects garbage, and the exchange would never end.
+ * Runs an exchange until it is settled, canceled, or its time is over, and then ends it. With a timer of its own: Node 20 loses
+ * one of `AbortSignal.timeout` that only `AbortSignal.any` holds when it collects garbage, and the exchange would never end.
  *
- * @returns what ends the watch
+ * @param start begins it, and returns what ends it
  */
-export function limit(
+export async function runExchange(
   { timeoutMs, signal }: Pick<DnsExchange, 'timeoutMs' | 'signal'>,
-  reject: (error: DnsTransportError) => void,
-): () => void {
-  const end = () => reject(new DnsTransportError('timeout', 'no answer in time'))
-  const timer = setTimeout(end, Math.ceil(Math.max(1, timeoutMs)))
-  signal?.addEventListener('abort', end, { once: true })
-  if (signal?.aborted) end()
-  return () => {
-    clearTimeout(timer)
-    signal?.removeEventListener('abort', end)
+  start: (resolve: (answer: Uint8Array) => void, reject: (error: Error) => void) => () => void,
+): Promise<Uint8Array> {
+  let end = () => {}
+  try {
+    return await new Promise((resolve, reject) => {
+      const late = () => reject(new DnsTransportError('timeout', 'no answer in time'))
+      const timer = setTimeout(late, Math.ceil(Math.max(1, timeoutMs)))
+      signal?.addEventListener('abort', late, { once: true })
+      const close = start(resolve, reject)
+      end = () => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', late)
+        close()
+      }
+      if (signal?.aborted) late()
+    })
+  } finally {
+    end()
   }
 }
 
-async function exchangeUdp(exchange: DnsExchange): Promise<Uint8Array> {
-  const { server, message, accept } = exchange
-  const socket = createSocket(isIPv6(server.address) ? 'udp6' : 'udp4')
-  let release = () => {}
-  try {
-    return await new Promise((resolve, reject) => {
-      const fail = (error: Error) => reject(toTransportError(error, server))
-      release = limit(exchange, reject)
-      socket.on('error', fail)
-      socket.on('message', (datagram) => {
-        if (accept(datagram)) resolve(datagram)
-      })
-      socket.on('connect', () => socket.send(message, (error) => error && fail(error)))
-      // With a connected socket, the kernel drops datagrams from any other source and reports a closed port.
-      socket.connect(server.port, server.address)
+const exchangeUdp = (exchange: DnsExchange): Promise<Uint8Array> =>
+  runExchange(exchange, (resolve, reject) => {
+    const { server, message, accept } = exchange
+    const socket = createSocket(isIPv6(server.address) ? 'udp6' : 'udp4')
+    const fail = (error: Error) => reject(toTransportError(error, server))
+    socket.on('error', fail)
+    socket.on('message', (datagram) => {
+      if (accept(datagram)) resolve(datagram)
     })
-  } finally {
-    release()
-    socket.close()
-  }
-}
+    socket.on('connect', () => socket.send(message, (error) => error && fail(error)))
+    // With a connected socket, the kernel drops datagrams from any other source and reports a closed port.
+    socket.connect(server.port, server.address)
+    return () => socket.close()
+  })
 
-async function exchangeTcp(exchange: DnsExchange): Promise<Uint8Array> {
-  const { server, message, accept } = exchange
-  const socket = connect({ host: server.address, port: server.port, noDelay: true })
-  let release = () => {}
-  try {
-    return await new Promise((resolve, reject) => {
-      const noAnswer = () =>
-        reject(new DnsTransportError('unreachable', `${server.address}: no answer to this query`))
-      let received: Buffer = Buffer.alloc(0)
-      release = limit(exchange, reject)
-      socket.on('connect', () => {
-        const length = Buffer.alloc(2)
-        length.writeUInt16BE(message.length)
-        socket.write(Buffer.concat([length, message]))
-      })
-      socket.on('data', (piece) => {
-        received = Buffer.concat([received, piece])
-        const end = 2 + (received.length < 2 ? 0 : received.readUInt16BE(0))
-        if (received.length < Math.max(3, end)) return
-        const answer = received.subarray(2, end)
-        if (accept(answer)) resolve(answer)
-        else noAnswer()
-      })
-      socket.on('error', (error) => reject(toTransportError(error, server)))
-      socket.on('close', noAnswer)
+const exchangeTcp = (exchange: DnsExchange): Promise<Uint8Array> =>
+  runExchange(exchange, (resolve, reject) => {
+    const { server, message, accept } = exchange
+    const socket = connect({ host: server.address, port: server.port, noDelay: true })
+    const noAnswer = () => reject(new DnsTransportError('unreachable', 'no answer to this query'))
+    let received: Buffer = Buffer.alloc(0)
+    socket.on('connect', () => {
+      const length = Buffer.alloc(2)
+      length.writeUInt16BE(message.length)
+      socket.write(Buffer.concat([length, message]))
     })
-  } finally {
-    release()
-    socket.destroy()
-  }
-}
+    socket.on('data', (piece) => {
+      received = Buffer.concat([received, piece])
+      const end = 2 + (received.length < 2 ? 0 : received.readUInt16BE(0))
+      if (received.length < Math.max(3, end)) return
+      const answer = received.subarray(2, end)
+      if (accept(answer)) resolve(answer)
+      else noAnswer()
+    })
+    socket.on('error', (error) => reject(toTransportError(error, server)))
+    socket.on('close', noAnswer)
+    return () => socket.destroy()
+  })
