@@ -33,7 +33,7 @@ test('with a header, its columns count, and others are ignored, said once', asyn
 })
 
 test.each([
-  ['b ad', '"b ad" has a space in it'],
+  ['b ad', '"b ad" is not a domain name'],
   ['a.example,prefix=token,more', 'columns: 3 instead of 2'],
   [',prefix=token', 'the domain is missing'],
   ['a.example,token', "the value isn't a complete value: prefix=token, with nothing before or after it"],

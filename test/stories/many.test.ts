@@ -137,7 +137,7 @@ describe('several domains', () => {
       'jsonl',
     ])
     expect(code).toBe(6)
-    expect(stderr).toContain('domains.csv:3: "b ad" has a space in it')
+    expect(stderr).toContain('domains.csv:3: "b ad" is not a domain name')
     expect(
       jsonLines(stdout)
         .map(({ name }) => name)

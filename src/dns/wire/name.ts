@@ -4,8 +4,8 @@ import { domainToASCII, domainToUnicode } from 'node:url'
 /** In characters without the trailing dot, which makes 255 octets on the wire (RFC 1035 section 2.3.4). */
 const MAX_NAME_LENGTH = 253
 
-/** The full stops of UTS 46. */
-const LABEL_SEPARATOR = /[.\u3002\uff0e\uff61]/
+/** Of an ASCII form, underscores allowed (RFC 1035 section 2.3.1, RFC 8552). */
+const LABEL = /^(?=.{1,63}$)[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/
 /** Characters that nobody sees, bidi marks among them, except the joiners that some scripts need. */
 const INVISIBLE = /(?![\u200c\u200d])[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu
 
@@ -19,66 +19,28 @@ export type NameCheck =
  */
 export function checkName(input: string): NameCheck {
   const text = input.trim()
-  const refuse = (problem: string, fix: string): NameCheck => ({ ok: false, problem, fix })
-  const meant = (name: string): string => {
-    const inner = name === text ? undefined : checkName(name)
-    return inner?.ok ? `use the name alone: ${inner.unicode}` : 'use a domain name such as example.com'
+  const refuse = (problem: string, meant = text): NameCheck => {
+    const name = meant === text ? undefined : checkName(meant)
+    const fix = name?.ok ? `use the name alone: ${name.unicode}` : 'give a domain name such as example.com'
+    return { ok: false, problem: `"${text}" ${problem}`, fix }
   }
-  if (text === '') return refuse('the name is empty', 'give a domain name such as example.com')
-  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text) || /[/?#]/.test(text))
-    return refuse(`"${text}" is a web address, not a domain name`, meant(hostOf(text)))
-  if (text === '@')
-    return refuse(
-      `"@" stands for the domain itself in a host field; it isn't a domain name`,
-      'give the domain name itself, such as example.com',
-    )
+  if (/[/?#]|:\d+$/.test(text) && isIP(text) === 0)
+    return refuse('is a web address, not a domain name', hostOf(text))
   if (text.includes('@'))
-    return refuse(
-      `"${text}" is an e-mail address, not a domain name`,
-      meant(text.slice(text.lastIndexOf('@') + 1)),
-    )
-  if (isIP(text.replace(/^\[|\]$/g, '')) !== 0)
-    return refuse(`"${text}" is an IP address`, 'give the domain name itself, such as example.com')
-  if (/:\d+$/.test(text)) return refuse(`"${text}" has a port`, meant(text.replace(/:\d+$/, '')))
+    return refuse('is an e-mail address, not a domain name', text.slice(text.lastIndexOf('@') + 1))
   // The IDN rules drop these without a word, and the name that is left isn't the one that was shown. They decide about joiners
   // themselves (RFC 5892 appendix A).
   const visible = text.replace(INVISIBLE, '')
-  if (visible !== text) return refuse(`"${text}" has an invisible character`, meant(visible))
-  if (/\s/.test(text))
-    return refuse(`"${text}" has a space in it`, 'give one domain name such as example.com')
-  if (text.startsWith('*.'))
-    return refuse(`"${text}" is a wildcard`, 'give the name itself, without the asterisk')
-
-  const bare = text.endsWith('.') && text !== '.' ? text.slice(0, -1) : text
-  if (bare.split(LABEL_SEPARATOR).some((label) => label === ''))
-    return refuse(
-      `"${text}" has an empty label: two dots in a row, or a dot at its start`,
-      meant(bare.replace(/\.{2,}/g, '.').replace(/^\./, '')),
-    )
-  const ascii = domainToASCII(bare).toLowerCase()
+  if (visible !== text) return refuse('has an invisible character', visible)
+  const ascii = domainToASCII(text.replace(/\.$/, '')).toLowerCase()
   const unicode = domainToUnicode(ascii)
-  // Newer releases of Node return an invalid IDN label unchanged.
-  if (ascii === '' || isIP(ascii) !== 0 || /(^|\.)xn--/.test(unicode))
-    return refuse(`"${text}" is not a valid domain name`, 'give a domain name such as example.com')
   const labels = ascii.split('.')
-  const typed = (label: string): string => bare.split(LABEL_SEPARATOR)[labels.indexOf(label)] ?? label
-  const long = labels.find((label) => label.length > 63)
-  if (long !== undefined)
-    return refuse(
-      `the label "${Array.from(typed(long)).slice(0, 20).join('')}…" has ${long.length} characters; DNS allows 63`,
-      'check the name for a missing dot',
-    )
-  if (ascii.length > MAX_NAME_LENGTH)
-    return refuse(`the name has ${ascii.length} characters; DNS allows ${MAX_NAME_LENGTH}`, 'check the name')
-  const odd = labels.find((label) => !/^[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/.test(label))
-  if (odd !== undefined)
-    return refuse(
-      `the label "${typed(odd)}" has characters that aren't allowed in a domain name`,
-      'use letters, digits, underscores, and hyphens (not at the start or end of a label)',
-    )
-  if (labels.length < 2)
-    return refuse(`"${text}" is not a whole domain name`, 'give the whole name, such as example.com')
-  return { ok: true, ascii, unicode: unicode || ascii }
+  // Newer releases of Node return an invalid IDN label unchanged.
+  const isName = labels.every((label) => LABEL.test(label)) && !/(^|\.)xn--/.test(unicode)
+  if (!isName || isIP(ascii) !== 0 || ascii.length > MAX_NAME_LENGTH)
+    return refuse('is not a domain name', text.replace(/^\*?\.|(?<=\.)\.+/g, ''))
+  if (labels.length < 2) return refuse('is not a whole domain name')
+  return { ok: true, ascii, unicode }
 }
 
 function hostOf(text: string): string {

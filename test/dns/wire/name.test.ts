@@ -20,19 +20,18 @@ describe('a name that people type', () => {
   })
 
   test.each([
-    ['', 'empty'],
+    ['', 'is not a domain name'],
     ['https://example.com/path', 'web address'],
+    ['example.com:53', 'web address'],
     ['someone@example.com', 'e-mail address'],
-    ['@', 'stands for the domain itself'],
-    ['2001:db8::1', 'IP address'],
-    ['example.com:53', 'port'],
-    ['example com', 'space'],
-    ['*.example.com', 'wildcard'],
-    ['example..com', 'empty label'],
+    ['@', 'e-mail address'],
+    ['192.0.2.1', 'is not a domain name'],
+    ['2001:db8::1', 'is not a domain name'],
+    ['example com', 'is not a domain name'],
+    [`${'a'.repeat(64)}.com`, 'is not a domain name'],
+    [`${'a.'.repeat(130)}com`, 'is not a domain name'],
+    ['My!Shop。Example.com', 'is not a domain name'],
     ['localhost', 'not a whole domain name'],
-    [`${'a'.repeat(64)}.com`, '63'],
-    [`${'a.'.repeat(130)}com`, '253'],
-    ['My!Shop。Example.com', 'the label "My!Shop" has characters'],
     ['xn--a.example', ''],
   ])('%j is refused, and says why', (input, why) => {
     const name = checkName(input)
@@ -59,19 +58,15 @@ describe('a name that people type', () => {
   })
 
   test.each([
-    ['ü'.repeat(64), 'ü{20}…" has \\d+'],
-    ['Ab'.repeat(32), '(?:Ab){10}…" has 64'],
-  ])('the label %s is too long, and named as it was typed', (label, said) => {
-    const problem = expect.stringMatching(new RegExp(`^the label "${said} characters; DNS allows 63$`))
-    expect(checkName(`${label}.example`)).toMatchObject({ problem })
+    'https://user@www.example.com:8443/x',
+    'http://www.example.com',
+    'www.example.com:53',
+    'me@www.example.com',
+    '*.www.example.com',
+    '.www..example.com',
+  ])('%s is refused with the name that was probably meant', (input) => {
+    expect(checkName(input)).toMatchObject({ ok: false, fix: 'use the name alone: www.example.com' })
   })
-
-  test.each(['https://user@www.example.com:8443/x', 'http://www.example.com', 'me@www.example.com'])(
-    '%s is refused with the name that was probably meant',
-    (input) => {
-      expect(checkName(input)).toMatchObject({ fix: 'use the name alone: www.example.com' })
-    },
-  )
 })
 
 test('ancestors go from the top down, without the name itself', () => {
