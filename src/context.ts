@@ -154,22 +154,24 @@ export interface HttpTransport {
  */
 export class TransportError extends Error {
   override readonly name = 'TransportError'
-  readonly kind: 'lookup' | 'connect' | 'tls' | 'proxy' | 'timeout' | 'reset' | 'aborted' | 'protocol'
+  /** Of TLS: `untrusted` if nobody known signed the certificate, `dated` if it is too old or too new, `tls` for anything else. */
+  readonly kind:
+    | 'lookup'
+    | 'connect'
+    | 'tls'
+    | 'untrusted'
+    | 'dated'
+    | 'proxy'
+    | 'timeout'
+    | 'reset'
+    | 'aborted'
+    | 'protocol'
   readonly sent: 'no' | 'maybe'
-  /** What to do, if that is more than the kind says. */
-  readonly hint: string | undefined
 
-  constructor(
-    kind: TransportError['kind'],
-    sent: TransportError['sent'],
-    message: string,
-    cause?: unknown,
-    hint?: string,
-  ) {
+  constructor(kind: TransportError['kind'], sent: TransportError['sent'], message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })
     this.kind = kind
     this.sent = sent
-    this.hint = hint
   }
 }
 

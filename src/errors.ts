@@ -29,7 +29,6 @@ export const ERRORS = {
   usage: ['every', 2, 'wrong option, argument or value'],
   interrupted: ['every', 130, 'Ctrl-C'],
   terminated: ['every', 143, 'asked to end'],
-
   base_url_missing: ['session', 3, 'no base URL'],
   base_url_unusable: ['session', 3, 'not a usable base URL'],
   client_id_missing: ['session', 3, 'no OAuth client id'],
@@ -43,7 +42,6 @@ export const ERRORS = {
   store_unavailable: ['session', 4, 'the store needs a person'],
   session_busy: ['session', 7, 'another command uses the session'],
   unreachable: ['session', 7, 'the service or etcd cannot be reached'],
-
   invalid_client: ['service', 3, 'the service does not know the client id, or has disabled it'],
   unauthorized_client: ['service', 3, 'the client is not registered for this'],
   credential_refused: ['service', 4, 'the key or token is refused or unusable'],
@@ -58,14 +56,12 @@ export const ERRORS = {
   service_unavailable: ['service', 7, 'the service cannot do this now'],
   timeout: ['service', 7, 'no complete response in time'],
   unexpected_answer: ['service', 7, 'unexpected response'],
-
   cannot_listen: ['login', 1, 'no port for the redirect'],
   authorization_endpoint_unusable: ['login', 3, 'not a usable authorization endpoint'],
   access_denied: ['login', 4, 'access was denied in the browser'],
   invalid_grant: ['login', 4, 'the authorization code was used already, is too old, or of another sign-in'],
   login_timeout: ['login', 4, 'not approved in time'],
   no_refresh_token: ['login', 6, 'the service issued no refresh token, so there is no session to store'],
-
   config_busy: ['config', 1, 'another command is changing the settings'],
   setting_unset: ['config', 5, 'the setting has no value'],
   port_unavailable: ['sandbox', 1, 'a port is in use'],
@@ -73,7 +69,6 @@ export const ERRORS = {
   no_progress: ['list', 7, 'a page has nothing new'],
   import_in_flight: ['import', 8, 'the time was up'],
   import_failed: ['import', 9, 'the import failed'],
-
   claim_unknown: ['claim', 5, 'no such claim on this machine'],
   record_missing: ['claim', 7, 'the claim has no TXT record'],
   invalid_name: ['check', 2, 'not a domain name'],
@@ -90,7 +85,6 @@ export const ERRORS = {
   claim_superseded: ['follow', 9, 'a newer claim replaced it'],
   timed_out: ['several', 8, 'the time was up before its turn'],
   domains_failed: ['several', null, 'not all domains are done'],
-
   options_ignored: ['create', 2, 'a warning: options without effect'],
   claim_replaced: ['create', 9, 'a warning: an open claim may end'],
   unknown_status: ['watch', 8, 'a warning: a status of a later version'],

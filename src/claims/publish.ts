@@ -18,37 +18,24 @@ const TIMEOUT_MS = 120_000
 export type Publish = (record: TxtRecord) => Promise<string>
 
 /**
- * Refuses a command whose first word the shell doesn't find. What only a shell understands, such as a quoted word, isn't looked up, and
- * on Windows nothing is.
- *
- * @throws CliError exit 2
- */
-export async function requireCommand(command: string, { programs, platform }: Io): Promise<void> {
-  const [, word] = /^\s*(?:\w+=[\w./:-]*\s+)*([\w.~/+-]+)(?=\s|$)/.exec(command) ?? []
-  if (word === undefined || platform === 'win32') return
-  const onLine = async () => {}
-  const end = await programs.run({
-    command: `command -v ${word}`,
-    variables: {},
-    timeoutMs: TIMEOUT_MS,
-    onLine,
-  })
-  if (problemOf(end) !== undefined)
-    throw usageError(
-      `--publish: there is no command "${word}"`,
-      'give its path, or add its directory to PATH',
-    )
-}
-
-/**
  * What runs a person's command that adds a record to DNS, with the record in its environment (docs/publish.md). It isn't run if
  * DNS has the value already, nor without the values to keep: a tool that replaces the set would delete them. Once a person has
  * interrupted the program, no other begins.
  *
- * The function throws `values_unknown`, exit 8; `publish_failed` or `unexpected_answer`, exit 7; `InterruptedError`, after the
+ * @throws CliError exit 2 for a command whose first word the shell doesn't find; what only a shell understands, such as a quoted word,
+ *   isn't looked up, and on Windows nothing is. The function throws `values_unknown`, exit 8; `publish_failed` or `unexpected_answer`, exit 7; `InterruptedError`, after the
  * command has ended.
  */
-export function createPublisher(command: string, io: Io) {
+export async function createPublisher(command: string, io: Io) {
+  const [, word] = /^\s*(?:\w+=[\w./:-]*\s+)*([\w.~/+-]+)(?=\s|$)/.exec(command) ?? []
+  if (word !== undefined && io.platform !== 'win32') {
+    const looking = { variables: {}, timeoutMs: TIMEOUT_MS, onLine: async () => {} }
+    if (problemOf(await io.programs.run({ command: `command -v ${word}`, ...looking })) !== undefined)
+      throw usageError(
+        `--publish: there is no command "${word}"`,
+        'give its path, or add its directory to PATH',
+      )
+  }
   const stop = new AbortController()
   /** @param say what becomes of its lines, if not as they are on stderr */
   return async (record: TxtRecord, say = (line: string) => io.stderr.write(`${line}\n`)): Promise<string> => {

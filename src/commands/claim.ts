@@ -3,7 +3,6 @@ import { CLAIM_EVENTS, isMany, MANY_OPTIONS, WAIT_SECONDS } from '../claims/defi
 import type { Publish } from '../claims/publish.ts'
 import { REPORT_FIELDS } from '../dns/report.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
-import type { Io } from '../terminal/io.ts'
 import { deadlineOf } from '../timeout.ts'
 import { askForDomain, CREATE_OPTIONS, claimRequest } from './claims/create-options.ts'
 import { defineCommand, eventFields, PUBLIC_RESOLVERS, timeoutOption } from './definition.ts'
@@ -59,12 +58,14 @@ export const command = defineCommand({
   changes: true,
   async run({ arguments: domains, options }, io) {
     const { timeout = WAIT_SECONDS, throughBlocked = false, check = true, publicResolvers, publish } = options
-    const [{ runClaim }, { claimsNamed }, publishing] = await Promise.all([
+    const [{ runClaim }, { claimsNamed }] = await Promise.all([
       import('../claims/workflow.ts'),
       import('../claims/ledger.ts'),
-      publish === undefined ? undefined : import('../claims/publish.ts'),
     ])
-    if (publish !== undefined) await publishing?.requireCommand(publish, io)
+    const publisher =
+      publish === undefined
+        ? undefined
+        : await (await import('../claims/publish.ts')).createPublisher(publish, io)
     const resumeOnly = options.all === true
     const flow = {
       deadline: deadlineOf({ timeout }, io.clock),
@@ -73,8 +74,6 @@ export const command = defineCommand({
       publicResolvers,
       resumeOnly,
     }
-    const publisher = (own: Io) =>
-      publish === undefined ? undefined : publishing?.createPublisher(publish, own)
     if (!isMany(domains, options)) {
       const [{ domainToClaim }, { showWork }, { connect }, { createChecklist }] = await Promise.all([
         import('../claims/load.ts'),
@@ -83,7 +82,7 @@ export const command = defineCommand({
         import('./claim-checklist.ts'),
       ])
       const request = claimRequest(domainToClaim(domains[0] ?? (await askForDomain(io))), options)
-      const events = runClaim(request, { ...flow, publish: publisher(io) }, connect(io), io)
+      const events = runClaim(request, { ...flow, publish: publisher }, connect(io), io)
       const [newest] = await claimsNamed(request.name, io)
       await showWork(events, createChecklist(publish !== undefined, io), newest?.claim, io)
       return
@@ -93,7 +92,6 @@ export const command = defineCommand({
       import('../claims/lifecycle.ts'),
       import('../claims/record.ts'),
     ])
-    let shared: ReturnType<typeof publisher>
     await runForAll(
       domains,
       options,
@@ -106,10 +104,9 @@ export const command = defineCommand({
           const [newest] = await claimsNamed(domain, run.io)
           const done = completedBefore(newest, io.clock.now())
           if (done !== undefined) return done
-          shared ??= publisher(run.io)
-          const own = shared
           const says = (line: string) => run.say(`${domain}: ${line}`)
-          const publishes: Publish | undefined = own && ((record) => run.dns.inTurn(() => own(record, says)))
+          const publishes: Publish | undefined =
+            publisher && ((record) => run.dns.inTurn(() => publisher(record, says)))
           const request = claimRequest(domain, options, region)
           const events = runClaim(request, { ...flow, ...run.dns, publish: publishes }, run.client(), run.io)
           let isSaid = publish !== undefined

@@ -111,12 +111,7 @@ export function describing(tree: CommandTree): CommandDefinition {
         environment: ENVIRONMENT,
         precedence: PRECEDENCE,
         exits: Object.values(Exit).map(describeExit),
-        errors: Object.entries(ERRORS).map(([code, [group, exit, meaning]]) => ({
-          code,
-          group,
-          exit,
-          meaning,
-        })),
+        errors: Object.entries(ERRORS).map(([code, [, exit, meaning]]) => ({ code, exit, meaning })),
         formats: FORMATS.map((format) => ({ name: format, meaning: FORMAT_MEANINGS[format] })),
         groups: Object.entries(tree).flatMap(([name, node]) =>
           'commands' in node ? { name, summary: node.summary } : [],

@@ -36,19 +36,14 @@ export function redirectTarget(uri: string | undefined): RedirectTarget {
 
 /**
  * Reads pasted lines while a login waits: over SSH, in WSL or in a container, the browser can't reach the listener, but
- * the address that it ends up at can be copied. Input that ends or fails yields nothing.
+ * the address that it ends up at can be copied.
  *
- * @returns a function that stops reading and lets the process end.
+ * @returns a function that stops reading.
  */
 export function readPastedLines(stream: Readable, received: (line: string) => void): () => void {
-  stream.on('error', () => {})
   const lines = createInterface({ input: stream, terminal: false })
   lines.on('line', (line) => line.trim() !== '' && received(line))
-  return () => {
-    lines.close()
-    // A referenced terminal or pipe would keep the process alive.
-    if ('unref' in stream && typeof stream.unref === 'function') stream.unref()
-  }
+  return () => lines.close()
 }
 
 /**

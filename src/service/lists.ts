@@ -64,17 +64,14 @@ async function listPage<T>(
   signal: AbortSignal | undefined,
 ): Promise<ListEnvelope<T>> {
   const { body } = await client.get(path, query, signal === undefined ? {} : { signal })
-  const { data } = body
-  if (!Array.isArray(data))
-    throw unexpectedAnswer(`"data" of the list should be an array, but is ${nameOfType(data)}`)
+  checkFields(body, { data: [], has_more: true }, 'the list', ['data'])
+  const data = body['data'] as unknown[]
   const odd = data.find((item) => typeof item !== 'object' || item === null || Array.isArray(item))
   if (odd !== undefined)
     throw unexpectedAnswer(`an item of the list should be an object, but is ${nameOfType(odd)}`)
   // Where it is left out, a page that is full may not be the last: asking once too often loses nothing.
   const more = body['has_more'] ?? data.length === query['limit']
-  if (typeof more !== 'boolean')
-    throw unexpectedAnswer(`"has_more" of the list should be a boolean, but is ${nameOfType(more)}`)
-  return { ...body, has_more: more, data: data as T[] }
+  return { ...body, has_more: more === true, data: data as T[] }
 }
 
 export interface Range<T> {

@@ -221,6 +221,8 @@ function endOfToken(text: string): number | undefined {
 
 const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {
   aborted: 'run the command again; if mailclaim was just removed or updated, install it again',
+  untrusted: 'for a private certificate authority, set NODE_EXTRA_CA_CERTS to its certificate file',
+  dated: "check this machine's clock, and when the certificate is valid",
   proxy: 'check HTTPS_PROXY and NO_PROXY',
   timeout: 'try again, or allow more time with --http-timeout SECONDS',
 }
@@ -228,9 +230,7 @@ const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {
 /** The error for a request without a response: exit 7. */
 export function transportFailure(error: TransportError, url: URL, method: string): CliError {
   const isLost = method === 'POST' && error.sent === 'maybe'
-  const hint = isLost
-    ? MAY_BE_DONE
-    : (error.hint ?? TRANSPORT_HINTS[error.kind] ?? 'check the base URL and the network')
+  const hint = isLost ? MAY_BE_DONE : (TRANSPORT_HINTS[error.kind] ?? 'check the base URL and the network')
   const code = error.kind === 'timeout' ? 'timeout' : 'unreachable'
   const message = `no response from ${url.origin}: ${error.message}`
   return new CliError(code, message, { hint, cause: error })

@@ -63,8 +63,8 @@ class TunnelPool extends Pool {
     try {
       tunnel = await connect.call(this, options)
     } catch (error) {
-      const { message, hint } = classify(error, 'no', 'proxy')
-      throw proxyError(message, error, hint)
+      const { kind, message } = classify(error, 'no', 'proxy')
+      throw proxyError(message, error, kind === 'untrusted' || kind === 'dated' ? kind : 'proxy')
     }
     if (tunnel.statusCode >= 200 && tunnel.statusCode <= 299) return { ...tunnel, statusCode: 200 }
     tunnel.socket.on('error', () => {}).destroy()
@@ -98,12 +98,6 @@ export function bypassesProxy({ hostname }: URL, noProxy: string): boolean {
   })
 }
 
-function proxyError(reason: string, cause?: unknown, hint?: string): TransportError {
-  return new TransportError(
-    'proxy',
-    'no',
-    `the proxy did not let the request through: ${reason}`,
-    cause,
-    hint,
-  )
+function proxyError(reason: string, cause?: unknown, kind: TransportError['kind'] = 'proxy'): TransportError {
+  return new TransportError(kind, 'no', `the proxy did not let the request through: ${reason}`, cause)
 }

@@ -2,20 +2,14 @@ import { TransportError } from '../context.ts'
 import { excerpt } from '../terminal/sanitize.ts'
 
 const UNTRUSTED = 'is not signed by a certificate authority that this machine trusts'
-const CLOCK = "check this machine's clock, and when the certificate is valid"
 const CLOSED =
   /^(ECONNRESET|EPIPE|ECONNABORTED|HPE_INVALID_EOF_STATE|UND_ERR_RES_CONTENT_LENGTH_MISMATCH|UND_ERR_SOCKET(?! \S* bad )) /
 
 /**
- * By code, system call and message of the error, separated by spaces: the kind, what is said, and what to do if that is more than the kind says. undici also reports unexpected
+ * By code, system call and message of the error, separated by spaces: the kind, what is said. undici also reports unexpected
  * bytes as UND_ERR_SOCKET, with a message that begins with "bad".
  */
-const ERRORS: readonly (readonly [
-  pattern: RegExp,
-  kind: TransportError['kind'],
-  message: string,
-  hint?: string,
-])[] = [
+const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'], message: string])[] = [
   // 20 is the code of a `DOMException` by which a signal aborts.
   [/^(20|UND_ERR_DESTROYED|UND_ERR_CLOSED) /, 'aborted', 'the request was canceled'],
   [/^(ENOTFOUND|EAI_AGAIN) |^\S* getaddrinfo /, 'lookup', "couldn't resolve the host name"],
@@ -25,14 +19,9 @@ const ERRORS: readonly (readonly [
     'the PEER asks for a client certificate that it accepts (CODE)',
   ],
   [/^ERR_TLS_CERT_ALTNAME_INVALID /, 'tls', 'the certificate of the PEER is for another host'],
-  [/^CERT_HAS_EXPIRED /, 'tls', 'the certificate of the PEER has expired', CLOCK],
-  [/^CERT_NOT_YET_VALID /, 'tls', 'the certificate of the PEER is not valid yet', CLOCK],
-  [
-    /^(DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_)/,
-    'tls',
-    `the certificate of the PEER ${UNTRUSTED}`,
-    'for a private certificate authority, set NODE_EXTRA_CA_CERTS to its certificate file',
-  ],
+  [/^CERT_HAS_EXPIRED /, 'dated', 'the certificate of the PEER has expired'],
+  [/^CERT_NOT_YET_VALID /, 'dated', 'the certificate of the PEER is not valid yet'],
+  [/^(DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_)/, 'untrusted', `the certificate of the PEER ${UNTRUSTED}`],
   [/^(CERT_|HOSTNAME_MISMATCH|INVALID_)/, 'tls', 'the certificate of the PEER is not valid (CODE)'],
   [
     /^(ERR_TLS|ERR_SSL|EPROTO)|before secure TLS connection/,
@@ -66,12 +55,12 @@ export function classify(
   if (error instanceof TransportError) return error
   const { code = '', syscall = '', message } = rootCause(error)
   const said = excerpt(`${message ?? error}`, 200)
-  const [, kind, text, hint] = ERRORS.find(([pattern]) => pattern.test(`${code} ${syscall} ${said}`)) ?? []
+  const [, kind, text] = ERRORS.find(([pattern]) => pattern.test(`${code} ${syscall} ${said}`)) ?? []
   const filled = text
     ?.replace('PEER', peer)
     .replace('CODE', code)
     .replace('MESSAGE', () => said)
-  return new TransportError(kind ?? 'protocol', sent, filled ?? said, error, hint)
+  return new TransportError(kind ?? 'protocol', sent, filled ?? said, error)
 }
 
 /** Happy Eyeballs reports one error per address, and errors wrap others: the first cause is the most useful. */

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createPublisher, requireCommand } from '../../src/claims/publish.ts'
+import { createPublisher } from '../../src/claims/publish.ts'
 import { InterruptedError } from '../../src/errors.ts'
 import { runProgram } from '../../src/run-program.ts'
 import { createIo } from '../../src/terminal/io.ts'
@@ -26,8 +26,8 @@ async function publishing(command: string, options: WorldOptions = {}, timeoutMs
   const home = context.directories.state
   const io = createIo(context, await fakeSettings(context, { resolver: ['192.0.2.53'] }))
   const output = join(home, '..', 'output')
-  const publish = createPublisher(command.replaceAll('OUTPUT', output), io)
-  return { publish, context, output, io }
+  const publish = await createPublisher(command.replaceAll('OUTPUT', output), io)
+  return { publish, context, output }
 }
 
 describe('the command of --publish', () => {
@@ -65,9 +65,8 @@ describe('the command of --publish', () => {
     ['if true; then no-such-command; fi', undefined],
     ['"no such command"', undefined],
   ])('is looked up by its first word: %s', async (command, missing) => {
-    const { io } = await publishing('')
-    const looked = requireCommand(command, io)
-    if (missing === undefined) return looked
+    const looked = publishing(command)
+    if (missing === undefined) return void (await looked)
     await expect(looked).rejects.toMatchObject({
       exit: 2,
       message: `--publish: there is no command "${missing}"`,
