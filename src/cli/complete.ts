@@ -142,5 +142,5 @@ function settingsOf(before: readonly string[], context: Context) {
       ?.replace(`${flag}=`, '')
   const [profile, baseUrl] = [value('--profile'), value('--base-url')]
   const options: GlobalOptions = { ...(profile && { profile }), ...(baseUrl && { baseUrl }) }
-  return resolveSettings(options, [], context, { toleratesDamagedConfig: true })
+  return resolveSettings(options, [], context)
 }

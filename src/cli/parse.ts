@@ -159,11 +159,8 @@ async function runCommand(
   context: Context,
 ): Promise<void> {
   const { output, toleratesDamagedConfig = false, changes, run } = definition
-  const { usualFormat } = output
-  const settings = await resolveSettings(options, argv, context, {
-    toleratesDamagedConfig,
-    ...(usualFormat && { usualFormat }),
-  })
+  const settings = await resolveSettings(options, argv, context, output.usualFormat)
+  if (settings.configProblem !== undefined && !toleratesDamagedConfig) throw settings.configProblem
   checkFieldsOption(settings, definition)
   if (definition.account === 'signed_in') await checkProfile(settings, context)
   const io = createIo(changes ? untilClosed(context, settings) : context, settings)

@@ -60,11 +60,10 @@ export interface Settings {
   readonly chosen: ChosenSettings
   readonly profileConfig: ProfileConfig
   readonly config: Config
-  /** Why the configuration, or part of it, can't be read, for a command that tolerates that. */
+  /** Why the configuration can't be read; for a command that tolerates that, the settings are as if there were none. */
   readonly configProblem: CliError | undefined
   /** What `--format` or `--json` says, or else `table` on a terminal and `tsv` elsewhere, unless the command has its own. */
   readonly format: string
-  readonly formatGiven: boolean
   /** Dotted paths; undefined: the command's own choice of columns. */
   readonly fields: readonly string[] | undefined
   /** Whether notes and progress are left out: with `--quiet`, and where a program reads (`json`, `jsonl`). */
@@ -89,18 +88,13 @@ export interface Settings {
  * Resolves the settings of one command.
  *
  * @param usualFormat of the command, in place of a table on a terminal and TSV elsewhere
- * @param toleratesDamagedConfig goes on as if there were no configuration; `configProblem` says what is wrong with it
- * @throws CliError exit 2 for a bad profile name, `no_home`, or what `readConfig` throws. Other values are parsed when they
- *   are used.
+ * @throws CliError exit 2 for a bad profile name, `no_home`. Other values are parsed when they are used.
  */
 export async function resolveSettings(
   options: GlobalOptions,
   argv: readonly string[],
   context: Pick<Context, 'environment' | 'directories' | 'stdin' | 'stdout' | 'stderr'>,
-  {
-    usualFormat,
-    toleratesDamagedConfig = false,
-  }: { usualFormat?: string; toleratesDamagedConfig?: boolean } = {},
+  usualFormat?: string,
 ): Promise<Settings> {
   const { environment, directories, stdin, stdout, stderr } = context
   requireAbsolute(directories)
@@ -109,7 +103,7 @@ export async function resolveSettings(
   try {
     config = await readConfig(context)
   } catch (error) {
-    if (!toleratesDamagedConfig || !(error instanceof CliError)) throw error
+    if (!(error instanceof CliError)) throw error
     problem = error
   }
   const profile = choose('profile', PROFILE, options, environment, config.current_profile) ?? {
@@ -121,7 +115,9 @@ export async function resolveSettings(
   const chosen = Object.fromEntries(
     SETTING_KEYS.map((key) => [key, choose(key, SETTINGS[key], options, environment, profileConfig[key])]),
   ) as ChosenSettings
-  const format = resolveFormat(options, usualFormat ?? (stdout.isTTY ? 'table' : 'tsv'))
+  if (options.json && options.format !== undefined && options.format !== 'json')
+    throw usageError(`--json and --format ${options.format} can't be used together`)
+  const format = options.json ? 'json' : (options.format ?? usualFormat ?? (stdout.isTTY ? 'table' : 'tsv'))
   const noInput = options.input === false || NO_INPUT.parse(environment.settings['no_input'] ?? '')
   return {
     profile,
@@ -129,15 +125,15 @@ export async function resolveSettings(
     configProblem: problem,
     profileConfig,
     chosen,
-    ...format,
+    format,
     fields: options.fields,
-    quiet: options.quiet === true || isProgramFormat(format),
+    quiet: options.quiet === true || isProgramFormat({ format }),
     silent: options.quiet === true,
     verbose: options.verbose === true,
     noInput,
     // Few commands need it, and some systems are slow to answer.
     get interactive() {
-      return !noInput && !environment.ci && !isProgramFormat(format) && stdin.isTTY && stderr.isTTY
+      return !noInput && !environment.ci && !isProgramFormat({ format }) && stdin.isTTY && stderr.isTTY
     },
     colorOption: options.color,
     get httpTimeoutMs() {
@@ -206,16 +202,6 @@ export function isShared({ chosen }: Pick<Settings, 'chosen'>): boolean {
 /** Whether the output is JSON, so that a program reads it. */
 export function isProgramFormat({ format }: Pick<Settings, 'format'>): boolean {
   return format === 'json' || format === 'jsonl'
-}
-
-function resolveFormat(
-  { json, format }: GlobalOptions,
-  usual: string,
-): { format: string; formatGiven: boolean } {
-  if (json && format !== undefined && format !== 'json')
-    throw usageError(`--json and --format ${format} can't be used together`)
-  const given = json ? 'json' : format
-  return { format: given ?? usual, formatGiven: given !== undefined }
 }
 
 /** @throws CliError `base_url_missing` or `base_url_unusable`, exit 3. */

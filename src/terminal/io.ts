@@ -30,7 +30,7 @@ export interface Io extends Context, OutputContext {
   waiting<T>(text: string, work: Promise<T>): Promise<T>
   /** One object on stdout, in the chosen format. */
   write(item: Item, columns: readonly Column[]): Promise<void>
-  /** What a command did, which it also says on stderr: nothing for a person at a terminal. */
+  /** What a command did, which it also says on stderr: nothing where that is for a person. */
   writeOutcome(outcome: Item, columns: readonly Column[]): Promise<void>
   /** A list on stdout, page by page. @param nothing what a person reads if it is empty */
   list(columns: readonly Column[], nothing?: string): ListWriter

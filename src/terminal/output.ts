@@ -46,9 +46,9 @@ export async function writeLine(item: Item, stdout: Output): Promise<void> {
   await stdout.write(`${stringifyJson(item)}\n`)
 }
 
-/** Whether a person at a terminal reads on stderr what was done, and needs no table of it. */
-export function isToldOnStderr({ format, formatGiven, fields }: Settings): boolean {
-  return format === 'table' && !formatGiven && fields === undefined
+/** Whether a person reads on stderr what was done, and needs no table of it. */
+export function isToldOnStderr({ format, fields }: Settings): boolean {
+  return format === 'table' && fields === undefined
 }
 
 /**
