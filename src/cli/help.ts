@@ -40,8 +40,7 @@ export function helpLayout(width: number, palette: Palette): Partial<Help> {
         optionTerm: (option: Option) =>
           visible.some((other) => isOpposite(option, other)) ? `--[no-]${option.name()}` : option.flags,
       })
-      const text = Help.prototype.formatHelp.call(brief, command, brief)
-      return isProgram ? optionsLast(text) : text
+      return Help.prototype.formatHelp.call(brief, command, brief)
     },
   }
 }
@@ -61,13 +60,6 @@ ${commands.join('\n')}
 
 Every option: mailclaim --help. One command: mailclaim help claim
 `
-}
-
-/** Commander shows options before commands; of the program, people look for the commands. */
-function optionsLast(text: string): string {
-  const parts = text.trimEnd().split('\n\n')
-  const isOptions = (part: string) => /options:/i.test(part.split('\n')[0] ?? '') && !part.includes('Usage:')
-  return `${[...parts.filter((part) => !isOptions(part)), ...parts.filter(isOptions)].join('\n\n')}\n`
 }
 
 /** Whether one of the two is `--x` and the other `--no-x`. */

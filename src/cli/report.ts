@@ -92,15 +92,9 @@ export function usageErrorOf(
   }
 }
 
-/** What people call these in other tools. */
-const OTHER_WORDS: Readonly<Record<string, string>> = {
-  ...{ whoami: 'status', signin: 'login', signout: 'logout', ls: 'list', show: 'get' },
-}
-
 /** The commands of another group that end in this word. */
 function meantElsewhere(word: string): string | undefined {
-  const last = Object.hasOwn(OTHER_WORDS, word) ? OTHER_WORDS[word] : word
-  const found = [...everyCommand(tree)].filter(({ words }) => words.at(-1) === last)
+  const found = [...everyCommand(tree)].filter(({ words }) => words.at(-1) === word)
   const commands = found.map(({ words }) => `mailclaim ${words.join(' ')}`)
   return commands.length === 0 ? undefined : `did you mean ${commands.join(', or ')}?`
 }

@@ -32,9 +32,8 @@ interface Cell {
 const isText = ({ column }: Lane): boolean => (column.kind ?? 'text') === 'text'
 
 /**
- * Renders a list page by page. The first page decides the widths, so that nothing waits for the last one; a later page gets
- * others only if something doesn't fit that must not break, or there is room left. If not even the narrowest table fits the
- * terminal, every item is a detail view.
+ * Renders a list page by page, so that nothing waits for the last one: each page has the widths that all of them so far need. If
+ * not even the narrowest table fits the terminal, every item is a detail view.
  */
 export function createTable(columns: readonly Column[], context: RenderContext) {
   const lanes = columns.map((column): Lane => {
@@ -55,8 +54,7 @@ export function createTable(columns: readonly Column[], context: RenderContext) 
         measure(lane, text)
         lane.isFilled ||= text !== DASH
       }
-      if (isFirst || (state === 'table' && !stillFit(lanes, context.width)))
-        state = fit(lanes, context.width) ? 'table' : 'details'
+      if (state !== 'details') state = fit(lanes, context.width) ? 'table' : 'details'
       if (state === 'table') return layOut(lanes, rows, isFirst, context)
       return (isFirst ? '' : '\n') + items.map((item) => renderDetailView(item, columns, context)).join('\n')
     },
@@ -76,12 +74,6 @@ function measure(lane: Lane, text: string): void {
 /** How wide the columns that are shown are together. */
 function widthTogether(lanes: readonly Lane[]): number {
   return lanes.reduce((sum, { width }) => sum + width + (width > 0 ? GAP : 0), -GAP)
-}
-
-/** Whether a page can keep the widths: everything has room, or is text, and no column could be wider. */
-function stillFit(lanes: readonly Lane[], terminalWidth: number): boolean {
-  const isFull = widthTogether(lanes) >= terminalWidth
-  return lanes.every((lane) => lane.width === 0 || lane.longest <= lane.width || (isText(lane) && isFull))
 }
 
 /**

@@ -184,7 +184,7 @@ describe('a table', () => {
     expect(tableOf(40).render([item, item])).toMatch(/^Id\n {2}6f.*\nName +contacts:write\nCount +–\n\nId\n/)
   })
 
-  test('has the widths of its first page, and shows the heading once', () => {
+  test('has the widths that its pages so far need, and shows the heading once', () => {
     const renderer = tableOf(56)
     renderer.render([{ id: id(1), name: 'Newsletter', count: 5 }])
     const second = renderer.render([{ id: id(2), name: long, count: 6 }])
