@@ -12,6 +12,7 @@ import {
 } from '../../src/session/credential.ts'
 import { describeSession } from '../../src/session/describe.ts'
 import { nextNames } from '../../src/session/note.ts'
+import { renewLocal } from '../../src/session/renew.ts'
 import { type ProfileFiles, profileFiles } from '../../src/session/session-file.ts'
 import { withLock } from '../../src/storage/lock.ts'
 import { createIo } from '../../src/terminal/io.ts'
@@ -279,6 +280,25 @@ describe('a session', () => {
     await currentCredential(io)
     expect(nextNames(files)).toEqual([other])
   })
+
+  it.each(['file', 'keychain'] as const)(
+    'that another program holds open is renewed beside it (%s)',
+    async (store) => {
+      const { context, io, files, sent } = await signedIn([], store)
+      const rename = () => {
+        throw new Error('EBUSY: another program holds it open')
+      }
+      const held = { ...files, disk: { ...files.disk, rename } }
+      for (let command = 1; command <= 2; command++)
+        expect(await renewLocal(io, {}, held)).toMatchObject({ value: 'access-2' })
+      expect(sessionIn(files).generation).toBe(1)
+      const warning = `warning: ${files.session} can't be written: another program holds it open\n`
+      expect(context.stderr.text).toBe(warning.repeat(2))
+      expect(await renewLocal(io, {}, files)).toMatchObject({ value: 'access-2' })
+      expect(sessionIn(files).generation).toBe(2)
+      expect(sent).toHaveLength(1)
+    },
+  )
 
   it.each([
     ['service', { baseUrl: 'http://127.0.0.1:9' }],
