@@ -1,5 +1,5 @@
 import { runCommandLine } from './cli/parse.ts'
-import { report } from './cli/report.ts'
+import { printError } from './cli/print-error.ts'
 import type { Context } from './context.ts'
 import { CliError, Exit, type ExitCode } from './errors.ts'
 
@@ -23,10 +23,10 @@ export async function run(argv: readonly string[], context: Context): Promise<Ex
     const code = await runCommandLine(argv, context)
     // If a signal came during work that can't be interrupted (a refresh), the work is done and printed, but a shell has to
     // see the Ctrl-C, or its loop continues.
-    return code === Exit.done && signal.aborted ? await report(signal.reason, argv, context) : code
+    return code === Exit.done && signal.aborted ? await printError(signal.reason, argv, context) : code
   } catch (error) {
     // A terminal that hangs up sends a signal, and breaks the output as well.
     const isLost = signal.aborted && error instanceof CliError && error.code === 'output_failed'
-    return report(isLost ? signal.reason : error, argv, context)
+    return printError(isLost ? signal.reason : error, argv, context)
   }
 }

@@ -6,7 +6,7 @@ import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from './columns.ts'
 import type { ManyOptions } from './definition.ts'
 import { claimsNamed } from './ledger.ts'
 import { judge } from './lifecycle.ts'
-import { domainToClaim, startClaim } from './load.ts'
+import { parseDomain, startClaim } from './load.ts'
 import { completedBefore, runForAll } from './many.ts'
 import { beginClaim } from './workflow.ts'
 import { noteEvent, writeClaim } from './write.ts'
@@ -16,7 +16,7 @@ type RequestFor = (name: string, region?: string) => ClaimRequest
 
 /** Starts the claim of one domain, and shows it with the record to add. */
 export async function createOne(domain: string, requestFor: RequestFor, io: Io): Promise<void> {
-  const request = requestFor(domainToClaim(domain))
+  const request = requestFor(parseDomain(domain))
   const { name } = request
   const [newest] = await claimsNamed(name, io)
   const events = beginClaim(request, newest?.claim, connect(io), io)

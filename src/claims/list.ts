@@ -4,7 +4,7 @@ import { CliError, usageError } from '../errors.ts'
 import { looksLikeId } from '../service/claims.ts'
 import { REGIONS } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
-import { domainToClaim } from './load.ts'
+import { parseDomain } from './load.ts'
 import { readValue } from './record.ts'
 
 /** One domain of a run over several, with what its line says beside the name. */
@@ -39,7 +39,7 @@ const READ_PROBLEMS: Readonly<Record<string, string>> = {
 
 /** The domain that was typed, or the placeholder domain id if the command takes ids. @throws CliError exit 2 */
 export function readDomain(text: string, takesIds: boolean): string {
-  return takesIds && looksLikeId(text) ? text : domainToClaim(text)
+  return takesIds && looksLikeId(text) ? text : parseDomain(text)
 }
 
 /**

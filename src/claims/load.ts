@@ -74,7 +74,7 @@ export async function findClaimOrDomain(
 }
 
 /** The ASCII form of a domain to claim. @throws CliError exit 2 */
-export function domainToClaim(text: string): string {
+export function parseDomain(text: string): string {
   const name = checkName(text)
   if (name.ok) return name.ascii
   const hint = looksLikeId(text)
@@ -91,7 +91,7 @@ export function knownOf(entry: LedgerEntry): KnownClaim {
 }
 
 async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim> {
-  if (io.ask === undefined || entries.length === 0)
+  if (!io.settings.interactive || entries.length === 0)
     throw usageError(
       'which claim? give its domain name or its domain_id',
       entries.length > 0
@@ -104,7 +104,7 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim
     value: knownOf(entry),
     description: sanitizeLine(judge(entry.claim, now).text),
   }))
-  return io.ask.select({ message: 'Which claim?', choices })
+  return io.prompts.select({ message: 'Which claim?', choices })
 }
 
 /**
@@ -224,7 +224,7 @@ export const briefly = (deadline: Deadline | undefined): RequestOptions => ({
 })
 
 /** Asks about a claim: as the service has it, or as it was last seen if the service can't be asked. */
-export type Asker = (known: KnownClaim, deadline?: Deadline) => Promise<DomainClaim>
+export type ClaimReader = (known: KnownClaim, deadline?: Deadline) => Promise<DomainClaim>
 
 /**
  * Asks the service once about each claim for a command that can go on with what the ledger has, with one warning for all that are
@@ -233,10 +233,10 @@ export type Asker = (known: KnownClaim, deadline?: Deadline) => Promise<DomainCl
  * @param renews whether the session may be renewed
  * @param warn says the warning, if `io` is that of one of several domains
  */
-export function createAsker(
+export function createClaimReader(
   io: Io,
   { renews, warn = io.warn }: { readonly renews: boolean; readonly warn?: Io['warn'] },
-): Asker {
+): ClaimReader {
   let client: ServiceClient | undefined
   let pauseEnd = Number.NEGATIVE_INFINITY
   let isWarned = false

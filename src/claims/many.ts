@@ -18,7 +18,7 @@ import { DEFAULT_JOBS, type ManyOptions } from './definition.ts'
 import { type LedgerEntry, ledgerInForce, openDomains, otherLedgers } from './ledger.ts'
 import { judge } from './lifecycle.ts'
 import { type DomainList, readDomain, readList, type Subject } from './list.ts'
-import { type Asker, createAsker, findClaim } from './load.ts'
+import { type ClaimReader, createClaimReader, findClaim } from './load.ts'
 import type { ClaimEnd, ClaimEvents, ClaimOptions, ClaimWork } from './workflow.ts'
 
 /** How the work on one of several domains ended. */
@@ -43,7 +43,7 @@ export interface OneRun {
   /** How its DNS checks go: at most as many at once as there are jobs, and none once the time is up. */
   readonly dns: { readonly inTurn: Turns; readonly share: ReturnType<typeof createShare> }
   /** Asks the service about a claim, for a command that can go on without an answer. */
-  readonly ask: Asker
+  readonly readClaim: ClaimReader
   /** Says that the work on this domain mostly waits from now on: the next one may begin. */
   readonly waits: () => void
   /** Says on stderr what can't wait for the end. */
@@ -163,7 +163,7 @@ function shareAmong(jobs: number, work: ManyWork, stop: AbortSignal, io: Io) {
       client ??= connect(own)
       return client
     },
-    ask: createAsker(own, { renews: work.renews !== false, warn: io.warn }),
+    readClaim: createClaimReader(own, { renews: work.renews !== false, warn: io.warn }),
     dns: { inTurn, share: createShare(clock) },
   }
 }
@@ -259,7 +259,7 @@ function createReporter(work: ManyWork, problems: number, io: Io) {
     async end() {
       await io.progress.end()
       if (!isText) await rows.end(false)
-      if (!quiet && ends.length + problems > 0) await io.note(summaryOf(ends, problems))
+      if (!quiet && ends.length + problems > 0) await io.say(summaryOf(ends, problems))
       return ends
     },
   }

@@ -34,7 +34,7 @@ export function checkOnce(wanted: Wanted, options: CheckOptions, io: Io): Promis
 export interface WatchedClaim {
   readonly claim: DomainClaim
   /** Asks the service about it; undefined if it can't answer now. */
-  readonly ask: () => Promise<DomainClaim | undefined>
+  readonly read: () => Promise<DomainClaim | undefined>
 }
 
 /** One check of a wait. */
@@ -63,7 +63,7 @@ export async function* watchDns(
       hasLooked = true
       if (of !== undefined && !step.report.ready && clock.monotonic() - askedAt >= ASK_EVERY_MS) {
         askedAt = clock.monotonic()
-        now = (await of.ask()) ?? now
+        now = (await of.read()) ?? now
       }
       yield { ...step, claim: now }
       if (of === undefined || now === undefined || now === of.claim) continue

@@ -195,14 +195,14 @@ async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
   const { clock } = io
   const news = newsOnly(clock)
   const lag = deadlineIn(Math.min(MAX_LAG_MS, options.deadline.leftMs() / 2), clock)
-  const ask = () =>
+  const read = () =>
     fetchClaim(work, briefly(options.deadline)).catch((error: unknown) => {
       if (error instanceof CliError && [Exit.unavailable, Exit.refused].includes(error.exit as 6))
         return undefined
       throw error
     })
   let last: ClaimEnd = { claim: begun }
-  for await (const step of watchDns(wantedBy(begun, work.known.name), { claim: begun, ask }, options, io)) {
+  for await (const step of watchDns(wantedBy(begun, work.known.name), { claim: begun, read }, options, io)) {
     const { report, claim = begun, nextInMs } = step
     last = { claim, error: notInTime(report, options.deadline), report }
     if (!needsRecord(claim, io)) return { claim }

@@ -96,7 +96,7 @@ export async function showWork(
 /** How people follow a claim without a terminal's help: a line for each event that says something. */
 export async function noteEvent({ event, claim, text, hint }: ClaimEvent, io: Io): Promise<void> {
   if (event === 'warning') await io.warn(text)
-  else if (event !== 'done') await io.note(`${nameOf(claim)}: ${text}`)
+  else if (event !== 'done') await io.say(`${nameOf(claim)}: ${text}`)
   if (hint !== undefined && !io.settings.quiet) await io.hint(hint)
 }
 
@@ -110,7 +110,7 @@ export async function writeNextSteps(claim: DomainClaim, io: Io, known?: RecordP
   const at = claim.record?.name ?? name
   const place = known ?? (await findPlace(at, io))
   const host = place === undefined ? '' : ` (host ${place.host} in the zone ${place.zone})`
-  await io.note(
+  await io.say(
     [
       '',
       'Next steps:',

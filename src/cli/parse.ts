@@ -17,7 +17,7 @@ import {
 } from './help.ts'
 import { type CommandLine, type CommandNode, definitionIn, isGroup, readLine } from './line.ts'
 import { addOptions, checkRelations, givenOptions } from './options.ts'
-import { asksForJson, usageErrorOf } from './report.ts'
+import { asksForJson, usageErrorOf } from './print-error.ts'
 
 /** The columns beside the names of commands, of 80. */
 const SUMMARY_WIDTH = 60

@@ -75,13 +75,13 @@ export const command = defineCommand({
       resumeOnly,
     }
     if (!isMany(domains, options)) {
-      const [{ domainToClaim }, { showWork }, { connect }, { createChecklist }] = await Promise.all([
+      const [{ parseDomain }, { showWork }, { connect }, { createChecklist }] = await Promise.all([
         import('../claims/load.ts'),
         import('../claims/write.ts'),
         import('../session/connect.ts'),
         import('./claim-checklist.ts'),
       ])
-      const request = claimRequest(domainToClaim(domains[0] ?? (await askForDomain(io))), options)
+      const request = claimRequest(parseDomain(domains[0] ?? (await askForDomain(io))), options)
       const events = runClaim(request, { ...flow, publish: publisher }, connect(io), io)
       const [newest] = await claimsNamed(request.name, io)
       await showWork(events, createChecklist(publish !== undefined, io), newest?.claim, io)

@@ -46,7 +46,7 @@ export const list = defineCommand({
     const writer = io.list(LIST_COLUMNS)
     await writer.page({ items, envelope: { paths } })
     await writer.end(false)
-    await io.note(`Settings are in ${paths.config}, sessions and remembered claims in ${paths.state}`)
+    await io.say(`Settings are in ${paths.config}, sessions and remembered claims in ${paths.state}`)
   },
 })
 
@@ -113,7 +113,7 @@ export const set = defineCommand({
       config.profiles[profile] = withSetting(config.profiles[profile], key, value)
     })
     await io.writeOutcome({ profile, name, value: shown(value) }, SET_COLUMNS)
-    await io.note(`${profile}: ${name} is now ${shown(value)}`)
+    await io.say(`${profile}: ${name} is now ${shown(value)}`)
     if (io.environment.settings[key] !== undefined)
       await io.warn(`${setting.variable} is set, and overrides this`)
   },
@@ -144,7 +144,7 @@ export const unset = defineCommand({
       if (Object.keys(config.profiles[profile] ?? {}).length === 0) delete config.profiles[profile]
     })
     await io.writeOutcome({ profile, name, was_set: was }, UNSET_COLUMNS)
-    await io.note(`${profile}: ${name} is ${was ? 'no longer' : 'not'} set`)
+    await io.say(`${profile}: ${name} is ${was ? 'no longer' : 'not'} set`)
   },
 })
 

@@ -1,4 +1,4 @@
-import type { Diagnosis, Status } from '../doctor/report.ts'
+import type { Diagnosis, Status } from '../doctor/finding.ts'
 import type { Palette } from '../terminal/color.ts'
 import type { Column } from '../terminal/columns.ts'
 import { stdoutPalette } from '../terminal/output.ts'
@@ -26,7 +26,7 @@ export const command = defineCommand({
   async run(_input, io) {
     const [{ examine }, { problemsError }] = await Promise.all([
       import('../doctor/examine.ts'),
-      import('../doctor/report.ts'),
+      import('../doctor/finding.ts'),
     ])
     const diagnoses = await examine(io)
     const isForPeople = io.settings.format === 'table' && io.settings.fields === undefined

@@ -85,7 +85,7 @@ async function askForMissing(io: Io, withApiKey: boolean): Promise<Settings> {
   // Whoever answers questions must not learn afterward that what was given can't be used.
   const missing = needed.filter((key) => settingValue(key, settings) === undefined)
   if (missing.includes('base_url'))
-    await io.note('To try it without an account, run this in another terminal: mailclaim sandbox')
+    await io.say('To try it without an account, run this in another terminal: mailclaim sandbox')
   const chosen = { ...settings.chosen }
   for (const key of missing) {
     // A host without a scheme, as browsers take it.
@@ -179,16 +179,16 @@ function reporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReport
     async ready(url) {
       if (isForProgram)
         await always.writeLine({ event: 'authorization', at: new Date(clock.now()).toISOString(), url })
-      await always.note(
+      await always.say(
         openBrowser ? 'Opening the browser. If nothing opens, go to:' : 'Open this address in a browser:',
       )
       // Not wrapped: it has to be copied.
       if (!always.settings.quiet) await stderr.write(`\n  ${sanitizeLine(url)}\n\n`)
       if (readInput)
-        await always.note('If the browser runs on another machine, paste the address of its last page here.')
-      await always.note('Waiting for your approval …')
+        await always.say('If the browser runs on another machine, paste the address of its last page here.')
+      await always.say('Waiting for your approval …')
     },
-    browserFailed: () => always.note('No browser could be opened. Open the address above yourself.'),
+    browserFailed: () => always.say('No browser could be opened. Open the address above yourself.'),
     ignored: (why) => always.warn(`ignored: ${why}`),
   }
 }
@@ -279,7 +279,7 @@ async function announce(session: Session, io: Io, columns: readonly Column[]): P
   const { kind, profile, service, scope, store } = session
   const { settings } = io
   const what = kind === 'session' ? 'Signed in' : 'API key stored'
-  await io.note(`${what} at ${service} as profile ${profile}; the secret is in ${STORES[store]}.`)
+  await io.say(`${what} at ${service} as profile ${profile}; the secret is in ${STORES[store]}.`)
   if (io.environment.apiKey !== undefined)
     await io.warn('MAILCLAIM_API_KEY is set and overrides it: unset it to use what was just stored')
   const requested = settingValue('scope', settings) ?? []

@@ -58,16 +58,16 @@ async function forget(io: Io, profile: string): Promise<Forgotten> {
 }
 
 async function announce(forgotten: readonly Forgotten[], io: Io): Promise<void> {
-  if (forgotten.length === 0) await io.note('No profile is signed in.')
+  if (forgotten.length === 0) await io.say('No profile is signed in.')
   for (const { profile, wasSignedIn, session, problem } of forgotten) {
     if (problem !== undefined) await io.warn(`the keychain may still hold a secret of profile ${profile}`)
-    else if (!wasSignedIn) await io.note(`Profile ${profile} was not signed in.`)
+    else if (!wasSignedIn) await io.say(`Profile ${profile} was not signed in.`)
     else if (session?.kind === 'api_key')
-      await io.note(`The API key of profile ${profile} was removed. It stays valid.`)
+      await io.say(`The API key of profile ${profile} was removed. It stays valid.`)
     else if (session?.store === 'etcd')
-      await io.note(`Profile ${profile} is signed out on every machine that shares it.`)
-    else await io.note(`Profile ${profile} is signed out: its tokens were removed from this machine.`)
+      await io.say(`Profile ${profile} is signed out on every machine that shares it.`)
+    else await io.say(`Profile ${profile} is signed out: its tokens were removed from this machine.`)
   }
   if (forgotten.some(({ session }) => session?.kind === 'session' && session.ended === undefined))
-    await io.note('The grant at the service stays active until it is revoked there.')
+    await io.say('The grant at the service stays active until it is revoked there.')
 }

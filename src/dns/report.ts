@@ -38,7 +38,7 @@ export interface CheckReport extends CheckReportJson {
   /** How the zone was found, the topmost zone first; not in the JSON. */
   path: readonly Delegation[]
   /** Why it no longer matters what is in DNS; not in the JSON. */
-  note?: string
+  remark?: string
 }
 
 /** One thing that the observations show, and what to tell a person about it. */
@@ -79,7 +79,7 @@ export const REPORT_FIELDS = [
 ]
 
 /** The report for scripts. */
-export function reportJson({ path: _path, note: _note, ...report }: CheckReport): CheckReportJson {
+export function reportJson({ path: _path, remark: _remark, ...report }: CheckReport): CheckReportJson {
   return report
 }
 

@@ -102,7 +102,7 @@ async function askServer(server: DnsAddress, zone: string, search: Search): Prom
   if (share.isSilent(server)) return NOT_ASKED
   const deadline = search.deadline.atMost(SERVER_MS)
   const reply = await ask(server, { name, type: 'TXT' }, { deadline }, effects)
-  if (reply.kind !== 'not_checked') share.note(server, reply.kind !== 'timeout')
+  if (reply.kind !== 'not_checked') share.heard(server, reply.kind !== 'timeout')
   const answer = readAnswer(reply, name, expected)
   if (reply.kind !== 'answer') return { ...NOT_ASKED, ...answer }
   const { message } = reply

@@ -19,7 +19,7 @@ export interface Share {
   /** Whether that server didn't answer the last three questions that were asked of it. */
   isSilent(server: DnsAddress): boolean
   /** Notes whether a server answered. */
-  note(server: DnsAddress, answered: boolean): void
+  heard(server: DnsAddress, answered: boolean): void
 }
 
 export function createShare(clock: Pick<Clock, 'monotonic'>): Share {
@@ -40,7 +40,7 @@ export function createShare(clock: Pick<Clock, 'monotonic'>): Share {
       const known = silences.get(keyOf(server))
       return known !== undefined && known.count >= SILENT_AFTER && clock.monotonic() < known.until
     },
-    note(server, answered) {
+    heard(server, answered) {
       const key = keyOf(server)
       const count = answered ? 0 : (silences.get(key)?.count ?? 0) + 1
       silences.set(key, { count, until: clock.monotonic() + KEPT_MS })

@@ -57,7 +57,7 @@ export function viewReport(report: CheckReport) {
     /** Whether no value was expected, and at least one name server said which TXT records there are. */
     hasLooked,
     /** What came of the check, in a few words. */
-    result: report.note !== undefined ? 'ready: the claim no longer needs its record' : result,
+    result: report.remark !== undefined ? 'ready: the claim no longer needs its record' : result,
     tone,
     /** Who hosts the zone, by the names of its servers; null if these don't tell. */
     host: dnsHostOf(nameservers.map(({ host }) => host)),

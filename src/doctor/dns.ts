@@ -4,7 +4,7 @@ import { ask, dnsEffects } from '../dns/wire/ask.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { deadlineIn } from '../timeout.ts'
-import { type Finding, ok, skipped, warning } from './report.ts'
+import { type Finding, ok, skipped, warning } from './finding.ts'
 
 /** Long enough for a resolver that has to query other servers. */
 const RESOLVER_TIMEOUT_MS = 5000

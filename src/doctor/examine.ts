@@ -1,6 +1,7 @@
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import type { Io } from '../terminal/io.ts'
 import { examineDirectDns, examineResolvers } from './dns.ts'
+import { type Diagnosis, type Finding, problem, warning } from './finding.ts'
 import {
   examineConfiguration,
   examineDirectories,
@@ -9,7 +10,6 @@ import {
   examineStore,
 } from './machine.ts'
 import { examineNetwork } from './network.ts'
-import { type Diagnosis, type Finding, problem, warning } from './report.ts'
 
 /** Shorter than usual: a keychain that waits for someone to unlock it is reported as such. */
 const KEYCHAIN_TIMEOUT_MS = 4000

@@ -12,7 +12,7 @@ import { removeDurable, writeDurable } from '../storage/atomic-file.ts'
 import { withLock } from '../storage/lock.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
-import { type Finding, ok, skipped, warning } from './report.ts'
+import { type Finding, ok, skipped, warning } from './finding.ts'
 
 /** Whether the configuration is valid and has what a request needs. */
 export async function examineConfiguration(io: Io): Promise<Finding> {

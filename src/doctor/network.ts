@@ -6,7 +6,7 @@ import { proxyFor } from '../service/proxy.ts'
 import { requireBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { type Finding, ok, problem, skipped, warning } from './report.ts'
+import { type Finding, ok, problem, skipped, warning } from './finding.ts'
 
 /** How long the service may take to respond. */
 const RESPONSE_TIMEOUT_MS = 7000

@@ -95,7 +95,7 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
       const isLast = attempts >= maxAttempts || retryAfterMs > MAX_RETRY_AFTER_MS || isTooLate
       if (isLast || !mayRetry(failure, request.method)) throw failure
       if (delay >= MIN_NOTICED_DELAY_MS)
-        await io.note(`${failure.message}; retrying in ${formatDuration(delay / 1000)}`)
+        await io.say(`${failure.message}; retrying in ${formatDuration(delay / 1000)}`)
       await clock.sleep(delay, signal)
     }
   }

@@ -195,7 +195,7 @@ export function lockingOf(io: Io, { disk }: ProfileFiles) {
   return {
     timeoutMs: tokenTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
     disk,
-    onWait: () => io.note('Waiting for another mailclaim, which is using this session …'),
+    onWait: () => io.say('Waiting for another mailclaim, which is using this session …'),
   }
 }
 
@@ -271,7 +271,7 @@ export async function renewing(
   let isCommitted = false
   const onSignal = () => {
     isPressed = true
-    if (isCommitted) void io.note('Stopping as soon as the service has answered …')
+    if (isCommitted) void io.say('Stopping as soon as the service has answered …')
     else stop.abort()
   }
   const renewal: Renewal = {

@@ -1,8 +1,8 @@
-import { type Context, OutputClosedError, type Prompts } from '../context.ts'
+import { type Context, OutputClosedError } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
 import { SILENT_MS } from '../timeout.ts'
 import type { Column, Item } from './columns.ts'
-import { writeLabeled, writeNote } from './notices.ts'
+import { writeLabeled, writeText } from './notices.ts'
 import {
   createListWriter,
   isToldOnStderr,
@@ -20,8 +20,6 @@ import { sanitizeLine } from './sanitize.ts'
  * side by side takes this instead.
  */
 export interface Io extends Context, OutputContext {
-  /** Asks a person; undefined where nothing may be asked (`Settings.interactive`): what is missing is then exit 2. */
-  readonly ask: Prompts | undefined
   /** The step in progress. Whatever else is written meanwhile appears above it. */
   readonly progress: Progress
   /** Warns on stderr of a problem that doesn't stop the command; nothing with `--quiet`. */
@@ -48,19 +46,16 @@ export function createIo(outer: Context, settings: Settings): Io {
   const io: Io = {
     ...context,
     settings,
-    get ask() {
-      return settings.interactive ? outer.prompts : undefined
-    },
     progress,
-    async note(text) {
-      if (!settings.quiet) await writeNote(text, context)
+    async say(text) {
+      if (!settings.quiet) await writeText(text, context)
     },
     warn: (text) => warn(text, context, settings),
     async hint(text) {
       if (!settings.silent) await writeLabeled('hint', text, context, settings.colorOption)
     },
     async waiting(text, work) {
-      const cancel = context.clock.alarm(SILENT_MS, () => void io.note(text))
+      const cancel = context.clock.alarm(SILENT_MS, () => void io.say(text))
       try {
         return await work
       } finally {

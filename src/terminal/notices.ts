@@ -4,7 +4,7 @@ import { createPalette, hasColor } from './color.ts'
 import { sanitizeLine, sanitizeLines } from './sanitize.ts'
 
 /** Reports on stderr. Line feeds in the text stay. */
-export async function writeNote(text: string, { stderr }: Pick<Context, 'stderr'>): Promise<void> {
+export async function writeText(text: string, { stderr }: Pick<Context, 'stderr'>): Promise<void> {
   await stderr.write(`${await fitted(sanitizeLines(text), stderr.columns)}\n`)
 }
 

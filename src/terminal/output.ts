@@ -15,7 +15,7 @@ import { escapeTsv, stringifyJson } from './sanitize.ts'
 export interface OutputContext extends Pick<Context, 'stdout' | 'environment' | 'clock'> {
   readonly settings: Settings
   /** Says what happens, on stderr; nothing with `--quiet` or where a program reads. */
-  note(text: string): Promise<void>
+  say(text: string): Promise<void>
   /** Suggests a next step, on stderr; nothing with `--quiet`. */
   hint(text: string): Promise<void>
 }
@@ -144,7 +144,7 @@ function tableWriter(columns: readonly Column[], nothing: string | undefined, io
       await io.stdout.write((await loading).render(items))
     },
     async end(hasMore) {
-      if (count === 0 && nothing !== undefined) await io.note(nothing)
+      if (count === 0 && nothing !== undefined) await io.say(nothing)
       const leftOut = (await loading).leftOut().map(({ field }) => field)
       // How to go on is the hint of a list that isn't complete.
       if (leftOut.length > 0 && !hasMore)

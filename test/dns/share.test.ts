@@ -102,9 +102,9 @@ describe('a server that is silent', () => {
     const clock = createVirtualClock()
     const share = createShare(clock)
     const server = { address: '192.0.2.11', port: 53 }
-    for (const answered of [false, false, true, false, false]) share.note(server, answered)
+    for (const answered of [false, false, true, false, false]) share.heard(server, answered)
     expect(share.isSilent(server)).toBe(false)
-    share.note(server, false)
+    share.heard(server, false)
     expect([share.isSilent(server), share.isSilent({ ...server, port: 54 })]).toEqual([true, false])
     await clock.sleep(301_000)
     expect(share.isSilent(server)).toBe(false)

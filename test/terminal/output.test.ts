@@ -275,7 +275,7 @@ describe('what people read on stderr', () => {
       await io.progress.update('waiting')
       await io.progress.update('waiting')
       await io.progress.succeed('found \x1b[2J')
-      await io.note('a note')
+      await io.say('a note')
       await io.warn('a warning')
       const lines = { notes: 'waiting\nfound \\u{1b}[2J\na note\n', warning: 'warning: a warning\n' }
       expect(context.stderr.text).toBe(
@@ -297,7 +297,7 @@ describe('what people read on stderr', () => {
     expect(context.stderr.text).toContain('\x1b[?25h')
   })
 
-  test('messages wrap at words on a terminal, the command of a hint stays whole, and nobody is asked without a terminal', async () => {
+  test('messages wrap at words on a terminal, and the command of a hint stays whole', async () => {
     const { io, context } = await ioFor({}, 20)
     await io.warn('one two three four five')
     await io.hint('one two three: mailclaim claims get example.com')
@@ -308,8 +308,5 @@ describe('what people read on stderr', () => {
         mailclaim claims get example.com
       "
     `)
-    expect(io.ask).toBeDefined()
-    expect((await ioFor({ json: true }, 20)).io.ask).toBeUndefined()
-    expect((await ioFor()).io.ask).toBeUndefined()
   })
 })

@@ -28,7 +28,7 @@ export const command = defineCommand({
       config.current_profile = profile
     })
     await io.writeOutcome({ profile }, COLUMNS)
-    await io.note(`Using profile ${profile} from now on.`)
+    await io.say(`Using profile ${profile} from now on.`)
     if ((environment.settings['profile'] ?? profile) !== profile)
       await io.warn('MAILCLAIM_PROFILE is set to another profile and overrides this')
     if (environment.apiKey !== undefined)

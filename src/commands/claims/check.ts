@@ -74,10 +74,8 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { name, value, wait = false, publicResolvers, timeout = WAIT_SECONDS } = options
-    const [{ checkSubject, emptyReport, sayItOnlyLooked, writeReport }, { createAsker }] = await Promise.all([
-      import('../../claims/check.ts'),
-      import('../../claims/load.ts'),
-    ])
+    const [{ checkSubject, emptyReport, sayItOnlyLooked, writeReport }, { createClaimReader }] =
+      await Promise.all([import('../../claims/check-dns.ts'), import('../../claims/load.ts')])
     // A check never costs a session its refresh token.
     const renews = false
     const check = { publicResolvers, wait, deadline: deadlineOf(wait ? { timeout } : {}, io.clock) }
@@ -93,7 +91,13 @@ export const command = defineCommand({
           'give it as in: mailclaim claims check example.com --value …',
         )
       const given = { value, isExact: name !== undefined }
-      const checked = await checkSubject(name ?? domains[0], given, check, createAsker(io, { renews }), io)
+      const checked = await checkSubject(
+        name ?? domains[0],
+        given,
+        check,
+        createClaimReader(io, { renews }),
+        io,
+      )
       await writeReport(checked, check, COLUMNS, io)
       if (checked.error !== undefined) throw checked.error
       if (hasOnlyLooked(checked.report)) await sayItOnlyLooked(checked.report, io)
@@ -119,7 +123,7 @@ export const command = defineCommand({
         renews,
         async perform(subject, run) {
           const each = { ...check, ...run.dns, waits: run.waits }
-          const { report, error } = await checkSubject(subject.domain, subject, each, run.ask, run.io)
+          const { report, error } = await checkSubject(subject.domain, subject, each, run.readClaim, run.io)
           if (hasOnlyLooked(report) && !isNoted) {
             isNoted = true
             await sayItOnlyLooked(report, io)

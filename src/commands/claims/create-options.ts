@@ -60,11 +60,11 @@ function parseLabel(text: string, name: string): string {
 
 /** Asks a person for the missing domain. @throws CliError exit 2 if nobody can be asked. */
 export async function askForDomain(io: Io): Promise<string> {
-  const { settings, platform, ask } = io
-  if (ask === undefined)
+  const { settings, platform, prompts } = io
+  if (!settings.interactive)
     throw usageError('the domain is missing', commandLine([...settings.argv, 'example.com'], platform))
   const { checkName } = await import('../../dns/wire/name.ts')
-  return ask.input({
+  return prompts.input({
     message: 'Domain to claim:',
     validate: (text) => {
       const name = checkName(text)

@@ -21,7 +21,7 @@ export const command = defineCommand({
     await forget(entry, io)
     const { name = null } = entry.claim
     await io.writeOutcome({ name, domain_id: domainId }, COLUMNS)
-    await io.note(
+    await io.say(
       `The claim of ${nameOf(entry.claim)} is forgotten here. Its placeholder domain ${domainId} at the service stays until it is deleted there.`,
     )
   },

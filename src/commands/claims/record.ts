@@ -1,6 +1,6 @@
 import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { isMany, MANY_OPTIONS } from '../../claims/definition.ts'
-import type { Asker, KnownClaim } from '../../claims/load.ts'
+import type { ClaimReader, KnownClaim } from '../../claims/load.ts'
 import type { Column } from '../../terminal/columns.ts'
 import type { Io } from '../../terminal/io.ts'
 import { CLAIM_ARGUMENTS, defineCommand } from '../definition.ts'
@@ -40,14 +40,15 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { format } = io.settings
-    const [{ createAsker, findClaim }, { recordOf, zoneLine }, { judge, nameOf }, place] = await Promise.all([
-      import('../../claims/load.ts'),
-      import('../../claims/record.ts'),
-      import('../../claims/lifecycle.ts'),
-      import('../../claims/place.ts'),
-    ])
-    const recordFor = async (known: KnownClaim, ask: Asker, own: Io) => {
-      const claim = await ask(known)
+    const [{ createClaimReader, findClaim }, { recordOf, zoneLine }, { judge, nameOf }, place] =
+      await Promise.all([
+        import('../../claims/load.ts'),
+        import('../../claims/record.ts'),
+        import('../../claims/lifecycle.ts'),
+        import('../../claims/place.ts'),
+      ])
+    const recordFor = async (known: KnownClaim, readClaim: ClaimReader, own: Io) => {
+      const claim = await readClaim(known)
       const { phase, isOpen, error } = judge(claim, io.clock.now())
       if (!isOpen && error !== undefined) throw error
       const record = recordOf(claim, known.name)
@@ -60,7 +61,7 @@ export const command = defineCommand({
       const known = await findClaim(domains[0], io)
       const { claim, text, found, isCompleted } = await recordFor(
         known,
-        createAsker(io, { renews: true }),
+        createClaimReader(io, { renews: true }),
         io,
       )
       if (isCompleted) await io.warn(`the claim is completed: ${nameOf(claim)} no longer needs its record`)
@@ -80,7 +81,11 @@ export const command = defineCommand({
         columns: [...COLUMNS, ...ERROR_COLUMNS],
         takesIds: true,
         async perform({ domain }, run) {
-          const { claim, text, found } = await recordFor(await findClaim(domain, run.io), run.ask, run.io)
+          const { claim, text, found } = await recordFor(
+            await findClaim(domain, run.io),
+            run.readClaim,
+            run.io,
+          )
           const host = found === undefined ? {} : { host: found.host }
           return { label: claim.status ?? 'no status', item: { ...claim.record, ...host }, text }
         },

@@ -153,7 +153,7 @@ async function mayTakeOver(
   const now = io.clock.monotonic()
   if (seen.other?.writer !== note.writer) {
     seen.other = { writer: note.writer, since: now }
-    await io.note(`Waiting for ${note.host}, which is renewing this session …`)
+    await io.say(`Waiting for ${note.host}, which is renewing this session …`)
   }
   if (now - seen.other.since < OTHERS_LIMIT_MS)
     await io.clock.sleep(POLL_MS * (0.5 + io.random.fraction()), io.interrupts.signal)

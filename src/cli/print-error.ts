@@ -11,7 +11,7 @@ import { sanitizeLines, stringifyJson } from '../terminal/sanitize.ts'
 import type { CommandLine } from './line.ts'
 
 /** Prints an error as JSON or for people, and returns its exit code. */
-export async function report(
+export async function printError(
   error: unknown,
   argv: readonly string[],
   context: Pick<Context, 'stderr' | 'environment'>,

@@ -13,7 +13,7 @@ import { sanitizeLine } from '../terminal/sanitize.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { ledgerInForce } from './ledger.ts'
 import { judge, nameOf } from './lifecycle.ts'
-import { type Asker, domainToClaim, findClaimOrDomain } from './load.ts'
+import { type ClaimReader, findClaimOrDomain, parseDomain } from './load.ts'
 import { readValue, wantedBy } from './record.ts'
 import { type CheckOptions, checkOnce, notInTime, type WatchedClaim, watchDns } from './watch-dns.ts'
 
@@ -35,11 +35,11 @@ export async function checkSubject(
   domain: string | undefined,
   { value, isExact = false }: { readonly value?: string | undefined; readonly isExact?: boolean },
   options: CheckOptions,
-  ask: Asker,
+  readClaim: ClaimReader,
   io: Io,
 ): Promise<Checked> {
   const expected = value === undefined ? null : readValue(value, '--value')
-  const found = isExact ? { domain: domainToClaim(domain ?? '') } : await findClaimOrDomain(domain, io)
+  const found = isExact ? { domain: parseDomain(domain ?? '') } : await findClaimOrDomain(domain, io)
   if (expected !== null && expected !== value)
     await io.warn('ignoring spaces, quotation marks, or invisible characters around --value')
   const isGiven = expected !== null
@@ -55,16 +55,16 @@ export async function checkSubject(
       throw usageError(`"${domain}" is neither a domain nor a claim that is known ${ledgerInForce(io)}`)
     return checkRecord({ ...wantedBy(entry.claim, asked), expected, isGiven }, undefined, options, io)
   }
-  const first = await ask(found, options.deadline)
+  const first = await readClaim(found, options.deadline)
   let claim = first
   const again = async () => {
-    claim = await ask({ ...found, entry: entry && { ...entry, claim } }, options.deadline)
+    claim = await readClaim({ ...found, entry: entry && { ...entry, claim } }, options.deadline)
     return claim
   }
   // A claim that is over may have no record.
   const isOver = !judge(first, io.clock.now()).isOpen && !first.record?.value
   const wanted = isOver ? { name: asked ?? first.name ?? domainId, expected: null } : wantedBy(first, asked)
-  const checked = await checkRecord(wanted, { claim: first, ask: again }, options, io)
+  const checked = await checkRecord(wanted, { claim: first, read: again }, options, io)
   return withClaim(checked, claim, io.clock.now())
 }
 
@@ -78,7 +78,7 @@ function withClaim({ report, error }: Checked, claim: DomainClaim, now: number):
     report: {
       ...own,
       ...{ verdict: 'ready', ready: true, retry_after_seconds: null, findings: [] },
-      note: `${nameOf(claim)} no longer needs its record: ${judged.text}`,
+      remark: `${nameOf(claim)} no longer needs its record: ${judged.text}`,
     },
   }
 }
@@ -131,7 +131,7 @@ export async function sayItOnlyLooked(
 ): Promise<void> {
   const [first] = findings
   const hasSeen = [...nameservers, ...resolvers].some(({ outcome }) => isDnsData(outcome))
-  if (first === undefined || hasSeen || isShown(io)) await io.note(ONLY_LOOKED)
+  if (first === undefined || hasSeen || isShown(io)) await io.say(ONLY_LOOKED)
   else await io.warn(first.message)
 }
 
@@ -183,7 +183,7 @@ export async function writeReport(
     return stdout.write(renderHtml(report, made))
   }
   if (format !== 'table' || settings.fields !== undefined) return io.write(reportJson(report), columns)
-  if (report.note !== undefined) return stdout.write(`${sanitizeLine(report.note)}\n`)
+  if (report.remark !== undefined) return stdout.write(`${sanitizeLine(report.remark)}\n`)
   const palette = await stdoutPalette(io)
   const { renderReport } = await import('../dns/terminal.ts')
   await stdout.write(renderReport(report, { palette, width: stdout.columns ?? Number.POSITIVE_INFINITY }))
