@@ -105,7 +105,7 @@ function problemResponse(c: Context, { status, title, message, headers }: Proble
         error_description: message,
       }
     : { statusCode: status, name: title, message }
-  return c.json(body, status as ContentfulStatusCode, {
+  return c.json(body, (isToken && status === 422 ? 400 : status) as ContentfulStatusCode, {
     ...headers,
     ...(isToken ? { 'Cache-Control': 'no-store', Pragma: 'no-cache' } : {}),
   })

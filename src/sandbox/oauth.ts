@@ -2,7 +2,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import type { Context, Hono } from 'hono'
 import { type CryptoKey, SignJWT } from 'jose'
 import { timestamp } from './clock.ts'
-import { type Env, Problem, TOKEN_PATH } from './http.ts'
+import { type Env, Problem, readObject, TOKEN_PATH } from './http.ts'
 
 /** A registered OAuth client. Its redirect URI is `/callback` on any port of loopback (RFC 8252, section 7.3). */
 export interface OAuthClient {
@@ -267,10 +267,9 @@ const PARAMETER = /^(grant_type|client_id|code|redirect_uri|code_verifier|refres
  */
 async function readFields(c: Context): Promise<ReadonlyMap<string, string>> {
   const mediaType = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()
-  const body = await c.req.text()
   let given: readonly (readonly [string, unknown])[]
-  if (mediaType === 'application/x-www-form-urlencoded') given = [...new URLSearchParams(body)]
-  else if (mediaType === 'application/json') given = Object.entries(parseObject(body))
+  if (mediaType === 'application/x-www-form-urlencoded') given = [...new URLSearchParams(await c.req.text())]
+  else if (mediaType === 'application/json') given = Object.entries(await readObject(c))
   else throw refusal('invalid_request', 'the body must be form-encoded or JSON')
 
   const fields = new Map<string, string>()
@@ -281,16 +280,6 @@ async function readFields(c: Context): Promise<ReadonlyMap<string, string>> {
     fields.set(name, value)
   }
   return fields
-}
-
-function parseObject(body: string): object {
-  try {
-    const parsed: unknown = JSON.parse(body)
-    if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return parsed
-  } catch {
-    // Said below.
-  }
-  throw refusal('invalid_request', 'the body is not a JSON object')
 }
 
 /**

@@ -3,7 +3,6 @@ import { html, raw } from 'hono/html'
 import { NONCE, secureHeaders } from 'hono/secure-headers'
 import type { Claims, DomainClaim } from './claims.ts'
 import type { Env } from './http.ts'
-import { Problem } from './http.ts'
 import { MISTAKES, publish } from './mistakes.ts'
 import {
   type Approved,
@@ -17,15 +16,15 @@ import {
 import type { Zones } from './zones.ts'
 
 const STYLE = `
-:root{color-scheme:light dark;--ink:#1c2024;--quiet:#51585f;--paper:#f4f6f7;--card:#fff;--line:#7d868d;--mark:#0b6e4f;--on-mark:#fff;--bad:#a3262a}
-@media(prefers-color-scheme:dark){:root{--ink:#eceef0;--quiet:#b0b8be;--paper:#111315;--card:#1a1d1f;--line:#7b848b;--mark:#5fd3a8;--on-mark:#06251a;--bad:#ff9b97}}
+:root{color-scheme:light dark;--ink:#1c2024;--quiet:#51585f;--paper:#f4f6f7;--card:#fff;--line:#7d868d;--mark:#0b6e4f;--on-mark:#fff}
+@media(prefers-color-scheme:dark){:root{--ink:#eceef0;--quiet:#b0b8be;--paper:#111315;--card:#1a1d1f;--line:#7b848b;--mark:#5fd3a8;--on-mark:#06251a}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}
 main{width:min(36rem,100%);margin:0 auto;padding:1.5rem 1rem}
 section{margin:1rem 0;padding:1.25rem;border:1px solid var(--line);border-radius:.75rem;background:var(--card)}
 h1,h2{margin:0 0 .5rem;line-height:1.25;overflow-wrap:anywhere;font-size:1.5rem}h2{font-size:1.2rem}
 p,dl,ul{margin:0 0 .75rem}p,dd,li{overflow-wrap:anywhere}
-.name{font-weight:600;color:var(--mark)}.quiet{color:var(--quiet)}.bad{color:var(--bad);font-weight:600}
+.name{font-weight:600;color:var(--mark)}.quiet{color:var(--quiet)}
 dt{font-weight:600}dd{margin:0 0 .5rem}
 code{font-family:ui-monospace,monospace;font-size:.95em;overflow-wrap:anywhere;white-space:pre-wrap}
 form{margin:0;display:grid;gap:.75rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,10rem),1fr));align-items:end}
@@ -58,7 +57,7 @@ function pageHeaders(): MiddlewareHandler {
 
 type Html = ReturnType<typeof html>
 
-function sendPage(c: Context, status: 200 | 400 | 422, title: string, body: Html) {
+function sendPage(c: Context, status: 200 | 400, title: string, body: Html) {
   return c.html(
     html`<!doctype html>
 <html lang="en">
@@ -219,34 +218,26 @@ const DNS_PAGE = '/_sandbox/dns'
 export function addDnsPage(app: Hono<Env>, claims: Claims, zones: Zones): void {
   app.use(DNS_PAGE, pageHeaders())
 
-  app.get(DNS_PAGE, (c) => dnsPage(c, claims, c.req.query('done') === undefined ? undefined : 'published'))
+  app.get(DNS_PAGE, (c) => dnsPage(c, claims))
 
   app.post(DNS_PAGE, async (c) => {
     const form = new URLSearchParams(await c.req.text())
-    try {
-      const { record } = claims.find(form.get('claim') ?? '')
-      publish(zones, record, form.get('mistake'))
-    } catch (error) {
-      if (error instanceof Problem) return dnsPage(c, claims, error)
-      throw error
-    }
+    const { record } = claims.find(form.get('claim') ?? '')
+    publish(zones, record, form.get('mistake'))
     return c.redirect(`${DNS_PAGE}?done`, 303)
   })
 }
 
-function dnsPage(c: Context, claims: Claims, said: 'published' | Problem | undefined) {
+function dnsPage(c: Context, claims: Claims) {
   const pending = claims.list().filter(({ status }) => status === 'pending')
-  const notice =
-    said === 'published'
-      ? html`<p class="name" role="status">Published. See what the check says now.</p>`
-      : said && html`<p class="bad" role="alert">${said.message}</p>`
+  const isDone = c.req.query('done') !== undefined
   return sendPage(
     c,
-    said instanceof Problem ? 422 : 200,
+    200,
     'DNS',
     html`<h1>Your DNS provider</h1>
 <p>Publish the record of a claim here, or plant a usual mistake. It takes effect at once.</p>
-${notice ?? ''}
+${isDone ? html`<p class="name" role="status">Published. See what the check says now.</p>` : ''}
 ${pending.length === 0 ? html`<p>No claim is pending. Create one with <code>mailclaim claims create example.com</code>.</p>` : pending.map(claimForm)}`,
   )
 }

@@ -181,15 +181,12 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
     expect([searchParams.get('error'), searchParams.has('code')]).toEqual(['access_denied', false])
   })
 
-  test('a mistake is planted from the menu of a claim; a claim that is gone is an alert', async () => {
+  test('a mistake is planted from the menu of a claim', async () => {
     const sandbox = await withClaim()
     const page = await open(`${sandbox.baseUrl}/_sandbox/dns`)
     await page.getByLabel(/plant a mistake/).selectOption({ label: 'Quotation marks typed into the value' })
     await page.getByRole('button', { name: 'Publish' }).click()
     await page.getByRole('status').waitFor()
     expect((await control(sandbox, 'DELETE', '/dns/mail.example.com/TXT')).status).toBe(204)
-    await page.evaluate(`document.querySelector('[name=claim]').value = 'gone'`)
-    await page.getByRole('button', { name: 'Publish' }).click()
-    await page.getByRole('alert').waitFor()
   })
 })
