@@ -71,7 +71,6 @@ export const ERRORS = {
   import_failed: ['import', 9, 'the import failed'],
   claim_unknown: ['claim', 5, 'no such claim on this machine'],
   record_missing: ['claim', 7, 'the claim has no TXT record'],
-  invalid_name: ['check', 2, 'not a domain name'],
   dns_unavailable: ['check', 7, 'DNS cannot be queried'],
   record_not_visible: ['check', 8, 'the record is not ready'],
   publish_failed: ['publish', 7, 'the command failed'],

@@ -1,3 +1,4 @@
+import { usageError } from '../errors.ts'
 import { type Deadline, deadlineIn, timeFor } from '../timeout.ts'
 import { observeDnssec } from './dnssec.ts'
 import { lookElsewhere } from './elsewhere.ts'
@@ -49,17 +50,15 @@ const MAX_QUERIES = 120
 /**
  * Finds out whether a TXT record is visible, and if not, why; without an expected value, which TXT records there are. Asks the
  * authoritative servers; asks recursive resolvers about the name only once those have the record, or if none of them can be
- * reached. Rejects only if the signal in the effects aborts: whatever DNS does is in the report.
+ * reached. Whatever DNS does is in the report.
+ *
+ * @throws CliError exit 2 if the name is none; the reason of the signal in the effects
  */
 export async function checkDns(request: CheckRequest, effects: DnsEffects): Promise<CheckReport> {
   return diagnose(await observe(request, effects))
 }
 
-/**
- * Asks everybody, and says what they answered. Rejects only if the signal in the effects aborts.
- *
- * @param causes whether to look also at what may be wrong: resolvers, other names, DNSSEC
- */
+/** Asks everybody, and says what they answered. @param causes whether to look also at what may be wrong: resolvers, other names, DNSSEC */
 export async function observe(
   request: CheckRequest,
   effects: DnsEffects,
@@ -68,15 +67,7 @@ export async function observe(
   const { expected, isGiven = false, isOverdue = false, authoritativePort: port } = request
   const { clock, dns } = effects
   const checked = checkName(request.name)
-  if (!checked.ok) {
-    const { problem, fix } = checked
-    return {
-      ...NOTHING,
-      name: request.name,
-      expected,
-      location: { kind: 'invalid_name', problem, fix, path: [] },
-    }
-  }
+  if (!checked.ok) throw usageError(checked.problem, checked.fix)
   const name = checked.ascii
   const givenMs = request.deadline ? timeFor(request.deadline) : DEADLINE_MS
   const deadline = deadlineIn(Math.min(DEADLINE_MS, givenMs) - MARGIN_MS, clock)

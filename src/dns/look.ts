@@ -30,7 +30,6 @@ export async function look(
   const lost = (reason: string): Look => ({ zone: null, nameservers: [], set: null, reason, partial: [] })
   const all = { ...request, name, expected: null, publicResolvers: false }
   const { location, servers, isInside } = await observe(all, effects, false)
-  if (location.kind === 'invalid_name') return lost(location.problem)
   if (location.kind === 'no_domain') return lost(`${location.domain} doesn't exist in DNS`)
   if (location.kind === 'lost')
     return lost(`its name servers weren't found: ${location.replies.join(', ') || 'no resolver'}`)

@@ -113,26 +113,16 @@ export interface DnssecObservation {
   readonly keys: readonly string[]
 }
 
-/** The zone that holds the name, or why it isn't known; the name may be no domain name. */
-export type Location =
-  | Found
-  | NotFound
-  | {
-      readonly kind: 'invalid_name'
-      readonly problem: string
-      readonly fix: string
-      readonly path: readonly []
-    }
-
 /** Everything that one check has seen, and all that the findings are based on. */
 export interface Observations {
-  /** In its ASCII form; as given if it is invalid. */
+  /** In its ASCII form. */
   readonly name: string
   /** The whole TXT value; null in a check that only looks. */
   readonly expected: string | null
   /** A person gave that value, and may have cut it. */
   readonly isGiven: boolean
-  readonly location: Location
+  /** The zone that holds the name, or why it isn't known. */
+  readonly location: Found | NotFound
   /** Each address once; two hosts at one address are both listed. Empty unless the zone was found. */
   readonly servers: readonly ServerObservation[]
   /** Null unless a server shows an alias at the name. */

@@ -107,18 +107,16 @@ export interface ReportContext {
 }
 
 /**
- * The error with which a command ends after this report; undefined if the record is ready, or if no value was expected. `record_not_visible` (exit 8) if something needs fixing or waiting for, `dns_unavailable` (exit 7)
- * if DNS couldn't be queried, `invalid_name` (exit 2).
+ * The error with which a command ends after this report; undefined if the record is ready, or if no value was expected:
+ * `record_not_visible` (exit 8) if something needs fixing or waiting for, `dns_unavailable` (exit 7) if DNS couldn't be queried.
  *
  * @param findingsShown whether the findings have just been printed, so the error doesn't repeat them
  */
 export function exitErrorOf(report: CheckReport, findingsShown = false): CliError | undefined {
   const [first] = report.findings
-  const isInvalid = first?.code === 'invalid_name'
-  if (report.ready || (report.expected === null && !isInvalid)) return undefined
-  const [code, summary] = isInvalid
-    ? (['invalid_name', `"${report.name}" isn't a domain name`] as const)
-    : report.verdict === 'unknown'
+  if (report.ready || report.expected === null) return undefined
+  const [code, summary] =
+    report.verdict === 'unknown'
       ? (['dns_unavailable', `can't tell what is at ${report.name}`] as const)
       : (['record_not_visible', `the record isn't ready at ${report.name}`] as const)
   if (first === undefined || findingsShown) return new CliError(code, summary)

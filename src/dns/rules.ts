@@ -133,8 +133,6 @@ function fromResolvers(observations: Observations, unseen: Finding): Waiting[] {
 function fromServers(observations: Observations): Waiting[] {
   const { name, location, limitReached } = observations
   switch (location.kind) {
-    case 'invalid_name':
-      return [findingOf('invalid_name', { problem: location.problem, advice: location.fix })]
     case 'no_domain':
       return [findingOf('domain_not_found', { domain: location.domain, said_by: location.saidBy })]
     case 'lost':

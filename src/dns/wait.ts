@@ -43,7 +43,7 @@ export async function* waitForRecord(
       ? { since: caches?.since ?? clock.monotonic(), longestMs: Math.max(namedMs, caches?.longestMs ?? 0) }
       : undefined
     const delay = backoff(checks, DELAYS)
-    const isOver = report.ready || leftMs === 0 || report.findings.some((f) => f.code === 'invalid_name')
+    const isOver = report.ready || leftMs === 0
     // Where only a resolver can be asked: for as long as it keeps that there is no record, it has nothing new.
     const keptMs = report.verdict === 'unknown' ? namedMs : 0
     const nextInMs = isOver ? null : Math.min(Math.max(delay, keptMs), leftMs)

@@ -21,7 +21,6 @@ const AT_RESOLVERS = '[; TXT values at {resolvers}: {values:quoted}][, kept for 
 
 /** To be followed by a person. */
 const MISTAKES = {
-  invalid_name: { message: '{problem}', fix: '{advice}' },
   domain_not_found: {
     message: "the domain {domain:name} isn't in DNS: its registry has no name servers for it",
     fix: 'check the spelling of {domain:name}, whether it is registered, and its name servers at the registrar',

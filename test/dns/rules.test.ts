@@ -97,13 +97,6 @@ const rejects = resolver('servfail', { failsValidation: true, cached: { texts: [
 
 const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
   [
-    'invalid_name',
-    {
-      location: { kind: 'invalid_name', problem: 'The name is empty', fix: 'Give one', path: [] },
-      servers: [],
-    },
-  ],
-  [
     'domain_not_found',
     {
       location: { kind: 'no_domain', domain: 'example.com', saidBy: 'com', negativeTtl: 900, path: [] },
@@ -565,7 +558,6 @@ test.each<[Code, number, string]>([
   ['missing', 8, 'record_not_visible'],
   ['partial_propagation', 8, 'record_not_visible'],
   ['nameserver_unreachable', 7, 'dns_unavailable'],
-  ['invalid_name', 2, 'invalid_name'],
 ])('%s ends a command with exit %i', (code, exit, name) => {
   const report = check(ROWS.find(([tried]) => tried === code)?.[1])
   const [first] = report.findings
