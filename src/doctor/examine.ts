@@ -40,15 +40,14 @@ export async function examine(outer: Io): Promise<Diagnosis[]> {
       name,
       reached.then((both) => both[name]),
     )
-  const lock = run('lock', examineLock(io))
-  // Both take the lock, and would block each other.
-  const session = lock.then(() => examineSession(io))
+  const folders = run('folders', examineDirectories(io), 'not with a key')
+  const lock = folders.then(() => examineLock(io))
   const found = await Promise.all([
     run('configuration', examineConfiguration(io)),
-    run('folders', examineDirectories(io), 'not with a key'),
+    folders,
     run('credential store', examineStore(io), 'not with a key'),
-    lock,
-    run('session', session),
+    run('lock', lock),
+    run('session', examineSession(io)),
     part('network'),
     part('clock'),
     run('DNS resolvers', examineResolvers(io)),

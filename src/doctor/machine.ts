@@ -65,35 +65,23 @@ export async function examineStore(io: Io): Promise<Finding> {
   return ok("the system's keychain can save, read and delete a secret")
 }
 
-/** Whether the lock that a renewal needs excludes others. */
+/** Whether a lock like that of a renewal excludes others, which depends on the file system. */
 export async function examineLock(io: Io): Promise<Finding> {
-  const files = profileFiles(io, io.settings.profile.value)
-  // Next to the session if there is one: whether locks work depends on the file system.
-  const directory = [files.directory, io.directories.state].find(existsSync)
-  if (directory === undefined) return skipped('there is no directory for a lock file yet')
-  const path = directory === files.directory ? files.lock : join(directory, 'doctor.lock')
-  try {
-    const excludes = await withLock(path, io, { timeoutMs: 1500 }, () =>
-      withLock(path, io, { timeoutMs: 0 }, async () => false).catch(isBusy),
-    )
-    // A session's lock must never be deleted, but this one protects nothing.
-    if (path !== files.lock) await rm(path, { force: true })
-    if (excludes) return ok('only one command at a time can refresh the session')
-  } catch (error) {
-    if (isBusy(error)) return warning(error.message, error.hint)
-    throw error
-  }
-  throw new CliError(
-    'store_unavailable',
-    `locks in ${directory} don't work, as on some network file systems`,
-    {
-      hint: 'set MAILCLAIM_STATE_DIR to a directory on a local disk',
-    },
+  const { state } = io.directories
+  if (!existsSync(state)) return skipped('there is no folder for it')
+  const path = join(state, 'doctor.lock')
+  const excludes = await withLock(path, io, { timeoutMs: 1500 }, () =>
+    withLock(path, io, { timeoutMs: 0 }, async () => false).catch(
+      (error) => error instanceof CliError && error.code === 'session_busy',
+    ),
   )
+  // A session's lock must never be deleted, but this one protects nothing.
+  await rm(path, { force: true })
+  if (excludes) return ok('only one command at a time can refresh the session')
+  const message = `locks in ${state} don't work, as on some network file systems`
+  const hint = 'set MAILCLAIM_STATE_DIR to a directory on a local disk'
+  throw new CliError('store_unavailable', message, { hint })
 }
-
-const isBusy = (error: unknown): error is CliError =>
-  error instanceof CliError && error.code === 'session_busy'
 
 /** Whether commands have a credential to send, as far as this machine knows. */
 export async function examineSession(io: Io): Promise<Finding> {
