@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander'
-import { type CommandDefinition, type CommandGroup, knownFields } from '../commands/definition.ts'
+import { type CommandDefinition, knownFields } from '../commands/definition.ts'
 import { argumentText, globalOptions, PROGRAM, shownOptions } from '../commands/program.ts'
 import { tree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
@@ -18,9 +18,6 @@ import {
 import { type CommandLine, type CommandNode, definitionIn, isGroup, readLine } from './line.ts'
 import { addOptions, checkRelations, givenOptions } from './options.ts'
 import { asksForJson, usageErrorOf } from './print-error.ts'
-
-/** The columns beside the names of commands, of 80. */
-const SUMMARY_WIDTH = 60
 
 /**
  * Parses a command line with commander and runs its command.
@@ -114,7 +111,7 @@ function buildProgram(
       if (definition !== undefined && !typed) continue
       const command = parent.command(word).copyInheritedSettings(parent).helpCommand(false)
       command
-        .summary(isGroup(node) ? summaryOf(node) : node.summary)
+        .summary(node.summary)
         .description(`${node.summary.charAt(0).toUpperCase()}${node.summary.slice(1)}.`)
       if (node.heading !== undefined) command.helpGroup(`${node.heading}:`)
       if (!isGroup(node)) {
@@ -209,11 +206,4 @@ function checkFieldsOption({ fields, format }: Settings, { output }: CommandDefi
       `--fields: unknown field ${JSON.stringify(unknown)}`,
       `the fields are ${known.join(', ')}`,
     )
-}
-
-/** What a group holds, in one line of the program's help: its commands, and what they are for if there is space. */
-function summaryOf({ summary, commands }: CommandGroup): string {
-  const words = Object.keys(commands).join(', ')
-  const whole = `${summary}: ${words}`
-  return whole.length <= SUMMARY_WIDTH ? whole : words
 }

@@ -16,12 +16,6 @@ export const IMPORT_COLUMNS: readonly Column[] = [
       field: `counts.${count}`,
       title: count.charAt(0).toUpperCase() + count.slice(1),
       kind: 'number',
-      ...(count === 'failed'
-        ? {
-            paint: (value, { palette }) =>
-              typeof value === 'number' && value > 0 ? palette.strong : undefined,
-          }
-        : {}),
     }),
   ),
   { field: 'created_at', title: 'Created at', kind: 'time', text: readableTimestamp },

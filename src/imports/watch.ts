@@ -56,7 +56,7 @@ export async function watchImport(
     const at = new Date(io.clock.now()).toISOString()
     if (isEvents) return io.writeLine({ event, at, import: seen, ...problem?.toJSON() })
     if (event === 'warning') return io.warn(text)
-    await io.progress.update(canAnimate(io) ? barOf(seen) : text)
+    await io.progress.update(canAnimate(io) ? barOf(seen) + text : text)
   }).finally(() => io.progress.end())
   if (!isEvents) await io.write(value, IMPORT_COLUMNS)
   if (error !== undefined) throw error
@@ -72,14 +72,12 @@ function failedError(id: string, text: string): CliError {
 
 const BAR_WIDTH = 30
 
-/** Status and progress, as a bar if both counts are known. */
+/** In front of status and progress, if both counts are known. */
 function barOf(seen: ContactImport): string {
   const [all, done] = [total(seen), processed(seen)]
-  if (!all || done === undefined) return statusText(seen)
-  const share = Math.min(1, done / all)
-  const full = Math.floor(share * BAR_WIDTH)
-  const bar = '█'.repeat(full) + '░'.repeat(BAR_WIDTH - full)
-  return `${statusText(seen)}  ${bar}  ${Math.floor(share * 100)}%  ${done}/${all}`
+  if (!all || done === undefined) return ''
+  const full = Math.floor(Math.min(1, done / all) * BAR_WIDTH)
+  return `${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)}  `
 }
 
 /** Status and progress: "in progress, 1200 of 5000 (24%)". */
