@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { DnsAddress } from '../context.ts'
-import type { Found, Search } from './locate.ts'
-import type { DnssecObservation } from './observations.ts'
+import type { Search } from './locate.ts'
+import type { DnssecObservation, Found } from './observations.ts'
 import { askFor } from './wire/ask.ts'
 import type { Message, RecordOf } from './wire/message.ts'
 

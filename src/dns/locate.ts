@@ -1,5 +1,6 @@
 import type { DnsAddress } from '../context.ts'
 import type { Deadline } from '../timeout.ts'
+import { type Delegation, type Found, type NotFound, OUTCOMES } from './observations.ts'
 import type { Share } from './share.ts'
 import { formatDnsAddress, isServerAddress, isV6, type Resolver } from './wire/address.ts'
 import { ask, askFor, type DnsEffects } from './wire/ask.ts'
@@ -22,40 +23,6 @@ export interface Search {
   readonly share: Share
 }
 
-/** A zone and its name servers by the parent's or its own NS records, with the addresses that came with them. */
-export interface Delegation {
-  readonly zone: string
-  readonly hosts: ReadonlyMap<string, readonly DnsAddress[]>
-}
-
-/** The zone that holds the name. */
-export interface Found extends Delegation {
-  readonly kind: 'found'
-  /** The server of the parent zone that refers to these hosts; null if none was asked. */
-  readonly parent: DnsAddress | null
-  /** From the top down. */
-  readonly path: readonly Delegation[]
-  /** The servers of registries above that answered. All of them work, so an odd answer comes from this network. */
-  readonly registry: { readonly address: string; readonly isOdd: boolean }[]
-}
-
-/** The registered domain doesn't exist, as that zone of a registry says; or no zone was found. */
-export type NotFound = {
-  /** As far as the search came. */
-  readonly path: readonly Delegation[]
-} & (
-  | {
-      readonly kind: 'no_domain'
-      readonly domain: string
-      readonly saidBy: string
-      readonly negativeTtl: number | null
-    }
-  /** `replies`: what the resolvers said, such as `9.9.9.9: no answer`. */
-  | { readonly kind: 'lost'; readonly replies: readonly string[] }
-)
-
-/** What a resolver without an answer is said to do. */
-const NO_REPLY = { timeout: 'no answer', unreachable: 'unreachable', not_checked: 'not asked' } as const
 /** For one question to a resolver, which may have to ask others. */
 const RESOLVER_MS = 2500
 /** For the servers of one zone on the way. */
@@ -117,7 +84,7 @@ async function askResolvers(
     const own = deadline.atMost(RESOLVER_MS)
     const options = { recursionDesired: true, checkingDisabled: true, deadline: own }
     const reply = await ask(resolver, { name: level, type: 'NS' }, options, effects)
-    const answer = reply.kind === 'answer' ? reply.message.rcode : (reply.reason ?? NO_REPLY[reply.kind])
+    const answer = reply.kind === 'answer' ? reply.message.rcode : (reply.reason ?? OUTCOMES[reply.kind])
     replies.add(`${formatDnsAddress(resolver)}: ${answer}`)
     if (reply.kind !== 'answer') return undefined
     const { message } = reply

@@ -1,10 +1,10 @@
-import type { Found, NotFound } from './locate.ts'
+import type { DnsAddress } from '../context.ts'
 import type { Resolver } from './wire/address.ts'
 import type { Soa } from './wire/message.ts'
 import type { TxtValue } from './wire/txt-answer.ts'
 
 /**
- * What one server answered about the name:
+ * What one server answered about the name, in a few words:
  *
  * - `match`: the value is there, at the name or at the end of its alias; without an expected value never
  * - `mismatch`: TXT records, but not the value; without an expected value any TXT records
@@ -14,18 +14,21 @@ import type { TxtValue } from './wire/txt-answer.ts'
  * - `timeout`, `unreachable`: no answer, or none that could be read completely; says nothing about the record
  * - `not_checked`: nothing was sent (no route from here, no query left, a server known to be silent)
  */
-export type Outcome =
-  | 'match'
-  | 'mismatch'
-  | 'absent'
-  | 'nxdomain'
-  | 'alias'
-  | 'refused'
-  | 'servfail'
-  | 'timeout'
-  | 'unreachable'
-  | 'lame'
-  | 'not_checked'
+export const OUTCOMES = {
+  match: 'found',
+  mismatch: 'other value',
+  absent: 'no TXT record',
+  nxdomain: 'no such name',
+  alias: 'alias',
+  refused: 'refused',
+  servfail: 'SERVFAIL',
+  timeout: 'no answer',
+  unreachable: 'unreachable',
+  lame: 'not authoritative',
+  not_checked: 'not checked',
+} as const
+
+export type Outcome = keyof typeof OUTCOMES
 
 /** What an answer says about the name, from whichever server. */
 export interface Answer {
@@ -112,6 +115,38 @@ export interface DnssecObservation {
   /** The DS records and, if there are any, the keys and their signatures, as texts to compare. */
   readonly keys: readonly string[]
 }
+
+/** A zone and its name servers by the parent's or its own NS records, with the addresses that came with them. */
+export interface Delegation {
+  readonly zone: string
+  readonly hosts: ReadonlyMap<string, readonly DnsAddress[]>
+}
+
+/** The zone that holds the name. */
+export interface Found extends Delegation {
+  readonly kind: 'found'
+  /** The server of the parent zone that refers to these hosts; null if none was asked. */
+  readonly parent: DnsAddress | null
+  /** From the top down. */
+  readonly path: readonly Delegation[]
+  /** The servers of registries above that answered. All of them work, so an odd answer comes from this network. */
+  readonly registry: { readonly address: string; readonly isOdd: boolean }[]
+}
+
+/** The registered domain doesn't exist, as that zone of a registry says; or no zone was found. */
+export type NotFound = {
+  /** As far as the search came. */
+  readonly path: readonly Delegation[]
+} & (
+  | {
+      readonly kind: 'no_domain'
+      readonly domain: string
+      readonly saidBy: string
+      readonly negativeTtl: number | null
+    }
+  /** `replies`: what the resolvers said, such as `9.9.9.9: no answer`. */
+  | { readonly kind: 'lost'; readonly replies: readonly string[] }
+)
 
 /** Everything that one check has seen, and all that the findings are based on. */
 export interface Observations {

@@ -1,7 +1,6 @@
 import { CliError } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import type { Delegation } from './locate.ts'
-import type { Outcome } from './observations.ts'
+import type { Delegation, Outcome } from './observations.ts'
 import {
   type Code,
   type Facts,

@@ -1,7 +1,7 @@
 import { dnsHostOf, useOf } from './hosts.ts'
-import type { Found as Located } from './locate.ts'
 import {
   type Answer,
+  type Found,
   groupByOutcome,
   isDnsData,
   type MisplacedRecord,
@@ -159,7 +159,7 @@ function fromServers(observations: Observations): Waiting[] {
  */
 function reached(
   servers: readonly ServerObservation[],
-  registry: Located['registry'],
+  registry: Found['registry'],
 ): readonly ServerObservation[] {
   const answered = [...registry, ...servers].filter(({ isOdd }) => isOdd === false)
   return servers.filter(

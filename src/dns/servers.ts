@@ -1,6 +1,5 @@
 import type { DnsAddress } from '../context.ts'
 import {
-  type Found,
   firstGood,
   isFromZone,
   isOdd,
@@ -10,7 +9,7 @@ import {
   type Search,
   serversOf,
 } from './locate.ts'
-import type { AliasPath, Answer, Observations, Outcome, ServerObservation } from './observations.ts'
+import type { AliasPath, Answer, Found, Observations, Outcome, ServerObservation } from './observations.ts'
 import { ask, askFor, type Reply } from './wire/ask.ts'
 import { type Message, soaOf } from './wire/message.ts'
 import { isAskable, isWithin } from './wire/name.ts'

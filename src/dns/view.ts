@@ -3,7 +3,7 @@ import { type Palette, PLAIN_PALETTE } from '../terminal/color.ts'
 import { widthOf } from '../terminal/measure.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { dnsHostOf } from './hosts.ts'
-import { isDnsData, type Outcome } from './observations.ts'
+import { isDnsData, OUTCOMES } from './observations.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
 import { comparedPieces, readablePiece } from './value.ts'
 import { type Facts, sentence, textOf, type Verdict, WORDS } from './words.ts'
@@ -18,21 +18,7 @@ const VERDICTS: Readonly<Record<Verdict, readonly [result: string, tone: Tone]>>
   ready_with_warning: ['ready, with a warning', 'warning'],
   wait: ["wait: the record isn't visible everywhere yet", 'warning'],
   fix: ['needs fixing', 'bad'],
-  unknown: ['unknown: no name server said what is there', 'bad'],
-}
-
-const OUTCOMES: Readonly<Record<Outcome, string>> = {
-  match: 'found',
-  mismatch: 'other value',
-  absent: 'no TXT record',
-  nxdomain: 'no such name',
-  alias: 'alias',
-  refused: 'refused',
-  servfail: 'SERVFAIL',
-  timeout: 'no answer',
-  unreachable: 'unreachable',
-  lame: 'not authoritative',
-  not_checked: 'not checked',
+  unknown: ['unknown: this says nothing about the record', 'bad'],
 }
 
 export type ReportView = ReturnType<typeof viewReport>

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type { Found } from '../../src/dns/locate.ts'
 import type {
   Elsewhere,
+  Found,
   MisplacedRecord,
   Observations,
   Outcome,
