@@ -46,13 +46,10 @@ export interface RenewOptions {
 
 /** One renewal, which may take several passes. */
 export interface Renewal {
-  /** Ctrl-C aborts its signal, until `commit`. */
   readonly io: Io
   readonly options: RenewOptions
   /** Called before the note is made. From here to the end of the pass, Ctrl-C waits. @throws the signal's reason if it came before. */
   commit(): void
-  /** The end of a pass. @throws the signal's reason if it came meanwhile. */
-  endPass(): void
 }
 
 /** What one pass of the steps came to. */
@@ -81,18 +78,17 @@ const READS = 10
  * @returns the new access token, or the one that another process got meanwhile.
  * @throws CliError of custody; that of the service if it refused in another way (section 7.1 of the interface), exit 6 or 7
  */
-export function renewLocal(
+export async function renewLocal(
   io: Io,
   options: RenewOptions,
   files: ProfileFiles = profileFiles(io, io.settings.profile.value),
 ): Promise<AccessToken> {
-  return renewing(io, options, async (renewal) => {
-    // No lock can be in a directory that isn't there.
-    requireSession(io, files)
-    const meanwhile = () => adoptable(readSessionIfAny(files), io, options)
-    const locking = { ...lockingOf(io, files), meanwhile }
-    return withLock(files.lock, renewal.io, locking, () => inPasses(renewal, () => renewOnce(renewal, files)))
-  })
+  // No lock can be in a directory that isn't there.
+  requireSession(io, files)
+  const meanwhile = () => adoptable(readSessionIfAny(files), io, options)
+  return withLock(files.lock, io, { ...lockingOf(io, files), meanwhile }, () =>
+    inPasses(io, options, (renewal) => renewOnce(renewal, files)),
+  )
 }
 
 /** One pass of the steps 2 to 6, under the lock. */
@@ -132,6 +128,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
 
   // Steps 4 and 5: once the connection stands, the note, one more look, and the token.
   const sent = await sendToken(renewal, session, value, io.settings, () => {
+    renewal.commit()
     const made = reserve(files, name, isNoted ? 'retry' : 'new')
     if (isUnchanged()) return made
     clear(files, made)
@@ -259,61 +256,42 @@ function sessionNow(files: ProfileFiles, was: Session): Session | 'out of sight'
   }
 }
 
-/** Runs a renewal that Ctrl-C ends at once before its note is made, and after that when the pass is over. */
-export async function renewing(
+/**
+ * Repeats the steps until there is an access token, as long as that may help. Ctrl-C ends a pass at once before it commits, and after
+ * that when it is over.
+ */
+export async function inPasses(
   io: Io,
   options: RenewOptions,
-  work: (renewal: Renewal) => Promise<AccessToken>,
+  renewOnce: (renewal: Renewal) => Promise<Pass>,
 ): Promise<AccessToken> {
-  const { interrupts } = io
-  const stop = new AbortController()
-  let isPressed = false
-  let isCommitted = false
-  const onSignal = () => {
-    isPressed = true
-    if (isCommitted) void io.say('Stopping as soon as the service has answered …')
-    else stop.abort()
+  const { signal, shield } = io.interrupts
+  const onSignal = () => void io.say('Stopping as soon as the service has answered …')
+  let endPass = () => {}
+  let shielded: Promise<void> | undefined
+  const commit = () => {
+    signal.throwIfAborted()
+    const pass = new Promise<void>((resolve) => {
+      endPass = resolve
+    })
+    shielded = shield(() => pass, onSignal)
   }
-  const renewal: Renewal = {
-    io: { ...io, interrupts: { ...interrupts, signal: stop.signal } },
-    options,
-    commit() {
-      stop.signal.throwIfAborted()
-      isCommitted = true
-    },
-    endPass() {
-      isCommitted = false
-      if (isPressed) stop.abort()
-      stop.signal.throwIfAborted()
-    },
-  }
-  interrupts.signal.throwIfAborted()
-  try {
-    return await interrupts.shield(() => work(renewal), onSignal)
-  } catch (error) {
-    if (!isCommitted) interrupts.signal.throwIfAborted()
-    throw error
-  }
-}
-
-/** Repeats the steps until there is an access token, as long as that may help. */
-export async function inPasses(
-  { io, endPass }: Renewal,
-  renewOnce: () => Promise<Pass>,
-): Promise<AccessToken> {
   const end = io.clock.monotonic() + RETRY_LIMIT_MS
   let reads = 1
   for (let tries = 1; ; ) {
-    const result = await renewOnce()
+    const result = await renewOnce({ io, options, commit }).finally(() => {
+      endPass()
+      return shielded
+    })
     if (result.kind === 'done') return result.token
-    endPass()
+    signal.throwIfAborted()
     if (result.kind === 'changed' && ++reads > READS) throw hasChanged(io.settings.profile.value)
     if (result.kind !== 'later') continue
     const wait = Math.max(result.error.retryAfterMs ?? 0, backoff(tries, REQUEST_DELAYS, io.random))
     const isUnreachable = result.error.code === 'unreachable' && tries >= UNREACHABLE_TRIES
     if (isUnreachable || io.clock.monotonic() + wait >= end) throw result.error
     tries++
-    await io.clock.sleep(wait, io.interrupts.signal)
+    await io.clock.sleep(wait, signal)
   }
 }
 
@@ -347,7 +325,7 @@ type Sent<Note> =
  *   answer from the disk. If it throws, nothing is sent.
  */
 export async function sendToken<Note>(
-  { io, options, commit }: Renewal,
+  { io, options }: Renewal,
   session: Session,
   refreshToken: string,
   settings: Io['settings'],
@@ -363,7 +341,6 @@ export async function sendToken<Note>(
       scope: options.scope,
       grantedScope: session.scope ?? undefined,
       beforeSend() {
-        commit()
         made.push(makeNote())
       },
     },

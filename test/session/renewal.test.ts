@@ -381,13 +381,16 @@ describe('Ctrl-C', () => {
         try {
           return await work()
         } finally {
-          if (isPending) controller.abort(new InterruptedError('SIGINT'))
+          notify = undefined
+          if (isPending) abort()
         }
       },
     }
+    const abort = () => controller.abort(new InterruptedError('SIGINT'))
     const press = () => {
+      if (notify === undefined) return abort()
       isPending = true
-      notify?.('SIGINT')
+      notify('SIGINT')
     }
     return { effects, press }
   }
@@ -407,7 +410,7 @@ describe('Ctrl-C', () => {
       close: async () => {},
       send: async ({ signal }) => {
         expect(signal?.aborted).toBe(true)
-        throw new TransportError('aborted', 'no', 'aborted')
+        throw new TransportError('aborted', 'no', 'aborted', signal?.reason)
       },
     }
     const context = withEffects(world.context, { interrupts: effects, keychain: waiting, http })

@@ -13,7 +13,6 @@ import {
   type Pass,
   type Renewal,
   type RenewOptions,
-  renewing,
   replacedMeanwhile,
   sendToken,
 } from '../renew.ts'
@@ -59,14 +58,12 @@ interface Seen {
  *
  * @throws CliError as `renewLocal`; `unreachable`, exit 7, if etcd doesn't answer
  */
-export function renewShared(io: Io, options: RenewOptions): Promise<AccessToken> {
-  return renewing(io, options, async (renewal) => {
-    const store = openShared(renewal.io)
-    // What etcd doesn't confirm is kept there.
-    await store.files.prepare()
-    const seen: Seen = {}
-    return inPasses(renewal, () => renewOnce(renewal, store, seen))
-  })
+export async function renewShared(io: Io, options: RenewOptions): Promise<AccessToken> {
+  const store = openShared(io)
+  // What etcd doesn't confirm is kept there.
+  await store.files.prepare()
+  const seen: Seen = {}
+  return inPasses(io, options, (renewal) => renewOnce(renewal, store, seen))
 }
 
 /** One pass of the steps 2 to 6 of docs/fleet.md. */
