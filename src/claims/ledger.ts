@@ -80,7 +80,7 @@ export async function forget(entry: LedgerEntry, place: Place): Promise<void> {
  */
 export async function claimsNamed(name: string, place: Place, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
   const beginning = `${nameKey(name)}~`
-  return sorted(await read((file) => file.startsWith(beginning), place, onDamaged))
+  return read((file) => file.startsWith(beginning), place, onDamaged)
 }
 
 /** The claim with this placeholder domain id at the service in force, or without one at any. */
@@ -92,12 +92,12 @@ export async function claimWithId(
   const issuer = issuerIn(place.settings)
   const ending = issuer === undefined ? '.json' : `~${hashOf(issuer, domainId)}.json`
   const found = await read((file) => file.endsWith(ending), place, onDamaged)
-  return sorted(found).find(({ claim }) => claim.domain_id === domainId)
+  return found.find(({ claim }) => claim.domain_id === domainId)
 }
 
 /** All claims at the service in force, or without one at any, the newest first. */
 export async function everyClaim(place: Place, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
-  return sorted(await read(() => true, place, onDamaged))
+  return read(() => true, place, onDamaged)
 }
 
 /** The ledger in force, as the rest of a sentence: a claim is known in one profile, at one service. */
@@ -163,6 +163,7 @@ export async function knownDomains(
   return found
 }
 
+/** The newest first. */
 async function read(
   isMeant: (file: string) => boolean,
   place: Place,
@@ -180,7 +181,7 @@ async function read(
       await onDamaged?.(error)
     }
   }
-  return entries
+  return sorted(entries)
 }
 
 function parseEntry(value: unknown): LedgerEntry {

@@ -7,6 +7,7 @@ import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { deadlineIn, timeFor } from '../timeout.ts'
+import type { CLAIM_EVENTS } from './definition.ts'
 import { asciiName, claimsNamed } from './ledger.ts'
 import { asArgument, judge, nameOf } from './lifecycle.ts'
 import { askToVerify, briefly, type ClaimAccess, claimUnknown, fetchClaim, startClaim } from './load.ts'
@@ -16,16 +17,7 @@ import { type CheckOptions, checkOnce, isWorthVerifying, notInTime, watchDns } f
 
 /** What a command tells of its work on a claim: a step that is done, a wait, a warning, or the end. */
 export interface ClaimEvent {
-  readonly event:
-    | 'created'
-    | 'record'
-    | 'published'
-    | 'waiting'
-    | 'warning'
-    | 'dns'
-    | 'verification'
-    | 'status'
-    | 'done'
+  readonly event: keyof typeof CLAIM_EVENTS
   readonly claim: DomainClaim
   /** For people. */
   readonly text: string

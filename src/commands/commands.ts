@@ -72,10 +72,6 @@ const ENVIRONMENT: readonly { readonly name: string; readonly description: strin
   { name: 'NODE_EXTRA_CA_CERTS', description: 'a file with more certificate authorities' },
 ]
 
-/** What counts if a setting is made in several places. */
-const PRECEDENCE =
-  'An option overrides the environment, which overrides the profile, which overrides the default.'
-
 /** What each format is. */
 const FORMAT_MEANINGS: Readonly<Record<(typeof FORMATS)[number], string>> = {
   table: 'for people',
@@ -109,7 +105,8 @@ export function describing(tree: CommandTree): CommandDefinition {
         global_options: globalOptions().map((option, _at, all) => describeOption(option, all)),
         settings: SETTING_KEYS.map(describeSetting),
         environment: ENVIRONMENT,
-        precedence: PRECEDENCE,
+        precedence:
+          'An option overrides the environment, which overrides the profile, which overrides the default.',
         exits: Object.values(Exit).map(describeExit),
         errors: Object.entries(ERRORS).map(([code, [, exit, meaning]]) => ({ code, exit, meaning })),
         formats: FORMATS.map((format) => ({ name: format, meaning: FORMAT_MEANINGS[format] })),

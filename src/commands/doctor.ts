@@ -4,7 +4,7 @@ import type { Column } from '../terminal/columns.ts'
 import { stdoutPalette } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { defineCommand, ownOutput } from './definition.ts'
-import { printItems } from './lists.ts'
+import { printPages } from './lists.ts'
 
 const COLUMNS: readonly Column[] = [
   { field: 'check' },
@@ -35,7 +35,7 @@ export const command = defineCommand({
       await io.stdout.write(await renderPeople(diagnoses, io.stdout.columns ?? 80, palette))
     } else {
       const items = diagnoses.map(({ exit: _exit, ...result }) => result)
-      await printItems(items, COLUMNS, 'nothing to check', io)
+      await printPages([items], COLUMNS, 'nothing to check', io)
     }
     const failure = problemsError(diagnoses, isForPeople)
     if (failure !== undefined) throw failure

@@ -31,17 +31,7 @@ export interface ServiceList<T> {
   readonly nothing: string
 }
 
-/** Prints a list that is complete. @param nothing what a person reads if it is empty. */
-export function printItems(
-  items: readonly object[],
-  columns: readonly Column[],
-  nothing: string,
-  io: Io,
-): Promise<void> {
-  return printPages([items], columns, nothing, io)
-}
-
-/** As `printItems`, while the items are still being read. */
+/** Prints a list of this machine's own, as it is read. @param nothing what a person reads if it is empty */
 export async function printPages(
   pages: AsyncIterable<readonly object[]> | Iterable<readonly object[]>,
   columns: readonly Column[],

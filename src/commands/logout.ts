@@ -4,7 +4,7 @@ import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { isToldOnStderr } from '../terminal/output.ts'
 import { defineCommand, ownOutput } from './definition.ts'
-import { printItems } from './lists.ts'
+import { printPages } from './lists.ts'
 
 const COLUMNS: readonly Column[] = [{ field: 'profile' }, { field: 'was_signed_in' }]
 
@@ -28,7 +28,7 @@ export const command = defineCommand({
       requireKnownProfile(current, io, io.settings)
     if (!isToldOnStderr(io.settings)) {
       const items = forgotten.map(({ profile, wasSignedIn }) => ({ profile, was_signed_in: wasSignedIn }))
-      await printItems(items, COLUMNS, 'No profile is signed in.', io)
+      await printPages([items], COLUMNS, 'No profile is signed in.', io)
     }
     await announce(forgotten, io)
     if (io.environment.apiKey !== undefined)

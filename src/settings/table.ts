@@ -176,10 +176,9 @@ export const NO_INPUT = {
 } as const satisfies Setting<boolean>
 
 export type SettingKey = keyof typeof SETTINGS
-export type SettingValue<Key extends SettingKey> = ReturnType<(typeof SETTINGS)[Key]['parse']>
 /** What `settingValue` gives: never undefined if there is a default value. */
 export type SettingResult<Key extends SettingKey> =
-  | SettingValue<Key>
+  | ReturnType<(typeof SETTINGS)[Key]['parse']>
   | ((typeof SETTINGS)[Key] extends { readonly default: string } ? never : undefined)
 
 /** The settings of one profile, as text; `settingValue` parses what is used. */

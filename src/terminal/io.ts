@@ -8,7 +8,6 @@ import {
   isToldOnStderr,
   type ListWriter,
   type OutputContext,
-  writeJson,
   writeLine,
   writeObject,
 } from './output.ts'
@@ -32,8 +31,6 @@ export interface Io extends Context, OutputContext {
   writeOutcome(outcome: Item, columns: readonly Column[]): Promise<void>
   /** A list on stdout, page by page. @param nothing what a person reads if it is empty */
   list(columns: readonly Column[], nothing?: string): ListWriter
-  /** One JSON document on stdout. */
-  writeJson(value: unknown): Promise<void>
   /** One line of JSON on stdout: an item or an event. */
   writeLine(item: Item): Promise<void>
   /** Text and nothing else on stdout, on one line. */
@@ -67,7 +64,6 @@ export function createIo(outer: Context, settings: Settings): Io {
       if (!isToldOnStderr(settings)) await io.write(outcome, columns)
     },
     list: (columns, nothing) => createListWriter(columns, nothing, io),
-    writeJson: (value) => writeJson(value, stdout),
     writeLine: (item) => writeLine(item, stdout),
     writeValue: (text) => stdout.write(`${sanitizeLine(text)}\n`),
   }
