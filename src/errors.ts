@@ -86,7 +86,6 @@ export const ERRORS = {
   domains_failed: ['several', null, 'not all domains are done'],
   options_ignored: ['create', 2, 'a warning: options without effect'],
   claim_replaced: ['create', 9, 'a warning: an open claim may end'],
-  unknown_status: ['watch', 8, 'a warning: a status of a later version'],
 } as const satisfies Readonly<Record<string, readonly [group: string, ExitCode | null, meaning: string]>>
 
 export type ErrorCode = keyof typeof ERRORS

@@ -3,6 +3,7 @@ import { addAbortSignal, type Readable } from 'node:stream'
 import { CliError, usageError } from '../errors.ts'
 import { looksLikeId } from '../service/claims.ts'
 import { REGIONS } from '../service/types.ts'
+import { reason } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
 import { parseDomain } from './load.ts'
 import { readValue } from './record.ts'
@@ -30,12 +31,6 @@ const SAVE_AS = 'save it as CSV UTF-8, with a column named domain'
 const MOST_NAMED = 10
 /** Bytes: a hundred thousand domains with long values fit. */
 const MAX_SIZE = 32 * 1024 * 1024
-
-const READ_PROBLEMS: Readonly<Record<string, string>> = {
-  ENOENT: "it doesn't exist",
-  EACCES: 'permission denied',
-  EISDIR: 'it is a directory',
-}
 
 /** The domain that was typed, or the placeholder domain id if the command takes ids. @throws CliError exit 2 */
 export function readDomain(text: string, takesIds: boolean): string {
@@ -107,8 +102,7 @@ async function readText(from: string, { stdin, interrupts }: Io): Promise<string
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof CliError) throw error
-    const { code, message } = error as NodeJS.ErrnoException
-    throw usageError(`--from: couldn't read ${from}: ${READ_PROBLEMS[code ?? ''] ?? message}`)
+    throw usageError(`--from: couldn't read ${from}: ${reason(error)}`)
   }
   return new TextDecoder().decode(Buffer.concat(chunks))
 }

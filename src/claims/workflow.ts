@@ -281,7 +281,6 @@ export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimE
         return {
           status: `${claim.status} ${claim.blocked_reason} ${claim.failure_reason} ${phase}`,
           text: isAsked ? 'waiting for the service to check the TXT record' : text,
-          isOdd: phase === 'unknown',
           ...(isEnd && { end: { error } }),
         }
       },

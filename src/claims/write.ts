@@ -5,7 +5,7 @@ import type { DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { CLAIM_COLUMNS } from './columns.ts'
 import { judge, nameOf } from './lifecycle.ts'
-import { findPlace, hostText, type RecordPlace } from './place.ts'
+import { findPlace, hostText } from './place.ts'
 import { recordOf } from './record.ts'
 import type { ClaimEvent, ClaimEvents } from './workflow.ts'
 
@@ -63,8 +63,6 @@ export interface Presenter {
   readonly show: (event: ClaimEvent) => Promise<void>
   /** Whether it shows all that there is of a claim, but that it is completed. */
   readonly isFull?: boolean
-  /** Where the record goes, if that was found. */
-  readonly place?: () => RecordPlace | undefined
 }
 
 /**
@@ -76,7 +74,7 @@ export interface Presenter {
  */
 export async function showWork(
   events: ClaimEvents,
-  { show, isFull = false, place }: Presenter,
+  { show, isFull = false }: Presenter,
   before: DomainClaim | undefined,
   io: Io,
 ): Promise<DomainClaim> {
@@ -89,7 +87,7 @@ export async function showWork(
   if (!isEvents && !isShown) await writeClaim(claim, io)
   if (error !== undefined) throw error
   const isCompleted = (one: DomainClaim) => judge(one, io.clock.now()).phase === 'completed'
-  if (isCompleted(claim) && !(before && isCompleted(before))) await writeNextSteps(claim, io, place?.())
+  if (isCompleted(claim) && !(before && isCompleted(before))) await writeNextSteps(claim, io)
   return claim
 }
 
@@ -104,12 +102,9 @@ export async function noteEvent({ event, claim, text, hint }: ClaimEvent, io: Io
  * Writes the next steps of a claim that has just been completed, numbered: the domain arrives brand new, so its previous owner's
  * records are useless (section 3.4), and this program doesn't have the operations for it.
  */
-export async function writeNextSteps(claim: DomainClaim, io: Io, known?: RecordPlace): Promise<void> {
+async function writeNextSteps(claim: DomainClaim, io: Io): Promise<void> {
   if (io.settings.quiet) return
   const name = nameOf(claim)
-  const at = claim.record?.name ?? name
-  const place = known ?? (await findPlace(at, io))
-  const host = place === undefined ? '' : ` (host ${place.host} in the zone ${place.zone})`
   await io.say(
     [
       '',
@@ -117,7 +112,7 @@ export async function writeNextSteps(claim: DomainClaim, io: Io, known?: RecordP
       `1. Fetch the domain ${name} from the API or the dashboard: it has new DKIM keys.`,
       "2. Publish its new DKIM records in DNS. The previous owner's records can't be reused.",
       '3. Ask the service to verify the domain. Only then can it send and receive e-mail.',
-      `4. The TXT record at ${at}${host} is no longer needed; remove it if you like.`,
+      `4. The TXT record at ${claim.record?.name ?? name} is no longer needed; remove it if you like.`,
     ].join('\n'),
   )
 }

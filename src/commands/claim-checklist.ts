@@ -1,5 +1,5 @@
 import { judge, nameOf } from '../claims/lifecycle.ts'
-import { findPlace, hostText, type RecordPlace } from '../claims/place.ts'
+import { findPlace, hostText } from '../claims/place.ts'
 import { recordOf } from '../claims/record.ts'
 import type { ClaimEvent } from '../claims/workflow.ts'
 import type { Presenter } from '../claims/write.ts'
@@ -22,10 +22,9 @@ const TITLES: Partial<Record<ClaimEvent['event'], string>> = {
  * @param publishes whether a command adds the record, rather than the person
  */
 export function createChecklist(publishes: boolean, io: Io): Presenter {
-  let place: RecordPlace | undefined
   const showRecord = async ({ claim }: ClaimEvent) => {
     const { name, value } = recordOf(claim)
-    place = await findPlace(name, io)
+    const place = await findPlace(name, io)
     const lines = [
       publishes ? 'The TXT record:' : 'Add this TXT record to DNS:',
       `  host       ${hostText(place)}`,
@@ -38,7 +37,6 @@ export function createChecklist(publishes: boolean, io: Io): Presenter {
   }
   return {
     isFull: true,
-    place: () => place,
     async show(event) {
       const { claim, text, error, nextInMs } = event
       switch (event.event) {

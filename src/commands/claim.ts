@@ -53,7 +53,7 @@ export const command = defineCommand({
       ...ERROR_FIELDS,
     ],
   },
-  errors: ['claim', 'create', 'check', 'publish', 'follow', 'watch', 'several'],
+  errors: ['claim', 'create', 'check', 'publish', 'follow', 'several'],
   account: 'signed_in',
   changes: true,
   async run({ arguments: domains, options }, io) {

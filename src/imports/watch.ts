@@ -2,7 +2,7 @@ import { CliError } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { drain, follow } from '../service/follow.ts'
 import { getImport } from '../service/lists.ts'
-import { type ContactImport, IMPORT_STATUSES } from '../service/types.ts'
+import type { ContactImport } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { canAnimate } from '../terminal/progress.ts'
 import { clip } from '../terminal/sanitize.ts'
@@ -40,7 +40,6 @@ export async function watchImport(
           status: `${status}`,
           details: `${processed(seen)} ${total(seen)}`,
           text,
-          isOdd: !(IMPORT_STATUSES as readonly unknown[]).includes(status),
           ...(isEnd && { end: { error: status === 'failed' ? failedError(id, text) : undefined } }),
         }
       },

@@ -14,8 +14,6 @@ export interface Described {
   readonly text: string
   /** Nothing follows; with the error that the command ends with, unless that is success. */
   readonly end?: { readonly error?: CliError | undefined }
-  /** Its status isn't one that this version knows. */
-  readonly isOdd?: boolean
 }
 
 /** What a follower sees: how the thing is at first and after each change; that it is still so; a problem; the end. */
@@ -83,10 +81,6 @@ export async function* follow<T extends object>(
       const message = news(`${status} ${details}`, text)
       if (message !== undefined && (isFirst || seen.end === undefined))
         yield { event: isChanged ? 'status' : 'waiting', value: answer, text: message }
-      if (isChanged && seen.isOdd) {
-        const error = new CliError('unknown_status', text)
-        yield { event: 'warning', value: answer, text, error }
-      }
       if (seen.end !== undefined) {
         const { error } = seen.end
         yield { event: 'done', value: answer, text, error }

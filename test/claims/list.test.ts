@@ -91,8 +91,8 @@ test.each([
 })
 
 test.each([
-  ['missing.txt', "it doesn't exist"],
-  ['.', 'it is a directory'],
+  ['missing.txt', 'no such file or directory'],
+  ['.', 'illegal operation on a directory'],
 ])('a list that cannot be read is refused: %s', async (name, why) => {
   const context = createFakeContext()
   const home = context.directories.state

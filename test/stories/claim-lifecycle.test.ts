@@ -174,7 +174,7 @@ describe('how a claim ends', () => {
       'unheard',
       { status: 'under_review' },
       8,
-      /warning: .*under_review.*\n.*error: timed out after 1 second: .*/s,
+      /unknown status "under_review"; still waiting\n.*error: timed out after 1 second: .*/s,
     ],
   ])('watch and claim report the end of a claim that is %s', async (label, outcome, code, message) => {
     const sandbox = await sandboxForTest()

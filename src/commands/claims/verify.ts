@@ -21,7 +21,7 @@ export const command = defineCommand({
     'mailclaim claims verify --all --wait': 'all open claims, until each has ended',
   },
   output: WATCH_OUTPUT,
-  errors: ['claim', 'check', 'follow', 'watch', 'several'],
+  errors: ['claim', 'check', 'follow', 'several'],
   account: 'signed_in',
   changes: true,
   async run({ arguments: domains, options }, io) {

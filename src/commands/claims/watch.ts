@@ -39,7 +39,7 @@ export const command = defineCommand({
     'mailclaim claims watch --all': 'all open claims, in one process',
   },
   output: WATCH_OUTPUT,
-  errors: ['claim', 'follow', 'watch', 'several'],
+  errors: ['claim', 'follow', 'several'],
   account: 'signed_in',
   async run({ arguments: domains, options }, io) {
     const watch = { deadline: deadlineOf(options, io.clock), throughBlocked: options.throughBlocked === true }

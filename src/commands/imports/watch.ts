@@ -21,7 +21,7 @@ export const command = defineCommand({
     columns: IMPORT_COLUMNS,
     events: eventFields({ import: IMPORT_FIELDS }),
   },
-  errors: ['import', 'watch'],
+  errors: ['import'],
   account: 'signed_in',
   async run({ arguments: [id = ''], options }, io) {
     const [{ watchImport }, { connect }] = await Promise.all([
