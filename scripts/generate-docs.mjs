@@ -156,7 +156,6 @@ const EXAMPLE = {
     seen: '…',
     values: ['…'],
     provider: null,
-    at_most: 7200,
     seconds: 300,
   },
   ...{
@@ -171,7 +170,6 @@ const EXAMPLE = {
     resolvers: ['192.0.2.53'],
     replies: ['192.0.2.53: no answer'],
   },
-  ...{ problem: '"example" is not a whole domain name', advice: 'give the whole name, such as example.com' },
 }
 /** The facts of a finding that says different things. */
 const REASONS = {

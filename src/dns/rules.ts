@@ -299,14 +299,8 @@ function partly(seen: Seen): Waiting {
       in_zone: [...new Set(seen.servers.flatMap(({ nsSet }) => nsSet ?? []))],
     })
   }
-  const newest = new Set(withRecord.map(({ soa }) => soa?.serial))
-  // A secondary server that isn't notified looks for changes after the refresh time of its SOA record.
-  const refresh = withoutRecord.map((server) =>
-    newest.has(server.soa?.serial) ? null : (server.soa?.refresh ?? null),
-  )
   const facts = { name, zone, with: withRecord.map(serverFact), without: withoutRecord.map(serverFact) }
-  const atMost = secondsToWait(oldStateTtl(withoutRecord), ...refresh)
-  return waitingOf('partial_propagation', { ...facts, at_most: atMost }, USUAL_WAIT_SECONDS)
+  return waitingOf('partial_propagation', facts, USUAL_WAIT_SECONDS)
 }
 
 /** Whether all of these are missing in the delegation, or in the zone that the others have: they serve another zone. */

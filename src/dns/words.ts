@@ -127,7 +127,7 @@ const UNKNOWNS = {
 const WAITS = {
   partial_propagation: {
     message: 'name servers that lack the record: {without}; that have it: {with}',
-    fix: 'check again soon: copying takes at most {at_most:duration}; if it never ends, add the record at their provider too',
+    fix: 'check again in {seconds:duration}; if it stays so for hours, add the record at their provider too',
   },
   cached: {
     message: 'the name servers are right, but resolvers still have what was there before: {resolvers}',

@@ -12,8 +12,6 @@ export interface Question {
 export interface Soa {
   readonly zone: string
   readonly serial: number
-  /** Seconds after which a secondary server looks for changes without being notified. */
-  readonly refresh: number
   /** Seconds to cache a negative answer: the smaller of the SOA's own TTL and its last field (RFC 2308 section 5). */
   readonly negativeTtl: number
 }
@@ -163,8 +161,8 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
     case 'AAAA':
       return { ...base, type: record.type, address: canonicalAddress(record.data) }
     case 'SOA': {
-      const { serial = 0, refresh = 0, minimum = 0 } = record.data
-      const soa = { zone: base.name, serial, refresh, negativeTtl: Math.min(ttl, minimum) }
+      const { serial = 0, minimum = 0 } = record.data
+      const soa = { zone: base.name, serial, negativeTtl: Math.min(ttl, minimum) }
       return { ...base, type: 'SOA', soa }
     }
     case 'DS':
