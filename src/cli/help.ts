@@ -8,8 +8,6 @@ const USUAL_WIDTH = 80
 /** Longer lines are hard to read, however wide the window is. */
 const WIDEST = 100
 const NARROWEST = 40
-/** How many examples the help of a command shows; `commands --json` has all. */
-const MOST_EXAMPLES = 3
 
 /** The group of the options of every command, which only the help of the program shows. */
 export const GLOBAL_OPTIONS_TITLE = 'Global options:'
@@ -73,9 +71,9 @@ export function helpAfter(
   { heading }: Palette,
   width: number,
 ): string {
-  const lines = Object.entries(examples)
-    .slice(0, MOST_EXAMPLES)
-    .map(([line, does]) => (line.length + does.length + 6 <= width ? `  ${line}  # ${does}` : `  ${line}`))
+  const lines = Object.entries(examples).map(([line, does]) =>
+    line.length + does.length + 6 <= width ? `  ${line}  # ${does}` : `  ${line}`,
+  )
   return `\n${heading('Examples:')}\n${lines.join('\n')}\n\n${GLOBAL_OPTIONS_LINE}`
 }
 

@@ -49,10 +49,9 @@ export function parseServiceUrl(
 ): URL {
   const unusable = (why: string, hint = `write it as ${example}`) =>
     fail(`${name}: ${JSON.stringify(maskUrl(text))} ${why}`, hint)
-  // The URL class would drop line breaks and tabs.
-  if (/\s/.test(text.trim())) throw unusable('contains a space or a line break')
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url === undefined) throw unusable('is not a URL')
+  // The URL class would drop line breaks and tabs.
+  if (url === undefined || /\s/.test(text.trim())) throw unusable('is not a URL')
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw unusable('is not an https address')
   if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
     throw unusable(

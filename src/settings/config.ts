@@ -79,20 +79,13 @@ export async function updateConfig(
 
 /** Throws an Error that says what is wrong; `readJson` adds the path and the remedy. */
 function parseConfig(value: unknown): Config {
-  const { current_profile: current, profiles = {}, ...others } = requireObject(value, 'the file')
-  requireFormat(others['version'], 1)
+  const config = requireObject(value, 'the file')
+  requireFormat(config['version'], 1)
+  const { current_profile: current, profiles = {} } = config
   if (current !== undefined && typeof current !== 'string') throw new Error('current_profile is not text')
-  return {
-    ...others,
-    version: 1,
-    ...(current === undefined ? {} : { current_profile: current }),
-    profiles: Object.fromEntries(
-      Object.entries(requireObject(profiles, 'profiles')).map(([name, fields]) => [
-        name,
-        requireObject(fields, `profiles.${name}`),
-      ]),
-    ),
-  }
+  for (const [name, settings] of Object.entries(requireObject(profiles, 'profiles')))
+    requireObject(settings, `profiles.${name}`)
+  return { ...config, profiles } as Config
 }
 
 function requireObject(value: unknown, name: string): Record<string, unknown> {
