@@ -123,6 +123,7 @@ describe('a command line that cannot be understood', () => {
     ['config lst', "unknown command 'lst'", 'did you mean list?'],
     ['help confg', "unknown command 'confg'", 'did you mean config?'],
     ['qqqqqq', "unknown command 'qqqqqq'", 'see: mailclaim --help'],
+    ['whoami', "unknown command 'whoami'", 'did you mean mailclaim auth status?'],
     ['check', "unknown command 'check'", 'did you mean mailclaim claims check?'],
     ['auth login', "unknown command 'login'", 'did you mean mailclaim login?'],
     ['config list --jsn', "unknown option '--jsn'", 'did you mean --json?'],

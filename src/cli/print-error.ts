@@ -92,9 +92,13 @@ export function usageErrorOf(
   }
 }
 
+/** Five words of other tools. */
+const OTHER_WORDS = { whoami: 'status', signin: 'login', signout: 'logout', ls: 'list', show: 'get' }
+
 /** The commands of another group that end in this word. */
 function meantElsewhere(word: string): string | undefined {
-  const found = [...everyCommand(tree)].filter(({ words }) => words.at(-1) === word)
+  const last = Object.hasOwn(OTHER_WORDS, word) ? OTHER_WORDS[word as keyof typeof OTHER_WORDS] : word
+  const found = [...everyCommand(tree)].filter(({ words }) => words.at(-1) === last)
   const commands = found.map(({ words }) => `mailclaim ${words.join(' ')}`)
   return commands.length === 0 ? undefined : `did you mean ${commands.join(', or ')}?`
 }
