@@ -44,6 +44,8 @@ const DEADLINE_MS = 10_000
 const MARGIN_MS = 600
 /** For finding the zone; the rest is for its servers. */
 const LOCATE_MS = 6000
+/** Of the rest: should they be silent, it is resolvers' turn. */
+const SERVERS_SHARE = 0.75
 /** Datagrams and connections of one check; most checks need fewer than forty. */
 const MAX_QUERIES = 120
 
@@ -83,7 +85,8 @@ export async function observe(
   try {
     const location = await locate(name, { ...search, deadline: toLocate })
     const isFound = location.kind === 'found'
-    const survey = isFound ? await askNameServers(location, search) : NOTHING
+    const toAsk = deadline.atMost(deadline.leftMs() * SERVERS_SHARE)
+    const survey = isFound ? await askNameServers(location, { ...search, deadline: toAsk }) : NOTHING
     const { servers } = survey
     const isInside =
       port === DNS_PORT && servers.length > 0 && servers.every(({ address }) => isPrivate(address))

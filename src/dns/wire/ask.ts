@@ -39,14 +39,14 @@ export type Reply =
 
 /** The EDNS size that avoids fragmentation on practically every path (DNS flag day 2020). */
 const UDP_SIZE = 1232
-/** After this long without an answer, or half of the time if that is shorter, the other ways are tried; UDP keeps listening. */
-const RETRY_AFTER_MS = 2000
+/** After this long without an answer, or half of the time if that is shorter, another way is tried; UDP keeps listening. */
+const RETRY_AFTER_MS = { https: 500, tcp: 2000 }
 /** The answers of servers that don't know EDNS (RFC 6891 section 7). */
 const REJECTS_EDNS: readonly string[] = ['FORMERR', 'NOTIMP', 'BADVERS']
 
 /**
  * Asks one server one question over UDP with EDNS, and over TCP if there is no answer or a truncated one; without EDNS if the
- * server rejects it. Over HTTPS, whoever has an address for that: once, at the start or when TCP is tried. Rejects only if the
+ * server rejects it. Over HTTPS, whoever has an address for that: at the start, or if there is no answer. Rejects only if the
  * signal in the effects aborts: silence, refusals and junk are results.
  */
 export async function ask(
@@ -70,11 +70,13 @@ export async function ask(
       send(effects.dns[transport], server, question, options, udpSize, sending)
     const udp = via('udp', UDP_SIZE)
     const halfTime = Math.max(0, options.deadline.leftMs()) / 2
-    const pause = clock.sleep(Math.min(RETRY_AFTER_MS, halfTime), signal)
-    const early = Promise.race([udp.catch(() => undefined), pause])
-    const tcp = early.then((message) => message ?? via('tcp', UDP_SIZE))
+    const unlessEarly = (way: keyof typeof RETRY_AFTER_MS, ask: () => Promise<Message>) => {
+      const pause = clock.sleep(Math.min(RETRY_AFTER_MS[way], halfTime), signal)
+      return Promise.race([udp.catch(() => undefined), pause]).then((early) => early ?? ask())
+    }
+    const tcp = unlessEarly('tcp', () => via('tcp', UDP_SIZE))
     const { https } = server
-    const last = https === undefined ? tcp : early.then((message) => message ?? overHttps(https))
+    const last = https === undefined ? tcp : unlessEarly('https', () => overHttps(https))
     let message = await Promise.any([udp, tcp, last])
     const hasEdns = !REJECTS_EDNS.includes(message.rcode)
     if (!hasEdns) message = await via('udp', undefined).catch(() => message)

@@ -117,7 +117,7 @@ describe('one question to one server', () => {
       'over HTTPS as well if the resolver has it and the others bring nothing',
       { ...SERVER, https: HTTPS },
       ({ transport, id }) => (transport === 'https' && id === 0 ? answer : 'silent'),
-      ['udp 1232', 'tcp 1232', 'https 1232'],
+      ['udp 1232', 'https 1232'],
     ],
     ['over UDP alone if that is enough', { ...SERVER, https: HTTPS }, () => answer, ['udp 1232']],
   ])('goes %s', async (_title, server, respond, expected) => {
