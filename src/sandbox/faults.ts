@@ -28,7 +28,7 @@ export function addFaults(app: Hono<Env>): void {
 
   app.use(async (c, next) => {
     const { path } = c.req
-    const matching = path.startsWith(CONTROL_PREFIX) ? [] : faults.filter((one) => matches(one.path, path))
+    const matching = path.startsWith(CONTROL_PREFIX) ? [] : faults.filter((one) => one.path.test(path))
     const fault = matching.find((one) => one.left > 0 && one.skip-- <= 0)
     if (fault === undefined) return await next()
     fault.left -= 1
@@ -101,21 +101,6 @@ async function merge(response: Response, { headers, fields, itemFields }: Fault)
   })
 }
 
-/** Whether a path fits a pattern with stars. Each text between two stars counts where it comes first: nothing is tried twice. */
-function matches(pattern: string, path: string): boolean {
-  const [start = '', ...middle] = pattern.split('*')
-  const end = middle.pop()
-  if (end === undefined) return path === pattern
-  if (!path.startsWith(start)) return false
-  let at = start.length
-  for (const part of middle) {
-    const found = path.indexOf(part, at)
-    if (found < 0) return false
-    at = found + part.length
-  }
-  return path.length - end.length >= at && path.endsWith(end)
-}
-
 /** @throws Problem 422 */
 function readFault(given: Record<string, unknown>) {
   const number = (name: string, otherwise: number): number => {
@@ -139,7 +124,7 @@ function readFault(given: Record<string, unknown>) {
   return {
     kind,
     /** Of the paths that it applies to; `*` stands for any text. */
-    path,
+    path: new RegExp(`^${path.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`),
     /** Process the request, though the client doesn't learn it. */
     after: given['after'] === true,
     /** Milliseconds before and after the request is processed. */
