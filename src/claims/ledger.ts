@@ -23,8 +23,6 @@ import { judge } from './lifecycle.ts'
 const FORMAT = 1
 /** Characters of a domain in a file's name; a longer one is hashed, since file systems allow 255 bytes. */
 const MAX_NAME_LENGTH = 200
-/** Characters; a claim has about a thousand. */
-const MAX_ENTRY_LENGTH = 1024 * 1024
 /** Of more domains than this, a completion doesn't open the claims. */
 const MOST_OPENED = 100
 
@@ -51,15 +49,12 @@ export async function remember(claim: DomainClaim, io: Io): Promise<void> {
   if (!claim.domain_id || issuer === undefined) return
   const seen_at = new Date(io.clock.now()).toISOString()
   const text = JSON.stringify({ format: FORMAT, issuer, seen_at, claim })
-  const warn = (why: string) => io.warn(`couldn't save the claim on this machine: ${why}`)
-  // No real claim is this large, and the file couldn't be read back.
-  if (text.length > MAX_ENTRY_LENGTH) return warn(`it has ${text.length} characters`)
   try {
     await ensurePrivateDirectory(directoryOf(io))
     writeDurable(pathOf({ issuer, claim }, io), text)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    await warn(error.message)
+    await io.warn(`couldn't save the claim on this machine: ${error.message}`)
   }
 }
 

@@ -104,7 +104,11 @@ export async function runForAll(
 
   const ends = await reporter.end()
   const { signal } = io.interrupts
-  if (signal.aborted) throw interruptedAfter(signal.reason, ends.length)
+  if (signal.aborted) {
+    const { message } = signal.reason as CliError
+    const hint = 'nothing is lost; to continue, run the same command again'
+    throw (signal.reason as CliError).with({ message: `${message} after ${ends.length} domains`, hint })
+  }
   stop.signal.throwIfAborted()
   throwUnlessAllDone(ends, problems, work.hasEvents)
 }
@@ -179,12 +183,6 @@ function throwUnlessAllDone(ends: readonly End[], problems: number, hasEvents = 
   ]
   const hint = 'to go on with the rest, run the same command again: what is completed is not done again'
   throw new CliError('domains_failed', parts.join('; '), { exit, ...(hasEvents && { hint }) })
-}
-
-function interruptedAfter(reason: unknown, done: number): unknown {
-  if (!(reason instanceof CliError)) return reason
-  const hint = 'nothing is lost; to continue, run the same command again'
-  return reason.with({ message: `${reason.message} after ${done} domains`, hint })
 }
 
 /** What is counted if there is nothing but an error: the status of a claim that has ended is in its code. */

@@ -1,8 +1,9 @@
-import { type Context, TransportError } from '../context.ts'
+import { TransportError } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { userAgent } from '../service/client.ts'
 import { transportFailure } from '../service/problems.ts'
 import { proxyFor } from '../service/proxy.ts'
+import { maskUserInfo } from '../settings/addresses.ts'
 import { requireBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
@@ -27,7 +28,7 @@ export async function examineNetwork(io: Io): Promise<{ network: Finding; clock:
     const nothing = skipped('there is no valid base URL')
     return { network: nothing, clock: nothing }
   }
-  const proxy = proxyOf(base, environment)
+  const proxy = proxyFor(base, environment)
   const started = { wall: clock.now(), at: clock.monotonic() }
   try {
     const response = await io.http.send({
@@ -38,7 +39,7 @@ export async function examineNetwork(io: Io): Promise<{ network: Finding; clock:
       signal: io.interrupts.signal,
     })
     const ms = clock.monotonic() - started.at
-    const via = proxy === undefined ? '' : `, through the proxy ${proxy}`
+    const via = proxy === undefined ? '' : `, through the proxy ${maskUserInfo(proxy)}`
     // Any other status is normal for the bare address of an API.
     const status = response.status >= 500 ? `, but with HTTP ${response.status}` : ''
     const responds = `${base.origin} responds in ${Math.round(ms)} ms${status}${via}`
@@ -49,11 +50,10 @@ export async function examineNetwork(io: Io): Promise<{ network: Finding; clock:
     return { network, clock: compareClocks(response.headers['date'], started.wall + ms / 2) }
   } catch (error) {
     if (!(error instanceof TransportError)) throw error
-    const failure = transportFailure(error, base, 'GET')
-    const message = `${failure.message} (proxy ${proxy})`
-    const named =
-      proxy === undefined ? failure : failure.with({ message, hint: failure.hint ?? 'check the proxy' })
-    return { network: problem(named), clock: skipped('the service did not answer') }
+    return {
+      network: problem(transportFailure(error, base, 'GET')),
+      clock: skipped('the service did not answer'),
+    }
   }
 }
 
@@ -66,11 +66,4 @@ function compareClocks(date: string | undefined, localTime: number): Finding {
     `this machine is ${by} ${skew > 0 ? 'ahead of' : 'behind'} the service`,
     'set the clock, preferably with NTP: otherwise tokens seem to expire too early or too late',
   )
-}
-
-/** The host of the proxy for an address: the whole may contain a password. */
-function proxyOf(base: URL, environment: Context['environment']): string | undefined {
-  const proxy = proxyFor(base, environment)
-  if (proxy === undefined) return undefined
-  return URL.canParse(proxy) ? new URL(proxy).host : 'with an invalid URL'
 }

@@ -126,7 +126,7 @@ describe.runIf(needs('posix'))('the ends of a pipe', () => {
       (lines: readonly string[]) => {
         const all = inBackground('<&0 >/dev/null 2>/dev/full')(lines)
         // The first read ends when its terminal is gone.
-        return `mkfifo done; script -qc ${posixQuote(`trap "" HUP; { read -r _; ${all}; echo >done; } <&0 &`)} /dev/null >log; read -r _ <done`
+        return `mkfifo done; timeout -k 1 50 script -qc ${posixQuote(`trap "" HUP; { read -r _; ${all}; echo >done; } <&0 &`)} /dev/null >log; read -r _ <done`
       },
     ],
   ])('every command ends as documented with %s', async (_what, inStreams) => {
