@@ -180,7 +180,7 @@ const REASONS = {
   nameserver_unreachable: { reason: 'silent', resolvers: null, values: null, seconds: null },
   dns_intercepted: { reason: 'answered', resolvers: null, values: null, seconds: null },
   resolver_unreachable: { resolvers: null, values: null, seconds: null },
-  parent_child_mismatch: { reason: 'both_delegated' },
+  parent_child_mismatch: { reason: 'delegated' },
   dnssec_bogus: { reason: 'no_key' },
   some_servers_silent: { reason: 'dead' },
 }

@@ -106,7 +106,7 @@ function marked(piece: Piece, as: 'ins' | 'del'): Html {
 /** The way from the topmost zone to the name's own servers and what they answered, and then to the resolvers. */
 function path({ path, nameservers, resolvers, zone, host }: ReportView): Html {
   const above = path.filter((step) => step.zone !== zone)
-  if (above.length === 0 && nameservers.length === 0) return html``
+  if (above.length + nameservers.length + resolvers.length === 0) return html``
   return html`<section class="panel" aria-labelledby="path"><h2 id="path">The way to the record</h2>
 <ol class="path">${above.map(
     (step) => html`<li><h3>Zone <code>${step.zone}</code></h3><p>${names([...step.hosts.keys()])}</p></li>

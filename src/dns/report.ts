@@ -83,11 +83,10 @@ export function reportJson({ path: _path, remark: _remark, ...report }: CheckRep
 }
 
 /** A finding with its words. */
-export function findingOf(code: Code, facts: Facts, severity = severityOf(code)): Finding {
+export function findingOf(code: Code, facts: Facts): Finding {
   const { message, fix } = WORDS[code]
   return {
-    code,
-    severity,
+    ...{ code, severity: severityOf(code) },
     message: plainText(textOf(message, facts)),
     fix: plainText(textOf(fix, facts)),
     evidence: facts,

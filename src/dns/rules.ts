@@ -289,10 +289,9 @@ function partly(seen: Seen): Waiting {
   const { name, zone, parent, holder, withRecord, withoutRecord } = seen
   if (areApart(seen, withoutRecord, withRecord) || areApart(seen, withRecord, withoutRecord)) {
     const isDelegated = ({ host }: ServerObservation) => parent.length === 0 || parent.includes(host)
-    const used = withRecord.some(isDelegated) ? 'both_delegated' : 'only_delegated'
     return findingOf('parent_child_mismatch', {
       ...{ ...placeOf(seen), holder },
-      reason: withoutRecord.some(isDelegated) ? used : 'not_delegated',
+      reason: withoutRecord.some(isDelegated) ? 'delegated' : 'not_delegated',
       servers: withoutRecord.map(serverFact),
       with: withRecord.map(serverFact),
       at_registrar: parent,

@@ -116,12 +116,8 @@ function holdsWhole(text: string, wanted: string): boolean {
 }
 
 /** Whether the value is only the beginning or the end of a longer one of the same form. */
-function isPartOf(text: string, wanted: string): boolean {
-  if (!isCompleteValue(text) || text === wanted) return false
-  return (
-    text.startsWith(wanted) || (text.endsWith(wanted) && text.indexOf('=') >= text.length - wanted.length)
-  )
-}
+const isPartOf = (text: string, wanted: string): boolean =>
+  isCompleteValue(text) && (text.startsWith(wanted) || text.endsWith(wanted))
 
 /** Whether the text is what is left of the value: its start, its end, or both around an ellipsis. */
 function isCut(whole: string, text: string, least: number): boolean {

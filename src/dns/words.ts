@@ -205,9 +205,8 @@ const REMEDIES: Readonly<Record<string, string>> = {
   value_as_target: 'that was meant: its target is the value, so CNAME was chosen instead of TXT',
   other_target: 'and any address records, or add it at the target if that is yours',
   not_delegated: "remove {servers} from the NS records in the zone: they aren't set {holder:place}",
-  only_delegated: 'add the record there too: these are the ones that are set {holder:place}',
-  both_delegated:
-    'remove {servers} {holder:place} if they are of an earlier provider, or add the record there too',
+  delegated:
+    'add the record there too or, if they are of an earlier provider, remove {servers} {holder:place}',
   no_key: CHANGE_DS,
   wrong_ds: CHANGE_DS,
   expired: 'have the DNS provider sign the zone again',

@@ -386,7 +386,7 @@ describe('who has to act', () => {
     [
       'parent_child_mismatch',
       { servers: [old, young], location: inZone(['ns1.example.com']) },
-      'add the record there too: these are the ones that are set at the registrar',
+      'add the record there too or, if they are of an earlier provider, remove ns1.example.com (192.0.2.1) at the registrar',
     ],
     [
       'parent_child_mismatch',
@@ -397,7 +397,7 @@ describe('who has to act', () => {
         ],
         location: inZone([old.host, young.host]),
       },
-      'remove ns1.example.com (192.0.2.1) at the registrar if they are of an earlier provider',
+      'if they are of an earlier provider, remove ns1.example.com (192.0.2.1) at the registrar',
     ],
     [
       'missing',
