@@ -45,10 +45,13 @@ export async function callKeychain(
   request.signal?.throwIfAborted()
   const [message, remedy] = FAILURES[answer.reason]
   const detail = answer.detail === '' ? '' : ` (${answer.detail})`
-  throw new CliError('store_unavailable', `${message}${detail}`, {
-    hint: `${remedy}set MAILCLAIM_API_KEY, or use a file: ${withProfile('mailclaim login', profile)} --store file`,
-    cause: answer,
-  })
+  throw unavailable(`${message}${detail}`, remedy, profile, answer)
+}
+
+/** @param remedy the first of the ways on, with a comma, if there is one. */
+function unavailable(message: string, remedy: string, profile: string, cause?: Failure): CliError {
+  const hint = `${remedy}set MAILCLAIM_API_KEY, or use a file: ${withProfile('mailclaim login', profile)} --store file`
+  return new CliError('store_unavailable', message, { hint, cause })
 }
 
 /** Whether an error says that this machine has no keychain at all, however long one waits. */
@@ -73,8 +76,5 @@ export async function proveKeychain(
     callKeychain(context, profile, { ...request, account, signal })
   await call({ operation: 'set', secret: 'self-test' })
   const read = await call({ operation: 'get' }).finally(() => call({ operation: 'delete' }))
-  if (read === 'self-test') return
-  throw new CliError('store_unavailable', 'the keychain does not keep what it is given', {
-    hint: `set MAILCLAIM_API_KEY, or use a file: ${withProfile('mailclaim login', profile)} --store file`,
-  })
+  if (read !== 'self-test') throw unavailable('the keychain does not keep what it is given', '', profile)
 }

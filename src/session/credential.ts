@@ -54,7 +54,7 @@ export async function goodCredential(io: Io, minLifetime = 0): Promise<Credentia
   const { session } = requireSession(io, files)
   requireSameService(session, io)
   if (session.kind === 'api_key') return storedKey(io, files, session)
-  if (session.ended !== undefined) throw sessionOver(session)
+  if (session.ended !== undefined) throw sessionOver(session.profile, session.ended.why)
   return goodAccess(io, session, minLifetime)
 }
 

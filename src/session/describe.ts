@@ -58,7 +58,7 @@ export async function describeSession(
 /** @throws CliError why it can't be used. */
 async function stateOf(io: Io, files: ProfileFiles, session: Session): Promise<SessionState> {
   const { profile, id, generation, kind, access, ended } = session
-  if (ended !== undefined) throw sessionOver(session)
+  if (ended !== undefined) throw sessionOver(profile, ended.why)
   const answer = await readItemIfAny(io, files, session)
   try {
     if (requireToken(files, session, answer).isNoted) throw interrupted(profile)

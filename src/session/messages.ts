@@ -55,16 +55,10 @@ export function interrupted(profile: string, why = 'the last renewal was interru
   return signedOut('refresh_interrupted', message, hint)
 }
 
-/** The service no longer accepts the session. @param ended what it said of that */
-export function sessionOver({
-  profile,
-  ended,
-}: {
-  readonly profile: string
-  readonly ended?: { readonly why: string | null }
-}): CliError {
-  const why = ended?.why ?? 'the service refused its refresh token'
-  return signedOut('session_over', `the session of profile ${profile} is over: ${why}`, signInHint(profile))
+/** The service no longer accepts the session. @param why what it said of that */
+export function sessionOver(profile: string, why: string | null | undefined): CliError {
+  const message = `the session of profile ${profile} is over: ${why ?? 'the service refused its refresh token'}`
+  return signedOut('session_over', message, signInHint(profile))
 }
 
 /** The service rotated the token, and the new one isn't anywhere on this machine. */

@@ -104,7 +104,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
   if (session.kind === 'api_key')
     throw usageError(`profile ${profile} holds an API key, which is never renewed`)
   requireSameService(session, io)
-  if (session.ended !== undefined) throw sessionOver(session)
+  if (session.ended !== undefined) throw sessionOver(session.profile, session.ended.why)
   const adopted = adoptable(session, io, options)
   if (adopted !== undefined) return { kind: 'done', token: adopted }
   const answer = await readItemIfAny(io, files, session)
@@ -151,7 +151,9 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
       // Nobody has signed in or out. If the directory comes back, the next command finds the answer in the note.
       const whole = sent.kind === 'over' ? next : { ...next, refreshToken: sent.refreshToken }
       quietly(() => note.fill(encode(whole)))
-      throw sent.kind === 'over' ? sessionOver(next) : directoryGone(files.directory, profile)
+      throw sent.kind === 'over'
+        ? sessionOver(profile, sent.description)
+        : directoryGone(files.directory, profile)
     }
     if (now?.id !== id) {
       // Nothing is stored over another sign-in, and nothing after a logout.
@@ -165,7 +167,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
         note.fill(encode(next))
         putInPlace(files, note.path, next)
       })
-      throw sessionOver(next)
+      throw sessionOver(profile, sent.description)
     }
     try {
       await storeValue(io, files, note, next, sent.refreshToken, failure)

@@ -113,15 +113,10 @@ export function requireSameService(
 
 /** The text of a value: a line of JSON, and its checksum. What doesn't fit goes without its access token. */
 export function encode(session: Session): string {
-  const text = withChecksum(session)
-  if (Buffer.byteLength(text) <= RESERVED_BYTES) return text
-  const { access: _tooLong, ...rest } = session
-  return withChecksum(rest)
-}
-
-function withChecksum(session: Session): string {
   const line = JSON.stringify({ format: FORMAT, ...session })
-  return `${line}\n${checksumOf(line)}\n`
+  const text = `${line}\n${checksumOf(line)}\n`
+  const { access, ...rest } = session
+  return access === undefined || Buffer.byteLength(text) <= RESERVED_BYTES ? text : encode(rest)
 }
 
 /**

@@ -98,20 +98,29 @@ export class Etcd {
     let problem = 'no time left'
     for (let tries = 0; ; tries++) {
       const left = end - clock.monotonic()
-      if (left <= 0) throw noAnswer(members, problem)
+      if (left <= 0) {
+        const hosts = members.map(({ host }) => host).join(', ')
+        const hint = 'run the command again later'
+        throw new CliError('unreachable', `etcd doesn't answer at ${hosts}: ${problem}`, { hint })
+      }
       const member = members[this.#turn % members.length] as URL
       const round = Math.floor(tries / members.length) + 1
       const limit = Math.min(left, firstTry * round)
       const step = user !== undefined && this.#token === undefined ? LOGIN : path
       try {
         const { status, body } = await this.#post(member, step, step === LOGIN ? { ...user } : request, limit)
-        if (status === 200 && isAnswer(body)) {
+        // Each answer of etcd says at which revision of the whole store it was made.
+        if (status === 200 && (body['header'] as Json | undefined)?.['revision'] !== undefined) {
           if (step === path) return body
           this.#token = String(body['token'])
           continue
         }
         const said = status === 200 ? 'the answer is not from etcd' : messageOf(body, status)
-        if (FINAL.test(said)) throw refused(member, said)
+        if (FINAL.test(said)) {
+          const hint = 'check its user, password, role and space (docs/fleet.md)'
+          const message = `etcd refused the request (${member.host}): ${said}`
+          throw new CliError('store_unavailable', message, { hint })
+        }
         if (body['code'] === UNAUTHENTICATED) this.#token = undefined
         problem = said
       } catch (error) {
@@ -147,12 +156,6 @@ export class Etcd {
   }
 }
 
-/** Whether it is etcd's answer: each says at which revision of the whole store it was made. */
-function isAnswer(body: Json): boolean {
-  const header = body['header']
-  return typeof header === 'object' && header !== null && 'revision' in header
-}
-
 const encode = (text: string) => Buffer.from(text, 'utf8').toString('base64')
 
 function listOf(value: unknown): readonly Json[] {
@@ -169,18 +172,4 @@ function firstOf(range: Json): EtcdValue | undefined {
 function messageOf(body: Json, status: number): string {
   const said = body['message'] ?? body['error']
   return typeof said === 'string' ? excerpt(said, 200) : `HTTP status ${status}`
-}
-
-/** No member has answered in time. */
-function noAnswer(members: readonly URL[], problem: string): CliError {
-  const names = members.map(({ host }) => host).join(', ')
-  const message = `etcd doesn't answer at ${names}: ${problem}`
-  return new CliError('unreachable', message, { hint: 'run the command again later' })
-}
-
-/** A person has to look at users, roles or space. */
-function refused({ host }: URL, said: string): CliError {
-  return new CliError('store_unavailable', `etcd refused the request (${host}): ${said}`, {
-    hint: 'check its user, password, role and space (docs/fleet.md)',
-  })
 }

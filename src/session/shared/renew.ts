@@ -77,7 +77,7 @@ async function renewOnce(renewal: Renewal, store: SharedStore, seen: Seen): Prom
   const { session, note: former } = found
   const { id, generation, profile } = session
   requireSameService(session, io)
-  if (session.ended !== undefined) throw sessionOver(session)
+  if (session.ended !== undefined) throw sessionOver(session.profile, session.ended.why)
   const token = `${id}.${generation}`
   seen.first ??= token
   const access = adoptable(session, io, seen.first === token ? options : { ...options, always: false })
@@ -96,7 +96,10 @@ async function renewOnce(renewal: Renewal, store: SharedStore, seen: Seen): Prom
   const settings = { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS }
   const sent = await sendToken(renewal, session, session.refreshToken ?? '', settings, () => {
     // Others may count the token as lost.
-    if (noted.elapsed() > NOTE_LIMIT_MS) throw tooLate()
+    if (noted.elapsed() > NOTE_LIMIT_MS)
+      throw new CliError('unreachable', 'it took too long to reach the service; nothing was sent', {
+        hint: 'run the command again',
+      })
     return reservePending(store, noted)
   })
 
@@ -116,7 +119,7 @@ async function renewOnce(renewal: Renewal, store: SharedStore, seen: Seen): Prom
   if (sent.kind === 'over') {
     await settle(store, noted, { session: next, note: null }, sent.note)
     removeLocal(files)
-    throw sessionOver(next)
+    throw sessionOver(profile, sent.description)
   }
   const whole = { ...next, refreshToken: sent.refreshToken }
   const { now, failure } = await settle(store, noted, { session: whole, note: null }, sent.note)
@@ -236,10 +239,4 @@ async function settle(
   if (failure === undefined) kept?.close()
   else kept?.discard()
   return { failure }
-}
-
-/** The note was in etcd for so long that others may count it as lost. */
-function tooLate(): CliError {
-  const message = 'it took too long to reach the service; nothing was sent'
-  return new CliError('unreachable', message, { hint: 'run the command again' })
 }

@@ -106,7 +106,7 @@ export async function describeShared(io: Io) {
   })
   if (found === undefined) throw notSignedIn(store.files.profile)
   const { session, note } = found
-  if (session.ended !== undefined) throw sessionOver(session)
+  if (session.ended !== undefined) throw sessionOver(session.profile, session.ended.why)
   if (note?.unknown) throw interruptedAt(store, note)
   const usable = isGood(session) ? 'active' : 'needs_refresh'
   return { state: note === null ? usable : 'refreshing', session } as const

@@ -70,8 +70,10 @@ export async function readAndOffer(store: SharedStore): Promise<SharedRevision |
   }
   const session = found?.session
   if (session === undefined || session.ended !== undefined || known?.id !== session.id) return found
-  if (known.generation > session.generation) throw restored(session.profile)
-  return found
+  if (known.generation <= session.generation) return found
+  // A member or the whole cluster came back from a backup.
+  const message = `etcd holds an older token of profile ${session.profile} than this machine has seen: it was set back`
+  throw signedOut('store_unavailable', message, signInHint(session.profile))
 }
 
 /** New tokens that this machine holds and etcd doesn't have, as far as is known here. */
@@ -90,12 +92,6 @@ async function readOutcome({ access, files }: SharedStore, path: string): Promis
   } catch {
     return undefined
   }
-}
-
-/** A member or the whole cluster came back from a backup. */
-function restored(profile: string): CliError {
-  const message = `etcd holds an older token of profile ${profile} than this machine has seen: it was set back`
-  return signedOut('store_unavailable', message, signInHint(profile))
 }
 
 /**
