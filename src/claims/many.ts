@@ -5,8 +5,8 @@ import type { CheckReport } from '../dns/report.ts'
 import { createShare } from '../dns/share.ts'
 import { CliError, EXIT_ORDER, Exit, type ExitCode, InterruptedError, usageError } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
+import { drain } from '../service/follow.ts'
 import { paceRequests } from '../service/pace.ts'
-import type { DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
@@ -19,7 +19,7 @@ import { type LedgerEntry, ledgerInForce, openDomains, otherLedgers } from './le
 import { judge } from './lifecycle.ts'
 import { type DomainList, readDomain, readList, type Subject } from './list.ts'
 import { type ClaimReader, createClaimReader, findClaim } from './load.ts'
-import type { ClaimEnd, ClaimEvents, ClaimOptions, ClaimWork } from './workflow.ts'
+import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimWork } from './workflow.ts'
 
 /** How the work on one of several domains ended. */
 export interface Done {
@@ -326,20 +326,12 @@ export function completedBefore(newest: LedgerEntry | undefined, now: number): D
 export async function drainOne(
   events: ClaimEvents,
   { waits }: OneRun,
-  onEvent?: (event: { readonly event: string; readonly claim: DomainClaim }) => Promise<void>,
+  onEvent?: (event: ClaimEvent) => Promise<void>,
 ): Promise<Done> {
-  for (;;) {
-    const step = await events.next()
-    if (step.done) return doneClaim(step.value)
-    const { event } = step.value
-    if (event === 'waiting' || event === 'status') waits()
-    await onEvent?.(step.value)
-  }
+  const { claim, error, report } = await drain(events, async (seen) => {
+    if (seen.event === 'waiting' || seen.event === 'status') waits()
+    await onEvent?.(seen)
+  })
+  const isDns = error === undefined || error.exit === Exit.notYet
+  return { label: claim.status ?? 'no status', item: claim, error, report: isDns ? report : undefined }
 }
-
-const doneClaim = ({ claim, error, report }: ClaimEnd): Done => ({
-  label: claim.status ?? 'no status',
-  item: claim,
-  error,
-  report: error === undefined || error.exit === Exit.notYet ? report : undefined,
-})

@@ -14,11 +14,11 @@ export interface CommandLine {
   /** The words that name a command or a group; empty: the program itself. */
   readonly words: readonly string[]
   /** What they name; undefined: the program itself. */
-  readonly node: CommandNode | undefined
+  readonly node?: CommandNode | undefined
   /** A word in place of a command's name that names none. */
-  readonly unknownWord: string | undefined
+  readonly unknownWord?: string
   /** An option in front of that word that isn't a global one: the word may be its value, such as a key. */
-  readonly unknownOption: string | undefined
+  readonly unknownOption?: string
   /** Everything else, as it was typed. */
   readonly rest: readonly string[]
   /** `mailclaim help claims check` is another way to write `mailclaim claims check --help`. */
@@ -52,18 +52,11 @@ export function readLine(argv: readonly string[]): CommandLine {
     } else {
       const before = argv[at - 1] ?? ''
       const isUnknown = before.startsWith('-') && !isGlobalFlag(before.replace(/=.*/s, ''))
-      const unknownOption = isUnknown ? before : undefined
-      return {
-        words,
-        node,
-        unknownWord: word,
-        unknownOption,
-        rest: [...rest, ...argv.slice(at + 1)],
-        helpWord,
-      }
+      const unknown = { unknownWord: word, ...(isUnknown && { unknownOption: before }) }
+      return { words, node, ...unknown, rest: [...rest, ...argv.slice(at + 1)], helpWord }
     }
   }
-  return { words, node, unknownWord: undefined, unknownOption: undefined, rest, helpWord }
+  return { words, node, rest, helpWord }
 }
 
 /** The definition of the command that a line names; undefined if it names none. */

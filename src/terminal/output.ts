@@ -36,11 +36,6 @@ async function renderContext(io: OutputContext): Promise<RenderContext> {
   }
 }
 
-/** One document on stdout: indented on a terminal, one line elsewhere. */
-export async function writeJson(value: unknown, stdout: Output): Promise<void> {
-  await stdout.write(`${stringifyJson(value, stdout.isTTY ? 2 : undefined)}\n`)
-}
-
 /** One line of JSON on stdout: an item or an event. */
 export async function writeLine(item: Item, stdout: Output): Promise<void> {
   await stdout.write(`${stringifyJson(item)}\n`)
@@ -57,7 +52,8 @@ export function isToldOnStderr({ format, fields }: Settings): boolean {
  */
 export async function writeObject(item: Item, columns: readonly Column[], io: OutputContext): Promise<void> {
   const { stdout, settings, clock } = io
-  if (settings.format === 'json') return writeJson(item, stdout)
+  if (settings.format === 'json')
+    return stdout.write(`${stringifyJson(item, stdout.isTTY ? 2 : undefined)}\n`)
   if (settings.format === 'jsonl') return writeLine(item, stdout)
   if (settings.format === 'tsv') {
     const shown = chooseColumns(columns, settings.fields, 'programs')

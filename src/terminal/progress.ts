@@ -10,8 +10,6 @@ export interface Progress {
   update(text: string): Promise<void>
   /** The step is done: leaves `✔ text`. The next `update` starts another. */
   succeed(text: string): Promise<void>
-  /** The step failed: leaves `✖ text`. */
-  fail(text: string): Promise<void>
   /** Removes the moving line, so that whatever is written next starts on a clean line. Safe to call more than once. */
   end(): Promise<void>
 }
@@ -50,11 +48,6 @@ export function createScreen(context: ProgressContext, settings: ProgressSetting
     spinner = undefined
     interrupts.signal.removeEventListener('abort', stop)
   }
-  const leave = async (mark: '✔' | '✖', text: string) => {
-    stop()
-    const { good, bad } = await createPalette(hasColor(environment, settings.colorOption, stderr))
-    await stderr.write(`${mark === '✔' ? good(mark) : bad(mark)} ${sanitizeLine(text)}\n`)
-  }
   /** The output, with the moving line out of the way of whatever is written. */
   const above = (output: Output) =>
     withWrite(output, async (text) => {
@@ -83,8 +76,11 @@ export function createScreen(context: ProgressContext, settings: ProgressSetting
       spinner = ora({ text: drawn, color, stream: asStream(stderr), isEnabled: true, discardStdin: false })
       spinner.start()
     },
-    succeed: (text) => leave('✔', text),
-    fail: (text) => leave('✖', text),
+    async succeed(text) {
+      stop()
+      const { good } = await createPalette(hasColor(environment, settings.colorOption, stderr))
+      await stderr.write(`${good('✔')} ${sanitizeLine(text)}\n`)
+    },
     end: async () => stop(),
   }
 }
@@ -95,7 +91,7 @@ function plainScreen({ stdout, stderr }: ProgressContext, { quiet }: ProgressSet
     if (text !== last && !quiet) await stderr.write(`${sanitizeLine(text)}\n`)
     last = text
   }
-  return { stdout, stderr, update: say, succeed: say, fail: say, end: async () => {} }
+  return { stdout, stderr, update: say, succeed: say, end: async () => {} }
 }
 
 /** An output that differs only in what becomes of a text. What it says of the terminal stays up to date. */

@@ -164,7 +164,6 @@ describe('claim', () => {
       update: async (text) => void lines.push(text),
       end: async () => void lines.push(''),
       succeed: async () => {},
-      fail: async () => {},
     }
     const io = { ...createIo(context, await fakeSettings(context)), progress }
     const { show } = createChecklist(false, io)
