@@ -28,26 +28,21 @@ export async function examineResolvers(io: Io): Promise<Finding> {
   const remedy = 'choose another: mailclaim config set resolver 9.9.9.9'
   if (resolvers.length === 0) return warning('the system has no usable resolver', remedy)
   const options = { recursionDesired: true, deadline: deadlineIn(RESOLVER_TIMEOUT_MS, io.clock) }
-  const examined = await Promise.all(
-    resolvers.map(async (resolver) => {
-      const reply = await ask(resolver, KNOWN_NAME, options, dnsEffects(io))
-      const address = formatDnsAddress(resolver)
-      if (reply.kind !== 'answer')
-        return { address: reply.reason === undefined ? address : `${address} (${reply.reason})` }
-      const { rcode, answers } = reply.message
-      const isEmpty = rcode === 'NOERROR' && answers.every(({ type }) => type !== KNOWN_NAME.type)
-      return { address, rcode: isEmpty ? 'NOERROR without data' : rcode }
-    }),
+  const replies = await Promise.all(
+    resolvers.map((resolver) => ask(resolver, KNOWN_NAME, options, dnsEffects(io))),
   )
-  const odd = examined.filter(({ rcode = 'NOERROR' }) => rcode !== 'NOERROR')
-  if (odd.length > 0) {
-    const said = odd.map(({ address, rcode }) => `${address}: ${rcode}`)
-    return warning(`wrong answers for com, which exists: ${said.join('; ')}`, remedy)
-  }
-  const silent = examined.filter(({ rcode }) => rcode === undefined).map(({ address }) => address)
-  if (silent.length > 0) return warning(`no answer from ${silent.join(', ')}`, remedy)
+  const troubles = replies.map((reply) => {
+    if (reply.kind !== 'answer') return reply.reason ?? 'no answer'
+    const { rcode, answers } = reply.message
+    if (rcode !== 'NOERROR') return rcode
+    return answers.some(({ type }) => type === KNOWN_NAME.type) ? '' : 'NOERROR without data'
+  })
+  const addresses = resolvers.map(formatDnsAddress)
+  const wrong = addresses.flatMap((address, at) => (troubles[at] ? `${address} (${troubles[at]})` : []))
+  if (wrong.length > 0)
+    return warning(`resolvers that did not find com, which exists: ${wrong.join(', ')}`, remedy)
   const owner = chosen === 'system' ? "the system's resolvers" : 'the chosen resolvers'
-  return ok(`${owner} respond: ${examined.map(({ address }) => address).join(', ')}`)
+  return ok(`${owner} respond: ${addresses.join(', ')}`)
 }
 
 /**
