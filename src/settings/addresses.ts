@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import type { DnsAddress } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { parseList } from './parse-value.ts'
 
@@ -96,18 +97,13 @@ export function issuerOf(base: URL): string {
 const RESOLVER_URL = 'https://dns.example/dns-query'
 const ADDRESS_HINT = `write it as 9.9.9.9, 9.9.9.9:5353, [2620:fe::fe]:53 or ${RESOLVER_URL}`
 
-export interface ServerAddress {
-  readonly address: string
-  readonly port: number
-}
-
 /**
  * Reads the address of a DNS server: `IP`, `IP:PORT` or `[IPv6]:PORT`. Node aborts the process on port 0 and wraps
  * ports above 65535, so both are refused here.
  *
  * @throws CliError `usage`, exit 2.
  */
-export function parseServerAddress(text: string, name: string): ServerAddress {
+export function parseServerAddress(text: string, name: string): DnsAddress {
   const typed = text.trim()
   const [, v6, v4, number = '53'] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d+))?$/.exec(typed) ?? []
   const address = isIP(typed) === 0 ? (v6 ?? v4 ?? '') : typed
@@ -119,7 +115,7 @@ export function parseServerAddress(text: string, name: string): ServerAddress {
 }
 
 /** Reads a resolver: the address of a DNS server, or one of DNS over HTTPS (RFC 8484). @throws CliError `usage`, exit 2. */
-export function parseResolver(text: string, name: string): ServerAddress | URL {
+export function parseResolver(text: string, name: string): DnsAddress | URL {
   return text.includes('/')
     ? parseServiceUrl(text, name, usageError, RESOLVER_URL)
     : parseServerAddress(text, name)
