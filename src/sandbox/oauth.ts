@@ -36,7 +36,7 @@ export const CLIENTS = {
   codeOnly: client(3, 'One-Time Tool', { grantTypes: ['authorization_code'] }),
 } as const
 
-export function clientOf(id: string | undefined): OAuthClient | undefined {
+export function clientOf(id: string): OAuthClient | undefined {
   return Object.values(CLIENTS).find((known) => known.id === id)
 }
 
@@ -204,10 +204,10 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
     revokeAll(): void {
       for (const grant of issued) revoke(grant, 'revoked_from_api')
     },
-    /** The grant that a valid access token belongs to, revoked or not. */
-    grantOf(accessToken: string): Grant | undefined {
+    /** Whether an access token has not expired, and its grant is not revoked. */
+    isValid(accessToken: string): boolean {
       const known = accessTokens.get(accessToken)
-      return known === undefined || known.expires <= now() ? undefined : known.grant
+      return known !== undefined && known.expires > now() && known.grant.revokedAt === undefined
     },
     /** @throws Problem for each row of the interface's section 7.1 */
     async exchange(fields: ReadonlyMap<string, string>) {
@@ -292,13 +292,8 @@ export function checkCredential(oauth: OAuth, apiKey: string, header: string | u
     throw new Problem(401, 'missing_credential', 'Send an API key or an access token as a bearer token.', {
       'WWW-Authenticate': 'Bearer realm="sandbox"',
     })
-  if (token === apiKey) return
-  const grant = oauth.grantOf(token)
-  if (grant !== undefined && grant.revokedAt === undefined) return
-  const message =
-    grant === undefined
-      ? 'The API key or access token is invalid or has expired.'
-      : 'The grant of this access token has been revoked.'
+  if (token === apiKey || oauth.isValid(token)) return
+  const message = 'The API key or access token is invalid, has expired or was revoked.'
   throw new Problem(401, 'invalid_credential', message, {
     'WWW-Authenticate': 'Bearer realm="sandbox", error="invalid_token"',
   })

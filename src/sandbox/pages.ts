@@ -148,14 +148,12 @@ export function addAuthorizeRoutes(app: Hono<Env>, options: AuthorizeOptions): v
 
 /** The client and its redirect URI, or why they can't be trusted. */
 function findRedirect(query: URLSearchParams): { client: OAuthClient; redirectUri: string } | string {
-  const clientIds = query.getAll('client_id')
-  const redirectUris = query.getAll('redirect_uri')
-  const client = clientIds.length === 1 ? clientOf(clientIds[0]) : undefined
-  const [redirectUri] = redirectUris
-  if (client === undefined) return 'No client is registered under this client_id.'
-  if (client.disabled) return 'This client has been disabled.'
-  if (redirectUri === undefined || redirectUris.length > 1)
-    return 'The request does not name one redirect_uri.'
+  const [clientId = '', redirectUri = ''] = ['client_id', 'redirect_uri'].map((name) => {
+    const [value, ...others] = query.getAll(name)
+    return others.length === 0 ? value : undefined
+  })
+  const client = clientOf(clientId)
+  if (client === undefined || client.disabled) return 'No client is registered under this client_id.'
   if (!acceptsRedirect(redirectUri)) return 'The redirect_uri is not registered for this client.'
   return { client, redirectUri }
 }
