@@ -39,10 +39,10 @@ export async function goodCredential(io: Io, minLifetime = 0): Promise<Credentia
   const files = profileFiles(io, io.settings.profile.value)
   if (isShared(io.settings)) {
     // Only etcd knows more than what is good: whether the session is over, or a new one has begun.
-    const { hasOutcome, readLocal } = await import('./shared/local.ts')
+    const { pendingFiles, readLocal } = await import('./shared/local.ts')
     const found = goodAccess(io, readLocal(files), minLifetime)
-    if (found.kind === 'outdated' || !hasOutcome(files)) return found
-    // An earlier command couldn't bring its outcome to etcd, where other machines wait for it.
+    if (found.kind === 'outdated' || pendingFiles(files).length === 0) return found
+    // An earlier command may not have brought its outcome to etcd, where other machines wait for it.
     const { BRIEF_MS, openShared, readAndOffer } = await import('./shared/store.ts')
     try {
       await readAndOffer(openShared(io, BRIEF_MS))

@@ -55,11 +55,6 @@ export function pendingFiles({ disk, directory }: ProfileFiles): (NotedToken & {
   })
 }
 
-/** Whether this machine keeps an outcome that etcd may not have; a file without one is that of a renewal that is under way. */
-export function hasOutcome(files: ProfileFiles): boolean {
-  return pendingFiles(files).some(({ path }) => files.disk.read(path)?.trim())
-}
-
 /** Removes everything that this machine keeps of a session in etcd. Never throws. */
 export function removeKept(files: ProfileFiles): void {
   removeLocal(files)
