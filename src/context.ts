@@ -18,7 +18,11 @@ export interface Context {
   readonly dns: DnsNetwork
   /** Opens an http(s) address in the person's browser. Rejects if no browser can be started. */
   readonly openBrowser: (url: string) => Promise<void>
-  readonly programs: Programs
+  /**
+   * Runs a command of the person's to its end by the shell, without any of our own variables. Rejects with the signal's reason if
+   * that aborts, after the command has ended.
+   */
+  readonly runProgram: (request: ProgramRequest) => Promise<ProgramEnd>
   readonly prompts: Prompts
   readonly keychain: Keychain
   readonly interrupts: Interrupts
@@ -215,15 +219,7 @@ export class DnsTransportError extends Error {
   }
 }
 
-/** Commands of the person's, such as one that changes DNS. */
-export interface Programs {
-  /**
-   * Runs one to its end by the shell, without any of our own variables. Rejects with the signal's reason if that aborts, after
-   * the command has ended.
-   */
-  run(request: ProgramRequest): Promise<ProgramEnd>
-}
-
+/** A command of the person's, such as one that changes DNS. */
 export interface ProgramRequest {
   /** As it would be typed. */
   readonly command: string

@@ -59,11 +59,9 @@ export async function main(): Promise<ExitCode> {
       if (child.pid === undefined) await once(child, 'spawn')
       child.unref()
     },
-    programs: {
-      run: async (request) => {
-        const { runProgram } = await import('./run-program.ts')
-        return runProgram(request, { environment: process.env, platform })
-      },
+    runProgram: async (request) => {
+      const { runProgram } = await import('./run-program.ts')
+      return runProgram(request, { environment: process.env, platform })
     },
     prompts: {
       input: async (question) => (await prompts()).input(question),

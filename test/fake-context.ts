@@ -107,7 +107,7 @@ export interface FakeContextOptions {
   http?: Context['http']
   dns?: Context['dns']
   prompts?: Partial<Context['prompts']>
-  programs?: Context['programs']
+  runProgram?: Context['runProgram']
   keychain?: Context['keychain']
   clock?: FakeClock
 }
@@ -157,7 +157,7 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
     openBrowser: async (url) => {
       opened.push(url)
     },
-    programs: options.programs ?? { run: unexpected('a program') },
+    runProgram: options.runProgram ?? unexpected('a program'),
     prompts: {
       input: unexpected('a question'),
       password: unexpected('a question for a secret'),

@@ -30,7 +30,7 @@ export async function createPublisher(command: string, io: Io) {
   const [, word] = /^\s*(?:\w+=[\w./:-]*\s+)*([\w.~/+-]+)(?=\s|$)/.exec(command) ?? []
   if (word !== undefined && io.platform !== 'win32') {
     const looking = { variables: {}, timeoutMs: TIMEOUT_MS, onLine: async () => {} }
-    if (problemOf(await io.programs.run({ command: `command -v ${word}`, ...looking })) !== undefined)
+    if (problemOf(await io.runProgram({ command: `command -v ${word}`, ...looking })) !== undefined)
       throw usageError(
         `--publish: there is no command "${word}"`,
         'give its path, or add its directory to PATH',
@@ -51,7 +51,7 @@ export async function createPublisher(command: string, io: Io) {
       async () => {
         io.interrupts.signal.throwIfAborted()
         stop.signal.throwIfAborted()
-        return io.programs.run({
+        return io.runProgram({
           command,
           variables,
           timeoutMs: TIMEOUT_MS,

@@ -15,13 +15,11 @@ const record = { name: 'example.com', value: VALUE, ttl: 60 }
 async function publishing(command: string, options: WorldOptions = {}, timeoutMs?: number) {
   const { context } = createWorld({
     ...options,
-    programs: {
-      run: (request) =>
-        runProgram(timeoutMs === undefined ? request : { ...request, timeoutMs }, {
-          environment: { PATH: process.env['PATH'] },
-          platform: 'linux',
-        }),
-    },
+    runProgram: (request) =>
+      runProgram(timeoutMs === undefined ? request : { ...request, timeoutMs }, {
+        environment: { PATH: process.env['PATH'] },
+        platform: 'linux',
+      }),
   })
   const home = context.directories.state
   const io = createIo(context, await fakeSettings(context, { resolver: ['192.0.2.53'] }))

@@ -36,7 +36,7 @@ export interface WorldOptions {
   readonly dns?: (asked: Parameters<ReturnType<typeof smallWorld>>[0]) => FakeReply
   readonly terminal?: { columns: number }
   readonly apiKey?: string | undefined
-  readonly programs?: Context['programs']
+  readonly runProgram?: Context['runProgram']
 }
 
 /** A machine with DNS and a service in memory, on which time passes only when nothing else is left to do. */
@@ -65,7 +65,7 @@ export function createWorld(options: WorldOptions = {}) {
       return 'headers' in answer ? (answer as HttpResponse) : jsonResponse(200, answer)
     },
     ...(options.terminal && { terminal: options.terminal }),
-    ...(options.programs && { programs: options.programs }),
+    ...(options.runProgram && { runProgram: options.runProgram }),
   })
   return {
     context,

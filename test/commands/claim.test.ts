@@ -190,12 +190,10 @@ describe('claim', () => {
     let values: string[] = []
     const world = claiming(undefined, {
       txt: () => values,
-      programs: {
-        async run({ command, variables }) {
-          if (command !== 'add it') return { kind: 'exited', code: 0 }
-          if (ends === 0) values = [variables['MAILCLAIM_RECORD_VALUE'] ?? '']
-          return { kind: 'exited', code: ends }
-        },
+      async runProgram({ command, variables }) {
+        if (command !== 'add it') return { kind: 'exited', code: 0 }
+        if (ends === 0) values = [variables['MAILCLAIM_RECORD_VALUE'] ?? '']
+        return { kind: 'exited', code: ends }
       },
     })
     const { code, stdout } = await world.run(

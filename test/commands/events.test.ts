@@ -47,11 +47,9 @@ async function world() {
   const client = createClient(sandbox, {
     apiKey: true,
     clock: createRealClock(),
-    programs: {
-      async run({ command, variables }) {
-        if (command === 'hook') await publish(variables['MAILCLAIM_RECORD_NAME'] ?? '')
-        return { kind: 'exited', code: 0 }
-      },
+    async runProgram({ command, variables }) {
+      if (command === 'hook') await publish(variables['MAILCLAIM_RECORD_NAME'] ?? '')
+      return { kind: 'exited', code: 0 }
     },
   })
   return { sandbox, client, publish }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished } from 'vitest'
 import { run } from '../../src/cli.ts'
-import type { HttpTransport, Programs } from '../../src/context.ts'
+import type { Context, HttpTransport } from '../../src/context.ts'
 import { createDnsNetwork } from '../../src/dns/wire/network.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import type { ProxySettings } from '../../src/service/proxy.ts'
@@ -98,7 +98,7 @@ export interface ClientOptions {
   readonly timeLimitMs?: number
   /** The hasty clock where absent: DNS, whose deadlines are sleeps, needs a real one. */
   readonly clock?: FakeClock
-  readonly programs?: Programs
+  readonly runProgram?: Context['runProgram']
 }
 
 /** A client with a home of its own: real HTTP, DNS and files, a clock on which no pause is waited for. */
@@ -112,7 +112,7 @@ export function createClient(sandbox: Sandbox, options: ClientOptions = {}): Cli
   }
   const baseUrl = options.baseUrl ?? sandbox.baseUrl
   const base = createFakeContext({
-    ...(options.programs === undefined ? {} : { programs: options.programs }),
+    ...(options.runProgram && { runProgram: options.runProgram }),
     clock: options.clock ?? createHastyClock(),
     http,
     environment: {

@@ -133,12 +133,10 @@ async function createWorld(domains: readonly Domain[], seen = [...domains.keys()
     dns: createFakeDns(fakeInternet([com, ...zones], odd), clock),
     environment: { settings: { base_url: 'https://api.example.com', resolver: RESOLVER }, apiKey: 'key' },
     respond,
-    programs: {
-      run: async ({ command, variables }) => {
-        if (command !== './add.sh') return { kind: 'exited', code: 0 }
-        const index = indexIn(variables['MAILCLAIM_RECORD_NAME'] ?? '')
-        return { kind: 'exited', code: domains[index]?.program ?? 0 }
-      },
+    runProgram: async ({ command, variables }) => {
+      if (command !== './add.sh') return { kind: 'exited', code: 0 }
+      const index = indexIn(variables['MAILCLAIM_RECORD_NAME'] ?? '')
+      return { kind: 'exited', code: domains[index]?.program ?? 0 }
     },
   })
   const world = {
