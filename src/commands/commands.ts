@@ -68,7 +68,7 @@ const ENVIRONMENT: readonly { readonly name: string; readonly description: strin
   { name: 'NO_COLOR', description: 'no color' },
   { name: 'FORCE_COLOR', description: 'color even without a terminal; overrides NO_COLOR' },
   { name: 'HTTPS_PROXY', description: 'the proxy; never used for loopback addresses' },
-  { name: 'NO_PROXY', description: 'the hosts that bypass the proxy' },
+  { name: 'NO_PROXY', description: 'the hosts and networks that bypass the proxy' },
   { name: 'NODE_EXTRA_CA_CERTS', description: 'a file with more certificate authorities' },
 ]
 
