@@ -26,22 +26,17 @@ export async function loadCommand(
 
 /** The options that set settings: those of every command, or those of one command. */
 function settingOptions(command?: string): OptionDefinition[] {
-  return PROFILE_AND_SETTINGS.flatMap(([key, setting]) => {
-    const { flags, commands, description, repeatable, choices, unset, default: value, variable } = setting
+  return PROFILE_AND_SETTINGS.flatMap(([key, { flags, commands, unset, parse, ...setting }]) => {
     const belongs = command === undefined ? commands === undefined : commands?.includes(command)
     if (flags === undefined || !belongs) return []
     return {
+      ...setting,
       flags,
-      description,
-      ...(repeatable && { repeatable }),
-      ...(choices && { choices }),
       parse: (text: string, name: string) => {
-        setting.parse(text, name)
+        parse(text, name)
         return text
       },
-      ...((unset ?? value) && { default: unset ?? value }),
-      ...(key === 'profile' && { completion: 'profiles' as const }),
-      ...(variable && { variable }),
+      ...(unset && { default: unset }),
       ...(Object.hasOwn(SETTINGS, key) && { setting: settingName(key) }),
     }
   })

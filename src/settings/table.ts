@@ -1,5 +1,6 @@
 import { usageError } from '../errors.ts'
 import { issuerOf, parseBaseUrl, parseResolvers, parseServiceUrl, parseServiceUrls } from './addresses.ts'
+import type { OptionDefinition } from './option.ts'
 import { HIGHEST_PORT, parseChoice, parseCount, parseScopes, parseSeconds } from './parse-value.ts'
 import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
 
@@ -7,20 +8,16 @@ import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
  * One setting. Options, environment variables, the configuration file, `config`, help, completion and docs/commands.md all
  * come from its entry here; a new setting needs nothing else.
  */
-export interface Setting<Value> {
-  /** What it is, in one line without a full stop. */
-  readonly description: string
-  /** Its option, as commander reads it; none if absent. */
+export interface Setting<Value>
+  extends Pick<OptionDefinition, 'description' | 'repeatable' | 'choices' | 'completion' | 'variable'> {
+  /** Those of its option; none if absent. */
   readonly flags?: `--${string}`
   /** The commands that have the option, by their words; every command has it if absent. */
   readonly commands?: readonly string[]
-  readonly repeatable?: true
-  readonly variable?: `MAILCLAIM_${string}`
   /** The value that holds if nothing sets it, as it would be typed. */
   readonly default?: string
   /** What holds by default, for people, if no value can say it. */
   readonly unset?: string
-  readonly choices?: readonly string[]
   /**
    * Reads the value as it is typed, whether as an option, in a variable or after `config set`. A list has spaces in it,
    * and may have commas where they can't be part of a value.
@@ -165,6 +162,7 @@ export const PROFILE = {
   description: 'profile to use',
   default: DEFAULT_PROFILE,
   unset: 'the one chosen with auth switch',
+  completion: 'profiles',
   parse: parseProfileName,
 } as const satisfies Setting<string>
 
