@@ -1,7 +1,5 @@
 import type { HttpBindings } from '@hono/node-server'
 import { type Context, Hono } from 'hono'
-import { csrf } from 'hono/csrf'
-import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 
 /** The routes see Node's own request and response beside those of the web. */
@@ -50,29 +48,23 @@ export function createApp(port: number, report: (error: unknown) => void): Hono<
 
   app.onError((error, c) => {
     const problem =
-      error instanceof Problem
-        ? error
-        : error instanceof HTTPException
-          ? new Problem(error.status, 'cross_site_request', 'Another site cannot do this.')
-          : new Problem(500, 'internal_error', 'The sandbox failed: a bug.')
+      error instanceof Problem ? error : new Problem(500, 'internal_error', 'The sandbox failed: a bug.')
     if (problem.status === 500) report(error)
     return problemResponse(c, problem)
   })
   app.notFound((c) => problemResponse(c, notFound('There is nothing at this address.')))
 
   app.use(async (c, next) => {
+    const host = c.req.header('host')?.toLowerCase() ?? ''
     // A web page must not reach this server through a host name that resolves to loopback (DNS rebinding).
-    if (hosts.includes(c.req.header('host')?.toLowerCase() ?? '')) return await next()
-    throw new Problem(421, 'misdirected_request', 'This server has another name.', { Connection: 'close' })
+    if (!hosts.includes(host))
+      throw new Problem(421, 'misdirected_request', 'This server has another name.', { Connection: 'close' })
+    // Every browser says where a form comes from; a program doesn't, and needs no protection from itself.
+    const source = c.req.header('origin') ?? c.req.header('sec-fetch-site') ?? 'none'
+    if (c.req.method !== 'GET' && !['none', 'same-origin', `http://${host}`].includes(source))
+      throw new Problem(403, 'cross_site_request', 'Another site cannot do this.')
+    await next()
   })
-  const sameSite = csrf()
-  for (const path of [`${CONTROL_PREFIX}*`, '/oauth/authorize']) {
-    app.use(path, (c, next) => {
-      // Every browser says where a form comes from; a program doesn't, and needs no protection from itself.
-      const isBrowser = (c.req.header('origin') ?? c.req.header('sec-fetch-site')) !== undefined
-      return isBrowser ? sameSite(c, next) : next()
-    })
-  }
   return app
 }
 
