@@ -67,23 +67,11 @@ export function tokenLost(profile: string, why = 'something removed its file', c
   return signedOut('refresh_token_lost', message, signInHint(profile), cause)
 }
 
-/** The service would take what is there for a stolen token; or a login is between the keychain and the file. */
-export function tokenMissing(profile: string): CliError {
-  const message = `the secret that is stored for profile ${profile} is older than the session, or of another sign-in`
-  return signedOut('refresh_token_lost', message, `if no login is under way, ${signInHint(profile)}`)
-}
-
 /** The keychain gives nothing. */
 export function lockedOrMissing(profile: string): CliError {
   const message = `the keychain is locked, or the secret of profile ${profile} is missing from it`
   const hint = `unlock it and try again; if it is unlocked, ${signInHint(profile)}`
   return signedOut('store_unavailable', message, hint)
-}
-
-/** The files are a copy of another profile's. */
-export function copied(directory: string, profile: string, owner: string): CliError {
-  const message = `the session in ${directory} is a copy: it belongs to profile ${owner}, and is not sent`
-  return signedOut('session_elsewhere', message, signInHint(profile))
 }
 
 /** The settings name another service or client than the session's. */

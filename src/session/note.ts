@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { CliError } from '../errors.ts'
+import { removeDurable } from '../storage/atomic-file.ts'
 import { cannotWrite, codeOf, quietly } from '../storage/file-errors.ts'
 import { tokenLost } from './messages.ts'
 import { decode, type ProfileFiles, RESERVED_BYTES, readSessionIfAny, type Session } from './session-file.ts'
@@ -32,14 +33,12 @@ export function nextNames({ disk, directory }: ProfileFiles): string[] {
 /** A file whose space is taken from the disk, open for what is going to be in it: a note until then. */
 export interface Reservation {
   readonly path: string
-  /** Whether this process created it. Somebody else's stays, unless its value is stored. */
-  readonly isOwn: boolean
   /** Writes what it is for into its space, and flushes it. @throws the system's error, of the second try. */
   fill(text: string): void
   /** Never throws. */
   close(): void
-  /** Removes an own one, if possible, and closes it. Never throws. */
-  discard(): void
+  /** Closes it, and removes it if this process created it. Somebody else's stays. @returns why it can't be removed; it never throws. */
+  discard(): Error | undefined
 }
 
 /**
@@ -72,7 +71,6 @@ export function reserve(
   }
   const reservation: Reservation = {
     path,
-    isOwn,
     fill(text) {
       try {
         put(text)
@@ -87,7 +85,7 @@ export function reserve(
     },
     discard() {
       reservation.close()
-      if (isOwn) quietly(() => disk.remove(path))
+      return isOwn ? quietly(() => void removeDurable(path, disk)) : undefined
     },
   }
   try {

@@ -2,7 +2,6 @@ import { CliError, usageError } from '../errors.ts'
 import { type AccessToken, type RefreshOutcome, refresh, tokenTimeoutMs } from '../oauth/token-endpoint.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
 import { withProfile } from '../settings/profiles.ts'
-import { removeDurable } from '../storage/atomic-file.ts'
 import { quietly } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
@@ -226,22 +225,14 @@ async function finishNext(
   }
 }
 
-/**
- * Removes the note of a token that is unused. Another's stays: a refusal says nothing about the earlier use.
- *
- * @throws CliError `cannot_write`, exit 1
- */
-function clear({ disk, profile }: ProfileFiles, note: Reservation, refusal?: CliError): void {
-  note.close()
-  if (!note.isOwn) return
-  try {
-    removeDurable(note.path, disk)
-  } catch (error) {
-    const what = refusal === undefined ? 'nothing was sent' : `the token is unused (${refusal.message})`
-    const retry = withProfile('mailclaim auth refresh --retry-interrupted', profile)
-    const hint = `once that file can be removed, this is safe: ${retry}`
-    throw new CliError('cannot_write', `${what}, but ${(error as Error).message}`, { hint, cause: error })
-  }
+/** Removes the note of a token that is unused; another's stays. @throws CliError `cannot_write`, exit 1 */
+function clear({ profile }: ProfileFiles, note: Reservation, refusal?: CliError): void {
+  const cause = note.discard()
+  if (cause === undefined) return
+  const what = refusal === undefined ? 'nothing was sent' : `the token is unused (${refusal.message})`
+  const retry = withProfile('mailclaim auth refresh --retry-interrupted', profile)
+  const hint = `once that file can be removed, this is safe: ${retry}`
+  throw new CliError('cannot_write', `${what}, but ${cause.message}`, { hint, cause })
 }
 
 /**

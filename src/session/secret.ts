@@ -5,7 +5,7 @@ import { callKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
 import { cannotWrite, quietly } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
-import { lockedOrMissing, tokenLost, tokenMissing } from './messages.ts'
+import { lockedOrMissing, signedOut, signInHint, tokenLost } from './messages.ts'
 import { isFinishable, nextName, putInPlace, type Reservation, readNext } from './note.ts'
 import { encode, type ProfileFiles, type Session } from './session-file.ts'
 
@@ -85,7 +85,9 @@ export function requireToken(
   const isNoted = next !== 'absent' && !isFinishable(next)
   if (session.store === 'keychain' && item === undefined && isNoted) throw failure ?? lockedOrMissing(profile)
   if (token !== undefined) return { ...token, isNoted, failure }
-  throw tokenMissing(profile)
+  // The service would take what is there for a stolen token; or a login is between the keychain and the file.
+  const message = `the secret that is stored for profile ${profile} is older than the session, or of another sign-in`
+  throw signedOut('refresh_token_lost', message, `if no login is under way, ${signInHint(profile)}`)
 }
 
 /**

@@ -7,7 +7,7 @@ import { type Settings, settingValue } from '../settings/settings.ts'
 import type { StoreKind } from '../settings/table.ts'
 import { type Disk, realDisk } from '../storage/atomic-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
-import { copied, ofAnother, signedOut, signInHint } from './messages.ts'
+import { ofAnother, signedOut, signInHint } from './messages.ts'
 
 /** What is known about a sign-in: the one value, wherever it is kept. */
 export interface Session {
@@ -161,8 +161,9 @@ export function readSession(files: ProfileFiles): ReadSession | undefined {
     const message = `the file ${files.session} can't be used: ${(error as Error).message}`
     throw signedOut('file_unusable', message, signInHint(files.profile))
   }
-  if (session.profile !== files.profile) throw copied(files.directory, files.profile, session.profile)
-  return { session, text }
+  if (session.profile === files.profile) return { session, text }
+  const message = `the session in ${files.directory} is a copy: it belongs to profile ${session.profile}, and is not sent`
+  throw signedOut('session_elsewhere', message, signInHint(files.profile))
 }
 
 /** As `readSession`, of a value that may be damaged: nobody is stopped by it. */

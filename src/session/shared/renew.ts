@@ -220,7 +220,7 @@ async function settle(
   noted: Noted,
   outcome: SharedValue,
   pending: Reservation | undefined,
-): Promise<{ readonly now?: SharedRevision | undefined; readonly failure?: Error | undefined }> {
+): Promise<{ readonly now: SharedRevision | undefined; readonly failure: Error | undefined }> {
   const { session, note, elapsed } = noted
   const sealed = await seal(outcome, store.access)
   let kept = pending
@@ -228,15 +228,14 @@ async function settle(
     kept ??= reservePending(store, noted)
     kept.fill(sealed)
   })
+  let now: SharedRevision | undefined
   try {
     const token = { id: session.id, generation: session.generation, writer: note.writer }
-    const now = await bring(store, token, outcome, noted, SETTLE_LIMIT_MS - elapsed())
-    if (now !== undefined) kept?.discard()
-    if (now !== undefined) return { now }
+    now = await bring(store, token, outcome, noted, SETTLE_LIMIT_MS - elapsed())
   } catch (error) {
     if (!(error instanceof CliError)) throw error
   }
-  if (failure === undefined) kept?.close()
+  if (now === undefined && failure === undefined) kept?.close()
   else kept?.discard()
-  return { failure }
+  return { now, failure }
 }

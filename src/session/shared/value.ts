@@ -37,10 +37,7 @@ export function sharedAccess(io: Io): SharedAccess {
   const { environment, settings } = io
   const urls = settingValue('store_url', settings)
   if (urls === undefined)
-    throw notConfigured(
-      'the members of etcd are not configured',
-      'set --store-url at login, or MAILCLAIM_STORE_URL',
-    )
+    throw notConfigured('the members of etcd are not configured', 'set --store-url or MAILCLAIM_STORE_URL')
   const cert = readFile('store-cert', settingValue('store_cert', settings))
   const key = readFile('store-cert-key', settingValue('store_cert_key', settings))
   const { storeUser: name, storePasswordFile } = environment
