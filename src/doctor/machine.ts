@@ -1,5 +1,4 @@
-import { existsSync } from 'node:fs'
-import { lstat, rm } from 'node:fs/promises'
+import { existsSync, lstatSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { proveKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
@@ -38,7 +37,9 @@ export async function examineDirectories(io: Io): Promise<Finding> {
     writeDurable(path, ' '.repeat(1024))
     removeDurable(path)
   }
-  const exposed = io.platform === 'win32' ? [] : await accessibleToOthers(tops)
+  // They reach what is in them.
+  const isExposed = (path: string) => io.platform !== 'win32' && (lstatSync(path).mode & 0o077) !== 0
+  const exposed = tops.filter(isExposed)
   if (exposed.length > 0)
     return warning(
       `other users of this machine may have access to ${exposed.join(', ')}`,
@@ -46,12 +47,6 @@ export async function examineDirectories(io: Io): Promise<Finding> {
     )
   const others = io.platform === 'win32' ? "others aren't looked at on Windows; " : 'only '
   return ok(`${others}you can write to ${config} and ${state}`)
-}
-
-/** Those that have permissions for group or others, which then reach what is in them. */
-async function accessibleToOthers(directories: readonly string[]): Promise<string[]> {
-  const found = await Promise.all(directories.map((path) => lstat(path).catch(() => undefined)))
-  return directories.filter((_, at) => ((found[at]?.mode ?? 0) & 0o077) !== 0)
 }
 
 /** Whether the store of the session (or else of the next login) works: saves, reads and deletes a test secret. */
@@ -76,7 +71,7 @@ export async function examineLock(io: Io): Promise<Finding> {
     ),
   )
   // A session's lock must never be deleted, but this one protects nothing.
-  await rm(path, { force: true })
+  rmSync(path, { force: true })
   if (excludes) return ok('only one command at a time can refresh the session')
   const message = `locks in ${state} don't work, as on some network file systems`
   const hint = 'set MAILCLAIM_STATE_DIR to a directory on a local disk'

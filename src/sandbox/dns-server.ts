@@ -17,7 +17,6 @@ const LOOPBACK = '127.0.0.1'
 /** What UDP may carry without EDNS, and what this server says that it takes (DNS flag day 2020). */
 const PLAIN_UDP_SIZE = 512
 const OWN_UDP_SIZE = 1232
-const TCP_IDLE_MS = 10_000
 const PORT_ATTEMPTS = 20
 
 interface DnsServer {
@@ -42,7 +41,6 @@ export async function startDnsServer(zones: Zones, wantedPort: number): Promise<
     connections.add(socket)
     socket.on('close', () => connections.delete(socket))
     socket.on('error', () => socket.destroy())
-    socket.setTimeout(TCP_IDLE_MS, () => socket.destroy())
     serveTcp(socket, (query) => respond(zones, query, undefined))
   })
   return {

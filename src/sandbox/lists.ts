@@ -88,12 +88,6 @@ const RUNNING = [
   [86_400, 600],
 ] as const
 
-interface Import {
-  readonly id: string
-  /** 0 is the newest. */
-  readonly index: number
-}
-
 /** How far an import is; `share` from 0 to 1. Every tenth fails on its way. */
 function progressOf(index: number, startedAt: number, now: number) {
   const [starts, lasts] = RUNNING[index] ?? [-97 * index, 60]
@@ -105,8 +99,8 @@ function progressOf(index: number, startedAt: number, now: number) {
   return { status, share: end, endedAt: begins + lasts * end * 1000 }
 }
 
-/** A contact import as the service shows it (interface, section 2.4). */
-function shownImport({ id, index }: Import, startedAt: number, now: number) {
+/** A contact import as the service shows it (interface, section 2.4). @param index 0 is the newest */
+function shownImport(id: string, index: number, startedAt: number, now: number) {
   const { status, share, endedAt } = progressOf(index, startedAt, now)
   const total = 200 + ((index * 7919) % 20_000)
   const done = Math.floor(total * share)
@@ -134,8 +128,8 @@ interface ListsOptions {
 export function addListRoutes(app: Hono<Env>, { imports, grants, issued, now }: ListsOptions): void {
   const startedAt = now()
   const others = Array.from({ length: grants }, (_, index) => otherGrant(index, startedAt))
-  const all = Array.from({ length: imports }, (_, index): Import => ({ id: idOf('1a9027e0', index), index }))
-  const show = (one: Import) => shownImport(one, startedAt, now())
+  const all = Array.from({ length: imports }, (_, index) => ({ id: idOf('1a9027e0', index), index }))
+  const show = ({ id, index }: (typeof all)[number]) => shownImport(id, index, startedAt, now())
 
   app.get('/oauth/grants', (c) =>
     c.json(takePage(c, [...issued.toReversed(), ...others], shownGrant, Number.POSITIVE_INFINITY)),
