@@ -2,11 +2,12 @@ import { reportJson } from '../dns/report.ts'
 import { CliError } from '../errors.ts'
 import { drain } from '../service/follow.ts'
 import type { DomainClaim } from '../service/types.ts'
+import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { CLAIM_COLUMNS } from './columns.ts'
 import { judge, nameOf } from './lifecycle.ts'
 import { findPlace, hostText } from './place.ts'
-import { recordOf } from './record.ts'
+import { recordOf, type TxtRecord } from './record.ts'
 import type { ClaimEvent, ClaimEvents } from './workflow.ts'
 
 /**
@@ -17,33 +18,27 @@ export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
   const { format, fields } = io.settings
   if (format !== 'table' || fields !== undefined) return io.write(claim, CLAIM_COLUMNS)
   const { isOpen } = judge(claim, io.clock.now())
-  const record = isOpen && claim.record?.value ? usableRecord(claim) : undefined
-  if (record instanceof CliError) await io.warn(`the claim's record isn't shown: ${record.message}`)
-  if (record === undefined || record instanceof CliError)
+  let record: TxtRecord | undefined
+  try {
+    if (isOpen && claim.record?.value) record = recordOf(claim)
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    await io.warn(`the claim's record isn't shown: ${error.message}`)
+  }
+  if (record === undefined)
     return io.write(
       claim,
       CLAIM_COLUMNS.filter(({ field }) => field !== 'record'),
     )
   const place = await findPlace(record.name, io)
-  const where = [
+  const where: readonly Column[] = [
     { field: 'record_host', title: 'Host', value: () => hostText(place) },
-    ...(place?.dnsHost === undefined
-      ? []
-      : [{ field: 'dns_host', title: 'DNS host', value: () => place.dnsHost }]),
+    { field: 'dns_host', title: 'DNS host', optional: true, value: () => place?.dnsHost },
   ]
   const columns = CLAIM_COLUMNS.flatMap((column) =>
     column.field === 'record' ? [...where, column] : [column],
   )
   await io.write(claim, columns)
-}
-
-function usableRecord(claim: DomainClaim) {
-  try {
-    return recordOf(claim)
-  } catch (error) {
-    if (error instanceof CliError) return error
-    throw error
-  }
 }
 
 /** An event as a line of `--format jsonl`. */

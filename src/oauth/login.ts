@@ -106,7 +106,12 @@ export async function login<T>(
     const timeout = io.clock
       .sleep(options.timeoutMs, AbortSignal.any([io.interrupts.signal, over.signal]))
       .then((): never => {
-        throw timedOut(options.timeoutMs, unusable)
+        const why = unusable === undefined ? '' : `; the answer that came could not be used: ${unusable}`
+        const time = formatDuration(options.timeoutMs / 1000)
+        const message = `timed out after ${time} waiting for approval in the browser${why}`
+        throw new CliError('login_timeout', message, {
+          hint: 'sign in again; --timeout SECONDS waits longer',
+        })
       })
     const { response, respond } = await Promise.race([received, timeout])
     try {
@@ -125,11 +130,4 @@ export async function login<T>(
     stopReading()
     await listener?.close()
   }
-}
-
-function timedOut(ms: number, unusable: string | undefined): CliError {
-  const why = unusable === undefined ? '' : `; the answer that came could not be used: ${unusable}`
-  const message = `timed out after ${formatDuration(ms / 1000)} waiting for approval in the browser${why}`
-  const hint = 'sign in again; --timeout SECONDS waits longer'
-  return new CliError('login_timeout', message, { hint })
 }
