@@ -148,7 +148,7 @@ async function describeCommand({ words, leaf }: { words: readonly string[]; leaf
     errors,
     formats: [...FORMATS, ...formats],
     usual_format: usualFormat,
-    fields: output.fields,
+    fields: output.fields ?? knownFields(output),
     column_fields: knownFields(output),
     event_fields: output.events ?? null,
     events: Object.entries(events ?? {}).map(([event, meaning]) => ({ event, meaning })),

@@ -1,6 +1,6 @@
 import { parseChoice } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
-import { defineCommand, ownOutput, VALUE } from './definition.ts'
+import { defineCommand, VALUE } from './definition.ts'
 
 const COLUMNS: readonly Column[] = [{ field: 'shell' }, { field: 'script' }]
 
@@ -14,7 +14,7 @@ export const command = defineCommand({
     'mailclaim completion fish > ~/.config/fish/completions/mailclaim.fish': 'fish',
     'mailclaim completion powershell | Out-String | Invoke-Expression': 'in $PROFILE',
   },
-  output: ownOutput(COLUMNS, VALUE),
+  output: { columns: COLUMNS, ...VALUE },
   toleratesDamagedConfig: true,
   async run({ arguments: [shell = ''] }, io) {
     const script = SCRIPTS[parseChoice(shell, 'shell', SHELLS)]

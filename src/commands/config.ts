@@ -9,7 +9,7 @@ import {
   settingText,
 } from '../settings/table.ts'
 import type { Column } from '../terminal/columns.ts'
-import { type ArgumentDefinition, defineCommand, ownOutput, VALUE } from './definition.ts'
+import { type ArgumentDefinition, defineCommand, VALUE } from './definition.ts'
 
 const SETTING: ArgumentDefinition = {
   syntax: '<setting>',
@@ -31,7 +31,7 @@ export const list = defineCommand({
     'mailclaim config list --profile staging': 'of another profile',
     'mailclaim config list --json': 'for a script, with the paths of the files',
   },
-  output: ownOutput(LIST_COLUMNS, {}),
+  output: { columns: LIST_COLUMNS },
   toleratesDamagedConfig: true,
   async run(_input, io) {
     const { settings, directories } = io
@@ -59,7 +59,7 @@ export const get = defineCommand({
     'mailclaim config get base-url': 'the address of the service',
     'mailclaim config get scope --profile ci': 'of another profile',
   },
-  output: ownOutput(GET_COLUMNS, VALUE),
+  output: { columns: GET_COLUMNS, ...VALUE },
   errors: ['setting_unset'],
   async run({ arguments: [typed = ''] }, io) {
     const { profile, profileConfig, format } = io.settings
@@ -92,7 +92,7 @@ export const set = defineCommand({
     'mailclaim config set resolver "9.9.9.9 1.1.1.1"': 'query these DNS resolvers',
     'mailclaim config set store file --profile ci': 'for one profile, on a machine without a keychain',
   },
-  output: ownOutput(SET_COLUMNS, {}),
+  output: { columns: SET_COLUMNS },
   errors: ['config_busy'],
   async run({ arguments: [typed = '', text = ''] }, io) {
     const key = settingKey(typed)
@@ -128,7 +128,7 @@ export const unset = defineCommand({
     'mailclaim config unset resolver': "query the system's DNS resolvers again",
     'mailclaim config unset base-url --profile staging': 'of another profile',
   },
-  output: ownOutput(UNSET_COLUMNS, {}),
+  output: { columns: UNSET_COLUMNS },
   errors: ['config_busy'],
   async run({ arguments: [typed = ''] }, io) {
     const key = settingKey(typed)

@@ -22,8 +22,11 @@ export interface OutputDefinition {
   readonly schema?: string
   /** The one that describes a line of `--format jsonl`, if that is something else: an item of the list, or an event. */
   readonly lineSchema?: string
-  /** The fields of an item in JSON, dotted: `client.name`, and `findings.code` for a field of every finding. */
-  readonly fields: readonly string[]
+  /**
+   * The fields of an item in JSON, dotted: `client.name`, and `findings.code` for a field of every finding. Those of the columns if
+   * absent.
+   */
+  readonly fields?: readonly string[]
   /** The columns of tables and TSV; these also know the fields that only a column has. */
   readonly columns?: readonly Column[]
   /** The fields of a line of `--format jsonl`, if the lines are events. */
@@ -76,16 +79,8 @@ export interface CommandDefinition<
 }
 
 /** The fields that `--fields` can name: those of an item, and what only a column has. */
-export function knownFields({ fields, columns = [] }: OutputDefinition): readonly string[] {
+export function knownFields({ fields = [], columns = [] }: OutputDefinition): readonly string[] {
   return [...new Set([...columns.map(({ field }) => field), ...fields])]
-}
-
-/** The output of a command whose items are its own: what isn't in a column isn't in the item. */
-export function ownOutput(
-  columns: readonly Column[],
-  others: Omit<OutputDefinition, 'fields' | 'columns'>,
-): OutputDefinition {
-  return { fields: columns.map(({ field }) => field), columns, ...others }
 }
 
 /** The output of a command that prints one thing and nothing else, for a shell's `$(…)`, unless a format is given. */

@@ -3,7 +3,7 @@ import type { Palette } from '../terminal/color.ts'
 import type { Column } from '../terminal/columns.ts'
 import { stdoutPalette } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { defineCommand, ownOutput } from './definition.ts'
+import { defineCommand } from './definition.ts'
 import { printPages } from './lists.ts'
 
 const COLUMNS: readonly Column[] = [
@@ -20,7 +20,7 @@ export const command = defineCommand({
     'mailclaim doctor --profile staging': 'with the settings of another profile',
     'mailclaim doctor --json': 'for a support ticket, without secrets',
   },
-  output: ownOutput(COLUMNS, { schema: 'list', lineSchema: 'doctor' }),
+  output: { columns: COLUMNS, schema: 'list', lineSchema: 'doctor' },
   errors: ['session', 'service', 'doctor'],
   toleratesDamagedConfig: true,
   async run(_input, io) {

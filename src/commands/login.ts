@@ -1,6 +1,6 @@
 import { parseSeconds } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
-import { defineCommand, ownOutput } from './definition.ts'
+import { defineCommand } from './definition.ts'
 
 const COLUMNS: readonly Column[] = [
   { field: 'profile' },
@@ -44,7 +44,7 @@ export const command = defineCommand({
     'mailclaim login --store file': 'on a machine without a keychain',
     'mailclaim login --with-api-key < key.txt': 'store an API key instead of a session',
   },
-  output: ownOutput(COLUMNS, {}),
+  output: { columns: COLUMNS },
   errors: ['login', 'config_busy'],
   account: 'configured',
   async run({ options }, io) {

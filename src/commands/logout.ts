@@ -3,7 +3,7 @@ import { withProfile } from '../settings/profiles.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { isToldOnStderr } from '../terminal/output.ts'
-import { defineCommand, ownOutput } from './definition.ts'
+import { defineCommand } from './definition.ts'
 import { printPages } from './lists.ts'
 
 const COLUMNS: readonly Column[] = [{ field: 'profile' }, { field: 'was_signed_in' }]
@@ -15,7 +15,7 @@ export const command = defineCommand({
     'mailclaim logout': 'sign out of the current profile',
     'mailclaim logout --all': 'remove all secrets of this program from this machine',
   },
-  output: ownOutput(COLUMNS, {}),
+  output: { columns: COLUMNS },
   errors: ['session'],
   async run({ options }, io) {
     const { profilesWithSecrets, requireKnownProfile } = await import('../session/profiles.ts')

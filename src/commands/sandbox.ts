@@ -3,7 +3,7 @@ import { CliError } from '../errors.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { HIGHEST_PORT, parseCount } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
-import { defineCommand, ownOutput } from './definition.ts'
+import { defineCommand } from './definition.ts'
 
 const COLUMNS: readonly Column[] = [
   { field: 'base_url' },
@@ -44,7 +44,7 @@ export const command = defineCommand({
     'mailclaim sandbox --auto-approve --json': 'for scripts: one line of JSON as soon as it is ready',
     'mailclaim sandbox --imports 100000': 'with a list long enough for many pages',
   },
-  output: ownOutput(COLUMNS, { schema: 'sandbox' }),
+  output: { columns: COLUMNS, schema: 'sandbox' },
   errors: ['sandbox'],
 
   async run({ options }, io) {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { Column } from '../../terminal/columns.ts'
 import type { Io } from '../../terminal/io.ts'
-import { defineCommand, ownOutput } from '../definition.ts'
+import { defineCommand } from '../definition.ts'
 import { printPages } from '../lists.ts'
 
 const COLUMNS: readonly Column[] = [
@@ -23,7 +23,7 @@ export const command = defineCommand({
     'mailclaim auth list': 'all profiles',
     'mailclaim auth list --json': 'for a script',
   },
-  output: ownOutput(COLUMNS, {}),
+  output: { columns: COLUMNS },
   async run(_input, io) {
     const { knownProfiles } = await import('../../session/profiles.ts')
     const { settings } = io

@@ -1,6 +1,6 @@
 import type { Column } from '../../terminal/columns.ts'
 import { formatDuration } from '../../terminal/time.ts'
-import { defineCommand, ownOutput } from '../definition.ts'
+import { defineCommand } from '../definition.ts'
 
 const COLUMNS: readonly Column[] = [
   { field: 'profile' },
@@ -18,7 +18,7 @@ export const command = defineCommand({
     },
   ],
   examples: { 'mailclaim auth refresh': 'renew the session' },
-  output: ownOutput(COLUMNS, {}),
+  output: { columns: COLUMNS },
   account: 'signed_in',
   async run({ options }, io) {
     const { renewedCredential } = await import('../../session/credential.ts')

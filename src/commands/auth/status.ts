@@ -6,7 +6,7 @@ import { STORES, type StoreKind } from '../../settings/table.ts'
 import { type Column, valueAt } from '../../terminal/columns.ts'
 import type { Io } from '../../terminal/io.ts'
 import { formatDuration } from '../../terminal/time.ts'
-import { defineCommand, ownOutput } from '../definition.ts'
+import { defineCommand } from '../definition.ts'
 
 const STATE_LABELS: Readonly<Record<SessionState, string>> = {
   none: 'not signed in',
@@ -53,7 +53,7 @@ export const command = defineCommand({
     'mailclaim auth status': 'of the current profile',
     'mailclaim auth status --online': 'ask the service whether it accepts the credential',
   },
-  output: ownOutput(COLUMNS, { schema: 'auth-status' }),
+  output: { columns: COLUMNS, schema: 'auth-status' },
   account: 'sometimes',
   async run({ options }, io) {
     const { describeSession } = await import('../../session/describe.ts')

@@ -1,7 +1,7 @@
 import { usageError } from '../../errors.ts'
 import { parseProfileName } from '../../settings/profiles.ts'
 import type { Column } from '../../terminal/columns.ts'
-import { defineCommand, ownOutput } from '../definition.ts'
+import { defineCommand } from '../definition.ts'
 
 const COLUMNS: readonly Column[] = [{ field: 'profile' }]
 
@@ -12,7 +12,7 @@ export const command = defineCommand({
     'mailclaim auth switch work': 'use the profile "work"',
     'mailclaim auth switch default': 'use the first profile again',
   },
-  output: ownOutput(COLUMNS, {}),
+  output: { columns: COLUMNS },
   errors: ['config_busy'],
   async run({ arguments: [name = ''] }, io) {
     const { settings, environment } = io

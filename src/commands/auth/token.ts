@@ -2,7 +2,7 @@ import { currentCredential, narrowedCredential } from '../../session/credential.
 import { parseSeconds } from '../../settings/parse-value.ts'
 import { SETTINGS } from '../../settings/table.ts'
 import type { Column } from '../../terminal/columns.ts'
-import { defineCommand, ownOutput, VALUE } from '../definition.ts'
+import { defineCommand, VALUE } from '../definition.ts'
 
 const COLUMNS: readonly Column[] = [
   { field: 'kind' },
@@ -32,7 +32,7 @@ export const command = defineCommand({
       'call the API from another program, without the token in its arguments, which others can read',
     'mailclaim auth token --scope emails:send': 'a token that can only send, for another program',
   },
-  output: ownOutput(COLUMNS, { ...VALUE }),
+  output: { columns: COLUMNS, ...VALUE },
   account: 'signed_in',
   async run({ options }, io) {
     const scope = options.scope?.flat().join(' ')

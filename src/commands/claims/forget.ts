@@ -1,5 +1,5 @@
 import type { Column } from '../../terminal/columns.ts'
-import { CLAIM_ARGUMENT, defineCommand, ownOutput } from '../definition.ts'
+import { CLAIM_ARGUMENT, defineCommand } from '../definition.ts'
 
 const COLUMNS: readonly Column[] = [{ field: 'name' }, { field: 'domain_id', kind: 'id' }]
 
@@ -7,7 +7,7 @@ export const command = defineCommand({
   description: "Removes a claim from this machine's list; its placeholder at the service stays.",
   arguments: [CLAIM_ARGUMENT],
   examples: { 'mailclaim claims forget exmaple.com': 'the domain was mistyped' },
-  output: ownOutput(COLUMNS, {}),
+  output: { columns: COLUMNS },
   errors: ['claim_unknown'],
   async run({ arguments: [argument] }, io) {
     const [{ claimUnknown, findClaim }, { forget }, { nameOf }] = await Promise.all([
