@@ -26,7 +26,9 @@ export async function answerShell(argv: readonly string[], context: Context): Pr
   const words = mode === '--dotted' ? given.map((word) => word.slice(1)) : given
   try {
     const found = await complete(words, context)
-    const lines = found === 'files' ? [':files\n'] : found.map((candidate) => `${candidate.join('\t')}\n`)
+    const partial = words.at(-1) ?? ''
+    const fits = found === 'files' ? [[':files']] : found.filter(([value]) => value.startsWith(partial))
+    const lines = fits.map((candidate) => `${candidate.join('\t')}\n`)
     await context.stdout.write(lines.join(''))
   } catch {
     // The command itself reports what is wrong when it is run.
@@ -49,18 +51,13 @@ async function complete(words: readonly string[], context: Context): Promise<Ans
   const expecting = isLiteral ? undefined : byFlag(before.at(-1) ?? '')
   if (expecting !== undefined) {
     const { choices, completion } = expecting
-    return startingWith(partial, await values(choices ?? completion, before, partial, context))
+    return await values(choices ?? completion, before, partial, context)
   }
-  if (!isLiteral && partial.startsWith('-'))
-    return startingWith(partial, unusedOptions(options, before, line))
-  if (definition === undefined) return startingWith(partial, commandWords(line))
+  if (!isLiteral && partial.startsWith('-')) return unusedOptions(options, before, line)
+  if (definition === undefined) return commandWords(line)
   const argument = argumentAt(definition, operands(line.rest, options).length)
   if (argument === undefined || line.helpWord) return []
-  return startingWith(partial, await values(argument.completion, before, partial, context))
-}
-
-function startingWith(partial: string, answer: Answer): Answer {
-  return answer === 'files' ? answer : answer.filter(([value]) => value.startsWith(partial))
+  return await values(argument.completion, before, partial, context)
 }
 
 function commandWords({ node, helpWord }: CommandLine): Answer {

@@ -22,7 +22,7 @@ export function helpLayout(width: number, palette: Palette): Partial<Help> {
   return {
     helpWidth: width,
     minWidthToWrap: 20,
-    styleTitle: palette.heading,
+    styleTitle: palette.strong,
     subcommandTerm: (command) => command.name(),
     formatHelp(command, helper) {
       const visible = helper.visibleOptions(command)
@@ -44,16 +44,16 @@ export function helpLayout(width: number, palette: Palette): Partial<Help> {
 }
 
 /** What the program's name alone prints, on a screen of 24 lines and 80 columns; its help has all the options. */
-export function firstScreen(program: Command, { heading }: Palette): string {
+export function firstScreen(program: Command, { strong }: Palette): string {
   const commands = program.commands.map((command) => `  ${command.name().padEnd(11)} ${command.summary()}`)
   return `${program.description()}
 
-${heading('To begin:')}
+${strong('To begin:')}
   mailclaim login              sign in
   mailclaim claim example.com  claim a domain
   mailclaim sandbox            or try it without an account
 
-${heading('Commands:')}
+${strong('Commands:')}
 ${commands.join('\n')}
 
 Every option: mailclaim --help. One command: mailclaim help claim
@@ -68,13 +68,13 @@ function isOpposite(one: Option, other: Option): boolean {
 /** What follows the options in a command's help: examples, and where the other options are. */
 export function helpAfter(
   examples: CommandDefinition['examples'],
-  { heading }: Palette,
+  { strong }: Palette,
   width: number,
 ): string {
   const lines = Object.entries(examples).map(([line, does]) =>
     line.length + does.length + 6 <= width ? `  ${line}  # ${does}` : `  ${line}`,
   )
-  return `\n${heading('Examples:')}\n${lines.join('\n')}\n\n${GLOBAL_OPTIONS_LINE}`
+  return `\n${strong('Examples:')}\n${lines.join('\n')}\n\n${GLOBAL_OPTIONS_LINE}`
 }
 
 export const GLOBAL_OPTIONS_LINE = 'Options of every command: mailclaim --help'

@@ -49,9 +49,7 @@ function headline(view: ReportView, layout: Layout): string {
 
 function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[] {
   const render = <T extends object>(columns: readonly Column[], rows: readonly T[]) =>
-    rows.length === 0
-      ? []
-      : [createTable(columns, { ...layout, now: 0, hasRelativeTimes: false }).render(rows)]
+    rows.length === 0 ? [] : [createTable(columns, { ...layout, now: 0 }).render(rows)]
   const answers: readonly Column[] = [
     {
       field: 'tone',

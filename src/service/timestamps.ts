@@ -21,18 +21,15 @@ export function parseTimestamp(value: unknown): number | undefined {
 }
 
 /** A timestamp as people read it: relative to now on a terminal, else in full; undefined if it can't be parsed. */
-export function readableTimestamp(
-  value: unknown,
-  { now, hasRelativeTimes }: RenderContext,
-): string | undefined {
+export function readableTimestamp(value: unknown, { now, width }: RenderContext): string | undefined {
   const at = parseTimestamp(value)
   if (at === undefined) return undefined
-  return hasRelativeTimes ? relativeTime(at, now) : formatTime(at)
+  return Number.isFinite(width) ? relativeTime(at, now) : formatTime(at)
 }
 
 /** The same, with the time in full beside the relative one. */
 export function readableTimestampInFull(value: unknown, context: RenderContext): string | undefined {
   const at = parseTimestamp(value)
   const readable = readableTimestamp(value, context)
-  return at === undefined || !context.hasRelativeTimes ? readable : `${readable} (${formatTime(at)})`
+  return at === undefined || !Number.isFinite(context.width) ? readable : `${readable} (${formatTime(at)})`
 }

@@ -20,7 +20,6 @@ export type Paint = (text: string) => string
 
 /** The few colors that the program uses, named by meaning: of the sixteen that every theme, dark or light, makes readable. */
 const STYLES = {
-  heading: 'bold',
   faint: 'dim',
   strong: 'bold',
   good: 'green',

@@ -10,12 +10,10 @@ export type Item = object
 /** How items are shown to a person. */
 export interface RenderContext {
   readonly palette: Palette
-  /** Columns of the terminal; infinite if lines may have any length. */
+  /** Columns of the terminal, where times are shown relative to now; infinite elsewhere, where they are in full. */
   readonly width: number
   /** Milliseconds since 1970. */
   readonly now: number
-  /** Whether times are shown relative to now, rather than in full. */
-  readonly hasRelativeTimes: boolean
 }
 
 /** One field of an item, as tables, detail views and TSV show it. */

@@ -32,7 +32,6 @@ async function renderContext(io: OutputContext): Promise<RenderContext> {
     palette: await stdoutPalette(io),
     width: stdout.columns ?? Number.POSITIVE_INFINITY,
     now: clock.now(),
-    hasRelativeTimes: stdout.isTTY,
   }
 }
 

@@ -129,7 +129,7 @@ function layOut(
   })
   const cell = (text: string, { width }: Lane, paint = (piece: string) => piece) =>
     wrap(text, width).map(paint).join('\n')
-  if (withHeading) table.push(shown.map((lane) => cell(titleOf(lane.column), lane, context.palette.heading)))
+  if (withHeading) table.push(shown.map((lane) => cell(titleOf(lane.column), lane, context.palette.strong)))
   for (const row of rows)
     table.push(
       row

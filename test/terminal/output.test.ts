@@ -157,7 +157,7 @@ describe('a table', () => {
   const TABLE = [COLUMNS[0], { field: 'name' }, COLUMNS[2]] as readonly Column[]
   const id = (index: number) => `6f1c2a4e-0000-4000-8000-${String(index).padStart(12, '0')}`
   const tableOf = (width: number, columns = TABLE, palette = PLAIN_PALETTE) =>
-    createTable(columns, { palette, width, now: 0, hasRelativeTimes: false })
+    createTable(columns, { palette, width, now: 0 })
   const long = 'a rather long name of a client that does not fit'
 
   test('is as wide as necessary, and wraps text but never an id', () => {
