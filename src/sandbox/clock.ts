@@ -1,27 +1,16 @@
-/**
- * The sandbox's time: the real clock plus everything that `advance` added. It only moves forward, so that an expiry of
- * days can be watched in a moment.
- */
-export interface VirtualClock {
-  /** Milliseconds since 1970, in virtual time. */
-  now(): number
-  /**
-   * Runs `run` when virtual time reaches `due`; it is told `due`, which lies in the past after a jump. The function
-   * returned calls it off.
-   */
-  at(due: number, run: Timer['run']): () => void
-  /** Jumps forward, and settles once everything that fell due has run, in order of its due time. */
-  advance(ms: number): Promise<void>
-  close(): void
-}
-
 interface Timer {
   readonly due: number
   readonly run: (due: number) => void | Promise<void>
   armed?: NodeJS.Timeout
 }
 
-export function createVirtualClock(report: (error: unknown) => void): VirtualClock {
+export type VirtualClock = ReturnType<typeof createVirtualClock>
+
+/**
+ * The sandbox's time: the real clock plus everything that `advance` added. It only moves forward, so that an expiry of
+ * days can be watched in a moment.
+ */
+export function createVirtualClock(report: (error: unknown) => void) {
   let offset = 0
   let closed = false
   const timers = new Set<Timer>()
@@ -49,14 +38,20 @@ export function createVirtualClock(report: (error: unknown) => void): VirtualClo
   }
 
   return {
+    /** Milliseconds since 1970, in virtual time. */
     now,
-    at(due, run) {
+    /**
+     * Runs `run` when virtual time reaches `due`; it is told `due`, which lies in the past after a jump. The function returned
+     * calls it off.
+     */
+    at(due: number, run: Timer['run']): () => void {
       const timer: Timer = { due, run }
       timers.add(timer)
       arm(timer)
       return () => callOff(timer)
     },
-    async advance(ms) {
+    /** Jumps forward, and settles once everything that fell due has run, in order of its due time. */
+    async advance(ms: number): Promise<void> {
       offset += ms
       for (const { armed } of timers) clearTimeout(armed)
       // One after the other, and awaited: a look-up that fell due before an expiry also ends before it.
@@ -70,7 +65,7 @@ export function createVirtualClock(report: (error: unknown) => void): VirtualClo
         arm(timer)
       }
     },
-    close() {
+    close(): void {
       closed = true
       for (const timer of timers) callOff(timer)
     },

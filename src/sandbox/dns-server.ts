@@ -19,16 +19,11 @@ const PLAIN_UDP_SIZE = 512
 const OWN_UDP_SIZE = 1232
 const PORT_ATTEMPTS = 20
 
-interface DnsServer {
-  readonly port: number
-  close(): Promise<void>
-}
-
 /**
  * The sandbox's DNS: root, registries, name servers of all zones, and a resolver, at one loopback port by UDP and TCP.
  * @param wantedPort 0 for a free one
  */
-export async function startDnsServer(zones: Zones, wantedPort: number): Promise<DnsServer> {
+export async function startDnsServer(zones: Zones, wantedPort: number) {
   const { udp, tcp, port } = await bind(wantedPort)
   const connections = new Set<Socket>()
   udp.on('message', (query, from) => {
@@ -45,7 +40,7 @@ export async function startDnsServer(zones: Zones, wantedPort: number): Promise<
   })
   return {
     port,
-    async close() {
+    async close(): Promise<void> {
       for (const socket of connections) socket.destroy()
       await Promise.all([udp, tcp].map((server) => new Promise<void>((done) => server.close(() => done()))))
     },
