@@ -6,20 +6,11 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 /** How long the current work may take to clean up after a signal, in milliseconds. */
 const GRACE_MS = 1500
 
-export interface Signals {
-  readonly interrupts: Interrupts
-  /** Settles with the signal's exit code if the current work doesn't end in time. */
-  readonly abandoned: Promise<ExitCode>
-  stop(): void
-}
-
-type SignalSource = Pick<NodeJS.Process, 'on' | 'off' | 'kill' | 'pid'>
-
 /**
  * Turns SIGINT, SIGTERM and SIGHUP into an abort. Shielded work is never interrupted: the signal waits for its end.
  * Otherwise a second signal ends the process immediately, as a person who presses Ctrl-C twice expects.
  */
-export function watchSignals(source: SignalSource): Signals {
+export function watchSignals(source: Pick<NodeJS.Process, 'on' | 'off' | 'kill' | 'pid'>) {
   const controller = new AbortController()
   // Any number of requests and writes follow it.
   setMaxListeners(0, controller.signal)
@@ -57,6 +48,7 @@ export function watchSignals(source: SignalSource): Signals {
   for (const signal of SIGNALS) source.on(signal, received)
 
   return {
+    /** Settles with the signal's exit code if the current work doesn't end in time. */
     abandoned,
     stop,
     interrupts: {
@@ -76,6 +68,6 @@ export function watchSignals(source: SignalSource): Signals {
           }
         }
       },
-    },
+    } satisfies Interrupts,
   }
 }

@@ -37,22 +37,14 @@ export interface SandboxOptions {
 }
 
 /** A running sandbox. */
-export interface Sandbox {
-  readonly baseUrl: string
-  /** `127.0.0.1:PORT`, by UDP and TCP. */
-  readonly dns: string
-  readonly clientId: string
-  readonly apiKey: string
-  /** Settles when both servers are closed and no timer is left. */
-  close(): Promise<void>
-}
+export type Sandbox = Awaited<ReturnType<typeof startSandbox>>
 
 /**
  * Starts the local service: HTTP and DNS on loopback, all state in memory. It shares no code with the client, so that a
  * mistake of either shows.
  * @throws the system's error if a port is not available
  */
-export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
+export async function startSandbox(options: SandboxOptions) {
   const report = (error: unknown) => {
     // A client that disconnects while sending its request is not an error here.
     if (error instanceof Error && 'code' in error && error.code === 'ECONNRESET') return
@@ -120,10 +112,12 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   let closed: Promise<unknown> | undefined
   return {
     baseUrl: issuer,
+    /** By UDP and TCP. */
     dns: `${LOOPBACK}:${dns.port}`,
     clientId: CLIENTS.usual.id,
     apiKey,
-    async close() {
+    /** Settles when both servers are closed and no timer is left. */
+    async close(): Promise<void> {
       clock.close()
       closed ??= Promise.all([
         dns.close(),
