@@ -137,13 +137,7 @@ export async function openDomains(place: Place & Pick<Context, 'clock'>): Promis
  *
  * @param most how many domains
  */
-export async function knownDomains(
-  prefix: string,
-  most: number,
-  context: Pick<Context, 'directories'>,
-  settings: Where,
-): Promise<[string, string][]> {
-  const place = { directories: context.directories, settings }
+export async function knownDomains(prefix: string, most: number, place: Place): Promise<[string, string][]> {
   const names = filesIn(directoryOf(place)).flatMap((file) => {
     const name = file.slice(0, file.lastIndexOf('~'))
     return name.includes('.') && name.startsWith(prefix.toLowerCase()) ? [name] : []

@@ -306,14 +306,8 @@ export function runClaims(
     const work = { known, client: run.client(), io: run.io, options: { ...options, ...run.dns } }
     return completedBefore(known.entry, io.clock.now()) ?? drainOne(begin(work), run)
   }
-  const work = {
-    columns: MANY_CLAIM_COLUMNS,
-    takesIds: true,
-    hasEvents: true,
-    deadline: options.deadline,
-    perform,
-  }
-  return runForAll(domains, flags, work, io)
+  const shown = { columns: MANY_CLAIM_COLUMNS, takesIds: true, hasEvents: true }
+  return runForAll(domains, flags, { ...shown, deadline: options.deadline, perform }, io)
 }
 
 /** One of several claims that the ledger has as completed isn't asked about again: its row says when that was seen. */

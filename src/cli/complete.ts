@@ -6,7 +6,7 @@ import { type Completion, longFlag, type OptionDefinition } from '../settings/op
 import { DEFAULT_PROFILE } from '../settings/profiles.ts'
 import { type GlobalOptions, resolveSettings } from '../settings/settings.ts'
 import { SETTING_KEYS, SETTINGS, type Setting, settingName } from '../settings/table.ts'
-import { type CommandLine, commandsOf, definitionIn, readLine, takesValue } from './line.ts'
+import { type CommandLine, commandsOf, definitionIn, readLine, takesValue, valueIn } from './line.ts'
 
 /** The words that fit at the cursor, each with its meaning; `files`: the shell's own files. */
 type Answer = readonly (readonly [value: string, description: string])[] | 'files'
@@ -123,7 +123,8 @@ async function values(
     }
     case 'domains': {
       const { knownDomains } = await import('../claims/ledger.ts')
-      const known = await knownDomains(partial, MOST_DOMAINS, context, await settingsOf(before, context))
+      const place = { directories: context.directories, settings: await settingsOf(before, context) }
+      const known = await knownDomains(partial, MOST_DOMAINS, place)
       return known.map(([name, status]) => [name, /^[a-z_]+$/.test(status) ? status : ''])
     }
     default:
@@ -133,11 +134,7 @@ async function values(
 
 /** The settings that the words before the cursor give. */
 function settingsOf(before: readonly string[], context: Context) {
-  const value = (flag: string) =>
-    before
-      .findLast((word, at) => before[at - 1] === flag || word.startsWith(`${flag}=`))
-      ?.replace(`${flag}=`, '')
-  const [profile, baseUrl] = [value('--profile'), value('--base-url')]
+  const [profile, baseUrl] = [valueIn(before, '--profile'), valueIn(before, '--base-url')]
   const options: GlobalOptions = { ...(profile && { profile }), ...(baseUrl && { baseUrl }) }
   return resolveSettings(options, [], context)
 }

@@ -75,6 +75,13 @@ export function commandsOf(node: CommandNode | undefined): Readonly<Record<strin
   return isGroup(node) ? node.commands : undefined
 }
 
+/** The value that words give an option, the last one if several do. */
+export function valueIn(words: readonly string[], flag: string): string | undefined {
+  return words
+    .findLast((word, at) => words[at - 1] === flag || word.startsWith(`${flag}=`))
+    ?.replace(`${flag}=`, '')
+}
+
 export function takesValue(option: OptionDefinition): boolean {
   return /[<[]/.test(option.flags)
 }

@@ -8,7 +8,7 @@ import { maskUserInfo } from '../settings/addresses.ts'
 import { longFlag } from '../settings/option.ts'
 import { writeLabeled } from '../terminal/notices.ts'
 import { sanitizeLines, stringifyJson } from '../terminal/sanitize.ts'
-import type { CommandLine } from './line.ts'
+import { type CommandLine, valueIn } from './line.ts'
 
 /** Prints an error as JSON or for people, and returns its exit code. */
 export async function printError(
@@ -50,9 +50,7 @@ function bug(error: unknown): CliError {
 export function asksForJson(argv: readonly string[]): boolean {
   const end = argv.indexOf('--')
   const line = end < 0 ? argv : argv.slice(0, end)
-  const format = line
-    .findLast((word, at) => line[at - 1] === '--format' || word.startsWith('--format='))
-    ?.replace(/^--format=/, '')
+  const format = valueIn(line, '--format')
   return line.some((word) => /^--json(=|$)/.test(word)) || format === 'json' || format === 'jsonl'
 }
 

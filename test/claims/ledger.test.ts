@@ -66,16 +66,16 @@ describe('the ledger', () => {
   })
 
   test('forgets a claim, and completes the names that it has', async () => {
-    const { io, context } = await ledger()
+    const { io } = await ledger()
     await remember(claimOf(), io)
     await remember(claimOf({ name: 'example.org', domain_id: 'd2', status: 'completed' }), io)
-    expect(await knownDomains('EXA', 5, context, io.settings)).toEqual([
+    expect(await knownDomains('EXA', 5, io)).toEqual([
       ['example.com', 'pending'],
       ['example.org', 'completed'],
     ])
     const [entry] = await claimsNamed('example.com', io)
     if (entry !== undefined) await forget(entry, io)
-    expect(await knownDomains('exa', 5, context, io.settings)).toEqual([['example.org', 'completed']])
+    expect(await knownDomains('exa', 5, io)).toEqual([['example.org', 'completed']])
   })
 
   test('leaves a damaged file where it is, and goes on', async () => {
