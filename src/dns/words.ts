@@ -114,8 +114,8 @@ const UNKNOWNS = {
     fix: 'check from another network, or over HTTPS: --resolver https://dns.quad9.net/dns-query',
   },
   resolver_unreachable: {
-    message: `the name servers of {name:name} weren't found; the resolvers answered: {replies}${AT_RESOLVERS}`,
-    fix: 'check the network connection of this machine, or use another resolver: --resolver 9.9.9.9',
+    message: `the name servers of {name:name} weren't found; resolvers asked: {replies}${AT_RESOLVERS}`,
+    fix: 'check the network of this machine, or ask over HTTPS: --resolver https://dns.quad9.net/dns-query',
   },
   limit_reached: {
     message: 'the check reached its limit of queries before a name server of {name:name} answered',

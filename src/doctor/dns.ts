@@ -17,6 +17,7 @@ const ROOT_SERVERS: readonly DnsAddress[] = [
 const ROOT_QUESTION = { name: '.', type: 'SOA' } as const
 /** It exists, so a resolver that denies it blocks DNS or has a root of its own. */
 const KNOWN_NAME = { name: 'com', type: 'NS' } as const
+const OVER_HTTPS = 'use a resolver over HTTPS: mailclaim config set resolver https://dns.quad9.net/dns-query'
 
 /**
  * Whether the active resolvers respond, and with what the public DNS has. A failure affects only the DNS check, so it's a
@@ -25,8 +26,7 @@ const KNOWN_NAME = { name: 'com', type: 'NS' } as const
 export async function examineResolvers(io: Io): Promise<Finding> {
   const { resolvers: chosen } = dnsSettings(io.settings)
   const resolvers = chosen === 'system' ? await io.dns.systemResolvers() : chosen
-  const remedy = 'choose another: mailclaim config set resolver 9.9.9.9'
-  if (resolvers.length === 0) return warning('the system has no usable resolver', remedy)
+  if (resolvers.length === 0) return warning('the system has no usable resolver', OVER_HTTPS)
   const options = { recursionDesired: true, deadline: deadlineIn(RESOLVER_TIMEOUT_MS, io.clock) }
   const replies = await Promise.all(
     resolvers.map((resolver) => ask(resolver, KNOWN_NAME, options, dnsEffects(io))),
@@ -40,7 +40,7 @@ export async function examineResolvers(io: Io): Promise<Finding> {
   const addresses = resolvers.map(formatDnsAddress)
   const wrong = addresses.flatMap((address, at) => (troubles[at] ? `${address} (${troubles[at]})` : []))
   if (wrong.length > 0)
-    return warning(`resolvers that did not find com, which exists: ${wrong.join(', ')}`, remedy)
+    return warning(`resolvers that did not find com, which exists: ${wrong.join(', ')}`, OVER_HTTPS)
   const owner = chosen === 'system' ? "the system's resolvers" : 'the chosen resolvers'
   return ok(`${owner} respond: ${addresses.join(', ')}`)
 }
@@ -61,7 +61,7 @@ export async function examineDirectDns(io: Io): Promise<Finding> {
   if (answers.length === 0)
     return warning(
       'no name server is reachable from here: outbound port 53 is blocked',
-      'have it opened, or use a resolver over HTTPS: mailclaim config set resolver https://dns.quad9.net/dns-query',
+      `have it opened, or ${OVER_HTTPS}`,
     )
   if (answers.some(({ ra, aa }) => ra || !aa))
     return warning(

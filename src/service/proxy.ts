@@ -53,7 +53,7 @@ export function tunnelThroughProxy(
   } catch {
     // What is wrong with it may show the password.
   }
-  throw proxyError('HTTPS_PROXY is not a usable http or https URL')
+  throw new TransportError('proxy', 'no', 'HTTPS_PROXY is not a usable http or https URL')
 }
 
 /** Connections to the proxy, whose errors name the proxy as the cause. */

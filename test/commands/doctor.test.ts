@@ -332,6 +332,7 @@ describe('a warning leaves the exit code 0', () => {
     expect(mute.of('DNS resolvers')).toMatchObject({
       status: 'warning',
       message: expect.stringContaining('192.0.2.53'),
+      remedy: expect.stringContaining('set resolver https://dns.quad9.net'),
     })
     const chosen = await doctor(createSetup({ dns }), ['--resolver', '192.0.2.99'])
     expect(chosen.of('DNS resolvers')).toMatchObject({

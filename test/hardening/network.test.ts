@@ -359,6 +359,8 @@ describe.runIf(needs('openssl'))('TLS', () => {
     const ended = await grants(createWorld(), named, { ...trusting(), https_proxy: proxy.url })
     expect(ended.code).toBe(7)
     expect(errorOf(ended)).toMatchObject({ code: 'unreachable', message: expect.stringContaining('proxy') })
+    const unusable = await grants(createWorld(), named, { ...trusting(), https_proxy: 'socks5://proxy:1080' })
+    expect(errorOf(unusable)['message']).toMatch(/:\d+: HTTPS_PROXY is not a usable/)
     expect(requests).toEqual([])
   })
 })
