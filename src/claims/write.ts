@@ -42,15 +42,9 @@ export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
 }
 
 /** An event as a line of `--format jsonl`. */
-function eventJson({ event, claim, report, error, earlier }: ClaimEvent, io: Pick<Io, 'clock'>): object {
-  return {
-    event,
-    at: new Date(io.clock.now()).toISOString(),
-    claim,
-    ...(earlier && { earlier }),
-    ...(report && { report: reportJson(report) }),
-    ...error?.toJSON(),
-  }
+function writeEvent({ event, claim, report, error, earlier }: ClaimEvent, io: Io): Promise<void> {
+  const fields = { claim, ...(earlier && { earlier }), ...(report && { report: reportJson(report) }) }
+  return io.writeEvent(event, { ...fields, ...error?.toJSON() })
 }
 
 /** How people follow the work on a claim. */
@@ -76,7 +70,7 @@ export async function showWork(
   const { format } = io.settings
   const isEvents = format === 'jsonl'
   const { claim, error } = await drain(events, (event) =>
-    isEvents ? io.writeLine(eventJson(event, io)) : show(event),
+    isEvents ? writeEvent(event, io) : show(event),
   ).finally(() => io.progress.end())
   const isShown = isFull && error !== undefined && format === 'table'
   if (!isEvents && !isShown) await writeClaim(claim, io)

@@ -167,18 +167,12 @@ async function signInWithBrowser(how: SignIn, prepared: PreparedSignIn, io: Io):
 
 /** Everything here is needed to continue, so --quiet doesn't silence it. A program gets the address as an event instead. */
 function reporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReporter {
-  const { settings, stderr, clock } = io
+  const { settings, stderr } = io
   const isForProgram = isProgramFormat(settings)
-  const always = createIo(io, {
-    ...settings,
-    quiet: isForProgram && !stderr.isTTY,
-    silent: false,
-    fields: undefined,
-  })
+  const always = createIo(io, { ...settings, quiet: isForProgram && !stderr.isTTY, silent: false })
   return {
     async ready(url) {
-      if (isForProgram)
-        await always.writeLine({ event: 'authorization', at: new Date(clock.now()).toISOString(), url })
+      if (isForProgram) await always.writeEvent('authorization', { url })
       await always.say(
         openBrowser ? 'Opening the browser. If nothing opens, go to:' : 'Open this address in a browser:',
       )

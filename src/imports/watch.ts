@@ -52,8 +52,7 @@ export async function watchImport(
     io,
   )
   const { value, error } = await drain(events, async ({ event, value: seen, text, error: problem }) => {
-    const at = new Date(io.clock.now()).toISOString()
-    if (isEvents) return io.writeLine({ event, at, import: seen, ...problem?.toJSON() })
+    if (isEvents) return io.writeEvent(event, { import: seen, ...problem?.toJSON() })
     if (event === 'warning') return io.warn(text)
     await io.progress.update(canAnimate(io) ? barOf(seen) + text : text)
   }).finally(() => io.progress.end())

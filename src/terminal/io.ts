@@ -8,11 +8,10 @@ import {
   isToldOnStderr,
   type ListWriter,
   type OutputContext,
-  writeLine,
   writeObject,
 } from './output.ts'
 import { createScreen, type Progress, withWrite } from './progress.ts'
-import { sanitizeLine } from './sanitize.ts'
+import { sanitizeLine, stringifyJson } from './sanitize.ts'
 
 /**
  * What a command gets: the effects, the settings in force, and how it talks. Everything that would take `context, settings`
@@ -31,8 +30,8 @@ export interface Io extends Context, OutputContext {
   writeOutcome(outcome: Item, columns: readonly Column[]): Promise<void>
   /** A list on stdout, page by page. @param nothing what a person reads if it is empty */
   list(columns: readonly Column[], nothing?: string): ListWriter
-  /** One line of JSON on stdout: an item or an event. */
-  writeLine(item: Item): Promise<void>
+  /** An event as a line of JSON on stdout, with the time. */
+  writeEvent(event: string, fields: object): Promise<void>
   /** Text and nothing else on stdout, on one line. */
   writeValue(text: string): Promise<void>
 }
@@ -64,7 +63,10 @@ export function createIo(outer: Context, settings: Settings): Io {
       if (!isToldOnStderr(settings)) await io.write(outcome, columns)
     },
     list: (columns, nothing) => createListWriter(columns, nothing, io),
-    writeLine: (item) => writeLine(item, stdout),
+    writeEvent(event, fields) {
+      const at = new Date(context.clock.now()).toISOString()
+      return stdout.write(`${stringifyJson({ event, at, ...fields })}\n`)
+    },
     writeValue: (text) => stdout.write(`${sanitizeLine(text)}\n`),
   }
   return io

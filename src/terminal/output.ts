@@ -35,11 +35,6 @@ async function renderContext(io: OutputContext): Promise<RenderContext> {
   }
 }
 
-/** One line of JSON on stdout: an item or an event. */
-export async function writeLine(item: Item, stdout: Output): Promise<void> {
-  await stdout.write(`${stringifyJson(item)}\n`)
-}
-
 /** Whether a person reads on stderr what was done, and needs no table of it. */
 export function isToldOnStderr({ format, fields }: Settings): boolean {
   return format === 'table' && fields === undefined
@@ -53,7 +48,7 @@ export async function writeObject(item: Item, columns: readonly Column[], io: Ou
   const { stdout, settings, clock } = io
   if (settings.format === 'json')
     return stdout.write(`${stringifyJson(item, stdout.isTTY ? 2 : undefined)}\n`)
-  if (settings.format === 'jsonl') return writeLine(item, stdout)
+  if (settings.format === 'jsonl') return stdout.write(`${stringifyJson(item)}\n`)
   if (settings.format === 'tsv') {
     const shown = chooseColumns(columns, settings.fields, 'programs')
     return stdout.write(headingLine(shown) + recordLine(item, shown, clock.now()))
