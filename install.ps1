@@ -3,7 +3,8 @@
 #   irm https://github.com/OWNER/mailclaim/releases/latest/download/install.ps1 | iex
 #   & ([scriptblock]::Create((irm https://github.com/OWNER/mailclaim/releases/latest/download/install.ps1))) -Uninstall
 #
-# Everything is in PREFIX\lib\mailclaim, and PREFIX\bin\mailclaim.cmd starts it. These variables change what it does:
+# Everything is in PREFIX\lib\mailclaim, and PREFIX\bin\mailclaim.cmd starts it. These variables, also as
+# your CI sets them, change that:
 #
 #   PREFIX        where to (%LOCALAPPDATA%\Programs\mailclaim)
 #   VERSION       which version (the newest)
@@ -32,7 +33,7 @@ param([switch]$Uninstall)
     try {
       if ($from -match '^https?://') { Invoke-WebRequest -UseBasicParsing -Uri "$from/$name" -OutFile "$work\$name" }
       else { Copy-Item -LiteralPath "$from\$name" -Destination "$work\$name" }
-    } catch { throw "can't get $from/${name}: $($_.Exception.Message)" }
+    } catch { throw "${asked}can't get $from/${name}: $($_.Exception.Message)" }
   }
 
   # What a program prints on stdout; $LASTEXITCODE says how it ended.
@@ -45,9 +46,10 @@ param([switch]$Uninstall)
     $processor = if ($env:PROCESSOR_ARCHITEW6432) { $env:PROCESSOR_ARCHITEW6432 } else { $env:PROCESSOR_ARCHITECTURE }
     # Windows on ARM64 runs programs for x64.
     if ($processor -notin 'AMD64', 'ARM64') {
-      throw "no archive for Windows on ${processor}: with Node 20.19 or later, npm install --global mailclaim"
+      throw "no archive for Windows on ${processor}: with Node 20.19, 22.3 or later, npm install --global mailclaim"
     }
     $version = "$env:VERSION" -replace '^v', ''
+    $asked = if ($version) { "VERSION=`"$version`": " }
     $from = if ($env:INSTALL_FROM) { $env:INSTALL_FROM }
       elseif ($version) { "https://github.com/OWNER/mailclaim/releases/download/v$version" }
       else { 'https://github.com/OWNER/mailclaim/releases/latest/download' }
@@ -55,10 +57,12 @@ param([switch]$Uninstall)
     catch { throw "can't write to ${prefix}: choose another directory with PREFIX" }
 
     Get-File 'SHA256SUMS'
+    $isList = Select-String -Quiet -LiteralPath "$work\SHA256SUMS" -Pattern '^[0-9a-f]{64} [ *]'
+    if (-not $isList) { throw "$from/SHA256SUMS isn't a list of checksums: does this network want you to sign in?" }
     $wanted = if ($version) { [regex]::Escape($version) } else { '\d[\w.+-]*' }
     $line = Get-Content "$work\SHA256SUMS" |
       Where-Object { $_ -match "^[0-9a-f]{64} [ *]mailclaim-$wanted-win32-x64\.zip$" } | Select-Object -Last 1
-    if (-not $line) { throw "$from has no archive of mailclaim $version for win32-x64" }
+    if (-not $line) { throw "$asked$from has no archive for win32-x64" }
     $checksum, $archive = $line -split ' [ *]'
     Get-File $archive
     if ((Get-FileHash -LiteralPath "$work\$archive" -Algorithm SHA256).Hash -ne $checksum) {
@@ -83,22 +87,25 @@ param([switch]$Uninstall)
     $found = Get-Command mailclaim -ErrorAction SilentlyContinue
     if (-not $found -or $found.Source -ne $launcher) {
       'New shells find it after this line:'
-      "[Environment]::SetEnvironmentVariable('Path', '$prefix\bin;' + [Environment]::GetEnvironmentVariable('Path', 'User'), 'User')"
+      "[Environment]::SetEnvironmentVariable('Path', '$($prefix.Replace("'", "''"))\bin;' + [Environment]::GetEnvironmentVariable('Path', 'User'), 'User')"
     }
   }
 
   function Uninstall-Program {
-    if (-not (Test-Path $library)) { throw "mailclaim isn't installed in $prefix" }
+    if (-not (Test-Path $library)) { throw "mailclaim isn't installed in ${prefix}: set PREFIX to where it is" }
     $ErrorActionPreference = 'Continue'
-    $places = & $launcher config list 2>&1 | Where-Object { $_ -is [Management.Automation.ErrorRecord] }
+    $places = if (Test-Path $launcher) {
+      & $launcher config list 2>&1 | Where-Object { $_ -is [Management.Automation.ErrorRecord] }
+    }
     $ErrorActionPreference = 'Stop'
     # A directory from which a program runs can't be moved.
     try { [IO.Directory]::Move($library, "$library.$id") }
     catch { throw "can't remove ${library}: end each mailclaim that is running" }
-    Remove-Item -Force $launcher
+    if (Test-Path $launcher) { Remove-Item -Force $launcher }
     Remove-Item -Recurse -Force "$library.$id"
     "mailclaim is removed from $prefix. What ``mailclaim logout --all`` would have removed is still there:"
     "the tokens and API keys of all profiles, in Windows' Credential Manager (named mailclaim) or in files. $places"
+    "Compiled code is in $env:LOCALAPPDATA\mailclaim\compiled, and may be deleted."
   }
 
   try {

@@ -4,7 +4,7 @@
 #   curl -fsSL https://github.com/OWNER/mailclaim/releases/latest/download/install.sh | sh
 #   curl -fsSL https://github.com/OWNER/mailclaim/releases/latest/download/install.sh | sh -s -- --uninstall
 #
-# Everything is in PREFIX/lib/mailclaim, and PREFIX/bin/mailclaim is a link to it. These variables change what it does:
+# Everything is in PREFIX/lib/mailclaim, and PREFIX/bin/mailclaim is a link to it. These variables, also as your CI sets them, change that:
 #
 #   PREFIX        where to (~/.local)
 #   VERSION       which version (the newest)
@@ -21,13 +21,16 @@ fetch() {
   case $from in
     http://* | https://*)
       if command -v curl >/dev/null; then
-        curl -fsSL --proto-redir "=${from%%:*}" -o "$work/$1" "$from/$1" 2>"$work/problem"
+        problem=$(curl -fsSL --proto-redir "=${from%%:*}" --connect-timeout 30 --speed-limit 1000 --speed-time 60 \
+          -o "$work/$1" "$from/$1" 2>&1)
+      elif command -v wget >/dev/null; then
+        problem=$(wget -O "$work/$1" "$from/$1" 2>&1)
       else
-        wget -O "$work/$1" "$from/$1" 2>"$work/problem"
+        fail "nothing to download with: install curl or wget"
       fi
       ;;
-    *) cp "$from/$1" "$work/$1" 2>"$work/problem" ;;
-  esac || fail "can't get $from/$1: $(grep . "$work/problem" | tail -n 1)"
+    *) problem=$(cp "$from/$1" "$work/$1" 2>&1) ;;
+  esac || fail "${asked}can't get $from/$1: $(printf '%s\n' "$problem" | grep . | tail -n 1)"
 }
 
 # The name of this machine's archive, between version and extension.
@@ -37,7 +40,7 @@ machine() {
   case $arch in x86_64 | amd64) cpu=x64 ;; aarch64 | arm64) cpu=arm64 ;; *) cpu= ;; esac
   if [ "$platform" = linux ] && ldd --version 2>&1 | grep -qi musl; then system='Linux with musl' cpu=; fi
   case $platform-$cpu in
-    -* | *-) fail "no archive for $system on $arch: with Node 20.19 or later, npm install --global mailclaim" ;;
+    -* | *-) fail "no archive for $system on $arch: with Node 20.19, 22.3 or later, npm install --global mailclaim" ;;
     *) echo "$platform-$cpu" ;;
   esac
 }
@@ -51,18 +54,21 @@ install() {
   if ! mkdir -p "$home" "$bin" 2>/dev/null || [ ! -w "$bin" ] || ! work=$(mktemp -d "$home/.new.XXXXXX" 2>/dev/null); then
     fail "can't write to $PREFIX: choose another directory with PREFIX"
   fi
+  asked=${VERSION:+VERSION=\"$VERSION\": }
   from=${INSTALL_FROM:-https://github.com/OWNER/mailclaim/releases/${VERSION:+download/v}${VERSION:-latest/download}}
   fetch SHA256SUMS
+  grep -q '^[0-9a-f]\{64\} [ *]' "$work/SHA256SUMS" ||
+    fail "$from/SHA256SUMS isn't a list of checksums: does this network want you to sign in?"
   archive=$(sed -n "s/^[0-9a-f]\{64\} [ *]\(mailclaim-${VERSION:-[0-9][0-9A-Za-z.+-]*}-$target\.tar\.gz\)\$/\1/p" "$work/SHA256SUMS" | tail -n 1)
-  [ -n "$archive" ] || fail "$from has no archive${VERSION:+ of mailclaim $VERSION} for $target"
+  [ -n "$archive" ] || fail "$asked$from has no archive for $target"
   fetch "$archive"
   grep -q "^$(sha256 "$work/$archive") [ *]$archive\$" "$work/SHA256SUMS" ||
     fail "the checksum of $archive is wrong: it is damaged, or not what was released"
   mkdir "$work/unpacked"
-  tar -xzf "$work/$archive" -C "$work/unpacked" -o --strip-components 1 2>"$work/problem" ||
-    fail "can't unpack $archive: $(tail -n 1 "$work/problem")"
-  version=$("$work/unpacked/mailclaim" --version 2>"$work/problem") ||
-    fail "mailclaim doesn't start on this machine: $(head -n 1 "$work/problem")"
+  problem=$(tar -xzf "$work/$archive" -C "$work/unpacked" -o --strip-components 1 2>&1) ||
+    fail "can't unpack $archive: $(printf '%s\n' "$problem" | grep . | head -n 1)"
+  version=$("$work/unpacked/mailclaim" --version 2>/dev/null) ||
+    fail "mailclaim doesn't start on this machine: $("$work/unpacked/mailclaim" --version 2>&1 | head -n 1)"
 
   # What is running goes on in the earlier version, which the next installation removes; a link is replaced in one step.
   earlier=$(readlink "$link" || true) new=$home/$version.${work##*.}
@@ -70,7 +76,7 @@ install() {
   ln -s "$new/mailclaim" "$work/link"
   mv -f "$work/link" "$link"
   for directory in "$home"/*; do
-    case $earlier in "$directory"/*) continue ;; esac
+    case $earlier in */"${directory##*/}"/*) continue ;; esac
     [ "$directory" = "$new" ] || rm -rf "$directory"
   done
   echo "mailclaim $version is installed: $link"
@@ -79,23 +85,26 @@ install() {
 }
 
 uninstall() {
-  [ -d "$home" ] || fail "mailclaim isn't installed in $PREFIX"
+  [ -d "$home" ] || fail "mailclaim isn't installed in $PREFIX: set PREFIX to where it is"
   places=$("$link" config list 2>&1 >/dev/null || true)
   rm -rf "$link" "$home"
   echo "mailclaim is removed from $PREFIX. What \`mailclaim logout --all\` would have removed is still there:"
   echo "the tokens and API keys of all profiles, in the keychain (named mailclaim) or in files. $places"
+  echo "Compiled code is in ~/.cache/mailclaim (on macOS, ~/Library/Caches/mailclaim), and may be deleted."
 }
 
 main() {
+  [ -n "${PREFIX:-${HOME-}}" ] || fail "HOME isn't set: choose a directory with PREFIX"
   PREFIX=${PREFIX:-$HOME/.local} VERSION=${VERSION-}
   VERSION=${VERSION#v}
-  case $VERSION in *[!0-9A-Za-z.+-]*) fail "\"$VERSION\" isn't a version" ;; esac
+  case $VERSION in *[!0-9A-Za-z.+-]*) fail "VERSION=\"$VERSION\" isn't a version" ;; esac
   case $PREFIX in /*) ;; *) PREFIX=$PWD/$PREFIX ;; esac
   home=$PREFIX/lib/mailclaim bin=$PREFIX/bin link=$PREFIX/bin/mailclaim work=
   trap 'rm -rf "$work"; rmdir "$home" "$bin" "$PREFIX/lib" "$PREFIX" 2>/dev/null || true' EXIT
   trap 'exit 130' INT TERM HUP
-  case $(readlink "$link" || echo "$link") in
-    "$home"/*) ;;
+  # However PREFIX is written: the link may have been made with another spelling of it.
+  case $(readlink "$link" || true) in
+    */lib/mailclaim/*/mailclaim) ;;
     *) [ ! -e "$link" ] || fail "$link isn't from this installer: remove it, or choose another PREFIX" ;;
   esac
   case ${1-} in

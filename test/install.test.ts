@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
@@ -125,7 +126,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
         ).toEqual(['1.1.0', '1.2.0'])
         expect(await run([], { VERSION: 'v1.0.0' })).toMatchObject({
           code: 1,
-          stderr: expect.stringMatching(/^error: .* has no archive of mailclaim 1\.0\.0 for .*\n$/),
+          stderr: expect.stringMatching(/^error: VERSION="1\.0\.0": \S+ has no archive for .*\n$/),
         })
 
         const removed = await run(['--uninstall'])
@@ -145,9 +146,19 @@ describe.runIf(needs('posix'))('install.sh', () => {
         ['a download that breaks off', breakOff, /can't get http\S+\.gz|checksum .* is wrong/],
         [
           'no archive for the machine',
-          (m) => writeFileSync(join(m.release, 'SHA256SUMS'), ''),
+          (m) =>
+            writeFileSync(
+              join(m.release, 'SHA256SUMS'),
+              `${'0'.repeat(64)}  mailclaim-2.0.0-plan9-x64.zip\n`,
+            ),
           /has no archive for \w+-\w+/,
         ],
+        [
+          'a page that wants a sign-in',
+          (m) => writeFileSync(join(m.release, 'SHA256SUMS'), '<!DOCTYPE html>\n'),
+          /SHA256SUMS isn't a list of checksums/,
+        ],
+        ['a full disk', fillDisk, /can't get http\S+SHA256SUMS: curl: \(23\)/],
         ['no such address', (m) => rmSync(m.release, { recursive: true }), /can't get http\S+SHA256SUMS: /],
         [
           'an unknown machine',
@@ -223,6 +234,9 @@ describe.runIf(needs('posix'))('install.sh', () => {
       /^error: can't write to \S+\/SHA256SUMS: choose another directory with PREFIX\n$/,
     )
     expect(await run([], { INSTALL_FROM: release })).toMatchObject({ code: 0 })
+    symlinkSync(home, join(home, 'here'))
+    for (const spelling of [`${machine.prefix}/`, './a prefix', join(home, 'here/a prefix')])
+      expect(await run([], { INSTALL_FROM: release, PREFIX: spelling })).toMatchObject({ code: 0 })
     expect(machine.version()).toBe('1.0.0')
 
     const other = join(home, 'other')
@@ -237,6 +251,25 @@ describe.runIf(needs('posix'))('install.sh', () => {
     }
     expect(readdirSync(other, { recursive: true })).toHaveLength(2)
     expect(existsSync(link)).toBe(true)
+  })
+
+  test.runIf(needs('busybox')).each<[string, Readonly<Record<string, string>>, RegExp]>([
+    ['VERSION has none', { VERSION: 'the newest' }, /VERSION="the newest" isn't a version/],
+    [
+      'VERSION has one that is not there',
+      { VERSION: '9', INSTALL_FROM: '/no' },
+      /VERSION="9": can't get \/no\/SHA/,
+    ],
+    ['HOME is not set', { HOME: '', PREFIX: '' }, /HOME isn't set: choose a directory with PREFIX/],
+    ['no program can download', {}, /install curl or wget/],
+  ])('one sentence says that %s', async (_what, env, said) => {
+    const { fakes, files, run } = await createMachine('busybox')
+    rmSync(join(fakes, 'wget'))
+    const before = files()
+    const { code, stderr } = await run([], env)
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(said) })
+    expect(stderr).toMatch(/^error: [^\n]*\n$/)
+    expect(files()).toEqual(before)
   })
 
   test('a script that has not arrived whole does nothing', async () => {
@@ -266,6 +299,11 @@ function fake({ fakes }: Machine, name: string, script: string): void {
   rmSync(join(fakes, name), { force: true })
   writeFileSync(join(fakes, name), `#!/bin/sh\n${script}\n`)
   chmodSync(join(fakes, name), 0o755)
+}
+
+/** Has curl write no byte to a file: not what it gets, and not why. */
+function fillDisk(machine: Machine): void {
+  fake(machine, 'curl', `trap '' XFSZ; ulimit -f 0; exec ${find('curl')} "$@"`)
 }
 
 function noArchive({ release }: Machine): string {
