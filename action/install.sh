@@ -15,7 +15,7 @@ elif problem=$(PREFIX=$work/archive VERSION=$version sh "$GITHUB_ACTION_PATH/ins
   program=$(echo "$work"/archive/lib/mailclaim/*)
   node=$program/node/node
 else
-  printf '::error title=mailclaim::npm and Node 20.19 or later (actions/setup-node) are missing, or did not work, and %s\n' "${problem#error: }"
+  printf '::error title=mailclaim::npm and Node 20.19, 22.3 or later (actions/setup-node) are missing, or did not work, and %s\n' "${problem#error: }"
   exit 1
 fi
 printf '#!/bin/sh\nexec "%s" "$@"\n' "$node" >"$work/node"

@@ -2,6 +2,9 @@
 const other = unfitRuntime(process.versions)
 if (other) {
   process.stderr.write(`error: mailclaim needs Node 20.19 or 22.3, or later: this is ${other}\n`)
+  process.stderr.write(
+    'hint: get Node from https://nodejs.org, or use the installer, which brings its own: README, "Getting it"\n',
+  )
   process.exitCode = 1
 } else {
   keepCompiled(process)
