@@ -1,14 +1,6 @@
 import { CliError, type ErrorCode } from '../errors.ts'
 import { withProfile } from '../settings/profiles.ts'
 
-/** How long an unused refresh token lives (section 7 of the interface). */
-const REFRESH_TOKEN_MS = 60 * 24 * 3600 * 1000
-
-/** Wall-clock milliseconds at which a session ends if it isn't renewed. */
-export function expiresIfUnused({ issuedAt }: { readonly issuedAt: number }): number {
-  return issuedAt + REFRESH_TOKEN_MS
-}
-
 export function signInHint(profile: string): string {
   return `sign in again: ${withProfile('mailclaim login', profile)}`
 }

@@ -150,9 +150,13 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
       // Nobody has signed in or out. If the directory comes back, the next command finds the answer in the note.
       const whole = sent.kind === 'over' ? next : { ...next, refreshToken: sent.refreshToken }
       quietly(() => note.fill(encode(whole)))
-      throw sent.kind === 'over'
-        ? sessionOver(profile, sent.description)
-        : directoryGone(files.directory, profile)
+      if (sent.kind === 'over') throw sessionOver(profile, sent.description)
+      const message = `the directory ${files.directory} is gone, and the new refresh token of profile ${profile} with it`
+      throw signedOut(
+        'store_unavailable',
+        message,
+        `move it back if it was moved; else ${signInHint(profile)}`,
+      )
     }
     if (now?.id !== id) {
       // Nothing is stored over another sign-in, and nothing after a logout.
@@ -372,13 +376,6 @@ export function accessOf({ access, why }: Extract<Settled, { kind: 'success' }>,
   if (access !== undefined) return { kind: 'done', token: access }
   const message = `the session of profile ${profile} was renewed, but the answer has no usable access token`
   throw new CliError('unexpected_answer', `${message}: ${why}`, { hint: 'run the command again' })
-}
-
-/** The directory was moved or removed while the session was renewed, and the new token is in the note that was there. */
-function directoryGone(directory: string, profile: string): CliError {
-  const message = `the directory ${directory} is gone, and the new refresh token of profile ${profile} with it`
-  const hint = `move it back if it was moved; else ${signInHint(profile)}`
-  return signedOut('store_unavailable', message, hint)
 }
 
 /** Somebody signed in or out while the session was renewed. */

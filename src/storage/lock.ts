@@ -45,18 +45,17 @@ export async function withLock<T>(
       if (options.withoutLocks === 'continue') return work()
       throw noLock(path, error)
     }
-    if (fd !== undefined) {
-      try {
-        return await work()
-      } finally {
-        // This releases the lock.
-        disk.close(fd)
-      }
-    }
+    const held = fd
+    // Closing it releases the lock.
+    if (held !== undefined) return work().finally(() => disk.close(held))
     const found = meanwhile?.()
     if (found !== undefined) return found
     const waited = clock.monotonic() - start
-    if (waited >= timeoutMs) throw options.busy?.() ?? sessionBusy(path)
+    if (waited >= timeoutMs) {
+      const message = `another mailclaim is using this session (it holds ${path})`
+      const hint = 'wait for it or stop it, then run this command again'
+      throw options.busy?.() ?? new CliError('session_busy', message, { hint })
+    }
     if (waited >= SILENT_MS) {
       await onWait?.()
       onWait = undefined
@@ -89,10 +88,4 @@ function noLock(path: string, error: unknown): CliError {
     hint: remedy(error, 'set MAILCLAIM_STATE_DIR to a directory of yours on a local disk, or use an API key'),
     cause: error,
   })
-}
-
-function sessionBusy(path: string): CliError {
-  const message = `another mailclaim is using this session (it holds ${path})`
-  const hint = 'wait for it or stop it, then run this command again'
-  return new CliError('session_busy', message, { hint })
 }

@@ -8,6 +8,9 @@ import type { Io } from '../../terminal/io.ts'
 import { formatDuration } from '../../terminal/time.ts'
 import { defineCommand } from '../definition.ts'
 
+/** How long an unused refresh token lives (section 7 of the interface). */
+const REFRESH_TOKEN_MS = 60 * 24 * 3600 * 1000
+
 const STATE_LABELS: Readonly<Record<SessionState, string>> = {
   none: 'not signed in',
   active: 'active',
@@ -83,7 +86,6 @@ async function statusOf(
   online: 'accepted' | CliError | undefined,
   io: Io,
 ) {
-  const { expiresIfUnused } = await import('../../session/messages.ts')
   const { storeOf } = await import('../../session/session-file.ts')
   const time = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
   const left = Math.floor(((session?.access?.expiresAt ?? 0) - io.clock.now()) / 1000)
@@ -101,7 +103,7 @@ async function statusOf(
     store: session === undefined ? null : storeOf(session),
     signed_in_at: time(session?.signedInAt),
     refreshed_at: time(session?.issuedAt),
-    refresh_by: time(renewable && expiresIfUnused(renewable)),
+    refresh_by: time(renewable && renewable.issuedAt + REFRESH_TOKEN_MS),
     expires_in: left > 0 ? left : null,
     online: online === undefined ? null : online === 'accepted' ? 'accepted' : online.shownCode,
   }

@@ -21,13 +21,6 @@ export interface EtcdValue {
   readonly revision: string
 }
 
-export interface Swapped {
-  /** If not, something else was there: its own value, if an earlier copy was applied. No copy is applied later. */
-  readonly isDone: boolean
-  /** What is at the key now. */
-  readonly found: EtcdValue | undefined
-}
-
 type Json = Record<string, unknown>
 
 /** How long a read may take, in milliseconds. */
@@ -46,54 +39,22 @@ const FINAL =
 /**
  * A client for one key over the JSON gateway of etcd 3 (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/). Reads
  * are linearizable. It asks the members in turn, again and again, until one answers or the time is up.
+ *
+ * @param limitMs for all requests together
  */
-export class Etcd {
-  readonly #io: Io
-  readonly #access: EtcdAccess
-  readonly #latest: number
-  #token: string | undefined
-  #turn = 0
-
-  /** @param limitMs for all requests together */
-  constructor(io: Io, access: EtcdAccess, limitMs = Number.POSITIVE_INFINITY) {
-    this.#io = io
-    this.#access = access
-    this.#latest = io.clock.monotonic() + limitMs
-  }
-
-  /** What is at the key; undefined if it doesn't exist. @throws CliError `unreachable`, exit 7; `store_unavailable`, exit 4, if refused. */
-  async read(): Promise<EtcdValue | undefined> {
-    return firstOf(await this.#ask('/v3/kv/range', { key: encode(this.#access.key) }, READ_LIMIT_MS))
-  }
-
-  /**
-   * Writes the key if it still has this revision. The same transaction is repeated until it is answered: a read alone would
-   * never show that it can't be applied anymore.
-   *
-   * @throws CliError as `read`; it may have been applied, or be applied later
-   */
-  async swap(revision: string, text: string, limitMs: number): Promise<Swapped> {
-    const at = encode(this.#access.key)
-    const body = await this.#ask(
-      '/v3/kv/txn',
-      {
-        compare: [{ key: at, target: 'MOD', result: 'EQUAL', mod_revision: revision }],
-        success: [{ request_put: { key: at, value: encode(text) } }],
-        failure: [{ request_range: { key: at } }],
-      },
-      limitMs,
-    )
-    if (body['succeeded'] === true)
-      return { isDone: true, found: { text, revision: String((body['header'] as Json)['revision']) } }
-    const [response] = listOf(body['responses'])
-    return { isDone: false, found: firstOf((response?.['response_range'] ?? {}) as Json) }
-  }
+export function createEtcd(
+  { http, clock, random, interrupts: { signal } }: Io,
+  { key, members, tls, user }: EtcdAccess,
+  limitMs = Number.POSITIVE_INFINITY,
+) {
+  const latest = clock.monotonic() + limitMs
+  const at = encode(key)
+  let token: string | undefined
+  let turn = 0
 
   /** Sends a request until a member answers it: for one try at least, since a machine that was stopped has no time left. */
-  async #ask(path: string, request: Json, limitMs: number): Promise<Json> {
-    const { clock, random, interrupts } = this.#io
-    const { members, user } = this.#access
-    const end = Math.min(clock.monotonic() + Math.max(limitMs, FIRST_TRY_MS), this.#latest)
+  async function ask(path: string, request: Json, limitMs: number): Promise<Json> {
+    const end = Math.min(clock.monotonic() + Math.max(limitMs, FIRST_TRY_MS), latest)
     const firstTry = Math.min(FIRST_TRY_MS, (end - clock.monotonic()) / members.length)
     let problem = 'no time left'
     for (let tries = 0; ; tries++) {
@@ -103,16 +64,16 @@ export class Etcd {
         const hint = 'run the command again later'
         throw new CliError('unreachable', `etcd doesn't answer at ${hosts}: ${problem}`, { hint })
       }
-      const member = members[this.#turn % members.length] as URL
+      const member = members[turn % members.length] as URL
       const round = Math.floor(tries / members.length) + 1
       const limit = Math.min(left, firstTry * round)
-      const step = user !== undefined && this.#token === undefined ? LOGIN : path
+      const step = user !== undefined && token === undefined ? LOGIN : path
       try {
-        const { status, body } = await this.#post(member, step, step === LOGIN ? { ...user } : request, limit)
+        const { status, body } = await post(member, step, step === LOGIN ? { ...user } : request, limit)
         // Each answer of etcd says at which revision of the whole store it was made.
         if (status === 200 && (body['header'] as Json | undefined)?.['revision'] !== undefined) {
           if (step === path) return body
-          this.#token = String(body['token'])
+          token = String(body['token'])
           continue
         }
         const said = status === 200 ? 'the answer is not from etcd' : messageOf(body, status)
@@ -121,38 +82,62 @@ export class Etcd {
           const message = `etcd refused the request (${member.host}): ${said}`
           throw new CliError('store_unavailable', message, { hint })
         }
-        if (body['code'] === UNAUTHENTICATED) this.#token = undefined
+        if (body['code'] === UNAUTHENTICATED) token = undefined
         problem = said
       } catch (error) {
         if (!(error instanceof TransportError)) throw error
-        interrupts.signal.throwIfAborted()
+        signal.throwIfAborted()
         problem = error.message
       }
-      this.#turn++
+      turn++
       if ((tries + 1) % members.length === 0) {
         const left = Math.max(0, end - clock.monotonic())
-        await clock.sleep(Math.min(PAUSE_MS * round * (0.5 + random.fraction()), left), interrupts.signal)
+        await clock.sleep(Math.min(PAUSE_MS * round * (0.5 + random.fraction()), left), signal)
       }
     }
   }
 
-  async #post(member: URL, path: string, request: Json, timeoutMs: number) {
-    const { tls } = this.#access
-    const { status, text, brokenBy } = await this.#io.http.send({
+  async function post(member: URL, path: string, request: Json, timeoutMs: number) {
+    const { status, text, brokenBy } = await http.send({
       method: 'POST',
       url: operationUrl(member, path),
       headers: {
         'content-type': 'application/json',
-        ...(this.#token !== undefined && { authorization: this.#token }),
+        ...(token !== undefined && { authorization: token }),
       },
       body: JSON.stringify(request),
       timeoutMs,
-      signal: this.#io.interrupts.signal,
+      signal,
       ...(tls && { tls }),
     })
     if (brokenBy instanceof TransportError) throw brokenBy
     // A proxy's page, say, counts as an empty object: the status has to be enough.
     return { status, body: (parseObject(text) ?? {}) as Json }
+  }
+
+  return {
+    /** What is at the key; undefined if it doesn't exist. @throws CliError `unreachable`, exit 7; `store_unavailable`, exit 4, if refused. */
+    read: async () => firstOf(await ask('/v3/kv/range', { key: at }, READ_LIMIT_MS)),
+    /**
+     * Writes the key if it still has this revision. The same transaction is repeated until it is answered: a read alone would
+     * never show that it can't be applied anymore.
+     *
+     * @returns what is at the key now; if not `isDone`, something else was there: its own value, if an earlier copy was applied. No copy
+     *   is applied later.
+     * @throws CliError as `read`; it may have been applied, or be applied later
+     */
+    async swap(revision: string, text: string, limitMs: number) {
+      const transaction = {
+        compare: [{ key: at, target: 'MOD', result: 'EQUAL', mod_revision: revision }],
+        success: [{ request_put: { key: at, value: encode(text) } }],
+        failure: [{ request_range: { key: at } }],
+      }
+      const body = await ask('/v3/kv/txn', transaction, limitMs)
+      if (body['succeeded'] === true)
+        return { isDone: true, found: { text, revision: String((body['header'] as Json)['revision']) } }
+      const [response] = listOf(body['responses'])
+      return { isDone: false, found: firstOf((response?.['response_range'] ?? {}) as Json) }
+    },
   }
 }
 

@@ -4,7 +4,7 @@ import { quietly } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
 import { signedOut, signInHint } from '../messages.ts'
 import { profileFiles, type Session } from '../session-file.ts'
-import { Etcd, type EtcdValue } from './etcd.ts'
+import { createEtcd, type EtcdValue } from './etcd.ts'
 import { type NotedToken, pendingFiles, readLocal } from './local.ts'
 import { type Note, type SharedValue, seal, sharedAccess, unseal } from './value.ts'
 
@@ -26,7 +26,7 @@ export const BRIEF_MS = 2000
  */
 export function openShared(io: Io, limitMs?: number) {
   const access = sharedAccess(io)
-  const etcd = new Etcd(io, access, limitMs)
+  const etcd = createEtcd(io, access, limitMs)
   const open = async (found: EtcdValue | undefined): Promise<SharedRevision | undefined> =>
     found && { ...(await unseal(found.text, access)), revision: found.revision }
   return {
@@ -34,9 +34,9 @@ export function openShared(io: Io, limitMs?: number) {
     access,
     etcd,
     files: profileFiles(io, io.settings.profile.value),
-    /** @returns undefined if there is no key. @throws as `Etcd.read` and `unseal`. */
+    /** @returns undefined if there is no key. @throws as `read` of etcd and `unseal`. */
     read: async () => open(await etcd.read()),
-    /** Swaps a value in. @returns it, or what is there instead. @throws as `Etcd.swap` and `unseal`. */
+    /** Swaps a value in. @returns it, or what is there instead. @throws as `swap` of etcd and `unseal`. */
     async swap(revision: string, next: SharedValue, limitMs: number) {
       const { isDone, found } = await etcd.swap(revision, await seal(next, access), limitMs)
       return { isDone, found: await open(found) }
@@ -100,7 +100,7 @@ async function readOutcome({ access, files }: SharedStore, path: string): Promis
  * own note; if that isn't there, the value is written as it is, so that a note which is still on its way comes too late.
  *
  * @returns what is there then; undefined if there is no key, and only a login or a logout may say that tokens are of no use
- * @throws as `Etcd.swap`
+ * @throws as `swap` of etcd
  */
 export async function bring(
   store: SharedStore,
