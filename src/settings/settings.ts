@@ -206,22 +206,16 @@ export function isProgramFormat({ format }: Pick<Settings, 'format'>): boolean {
 
 /** @throws CliError `base_url_missing` or `base_url_unusable`, exit 3. */
 export function requireBaseUrl(settings: Pick<Settings, 'chosen'>): URL {
-  const address = settingValue('base_url', settings)
-  if (address !== undefined) return new URL(address)
-  throw new CliError(
-    'base_url_missing',
-    'the address of the service (MAILCLAIM_BASE_URL) is not configured',
-    {
-      hint: 'to begin: mailclaim login',
-    },
-  )
+  return new URL(required('base_url', 'the address of the service (MAILCLAIM_BASE_URL)', settings))
 }
 
 /** @throws CliError `client_id_missing`, exit 3, or `usage`. */
 export function requireClientId(settings: Pick<Settings, 'chosen'>): string {
-  const id = settingValue('client_id', settings)
-  if (id !== undefined) return id
-  throw new CliError('client_id_missing', 'the OAuth client id (MAILCLAIM_CLIENT_ID) is not configured', {
-    hint: 'to begin: mailclaim login',
-  })
+  return required('client_id', 'the OAuth client id (MAILCLAIM_CLIENT_ID)', settings)
+}
+
+function required(key: 'base_url' | 'client_id', what: string, settings: Pick<Settings, 'chosen'>): string {
+  const value = settingValue(key, settings)
+  if (value !== undefined) return value
+  throw new CliError(`${key}_missing`, `${what} is not configured`, { hint: 'to begin: mailclaim login' })
 }
