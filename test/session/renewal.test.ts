@@ -31,6 +31,10 @@ const refuseConnection = () => 'reset' as const
 
 const TOKENS = { access_token: 'access-2', refresh_token: 'refresh-2', token_type: 'Bearer', expires_in: 900 }
 const oauthError = (status: number, error: string) => jsonResponse(status, { error })
+const tokensAfter = (change: (files: ProfileFiles) => void) => (files: ProfileFiles) => {
+  change(files)
+  return jsonResponse(200, TOKENS)
+}
 
 /** A signed-in profile whose access token has expired, and a service that gives these answers one after the other. */
 async function signedIn(answers: ((files: ProfileFiles) => Answer)[], store: 'file' | 'keychain' = 'file') {
@@ -76,6 +80,11 @@ function removeNotes(files: ProfileFiles): void {
   for (const name of nextNames(files)) rmSync(join(files.directory, name))
 }
 
+function signOut(files: ProfileFiles): void {
+  rmSync(files.session)
+  removeNotes(files)
+}
+
 /** What another process stores in the place of the note. */
 function storeLater(files: ProfileFiles): void {
   const expiresAt = Date.parse('2030-01-01')
@@ -89,31 +98,8 @@ const INTERRUPTED = 'refresh_interrupted 4'
 describe('what an answer means', () => {
   it.each<[string, ((files: ProfileFiles) => Answer)[], end: string, next: string, sent: number]>([
     ['tokens', [], 'ok', 'ok', 1],
-    [
-      'tokens, while something removes the note',
-      [
-        (files) => {
-          removeNotes(files)
-          return jsonResponse(200, TOKENS)
-        },
-      ],
-      'ok',
-      'ok',
-      1,
-    ],
-    [
-      'tokens, after a logout meanwhile',
-      [
-        (files) => {
-          rmSync(files.session)
-          removeNotes(files)
-          return jsonResponse(200, TOKENS)
-        },
-      ],
-      'session_elsewhere 4',
-      'not_signed_in 4',
-      1,
-    ],
+    ['tokens, while something removes the note', [tokensAfter(removeNotes)], 'ok', 'ok', 1],
+    ['tokens, after a logout', [tokensAfter(signOut)], 'session_elsewhere 4', 'not_signed_in 4', 1],
     [
       'a new refresh token beside a useless access token',
       [() => jsonResponse(200, { ...TOKENS, access_token: 7 })],
@@ -241,15 +227,8 @@ describe('the access token', () => {
 
   it('that comes when the directory has been moved is in the note, for whoever moves it back', async () => {
     const away = (files: ProfileFiles) => `${files.directory}.away`
-    const world = await signedIn(
-      [
-        (files) => {
-          renameSync(files.directory, away(files))
-          return jsonResponse(200, TOKENS)
-        },
-      ],
-      'keychain',
-    )
+    const moved = tokensAfter((files) => renameSync(files.directory, away(files)))
+    const world = await signedIn([moved], 'keychain')
     await expect(currentCredential(world.io)).rejects.toMatchObject({
       code: 'store_unavailable',
       message: expect.stringContaining(`the directory ${world.files.directory} is gone`),
