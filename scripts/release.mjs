@@ -35,16 +35,22 @@ function complaints(tag) {
   if (tag !== `v${version}`) found.push(`the tag is ${tag}, and the version of package.json ${version}`)
   if (!/^- \d{4}-\d\d-\d\d$/.test(date)) found.push(`CHANGELOG.md has no line "## ${version} - DATE"`)
   // "Report it" in an error message needs an address, and provenance a repository.
-  for (const field of ['repository', 'bugs', 'homepage'])
-    if (!manifest[field]) found.push(`package.json has no "${field}"`)
-  const repository = JSON.stringify(manifest.repository ?? '').match(
-    /github\.com\/([\w.-]+\/[\w.-]+?)(\.git)?"/,
-  )?.[1]
+  for (const field of ['bugs', 'homepage']) if (!manifest[field]) found.push(`package.json has no "${field}"`)
+  // In any form that npm reads, short ones too.
+  const repository = JSON.stringify(manifest.repository ?? '').match(/([\w.-]+\/[\w.-]+?)(\.git)?\/?"/)?.[1]
   const own = process.env.GITHUB_REPOSITORY ?? repository
-  if (repository !== own) found.push(`"repository" of package.json isn't ${own}`)
+  if (!repository) found.push('package.json has no "repository" of the form https://github.com/OWNER/NAME')
+  else if (repository !== own) found.push(`"repository" of package.json isn't ${own}`)
   for (const file of ['install.sh', 'install.ps1', 'README.md'])
     if (!readFileSync(file, 'utf8').includes(`https://github.com/${own}/releases/latest/download`))
       found.push(`${file} isn't for that repository: replace OWNER/${name}`)
+  if (JSON.parse(readFileSync('package-lock.json', 'utf8')).version !== version)
+    found.push('package-lock.json has another version: run npm install --package-lock-only')
+  for (const said of new Set(
+    readFileSync('docs/scripting.md', 'utf8').match(/[\w./-]+@v?\d+\.\d+\.\d+[\w.-]*/g),
+  ))
+    if (said !== `${name}@${version}` && said !== `${own}@v${version}`)
+      found.push(`docs/scripting.md has ${said}, and not this release`)
   const published = publishedVersions()
   if (published === undefined) found.push(`npm has no package ${name}: a person publishes it once`)
   else if (published.includes(version)) found.push(`npm has ${name} ${version} already`)

@@ -160,12 +160,16 @@ describe('the workflows', () => {
 describe.runIf(needs('posix'))('scripts/release.mjs', () => {
   const script = fileURLToPath(new URL('scripts/release.mjs', root))
 
-  /** A clone of 1.2.3, with what `own` puts in place of OWNER, and what these fields add to package.json. */
+  /** A clone of 1.2.3, with `own` in place of OWNER, and these fields; of 1.2.2 where the owner isn't set. */
   function clone(own: string, date: string, fields: object) {
     const directory = mkdtempSync(join(tmpdir(), 'mailclaim-release-'))
     onTestFinished(() => rmSync(directory, { recursive: true }))
-    for (const file of ['install.sh', 'install.ps1', 'README.md', 'package-lock.json'])
-      writeFileSync(join(directory, file), read(file).replaceAll('OWNER/', `${own}/`))
+    mkdirSync(join(directory, 'docs'))
+    for (const file of ['install.sh', 'install.ps1', 'README.md', 'package-lock.json', 'docs/scripting.md']) {
+      const text = read(file).replaceAll('OWNER/', `${own}/`)
+      const version = own === 'OWNER' ? '1.2.2' : '1.2.3'
+      writeFileSync(join(directory, file), text.replaceAll(manifest.version, version))
+    }
     writeFileSync(
       join(directory, 'package.json'),
       JSON.stringify({ ...manifest, version: '1.2.3', ...fields }),
@@ -198,12 +202,11 @@ describe.runIf(needs('posix'))('scripts/release.mjs', () => {
   test('check finds nothing where all is set, and names all that is not', async () => {
     const own = 'https://github.com/someone/mailclaim'
     const fields = { repository: { url: `git+${own}.git` }, bugs: `${own}/issues`, homepage: own }
-    const whole = await run(
-      clone('someone', '- 2026-01-01', fields),
-      ['check', 'v1.2.3'],
-      await serveVersions(['1.2.2']),
-    )
-    expect(whole.stderr).toBe('')
+    for (const repository of [fields.repository, own, 'github:someone/mailclaim']) {
+      const directory = clone('someone', '- 2026-01-01', { ...fields, repository })
+      const whole = await run(directory, ['check', 'v1.2.3'], await serveVersions(['1.2.2']))
+      expect(whole.stderr).toBe('')
+    }
 
     const lacking = await run(
       clone('OWNER', '(unreleased)', {}),
@@ -213,9 +216,14 @@ describe.runIf(needs('posix'))('scripts/release.mjs', () => {
     expect(lacking.stderr.trim().split('\n')).toEqual([
       'the tag is v1.2.4, and the version of package.json 1.2.3',
       'CHANGELOG.md has no line "## 1.2.3 - DATE"',
-      ...['repository', 'bugs', 'homepage'].map((field) => `package.json has no "${field}"`),
+      ...['bugs', 'homepage'].map((field) => `package.json has no "${field}"`),
+      'package.json has no "repository" of the form https://github.com/OWNER/NAME',
       ...['install.sh', 'install.ps1', 'README.md'].map((file) =>
         expect.stringContaining(`${file} isn't for`),
+      ),
+      'package-lock.json has another version: run npm install --package-lock-only',
+      ...['mailclaim@', 'OWNER/mailclaim@v'].map(
+        (start) => `docs/scripting.md has ${start}1.2.2, and not this release`,
       ),
       'npm has no package mailclaim: a person publishes it once',
     ])
