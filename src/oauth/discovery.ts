@@ -43,7 +43,11 @@ export async function discoverServer(
         return new Response(answer.text, { status: answer.status, headers: { 'content-type': type } })
       },
     })
-    return { ...usual, ...(await oauth.processDiscoveryResponse(server, response)) }
+    const { authorization_endpoint: found, ...others } = await oauth.processDiscoveryResponse(
+      server,
+      response,
+    )
+    return { ...usual, ...others, ...(typeof found === 'string' && { authorization_endpoint: found }) }
   } catch (error) {
     io.interrupts.signal.throwIfAborted()
     if (!(error instanceof TransportError) || error.sent !== 'no') return usual

@@ -256,11 +256,14 @@ function readTokens(
   if (body === undefined) return { lack: 'it is not a JSON object' }
   const refreshToken = textOf(body['refresh_token'])
   const accessToken = textOf(body['access_token'])
-  const type = String(body['token_type'] ?? 'Bearer')
-  const lifetime = Number(body['expires_in'])
+  const type = body['token_type'] ?? 'Bearer'
+  const seconds = body['expires_in']
+  // Some services send it as text.
+  const lifetime = typeof seconds === 'number' ? seconds : Number(textOf(seconds))
   if (accessToken === undefined) return { refreshToken, lack: 'it has no access_token' }
   if (!isBearerToken(accessToken)) return { refreshToken, lack: 'its access_token is not a token' }
-  if (type.toLowerCase() !== 'bearer') return { refreshToken, lack: 'its token_type is not Bearer' }
+  if (typeof type !== 'string' || type.toLowerCase() !== 'bearer')
+    return { refreshToken, lack: 'its token_type is not Bearer' }
   // An invalid lifetime is not worth losing the token over.
   const lifetimeSeconds = lifetime > 0 ? Math.min(lifetime, MAX_LIFETIME_SECONDS) : DEFAULT_LIFETIME_SECONDS
   const access = {

@@ -168,6 +168,7 @@ describe('a token response', () => {
     ],
     ['with another spelling of Bearer', { token_type: 'bEARER' }, { access: { value: 'new-access' } }],
     ['without a token type', { token_type: null }, { access: { value: 'new-access' } }],
+    ['with a lifetime that is none', { expires_in: { toString: 1 } }, { access: { lifetimeSeconds: 300 } }],
     ['with fields that nobody knows', { id_token: 'x', more: {} }, { refreshToken: 'new-refresh' }],
   ])('a token response %s is accepted', async (_name, fields, expected) => {
     const { tokens } = await exchange(() => jsonResponse(200, { ...WHOLE, ...fields }), 'asked:for')
@@ -343,6 +344,7 @@ describe('a refresh', () => {
     ['an access token that is no text', { access_token: 7 }],
     ['an access token with a line break', { access_token: 'a\nb' }],
     ['a token of another type', { token_type: 'DPoP' }],
+    ['a type that is no text', { token_type: { toString: 1 } }],
   ])('a refresh keeps the new refresh token beside %s', async (_what, fields) => {
     const { outcome } = await refreshOnce(() => jsonResponse(200, { ...WHOLE, ...fields }))
     expect(outcome).toEqual({

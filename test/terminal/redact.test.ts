@@ -56,6 +56,15 @@ describe('a secret in a text', () => {
     )
   })
 
+  it('a secret of any length is removed', () => {
+    for (const length of [2500, 10_000, 300_000]) {
+      const secret = Array.from({ length }, (_, at) => String.fromCharCode(0x30 + ((at * at) % 70))).join('')
+      expect(redact(`say "${encodeURIComponent(secret)}" ${'.'.repeat(length)}`, [secret], '#')).toBe(
+        `say "#" ${'.'.repeat(length)}`,
+      )
+    }
+  })
+
   it('a secret that is not in the text changes nothing', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
