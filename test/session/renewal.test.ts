@@ -251,6 +251,18 @@ describe('the access token', () => {
 })
 
 describe('a session', () => {
+  it('that changes while the connection is made is read again, and nothing is sent', async () => {
+    const world = await signedIn([])
+    const { http } = world.context
+    const send = (request: HttpRequest) => {
+      storeLater(world.files)
+      return http.send(request)
+    }
+    const io = createIo(withEffects(world.context, { http: { ...http, send } }), world.io.settings)
+    expect(await currentCredential(io)).toMatchObject({ value: 'access-9' })
+    expect(world.sent).toEqual([])
+  })
+
   it('that is renewed takes the notes of its earlier tokens with it, and leaves those of other sign-ins', async () => {
     const { io, files } = await signedIn([])
     const other = 'next.000000000000.0'
