@@ -121,6 +121,9 @@ export function createListWriter(
   }
 }
 
+/** Items that are laid out together: a service may send any number, and the time grows with their square. */
+const MOST_ROWS = 1000
+
 function tableWriter(columns: readonly Column[], nothing: string | undefined, io: OutputContext): ListWriter {
   const loading = (async () => {
     const [{ createTable }, rendering] = await Promise.all([import('./table.ts'), renderContext(io)])
@@ -131,7 +134,8 @@ function tableWriter(columns: readonly Column[], nothing: string | undefined, io
   return {
     async page({ items }) {
       count += items.length
-      await io.stdout.write((await loading).render(items))
+      for (let at = 0; at < items.length; at += MOST_ROWS)
+        await io.stdout.write((await loading).render(items.slice(at, at + MOST_ROWS)))
     },
     async end(hasMore) {
       if (count === 0 && nothing !== undefined) await io.say(nothing)
