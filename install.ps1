@@ -3,8 +3,7 @@
 #   irm https://github.com/OWNER/mailclaim/releases/latest/download/install.ps1 | iex
 #   & ([scriptblock]::Create((irm https://github.com/OWNER/mailclaim/releases/latest/download/install.ps1))) -Uninstall
 #
-# Everything is in PREFIX\lib\mailclaim, and PREFIX\bin\mailclaim.cmd starts it. These variables, also as
-# your CI sets them, change that:
+# Everything is in PREFIX\lib\mailclaim, and PREFIX\bin\mailclaim.cmd starts it. These variables, also as your CI sets them, change that:
 #
 #   PREFIX        where to (%LOCALAPPDATA%\Programs\mailclaim)
 #   VERSION       which version (the newest)
@@ -94,9 +93,7 @@ param([switch]$Uninstall)
   function Uninstall-Program {
     if (-not (Test-Path $library)) { throw "mailclaim isn't installed in ${prefix}: set PREFIX to where it is" }
     $ErrorActionPreference = 'Continue'
-    $places = if (Test-Path $launcher) {
-      & $launcher config list 2>&1 | Where-Object { $_ -is [Management.Automation.ErrorRecord] }
-    }
+    $places = try { & $launcher config list 2>&1 | Where-Object { $_ -is [Management.Automation.ErrorRecord] } } catch { }
     $ErrorActionPreference = 'Stop'
     # A directory from which a program runs can't be moved.
     try { [IO.Directory]::Move($library, "$library.$id") }

@@ -21,8 +21,7 @@ fetch() {
   case $from in
     http://* | https://*)
       if command -v curl >/dev/null; then
-        problem=$(curl -fsSL --proto-redir "=${from%%:*}" --connect-timeout 30 --speed-limit 1000 --speed-time 60 \
-          -o "$work/$1" "$from/$1" 2>&1)
+        problem=$(curl -fsSL --proto-redir "=${from%%:*}" --connect-timeout 30 --speed-time 60 -o "$work/$1" "$from/$1" 2>&1)
       elif command -v wget >/dev/null; then
         problem=$(wget -O "$work/$1" "$from/$1" 2>&1)
       else
