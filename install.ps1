@@ -52,6 +52,8 @@ param([switch]$Uninstall)
     $from = if ($env:INSTALL_FROM) { $env:INSTALL_FROM }
       elseif ($version) { "https://github.com/OWNER/mailclaim/releases/download/v$version" }
       else { 'https://github.com/OWNER/mailclaim/releases/latest/download' }
+    # Another installation may run: what it brings is left to it.
+    $before = @(Get-ChildItem -Directory -Name $library -ErrorAction SilentlyContinue)
     try { New-Item -ItemType Directory -Force $work, "$prefix\bin" | Out-Null }
     catch { throw "can't write to ${prefix}: choose another directory with PREFIX" }
 
@@ -80,7 +82,7 @@ param([switch]$Uninstall)
     else { Move-Item "$work\mailclaim.cmd" $launcher }
     $state.installed = $true
     Get-ChildItem -Directory $library |
-      Where-Object { $_.Name -ne $id -and $_.Name -notlike '.new.*' -and -not $earlier.Contains("\$($_.Name)\") } |
+      Where-Object { $_.Name -in $before -and $_.Name -notlike '.new.*' -and -not $earlier.Contains("\$($_.Name)\") } |
       Remove-Item -Recurse -Force -ErrorAction SilentlyContinue
     "mailclaim $version is installed: $launcher"
     $found = Get-Command mailclaim -ErrorAction SilentlyContinue

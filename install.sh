@@ -53,6 +53,8 @@ install() {
   if ! mkdir -p "$home" "$bin" 2>/dev/null || [ ! -w "$bin" ] || ! work=$(mktemp -d "$home/.new.XXXXXX" 2>/dev/null); then
     fail "can't write to $PREFIX: choose another directory with PREFIX"
   fi
+  # Another installation may run: what it brings is left to it.
+  before=$(ls "$home")
   asked=${VERSION:+VERSION=\"$VERSION\": }
   from=${INSTALL_FROM:-https://github.com/OWNER/mailclaim/releases/${VERSION:+download/v}${VERSION:-latest/download}}
   fetch SHA256SUMS
@@ -74,10 +76,10 @@ install() {
   mv "$work/unpacked" "$new"
   ln -s "$new/mailclaim" "$work/link"
   mv -f "$work/link" "$link"
-  for directory in "$home"/*; do
-    case $earlier in */"${directory##*/}"/*) continue ;; esac
-    [ "$directory" = "$new" ] || rm -rf "$directory"
+  for directory in $before; do
+    case $earlier in */"$directory"/*) ;; *) rm -rf "${home:?}/$directory" ;; esac
   done
+  "$link" --version >/dev/null 2>&1 || fail "another installation has removed this one: install again"
   echo "mailclaim $version is installed: $link"
   [ "$(command -v mailclaim)" = "$link" ] ||
     echo "Your shell finds it with this line in ~/.profile, or ~/.zprofile for zsh: export PATH=\"$bin:\$PATH\""
@@ -93,6 +95,7 @@ uninstall() {
 }
 
 main() {
+  umask 022
   [ -n "${PREFIX:-${HOME-}}" ] || fail "HOME isn't set: choose a directory with PREFIX"
   PREFIX=${PREFIX:-$HOME/.local} VERSION=${VERSION-}
   VERSION=${VERSION#v}
