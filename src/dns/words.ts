@@ -253,7 +253,7 @@ export function textOf(words: string, facts: Facts): Text {
     const isOptional = index % 2 === 1
     if (isOptional && pieces.some((_, at) => at % 3 === 1 && factAt(at) === null)) return []
     return pieces.flatMap((piece, at) => {
-      if (at % 3 === 0) return [piece]
+      if (at % 3 === 0) return piece === '' ? [] : [piece]
       return at % 3 === 1 ? factText(factAt(at), pieces[at + 1] as Kind, facts) : []
     })
   })

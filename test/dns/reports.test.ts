@@ -63,6 +63,11 @@ test.each([
   expect(renderReport(report, LAYOUT)).toContain(said)
 })
 
+test('words that stand for a fact begin a sentence as others do', () => {
+  const missing = findingOf('missing', { ...WRONG.findings[0]?.evidence, use: 'active' })
+  expect(renderReport({ ...WRONG, findings: [missing] }, LAYOUT)).toContain('→ Add a TXT record in the zone')
+})
+
 test('a terminal shows expected above found, with the difference marked in color and by carets', () => {
   const palette = {
     ...PLAIN_PALETTE,
