@@ -68,10 +68,6 @@ function explainedAbove(options) {
 const sections = data.flatMap((command) => [
   `## mailclaim ${command.command}`,
   '',
-  '```text',
-  ['mailclaim', command.command, ...command.arguments.map(argument), '[options]'].join(' '),
-  '```',
-  '',
   prose(command.description),
   '',
   ...table([
