@@ -194,7 +194,11 @@ describe('the first problem decides the exit code', () => {
       environment: { settings: READY.settings },
       respond: () => textResponse(200, '{"data":[]}'),
     }
-    const [before, after] = [createSetup(setup), createSetup(setup)]
+    const before = createSetup(setup)
+    const after = createSetup({
+      ...setup,
+      environment: { settings: { ...READY.settings, store: 'keychain' } },
+    })
     before.stdin.stream.end('key-1')
     expect(await run(['login', '--with-api-key', '--store', 'file'], before)).toBe(0)
     const { code, of } = await doctor(Object.assign(after, { directories: before.directories }))

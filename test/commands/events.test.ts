@@ -135,16 +135,22 @@ describe('the events of --format jsonl', () => {
     const context = createFakeContext({
       environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'key-1' },
       respond: ({ url }) =>
-        jsonResponse(200, url.pathname.endsWith('/claim') ? { status: 'blocked' } : { status: 'completed' }),
+        jsonResponse(
+          200,
+          url.pathname.endsWith('/claim')
+            ? { status: 'blocked' }
+            : { status: 'failed', counts: { total: 8, created: 2 } },
+        ),
     })
     for (const [watch, id, code] of [
       ['claims', 'd1', 9],
-      ['imports', 'i-1', 0],
+      ['imports', 'i-1', 9],
     ] as const) {
       const before = context.stdout.text.length
       expect(await run([watch, 'watch', id, '--format', 'jsonl'], context)).toBe(code)
       expect(sent(context.stdout.text.slice(before)).map(({ event }) => event)).toEqual(['status', 'done'])
     }
+    expect(context.stderr.text).toContain('the import i-1 failed (failed, 2 of 8 (25%))')
   })
 
   it.each(['json', 'jsonl'])('login --format %s sends the event that is documented', async (format) => {

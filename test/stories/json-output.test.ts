@@ -62,6 +62,8 @@ function expectDescribed(line: string, format: (typeof FORMATS)[number], ended: 
           ? command.schema
           : command.line_schema
     if (file !== null) expect(schemas.problems(file, value), where).toEqual([])
+    else if (command.command !== 'login')
+      expect(Object.keys(value as object).toSorted(), where).toEqual(command.fields.toSorted())
   }
   const errors = ended.stderr.split('\n').filter((text) => text.startsWith('{'))
   expect(errors, where).toHaveLength(ended.code === 0 ? 0 : 1)
@@ -113,6 +115,7 @@ describe('what the program prints as JSON is what its schemas describe', () => {
       'claims list --refresh',
     ])
       expect((await expectLine(world, line, 0)).length, line).toBeGreaterThan(0)
+    expect(await expectLine(world, 'claims forget a.example', expect.any(Number))).toHaveLength(1)
   })
 
   test.each(['blocked', 'failed', 'expired', 'unheard-of'])('a claim that ends as %s', async (status) => {
