@@ -276,20 +276,6 @@ describe.runIf(needs('posix'))('writing at once', () => {
     expect(status).not.toBe(0)
     expect(stderr).toContain('error: the output cannot be written: ENOSPC')
   })
-
-  it('the program ends silently when the reader has gone', () => {
-    const { status, stdout, stderr } = spawnSync(
-      'sh',
-      [
-        '-c',
-        '{ sleep 0.3; "$0" "$1" --help; echo "$?" >&2; } | true',
-        process.execPath,
-        join(root, 'bin/mailclaim.js'),
-      ],
-      { encoding: 'utf8' },
-    )
-    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '0\n' })
-  })
 })
 
 describe('what is in the bundle', () => {

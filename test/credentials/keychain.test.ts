@@ -257,24 +257,6 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     expect(await keychain.call(request('delete', 'a'))).toEqual({ ok: true, value: false })
   })
 
-  it('a real keychain keeps 8 secrets that are written at once', async () => {
-    const { keychain } = await startKeyring({ state: 'unlocked' })
-    const accounts = Array.from({ length: 8 }, (_, index) => `account ${index}`)
-    await Promise.all(
-      accounts.map((account) => keychain.call(request('set', account, `secret of ${account}`))),
-    )
-    const read = await Promise.all(accounts.map((account) => keychain.call(request('get', account))))
-    expect(read).toEqual(accounts.map((account) => ({ ok: true, value: `secret of ${account}` })))
-  })
-
-  it('a real keychain keeps one whole secret if 8 processes write the same item at once', async () => {
-    const { keychain } = await startKeyring({ state: 'unlocked' })
-    const secrets = Array.from({ length: 8 }, (_, index) => `${index}:${'x'.repeat(200)}`)
-    await Promise.all(secrets.map((secret) => keychain.call(request('set', 'one', secret))))
-    const read = await keychain.call(request('get', 'one'))
-    expect(secrets).toContain(read.ok ? read.value : read.reason)
-  })
-
   it('a locked keychain returns nothing, deletes nothing, and refuses to store anything', async () => {
     const open = await startKeyring({ state: 'unlocked' })
     await open.keychain.call(request('set', 'a', 'secret'))
@@ -283,15 +265,6 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     expect(await keychain.call(request('get', 'a'))).toEqual({ ok: true, value: null })
     expect(await keychain.call(request('delete', 'a'))).toEqual({ ok: true, value: false })
     expect(await keychain.call(request('set', 'a', 'other'))).toMatchObject({ ok: false, reason: 'locked' })
-  })
-
-  it('a keychain with a prompt that nobody answers is abandoned after the time limit', async () => {
-    const open = await startKeyring({ state: 'unlocked' })
-    await open.keychain.call(request('set', 'a', 'secret'))
-    await open.stop()
-    const { keychain } = await startKeyring({ state: 'prompting', home: open.home })
-    const answer = await keychain.call({ ...request('get', 'a'), timeoutMs: 1_500 })
-    expect(answer).toMatchObject({ ok: false, reason: 'timeout' })
   })
 
   it('without a keychain, the error says that there is none', async () => {

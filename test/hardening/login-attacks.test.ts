@@ -192,19 +192,6 @@ describe('a waiting login', () => {
     await expect(hit(login, '/callback')).rejects.toThrow(/ECONNREFUSED|ECONNRESET/)
   })
 
-  test('a waiting login accepts an error only with the right state, and then says who refused', async () => {
-    const login = await startLogin()
-    const denied = changed(login, {
-      code: undefined,
-      error: 'access_denied',
-      error_description: '\u001b[2J<script>',
-    })
-    expect(await hit(login, denied)).toBe(400)
-    expect(await login.ended).toBe(4)
-    expect(login.stderr()).toContain('access was denied')
-    expect(harmfulIn(login.stderr())).toEqual([])
-  })
-
   test('a waiting login listens on loopback only, and hides its answers from other pages', async () => {
     const login = await startLogin()
     const page = await fetch(`${login.callback.href}?state=x`, {

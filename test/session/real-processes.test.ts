@@ -52,13 +52,6 @@ describe('the hot path of `auth token`', () => {
       expect(await world.session.counts()).toMatchObject({ refreshes: 0 })
     },
   )
-
-  it('a refresh is seen to lock and to use the network', async () => {
-    const world = await createProcessSession({ store: 'file' })
-    world.session.expire()
-    expect((await world.run(['auth', 'token'])).code).toBe(0)
-    expect(await world.session.counts()).toMatchObject({ refreshes: 1 })
-  })
 })
 
 describe('two logins at once', () => {

@@ -1,16 +1,5 @@
 import { fork } from 'node:child_process'
-import {
-  chmodSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
@@ -32,33 +21,12 @@ beforeEach(() => {
 const modeOf = (file: string) => (statSync(file).mode & 0o777).toString(8)
 
 describe.runIf(needs('posix'))('a private directory', () => {
-  it.each([0o000, 0o022, 0o777])(
-    'is made with 0700, parents included, whatever the umask (%o)',
-    async (umask) => {
-      const before = process.umask(umask)
-      onTestFinished(() => void process.umask(before))
-      await ensurePrivateDirectory(join(home, 'a', 'b'))
-      expect([modeOf(join(home, 'a')), modeOf(join(home, 'a', 'b'))]).toEqual(['700', '700'])
-    },
-  )
-
   it('that others can access is closed to them, unless a person has named it', async () => {
     chmodSync(home, 0o755)
     await ensurePrivateDirectory(home, 'leave')
     expect(modeOf(home)).toBe('755')
     await ensurePrivateDirectory(home)
     expect(modeOf(home)).toBe('700')
-  })
-
-  it.each<[string, (at: string) => void]>([
-    ['a file', (at) => writeFileSync(at, '')],
-    ['a link to nothing', (at) => symlinkSync('nowhere', at)],
-  ])('can not be made where there is %s: cannot_write', async (_what, plant) => {
-    plant(join(home, 'x'))
-    await expect(ensurePrivateDirectory(join(home, 'x'))).rejects.toMatchObject({
-      code: 'cannot_write',
-      exit: 1,
-    })
   })
 })
 
@@ -68,42 +36,9 @@ describe('a JSON file', () => {
   it('that is missing is undefined', () => {
     expect(read()).toBeUndefined()
   })
-
-  it.runIf(needs('posix')).each<[string, () => void, RegExp]>([
-    ['is empty', () => writeFileSync(path, ' '), /empty/],
-    ['is damaged', () => writeFileSync(path, '{"secret":"s3cret'), /damaged/],
-    ['is a link', () => symlinkSync('other', path), /symbolic link/],
-    ['is a directory', () => mkdirSync(path), /not a file/],
-    ['is huge', () => writeFileSync(path, ' '.repeat(5 * 1024 * 1024)), /too large/],
-  ])('that %s is unusable, is named, is not quoted, and is left as it is', (_what, make, why) => {
-    make()
-    expect(read).toThrow(
-      expect.objectContaining({ code: 'cannot_read', message: expect.stringMatching(why) }),
-    )
-    expect(read).toThrow(expect.objectContaining({ message: expect.stringContaining(path) }))
-    expect(read).toThrow(expect.objectContaining({ message: expect.not.stringContaining('s3cret') }))
-    expect(lstatSync(path)).toBeDefined()
-  })
 })
 
 describe('an atomic write', () => {
-  it.runIf(needs('posix')).each([0o000, 0o777])('makes a file of 0600, whatever the umask (%o)', (umask) => {
-    const before = process.umask(umask)
-    onTestFinished(() => void process.umask(before))
-    writeDurable(path, 'text')
-    expect([modeOf(path), readFileSync(path, 'utf8'), readdirSync(home)]).toEqual([
-      '600',
-      'text',
-      ['file.json'],
-    ])
-  })
-
-  it.runIf(needs('posix'))('replaces a link instead of following it', () => {
-    symlinkSync('other', path)
-    writeDurable(path, 'text')
-    expect([lstatSync(path).isFile(), readdirSync(home)]).toEqual([true, ['file.json']])
-  })
-
   it('never shows a reader half a text', async () => {
     writeDurable(path, JSON.stringify({ text: 'a'.repeat(200_000) }))
     const script = join(home, 'reader.mjs')

@@ -57,9 +57,9 @@ test('a domain stands for its newest claim, whichever claims were looked at, and
 describe.runIf(needs('posix'))('claim', () => {
   test.each([
     ['SIGINT', 130],
-    ['SIGTERM', 143],
+    ['SIGKILL', 'SIGKILL'],
   ] as const)(
-    'a claim that %s (%i) ends at each step and that is started again stays one claim, and completes',
+    'a claim that %s (%s) ends at each step and that is started again stays one claim, and completes',
     async (signal, code) => {
       const world = keyed()
       // A block that lasts keeps the last station from being over before the signal.
@@ -102,53 +102,6 @@ describe.runIf(needs('posix'))('claim', () => {
       for (const { at } of jsonLines(ended.stdout)) expect(Number.isNaN(Date.parse(at))).toBe(false)
     },
   )
-
-  test('claim resumes the same claim after a kill at its first output', async () => {
-    const world = keyed()
-    const domain = 'killed.example'
-    const running = world.start(['claim', domain, '--format', 'jsonl'])
-    await running.seen(/"event":"created"/)
-    running.child.kill('SIGKILL')
-    await running.ended
-    await world.control('POST', `claims/${domain}/publish`, {})
-    const ended = await world.run(['claim', domain])
-    expect(ended.code, ended.stderr).toBe(0)
-    expect(ended.stderr).toMatch(/^Claim: killed\.example, resumed: /)
-    expect(ended.stdout).toMatch(/^name\tstatus\t.*\nkilled\.example\tcompleted\t/)
-    expect(await claimsOf(world, domain)).toHaveLength(1)
-  })
-
-  test('claim resumes the same claim on another machine', async () => {
-    const [one, other] = [keyed(), keyed()]
-    await one.run(['claims', 'create', 'shared.example'])
-    await one.control('POST', 'claims/shared.example/publish', {})
-    const ended = await other.run(['claim', 'shared.example'])
-    expect(ended.code, ended.stderr).toBe(0)
-    expect(ended.stderr).toContain('the claim was already pending')
-    expect(await claimsOf(one, 'shared.example')).toHaveLength(1)
-  })
-
-  test('claim --timeout ends the wait for DNS with exit 8 and says what is missing', async () => {
-    const world = keyed()
-    const ended = await world.run(['claim', 'slow.example', '--timeout', '1', '--json'])
-    expect(ended.code).toBe(8)
-    expect(JSON.parse(ended.stderr.trim().split('\n').at(-1) ?? '')).toMatchObject({ error: { exit: 8 } })
-  })
-
-  test('a claim that ended unsuccessfully is replaced by a new one', async () => {
-    const world = keyed()
-    await world.run(['claims', 'create', 'again.example'])
-    await world.control('POST', 'claims/again.example/outcome', { status: 'expired' })
-    const running = world.start(['claim', 'again.example', '--format', 'jsonl'])
-    await running.seen(/"event":"created"/)
-    await running.seen(/"event":"waiting"/)
-    running.child.kill('SIGINT')
-    expect((await running.ended).code).toBe(130)
-    expect((await claimsOf(world, 'again.example')).map(({ status }) => status)).toEqual([
-      'expired',
-      'pending',
-    ])
-  })
 })
 
 describe('how a claim ends', () => {
@@ -192,80 +145,26 @@ describe('how a claim ends', () => {
   })
 })
 
-describe('an outage during claims watch', () => {
-  async function watched(
-    world: ServedWorld,
-    domain: string,
-    words: readonly string[] = [],
-  ): Promise<Running> {
-    await world.run(['claims', 'create', domain])
-    const running = world.start(['claims', 'watch', domain, '--format', 'jsonl', ...words])
-    await running.seen(/"event":"status"/)
-    return running
-  }
-
-  test.each<[string, Record<string, unknown>]>([
-    ['a 503 with Retry-After', { kind: 'status', status: 503, headers: { 'retry-after': '1' } }],
-    ['a 429', { kind: 'status', status: 429, headers: { 'retry-after': '1' } }],
-    ['a reset', { kind: 'reset' }],
-    ['an HTML page', { kind: 'status', status: 200, body: '<html>' }],
-    ['half an answer', { kind: 'truncate' }],
-  ])('claims watch reports and survives %s', async (what, fault) => {
-    const world = keyed()
-    const domain = `fault${what.replace(/\W+/g, '').toLowerCase()}.example`
-    const running = await watched(world, domain)
-    const [{ domain_id } = { domain_id: '' }] = (await claimsOf(world, domain)) as unknown as {
-      domain_id: string
-    }[]
-    await world.control('POST', 'faults', { ...fault, path: `/domains/${domain_id}/claim`, count: 1 })
-    await running.seen(/"event":"warning"/)
-    await world.control('POST', `claims/${domain}/outcome`, { status: 'completed' })
-    const ended = await running.ended
-    expect(ended.code, ended.stderr).toBe(0)
-    expect(jsonLines(ended.stdout).map(({ event }) => event)).toEqual(['status', 'warning', 'done'])
+test('claims watch survives a restart of the service, and reports that the service lost the claim', async () => {
+  const world = keyed()
+  const { port } = new URL(world.service.base_url)
+  // A second service whose life is short.
+  const second = serve()
+  const first = second.start(['sandbox', '--json', '--exit-with-stdin'], { stdin: 'open' })
+  const [line] = await first.seen(/\{.*\}/)
+  const service = JSON.parse(line) as ServedWorld['service']
+  expect(new URL(service.base_url).port).not.toBe(port)
+  Object.assign(second.env, { MAILCLAIM_BASE_URL: service.base_url, MAILCLAIM_API_KEY: service.api_key })
+  await second.run(['claims', 'create', 'lost.example'])
+  const running = second.start(['claims', 'watch', 'lost.example', '--format', 'jsonl'])
+  await running.seen(/"event":"status"/)
+  first.child.stdin?.end()
+  await first.ended
+  await running.seen(/"event":"warning"/)
+  second.start(['sandbox', '--json', '--exit-with-stdin', '--port', new URL(service.base_url).port], {
+    stdin: 'open',
   })
-
-  test('claims watch refreshes its access token once when it expires', async () => {
-    const world = serve()
-    expect((await world.login()).code).toBe(0)
-    const before = (await world.control('GET', 'state')) as { refreshes: number }
-    const running = await watched(world, 'token.example')
-    await world.control('POST', 'clock', { advance_seconds: 1000 })
-    const seen = (await claimsOf(world, 'token.example'))[0]?.status
-    expect(seen).toBe('pending')
-    await until(
-      async () =>
-        ((await world.control('GET', 'state')) as { refreshes: number }).refreshes > before.refreshes,
-    )
-    await world.control('POST', 'claims/token.example/outcome', { status: 'completed' })
-    const ended = await running.ended
-    expect(ended.code, ended.stderr).toBe(0)
-    expect(((await world.control('GET', 'state')) as { refreshes: number }).refreshes).toBe(
-      before.refreshes + 1,
-    )
-  })
-
-  test('claims watch survives a restart of the service, and reports that the service lost the claim', async () => {
-    const world = keyed()
-    const { port } = new URL(world.service.base_url)
-    // A second service whose life is short.
-    const second = serve()
-    const first = second.start(['sandbox', '--json', '--exit-with-stdin'], { stdin: 'open' })
-    const [line] = await first.seen(/\{.*\}/)
-    const service = JSON.parse(line) as ServedWorld['service']
-    expect(new URL(service.base_url).port).not.toBe(port)
-    Object.assign(second.env, { MAILCLAIM_BASE_URL: service.base_url, MAILCLAIM_API_KEY: service.api_key })
-    await second.run(['claims', 'create', 'lost.example'])
-    const running = second.start(['claims', 'watch', 'lost.example', '--format', 'jsonl'])
-    await running.seen(/"event":"status"/)
-    first.child.stdin?.end()
-    await first.ended
-    await running.seen(/"event":"warning"/)
-    second.start(['sandbox', '--json', '--exit-with-stdin', '--port', new URL(service.base_url).port], {
-      stdin: 'open',
-    })
-    const ended = await running.ended
-    // Its key and its claims were in memory: the watch ends with what the new service says, not with a lost network.
-    expect([4, 5], ended.stderr).toContain(ended.code)
-  })
+  const ended = await running.ended
+  // Its key and its claims were in memory: the watch ends with what the new service says, not with a lost network.
+  expect([4, 5], ended.stderr).toContain(ended.code)
 })

@@ -2,14 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { needs } from '../requirements.ts'
-import {
-  createServedWorld,
-  install,
-  interruptGroup,
-  type ServedWorld,
-  shareSandbox,
-} from './built-program.ts'
-import { checkWithFaults } from './many-faults.ts'
+import { install, interruptGroup, type ServedWorld, shareSandbox } from './built-program.ts'
 import { openTerminal } from './terminal.ts'
 
 const newWorld = shareSandbox()
@@ -84,18 +77,6 @@ describe('several domains', () => {
     )
   })
 
-  test('claim takes several: it says which records to add, and finishes when they are there', async () => {
-    const world = keyed()
-    const domains = world.domains(3)
-    const running = world.start(['claim', ...domains, '--fields', 'status'])
-    for (const domain of domains)
-      await running.seen(new RegExp(`add to DNS: ${domain} TXT sandbox-domain-verification=`))
-    await world.publish(domains)
-    const { code, stdout, stderr } = await running.ended
-    expect(code, stderr).toBe(0)
-    expect(linesOf(stdout)).toEqual(['status', 'completed', 'completed', 'completed'])
-  })
-
   test.runIf(needs('tmux'))('claim prints a record in one piece on a narrow terminal, too', async () => {
     const world = keyed()
     const terminal = openTerminal(world, `mailclaim claim ${world.domains(2).join(' ')} --timeout 2`, {
@@ -117,32 +98,6 @@ describe('several domains', () => {
     const { code, stderr } = await world.run(['claim', there, missing, '--timeout', '4', '--format', 'tsv'])
     expect(code).toBe(8)
     expect(stderr.match(/add to DNS: \S+/g)).toEqual([`add to DNS: ${missing}`])
-  })
-
-  test('a bad line stops nothing, and the most severe end decides the exit code', async () => {
-    const world = keyed()
-    const [good = '', refused = ''] = [...world.domains(1), 'own.example']
-    const list = world.list('domains.csv', [
-      'domain,client,region',
-      `${good},ACME,`,
-      'b ad,,',
-      `${refused},,`,
-    ])
-    const { code, stdout, stderr } = await world.run([
-      'claims',
-      'create',
-      '--from',
-      list,
-      '--format',
-      'jsonl',
-    ])
-    expect(code).toBe(6)
-    expect(stderr).toContain('domains.csv:3: "b ad" is not a domain name')
-    expect(
-      jsonLines(stdout)
-        .map(({ name }) => name)
-        .toSorted(),
-    ).toEqual([good, refused].toSorted())
   })
 
   test('without a credential, the run ends at once', async () => {
@@ -206,10 +161,6 @@ describe('several domains', () => {
     const codes = jsonLines(stdout).map(({ findings }) => (findings as { code: string }[])[0]?.code)
     expect(new Set(codes)).toEqual(new Set(['missing']))
     expect(codes).toHaveLength(60)
-  })
-
-  test('every planted fault is named, and the summary counts right', async () => {
-    await checkWithFaults(await createServedWorld(['--auto-publish']), { domains: 24, zones: 3, each: 1 })
   })
 })
 

@@ -5,7 +5,6 @@ import { needs } from '../requirements.ts'
 import { interruptGroup, program, shareSandbox, type World } from './built-program.ts'
 import { openTerminal } from './terminal.ts'
 
-const SPF = 'v=spf1 include:_spf.example.net ~all'
 const SECRET = 'hook-secret-0123456789'
 
 /** What the program wrote to a file in its home. */
@@ -40,57 +39,28 @@ describe.runIf(needs('posix', 'bash'))('a program of the user', () => {
     world.env['MAILCLAIM_API_KEY'] = world.service.api_key
     const domain = `hook${count++}.example`
     program(world.home, 'hook', script)
-    const put = (name: string, values: readonly string[]) =>
-      world.control('PUT', `dns/${name}/TXT`, { values })
     return {
       world,
-      domain,
-      put,
       words: ['claim', domain, '--publish', './hook'],
       publish: `curl -sSf -o /dev/null -d '{}' ${world.service.base_url}/_sandbox/claims/${domain}/publish`,
     }
   }
 
-  test('gets the record in its environment, and nothing else of ours', async () => {
-    const { world, domain, words, put } = await createPublisher('env -0 > environment; exit 3')
-    await put(domain, [SPF, 'a "quoted\\" value'])
-    const secrets = {
-      MAILCLAIM_STORE_KEY: 'c3RvcmUta2V5LW9mLTMyLWJ5dGVzLTAxMjM0NTY3ODk=',
-      MAILCLAIM_STORE_PASSWORD: 'store-password',
+  test('shows what it prints on stderr, nothing of it is kept, and it gets nothing of ours but the record', async () => {
+    const { world, words, publish } = await createPublisher('')
+    program(
+      world.home,
+      'hook',
+      `env > environment; echo '{"error":{}} ${SECRET}'; printf 'no line end' >&2; ${publish}`,
+    )
+    const env = {
       MAILCLAIM_SOMETHING: 'of a later version',
-      mailclaim_api_key: 'lower case',
+      mailclaim_store_key: 'lower',
       AWS_PROFILE: 'dns',
     }
-    expect((await world.run(words, { env: secrets })).code).toBe(7)
-    const variables = Object.fromEntries(
-      written(world, 'environment')
-        .split('\0')
-        .map((entry) => [entry.replace(/=.*/s, ''), entry.replace(/^[^=]*=/, '')]),
-    )
-    expect(variables).toMatchObject({ AWS_PROFILE: 'dns', HOME: world.home })
-    const value = (await world.run(['claims', 'record', domain, '--format', 'value'])).stdout.trim()
-    expect(
-      Object.entries(variables)
-        .filter(([name]) => /mailclaim/i.test(name))
-        .sort(),
-    ).toEqual([
-      ['MAILCLAIM_RECORD_HOST', '@'],
-      ['MAILCLAIM_RECORD_NAME', domain],
-      ['MAILCLAIM_RECORD_OLD_VALUES', `${SPF}\na "quoted\\" value`],
-      ['MAILCLAIM_RECORD_RDATA', `"${value}"`],
-      ['MAILCLAIM_RECORD_SET', `"${SPF}"\n"a \\"quoted\\\\\\" value"\n"${value}"`],
-      ['MAILCLAIM_RECORD_TTL', expect.stringMatching(/^\d+$/)],
-      ['MAILCLAIM_RECORD_TYPE', 'TXT'],
-      ['MAILCLAIM_RECORD_VALUE', value],
-      ['MAILCLAIM_RECORD_ZONE', domain],
-    ])
-    expect(JSON.stringify(variables)).not.toContain(world.service.api_key)
-  })
-
-  test('shows what it prints on stderr, and nothing of it is kept', async () => {
-    const { world, words, publish } = await createPublisher('')
-    program(world.home, 'hook', `echo '{"error":{}} ${SECRET}'; printf 'no line end' >&2; ${publish}`)
-    const ended = await world.run([...words, '--json', '--verbose'])
+    const ended = await world.run([...words, '--json', '--verbose'], { env })
+    expect(written(world, 'environment')).toMatch(/^AWS_PROFILE=dns$/m)
+    expect(written(world, 'environment')).not.toMatch(/^mailclaim_(?!record_)/im)
     expect(ended.code, ended.stderr).toBe(0)
     expect(JSON.parse(ended.stdout)).toMatchObject({ status: 'completed' })
     expect(ended.stderr).toContain(`publish: {"error":{}} ${SECRET}\n`)

@@ -55,22 +55,6 @@ describe.runIf(needs('posix'))('exit codes, as a script sees them', () => {
     expect(ended.stdout.trimEnd().split('\n').at(-1), ended.stderr).toBe(`code ${code}`)
     if (code > 0) expect(ended.stderr).toMatch(/error: /)
   })
-
-  test('eight concurrent scripts, each with its own claim, lose nothing', async () => {
-    const ended = await script(
-      scripted(),
-      `set -euo pipefail
-       pids=()
-       for n in $(seq 8); do
-         (mailclaim claims create "p$n.example" --json | grep -q pending) & pids+=($!)
-       done
-       for pid in "\${pids[@]}"; do wait "$pid"; done
-       mailclaim claims list --fields name | tail -n +2 | sort -u | wc -l`,
-      'bash',
-    )
-    expect(ended.code, ended.stderr).toBe(0)
-    expect(ended.stdout.trim()).toBe('8')
-  })
 })
 
 describe.runIf(needs('posix'))('the ends of a pipe', () => {
@@ -151,20 +135,6 @@ describe.runIf(needs('posix'))('the ends of a pipe', () => {
 })
 
 describe.runIf(needs('posix'))('environments', () => {
-  test.each<[string, Record<string, string>]>([
-    ['TERM=dumb', { TERM: 'dumb' }],
-    ['CI=true', { CI: 'true' }],
-    ['an unknown locale', { LANG: 'xx_YY', LC_ALL: 'xx_YY' }],
-  ])('a claim completes with %s, and the pipe has no escape sequence', async (_what, env) => {
-    const world = scripted()
-    const domain = `env${Object.keys(env)[0]?.toLowerCase()}.example`
-    await world.run(['claims', 'create', domain])
-    await world.publish([domain])
-    const ended = await script(world, `mailclaim claim ${domain}`, 'sh', env)
-    expect(ended.code, ended.stderr).toBe(0)
-    expect(ended.stdout + ended.stderr).not.toContain('\u001b')
-  })
-
   test('FORCE_COLOR colors a table in a pipe, and never the data', async () => {
     const world = scripted()
     const list = (format: string) =>

@@ -104,16 +104,6 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
     await expect(fetch(redirect)).rejects.toThrow()
     expect((await world.run(['auth', 'status'])).code).toBe(0)
   })
-
-  test('Deny ends a sign-in with exit 4, and the page says so', async () => {
-    const world = await createServedWorld([])
-    const login = world.start(['login', '--store', 'file', '--no-browser'])
-    const page = await open((await login.seen(ADDRESS))[0])
-    await page.getByRole('button', { name: 'Deny' }).click()
-    await page.getByRole('heading', { name: 'You are not signed in' }).waitFor()
-    expect((await login.ended).code).toBe(4)
-    expect((await world.run(['auth', 'status'])).code).toBe(4)
-  })
 })
 
 describe.runIf(needs('posix'))('signing in without a browser on this machine', () => {
@@ -158,22 +148,5 @@ describe.runIf(needs('posix'))('signing in without a browser on this machine', (
     expect(await terminal.exit()).toBe(0)
     expect(terminal.cursorIsShown()).toBe(true)
     expect((await world.run(['auth', 'status'])).code).toBe(0)
-  })
-
-  test.each([
-    ['SIGINT', 130],
-    ['SIGTERM', 143],
-  ] as const)('%s ends a waiting login with exit %i, and closes the listener', async (signal, code) => {
-    const login = serve().start(['login', '--store', 'file', '--no-browser'], { stdin: 'open' })
-    const [address] = await login.seen(ADDRESS)
-    login.child.kill(signal)
-    expect((await login.ended).code).toBe(code)
-    await expect(fetch(new URL(address).searchParams.get('redirect_uri') ?? '')).rejects.toThrow()
-  })
-
-  test('a login ends with exit 4 when the time is over', async () => {
-    const ended = await serve().run(['login', '--store', 'file', '--no-browser', '--timeout', '1'])
-    expect(ended.code).toBe(4)
-    expect(ended.stderr).toMatch(/error: .*\nhint: /)
   })
 })
