@@ -3,7 +3,7 @@ import { run } from '../../src/cli.ts'
 import { everyCommand } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
 import { TransportError } from '../../src/context.ts'
-import { createFakeContext, createFakeOutput, jsonResponse } from '../fake-context.ts'
+import { createFakeContext, jsonResponse } from '../fake-context.ts'
 import { type Client, control, createClient, createRealClock } from '../hardening/in-process-client.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 
@@ -151,17 +151,5 @@ describe('the events of --format jsonl', () => {
       expect(sent(context.stdout.text.slice(before)).map(({ event }) => event)).toEqual(['status', 'done'])
     }
     expect(context.stderr.text).toContain('the import i-1 failed (failed, 2 of 8 (25%))')
-  })
-
-  it.each(['json', 'jsonl'])('login --format %s sends the event that is documented', async (format) => {
-    const { client } = await world()
-    const stdout = createFakeOutput()
-    const ended = run(['login', '--store', 'file', '--format', format], { ...client.context, stdout })
-    await expect.poll(() => stdout.text).toContain('\n')
-    const [event] = sent(stdout.text) as (Event & { url: string })[]
-    await (await fetch(event?.url ?? '')).text()
-    expect(await ended).toBe(0)
-    expect(namesOf(sent(stdout.text))).toEqual(await definedFor('login'))
-    expect(JSON.parse(stdout.text.split('\n')[1] ?? '')).toMatchObject({ profile: 'default', kind: 'oauth' })
   })
 })

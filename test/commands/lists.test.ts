@@ -57,18 +57,6 @@ describe('a list of the service', () => {
     expect(all).toEqual(ids((await type('imports list --all --format jsonl')).out))
   })
 
-  it('a list takes any limit, over as many pages as needed', async () => {
-    const { type } = await sandboxWith({ imports: 250 })
-    const { out } = await type('imports list --limit 201 --json')
-    const envelope = JSON.parse(out)
-    expect(envelope.data).toHaveLength(201)
-    expect(envelope.has_more).toBe(true)
-    const all = JSON.parse((await type('imports list --all --json')).out)
-    expect(all).toMatchObject({ object: 'list', has_more: false })
-    const idsOf = (list: { data: { id: string }[] }) => list.data.map((item) => item.id)
-    expect(idsOf(all).slice(0, 201)).toEqual(idsOf(envelope))
-  })
-
   describe('that breaks off', () => {
     /** A list of 250 imports of which only the first page comes. */
     async function broken(line: string) {
@@ -136,29 +124,12 @@ describe('a list of the service', () => {
     for (const text of await states('revoked', 'table')) expect(text).toMatch(/^revoked \d{4}-\d\d-\d\d /)
   })
 
-  it('imports list lets the service filter by status', async () => {
-    const { type } = await sandboxWith({ imports: 60 })
-    const { out } = await type('imports list --all --status failed --format jsonl')
-    for (const line of lines(out)) expect(JSON.parse(line).status).toBe('failed')
-  })
-
   it('imports get prints one import, as the service has it', async () => {
     const { type } = await sandboxWith({ imports: 3 })
     const [listed] = JSON.parse((await type('imports list --json --limit 1')).out).data
     const { out, exit } = await type(`imports get ${listed.id} --json`)
     expect(exit).toBe(0)
     expect(JSON.parse(out).id).toBe(listed.id)
-  })
-
-  it.each([40, 80, 200])('fits a terminal of %d columns, ids whole', async (columns) => {
-    const { type } = await sandboxWith({ imports: 12, grants: 12 })
-    const wanted = ids((await type('grants list --format jsonl')).out)
-    for (const line of ['grants list --no-color', 'imports list --no-color']) {
-      const { out } = await type(line, columns)
-      for (const row of lines(out)) expect([...row].length).toBeLessThanOrEqual(columns)
-    }
-    const { out } = await type('grants list --no-color', columns)
-    for (const id of wanted) expect(out).toContain(id)
   })
 })
 
@@ -248,47 +219,4 @@ test('a list of 100,000 items streams: memory stays flat, and every item comes',
   expect(bytes).toBeGreaterThan(3_000_000)
   // Nothing larger than a page is ever held.
   expect(most).toBeLessThan(10_000)
-})
-
-describe('a service that misbehaves', () => {
-  const JSON_TYPE = { 'content-type': 'application/json' }
-  const faults: readonly [kind: string, more: object, exits: readonly number[]][] = [
-    ['status', { status: 500 }, [7]],
-    ['status', { status: 418, body: '<html>\u001b[31m' }, [6]],
-    ['status', { status: 429, headers: { 'retry-after': '86400000' } }, [7]],
-    ['delay', { before_ms: 600_000 }, [7]],
-    ['reset', {}, [7]],
-    ['drop', {}, [7]],
-    ['truncate', {}, [7]],
-    ['status', { status: 200, headers: JSON_TYPE, body: '\0\ufffd{"' }, [7]],
-    ['merge', { headers: { 'content-type': 'text/html' } }, [0, 7]],
-    ['status', { status: 307, headers: { location: 'http://127.0.0.1:1/elsewhere' } }, [7]],
-    ['status', { status: 200, headers: JSON_TYPE }, [7]],
-    ['status', { status: 200, headers: JSON_TYPE, body: '<html>' }, [7]],
-    ['merge', { fields: { data: 'no list' } }, [7]],
-    ['merge', { fields: { has_more: 'yes' } }, [7]],
-    ['merge', { fields: { has_more: true, data: [] } }, [7]],
-    ['merge', { item_fields: { status: 7, counts: 'none', client: [], scopes: 5 } }, [0]],
-  ]
-  it.each(faults)(
-    '(%s %j) ends with its exit code, one clean message and no secret',
-    async (kind, more, exits) => {
-      const { type, fault, apiKey } = await sandboxWith({ imports: 3, grants: 3 })
-      await fault({ kind, path: '/contacts/*', ...more })
-      await fault({ kind, path: '/oauth/grants', ...more })
-      // What never comes is waited for, four times over; what comes may be late on a busy machine.
-      const limit = kind === 'delay' ? 0.3 : 10
-      for (const line of ['imports list --all', 'grants list']) {
-        for (const format of ['json', 'table']) {
-          const { exit, out, err } = await type(`${line} --format ${format} --http-timeout ${limit}`)
-          expect(exits, err).toContain(exit)
-          expect(out + err).not.toContain(apiKey)
-          expect(out + err).not.toMatch(/\n\s+at |[\x00-\x08\x0b-\x1f\x7f-\x9f]/)
-          if (exit !== 0 && format === 'json') {
-            expect(JSON.parse(lines(err).at(-1) ?? '')).toMatchObject({ error: { exit } })
-          }
-        }
-      }
-    },
-  )
 })

@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -190,24 +190,6 @@ describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
   })
 })
 
-describe.runIf(needs('gnome-keyring'))('a keychain that is stopped', () => {
-  it('does not hold Ctrl-C up during a logout, and the next logout removes the secret', async () => {
-    const keyring = await startKeyring({ state: 'unlocked' })
-    const world = await createProcessSession({ store: 'keychain', keyring })
-    const daemon = daemonOf(keyring.env['DBUS_SESSION_BUS_ADDRESS'] ?? '')
-    process.kill(daemon, 'SIGSTOP')
-    onTestFinished(() => void process.kill(daemon, 'SIGCONT'))
-    const running = world.start(['logout'], { group: true })
-    running.child.stderr?.once('data', () => interruptGroup(running))
-    const ended = await running.ended
-    expect(ended.code).toBe(130)
-    expect(ended.stderr).toMatch(/^Waiting for the keychain/)
-    process.kill(daemon, 'SIGCONT')
-    expect(await world.run(['logout'])).toMatchObject({ code: 0 })
-    expect(await world.run(['auth', 'token', '--json'])).toMatchObject({ code: 4 })
-  })
-})
-
 /** What the system says of a process; nothing if it has ended. */
 function told(pid: string | number, file: string): string {
   try {
@@ -215,15 +197,6 @@ function told(pid: string | number, file: string): string {
   } catch {
     return ''
   }
-}
-
-/** The process of gnome-keyring on a bus. */
-function daemonOf(bus: string): number {
-  const found = readdirSync('/proc').find(
-    (pid) => told(pid, 'comm').startsWith('gnome-keyring-d') && told(pid, 'environ').includes(`=${bus}\0`),
-  )
-  if (found === undefined) throw new Error(`no gnome-keyring on ${bus}`)
-  return Number(found)
 }
 
 /** Whether a process has left the group of the one that started it: from then on, the terminal's Ctrl-C doesn't reach it. */

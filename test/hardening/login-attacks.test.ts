@@ -255,18 +255,4 @@ describe.runIf(needs('chromium'))('a browser', () => {
     }
     await expectSignedIn(login)
   })
-
-  test('a browser shows the text of a refusing service as plain text', async () => {
-    const login = await startLogin()
-    const page = await browser.newPage()
-    const markup = MARKUP.join(' ')
-    await page.goto(
-      login.callback.origin +
-        changed(login, { code: undefined, error: 'access_denied', error_description: markup }),
-    )
-    expect(await page.locator('h1').textContent()).toBe('You are not signed in')
-    expect(await page.locator('script, img, svg, iframe').count()).toBe(0)
-    expect(await page.title()).not.toContain('owned')
-    expect(await login.ended).toBe(4)
-  })
 })

@@ -162,18 +162,15 @@ describe('an exchange', () => {
     expect(text(response)).toBe('ok')
   })
 
-  it.each([['103 Early Hints', 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'.repeat(3)]])(
-    'a response after %s is read',
-    async (_what, information) => {
-      const url = await listenRaw((socket) =>
-        socket.once('data', () => {
-          socket.write(information)
-          setImmediate(() => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'))
-        }),
-      )
-      expect(text(await transport().send(get(url)))).toBe('ok')
-    },
-  )
+  it('a response after 103 Early Hints is read', async () => {
+    const url = await listenRaw((socket) =>
+      socket.once('data', () => {
+        socket.write('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'.repeat(3))
+        setImmediate(() => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'))
+      }),
+    )
+    expect(text(await transport().send(get(url)))).toBe('ok')
+  })
 
   it.each([301, 302, 303, 307, 308])('a redirect is not followed: %i', async (status) => {
     let hits = 0
@@ -239,28 +236,8 @@ describe('an error', () => {
     expect(failure).toMatchObject({ kind: 'reset', sent: 'maybe' })
   })
 
-  it('an error in the middle of a body is thrown while reading it', async () => {
-    const url = await listenRaw((socket) =>
-      socket.once('data', () => {
-        socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf')
-        setImmediate(() => socket.destroy())
-      }),
-    )
-    const failure = await failureOf(transport().send(get(url)).then(text))
-    expect(failure).toMatchObject({ kind: 'reset', sent: 'maybe' })
-  })
-
   it('a response that is not HTTP is a protocol error', async () => {
     const url = await listenRaw((socket) => socket.once('data', () => socket.end('SSH-2.0-OpenSSH_9\r\n')))
-    expect(await failureOf(transport().send(get(url)))).toMatchObject({ kind: 'protocol', sent: 'maybe' })
-  })
-
-  it('a response that switches protocols is an error', async () => {
-    const url = await listenRaw((socket) =>
-      socket.once('data', () =>
-        socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
-      ),
-    )
     expect(await failureOf(transport().send(get(url)))).toMatchObject({ kind: 'protocol', sent: 'maybe' })
   })
 
@@ -303,18 +280,15 @@ describe('the time limit', () => {
     expect(failure).toMatchObject({ kind: 'timeout', sent: 'maybe' })
   })
 
-  it('the time limit ends an endless body', async () => {
+  it('the time limit ends an endless body, which can be read up to there', async () => {
     const url = await listen((_request, response: ServerResponse) => {
       response.writeHead(200)
       const drip = setInterval(() => response.write('x'), 5)
       response.on('close', () => clearInterval(drip))
     })
-    const failure = await failureOf(
-      transport()
-        .send(get(url, { timeoutMs: 100 }))
-        .then(text),
-    )
-    expect(failure).toMatchObject({ kind: 'timeout', sent: 'maybe' })
+    const { text: read, brokenBy } = await transport().send(get(url, { timeoutMs: 100 }))
+    expect(read).toMatch(/^x+$/)
+    expect(brokenBy).toMatchObject({ kind: 'timeout', sent: 'maybe' })
   })
 })
 
@@ -382,15 +356,6 @@ describe('a truncated body', () => {
     const { text: read, brokenBy } = await transport().send(get(url))
     expect(read).toBe('{"whole":true}')
     expect(brokenBy).toMatchObject({ kind: 'reset', sent: 'maybe' })
-  })
-
-  it('a body that the time limit ends can be read up to there', async () => {
-    const url = await listenRaw((socket) =>
-      socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"whole":true}')),
-    )
-    const { text: read, brokenBy } = await transport().send(get(url, { timeoutMs: 100 }))
-    expect(read).toBe('{"whole":true}')
-    expect(brokenBy).toMatchObject({ kind: 'timeout', sent: 'maybe' })
   })
 })
 

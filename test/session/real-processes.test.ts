@@ -1,14 +1,5 @@
 import { execFile } from 'node:child_process'
-import {
-  chmodSync,
-  chownSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-} from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -112,46 +103,7 @@ describe.runIf(needs('posix'))('a disk', () => {
       expect((await world.run(['auth', 'token'])).code).toBe(0)
     },
   )
-
-  it('a disk that is read-only before the refresh means that nothing is sent or lost', async () => {
-    const world = await createProcessSession({ store: 'file' })
-    world.session.expire()
-    const { directory } = world.session.files
-    chmodSync(directory, 0o500)
-    const ended = await runUnprivileged(world, ['auth', 'token', '--json'])
-    expect(endingOf(ended)).toBe('1 cannot_write')
-    expect(JSON.parse(ended.stderr).error.message).toContain('permission denied')
-    expect(await world.session.counts()).toMatchObject({ refreshes: 0 })
-    chmodSync(directory, 0o700)
-    expect((await runUnprivileged(world, ['auth', 'token'])).code).toBe(0)
-  })
 })
-
-/** Rights do not stop root, so what root runs here runs as another user, who is made the owner of the files. */
-async function runUnprivileged(world: ProcessSession, words: readonly string[]) {
-  if (process.getuid?.() !== 0) return world.run(words)
-  const user = 65_534
-  const give = (path: string) => {
-    chownSync(path, user, user)
-    if (statSync(path).isDirectory()) for (const name of readdirSync(path)) give(join(path, name))
-  }
-  give(world.home)
-  // The program itself may be in a directory that only root can access.
-  const copy = join(world.home, 'program')
-  const root = fileURLToPath(new URL('../..', import.meta.url))
-  mkdirSync(copy, { recursive: true })
-  for (const part of ['bin', 'dist', 'package.json'])
-    cpSync(join(root, part), join(copy, part), { recursive: true })
-  return run(process.execPath, [join(copy, 'bin', 'mailclaim.js'), ...words], {
-    env: world.env,
-    uid: user,
-    gid: user,
-    cwd: '/',
-  }).then(
-    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
-    (error: { code: number; stdout: string; stderr: string }) => error,
-  )
-}
 
 describe.runIf(needs('posix'))('secrets', () => {
   /** Every secret that the session ever had, gathered while it goes on. */
@@ -228,20 +180,6 @@ describe.runIf(needs('posix'))('secrets', () => {
       for (const secret of [before, after]) expect(everything).not.toContain(secret)
     },
   )
-
-  it('secrets are in 0600 files in 0700 directories, even with the loosest umask', async () => {
-    const world = await createProcessSession({ store: 'file' })
-    await run('sh', ['-c', 'umask 000; exec "$@"', '_', process.execPath, PROGRAM, 'auth', 'refresh'], {
-      env: world.env,
-    })
-    const modes = (path: string): string[] =>
-      readdirSync(path).flatMap((name) => {
-        const found = statSync(join(path, name))
-        const mode = (found.mode & 0o777).toString(8)
-        return found.isDirectory() ? [mode, ...modes(join(path, name))] : [mode]
-      })
-    expect(new Set(modes(join(world.home, 'state')))).toEqual(new Set(['700', '600']))
-  })
 })
 
 /** Arguments and environments of a process and those it starts, looked at again and again until it has ended. */

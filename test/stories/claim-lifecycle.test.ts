@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { control, createClient } from '../hardening/in-process-client.ts'
 import { needs } from '../requirements.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
-import { createServedWorld, type Running, type ServedWorld, shareSandbox } from './built-program.ts'
+import { type Running, type ServedWorld, shareSandbox } from './built-program.ts'
 
 const serve = shareSandbox()
 
@@ -27,32 +27,6 @@ const claimsOf = async (world: ServedWorld, name: string) => {
 async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 30))
 }
-
-test('a domain stands for its newest claim, whichever claims were looked at, and claim resumes it', async () => {
-  const world = await createServedWorld()
-  world.env['MAILCLAIM_API_KEY'] = world.service.api_key
-  const json = async (...words: string[]) => JSON.parse((await world.run([...words, '--json'])).stdout)
-  const expired = await json('claims', 'create', 'again.example')
-  await world.control('POST', 'clock', { advance_seconds: 8 * 86_400 })
-  const live = await json('claims', 'create', 'again.example', '--region', 'eu-west-1')
-  for (const look of [
-    ['list', '--refresh'],
-    ['get', expired.domain_id],
-  ]) {
-    await world.run(['claims', ...look])
-    expect(await json('claims', 'record', 'again.example')).toEqual(live.record)
-    expect(await json('claims', 'check', 'again.example')).toMatchObject({ expected: live.record.value })
-    expect((await json('claims', 'list', '--refresh')).data).toMatchObject([
-      { domain_id: live.domain_id },
-      { domain_id: expired.domain_id },
-    ])
-  }
-  await world.run(['claim', 'again.example', '--timeout', '1'])
-  expect((await claimsOf(world, 'again.example')).map(({ status }) => status)).toEqual(['expired', 'pending'])
-  const old = await world.run(['claims', 'record', expired.domain_id, '--format', 'value'])
-  expect(old).toMatchObject({ code: 9, stdout: '' })
-  expect(old.stderr).toMatch(/^error: again\.example: the claim expired/)
-})
 
 describe.runIf(needs('posix'))('claim', () => {
   test.each([

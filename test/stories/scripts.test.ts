@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { everyCommand } from '../../src/commands/definition.ts'
@@ -154,23 +154,5 @@ describe.runIf(needs('posix'))('environments', () => {
     const ended = await at('mailclaim config set base-url https://mail.example')
     expect(ended.code).toBeGreaterThan(0)
     expect(ended.stderr).toMatch(/^error: [^\n]*\/sys\/[^\n]*\n(hint: [^\n]+\n)?$/)
-  })
-
-  test('support, with an empty home, no account and only DNS, sees what is there and gets a report', async () => {
-    const world = serve()
-    install(world)
-    await world.control('PUT', 'dns/example.net/TXT', { values: ['v=spf1 -all', '"prefix=token"'] })
-    const home = join(world.home, 'empty')
-    mkdirSync(home)
-    for (const name of ['BASE_URL', 'CLIENT_ID', 'CONFIG_DIR', 'STATE_DIR'])
-      delete world.env[`MAILCLAIM_${name}`]
-    const run = (more: string) =>
-      script(world, `mailclaim claims check example.net ${more}`, 'sh', { HOME: home })
-    const looked = await run('')
-    expect(looked.code, looked.stderr).toBe(0)
-    for (const part of ['v=spf1 -all', 'prefix=token']) expect(looked.stdout).toContain(part)
-    const report = await run('--value prefix=token --format markdown')
-    expect(report.code, report.stderr).toBe(8)
-    expect(report.stdout).toMatch(/quotation marks/)
   })
 })
