@@ -332,7 +332,7 @@ const isSound = ({ dnssec }: Seen): boolean => ['ok', 'unsigned', undefined].inc
 
 /** Servers that don't answer for the zone, whatever the record. */
 function serversFailing(seen: Seen): Finding[] {
-  const { name, zone, holder, servers, alias, withRecord, withoutRecord, lame } = seen
+  const { name, zone, parent, holder, servers, alias, withRecord, withoutRecord, lame } = seen
   const nowhere = servers.filter(({ address, outcome }) => address === null && outcome === 'unreachable')
   if (nowhere.length === servers.length)
     return [findingOf('no_nameservers', { zone, holder, hosts: nowhere.map(({ host }) => host) })]
@@ -347,7 +347,10 @@ function serversFailing(seen: Seen): Finding[] {
   )
   const found = (code: Code, some: typeof servers, reason: string | null = null): Finding[] => {
     const provider = dnsHostOf(some.map(({ host }) => host))
-    const facts = { name, zone, holder, reason, provider, servers: some.map(serverFact) }
+    // Those that only the zone itself names are set there.
+    const isAbove = parent.length === 0 || some.some(({ host }) => parent.includes(host))
+    const place = { name, zone, holder: isAbove ? holder : zone }
+    const facts = { ...place, reason, provider, servers: some.map(serverFact) }
     return some.length === 0 ? [] : [findingOf(code, facts)]
   }
   const isLame = found('some_servers_lame', lame)

@@ -84,8 +84,8 @@ const MISTAKES = {
     fix: '{use:remedy}',
   },
   lame_nameserver: {
-    message: "the name servers set for {zone:name} don't know it: {servers}",
-    fix: 'add {zone:name} at the DNS provider[ {provider}], which may be new, or correct the name servers {holder:place}',
+    message: "the name servers set for {zone:name} don't serve it: {servers}",
+    fix: 'have the DNS provider[ {provider}] add or repair {zone:name} or, if the servers are of an earlier one, correct them {holder:place}',
   },
   parent_child_mismatch: {
     message: 'name servers of two versions of {zone:name} answer, and these lack the record: {servers}',
@@ -142,8 +142,8 @@ const WARNINGS = {
     fix: 'nothing to do: verification asks from another network',
   },
   some_servers_lame: {
-    message: "name servers set for {zone:name} that don't know it: {servers}",
-    fix: 'have the DNS provider[ {provider}] add the zone there, or remove these name servers {holder:place}',
+    message: "name servers set for {zone:name} that don't serve it: {servers}",
+    fix: 'have the DNS provider[ {provider}] add or repair {zone:name} there or, if they are of an earlier one, remove them {holder:place}',
   },
   some_servers_silent: {
     message: 'name servers of {zone:name} that {reason:words}: {servers}',

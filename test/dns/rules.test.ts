@@ -366,8 +366,22 @@ describe('who has to act', () => {
   const nowhere = { ...SILENT, ...second, address: null, outcome: 'unreachable' as const }
   const [old, young] = [server(), { ...MATCH, ...second }]
   test.each<[Code, Partial<Observations>, string]>([
-    ['lame_nameserver', { servers: [REFUSED] }, 'correct the name servers at the registrar'],
-    ['lame_nameserver', sub({ servers: [REFUSED] }), 'correct the name servers in the zone example.com'],
+    [
+      'lame_nameserver',
+      { servers: [REFUSED] },
+      'add or repair example.com or, if the servers are of an earlier one, correct them at the registrar',
+    ],
+    ['lame_nameserver', sub({ servers: [REFUSED] }), 'correct them in the zone example.com'],
+    [
+      'some_servers_lame',
+      { servers: [MATCH, { ...REFUSED, ...second }], location: inZone([MATCH.host]) },
+      'remove them in the zone example.com',
+    ],
+    [
+      'some_servers_lame',
+      { servers: [MATCH, { ...REFUSED, ...second }], location: inZone([MATCH.host, second.host]) },
+      'add or repair example.com there or, if they are of an earlier one, remove them at the registrar',
+    ],
     ['no_nameservers', sub({ servers: [nowhere] }), 'correct their names in the zone example.com'],
     ['some_servers_silent', { servers: [MATCH, nowhere] }, 'correct their names at the registrar'],
     [
