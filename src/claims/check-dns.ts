@@ -102,7 +102,7 @@ async function checkRecord(
     for await (const { report, nextInMs, leftMs } of watchDns(wanted, of, options, io)) {
       last = report
       if (nextInMs === null) break
-      options.waits?.()
+      options.letNext?.()
       const why = report.findings[0]?.message ?? 'not ready yet'
       const [next, rest] = [nextInMs, leftMs].map((ms) => formatDuration(ms / 1000))
       await io.progress.update(`${why}; next check in ${next}, ${rest} left`)
@@ -136,7 +136,7 @@ export async function sayItOnlyLooked(
 }
 
 /** What there is of a domain that wasn't checked. */
-export const emptyReport = (name: string): object => ({
+export const emptyReport = (name: string): CheckReportJson => ({
   name,
   expected: null,
   verdict: 'unknown',

@@ -45,7 +45,7 @@ export interface OneRun {
   /** Asks the service about a claim, for a command that can go on without an answer. */
   readonly readClaim: ClaimReader
   /** Says that the work on this domain mostly waits from now on: the next one may begin. */
-  readonly waits: () => void
+  readonly letNext: () => void
   /** Says on stderr what can't wait for the end. */
   readonly say: (text: string) => Promise<void>
 }
@@ -56,7 +56,7 @@ export interface ManyWork {
   readonly takesIds: boolean
   /** Whether a line of `--format jsonl` is an event, and what is completed isn't done again. */
   readonly hasEvents?: boolean
-  /** Whether `ask` may renew the session: yes by default. */
+  /** Whether `readClaim` may renew the session: yes by default. */
   readonly renews?: boolean
   /** What there is of a domain if there is nothing but an error; its name by default. */
   readonly emptyItem?: (domain: string) => object
@@ -85,11 +85,11 @@ export async function runForAll(
   const stop = new AbortController()
   const { requireTime, ...shared } = shareAmong(jobs, work, stop.signal, io)
 
-  const one = async (subject: Subject, waits: () => void) => {
+  const one = async (subject: Subject, letNext: () => void) => {
     const { domain } = subject
     try {
       requireTime()
-      await reporter.done(domain, await work.perform(subject, { ...shared, waits, say: reporter.say }))
+      await reporter.done(domain, await work.perform(subject, { ...shared, letNext, say: reporter.say }))
     } catch (error) {
       if (error instanceof InterruptedError || shared.io.interrupts.signal.aborted) throw error
       const failure = error instanceof CliError ? error : new CliError('bug', `this is a bug: ${error}`)
@@ -223,9 +223,9 @@ interface End extends Pick<Done, 'label' | 'error'> {
  * may have it as well; the first one's own words are the example.
  */
 function causeOf({ error, report }: Done) {
-  const finding = report?.findings[0]
   const isDns = error === undefined || error.exit === Exit.notYet
-  const cause = finding !== undefined && isDns ? finding : error
+  const finding = isDns ? report?.findings[0] : undefined
+  const cause = finding ?? error
   if (cause === undefined) return undefined
   const host = report && finding ? dnsHostOf(report.nameservers.map((server) => server.host)) : null
   const code = cause instanceof CliError ? cause.shownCode : cause.code
@@ -319,13 +319,12 @@ export function completedBefore(newest: LedgerEntry | undefined, now: number): D
 /** Runs the events of the work on one of several claims; the next one begins as soon as this one waits. */
 export async function drainOne(
   events: ClaimEvents,
-  { waits }: OneRun,
+  { letNext }: OneRun,
   onEvent?: (event: ClaimEvent) => Promise<void>,
 ): Promise<Done> {
   const { claim, error, report } = await drain(events, async (seen) => {
-    if (seen.event === 'waiting' || seen.event === 'status') waits()
+    if (seen.event === 'waiting' || seen.event === 'status') letNext()
     await onEvent?.(seen)
   })
-  const isDns = error === undefined || error.exit === Exit.notYet
-  return { label: claim.status ?? 'no status', item: claim, error, report: isDns ? report : undefined }
+  return { label: claim.status ?? 'no status', item: claim, error, report }
 }

@@ -17,8 +17,8 @@ export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'sh
   readonly deadline: Deadline
   /** Whether to go on until the record is ready, or the claim has ended. */
   readonly wait?: boolean
-  /** Says that it mostly waits from now on. */
-  readonly waits?: () => void
+  /** Says that it mostly waits from now on: the next one may begin. */
+  readonly letNext?: () => void
   readonly inTurn?: Turns
 }
 

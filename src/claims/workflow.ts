@@ -189,7 +189,7 @@ async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
   const lag = deadlineIn(Math.min(MAX_LAG_MS, options.deadline.leftMs() / 2), clock)
   const read = () =>
     fetchClaim(work, briefly(options.deadline)).catch((error: unknown) => {
-      if (error instanceof CliError && [Exit.unavailable, Exit.refused].includes(error.exit as 6))
+      if (error instanceof CliError && (error.exit === Exit.unavailable || error.exit === Exit.refused))
         return undefined
       throw error
     })

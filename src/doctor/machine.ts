@@ -85,5 +85,5 @@ export async function examineSession(io: Io): Promise<Finding> {
   if (inForce === 'MAILCLAIM_API_KEY') return ok('using MAILCLAIM_API_KEY')
   if (inForce === 'stored API key') return ok('signed in with a stored API key')
   if (state === 'refreshing') return ok('signed in; another command is refreshing the access token')
-  return ok(state === 'active' ? 'signed in' : 'signed in; the next command refreshes the access token')
+  return ok(state === 'active' ? 'signed in' : 'signed in; the next command renews the access token')
 }

@@ -29,7 +29,7 @@ export interface Session {
   /** Wall-clock milliseconds of the sign-in, and of the receipt of this generation's refresh token. */
   readonly signedInAt: number
   readonly issuedAt: number
-  /** Absent while the keychain has it, and once the session is over. */
+  /** Absent while the keychain has it, in this machine's copy of a session in etcd, and once the session is over. */
   readonly refreshToken?: string
   readonly access?: AccessToken
   /** The service no longer accepts the session; `why` is what it said. */

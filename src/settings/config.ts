@@ -45,7 +45,7 @@ export function configPath({ directories }: ConfigDirectory): string {
 /**
  * Reads the configuration; a missing file is an empty one.
  *
- * @throws CliError `file_unusable`, with the path and a remedy, if the file is damaged or was written by a later version. It
+ * @throws CliError `cannot_read`, with the path and a remedy, if the file is damaged or was written by a later version. It
  *   is left as it is.
  */
 export async function readConfig(context: ConfigDirectory): Promise<Config> {

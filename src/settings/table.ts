@@ -6,7 +6,7 @@ import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
 
 /**
  * One setting. Options, environment variables, the configuration file, `config`, help, completion and docs/commands.md all
- * come from its entry here; a new setting needs nothing else.
+ * come from its entry here; what uses it reads it with `settingValue`.
  */
 export interface Setting<Value>
   extends Pick<OptionDefinition, 'description' | 'repeatable' | 'choices' | 'completion' | 'variable'> {

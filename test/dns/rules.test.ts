@@ -216,6 +216,9 @@ describe('a check', () => {
     expect(findings[0]?.fix).toContain('check again in 60 seconds')
     expect(check({ dnssec: dnssec('ok'), resolvers: [rejects] }).retry_after_seconds).toBe(500)
     expect(check({ servers: [server()] }).retry_after_seconds).toBe(60)
+    const nowhere = { kind: 'no_domain', domain: 'example.com', saidBy: 'com', path: [] } as const
+    const location = { ...nowhere, negativeTtl: 200_000 }
+    expect(check({ location, servers: [] }).retry_after_seconds).toBe(86_400)
   })
 
   test('never names another value of the domain as one to replace, and never a value that is not the expected one', () => {

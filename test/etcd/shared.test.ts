@@ -320,7 +320,7 @@ describe('a session that machines share', () => {
 
   test('a machine that was stopped for more than 15 s after its note sends nothing', async () => {
     const { a, clock, service, renew } = await pair()
-    service.connected = () => clock.advance(16_000)
+    service.connected = () => clock.setWall(clock.now() + 16_000)
     expect(await failed(renew(a))).toMatchObject({ code: 'unreachable', exit: 7 })
     service.connected = () => {}
     await renew(a)

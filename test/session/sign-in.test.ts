@@ -49,6 +49,24 @@ describe('a login', () => {
     },
   )
 
+  it('that the disk does not take leaves the session before and its item in the keychain', async () => {
+    const { io, keychain, files } = await machine()
+    await signInWith(io, tokens('1'), 'keychain')
+    const before = [...keychain.items]
+    let isFull = false
+    const write: typeof files.disk.write = (fd, text) => {
+      if (isFull) throw Object.assign(new Error('EIO: i/o error, write'), { code: 'EIO' })
+      files.disk.write(fd, text)
+    }
+    const disk = { ...files.disk, write }
+    const prepared = await prepareSignIn(io, 'keychain', 'session', { ...files, disk })
+    isFull = true
+    const service = { service: 'http://127.0.0.1:1', client: 'client-1', scope: null, resource: null }
+    const signIn = { kind: 'session', ...service, secret: 'refresh-2' } as const
+    expect(await codeOf(prepared.complete(signIn))).toBe('cannot_write 1')
+    expect([...keychain.items]).toEqual(before)
+  })
+
   it('that goes over to a file removes what the keychain had', async () => {
     const { io, keychain } = await machine()
     await signInWith(io, tokens('1'), 'keychain')

@@ -12,7 +12,7 @@ import {
 import { createFakeContext, type FakeContextOptions, jsonResponse } from '../fake-context.ts'
 
 /** A valid value of each setting other than its default, and one that its parser refuses; null if it accepts any text. */
-const EXAMPLES: Readonly<Partial<Record<SettingKey, readonly [valid: string, invalid: string | null]>>> = {
+const EXAMPLES: Readonly<Record<SettingKey, readonly [valid: string, invalid: string | null]>> = {
   base_url: ['https://api.example.com', 'ftp://api.example.com'],
   client_id: ['client-7', 'client-ü'],
   issuer: ['https://auth.example.com', 'auth.example.com'],
@@ -91,8 +91,7 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
   },
 )
 
-test('every setting has its examples here, and accepts its own default', () => {
-  expect(SETTING_KEYS.filter((key) => EXAMPLES[key] === undefined)).toEqual([])
+test('every setting accepts its own default', () => {
   for (const key of SETTING_KEYS) {
     const setting: Setting<unknown> = SETTINGS[key]
     if (setting.default !== undefined) expect(() => setting.parse(setting.default ?? '', key)).not.toThrow()

@@ -155,6 +155,21 @@ test('a refusal to verify counts unless the claim has moved', async () => {
   }
 })
 
+test('a claim that the service has accepted is neither looked for in DNS nor asked about again', async () => {
+  const world = createWorld({ respond: () => claimOf({ status: 'verified' }), txt: () => [] })
+  const { code, stderr } = await world.run('claims', 'verify', 'd1')
+  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('accepted') })
+  expect([world.asked, world.questions]).toEqual([['GET /domains/d1/claim'], []])
+})
+
+test('among several, a claim that failed is counted with its own cause, whatever DNS could not tell', async () => {
+  const respond = (request: string) => claimOf(request.startsWith('POST') ? { status: 'failed' } : {})
+  const world = createWorld({ respond, dns: () => 'silent' })
+  await world.run('claims', 'get', 'd1')
+  const { code, stderr } = await world.run('claims', 'verify', '--all')
+  expect({ code, stderr }).toEqual({ code: 9, stderr: expect.stringContaining('\n  claim_failed: 1 ') })
+})
+
 test('a conflict when a claim is made says how to find it, and a claim that is gone how to start another', async () => {
   const conflict = createWorld({ respond: () => jsonResponse(409, { name: 'conflict', message: 'Yours' }) })
   expect(errorOf(await conflict.run('claims', 'create', 'example.com', '--json'))).toMatchObject({
