@@ -233,7 +233,7 @@ function referralFrom(message: Message, zone: string, name: string, port: number
 }
 
 /** The addresses of a zone's servers. The parent's glue counts; only hosts without it are looked up, three at most. */
-export async function serversOf({ hosts }: Delegation, search: Search): Promise<DnsAddress[]> {
+async function serversOf({ hosts }: Delegation, search: Search): Promise<DnsAddress[]> {
   const glued = [...hosts.values()].flat()
   if (glued.length >= 3) return byFamily(glued)
   const others = [...hosts].filter(([, known]) => known.length === 0).slice(0, 3)

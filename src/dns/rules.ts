@@ -362,7 +362,7 @@ function serversFailing(seen: Seen): Finding[] {
     ]
   const target = alias?.isKnown === false ? alias.targets.at(-1) : undefined
   if (target !== undefined)
-    return [findingOf('nameserver_unreachable', { name: target, alias_of: name, reason: 'silent' })]
+    return [findingOf('nameserver_unreachable', { name: target, alias_of: name, reason: 'alias' })]
   if (lame.length === servers.length) return found('lame_nameserver', lame)
   if (seen.limitReached) return [findingOf('limit_reached', { name })]
   const unheard = servers.filter((server) => !lame.includes(server))

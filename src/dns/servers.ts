@@ -1,14 +1,5 @@
 import type { DnsAddress } from '../context.ts'
-import {
-  firstGood,
-  isFromZone,
-  isOdd,
-  locate,
-  MAX_HOSTS,
-  resolveHost,
-  type Search,
-  serversOf,
-} from './locate.ts'
+import { firstGood, isFromZone, isOdd, locate, MAX_HOSTS, resolveHost, type Search } from './locate.ts'
 import type { AliasPath, Answer, Found, Observations, Outcome, ServerObservation } from './observations.ts'
 import { ask, askFor, type Reply } from './wire/ask.ts'
 import { type Message, soaOf } from './wire/message.ts'
@@ -25,14 +16,13 @@ const MAX_ADDRESSES = 24
  * itself names. Aliases are followed at the authoritative servers of their targets, which may not exist yet either.
  */
 export async function askNameServers(
-  { zone, hosts: delegated, parent }: Found,
+  location: Found,
   search: Search,
 ): Promise<Pick<Observations, 'servers' | 'alias'>> {
   const { name, expected } = search
+  const { zone } = location
   const hosts = new Set<string>()
   const asked = new Map<string, Promise<Asked>>()
-  // Without any glue in the parent zone, nobody can find servers inside the zone.
-  const isUnfindable = parent !== null && [...delegated.values()].every((glue) => glue.length === 0)
 
   const askAddress = async (server: DnsAddress): Promise<Asked> => {
     const known = asked.get(server.address)
@@ -44,12 +34,9 @@ export async function askNameServers(
   const askHost = async (host: string): Promise<Asked[]> => {
     if (hosts.has(host) || hosts.size >= MAX_HOSTS) return []
     hosts.add(host)
-    const glue = delegated.get(host) ?? []
-    const addresses = glue.length > 0 ? glue : await resolveHost(host, search)
-    if (addresses === undefined || addresses.length === 0) {
-      const isNowhere = addresses !== undefined || (isUnfindable && isWithin(host, zone))
-      return [{ ...NOT_ASKED, host, outcome: isNowhere ? 'unreachable' : 'timeout' }]
-    }
+    const addresses = await addressesOf(host, location, search)
+    if (addresses === undefined || addresses.length === 0)
+      return [{ ...NOT_ASKED, host, outcome: addresses === undefined ? 'timeout' : 'unreachable' }]
     const seen = await Promise.all(
       addresses.map(async (server) => {
         const one = await askAddress(server)
@@ -60,7 +47,7 @@ export async function askNameServers(
     return seen.flat()
   }
 
-  const found = await Promise.all([...delegated.keys()].map(askHost))
+  const found = await Promise.all([...location.hosts.keys()].map(askHost))
   // Copies of one zone have the same alias.
   const ends = new Map<string, Promise<AliasEnd>>()
   let alias: AliasPath | null = null
@@ -78,6 +65,15 @@ export async function askNameServers(
     }),
   )
   return { servers: servers.toSorted(byHost), alias }
+}
+
+/** The addresses of a name server, by the parent's glue or the resolvers; undefined if nobody knows. */
+async function addressesOf(host: string, { zone, hosts, parent }: Found, search: Search) {
+  const glue = hosts.get(host) ?? []
+  const addresses = glue.length > 0 ? glue : await resolveHost(host, search)
+  // Without any glue in the parent zone, nobody can find servers inside the zone.
+  const isUnfindable = parent !== null && [...hosts.values()].every((known) => known.length === 0)
+  return addresses ?? (isUnfindable && isWithin(host, zone) ? [] : undefined)
 }
 
 /** One server's answer, with the aliases in it. */
@@ -188,13 +184,16 @@ async function followAlias(visited: readonly string[], search: Search): Promise<
   if (targets.length > MAX_ALIASES || !isAskable(target) || !target.includes('.')) return nothing(true)
   const location = await locate(target, search)
   if (location.kind !== 'found') return nothing(location.kind === 'no_domain')
-  const servers = await serversOf(location, search)
-  const answers = servers.slice(0, 4).map(async (server) => {
-    const message = await askFor(server, { name: target, type: 'TXT' }, SERVER_MS, search)
-    return message?.aa && ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(message.rcode) ? message : undefined
-  })
-  const message = await firstGood(answers, () => true)
-  if (message === undefined) return nothing(false)
+  const hosts = [...location.hosts.keys()].slice(0, 4)
+  const known = await Promise.all(hosts.map((host) => addressesOf(host, location, search)))
+  const servers = known.flatMap((addresses) => addresses ?? []).slice(0, 4)
+  const isGood = (one: Message) =>
+    ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(one.rcode) && isFromZone(one, location.zone)
+  const answers = servers.map((server) => askFor(server, { name: target, type: 'TXT' }, SERVER_MS, search))
+  const message = await firstGood(answers, isGood)
+  // Where nobody can be asked, or all that answer refuse, nobody finds a value either.
+  if (message === undefined) return nothing(known.every((addresses) => addresses?.length === 0))
+  if (!isGood(message)) return nothing(!message.ra)
   const { aliases, values, ttl } = readTxt(message, target)
   const isOver = values.length > 0 || aliases.length === 0
   if (isOver || aliases.some((one) => visited.includes(one)))

@@ -187,6 +187,7 @@ const REASONS: Readonly<Record<string, string>> = {
   answered: 'something on this network answers instead of the name servers of {name:name}',
   inside: 'this network has its own {name:name}, which others may not see',
   silent: 'no name server answers for {name:name}',
+  alias: '{alias_of:name} is an alias (CNAME) for {name:name}, for which no name server answers',
   not_asked: 'the name servers of {name:name} have no address that this network can reach',
   dead: "don't answer",
   no_address: 'have no address',

@@ -276,15 +276,18 @@ describe('an alias at the name', () => {
     expect(report).toMatchObject({ verdict: 'fix', findings: [{ code: 'cname_at_name' }] })
   })
 
-  test('leads to servers that don’t answer, which isn’t absence', async () => {
-    const world = fakeInternet([COM, NET, zone([cname('app.example.com', 'v.target.net')]), target([])])
-    const { outcomes } = await timedObserve(
-      (asked) => (asked.server === '192.0.2.31' ? 'silent' : world(asked)),
-      {
-        name: 'app.example.com',
-      },
-    )
-    expect(outcomes).toEqual(['ns1.example.com timeout', 'ns2.example.com timeout'])
+  test.each<[string, FakeReply, Partial<FakeZone>, string]>([
+    ['servers that don’t answer, which isn’t absence', 'silent', {}, 'nameserver_unreachable'],
+    ['a resolver in their place', { flags: RA | RCODE.REFUSED }, {}, 'nameserver_unreachable'],
+    ['servers that refuse', { flags: RCODE.REFUSED }, {}, 'cname_at_name'],
+    ['servers that fail', { flags: RCODE.SERVFAIL }, {}, 'cname_at_name'],
+    ['servers that nobody finds', 'silent', { withoutGlue: true }, 'cname_at_name'],
+  ])('leads to %s', async (_title, reply, more, code) => {
+    const zones = [COM, NET, zone([cname('app.example.com', 'v.target.net')]), { ...target([]), ...more }]
+    const world = fakeInternet(zones, ({ server }) => (server === '192.0.2.31' ? reply : undefined))
+    const { report } = await timedCheck(world, { name: 'app.example.com' })
+    const message = expect.stringContaining('app.example.com is an alias (CNAME) for v.target.net')
+    expect(report.findings).toMatchObject([{ code, message }])
   })
 })
 
