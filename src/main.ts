@@ -9,7 +9,7 @@ import type { ExitCode } from './errors.ts'
 import { readDirectories } from './settings/paths.ts'
 import { PROFILE_AND_SETTINGS } from './settings/table.ts'
 import { watchSignals } from './signals.ts'
-import { closeLostTerminals, realInput, realOutput } from './streams.ts'
+import { closeLostTerminals, isTerminal, realInput, realOutput } from './streams.ts'
 import { sanitizeLine } from './terminal/sanitize.ts'
 
 /** Put in by the build. */
@@ -22,7 +22,7 @@ export async function main(): Promise<ExitCode> {
   const directories = readDirectories(process)
   // Programs that are started from here, such as a browser, must not get our variables, least of all a secret.
   for (const name of Object.keys(process.env)) if (/^MAILCLAIM_/i.test(name)) delete process.env[name]
-  const signals = watchSignals(process)
+  const signals = watchSignals(process, [0, 1, 2].some(isTerminal))
   const { interrupts } = signals
   // A promise of the runtime that nobody can await must not end a process whose token is being exchanged.
   process.on('unhandledRejection', (reason) => {

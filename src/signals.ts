@@ -10,7 +10,10 @@ const GRACE_MS = 1500
  * Turns SIGINT, SIGTERM and SIGHUP into an abort. Shielded work is never interrupted: the signal waits for its end.
  * Otherwise a second signal ends the process immediately, as a person who presses Ctrl-C twice expects.
  */
-export function watchSignals(source: Pick<NodeJS.Process, 'on' | 'off' | 'kill' | 'pid'>) {
+export function watchSignals(
+  source: Pick<NodeJS.Process, 'on' | 'off' | 'kill' | 'pid'>,
+  hasTerminal: boolean,
+) {
   const controller = new AbortController()
   // Any number of requests and writes follow it.
   setMaxListeners(0, controller.signal)
@@ -29,6 +32,8 @@ export function watchSignals(source: Pick<NodeJS.Process, 'on' | 'off' | 'kill' 
     timer ??= setTimeout(() => giveUp(reason.exit), GRACE_MS).unref()
   }
   const received = (signal: NodeJS.Signals) => {
+    // Node undoes what nohup has set: without a terminal there is none that hangs up.
+    if (signal === 'SIGHUP' && !hasTerminal) return
     if (shields > 0) {
       if (pending === undefined) for (const notify of onShielded) notify(signal)
       pending = signal

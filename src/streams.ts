@@ -9,7 +9,7 @@ import { quietly } from './storage/file-errors.ts'
  * Only a character device other than the null device can be a terminal: for anything else `node:tty`, and the network with
  * it, need not be loaded. Programs and schedulers that start this one often give it the null device.
  */
-function isTerminal(fd: number): boolean {
+export function isTerminal(fd: number): boolean {
   try {
     const stats = fstatSync(fd)
     if (!stats.isCharacterDevice()) return false

@@ -8,7 +8,7 @@ import { claimsNamed } from './ledger.ts'
 import { judge } from './lifecycle.ts'
 import { parseDomain, startClaim } from './load.ts'
 import { completedBefore, runForAll } from './many.ts'
-import { beginClaim } from './workflow.ts'
+import { beginClaim, withoutEffect } from './workflow.ts'
 import { noteEvent, writeClaim } from './write.ts'
 
 /** The request for a domain in its ASCII form. @param region what its line in a list says, if anything */
@@ -47,14 +47,17 @@ export async function createSeveral(
     {
       columns,
       takesIds: false,
-      async perform({ domain, region }, { io, client }) {
+      async perform({ domain, region }, { io, client, warn }) {
         const now = io.clock.now()
         const [newest] = await claimsNamed(domain, io)
         const done = completedBefore(newest, now)
         if (done !== undefined) return done
         const before = newest && judge(newest.claim, now)
-        if (before?.isOpen)
-          return { label: 'open before', item: { ...newest?.claim, seen_at: newest?.seen_at } }
+        if (newest !== undefined && before?.isOpen) {
+          const why = withoutEffect(requestFor(domain, region), newest.claim)
+          if (why !== undefined) await warn(`${domain}: ${why}`)
+          return { label: 'open before', item: { ...newest.claim, seen_at: newest.seen_at } }
+        }
         // Another claim would end the newer one, which may be somebody else's: that takes the command for this domain.
         if (newest !== undefined && before?.phase === 'superseded')
           return { label: 'superseded', item: newest.claim, error: before.error }

@@ -59,9 +59,11 @@ export async function readList(from: string, takesIds: boolean, io: Io): Promise
     const number = index + 1
     if (line.trim() === '' || line.startsWith('#')) continue
     separator ??= /[,;\t]/.exec(line)?.[0]
+    // A line for spreadsheet programs.
+    if (/^sep=.$/i.test(line)) continue
     const cells = cellsOf(line, separator)
     if (cells === undefined)
-      throw usageError(`${name}:${number}: a cell in quotation marks has to end on the same line`)
+      throw usageError(`${name}:${number}: a cell has a line break`, 'remove the line breaks from cells')
     if (columns === undefined) {
       const header = cells.map((cell) => cell.toLowerCase())
       columns = header.includes('domain') ? header : COLUMNS.slice(0, 2)

@@ -46,6 +46,7 @@ export interface OneRun {
   readonly readClaim: ClaimReader
   /** Says that the work on this domain mostly waits from now on: the next one may begin. */
   readonly letNext: () => void
+  readonly warn: Io['warn']
   /** Says on stderr what can't wait for the end. */
   readonly say: (text: string) => Promise<void>
 }
@@ -163,6 +164,7 @@ function shareAmong(jobs: number, work: ManyWork, stop: AbortSignal, io: Io) {
   return {
     requireTime,
     io: own,
+    warn: io.warn,
     client() {
       client ??= connect(own)
       return client
@@ -319,11 +321,13 @@ export function completedBefore(newest: LedgerEntry | undefined, now: number): D
 /** Runs the events of the work on one of several claims; the next one begins as soon as this one waits. */
 export async function drainOne(
   events: ClaimEvents,
-  { letNext }: OneRun,
+  { letNext, warn }: OneRun,
   onEvent?: (event: ClaimEvent) => Promise<void>,
 ): Promise<Done> {
   const { claim, error, report } = await drain(events, async (seen) => {
     if (seen.event === 'waiting' || seen.event === 'status') letNext()
+    if (seen.error?.code === 'claim_replaced' || seen.error?.code === 'options_ignored')
+      await warn(`${seen.claim.name}: ${seen.text}`)
     await onEvent?.(seen)
   })
   return { label: claim.status ?? 'no status', item: claim, error, report }

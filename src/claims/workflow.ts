@@ -167,14 +167,18 @@ function* goOn(
   text: string,
 ): Generator<ClaimEvent, DomainClaim, void> {
   yield { event: 'created', claim, text }
-  const { name: _, ...options } = request
-  const flags = Object.entries(options)
-    .filter(([key, value]) => key !== 'region' || value !== claim.region)
-    .map(([key, value]) => `--${value === false ? 'no-' : ''}${key.replaceAll('_', '-')}`)
-  if (flags.length === 0) return claim
-  const why = `no effect on a claim that already exists: ${flags.join(', ')}`
-  yield { event: 'warning', claim, text: why, error: new CliError('options_ignored', why) }
+  const why = withoutEffect(request, claim)
+  if (why !== undefined)
+    yield { event: 'warning', claim, text: why, error: new CliError('options_ignored', why) }
   return claim
+}
+
+/** Which options of a request do nothing to a claim that already exists, if any. */
+export function withoutEffect({ name: _, ...options }: ClaimRequest, { region }: DomainClaim) {
+  const flags = Object.entries(options)
+    .filter(([key, value]) => key !== 'region' || value !== region)
+    .map(([key, value]) => `--${value === false ? 'no-' : ''}${key.replaceAll('_', '-')}`)
+  return flags.length === 0 ? undefined : `no effect on a claim that already exists: ${flags.join(', ')}`
 }
 
 /**
@@ -289,7 +293,7 @@ export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimE
         what: nameOf(claim),
         hint: maybeUnasked(claim)
           ? askFirst(claim)
-          : `it continues; to keep watching: mailclaim claims watch${asArgument(claim)}`,
+          : `it continues; to keep watching: mailclaim claims watch${asArgument(claim)}${options.throughBlocked ? ' --through-blocked' : ''}`,
       }),
     },
     io,

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { claimOf, createWorld, errorOf } from '../../claims/world.ts'
+import { jsonResponse } from '../../fake-context.ts'
 
 const HERE = 'in profile work at https://api.example.com'
 const THERE = 'in profile default at https://api.example.com'
@@ -31,11 +32,41 @@ test('claims forget removes a claim from this machine, and asks nothing of the s
   const asked = world.asked.length
   const { code, stdout, stderr } = await world.run('claims', 'forget', 'exmaple.com')
   expect({ code, stdout }).toEqual({ code: 0, stdout: 'name\tdomain_id\nexmaple.com\td1\n' })
-  expect(stderr).toMatch(/placeholder domain d1 at the service stays/)
+  expect(stderr).toMatch(/^The claim d1 of .* placeholder domain stays/)
   expect((await world.run('claims', 'list')).stdout).not.toContain('exmaple.com')
   for (const claim of ['exmaple.com', 'd5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11'])
     expect(errorOf(await world.run('claims', 'forget', claim, '--json'))).toMatchObject({ exit: 5 })
   expect(world.asked).toHaveLength(asked)
+})
+
+test('claims forget names the earlier claim that is then the newest', async () => {
+  const created_at = (hour: number) => `2026-11-22 ${hour}:00:00.0+00`
+  const world = createWorld({
+    respond: (request) =>
+      request.includes('d2')
+        ? claimOf({ domain_id: 'd2', created_at: created_at(11) })
+        : claimOf({ created_at: created_at(10) }),
+  })
+  for (const id of ['d1', 'd2']) await world.run('claims', 'get', id)
+  const { stderr } = await world.run('claims', 'forget', 'example.com')
+  expect(stderr).toMatch(/^The claim d2 .* An earlier claim of it is still listed: d1\.\n$/)
+})
+
+test('of several domains, what an option does not do or a claim ends is told as of one', async () => {
+  const world = createWorld({
+    respond: (request, body) =>
+      request === 'POST /domains/claim'
+        ? jsonResponse(201, claimOf({ domain_id: 'd2', ...JSON.parse(body ?? '') }))
+        : claimOf(),
+  })
+  await world.run('claims', 'get', 'd1')
+  const words = ['example.com', 'other.example', '--region', 'eu-west-1']
+  expect((await world.run('claims', 'create', ...words)).stderr).toContain(
+    'warning: example.com: no effect on a claim that already exists: --region\n',
+  )
+  expect((await world.run('claim', ...words, '--timeout', '1')).stderr).toContain(
+    'warning: example.com: an open claim of example.com may end in favor of this one\n',
+  )
 })
 
 test('claims verify says that the service was not asked while the record is missing', async () => {
