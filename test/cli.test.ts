@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { run } from '../src/cli.ts'
 import { everyCommand } from '../src/commands/definition.ts'
 import { globalOptions } from '../src/commands/program.ts'
 import { tree } from '../src/commands/tree.ts'
@@ -9,6 +8,7 @@ import { longFlag } from '../src/settings/option.ts'
 import { SETTINGS, type Setting } from '../src/settings/table.ts'
 import { COMMANDS, GLOBAL_FLAGS } from './contract.ts'
 import { createFakeContext, type FakeContextOptions } from './fake-context.ts'
+import { run } from './run.ts'
 
 async function type(line: string | readonly string[], options: FakeContextOptions = {}) {
   const context = createFakeContext(options)
@@ -256,9 +256,9 @@ describe('whatever happens', () => {
   })
 
   test('a password in an address is never printed', async () => {
-    const context = failing(new CliError('refused', 'no answer from https://me:pw@api.example.com/x'))
-    expect(await run(['config', 'list'], context)).toBe(6)
-    expect(await run(['config', 'list', '--json'], context)).toBe(6)
+    const context = failing(new CliError('cannot_read', 'no answer from https://me:pw@api.example.com/x'))
+    expect(await run(['config', 'list'], context)).toBe(1)
+    expect(await run(['config', 'list', '--json'], context)).toBe(1)
     expect(context.stderr.text).not.toContain('pw')
     expect(context.stderr.text).toContain('https://…@api.example.com/x')
   })

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { run } from '../src/cli.ts'
 import { everyCommand } from '../src/commands/definition.ts'
 import { tree } from '../src/commands/tree.ts'
 import { Exit } from '../src/errors.ts'
 import { createFakeContext } from './fake-context.ts'
+import { run } from './run.ts'
 import { readSchemas, SCHEMAS } from './schemas.ts'
 
 const schemas = readSchemas(SCHEMAS)

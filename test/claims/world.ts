@@ -1,9 +1,9 @@
-import { run } from '../../src/cli.ts'
 import type { Context, HttpRequest, HttpResponse } from '../../src/context.ts'
 import { createFakeDns, type FakeReply } from '../dns/fake-dns.ts'
 import { smallWorld } from '../dns/fake-internet.ts'
 import { createVirtualClock } from '../dns/virtual-clock.ts'
 import { createFakeClock, createFakeContext, createFakeOutput, jsonResponse } from '../fake-context.ts'
+import { run } from '../run.ts'
 
 export const VALUE = 'prefix=token'
 const NOON = Date.UTC(2026, 10, 22, 12)

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { remember } from '../../src/claims/ledger.ts'
-import { run } from '../../src/cli.ts'
 import { everyCommand } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
 import { SETTING_KEYS, settingName } from '../../src/settings/table.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
+import { run } from '../run.ts'
 
 /** What a shell gets at the end of the line: the part after the last space is the typed part of the word at the cursor. */
 async function lines(line: string, context = createFakeContext()): Promise<string[]> {

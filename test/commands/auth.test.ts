@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { run } from '../../src/cli.ts'
 import type { KeychainAnswer, KeychainRequest } from '../../src/context.ts'
 import { InterruptedError } from '../../src/errors.ts'
 import { createFakeKeychain, type FakeContextOptions } from '../fake-context.ts'
+import { run } from '../run.ts'
 import {
   changeSession,
   createSandboxSession,

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { run } from '../../src/cli.ts'
 import { OutputClosedError } from '../../src/context.ts'
 import { createFakeDns } from '../dns/fake-dns.ts'
 import { smallWorld } from '../dns/fake-internet.ts'
 import { createFakeClock, createFakeContext, createFakeOutput, jsonResponse } from '../fake-context.ts'
+import { run } from '../run.ts'
 
 const DOMAINS = Array.from({ length: 40 }, (_, index) => `d${index}.example.com`)
 const WARNING = 'warning: nobody reads the output anymore; the work goes on without it\n'

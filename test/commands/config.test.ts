@@ -1,9 +1,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { run } from '../../src/cli.ts'
 import { configPath, updateConfig } from '../../src/settings/config.ts'
 import { SETTING_KEYS, settingName } from '../../src/settings/table.ts'
 import { createFakeContext, type FakeContext } from '../fake-context.ts'
+import { run } from '../run.ts'
 
 async function type(line: string | readonly string[], context: FakeContext) {
   const before = { stdout: context.stdout.text.length, stderr: context.stderr.text.length }

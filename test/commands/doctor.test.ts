@@ -3,7 +3,6 @@ import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync
 import { join } from 'node:path'
 import packet from 'dns-packet'
 import { describe, expect, test } from 'vitest'
-import { run } from '../../src/cli.ts'
 import {
   type Clock,
   type Context,
@@ -21,6 +20,7 @@ import {
   textResponse,
 } from '../fake-context.ts'
 import { needs } from '../requirements.ts'
+import { run } from '../run.ts'
 
 const NOW = 'Fri, 20 Nov 2026 12:00:00 GMT'
 const READY = { settings: { base_url: 'https://api.example.com' }, apiKey: 'key-that-nobody-may-see' }

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { run } from '../../src/cli.ts'
 import { everyCommand } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
 import { TransportError } from '../../src/context.ts'
 import { createFakeContext, jsonResponse } from '../fake-context.ts'
 import { type Client, control, createClient, createRealClock } from '../hardening/in-process-client.ts'
+import { run } from '../run.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 
 interface Event {

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, test } from 'vitest'
-import { run } from '../../src/cli.ts'
 import { createTransport } from '../../src/service/transport.ts'
 import { createFakeContext, jsonResponse } from '../fake-context.ts'
+import { run } from '../run.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 
 /** A sandbox and a way to type commands at it. */

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { run } from '../../src/cli.ts'
 import { command } from '../../src/commands/sandbox.ts'
 import { CliError } from '../../src/errors.ts'
 import type { OptionDefinition } from '../../src/settings/option.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, type FakeContext, fakeSettings } from '../fake-context.ts'
+import { run } from '../run.ts'
 
 type Options = Parameters<typeof command.run>[0]['options']
 

@@ -320,8 +320,15 @@ describe('a session that machines share', () => {
 
   test('a machine that was stopped for more than 15 s after its note sends nothing', async () => {
     const { a, clock, service, renew } = await pair()
-    service.connected = () => clock.setWall(clock.now() + 16_000)
-    expect(await failed(renew(a))).toMatchObject({ code: 'unreachable', exit: 7 })
+    const wall = () => clock.setWall(clock.now() + 16_000)
+    const monotonic = () => {
+      clock.advance(16_000)
+      clock.setWall(clock.now() - 16_000)
+    }
+    for (const stop of [wall, monotonic]) {
+      service.connected = stop
+      expect(await failed(renew(a))).toMatchObject({ code: 'unreachable', exit: 7 })
+    }
     service.connected = () => {}
     await renew(a)
     expect([service.refreshes, service.reuse]).toEqual([1, 0])

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { run } from '../../src/cli.ts'
 import { createFakeContext, jsonResponse } from '../fake-context.ts'
+import { run } from '../run.ts'
 import { withEffects } from '../session/sandbox-session.ts'
 
 const MEGABYTE = Buffer.alloc(1024 * 1024, 'a')

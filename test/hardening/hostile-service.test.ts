@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { run } from '../../src/cli.ts'
 import { errorsOf } from '../../src/commands/commands.ts'
 import { everyCommand } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
@@ -14,6 +13,7 @@ import {
   jsonResponse,
   textResponse,
 } from '../fake-context.ts'
+import { run } from '../run.ts'
 import { withEffects } from '../session/sandbox-session.ts'
 import { expectCalmFailure, type Ran } from './in-process-client.ts'
 

@@ -3,7 +3,6 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished } from 'vitest'
-import { run } from '../../src/cli.ts'
 import type { Context, HttpTransport } from '../../src/context.ts'
 import { createDnsNetwork } from '../../src/dns/wire/network.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
@@ -18,6 +17,7 @@ import {
   type FakeContext,
   fakeSettings,
 } from '../fake-context.ts'
+import { run } from '../run.ts'
 import { expireAccessToken, signInWith, withEffects } from '../session/sandbox-session.ts'
 
 /** A clock on which pauses of up to ten minutes pass at once; work takes the time that it takes. */

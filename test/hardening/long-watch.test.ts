@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { run } from '../../src/cli.ts'
 import { type Context, type HttpRequest, TransportError } from '../../src/context.ts'
 import { profileFiles } from '../../src/session/session-file.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings, jsonResponse, textResponse } from '../fake-context.ts'
+import { run } from '../run.ts'
 import { changeSession, signInWith, withEffects } from '../session/sandbox-session.ts'
 
 const HOUR = 3_600_000

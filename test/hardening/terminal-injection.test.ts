@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { run } from '../../src/cli.ts'
 import { createFakeContext, type FakeContext, jsonResponse, textResponse } from '../fake-context.ts'
+import { run } from '../run.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 import { control, createClient, createRealClock, harmfulIn } from './in-process-client.ts'
 

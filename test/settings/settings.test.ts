@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { run } from '../../src/cli.ts'
 import type { Context } from '../../src/context.ts'
 import { type GlobalOptions, resolveSettings, settingValue } from '../../src/settings/settings.ts'
 import {
@@ -10,6 +9,7 @@ import {
   settingName,
 } from '../../src/settings/table.ts'
 import { createFakeContext, type FakeContextOptions, jsonResponse } from '../fake-context.ts'
+import { run } from '../run.ts'
 
 /** A valid value of each setting other than its default, and one that its parser refuses; null if it accepts any text. */
 const EXAMPLES: Readonly<Record<SettingKey, readonly [valid: string, invalid: string | null]>> = {

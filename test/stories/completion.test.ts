@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { remember } from '../../src/claims/ledger.ts'
-import { run } from '../../src/cli.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 import { needs } from '../requirements.ts'
+import { run } from '../run.ts'
 import { createWorld, type World } from './built-program.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))

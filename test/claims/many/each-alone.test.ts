@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { run } from '../../../src/cli.ts'
 import type { HttpRequest, HttpResponse } from '../../../src/context.ts'
 import { EXIT_ORDER } from '../../../src/errors.ts'
 import { AA, type Asked, createFakeDns, type FakeReply, RCODE } from '../../dns/fake-dns.ts'
 import { type FakeZone, fakeInternet, RESOLVER, txt } from '../../dns/fake-internet.ts'
 import { createVirtualClock } from '../../dns/virtual-clock.ts'
 import { createFakeClock, createFakeContext, createFakeOutput, jsonResponse } from '../../fake-context.ts'
+import { run } from '../../run.ts'
 
 const NOON = Date.UTC(2026, 10, 22, 12)
 

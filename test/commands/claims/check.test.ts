@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { run } from '../../../src/cli.ts'
 import { TransportError } from '../../../src/context.ts'
 import { claimOf, createWorld, errorOf, jsonLines, VALUE, type WorldOptions } from '../../claims/world.ts'
 import { createFakeOutput, jsonResponse } from '../../fake-context.ts'
+import { run } from '../../run.ts'
 
 /** A machine that knows the claim of example.com, as the service had it two minutes ago. */
 async function knowing(options: WorldOptions = {}) {

@@ -1,0 +1,33 @@
+import { expect } from 'vitest'
+import { isGroup, readLine } from '../src/cli/line.ts'
+import { run as runProgram } from '../src/cli.ts'
+import { errorsOf } from '../src/commands/commands.ts'
+import { loadCommand } from '../src/commands/program.ts'
+import { ERRORS, type ErrorCode } from '../src/errors.ts'
+
+/** Runs a command as the program does, and fails if it ends with an error that its definition doesn't name. */
+export const run: typeof runProgram = async (argv, context) => {
+  let text = ''
+  const heard = <Output extends { write(piece: string): Promise<void> }>(output: Output): Output => ({
+    ...output,
+    write(piece) {
+      text += piece
+      return output.write(piece)
+    },
+  })
+  const exit = await runProgram(argv, {
+    ...context,
+    stdout: heard(context.stdout),
+    stderr: heard(context.stderr),
+  })
+  const { words, node } = readLine(argv)
+  if (node === undefined || isGroup(node)) return exit
+  const declared = errorsOf(await loadCommand(words, node))
+  const exits = declared.map((code) => ERRORS[code][1])
+  const codes = text.split('\n').flatMap((line) => /^\{.*"error":\{"code":"(\w+)"/.exec(line)?.[1] ?? [])
+  // The service's own names for why it refused aren't ours.
+  const undeclared = codes.filter((code) => code in ERRORS && !declared.includes(code as ErrorCode))
+  expect(undeclared, `errors that ${words.join(' ')} doesn't name`).toEqual([])
+  if (exit !== 0 && !exits.includes(null)) expect(exits, `exit codes of ${words.join(' ')}`).toContain(exit)
+  return exit
+}
