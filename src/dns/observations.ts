@@ -56,6 +56,8 @@ export interface ServerObservation extends Answer {
   readonly address: string | null
   /** Whether it answered as no server of its own zone does; null without an answer. */
   readonly isOdd: boolean | null
+  /** Whether that was as a recursive resolver: it offered recursion, and had no authority. */
+  readonly isResolver: boolean
   /** The zone's SOA record at this server; null if it gave none. */
   readonly soa: Soa | null
   /** The zone's NS set as this server has it; null if it gave none. */

@@ -155,16 +155,20 @@ function fromServers(observations: Observations): Waiting[] {
 
 /**
  * The servers without those that nobody reached. A server of a registry, and almost any other, answers as one of its zones: where
- * over one address family nobody does, something on this network answers for all of them. Many networks intercept only one.
+ * over one address family nobody does, something on this network answers for all of them. Many networks intercept only one, and
+ * some leave registries out: a zone whose servers are all recursive resolvers is answered for as well.
  */
 function reached(
   servers: readonly ServerObservation[],
   registry: Found['registry'],
 ): readonly ServerObservation[] {
   const answered = [...registry, ...servers].filter(({ isOdd }) => isOdd === false)
-  return servers.filter(
-    (server) => server.isOdd !== true || answered.some((one) => isV6(one) === isV6(server)),
-  )
+  const others = servers.filter(({ isOdd, isResolver }) => isOdd !== null && !isResolver)
+  return servers.filter((server) => {
+    const isBeside = (one: { readonly address: string | null }) => isV6(one) === isV6(server)
+    const isReached = answered.some(isBeside) && (!server.isResolver || others.some(isBeside))
+    return server.isOdd !== true || isReached
+  })
 }
 
 /** Why the record is missing, or missing at some servers: at most one error, the most likely cause. */

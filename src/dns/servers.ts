@@ -88,7 +88,8 @@ const NO_ANSWER: Answer = {
 
 const NOT_ASKED: Asked = {
   ...NO_ANSWER,
-  ...{ host: '', address: null, isOdd: null, soa: null, nsSet: null, txt: undefined },
+  ...{ host: '', address: null, isOdd: null, isResolver: false, soa: null, nsSet: null },
+  txt: undefined,
 }
 
 /** Asks one server for the name's TXT set and, if it answers, for the zone's SOA and NS set. */
@@ -111,6 +112,7 @@ async function askServer(server: DnsAddress, zone: string, search: Search): Prom
     ...answer,
     ...(isLame ? { outcome: 'lame' as const } : {}),
     isOdd: isOdd(message),
+    isResolver: message.ra && !message.aa,
     soa: soa?.zone === zone ? soa : null,
     nsSet: nsAnswer?.aa === true ? nsHosts(nsAnswer, zone) : null,
     txt: isLame ? undefined : readTxt(message, name),

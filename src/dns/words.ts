@@ -184,7 +184,7 @@ const REASONS: Readonly<Record<string, string>> = {
   wrong_ds: "the DS record at the registry matches none of the zone's keys",
   expired: 'the signatures have expired',
   rejected: 'a resolver rejects its signatures',
-  answered: 'something on this network answers instead of the name servers of {name:name}',
+  answered: 'something, probably on this network, answers instead of the name servers of {name:name}',
   inside: 'this network has its own {name:name}, which others may not see',
   silent: 'no name server answers for {name:name}',
   alias: '{alias_of:name} is an alias (CNAME) for {name:name}, for which no name server answers',

@@ -427,7 +427,8 @@ describe('records at wrong names', () => {
 })
 
 describe('something on this network that answers for all servers', () => {
-  const world = fakeInternet([COM, zone([])])
+  const [world, full] = [fakeInternet([COM, zone([])]), fakeInternet([COM, zone()])]
+  const isOwn = (asked: Asked) => asked.server === ONE || asked.server === TWO
   const intercepted = { verdict: 'unknown', findings: [{ code: 'dns_intercepted' }] }
   test.each<[string, (asked: Asked) => FakeReply, object]>([
     ['as a recursive resolver', (asked) => world({ ...asked, server: RESOLVER }), intercepted],
@@ -435,6 +436,16 @@ describe('something on this network that answers for all servers', () => {
       'by refusing',
       (asked) => (asked.server === RESOLVER ? world(asked) : { flags: RCODE.REFUSED }),
       intercepted,
+    ],
+    [
+      'except the registry',
+      (asked) => (isOwn(asked) ? { flags: RA | RCODE.REFUSED } : world(asked)),
+      intercepted,
+    ],
+    [
+      'except the registry, where the record is right',
+      (asked) => full(isOwn(asked) ? { ...asked, server: RESOLVER } : asked),
+      { verdict: 'ready_with_warning', findings: [{ code: 'resolver_only' }] },
     ],
   ])('%s', async (_title, respond, expected) => {
     expect((await timedCheck(respond)).report).toMatchObject(expected)

@@ -27,7 +27,7 @@ function server(more: Partial<ServerObservation> = {}): ServerObservation {
   return {
     ...{ host: 'ns1.example.com', address: '192.0.2.1', outcome: 'absent', authoritative: true },
     ...{ values: [], ttl: null, aliasTtl: null, negativeTtl: 60, alias: null, ms: 10 },
-    ...{ isOdd: false, soa: soa(1), nsSet: null },
+    ...{ isOdd: false, isResolver: false, soa: soa(1), nsSet: null },
     ...more,
   }
 }
@@ -453,7 +453,7 @@ test.each<[Partial<Observations>, string]>([
 
 /** The second address family, which many networks don't intercept. */
 const V6 = { address: '2001:db8::2' }
-const RESOLVES = server({ outcome: 'lame', isOdd: true, authoritative: false })
+const RESOLVES = server({ outcome: 'lame', isOdd: true, isResolver: true, authoritative: false })
 
 test.each<[string, boolean | null, readonly ServerObservation[], readonly Code[]]>([
   ['IPv6 shows the record', true, [REFUSED, { ...MATCH, ...V6 }], []],
@@ -462,6 +462,10 @@ test.each<[string, boolean | null, readonly ServerObservation[], readonly Code[]
   ['a resolver answers for all', true, [RESOLVES], ['dns_intercepted']],
   ['a resolver, and a refusal', true, [RESOLVES, REFUSED], ['dns_intercepted']],
   ['the registry works', false, [REFUSED], ['lame_nameserver']],
+  ['all but the registry', false, [RESOLVES, { ...RESOLVES, outcome: 'refused' }], ['dns_intercepted']],
+  ['all but the registry, and IPv6 shows the record', false, [RESOLVES, { ...MATCH, ...V6 }], []],
+  ['one server that refuses, and one that resolves', false, [RESOLVES, REFUSED], ['lame_nameserver']],
+  ['one server of two', false, [RESOLVES, { ...MATCH, ...second }], ['some_servers_lame']],
   ['no registry was heard over IPv4', null, [REFUSED], ['dns_intercepted']],
   ['no registry was heard over IPv4, but another server', null, [REFUSED, MATCH], ['some_servers_lame']],
 ])('where something answers instead of the registry over IPv4: %s', (_what, isOdd, servers, expected) => {
