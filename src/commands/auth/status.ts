@@ -15,7 +15,7 @@ const STATE_LABELS: Readonly<Record<SessionState, string>> = {
   none: 'not signed in',
   active: 'active',
   needs_refresh: 'active; the next command renews the access token',
-  refreshing: 'active; another command is renewing the access token',
+  refreshing: 'active; another command renews the access token, or ended while it did',
   interrupted: 'interrupted: the refresh token may have been sent',
   ended: 'ended by the service',
   elsewhere: 'not used: it belongs to another profile, service or client',
