@@ -5,7 +5,7 @@ import { writeDurable } from '../storage/atomic-file.ts'
 import { readJson, requireFormat } from '../storage/json-file.ts'
 import { withLock } from '../storage/lock.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
-import type { ProfileConfig, SettingKey } from './table.ts'
+import { type ProfileConfig, type SettingKey, settingText } from './table.ts'
 
 /** How long a writer waits for another one, in milliseconds: a change takes only a few. */
 const LOCK_TIMEOUT_MS = 5000
@@ -31,7 +31,7 @@ export function withSetting(
 ): ProfileConfig {
   const { [key]: before, ...rest } = profile ?? {}
   const others: ProfileConfig = rest
-  if (key === 'base_url' && before !== undefined && before.replace(/\/+$/, '') !== value) {
+  if (key === 'base_url' && before !== undefined && settingText(before).replace(/\/+$/, '') !== value) {
     delete others.issuer
     delete others.authorization_endpoint
   }

@@ -24,6 +24,17 @@ function write(context: FakeContext, value: unknown): void {
 const read = (context: FakeContext) => JSON.parse(readFileSync(configPath(context), 'utf8'))
 
 describe('config set, get and unset', () => {
+  test('a number that someone wrote into the file is read, and replaced, as text', async () => {
+    const context = createFakeContext()
+    write(context, { version: 1, profiles: { default: { base_url: 5 } } })
+    expect(await type('config get base-url --format value', context)).toMatchObject({
+      code: 0,
+      stdout: '5\n',
+    })
+    expect(await type('config set base-url https://api.example.com', context)).toMatchObject({ code: 0 })
+    expect(read(context).profiles).toEqual({ default: { base_url: 'https://api.example.com' } })
+  })
+
   test('config get prints a setting of the profile that was set, and nothing else', async () => {
     const context = createFakeContext()
     expect(await type('config set base-url https://api.example.com/', context)).toEqual({
