@@ -189,14 +189,6 @@ describe('a command line that cannot be understood', () => {
     expect(JSON.parse(stderr).error).toMatchObject({ code: 'usage', message, exit: 2 })
   })
 
-  test('a mistyped profile is exit 2 with those that exist, unless an API key is there', async () => {
-    const { code, stderr } = await type('imports list --profile wrok')
-    expect(code).toBe(2)
-    expect(stderr).toBe('error: there is no profile wrok\nhint: use one of these, or sign in: default\n')
-    const environment = { apiKey: 'key', settings: {} }
-    expect((await type('imports list --profile wrok', { environment })).code).toBe(3)
-  })
-
   test('an unknown word is quoted without control characters', async () => {
     const { stderr } = await type(['config', 'li\u001b]0;owned\u0007st\u202e'])
     expect(stderr).toContain('li\\u{1b}]0;owned\\u{7}st\\u{202e}')

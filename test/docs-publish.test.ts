@@ -99,15 +99,8 @@ describe.runIf(needs('posix', 'bash', 'jq'))(
       ])
     })
 
-    const flarectl = [
-      '--zone',
-      'example.com',
-      '--name',
-      '_mc.example.com',
-      '--type',
-      'TXT',
-      `--content=${RDATA}`,
-    ]
+    const place = '--zone example.com --name _mc.example.com --type TXT'
+    const flarectl = [...place.split(' '), `--content=${RDATA}`]
     const doctl = ['--record-name', '_mc', `--record-data=${VALUE}`, '--record-ttl', '300']
     test.each([
       ['flarectl', [{ Content: '"v=spf1 -all"' }], ['dns', 'create', ...flarectl, '--ttl', '1']],

@@ -26,36 +26,9 @@ const action = parse(readFileSync(join(ROOT, 'action.yml'), 'utf8')) as {
 
 /** What a runner has besides Node, as far as the action needs it. */
 const TOOLS = [
-  'bash',
-  'cat',
-  'chmod',
-  'cp',
-  'curl',
-  'cut',
-  'env',
-  'grep',
-  'gzip',
-  'head',
-  'ldd',
-  'ln',
-  'mkdir',
-].concat([
-  'mktemp',
-  'mv',
-  'od',
-  'readlink',
-  'rm',
-  'rmdir',
-  'sed',
-  'sh',
-  'sha256sum',
-  'shasum',
-  'tail',
-  'tar',
-  'tee',
-  'tr',
-  'uname',
-])
+  ...'bash cat chmod cp curl cut env grep gzip head ldd ln mkdir mktemp mv od'.split(' '),
+  ...'readlink rm rmdir sed sh sha256sum shasum tail tar tee tr uname'.split(' '),
+]
 
 /** What a step writes to GITHUB_OUTPUT: `name=value`, or `name<<delimiter`, lines, and the delimiter. */
 function readOutputs(text: string): Record<string, string> {

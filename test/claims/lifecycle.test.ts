@@ -31,3 +31,24 @@ test.each([
   if (error !== undefined)
     expect({ exit: error.exit, lines: error.hint?.split('\n').length }).toEqual({ exit: 9, lines: 1 })
 })
+
+test.each([
+  [{ status: 'completed' }, /^the domain is yours$/, undefined],
+  [
+    { status: 'blocked', blocked_reason: 'grace_period' },
+    /in a grace period \(grace_period\)$/,
+    /--through-blocked$/,
+  ],
+  [{ status: 'blocked', blocked_reason: 'moon_phase' }, /\(moon_phase\)$/, /--through-blocked$/],
+  [
+    { status: 'failed', failure_reason: 'dns_conflict' },
+    /failed \(dns_conflict\)$/,
+    /claims create example\.com$/,
+  ],
+  [{ status: 'superseded' }, /^a newer claim replaced this one$/, /only if nobody needs it/],
+  [{ status: 'under_review' }, /^unknown status "under_review"; still waiting$/, undefined],
+])('a claim that is %j is told as %s', (fields, says, hint) => {
+  const { text, error } = judge(claimOf(fields), NOW)
+  expect(text).toMatch(says)
+  expect(error?.hint).toEqual(hint && expect.stringMatching(hint))
+})

@@ -196,14 +196,8 @@ describe('claim', () => {
         return { kind: 'exited', code: ends }
       },
     })
-    const { code, stdout } = await world.run(
-      'claim',
-      'example.com',
-      '--publish',
-      'add it',
-      '--format',
-      'jsonl',
-    )
+    const words = ['claim', 'example.com', '--publish', 'add it', '--format', 'jsonl']
+    const { code, stdout } = await world.run(...words)
     expect(code).toBe(exit)
     expect(steps(stdout).slice(0, 4)).toEqual(
       ends === 0 ? ['created', 'record', 'published', 'dns'] : ['created', 'record'],
@@ -225,14 +219,8 @@ describe('claim of several domains', () => {
         return jsonResponse(201, claimOf({ name, domain_id: `id-${name}`, record }))
       },
     })
-    const { code, stdout, stderr } = await world.run(
-      'claim',
-      ...names.slice(0, 2),
-      '--timeout',
-      '5',
-      '--format',
-      'jsonl',
-    )
+    const words = ['claim', ...names.slice(0, 2), '--timeout', '5']
+    const { code, stdout, stderr } = await world.run(...words, '--format', 'jsonl')
     expect(code).toBe(6)
     expect(stderr).toContain(`add to DNS: one.example.com TXT ${VALUE}\n`)
     const ends = jsonLines(stdout)
@@ -244,7 +232,7 @@ describe('claim of several domains', () => {
       { event: 'done', name: 'one.example.com', code: 'record_not_visible' },
       { event: 'done', name: 'two.example.com', code: 'invalid' },
     ])
-    const people = await world.run('claim', ...names.slice(0, 2), '--timeout', '5')
+    const people = await world.run(...words)
     expect(people.stderr).toMatch(/^domains: 2 \(pending 1, refused 1\)$/m)
     expect(people.stderr).toMatch(/^ {2}missing: 1 \(one\.example\.com\)$/m)
     expect(people.stderr).toMatch(/^ {4}fix: add a TXT record/m)

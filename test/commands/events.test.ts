@@ -81,15 +81,8 @@ describe('the events of --format jsonl', () => {
     await client.run(['claims', 'create', domain])
     const outputs: string[] = []
     const watch = async () => {
-      const output = await outputOf(
-        client,
-        'claims',
-        'watch',
-        domain,
-        '--timeout',
-        '0.2',
-        '--through-blocked',
-      )
+      const line = `claims watch ${domain} --timeout 0.2 --through-blocked`
+      const output = await outputOf(client, ...line.split(' '))
       expect(sent(output)[0]?.event).toBe('status')
       outputs.push(output)
     }

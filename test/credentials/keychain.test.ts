@@ -124,13 +124,18 @@ describe('the real helper process', () => {
   })
 })
 
+/** A session that has to be renewed, and whose keychain has changed since. */
+async function outdatedIn(state: 'locked' | 'prompting') {
+  const open = await startKeyring({ state: 'unlocked' })
+  const world = await createProcessSession({ store: 'keychain', keyring: open })
+  world.session.expire()
+  await open.stop()
+  return { world, keyring: await startKeyring({ state, home: open.home }) }
+}
+
 describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
   it('every command that needs the secret says that the keychain has been locked', async () => {
-    const open = await startKeyring({ state: 'unlocked' })
-    const world = await createProcessSession({ store: 'keychain', keyring: open })
-    world.session.expire()
-    await open.stop()
-    const locked = await startKeyring({ state: 'locked', home: open.home })
+    const { world, keyring: locked } = await outdatedIn('locked')
     const inIt = { env: locked.env }
     const token = await world.run(['auth', 'token', '--json'], inIt)
     expect(endingOf(token)).toBe('4 store_unavailable')
@@ -145,11 +150,7 @@ describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
   })
 
   it('the program leaves no helper process behind if it is killed while a prompt is open', async () => {
-    const open = await startKeyring({ state: 'unlocked' })
-    const world = await createProcessSession({ store: 'keychain', keyring: open })
-    world.session.expire()
-    await open.stop()
-    const prompting = await startKeyring({ state: 'prompting', home: open.home })
+    const { world, keyring: prompting } = await outdatedIn('prompting')
     const running = world.start(['auth', 'token'], { env: prompting.env })
     const helper = await childOf(running.child.pid ?? 0)
     running.child.kill('SIGKILL')
@@ -160,11 +161,7 @@ describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
 
 describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
   it('Ctrl-C while the keychain waits for a person ends the program as interrupted, and its helper', async () => {
-    const open = await startKeyring({ state: 'unlocked' })
-    const world = await createProcessSession({ store: 'keychain', keyring: open })
-    world.session.expire()
-    await open.stop()
-    const prompting = await startKeyring({ state: 'prompting', home: open.home })
+    const { world, keyring: prompting } = await outdatedIn('prompting')
     const running = world.start(['auth', 'token', '--json'], { env: prompting.env, group: true })
     const helper = await childOf(running.child.pid ?? 0)
     interruptGroup(running)

@@ -18,7 +18,7 @@ import {
   fakeSettings,
 } from '../fake-context.ts'
 import { run } from '../run.ts'
-import { expireAccessToken, signInWith, withEffects } from '../session/sandbox-session.ts'
+import { expireAccessToken, newTokens, signInWith, withEffects } from '../session/sandbox-session.ts'
 
 /** A clock on which pauses of up to ten minutes pass at once; work takes the time that it takes. */
 export function createHastyClock(): FakeClock {
@@ -148,19 +148,8 @@ export function createClient(sandbox: Sandbox, options: ClientOptions = {}): Cli
       return { words, code, stdout: stdout.text, stderr: stderr.text, ms: performance.now() - began }
     },
     async signIn() {
-      const answer = await fetch(`${sandbox.baseUrl}/_sandbox/sessions`, { method: 'POST', body: '{}' })
-      const tokens = (await answer.json()) as Record<string, never>
       const settings = await fakeSettings(context, { baseUrl, clientId: sandbox.clientId })
-      await signInWith(
-        createIo(context, settings),
-        {
-          accessToken: tokens['access_token'] ?? '',
-          refreshToken: tokens['refresh_token'] ?? '',
-          expiresInSeconds: tokens['expires_in'] ?? 0,
-          scope: tokens['scope'],
-        },
-        'file',
-      )
+      await signInWith(createIo(context, settings), await newTokens(sandbox), 'file')
     },
     expire: () => expireAccessToken(files),
     secrets() {

@@ -271,17 +271,8 @@ describe.runIf(needs('openssl'))('TLS', () => {
       const resolver = `https://service.example:${await listen(server)}/dns-query`
       await world.control('PUT', 'dns/example.com/TXT', { values: ['prefix=token'] })
       const proxy = await startProxy(pair('right'))
-      const words = [
-        'claims',
-        'check',
-        'example.com',
-        '--value',
-        'prefix=token',
-        '--resolver',
-        resolver,
-        '--json',
-      ]
-      const ended = await world.run(words, { env: { ...trusting(), HTTPS_PROXY: proxy.url } })
+      const line = `claims check example.com --value prefix=token --resolver ${resolver} --json`
+      const ended = await world.run(line.split(' '), { env: { ...trusting(), HTTPS_PROXY: proxy.url } })
       expect(JSON.parse(ended.stdout)).toMatchObject({ resolvers: [{ address: resolver, outcome: 'match' }] })
       expect([...versions]).toEqual([version])
       expect(new Set(proxy.seen)).toEqual(new Set([`CONNECT ${new URL(resolver).host}`]))

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
+import type { AddressInfo, Server } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { HttpResponse } from '../../src/context.ts'
 import { TransportError } from '../../src/context.ts'
@@ -437,24 +437,6 @@ describe('a refresh', () => {
     ])('%s that breaks off proves nothing, even with Retry-After', async (_what, text, status, type) => {
       const answer = cutAfter(text, status, { 'retry-after': '1', 'content-type': type })
       expect((await refreshOnce(() => answer)).outcome.kind).toBe('unknown')
-    })
-
-    it.each([
-      ['a length that is too long', (json: string) => `Content-Length: ${json.length + 5}\r\n\r\n${json}`],
-      [
-        'no last chunk',
-        (json: string) => `Transfer-Encoding: chunked\r\n\r\n${json.length.toString(16)}\r\n${json}\r\n`,
-      ],
-    ])('a truncated answer on a real connection, with %s, is a success', async (_what, frame) => {
-      const server = createTcpServer((socket) => {
-        socket.on('error', () => {})
-        socket.once('data', () => {
-          socket.write('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n')
-          socket.end(frame(JSON.stringify(WHOLE)))
-        })
-      })
-      const { outcome } = await refreshAt(server)
-      expect(outcome).toMatchObject({ kind: 'success', refreshToken: 'new-refresh' })
     })
   })
 

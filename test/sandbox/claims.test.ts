@@ -100,13 +100,6 @@ test('a claim goes from pending to verified to completed once its record is in D
   expect(await create(sandbox, { name: 'example.com' })).toMatchObject({ status: 409 })
 })
 
-test('a claim also proceeds in real time, with its record published at once', async () => {
-  const sandbox = await sandboxForTest({ stepSeconds: 0.01, autoPublish: true })
-  const { verify, get } = await claimed(sandbox, 'example.com')
-  await verify()
-  await expect.poll(async () => (await get())['status'], { timeout: 10_000 }).toBe('completed')
-})
-
 test.each(Object.keys(MISTAKES).slice(1))(
   'the mistake %s keeps the claim pending, until it is corrected',
   async (mistake) => {

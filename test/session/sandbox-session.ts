@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { Context } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
+import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import { createTransport } from '../../src/service/transport.ts'
 import {
   encode,
@@ -23,6 +24,7 @@ import {
   fakeSettings,
 } from '../fake-context.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
+import { control } from '../sandbox/talk.ts'
 
 /** What a token endpoint answers. */
 export interface Tokens {
@@ -74,23 +76,6 @@ export async function createSandboxSession(
   const settings = await fakeSettings(context, given)
   const io = createIo(context, settings)
   const files = profileFiles(context, 'default')
-  const control = async (method: string, path: string, body?: unknown) => {
-    const response = await fetch(`${sandbox.baseUrl}/_sandbox/${path}`, {
-      method,
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    })
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
-    return response.status === 204 ? undefined : response.json()
-  }
-  const newTokens = async (): Promise<Tokens> => {
-    const tokens = (await control('POST', 'sessions', {})) as Record<string, never>
-    return {
-      accessToken: tokens['access_token'] ?? '',
-      refreshToken: tokens['refresh_token'] ?? '',
-      expiresInSeconds: tokens['expires_in'] ?? 0,
-      scope: tokens['scope'],
-    }
-  }
   return {
     context,
     settings,
@@ -98,20 +83,32 @@ export async function createSandboxSession(
     files,
     base: new URL(sandbox.baseUrl),
     clientId: sandbox.clientId,
-    newTokens,
+    newTokens: () => newTokens(sandbox),
     async signIn(store = 'file') {
-      await signInWith(io, await newTokens(), store)
+      await signInWith(io, await newTokens(sandbox), store)
     },
     expire: () => expireAccessToken(files),
     session: () => sessionIn(files),
-    counts: async () => (await control('GET', 'state')) as TokenCounts,
+    counts: async () => (await control(sandbox, 'GET', '/state')).body as unknown as TokenCounts,
     fault: async (body) => {
-      await control('POST', 'faults', { path: '/oauth/token', ...body })
+      await control(sandbox, 'POST', '/faults', { path: '/oauth/token', ...body })
     },
     clearFaults: async () => {
-      await control('DELETE', 'faults')
+      await control(sandbox, 'DELETE', '/faults')
     },
     settingsWith: (more) => fakeSettings(context, { ...given, ...more }),
+  }
+}
+
+/** Tokens of a new grant, as a login would get them. */
+export async function newTokens(sandbox: Sandbox): Promise<Tokens> {
+  const { body } = await control(sandbox, 'POST', '/sessions', {})
+  const tokens = body as Record<string, never>
+  return {
+    accessToken: tokens['access_token'] ?? '',
+    refreshToken: tokens['refresh_token'] ?? '',
+    expiresInSeconds: tokens['expires_in'] ?? 0,
+    scope: tokens['scope'],
   }
 }
 

@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { CliError } from '../../src/errors.ts'
@@ -238,17 +238,6 @@ describe('a file that is not as it should be', () => {
       expect(await currentCredential(io)).toMatchObject({ value: 'access-3' })
     },
   )
-
-  it.each<[string, (path: string) => void]>([
-    ['a link', (path) => symlinkSync('elsewhere', path)],
-    ['a directory', (path) => mkdirSync(path)],
-  ])('(%s in its place) is not followed', async (_what, plant) => {
-    const { io, files } = await machine()
-    await signInWith(io, tokens('1'), 'file')
-    rmSync(files.session)
-    plant(files.session)
-    expect(await codeOf(currentCredential(io))).toBe('file_unusable 4')
-  })
 
   it('that was copied to another profile is not sent, and signing out there leaves the original alone', async () => {
     const { context, io, files } = await machine()

@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { control, createClient } from '../hardening/in-process-client.ts'
 import { needs } from '../requirements.ts'
-import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 import { type Running, type ServedWorld, shareSandbox } from './built-program.ts'
 
 const serve = shareSandbox()
@@ -76,47 +74,6 @@ describe.runIf(needs('posix'))('claim', () => {
       for (const { at } of jsonLines(ended.stdout)) expect(Number.isNaN(Date.parse(at))).toBe(false)
     },
   )
-})
-
-describe('how a claim ends', () => {
-  test.each<[label: string, outcome: Record<string, string>, exit: number, message: RegExp]>([
-    ['completed', { status: 'completed' }, 0, /is yours/],
-    [
-      'blocked',
-      { status: 'blocked', reason: 'grace_period' },
-      9,
-      /error: .*grace period.*\nhint: .*--through-blocked/,
-    ],
-    ['blocked-oddly', { status: 'blocked', reason: 'moon_phase' }, 9, /error: .*moon_phase/],
-    [
-      'failed',
-      { status: 'failed', reason: 'ownership_check_failed' },
-      9,
-      /error: .*failed.*ownership_check_failed/,
-    ],
-    ['expired', { status: 'expired' }, 9, /error: .*expired/],
-    ['superseded', { status: 'superseded' }, 9, /error: .*newer claim/],
-    ['canceled', { status: 'canceled' }, 9, /error: .*canceled/],
-    [
-      'unheard',
-      { status: 'under_review' },
-      8,
-      /unknown status "under_review"; still waiting\n.*error: timed out after 1 second: .*/s,
-    ],
-  ])('watch and claim report the end of a claim that is %s', async (label, outcome, code, message) => {
-    const sandbox = await sandboxForTest()
-    const client = createClient(sandbox, { apiKey: true })
-    const domain = `${label}-end.example`
-    await client.run(['claims', 'create', domain])
-    await control(sandbox, 'POST', `claims/${domain}/outcome`, outcome)
-    const watched = await client.run(['claims', 'watch', domain, '--timeout', '1'])
-    expect(watched.code, watched.stderr).toBe(code)
-    expect(watched.stderr).toMatch(message)
-    // The service verifies no claim that is in a state of its own invention.
-    if (label === 'unheard') return
-    const verified = await client.run(['claims', 'verify', domain, '--no-check', '--wait', '--timeout', '1'])
-    expect(verified.code, verified.stderr).toBe(code)
-  })
 })
 
 test('claims watch survives a restart of the service, and reports that the service lost the claim', async () => {

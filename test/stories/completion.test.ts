@@ -1,25 +1,19 @@
-import { execFileSync, spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { remember } from '../../src/claims/ledger.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 import { needs } from '../requirements.ts'
 import { run } from '../run.ts'
-import { createWorld, type World } from './built-program.ts'
-
-const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))
+import { createWorld, install, type World } from './built-program.ts'
+import { openTerminal } from './terminal.ts'
 
 /** A home where `mailclaim` is in the PATH, with two profiles and two remembered domains, one of them hostile. */
 async function createHome(): Promise<World> {
   const world = createWorld()
-  const bin = join(world.home, 'bin')
-  mkdirSync(bin)
-  writeFileSync(join(bin, 'mailclaim'), `#!/bin/sh\nexec '${process.execPath}' '${PROGRAM}' "$@"\n`)
-  chmodSync(join(bin, 'mailclaim'), 0o755)
-  world.env['PATH'] = `${bin}:${world.env['PATH']}`
+  install(world)
   for (const profile of ['staging', 'default']) {
     const words = ['config', 'set', 'base-url', 'http://127.0.0.1:9', '--profile', profile]
     expect(await run(words, createFakeContext({ home: world.home }))).toBe(0)
@@ -31,34 +25,18 @@ async function createHome(): Promise<World> {
   return world
 }
 
-/** A shell in a terminal of its own; `line` types, presses Tab and waits until the screen shows what is expected. */
+/** A shell in a terminal of its own; `tab` types a line, presses Tab and waits until the screen shows what is expected. */
 function openShell(command: string, world: World) {
-  const socket = `mailclaim-${process.pid}-${Math.random().toString(36).slice(2)}`
-  const tmux = (...words: string[]) =>
-    execFileSync('tmux', ['-L', socket, '-f', '/dev/null', ...words], { encoding: 'utf8', env: world.env })
-  tmux('new-session', '-d', '-x', '150', '-y', '40', '-c', world.home, command)
-  onTestFinished(() => void spawnSync('tmux', ['-L', socket, 'kill-server']))
-  const screen = () => tmux('capture-pane', '-p')
-  async function until(pattern: RegExp): Promise<string> {
-    const end = Date.now() + 30_000
-    let seen = screen()
-    while (!pattern.test(seen)) {
-      if (Date.now() > end) throw new Error(`${pattern} is not on the screen:\n${seen}`)
-      await new Promise((resolve) => setTimeout(resolve, 50))
-      seen = screen()
-    }
-    return seen
-  }
+  const terminal = openTerminal(world, command, { columns: 150 })
   return {
-    until,
+    ...terminal,
     async tab(line: string, expected: RegExp): Promise<string> {
-      tmux('send-keys', 'C-u')
-      tmux('send-keys', '-l', line)
-      await until(new RegExp(line.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').trimEnd()))
-      tmux('send-keys', 'Tab')
-      return until(expected)
+      terminal.keys('C-u')
+      terminal.type(line)
+      await terminal.until(new RegExp(line.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').trimEnd()))
+      terminal.keys('Tab')
+      return terminal.until(expected)
     },
-    keys: (...keys: string[]) => tmux('send-keys', ...keys),
   }
 }
 

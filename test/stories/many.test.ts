@@ -32,51 +32,6 @@ const linesOf = (text: string) => text.trimEnd().split('\n')
 const jsonLines = (text: string) => linesOf(text).map((line) => JSON.parse(line) as Record<string, unknown>)
 
 describe('several domains', () => {
-  test('a list is claimed, published, checked, verified and watched, and a second run does nothing again', async () => {
-    const world = keyed()
-    const domains = world.domains(12)
-    const list = world.list('domains.txt', domains)
-    const created = await world.run(['claims', 'create', '--from', list, '--format', 'jsonl'])
-    expect(created.code, created.stderr).toBe(0)
-    expect(
-      jsonLines(created.stdout)
-        .map(({ name }) => name)
-        .toSorted(),
-    ).toEqual(domains.toSorted())
-
-    const { stderr } = await world.run(['claims', 'create', '--from', list, '--format', 'tsv'])
-    expect(stderr).toContain('domains: 12 (open before 12)')
-
-    const early = await world.run(['claims', 'verify', '--all', '--format', 'jsonl'])
-    expect(early.code).toBe(8)
-    expect(jsonLines(early.stdout).map(({ event }) => event)).toEqual(domains.map(() => 'done'))
-
-    await world.publish(domains)
-    const checked = await world.run(['claims', 'check', ...domains, '--json'])
-    expect(checked.code, checked.stderr).toBe(0)
-    const document = JSON.parse(checked.stdout) as {
-      object: string
-      has_more: boolean
-      data: { verdict: string }[]
-    }
-    expect(document).toMatchObject({ object: 'list', has_more: false })
-    expect(document.data.map(({ verdict }) => verdict)).toEqual(domains.map(() => 'ready'))
-
-    const verified = await world.run(['claims', 'verify', '--all', '--wait', '--format', 'jsonl'])
-    expect(verified.code, verified.stderr).toBe(0)
-    const ends = jsonLines(verified.stdout) as { event: string; claim: { status: string } }[]
-    expect(new Set(ends.map(({ event, claim }) => `${event} ${claim.status}`))).toEqual(
-      new Set(['done completed']),
-    )
-    expect(ends).toHaveLength(12)
-    expect((await world.run(['claims', 'watch', '--from', list, '--format', 'tsv'])).stderr).toContain(
-      'domains: 12 (completed 12)',
-    )
-    expect((await world.run(['claims', 'check', '--all', '--format', 'tsv'])).stderr).toContain(
-      'no open claim',
-    )
-  })
-
   test.runIf(needs('tmux'))('claim prints a record in one piece on a narrow terminal, too', async () => {
     const world = keyed()
     const terminal = openTerminal(world, `mailclaim claim ${world.domains(2).join(' ')} --timeout 2`, {

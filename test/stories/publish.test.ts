@@ -85,15 +85,6 @@ describe.runIf(needs('posix', 'bash'))('a program of the user', () => {
     await untilGone(Number(written(world, 'pid')))
   })
 
-  test('that ignores Ctrl-C is killed before we end', async () => {
-    const { world, words } = await createPublisher("trap '' INT TERM; echo $$ > pid; sleep 300")
-    const running = world.start(words, { group: true })
-    await untilWritten(world, 'pid')
-    interruptGroup(running)
-    expect((await running.ended).code).toBe(130)
-    expect(isRunning(Number(written(world, 'pid')))).toBe(false)
-  })
-
   test.runIf(needs('tmux'))('cannot act on the terminal with what it prints', async () => {
     const { world, words } = await createPublisher("printf '\\033[2J\\033]0;title\\007harmless\\n'; exit 1")
     const terminal = openTerminal(world, `mailclaim ${words.join(' ')}`, { columns: 120 })

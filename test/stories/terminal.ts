@@ -25,7 +25,6 @@ export interface Terminal {
   /** Names of keys as tmux knows them: `Enter`, `Down`, `C-c`. */
   keys(...keys: string[]): void
   type(text: string): void
-  resize(columns: number, rows: number): void
   cursorIsShown(): boolean
 }
 
@@ -51,19 +50,8 @@ export function openTerminal(world: World, line: string, options: TerminalOption
     `trap : INT\n${variables.join('')}${line}\nprintf '[exit %s]\\n' $?\nexec cat >/dev/null\n`,
   )
   onTestFinished(() => void spawnSync('tmux', ['-L', name, 'kill-server']))
-  tmux(
-    '-f',
-    settings,
-    'new-session',
-    '-d',
-    '-x',
-    `${columns}`,
-    '-y',
-    `${rows}`,
-    '-c',
-    world.home,
-    `sh '${script}'`,
-  )
+  const size = ['-x', `${columns}`, '-y', `${rows}`]
+  tmux('-f', settings, 'new-session', '-d', ...size, '-c', world.home, `sh '${script}'`)
 
   const capture = (...words: string[]) => tmux('capture-pane', '-p', ...words).trimEnd()
   async function until(pattern: RegExp): Promise<string> {
@@ -87,7 +75,6 @@ export function openTerminal(world: World, line: string, options: TerminalOption
     exit: async () => Number(/\[exit (\d+)\]/.exec(await until(/\[exit \d+\]/))?.[1]),
     keys: (...keys) => void tmux('send-keys', ...keys),
     type: (text) => void tmux('send-keys', '-l', text),
-    resize: (width, height) => void tmux('resize-window', '-x', `${width}`, '-y', `${height}`),
     cursorIsShown: () => tmux('display-message', '-p', '#{cursor_flag}').trim() === '1',
   }
 }

@@ -129,14 +129,6 @@ test('a record outside the domain typed, or that proves nothing, is neither show
   }
 })
 
-test('an import with another id is no answer', async () => {
-  const world = createWorld({ respond: () => ({ id: 'i-2', status: 'completed', counts: {} }) })
-  for (const command of ['get', 'watch'])
-    expect(errorOf(await world.run('imports', command, 'i-1', '--json'))).toMatchObject({
-      code: 'unexpected_answer',
-    })
-})
-
 test('a refusal to verify counts unless the claim has moved', async () => {
   for (const [status, code] of [
     ['pending', 6],

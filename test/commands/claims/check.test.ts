@@ -25,18 +25,9 @@ describe('claims check', () => {
     const { code, stdout, stderr } = await world.run('claims', 'check', 'example.com', '--json')
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const report = JSON.parse(stdout)
-    expect(Object.keys(report)).toEqual([
-      'name',
-      'expected',
-      'verdict',
-      'ready',
-      'retry_after_seconds',
-      'claim',
-      'zone',
-      'nameservers',
-      'resolvers',
-      'findings',
-    ])
+    expect(Object.keys(report).join(' ')).toBe(
+      'name expected verdict ready retry_after_seconds claim zone nameservers resolvers findings',
+    )
     expect(report).toMatchObject({ expected: VALUE, verdict: 'ready', claim: { status: 'pending' } })
     expect(world.asked).toEqual(['GET /domains/d1/claim'])
   })
@@ -82,14 +73,7 @@ describe('claims check', () => {
   test('of several asks about each once, and warns once', async () => {
     const world = await knowing({ respond: () => jsonResponse(503, {}) })
     await world.run('claims', 'check', 'example.com', 'www.example.com')
-    const { stderr } = await world.run(
-      'claims',
-      'check',
-      'example.com',
-      'www.example.com',
-      '--format',
-      'jsonl',
-    )
+    const { stderr } = await world.run('claims', 'check', 'example.com', 'www.example.com', '--json')
     expect(stderr.match(/^warning/gm)).toHaveLength(1)
   })
 
@@ -116,16 +100,8 @@ describe('claims check', () => {
     expect(given.code).toBe(8)
     expect(JSON.parse(given.stdout)).toMatchObject({ expected: VALUE, claim: null, verdict: 'fix' })
     expect(given.stderr).toMatch(/^warning: ignoring spaces, quotation marks/)
-    const named = await world.run(
-      'claims',
-      'check',
-      '--name',
-      'example.com',
-      '--value',
-      'prefix=older',
-      '--json',
-    )
-    expect(named.code).toBe(0)
+    const named = 'claims check --name example.com --value prefix=older --json'
+    expect((await world.run(...named.split(' '))).code).toBe(0)
     expect(world.asked).toEqual([])
   })
 
