@@ -26,7 +26,7 @@ const action = parse(readFileSync(join(ROOT, 'action.yml'), 'utf8')) as {
 
 /** What a runner has besides Node, as far as the action needs it. */
 const TOOLS = [
-  ...'bash cat chmod cp curl cut env grep gzip head ldd ln mkdir mktemp mv od'.split(' '),
+  ...'bash cat chmod cp curl cut env grep gzip head ldd ln ls mkdir mktemp mv od'.split(' '),
   ...'readlink rm rmdir sed sh sha256sum shasum tail tar tee tr uname'.split(' '),
 ]
 
@@ -223,7 +223,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
       status: 1,
       commands: [
         expect.stringMatching(
-          /^::error title=mailclaim::npm and Node \S+ or later .* are missing, .* can't get /,
+          /^::error title=mailclaim::npm and Node .* or later .* are missing, .* can't get /,
         ),
       ],
     })
