@@ -59,9 +59,8 @@ export function keyTexts({ answers }: Message): string[] {
   return answers.flatMap((record) => {
     if (record.type === 'DS') return [record.digest.toString('hex')]
     if (record.type === 'DNSKEY') return [record.key.toString('hex')]
-    return record.type === 'RRSIG' && record.typeCovered === 'DNSKEY'
-      ? [record.signature.toString('hex')]
-      : []
+    if (record.type !== 'RRSIG' || record.typeCovered !== 'DNSKEY') return []
+    return [record.signature.toString('hex')]
   })
 }
 
@@ -70,13 +69,9 @@ function recordsOf<T extends 'DS' | 'DNSKEY' | 'RRSIG'>({ answers }: Message, ty
 }
 
 /** RFC 4034 section 5.1.4. */
-function isDigestOf(
-  { algorithm, digestType, digest }: RecordOf<'DS'>,
-  key: RecordOf<'DNSKEY'>,
-  zone: string,
-): boolean {
-  const hash = DIGESTS[digestType]
-  if (hash === undefined || algorithm !== key.algorithm) return false
+function isDigestOf(ds: RecordOf<'DS'>, key: RecordOf<'DNSKEY'>, zone: string): boolean {
+  const hash = DIGESTS[ds.digestType]
+  if (hash === undefined || ds.algorithm !== key.algorithm) return false
   const labels = zone.split('.').map((label) => Buffer.from(label, 'latin1'))
   const owner = labels.flatMap((label) => [Buffer.from([label.length]), label])
   // RFC 4034 section 2.1.
@@ -84,5 +79,5 @@ function isDigestOf(
   return createHash(hash)
     .update(Buffer.concat([...owner, Buffer.from([0]), data, key.key]))
     .digest()
-    .equals(digest)
+    .equals(ds.digest)
 }

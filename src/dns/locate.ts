@@ -152,8 +152,9 @@ async function askServers(at: Found, target: string, search: Search): Promise<Si
 }
 
 /** The zone that an answer without a referral comes from: that of the server, one below it, or none because a registry denies it. */
-async function endAt(at: Found, { server, message }: Signpost, target: string, search: Search) {
-  const soa = await enclosingSoa(message, target, at.zone, server, search)
+async function endAt(at: Found, signpost: Signpost, target: string, search: Search) {
+  const { server, message } = signpost
+  const soa = await enclosingSoa(signpost, target, at.zone, search)
   const zone = soa?.zone ?? at.zone
   if (message.rcode === 'NXDOMAIN' && isRegistry(zone)) {
     const facts = { domain: registeredDomainOf(target), saidBy: zone, negativeTtl: soa?.negativeTtl ?? null }
@@ -174,13 +175,7 @@ const standIn = (zone: string, server: DnsAddress): Delegation => ({
 })
 
 /** The SOA of the zone that an answer comes from. An alias hides it (RFC 6604 section 3): then the names above are asked for. */
-async function enclosingSoa(
-  message: Message,
-  target: string,
-  zone: string,
-  server: DnsAddress,
-  search: Search,
-) {
+async function enclosingSoa({ server, message }: Signpost, target: string, zone: string, search: Search) {
   const levels = [target, ...ancestors(target).toReversed()]
   for (const name of levels.filter((level) => isWithin(level, zone))) {
     const answer = name === target ? message : await askFor(server, { name, type: 'SOA' }, LEVEL_MS, search)

@@ -158,16 +158,13 @@ function fromServers(observations: Observations): Waiting[] {
  * over one address family nobody does, something on this network answers for all of them. Many networks intercept only one, and
  * some leave registries out: a zone whose servers are all recursive resolvers is answered for as well.
  */
-function reached(
-  servers: readonly ServerObservation[],
-  registry: Found['registry'],
-): readonly ServerObservation[] {
+function reached(servers: readonly ServerObservation[], registry: Found['registry']) {
   const answered = [...registry, ...servers].filter(({ isOdd }) => isOdd === false)
   const others = servers.filter(({ isOdd, isResolver }) => isOdd !== null && !isResolver)
   return servers.filter((server) => {
-    const isBeside = (one: { readonly address: string | null }) => isV6(one) === isV6(server)
-    const isReached = answered.some(isBeside) && (!server.isResolver || others.some(isBeside))
-    return server.isOdd !== true || isReached
+    const isBeside = (one: Parameters<typeof isV6>[0]) => isV6(one) === isV6(server)
+    if (server.isResolver && !others.some(isBeside)) return false
+    return server.isOdd !== true || answered.some(isBeside)
   })
 }
 
@@ -189,11 +186,11 @@ function causes(seen: Seen): Waiting[] {
 
 const valuesOf = (answers: readonly Answer[]) => distinctValues(answers.flatMap(({ values }) => values))
 
-/**
- * Where the record belongs, as a provider's form asks for it; the zone is null if it isn't known. Many were added at a provider
- * that doesn't host the zone.
- */
-function placeOf({ name, zone, expected, servers }: Observations & { readonly zone: string | null }) {
+/** An observation with the zone of the name, null if that isn't known. */
+type Placed = Observations & { readonly zone: string | null }
+
+/** Where the record belongs, as a provider's form asks for it. Many were added at a provider that doesn't host the zone. */
+function placeOf({ name, zone, expected, servers }: Placed) {
   const hosts = servers.map(({ host }) => host)
   const { use, server } = useOf(hosts)
   const host = zone === null ? name : relativeName(name, zone)
@@ -254,11 +251,7 @@ function wildcardFound(seen: Seen): Finding[] | undefined {
   return [findingOf('wildcard_answer', { ...placeOf(seen), values })]
 }
 
-function valueFound(
-  seen: Parameters<typeof placeOf>[0],
-  { fault, seen: values }: ExplainedValue,
-  more: Facts = {},
-): Finding {
+function valueFound(seen: Placed, { fault, seen: values }: ExplainedValue, more: Facts = {}): Finding {
   const [first = ''] = values
   return findingOf(fault, { ...placeOf(seen), seen: values.length === 1 ? first : values, ...more })
 }
@@ -389,10 +382,9 @@ function resolversLacking(seen: Seen): Waiting[] {
   )
   const caches = lacking.filter((one) => kept(one) !== null && (isSound(seen) || !one.failsValidation))
   const others = lacking.filter((one) => kept(one) === null && !one.failsValidation)
+  const seconds = secondsToWait(...caches.map(kept))
   return [
-    ...(caches.length === 0
-      ? []
-      : [waitingOf('cached', resolverFacts(caches), secondsToWait(...caches.map(kept)))]),
+    ...(caches.length === 0 ? [] : [waitingOf('cached', resolverFacts(caches), seconds)]),
     ...(others.length === 0 ? [] : [findingOf('resolver_differs', resolverFacts(others))]),
   ]
 }

@@ -19,7 +19,7 @@ export async function askNameServers(
   location: Found,
   search: Search,
 ): Promise<Pick<Observations, 'servers' | 'alias'>> {
-  const { name, expected } = search
+  const { expected } = search
   const { zone } = location
   const hosts = new Set<string>()
   const asked = new Map<string, Promise<Asked>>()
@@ -55,7 +55,7 @@ export async function askNameServers(
     found.flat().map(async ({ txt, ...server }) => {
       if (txt === undefined || txt.aliases.length === 0) return server
       const key = txt.aliases.join(' ')
-      const end = ends.get(key) ?? endOfAlias(name, zone, txt, server, search)
+      const end = ends.get(key) ?? endOfAlias(zone, txt, server, search)
       ends.set(key, end)
       const { targets, isKnown, values, ttl } = await end
       alias ??= { targets, isKnown }
@@ -164,18 +164,14 @@ interface AliasEnd extends AliasPath {
 }
 
 /** The end of the alias: as the server itself says if all is in its zone, or else as those of the targets' zones say. */
-async function endOfAlias(
-  name: string,
-  zone: string,
-  { aliases, values, ttl }: TxtAnswer,
-  { outcome, negativeTtl }: Answer,
-  search: Search,
-): Promise<AliasEnd> {
+async function endOfAlias(zone: string, txt: TxtAnswer, answer: Answer, search: Search): Promise<AliasEnd> {
+  const { aliases, values, ttl } = txt
+  const { outcome, negativeTtl } = answer
   const isInZone = aliases.every((target) => isWithin(target, zone))
   // The rcode is about the end of the chain, if the server knows it (RFC 6604 section 3).
   if (isInZone && (values.length > 0 || outcome === 'nxdomain' || negativeTtl !== null))
     return { targets: aliases, isKnown: true, values, ttl }
-  return await followAlias([name, ...aliases], search)
+  return await followAlias([search.name, ...aliases], search)
 }
 
 async function followAlias(visited: readonly string[], search: Search): Promise<AliasEnd> {

@@ -118,10 +118,7 @@ export function differenceLines(
 }
 
 /** The first of many values, and the number of the others. */
-export function firstOf(
-  values: readonly string[],
-  most: number,
-): { first: readonly string[]; more: string[] } {
+export function firstOf(values: readonly string[], most: number) {
   const left = values.length - most
   return { first: values.slice(0, most), more: left > 0 ? [`and ${left} more`] : [] }
 }

@@ -68,11 +68,7 @@ async function pause(ms: number, hasNews: () => Promise<boolean>, effects: DnsEf
 const GLANCE_TIMEOUT_MS = 2000
 
 /** Whether a server of the report that lacks the record has another answer by now. */
-async function hasNews(
-  { name, nameservers }: CheckReport,
-  port: number,
-  effects: DnsEffects,
-): Promise<boolean> {
+async function hasNews({ name, nameservers }: CheckReport, port: number, effects: DnsEffects) {
   const lacking = nameservers.find(({ outcome }) => ['absent', 'mismatch', 'nxdomain'].includes(outcome))
   if (lacking === undefined || lacking.address === null) return false
   const server = { address: lacking.address, port }

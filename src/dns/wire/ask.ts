@@ -15,13 +15,10 @@ export interface DnsEffects extends Pick<Context, 'clock' | 'random'> {
   readonly signal: AbortSignal
 }
 
-export function dnsEffects({
-  clock,
-  random,
-  dns,
-  http,
-  interrupts,
-}: Pick<Context, 'clock' | 'random' | 'dns' | 'http' | 'interrupts'>): DnsEffects {
+export function dnsEffects(
+  context: Pick<Context, 'clock' | 'random' | 'dns' | 'http' | 'interrupts'>,
+): DnsEffects {
+  const { clock, random, dns, http, interrupts } = context
   const network = { ...dns, https: (exchange: DnsExchange<URL>) => exchangeHttps(exchange, http) }
   return { clock, random, dns: network, signal: interrupts.signal }
 }
