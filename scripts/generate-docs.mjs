@@ -229,8 +229,6 @@ async function findingRows() {
   const { WORDS, plainText, textOf, verdictOf } = await import(url)
   return Object.entries(WORDS).map(([code, { message, fix }]) => {
     const told = [message, fix].map((words) => plainText(textOf(words, { ...EXAMPLE, ...REASONS[code] })))
-    if (told.some((text) => /\bunknown\b|undefined|^$|: $/.test(text)))
-      throw new Error(`${code}: no example of a fact`)
     return `| \`${code}\` | \`${verdictOf(code)}\` | ${told.map((text) => cell(prose(text))).join(' | ')} |`
   })
 }

@@ -65,12 +65,11 @@ export const get = defineCommand({
     const { profile, profileConfig, format } = io.settings
     const key = settingKey(typed)
     const name = settingName(key)
-    const stored = profileConfig[key]
-    if (stored === undefined) {
+    const value = profileConfig[key]
+    if (value === undefined) {
       const message = `the profile ${profile.value} does not set ${name}`
       throw new CliError('setting_unset', message, { hint: `mailclaim config set ${name} …` })
     }
-    const value = settingText(stored)
     if (format === 'value') await io.writeValue(value)
     else await io.write({ name, value }, GET_COLUMNS)
   },

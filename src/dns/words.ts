@@ -245,17 +245,18 @@ const MOST_SERVERS = 2
 /** How a fact is shown: as seconds, a TXT value, a domain name, whoever holds a delegation, or words of our own; or as it is. */
 type Kind = 'duration' | 'quoted' | 'name' | 'place' | 'words' | 'remedy' | undefined
 
-/** The words with the facts in place of the names in braces. */
+/** The words with the facts in place of the names in braces. @throws Error if a fact outside brackets isn't given, not even as null */
 export function textOf(words: string, facts: Facts): Text {
   return words.split(/\[([^\]]*)\]/).flatMap((part, index) => {
     // Every third piece is the name of a fact, followed by its kind.
     const pieces = part.split(/\{(\w+)(?::(\w+))?\}/)
-    const factAt = (at: number) => facts[pieces[at] ?? ''] ?? null
     const isOptional = index % 2 === 1
-    if (isOptional && pieces.some((_, at) => at % 3 === 1 && factAt(at) === null)) return []
+    if (isOptional && pieces.some((piece, at) => at % 3 === 1 && (facts[piece] ?? null) === null)) return []
     return pieces.flatMap((piece, at) => {
-      if (at % 3 === 0) return piece === '' ? [] : [piece]
-      return at % 3 === 1 ? factText(factAt(at), pieces[at + 1] as Kind, facts) : []
+      if (at % 3 !== 1) return at % 3 === 2 || piece === '' ? [] : [piece]
+      const fact = facts[piece]
+      if (fact === undefined) throw new Error(`no {${piece}} for: ${words}`)
+      return factText(fact, pieces[at + 1] as Kind, facts)
     })
   })
 }

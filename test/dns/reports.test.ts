@@ -24,7 +24,8 @@ const LAYOUT = { palette: PLAIN_PALETTE, width: 100 }
 function reportOn(name: string, values: string[], more: Partial<CheckReport> = {}): CheckReport {
   const [expected = '', seen = expected] = values
   const server = { address: name, values, ttl: 300, ms: 2 }
-  const facts = { name, zone: name, host: name, target: name, found_at: name, expected, values, seen }
+  const names = { name, zone: name, host: name, target: name, found_at: name }
+  const facts = { ...names, expected, values, seen, use: 'active', holder: null }
   const outcomes: Outcome[] = ['mismatch', 'match', 'timeout']
   return {
     ...{ name, expected, verdict: 'fix', ready: false, retry_after_seconds: 7200, zone: name },
@@ -64,8 +65,7 @@ test.each([
 })
 
 test('words that stand for a fact begin a sentence as others do', () => {
-  const missing = findingOf('missing', { ...WRONG.findings[0]?.evidence, use: 'active' })
-  expect(renderReport({ ...WRONG, findings: [missing] }, LAYOUT)).toContain('→ Add a TXT record in the zone')
+  expect(renderReport(WRONG, LAYOUT)).toContain('→ Add a TXT record in the zone')
 })
 
 test('a terminal shows expected above found, with the difference marked in color and by carets', () => {
