@@ -1,4 +1,4 @@
-// Writes docs/commands.md, and the error codes in docs/scripting.md, from what the built program says about itself, and the findings in
+// Writes docs/commands.md, and the exit and error codes in docs/scripting.md, from what the built program says about itself, and the findings in
 // docs/dns.md from their words; --check reports whether they are current.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { build } from 'esbuild'
 
 const root = join(import.meta.dirname, '..')
-const { data, errors, global_options, settings, environment, precedence } = JSON.parse(
+const { data, errors, exits, global_options, settings, environment, precedence } = JSON.parse(
   execFileSync(process.execPath, [join(root, 'bin/mailclaim.js'), 'commands', '--json'], {
     encoding: 'utf8',
     maxBuffer: 16 * 1024 * 1024,
@@ -18,15 +18,22 @@ const prose = (text) => text.replace(/[\\`*_<>[\]]/g, '\\$&')
 const table = (rows) =>
   rows.length === 0 ? [] : ['| | |', '|---|---|', ...rows.map(([a, b]) => `| ${cell(a)} | ${cell(b)} |`), '']
 
-/** What an option or a setting is, with its choices and its default. */
-function meaning({ description, choices, repeatable, default: unset }) {
-  const notes = [
-    ...(choices?.every((choice) => description.includes(choice)) === false ? [choices.join(', ')] : []),
-    ...(repeatable ? ['repeatable'] : []),
-    ...(unset === null ? [] : [`default: ${unset}`]),
-  ]
-  return notes.length === 0 ? description : `${description} (${notes.join('; ')})`
+/** What the sources have that the program doesn't print. */
+const { WORDS, optionText, plainText, textOf, verdictOf } = await importSources(
+  "export { optionText } from './src/commands/program.ts'; export * from './src/dns/words.ts'",
+)
+
+async function importSources(contents) {
+  const stdin = { contents, resolveDir: root }
+  const options = { bundle: true, write: false, format: 'esm', platform: 'node' }
+  const { outputFiles } = await build({ stdin, ...options })
+  const code = Buffer.from(outputFiles[0].contents).toString('base64')
+  return import(`data:text/javascript;base64,${code}`)
 }
+
+/** What an option or a setting is, as help says it; JSON has null for what it doesn't have. */
+const meaning = (option) =>
+  optionText(Object.fromEntries(Object.entries(option).filter(([, value]) => value !== null)))
 
 /** `--no-x` beside `--x` is one line, as in the help. */
 function optionRows(options) {
@@ -215,34 +222,29 @@ const REASONS = {
 }
 
 /** A row for each finding of a check, in its own words. */
-async function findingRows() {
-  const { outputFiles } = await build({
-    ...{
-      entryPoints: [join(root, 'src/dns/words.ts')],
-      bundle: true,
-      write: false,
-      format: 'esm',
-      platform: 'node',
-    },
-  })
-  const url = `data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString('base64')}`
-  const { WORDS, plainText, textOf, verdictOf } = await import(url)
-  return Object.entries(WORDS).map(([code, { message, fix }]) => {
-    const told = [message, fix].map((words) => plainText(textOf(words, { ...EXAMPLE, ...REASONS[code] })))
-    return `| \`${code}\` | \`${verdictOf(code)}\` | ${told.map((text) => cell(prose(text))).join(' | ')} |`
-  })
-}
+const findingRows = Object.entries(WORDS).map(([code, { message, fix }]) => {
+  const told = [message, fix].map((words) => plainText(textOf(words, { ...EXAMPLE, ...REASONS[code] })))
+  return `| \`${code}\` | \`${verdictOf(code)}\` | ${told.map((text) => cell(prose(text))).join(' | ')} |`
+})
 
-const findings = (await findingRows()).join('\n')
+const exitRows = exits.map(({ code, meaning, advice }) => `| ${code} | ${meaning} | ${advice} |`)
+
+/** A page with other rows below the heads of its tables. */
+const withRows = (page, tables) =>
+  tables.reduce(
+    (text, [head, rows]) =>
+      text.replace(new RegExp(`(?<=\\| ${head} \\|\\n\\|[-|]*\\n)(\\|.*\\n)*`), () => `${rows.join('\n')}\n`),
+    page,
+  )
+
 const pages = {
-  'docs/dns.md': (old) =>
-    old.replace(/(?<=\| Code \| Verdict \| [^\n]*\n\|[-|]*\n)(\|.*\n)*/, () => `${findings}\n`),
+  'docs/dns.md': (old) => withRows(old, [['Code \\| Verdict \\| [^\\n]*', findingRows]]),
   'docs/commands.md': () => text,
   'docs/scripting.md': (old) =>
-    old.replace(
-      /(?<=\| Commands \| Exit code: error codes \|\n\|---\|---\|\n)(\|.*\n)*/,
-      `${errorRows().join('\n')}\n`,
-    ),
+    withRows(old, [
+      ['Code \\| Meaning \\| What follows', exitRows],
+      ['Commands \\| Exit code: error codes', errorRows()],
+    ]),
 }
 for (const [page, make] of Object.entries(pages)) {
   const path = join(root, page)
