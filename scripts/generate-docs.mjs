@@ -178,34 +178,26 @@ function errorRows() {
 
 /** The facts of one domain, with which the findings are told as a person reads them. */
 const EXAMPLE = {
-  ...{
-    name: 'example.com',
-    domain: 'example.com',
-    zone: 'example.com',
-    host: '@',
-    holder: null,
-    use: 'active',
-  },
-  ...{
-    expected: 'prefix=token',
-    value: 'prefix=token',
-    seen: '…',
-    values: ['…'],
-    provider: null,
-    seconds: 300,
-  },
-  ...{
-    found_at: 'example.com.example.com',
-    target: 'web.example.net',
-    servers: ['ns1.example.net'],
-    hosts: ['ns1.example.net'],
-  },
-  ...{
-    with: ['ns1.example.net'],
-    without: ['ns2.example.net'],
-    resolvers: ['192.0.2.53'],
-    replies: ['192.0.2.53: no answer'],
-  },
+  name: 'example.com',
+  domain: 'example.com',
+  zone: 'example.com',
+  host: '@',
+  holder: null,
+  use: 'active',
+  expected: 'prefix=token',
+  value: 'prefix=token',
+  seen: '…',
+  values: ['…'],
+  provider: null,
+  seconds: 300,
+  found_at: 'example.com.example.com',
+  target: 'web.example.net',
+  servers: ['ns1.example.net'],
+  hosts: ['ns1.example.net'],
+  with: ['ns1.example.net'],
+  without: ['ns2.example.net'],
+  resolvers: ['192.0.2.53'],
+  replies: ['192.0.2.53: no answer'],
 }
 /** The facts of a finding that says different things. */
 const REASONS = {
