@@ -213,7 +213,7 @@ export function responseError(
 }
 
 /** When an access token ends, in milliseconds; undefined of what isn't a JWT that says so (RFC 7519 section 4.1.4). */
-function endOfToken(text: string): number | undefined {
+export function endOfToken(text: string): number | undefined {
   const [, claims = '', signature] = text.split('.')
   const end = parseObject(Buffer.from(claims, 'base64url').toString())?.['exp']
   return signature !== undefined && typeof end === 'number' ? end * 1000 : undefined

@@ -1,9 +1,11 @@
 import { CliError, Exit } from '../errors.ts'
+import { endOfToken } from '../service/problems.ts'
 import { isShared } from '../settings/settings.ts'
 import { isLocked } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
+import { relativeTime } from '../terminal/time.ts'
 import { environmentKey } from './credential.ts'
-import { interrupted, sessionOver, type Trouble, troubleOf } from './messages.ts'
+import { interrupted, sessionOver, signedOut, type Trouble, troubleOf } from './messages.ts'
 import { requireSession } from './profiles.ts'
 import { readItemIfAny, requireToken } from './secret.ts'
 import { isFresh, type ProfileFiles, profileFiles, requireSameService, type Session } from './session-file.ts'
@@ -37,7 +39,7 @@ export async function describeSession(
   try {
     if (io.environment.apiKey !== undefined) {
       known = { inForce: 'MAILCLAIM_API_KEY' }
-      environmentKey(io)
+      requireUnexpired(environmentKey(io)?.value ?? '', io)
       return { ...known, state: 'active' }
     }
     if (isShared(io.settings)) {
@@ -53,6 +55,14 @@ export async function describeSession(
       return { ...known, state: troubleOf(error), problem: error }
     throw error
   }
+}
+
+/** An access token from another machine is no key, and says when it ends. @throws CliError `credential_refused`, exit 4 */
+function requireUnexpired(value: string, { clock }: Io): void {
+  const end = endOfToken(value)
+  if (end === undefined || end > clock.now()) return
+  const message = `the access token in MAILCLAIM_API_KEY expired ${relativeTime(end, clock.now())}`
+  throw signedOut('credential_refused', message, 'get another where the session is: mailclaim auth token')
 }
 
 /** @throws CliError why it can't be used. */

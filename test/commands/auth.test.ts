@@ -229,6 +229,18 @@ describe('auth status', () => {
     expect(stdout).not.toContain('key-1')
   })
 
+  it('an access token in the environment says when it ends, and is not active after that', async () => {
+    const exp = Date.UTC(2026, 10, 20, 11, 50) / 1000
+    const claims = Buffer.from(JSON.stringify({ exp })).toString('base64url')
+    const world = await createSandboxSession({ environment: { apiKey: `e30.${claims}.c2ln` } })
+    const status = await mailclaim(world, 'auth', 'status', '--json')
+    expect({ exit: status.exit, ...JSON.parse(status.stdout) }).toMatchObject({ exit: 4, state: 'unusable' })
+    expect(status.stderr).toContain('the access token in MAILCLAIM_API_KEY expired 10 min ago')
+    const token = await mailclaim(world, 'auth', 'token', '--json')
+    expect(JSON.parse(token.stdout).expires_at).toBe('2026-11-20T11:50:00.000Z')
+    expect(token.stderr).toBe('warning: the access token has expired\n')
+  })
+
   it('auth status does not show a password in the base URL, even with an active API key', async () => {
     const world = await createSandboxSession({ environment: { apiKey: 'key-1' } })
     await run(['auth', 'status', '--json', '--base-url', 'https://me:secret@api.example.com'], world.context)

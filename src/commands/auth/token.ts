@@ -37,13 +37,20 @@ export const command = defineCommand({
   async run({ options }, io) {
     const scope = options.scope?.flat().join(' ')
     const { minLifetime = 0 } = options
-    const { kind, value, expiresAt } =
+    const credential =
       scope === undefined ? await currentCredential(io, minLifetime) : await narrowedCredential(io, scope)
+    const { kind, value, expiresAt = await endOf(value) } = credential
     const left = expiresAt === undefined ? undefined : Math.round((expiresAt - io.clock.now()) / 1000)
-    if (left !== undefined && left < minLifetime)
+    if (left !== undefined && left <= 0) await io.warn('the access token has expired')
+    else if (left !== undefined && left < minLifetime)
       await io.warn(`the access token is valid for ${left} seconds: the service gives no more`)
     if (io.settings.format === 'value') return io.writeValue(value)
     const expires_at = expiresAt === undefined ? null : new Date(expiresAt).toISOString()
     await io.write({ kind, token: value, expires_at }, COLUMNS)
   },
 })
+
+/** MAILCLAIM_API_KEY may have an access token, which says when it ends. */
+async function endOf(value: string): Promise<number | undefined> {
+  return (await import('../../service/problems.ts')).endOfToken(value)
+}
