@@ -97,9 +97,11 @@ export async function everyClaim(place: Place, onDamaged?: OnDamaged): Promise<L
 
 /** The ledger in force, as the rest of a sentence: a claim is known in one profile, at one service. */
 export function ledgerInForce({ settings }: Pick<Place, 'settings'>): string {
-  const issuer = issuerIn(settings)
-  return `in profile ${settings.profile.value}${issuer === undefined ? '' : ` at ${issuer}`}`
+  return nameOfLedger(settings.profile.value, issuerIn(settings))
 }
+
+const nameOfLedger = (profile: string, issuer?: string): string =>
+  `in profile ${profile}${issuer === undefined ? '' : ` at ${issuer}`}`
 
 /** The other ledgers of this machine with such claims, as `ledgerInForce` names one; sorted. */
 export async function otherLedgers(
@@ -115,7 +117,7 @@ export async function otherLedgers(
       settings: { ...anyService, profile: { ...settings.profile, value: profile } },
     }
     for (const { claim, issuer } of await everyClaim(other))
-      if (isMeant(claim)) found.add(`in profile ${profile} at ${issuer}`)
+      if (isMeant(claim)) found.add(nameOfLedger(profile, issuer))
   }
   found.delete(ledgerInForce(place))
   return [...found].sort()

@@ -2,6 +2,7 @@ import packet from 'dns-packet'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decodeAnswer, encodeQuery, type Question } from '../../../src/dns/wire/message.ts'
+import { EDNS } from '../fake-dns.ts'
 
 const question: Question = { name: 'example.com', type: 'TXT' }
 
@@ -32,15 +33,7 @@ describe('an answer is read', () => {
 
   test('with the reason of a failure (RFC 8914)', () => {
     const option = { code: 15, data: Buffer.from('\0\x08not before 2027') } as unknown as packet.PacketOpt
-    const opt = {
-      type: 'OPT',
-      name: '.',
-      udpPayloadSize: 1232,
-      extendedRcode: 0,
-      ednsVersion: 0,
-      flags: 0,
-    } as const
-    const answer = answerWith({ additionals: [{ ...opt, flag_do: false, options: [option] }] })
+    const answer = answerWith({ additionals: [{ ...EDNS, flag_do: false, options: [option] }] })
     expect(decodeAnswer(answer, 7, question)?.explanation).toBe('signature not yet valid: not before 2027')
     expect(decodeAnswer(answerWith(), 7, question)?.explanation).toBeNull()
   })
