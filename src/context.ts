@@ -47,6 +47,8 @@ export interface Environment {
   /** What variables set: `profile`, and the settings by their keys, as in `base_url`. */
   readonly settings: Readonly<Record<string, string>>
   readonly apiKey?: string
+  /** Whether `MAILCLAIM_API_KEY` is set to nothing, as by a secret that a job can't read. */
+  readonly isKeyEmpty?: boolean
   /** For a session in etcd: the key that encrypts it, and who this machine is to etcd. */
   readonly storeKey?: string
   readonly storeUser?: string
@@ -58,6 +60,8 @@ export interface Environment {
   readonly ci: boolean
   /** Over SSH a browser would open on the wrong machine. */
   readonly ssh: boolean
+  /** `BROWSER`: commands separated by colons, tried in order. */
+  readonly browser?: string
   readonly httpsProxy?: string
   /** `NODE_TLS_REJECT_UNAUTHORIZED=0`: whoever answers gets the credential. */
   readonly tlsUnchecked?: true

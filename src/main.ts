@@ -54,6 +54,10 @@ export async function main(): Promise<ExitCode> {
       systemResolvers: async () => (await dns()).systemResolvers(),
     },
     openBrowser: async (url) => {
+      if (environment.browser !== undefined) {
+        const { openWith } = await import('./run-program.ts')
+        return openWith(environment.browser, url)
+      }
       const { default: open } = await import('open')
       const child = await open(url)
       if (child.pid === undefined) await once(child, 'spawn')
@@ -109,12 +113,14 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
       }),
     ),
     ...text('apiKey', 'MAILCLAIM_API_KEY'),
+    isKeyEmpty: variables['MAILCLAIM_API_KEY'] === '',
     ...text('storeKey', 'MAILCLAIM_STORE_KEY'),
     ...text('storeUser', 'MAILCLAIM_STORE_USER'),
     ...text('storePassword', 'MAILCLAIM_STORE_PASSWORD'),
     ...text('storePasswordFile', 'MAILCLAIM_STORE_PASSWORD_FILE'),
     ...text('forceColor', 'FORCE_COLOR'),
     ...text('term', 'TERM'),
+    ...text('browser', 'BROWSER'),
     // The lower-case names are the older ones and win, as in curl.
     ...text('httpsProxy', 'https_proxy', 'HTTPS_PROXY'),
     ...text('noProxy', 'no_proxy', 'NO_PROXY'),

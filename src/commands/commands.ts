@@ -65,6 +65,7 @@ const ENVIRONMENT: readonly { readonly name: string; readonly description: strin
   { name: 'MAILCLAIM_STORE_PASSWORD_FILE', description: 'a file with it (0600)' },
   { name: 'MAILCLAIM_CONFIG_DIR', description: 'directory of the settings' },
   { name: 'MAILCLAIM_STATE_DIR', description: 'directory of sessions and remembered claims' },
+  { name: 'BROWSER', description: 'the commands that open an address, separated by colons' },
   { name: 'NO_COLOR', description: 'no color' },
   { name: 'FORCE_COLOR', description: 'color even without a terminal; overrides NO_COLOR' },
   { name: 'HTTPS_PROXY', description: 'the proxy; never used for loopback addresses' },

@@ -10,7 +10,7 @@ import type { Session } from '../session/session-file.ts'
 import { type PreparedSignIn, prepareSignIn } from '../session/sign-in.ts'
 import { issuerOf } from '../settings/addresses.ts'
 import { updateConfig, withSetting } from '../settings/config.ts'
-import { isBearerToken } from '../settings/parse-value.ts'
+import { mistakeInKey } from '../settings/parse-value.ts'
 import {
   type ChosenSettings,
   isProgramFormat,
@@ -54,10 +54,14 @@ const LONGEST_KEY = 2000
  */
 export async function signIn(how: SignIn, given: Io, columns: readonly Column[]): Promise<void> {
   const { withApiKey } = how
-  if (given.settings.noInput && !withApiKey) {
+  // A program that asks for JSON decides itself where the address is opened.
+  const opens = how.opensBrowser && !isProgramFormat(given.settings)
+  const { environment, stdin, stderr } = given
+  const isUnattended = environment.ci || !(stdin.isTTY || stderr.isTTY)
+  if (!withApiKey && (given.settings.noInput || (opens && isUnattended))) {
     throw usageError(
-      'a sign-in with the browser needs a person, which --no-input or MAILCLAIM_NO_INPUT rules out',
-      'set MAILCLAIM_API_KEY, or pipe a key into: mailclaim login --with-api-key',
+      'a sign-in with the browser needs a person, whom --no-input, CI or a missing terminal rules out',
+      'set MAILCLAIM_API_KEY to a key or the token of a keeper (docs/fleet.md), or run: mailclaim login --with-api-key < key.txt',
     )
   }
   const io = createIo(given, ofItsService(await askForMissing(given, withApiKey)))
@@ -65,14 +69,16 @@ export async function signIn(how: SignIn, given: Io, columns: readonly Column[])
   requireBaseUrl(io.settings)
   if (!withApiKey) requireClientId(io.settings)
   const prepared = await prepare(io, withApiKey ? 'api_key' : 'session')
-  let session: Session
   try {
-    session = withApiKey ? await signInWithApiKey(prepared, io) : await signInWithBrowser(how, prepared, io)
+    const { result, closed } = withApiKey
+      ? { result: await signInWithApiKey(prepared, io), closed: undefined }
+      : await signInWithBrowser(opens, how.timeoutMs, prepared, io)
+    await remember(result.store, io)
+    await announce(result, io, columns)
+    await closed
   } finally {
     prepared.discard()
   }
-  await remember(session.store, io)
-  await announce(session, io, columns)
 }
 
 const QUESTIONS = { base_url: 'Base URL of the service:', client_id: 'OAuth client id:' } as const
@@ -132,12 +138,10 @@ async function prepare(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
 }
 
 /** Lets a person approve in the browser, and stores the session. */
-async function signInWithBrowser(how: SignIn, prepared: PreparedSignIn, io: Io): Promise<Session> {
-  const { settings } = io
+async function signInWithBrowser(opens: boolean, timeoutMs: number, prepared: PreparedSignIn, io: Io) {
+  const { settings, environment } = io
   const scopes = settingValue('scope', settings) ?? []
   const resource = settingValue('resource', settings)
-  // A program that asks for JSON decides itself where the address is opened.
-  const opens = how.opensBrowser && !isProgramFormat(settings)
   const exchange = async (code: CodeExchange) => {
     prepared.reserve()
     const { access, refreshToken } = await exchangeCode(io, code)
@@ -155,10 +159,11 @@ async function signInWithBrowser(how: SignIn, prepared: PreparedSignIn, io: Io):
     scopes,
     resource,
     target: redirectTarget(settingValue('redirect_uri', settings)),
-    openBrowser: opens && !io.environment.ssh,
+    // Remote editors set BROWSER to a helper that opens the browser of the other machine.
+    openBrowser: opens && (!environment.ssh || environment.browser !== undefined),
     // On a terminal that allows questions, or in a pipe where no browser is opened.
     readInput: settings.interactive || (!opens && !io.stdin.isTTY),
-    timeoutMs: how.timeoutMs,
+    timeoutMs,
     issuer: settingValue('issuer', settings),
     authorizationEndpoint: settingValue('authorization_endpoint', settings),
   }
@@ -190,8 +195,8 @@ function reporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReport
 /** Reads an API key, tries it with the service, and stores it. */
 async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Session> {
   const value = await readApiKey(io)
-  if (!isBearerToken(value) || value.length > LONGEST_KEY)
-    throw usageError('that is not an API key: it has to be one line of printable ASCII without spaces')
+  const mistake = value.length > LONGEST_KEY ? 'it is too long' : mistakeInKey(value)
+  if (mistake !== undefined) throw usageError(`that is not an API key: ${mistake}`)
   const credential = { kind: 'api_key', value, description: 'the API key' } as const
   const authorizer = { credential: async () => credential, refused: async () => undefined }
   try {

@@ -50,7 +50,10 @@ export function notSignedInPage(error: unknown): CallbackPage {
 export async function startCallbackServer(options: CallbackServerOptions): Promise<CallbackServer> {
   const { target } = options
   const servers: Server[] = []
-  let isTaken = false
+  /** The query of the answer, the browsers that wait for its page, and that page once it is known. */
+  let taken: string | undefined
+  const waiting: ServerResponse[] = []
+  let final: CallbackPage | undefined
   let authority = ''
 
   /** The page for a request that isn't the answer; the answer is handed on. */
@@ -65,16 +68,28 @@ export async function startCallbackServer(options: CallbackServerOptions): Promi
     if (path !== target.path) return refuse(404, 'Nothing here')
     // Two Host headers are invalid (RFC 9112 section 3.2); Node would use the first.
     const [host, ...hosts] = request.headersDistinct['host'] ?? []
-    if (host?.toLowerCase() !== authority || hosts.length > 0) return refuse(421, 'Wrong address')
-    const parameters = new URLSearchParams(query.join('?'))
+    if (host?.toLowerCase() !== authority || hosts.length > 0)
+      return refuse(421, 'Wrong address', 'Copy the address of this page, and paste it into your terminal.')
+    // A browser that loads the page ahead may never show it.
+    const { purpose, 'sec-purpose': secPurpose, 'x-moz': moz } = request.headers
+    if (/prefetch|prerender/i.test(`${purpose} ${secPurpose} ${moz}`)) return refuse(503, 'Not loaded ahead')
+    const search = query.join('?')
+    const parameters = new URLSearchParams(search)
     const [state, ...others] = parameters.getAll('state')
     if (others.length > 0 || state !== options.state)
       return refuse(400, 'This answer belongs to another sign-in')
-    if (isTaken) return refuse(400, 'Already answered', 'Only the first answer counts.')
-    const wrong = options.receive(parameters, (page) => sendPage(response, page))
+    if (taken !== undefined && search !== taken)
+      return refuse(400, 'Already answered', 'Only the first answer counts.')
+    const wrong = taken === undefined ? options.receive(parameters, show) : undefined
     if (wrong !== undefined) return refuse(400, 'This answer cannot be used', `Reason: ${wrong}.`)
-    isTaken = true
-    return undefined
+    taken = search
+    if (final === undefined) waiting.push(response)
+    return final
+  }
+
+  async function show(page: CallbackPage): Promise<void> {
+    final = page
+    await Promise.all(waiting.map((response) => sendPage(response, page)))
   }
 
   async function open(host: string, port: number): Promise<number> {

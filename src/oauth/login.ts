@@ -12,7 +12,8 @@ import {
   startCallbackServer,
 } from './callback-server.ts'
 import { discoverServer } from './discovery.ts'
-import { parsePastedRedirect, type RedirectTarget, readPastedLines } from './redirect.ts'
+import { parsePaste, readPastes } from './paste.ts'
+import type { RedirectTarget } from './redirect.ts'
 import type { CodeExchange } from './token-endpoint.ts'
 
 export interface LoginOptions {
@@ -41,14 +42,19 @@ export interface LoginReporter {
 /** The answer of the service, and how to show the browser a page. */
 interface Received {
   readonly response: AuthorizationResponse
-  readonly respond: (page: CallbackPage) => Promise<void>
+  /** Shows the browser a page; absent for a paste. */
+  readonly respond?: ((page: CallbackPage) => Promise<void>) | undefined
 }
+
+/** Milliseconds for which the page of success can be reloaded. */
+const RELOAD_MS = 2000
 
 /**
  * Signs a person in: authorization code with PKCE in the browser (RFC 6749 section 4.1, RFC 7636, RFC 8252). The
  * browser's page says "signed in" only after `exchange` has settled, that is, after the tokens are stored.
  *
  * @param exchange turns the code into a stored session.
+ * @returns what `exchange` gave, and the end of the listener, which a browser can ask again for two seconds.
  * @throws CliError for every other end; `login_timeout` (exit 4) if nobody approved in time.
  */
 export async function login<T>(
@@ -56,7 +62,7 @@ export async function login<T>(
   exchange: (code: CodeExchange) => Promise<T>,
   reporter: LoginReporter,
   io: Io,
-): Promise<T> {
+): Promise<{ readonly result: T; readonly closed: Promise<void> }> {
   const { settings } = io
   const base = requireBaseUrl(settings)
   const clientId = requireClientId(settings)
@@ -70,9 +76,9 @@ export async function login<T>(
   })
   let unusable: string | undefined
   /** Takes what has arrived, or says what is wrong with it. */
-  const receive = (parameters: URLSearchParams | string, respond: Received['respond']) => {
+  const receive = (answer: URLSearchParams | CliError | string, respond?: Received['respond']) => {
     const response =
-      typeof parameters === 'string' ? parameters : classifyRedirect(server, clientId, parameters, state)
+      answer instanceof URLSearchParams ? classifyRedirect(server, clientId, answer, state) : answer
     if (typeof response !== 'string') {
       finish({ response, respond })
       return undefined
@@ -93,9 +99,11 @@ export async function login<T>(
     const endpoint = options.authorizationEndpoint ?? server.authorization_endpoint ?? ''
     const parameters = { clientId, redirectUri, state, codeVerifier, scopes, resource }
     const url = await authorizationUrl(endpoint, parameters)
+    const expected = { state, issuer: server.issuer.replace(/\/+$/, ''), host: new URL(redirectUri).host }
     if (options.readInput)
-      stopReading = readPastedLines(io.stdin.stream, (line) => {
-        receive(parsePastedRedirect(line), async () => {})
+      stopReading = readPastes(io, (text, fresh) => {
+        const answer = parsePaste(text, fresh, expected)
+        if (answer !== undefined) receive(answer)
       })
     await reporter.ready(url.href)
     if (options.openBrowser)
@@ -119,15 +127,18 @@ export async function login<T>(
       const code = response.get('code') ?? ''
       const requestedScope = scopes.length === 0 ? undefined : scopes.join(' ')
       const result = await exchange({ base, clientId, code, redirectUri, codeVerifier, requestedScope })
-      await respond(SIGNED_IN)
-      return result
+      await respond?.(SIGNED_IN)
+      const shown = respond && io.clock.sleep(RELOAD_MS, io.interrupts.signal).catch(() => {})
+      return { result, closed: Promise.resolve(shown).then(listener.close) }
     } catch (error) {
-      await respond(notSignedInPage(error))
+      await respond?.(notSignedInPage(error))
       throw error
     }
+  } catch (error) {
+    await listener?.close()
+    throw error
   } finally {
     over.abort()
     stopReading()
-    await listener?.close()
   }
 }

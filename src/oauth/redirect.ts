@@ -1,5 +1,3 @@
-import { createInterface } from 'node:readline'
-import type { Readable } from 'node:stream'
 import { usageError } from '../errors.ts'
 import { isLoopback } from '../settings/addresses.ts'
 
@@ -32,32 +30,4 @@ export function redirectTarget(uri: string | undefined): RedirectTarget {
   // A browser may resolve "localhost" to either loopback address.
   const hosts = hostname === 'localhost' ? ['127.0.0.1', '::1'] : [hostname.replace(/^\[|\]$/g, '')]
   return { uri, hosts, port: Number(port), path: pathname }
-}
-
-/**
- * Reads pasted lines while a login waits: over SSH, in WSL or in a container, the browser can't reach the listener, but
- * the address that it ends up at can be copied.
- *
- * @returns a function that stops reading.
- */
-export function readPastedLines(stream: Readable, received: (line: string) => void): () => void {
-  const lines = createInterface({ input: stream, terminal: false })
-  lines.on('line', (line) => line.trim() !== '' && received(line))
-  return () => lines.close()
-}
-
-/**
- * The parameters in a pasted redirect: the whole address, or only its query. A bare code is not accepted, because nothing
- * shows that it belongs to this login.
- *
- * @returns the parameters, or what is wrong with the line.
- */
-export function parsePastedRedirect(line: string): URLSearchParams | string {
-  // What terminals and mail programs put around an address.
-  const [text = ''] = line.match(/[^"'<>\s]+/) ?? []
-  const isQuery = text.startsWith('?') || /(^|&)state=/.test(text)
-  const query = URL.canParse(text) ? new URL(text).search : isQuery ? text : ''
-  if (query === '')
-    return 'paste the whole address that the browser ended up at: it contains "code=" and "state="'
-  return new URLSearchParams(query)
 }

@@ -28,7 +28,7 @@ const TOKENS = {
   scope: 'emails:send',
 }
 
-/** A context whose service publishes nothing and exchanges every code, and whose clock does not end the wait. */
+/** With a person at a keyboard, a service that publishes nothing and exchanges every code, and a clock that does not end the wait. */
 function contextWith(
   options: FakeContextOptions = {},
   token: () => [number, unknown] = () => [200, TOKENS],
@@ -42,12 +42,17 @@ function contextWith(
   })
   const clock = {
     ...context.clock,
-    sleep: (_ms: number, signal?: AbortSignal) =>
-      new Promise<void>((_resolve, reject) => {
+    sleep: (ms: number, signal?: AbortSignal) =>
+      new Promise<void>((resolve, reject) => {
+        if (ms <= 2000) resolve()
         signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
       }),
   }
-  return { ...context, clock: Object.assign(Object.create(context.clock), clock) } as FakeContext
+  return {
+    ...context,
+    stdin: { ...context.stdin, isTTY: true },
+    clock: Object.assign(Object.create(context.clock), clock),
+  } as FakeContext
 }
 
 /** Runs the command and plays the browser as soon as the address is printed. */
@@ -182,19 +187,21 @@ describe('login', () => {
     })
   })
 
-  it.each<[string, Options, Record<string, string>]>([
-    ['--no-input', { input: false }, {}],
-    ['--no-input, even with --json', { input: false, json: true }, {}],
-    ['--no-input, even with --no-browser', { input: false, browser: false }, {}],
-    ['MAILCLAIM_NO_INPUT=1', {}, { no_input: '1' }],
+  it.each<[string, Options, FakeContextOptions?]>([
+    ['with --no-input', { input: false }],
+    ['with --no-input, even with --json', { input: false, json: true }],
+    ['with --no-input, even with --no-browser', { input: false, browser: false }],
+    ['with MAILCLAIM_NO_INPUT=1', {}, { environment: { settings: { no_input: '1' } } }],
+    ['with CI', {}, { environment: { ci: true } }],
+    ['without a terminal', {}],
   ])(
-    'login with %s opens no browser and waits for nobody: exit 2, with the ways out',
-    async (_what, options, environment) => {
-      const context = contextWith({ terminal: { columns: 80 }, environment: { settings: environment } })
+    'login %s opens no browser and waits for nobody: exit 2, with the ways out',
+    async (what, options, world) => {
+      const context = what.endsWith('a terminal') ? createFakeContext() : contextWith(world)
       const given = await fakeSettings(context, { profile: 'work', store: 'file', ...options })
       await expect(command.run({ arguments: [], options }, createIo(context, given))).rejects.toMatchObject({
         exit: Exit.usage,
-        hint: 'set MAILCLAIM_API_KEY, or pipe a key into: mailclaim login --with-api-key',
+        hint: expect.stringMatching(/MAILCLAIM_API_KEY.*keeper.*login --with-api-key/),
       })
       expect(context.opened).toEqual([])
       expect(context.requests).toEqual([])
@@ -226,16 +233,23 @@ describe('login', () => {
   )
 
   it('a program can answer login --json on stdin with the address of the last page', async () => {
-    const context = contextWith()
+    const context = { ...contextWith(), stdin: createFakeContext().stdin }
     const options: Options = { store: 'file', json: true }
     const ended = command.run(
       { arguments: [], options },
       createIo(context, await fakeSettings(context, options)),
     )
     await expect.poll(() => context.stdout.text).toContain('\n')
+    expect(context.stderr.text).toBe('')
     const { url } = JSON.parse(context.stdout.text)
     const asked = new URL(url).searchParams
     context.stdin.stream.write(`${asked.get('redirect_uri')}?code=code-1&state=${asked.get('state')}\n`)
+    await expect
+      .poll(() => {
+        context.clock.ring()
+        return context.stdout.text
+      })
+      .toContain('oauth')
     await ended
     const [, result = ''] = context.stdout.text.split('\n')
     expect(JSON.parse(result)).toMatchObject({ kind: 'oauth', store: 'file' })
@@ -286,7 +300,7 @@ describe('login', () => {
     })
 
     it.each<[string, string, FakeContextOptions, Options]>([
-      ['without a terminal', 'no_keychain', {}, {}],
+      ['without a terminal', 'no_keychain', {}, { browser: false }],
       ['with --json', 'no_keychain', { terminal }, { json: true }],
       ['if the keychain was chosen', 'no_keychain', { terminal }, { store: 'keychain' }],
       ['if there is a keychain and it is locked', 'timeout', { terminal }, {}],
@@ -304,10 +318,10 @@ describe('login', () => {
   })
 
   it('login asks nothing without a terminal: exit 3', async () => {
-    const context = contextWith()
+    const context = createFakeContext()
     const settings = await resolveSettings({}, [], context)
     await expect(
-      command.run({ arguments: [], options: {} }, createIo(context, settings)),
+      command.run({ arguments: [], options: { browser: false } }, createIo(context, settings)),
     ).rejects.toMatchObject({
       code: 'base_url_missing',
       exit: Exit.notConfigured,
@@ -452,7 +466,7 @@ describe('login', () => {
       ['two words\n', 'that is not an API key'],
       ['two\nlines\n', 'that is not an API key'],
     ])('login --with-api-key refuses %j', async (text, message) => {
-      const context = contextWith()
+      const context = createFakeContext()
       context.stdin.stream.end(text)
       const run = command.run(
         { arguments: [], options: { withApiKey: true } },

@@ -143,8 +143,11 @@ export function createClient(sandbox: Sandbox, options: ClientOptions = {}): Cli
     async run(words, terminal) {
       const stdout = createFakeOutput(terminal)
       const stderr = createFakeOutput(terminal)
+      // A browser is opened only for a person.
+      const isTTY = words[0] === 'login' && !words.includes('--with-api-key')
+      const stdin = { ...context.stdin, isTTY: context.stdin.isTTY || isTTY }
       const began = performance.now()
-      const code = await run(words, { ...context, stdout, stderr })
+      const code = await run(words, { ...context, stdin, stdout, stderr })
       return { words, code, stdout: stdout.text, stderr: stderr.text, ms: performance.now() - began }
     },
     async signIn() {

@@ -32,7 +32,10 @@ async function startLogin(words: readonly string[] = []): Promise<Login> {
   const url = new Promise<string>((resolve) => {
     opened = resolve
   })
-  const context = withEffects(client.context, { openBrowser: async (address) => opened(address) })
+  const context = withEffects(client.context, {
+    openBrowser: async (address) => opened(address),
+    stdin: { ...client.context.stdin, isTTY: true },
+  })
   const ended = run(['login', '--store', 'file', '--timeout', '3600', ...words], context)
   const redirect = await fetch(await url, { redirect: 'manual' })
   const answer = new URL(redirect.headers.get('location') ?? '')

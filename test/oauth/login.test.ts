@@ -24,8 +24,9 @@ function patientClock(): FakeClock & { strike(): void } {
   return {
     ...clock,
     strike: () => strike(),
-    sleep: (_ms, signal) =>
+    sleep: (ms, signal) =>
       new Promise((resolve, reject) => {
+        if (ms <= 2000) return resolve()
         strike = resolve
         signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
       }),
@@ -89,7 +90,10 @@ async function begin({
       },
     },
     createIo(context, await fakeSettings(context)),
-  )
+  ).then(async ({ result, closed }) => {
+    await closed
+    return result
+  })
   result.catch(() => {})
   const url = new URL(await Promise.race([ready, result.then(() => '')]))
   const redirect = new URL(url.searchParams.get('redirect_uri') ?? '')
@@ -301,10 +305,19 @@ describe('signing in', () => {
       (query: string) => `http://127.0.0.1:7/callback?${query}`,
       (query: string) => `"?${query}"`,
     ]) {
-      const { context, state, ignored, received, result } = await begin()
-      context.stdin.stream.write(`code-only\n${shape(`code=c1&state=other`)}\n`)
-      await expect.poll(() => ignored.length).toBe(2)
-      context.stdin.stream.write(`${shape(`code=c1&state=${state}`)}\n`)
+      const { context, clock, state, ignored, received, result } = await begin()
+      const paste = async (text: string) => {
+        context.stdin.stream.write(text)
+        await new Promise((resolve) => setImmediate(resolve))
+        clock.ring()
+      }
+      await paste('code-only\n')
+      await paste(`${shape(`code=c1&state=other`)}\n`)
+      expect(ignored).toEqual([
+        expect.stringContaining('the whole address'),
+        expect.stringContaining('another sign-in'),
+      ])
+      await paste(`${shape(`code=c1&state=${state}`)}\n`)
       await expect(result).resolves.toBe('stored')
       expect(received[0]?.code).toBe('c1')
     }

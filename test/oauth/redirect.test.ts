@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parsePastedRedirect, redirectTarget } from '../../src/oauth/redirect.ts'
+import { redirectTarget } from '../../src/oauth/redirect.ts'
 
 describe('the redirect URI', () => {
   it.each([
@@ -24,22 +24,4 @@ describe('the redirect URI', () => {
   ])('%s is a usage error', (uri) => {
     expect(() => redirectTarget(uri)).toThrow(expect.objectContaining({ exit: 2 }))
   })
-})
-
-const REDIRECT = 'http://127.0.0.1:4711/callback?code=c&state=s'
-
-describe('a pasted line', () => {
-  it.each([REDIRECT, `"${REDIRECT}"`, `  <${REDIRECT}> `, '?code=c&state=s', 'code=c&state=s'])(
-    'the line %s contains the parameters',
-    (line) => {
-      expect(parsePastedRedirect(line)).toEqual(new URLSearchParams({ code: 'c', state: 's' }))
-    },
-  )
-
-  it.each(['a-bare-code', '', '""', 'https://app.example.com/callback', `x${'"'.repeat(1_000_000)}x`])(
-    'the line %j is answered with what to paste',
-    (line) => {
-      expect(parsePastedRedirect(line)).toContain('paste the whole address')
-    },
-  )
 })

@@ -73,19 +73,21 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
     return page
   }
 
-  test('a user approves in the browser that was opened', async () => {
+  test('a user approves in the browser that BROWSER opens over SSH, and reloads the page of success', async () => {
     const world = await createServedWorld([])
     const bin = join(world.home, 'openers')
     mkdirSync(bin)
     const file = join(world.home, 'opened')
     program(
       bin,
-      'xdg-open',
+      'helper',
       `env > environment; printf '%s' "$*" > '${file}.new' && mv '${file}.new' '${file}'`,
     )
-    world.env['PATH'] = `${bin}:${world.env['PATH']}`
-    const login = world.start(['login', '--store', 'file'], { env: { MAILCLAIM_STORE_PASSWORD: 'secret' } })
-    const [address] = await login.seen(ADDRESS)
+    const login = world.start(['login', '--store', 'file'], {
+      terminal: true,
+      env: { MAILCLAIM_STORE_PASSWORD: 'secret', BROWSER: `none:${bin}/helper`, SSH_CONNECTION: '1' },
+    })
+    const address = (await login.seen(ADDRESS))[0].trim()
     while (!existsSync(file)) await new Promise((resolve) => setTimeout(resolve, 20))
     const page = await open(readFileSync(file, 'utf8'))
     await page.waitForURL(address)
@@ -96,6 +98,8 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
     const redirect = new URL(new URL(address).searchParams.get('redirect_uri') ?? '')
     expect(redirect.hostname).toBe('127.0.0.1')
     await page.getByRole('button', { name: 'Approve' }).click()
+    await page.getByRole('heading', { name: 'You are signed in' }).waitFor()
+    await page.reload()
     await page.getByRole('heading', { name: 'You are signed in' }).waitFor()
     expect(new URL(page.url()).origin).toBe(redirect.origin)
     const ended = await login.ended
