@@ -1,7 +1,7 @@
 import * as oauth from 'oauth4webapi'
 import { TransportError } from '../context.ts'
-import { CliError } from '../errors.ts'
 import { userAgent } from '../service/client.ts'
+import { transportFailure } from '../service/problems.ts'
 import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
 import type { Io } from '../terminal/io.ts'
 
@@ -51,8 +51,6 @@ export async function discoverServer(
   } catch (error) {
     io.interrupts.signal.throwIfAborted()
     if (!(error instanceof TransportError) || error.sent !== 'no') return usual
-    const message = `${usual.issuer} cannot be reached: ${error.message}`
-    const hint = 'check the base URL, the issuer and the network: mailclaim doctor'
-    throw new CliError('unreachable', message, { hint, cause: error })
+    throw transportFailure(error, server, 'GET')
   }
 }

@@ -24,6 +24,16 @@ const HINTS = {
  */
 export function oauthError(error: string, said: string, status?: number): CliError {
   const isLater = ['server_error', 'temporarily_unavailable', 'slow_down'].includes(error)
+  // OpenID Connect Core 1.0 section 3.1.2.6: the service may not ask anything, as if the request had prompt=none.
+  if (/^(interaction|login|consent|account_selection)_required$/.test(error))
+    return new CliError(
+      'access_denied',
+      `the service needs you to sign in there, or to approve, first: ${said}`,
+      {
+        shownCode: error,
+        hint: 'sign in to the service in that browser, and then sign in again here',
+      },
+    )
   const known = Object.hasOwn(HINTS, error) ? (error as keyof typeof HINTS) : 'refused'
   const code = isLater ? 'service_unavailable' : known
   const message = ERRORS[code][2]

@@ -2,7 +2,7 @@ import { type HttpRequest, type HttpResponse, TransportError } from '../context.
 import { CliError } from '../errors.ts'
 import { userAgent } from '../service/client.ts'
 import { secretsOf } from '../service/log.ts'
-import { parseObject, parseProblem } from '../service/problems.ts'
+import { parseObject, parseProblem, transportFailure } from '../service/problems.ts'
 import { parseRetryAfter } from '../service/retry.ts'
 import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
 import { isBearerToken } from '../settings/parse-value.ts'
@@ -104,7 +104,8 @@ export async function exchangeCode(io: Io, request: CodeExchange): Promise<Token
     answer = await send(io, request, fields, requestedScope)
   } catch (error) {
     if (!(error instanceof TransportError)) throw error
-    throw exchangeFailed(error.message, { cause: error })
+    const { hint } = error.sent === 'no' ? transportFailure(error, request.base, 'POST') : {}
+    throw exchangeFailed(error.message, { cause: error, ...(hint && { hint }) })
   }
   const { status, refreshToken, access, error, details, summary } = answer
   if (access !== undefined && refreshToken !== undefined) return { access, refreshToken }
@@ -114,7 +115,7 @@ export async function exchangeCode(io: Io, request: CodeExchange): Promise<Token
 }
 
 /** The error for a code exchange that brought neither tokens nor an OAuth error. */
-function exchangeFailed(why: string, options: { status?: number; cause?: Error }): CliError {
+function exchangeFailed(why: string, options: { status?: number; cause?: Error; hint?: string }): CliError {
   const message = `the sign-in was approved, but the code could not be exchanged for tokens: ${why}`
   const hint = 'sign in again, because a code works once'
   return new CliError('service_unavailable', message, { hint, ...options })

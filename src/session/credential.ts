@@ -1,7 +1,7 @@
 import { usageError } from '../errors.ts'
 import type { AccessToken } from '../oauth/token-endpoint.ts'
 import type { Credential } from '../service/types.ts'
-import { isBearerToken } from '../settings/parse-value.ts'
+import { mistakeInKey } from '../settings/parse-value.ts'
 import { isShared } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { sessionOver, signedOut } from './messages.ts'
@@ -86,11 +86,10 @@ export function environmentKey({ environment }: Pick<Io, 'environment'>): Creden
   // A secret that was read from a file often ends with a line break.
   const value = environment.apiKey?.trim()
   if (value === undefined) return undefined
-  if (!isBearerToken(value)) {
-    const message =
-      "MAILCLAIM_API_KEY can't be an API key: it isn't one line of printable ASCII without spaces"
+  const mistake = mistakeInKey(value)
+  if (mistake !== undefined) {
     const hint = 'set it again, or unset it to use the stored session'
-    throw signedOut('credential_refused', message, hint)
+    throw signedOut('credential_refused', `MAILCLAIM_API_KEY can't be an API key: ${mistake}`, hint)
   }
   return { kind: 'api_key', value, description: 'the API key in MAILCLAIM_API_KEY' }
 }

@@ -31,13 +31,26 @@ export function signedOut(code: ErrorCode, message: string, hint: string, cause?
   return new CliError(code, message, { hint, cause })
 }
 
-/** Nobody has signed in to the profile. @param others that have a session */
-export function notSignedIn(profile: string, others: readonly string[] = []): CliError {
+/**
+ * Nobody has signed in to the profile.
+ *
+ * @param others the profiles that have a session
+ * @param isKeyEmpty as in `Environment`
+ */
+export function notSignedIn(
+  profile: string,
+  others: readonly string[] = [],
+  isKeyEmpty: boolean | undefined = false,
+): CliError {
   const hint =
     others.length === 0
       ? `run ${withProfile('mailclaim login', profile)}, or set MAILCLAIM_API_KEY`
       : `sign in, or use a profile that is signed in (${others.join(', ')}): mailclaim auth switch ${others[0]}`
-  return signedOut('not_signed_in', `profile ${profile} is not signed in`, hint)
+  return signedOut(
+    'not_signed_in',
+    `profile ${profile} is not signed in${isKeyEmpty ? ', and MAILCLAIM_API_KEY is empty' : ''}`,
+    hint,
+  )
 }
 
 /** The refresh token may have been sent, and nobody knows what became of it. @param why what is known */
@@ -50,7 +63,8 @@ export function interrupted(profile: string, why = 'the last renewal was interru
 /** The service no longer accepts the session. @param why what it said of that */
 export function sessionOver(profile: string, why: string | null | undefined): CliError {
   const message = `the session of profile ${profile} is over: ${why ?? 'the service refused its refresh token'}`
-  return signedOut('session_over', message, signInHint(profile))
+  const hint = `${signInHint(profile)} (after a restored snapshot, or beside a copy: docs/token-safety.md)`
+  return signedOut('session_over', message, hint)
 }
 
 /** The service rotated the token, and the new one isn't anywhere on this machine. */

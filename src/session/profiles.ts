@@ -51,5 +51,5 @@ export function requireSession(io: Io, files: ProfileFiles): ReadSession {
   const found = readSession(files)
   if (found !== undefined) return found
   requireKnownProfile(files.profile, io, io.settings)
-  throw notSignedIn(files.profile, profilesWith(io, isSession))
+  throw notSignedIn(files.profile, profilesWith(io, isSession), io.environment.isKeyEmpty)
 }

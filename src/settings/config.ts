@@ -1,3 +1,4 @@
+import { readlinkSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
@@ -38,8 +39,16 @@ export function withSetting(
   return value === undefined ? others : { ...others, [key]: value }
 }
 
+/** The path of the configuration file; where that is a symbolic link, as of a dotfile manager, the path of its target. */
 export function configPath({ directories }: ConfigDirectory): string {
-  return join(directories.config, 'config.json')
+  const path = join(directories.config, 'config.json')
+  try {
+    // Fails for anything but a link: a path through links is shown as it was given.
+    readlinkSync(path)
+    return realpathSync(path)
+  } catch {
+    return path
+  }
 }
 
 /**

@@ -26,7 +26,7 @@ export function readDirectories(system: System): Directories {
 
 /**
  * The platform's directories: `~/.config/mailclaim` and `~/.local/state/mailclaim` on Linux (XDG Base Directory), the
- * Library directories on macOS, AppData on Windows. They are relative, and refused later, if the system knows no home.
+ * Library directories on macOS, AppData on Windows.
  */
 function platformDirectories({ env, platform }: System): Directories {
   const home = knownHome()
@@ -49,12 +49,15 @@ function platformDirectories({ env, platform }: System): Directories {
   }
 }
 
-/** In a container, the user may have no entry and no HOME: the system's function then throws. */
+/**
+ * The user's home. In a container, the user may have no entry and no HOME, and a key and a base URL are enough: then a directory
+ * that doesn't exist, in which nothing is found and nothing can be saved.
+ */
 function knownHome(): string {
   try {
-    return homedir()
+    return homedir() || '/nonexistent'
   } catch {
-    return ''
+    return '/nonexistent'
   }
 }
 

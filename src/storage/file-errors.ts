@@ -1,4 +1,7 @@
+import { statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { CliError } from '../errors.ts'
+import { posixQuote } from '../shell-quote.ts'
 
 export const POSIX = process.platform !== 'win32'
 
@@ -8,7 +11,7 @@ export function cannotWrite(path: string, error: unknown): CliError {
   const permissions =
     'check the owner and the permissions of that directory, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR'
   return new CliError('cannot_write', `${path} can't be written: ${reason(error)}`, {
-    hint: remedy(error, permissions),
+    hint: rootsHint(path) ?? remedy(error, permissions),
     cause: error,
   })
 }
@@ -27,6 +30,22 @@ const REMEDIES: Readonly<Record<string, string>> = {
 /** What to do about a file that can't be used. @param otherwise if the error doesn't say. */
 export function remedy(error: unknown, otherwise: string): string {
   return REMEDIES[codeOf(error) ?? ''] ?? otherwise
+}
+
+/**
+ * The command that gives back what a command with sudo has left: of a path, the part that is root's in a directory of this user's;
+ * undefined if there is none.
+ */
+export function rootsHint(path: string): string | undefined {
+  const ownerOf = (at: string) => statSync(at, { throwIfNoEntry: false })?.uid
+  for (let at = path; dirname(at) !== at; at = dirname(at)) {
+    let isRoots = false
+    quietly(() => {
+      isRoots = ownerOf(at) === 0 && ownerOf(dirname(at)) === process.getuid?.()
+    })
+    if (isRoots) return `it is root's, as after sudo: sudo chown -R "$(id -u)" ${posixQuote(at)}`
+  }
+  return undefined
 }
 
 /** What went wrong with a file: of "ENOSPC: no space left on device, write", the middle; else the code, on one line. */

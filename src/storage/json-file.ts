@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { CliError, type ErrorCode } from '../errors.ts'
-import { codeOf, POSIX, quietly, reason, remedy } from './file-errors.ts'
+import { codeOf, POSIX, quietly, reason, remedy, rootsHint } from './file-errors.ts'
 import { ownUser } from './private-directory.ts'
 
 type FileCode = Extract<ErrorCode, 'cannot_read' | 'file_unusable'>
@@ -23,10 +23,10 @@ export function readOwnFile(path: string, code: FileCode = 'cannot_read'): strin
     file = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
     const found = fstatSync(file)
     if (!found.isFile()) throw unusable(path, 'it is not a file', { code })
-    if (POSIX && found.uid !== ownUser()) {
-      // What a command with sudo has left may be moved away; another person's file is in use.
-      const hint = found.uid === 0 ? undefined : 'run this command as that user (without sudo)'
-      throw unusable(path, 'it belongs to another user', { code, hint })
+    // Root can do anything anyway, and settings that a system's tool manages may be root's.
+    if (POSIX && found.uid !== ownUser() && (found.uid !== 0 || code !== 'cannot_read')) {
+      const hint = rootsHint(path) ?? 'run this command as that user (without sudo)'
+      throw unusable(path, `it belongs to ${found.uid === 0 ? 'root' : 'another user'}`, { code, hint })
     }
     if (found.size > MAX_FILE_BYTES) throw unusable(path, `it is too large (${found.size} bytes)`, { code })
     return readFileSync(file, 'utf8')
@@ -35,8 +35,9 @@ export function readOwnFile(path: string, code: FileCode = 'cannot_read'): strin
     const problem = codeOf(error)
     if (problem === 'ENOENT') return undefined
     if (problem === 'ELOOP' || problem === 'EMLINK')
-      throw unusable(path, 'it is a symbolic link, which this program never creates', { code })
-    const hint = remedy(error, 'check the owner and the permissions of that file and its directory')
+      throw unusable(path, 'it is a symbolic link, which is not followed', { code })
+    const permissions = 'check the owner and the permissions of that file and its directory'
+    const hint = rootsHint(path) ?? remedy(error, permissions)
     throw unusable(path, `it can't be read (${reason(error)})`, { hint, code, cause: error })
   } finally {
     const opened = file
