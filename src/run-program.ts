@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -97,25 +97,6 @@ export async function runProgram(
     child?.stdout?.destroy()
     child?.stderr?.destroy()
   }
-}
-
-/**
- * Opens an address with the first command of `BROWSER` that ends without an error, as xdg-open does: `%s` stands for the address,
- * which otherwise follows a command that is one word, blanks included. No shell sees the address.
- */
-export async function openWith(commands: string, url: string): Promise<void> {
-  for (const command of commands.split(delimiter).filter(Boolean)) {
-    const [file = '', ...words] = command.includes('%s') ? command.trim().split(/\s+/) : [command, '%s']
-    const child = spawn(
-      file,
-      words.map((word) => word.replaceAll('%s', url)),
-      { stdio: 'ignore', detached: true },
-    )
-    child.unref()
-    const [code] = await once(child, 'exit').catch(() => [undefined])
-    if (code === 0) return
-  }
-  throw new Error('no command of BROWSER could open the address')
 }
 
 /** Ends a process of Windows with all that it has started. Never throws. */

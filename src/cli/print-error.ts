@@ -5,7 +5,7 @@ import { tree } from '../commands/tree.ts'
 import { type Context, OutputClosedError } from '../context.ts'
 import { CliError, Exit, type ExitCode, usageError } from '../errors.ts'
 import { maskUserInfo } from '../settings/addresses.ts'
-import { longFlag, type OptionDefinition } from '../settings/option.ts'
+import { longFlag } from '../settings/option.ts'
 import { writeLabeled } from '../terminal/notices.ts'
 import { sanitizeLines, stringifyJson } from '../terminal/sanitize.ts'
 import { type CommandLine, valueIn } from './line.ts'
@@ -64,10 +64,9 @@ export function usageErrorOf(
   const words = line.words.join(' ')
   const see = `see: ${['mailclaim', ...line.words].join(' ')} --help`
   const quoted = /'(.*)'/s.exec(error.message)?.[1] ?? ''
-  // "(Did you mean --wait?)", or "one of" several
-  const alike = /^\(Did you mean (?:one of )?(.+)\?\)$/.exec(suggestion)?.[1]?.split(', ') ?? []
-  const meant = alike.filter((word) => isAlike(word, nameOf(quoted)))
-  const hint = meant.length === 0 ? see : `did you mean ${meant.join(', or ')}?`
+  // "(Did you mean --wait?)"; of names that begin in different ways, commander suggests some that aren't alike.
+  const [, meant, initial] = /^\(Did you mean ((?:one of )?-*(.).*\?)\)$/.exec(suggestion) ?? []
+  const hint = initial === /\w/.exec(quoted)?.[0] && meant ? `did you mean ${meant}` : see
   switch (error.code) {
     case 'commander.help':
       return usageError(`a command is missing after ${['mailclaim', ...line.words].join(' ')}`, see)
@@ -84,36 +83,23 @@ export function usageErrorOf(
       const known = [...(definition?.options ?? []), ...globalOptions(definition)]
       return quoted.includes('=') && known.some(({ flags }) => longFlag(flags) === name)
         ? usageError(`${name} takes no value`, `write ${name} alone`)
-        : usageError(`unknown option '${name}'`, insteadOf(name, known) ?? hint)
+        : usageError(`unknown option '${name}'`, OTHER_OPTIONS[name] ?? hint)
     }
     default:
       return usageError(first, hint)
   }
 }
 
+const KEY_HINT = 'put it into MAILCLAIM_API_KEY, or store it: mailclaim login --with-api-key < key.txt'
+const PORT_HINT = 'give the registered address: mailclaim login --redirect-uri http://127.0.0.1:8765/callback'
+/** What there is instead of options of other tools. */
+const OTHER_OPTIONS: Readonly<Record<string, string>> = {
+  ...{ '--port': PORT_HINT, '--callback-port': PORT_HINT },
+  ...{ '--token': KEY_HINT, '--api-key': KEY_HINT },
+}
+
 /** Five words of other tools. */
 const OTHER_WORDS = { whoami: 'status', signin: 'login', signout: 'logout', ls: 'list', show: 'get' }
-
-/** What there is instead of an option of other tools. */
-function insteadOf(name: string, known: readonly OptionDefinition[]): string | undefined {
-  if (/^--(api-)?(token|key)$/.test(name))
-    return 'put it into MAILCLAIM_API_KEY, or store it: mailclaim login --with-api-key < key.txt'
-  const hasRedirect = known.some(({ flags }) => longFlag(flags) === '--redirect-uri')
-  return /port$/.test(name) && hasRedirect
-    ? 'give the address as it is registered, such as --redirect-uri http://127.0.0.1:8765/callback'
-    : undefined
-}
-
-/** Whether at least half of the longer of two words is a beginning and an end that both have. */
-function isAlike(...words: readonly [string, string]): boolean {
-  const [one, other] = words.map((word) => [...word.replace(/^-+/, '')]) as [string[], string[]]
-  const longest = Math.max(one.length, other.length)
-  const shared = () => [...one, undefined].findIndex((letter, at) => letter !== other[at])
-  const start = shared()
-  one.reverse()
-  other.reverse()
-  return start + shared() >= longest / 2
-}
 
 /** The commands of another group that end in this word. */
 function meantElsewhere(word: string): string | undefined {

@@ -4,24 +4,15 @@ import { isLoopback } from '../settings/addresses.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { oauthError } from './errors.ts'
 
-/** The parameters of an authorization request. */
-export interface AuthorizationParameters {
-  readonly clientId: string
-  readonly redirectUri: string
-  /** RFC 6749 section 10.12. */
-  readonly state: string
-  /** RFC 7636 section 4.1. Only its hash is in the URL, so a stolen code is worthless. */
-  readonly codeVerifier: string
-  readonly scopes: readonly string[]
-  readonly resource: string | undefined
-}
-
 /**
  * The address that the browser opens (RFC 6749 section 4.1.1, RFC 7636 section 4.3 with S256, RFC 8707 section 2).
  *
  * @throws CliError `authorization_endpoint_unusable`, exit 3.
  */
-export async function authorizationUrl(endpoint: string, parameters: AuthorizationParameters): Promise<URL> {
+export function authorizationUrl(
+  endpoint: string,
+  parameters: Readonly<Record<string, string | undefined>>,
+): URL {
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined
   const isEncrypted = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.hostname))
   if (url === undefined || !isEncrypted || url.username !== '' || url.password !== '') {
@@ -32,15 +23,8 @@ export async function authorizationUrl(endpoint: string, parameters: Authorizati
     )
   }
   url.hash = ''
-  const query = url.searchParams
-  query.set('response_type', 'code')
-  query.set('client_id', parameters.clientId)
-  query.set('redirect_uri', parameters.redirectUri)
-  query.set('state', parameters.state)
-  query.set('code_challenge', await oauth.calculatePKCECodeChallenge(parameters.codeVerifier))
-  query.set('code_challenge_method', 'S256')
-  if (parameters.scopes.length > 0) query.set('scope', parameters.scopes.join(' '))
-  if (parameters.resource !== undefined) query.set('resource', parameters.resource)
+  for (const [name, value] of Object.entries(parameters))
+    if (value !== undefined) url.searchParams.set(name, value)
   return url
 }
 

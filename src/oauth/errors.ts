@@ -4,7 +4,7 @@ const CHECK_CLIENT = 'check the client id: mailclaim config list'
 
 /** The errors of RFC 6749 sections 4.1.2.1 and 5.2, and RFC 8707 section 2, each with what a person can do about it. */
 const HINTS = {
-  access_denied: 'sign in again and approve it',
+  access_denied: 'sign in to the service in that browser, then sign in again here and approve it',
   invalid_request: CHECK_CLIENT,
   invalid_grant: 'sign in again, because a code works once',
   invalid_client: CHECK_CLIENT,
@@ -24,19 +24,11 @@ const HINTS = {
  */
 export function oauthError(error: string, said: string, status?: number): CliError {
   const isLater = ['server_error', 'temporarily_unavailable', 'slow_down'].includes(error)
-  // OpenID Connect Core 1.0 section 3.1.2.6: the service may not ask anything, as if the request had prompt=none.
-  if (/^(interaction|login|consent|account_selection)_required$/.test(error))
-    return new CliError(
-      'access_denied',
-      `the service needs you to sign in there, or to approve, first: ${said}`,
-      {
-        shownCode: error,
-        hint: 'sign in to the service in that browser, and then sign in again here',
-      },
-    )
+  // OpenID Connect Core 1.0 section 3.1.2.6
+  const needsPrompt = /^(interaction|login|consent|account_selection)_required$/.test(error)
   const known = Object.hasOwn(HINTS, error) ? (error as keyof typeof HINTS) : 'refused'
-  const code = isLater ? 'service_unavailable' : known
-  const message = ERRORS[code][2]
+  const code = isLater ? 'service_unavailable' : needsPrompt ? 'access_denied' : known
+  const message = needsPrompt ? 'the service needs you to sign in or approve there first' : ERRORS[code][2]
   // Scripts compare codes: anything that doesn't look like one stays in the message.
   const shownCode = /^[a-z][a-z0-9_]{1,63}$/.test(error) ? error : undefined
   return new CliError(code, said === '' ? message : `${message}: ${said}`, {

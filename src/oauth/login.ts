@@ -96,9 +96,19 @@ export async function login<T>(
     listener = await startCallbackServer({ target: options.target, state, receive })
     const { redirectUri } = listener
     const { scopes, resource } = options
+    const requestedScope = scopes.length === 0 ? undefined : scopes.join(' ')
     const endpoint = options.authorizationEndpoint ?? server.authorization_endpoint ?? ''
-    const parameters = { clientId, redirectUri, state, codeVerifier, scopes, resource }
-    const url = await authorizationUrl(endpoint, parameters)
+    const url = authorizationUrl(endpoint, {
+      response_type: 'code',
+      client_id: clientId,
+      redirect_uri: redirectUri,
+      state,
+      // Only the hash of the verifier is in the URL, so a stolen code is worthless (RFC 7636 section 4.2).
+      code_challenge: await oauth.calculatePKCECodeChallenge(codeVerifier),
+      code_challenge_method: 'S256',
+      scope: requestedScope,
+      resource,
+    })
     const expected = { state, issuer: server.issuer.replace(/\/+$/, ''), host: new URL(redirectUri).host }
     if (options.readInput)
       stopReading = readPastes(io, (text, fresh) => {
@@ -125,7 +135,6 @@ export async function login<T>(
     try {
       if (response instanceof CliError) throw response
       const code = response.get('code') ?? ''
-      const requestedScope = scopes.length === 0 ? undefined : scopes.join(' ')
       const result = await exchange({ base, clientId, code, redirectUri, codeVerifier, requestedScope })
       await respond?.(SIGNED_IN)
       const shown = respond && io.clock.sleep(RELOAD_MS, io.interrupts.signal).catch(() => {})

@@ -3,15 +3,8 @@ import type { ReadStream } from 'node:tty'
 import type { Context } from '../context.ts'
 import { InterruptedError } from '../errors.ts'
 
-/** The parts of the right answer that are known before it arrives. */
-interface Expected {
-  /** RFC 6749 section 4.1.2. */
-  readonly state: string
-  /** RFC 9207 section 2, without a slash at the end. */
-  readonly issuer: string
-  /** Host and port of the redirect URI. */
-  readonly host: string
-}
+/** Known parts of the right answer: the state, the issuer without a slash at its end, and the host and port of the redirect URI. */
+type Expected = Readonly<Record<'state' | 'issuer' | 'host', string>>
 
 /** Milliseconds without input after which a paste has arrived. */
 const SETTLE_MS = 300
@@ -21,6 +14,8 @@ const MAX_KEPT = 64 * 1024
 const MAX_PIECES = 80
 /** Lengths of a line that a terminal in canonical mode may have cut: at 4,095 bytes on Linux, at 1,024 on macOS. */
 const CUT_LENGTHS: readonly number[] = [1022, 1023, 1024, 4094, 4095, 4096]
+/** Whether the last line of a text has ended; in raw mode, Enter is a carriage return. */
+const HAS_ENDED = /[\r\n]$/
 /** Closing marks around an address, each with its opening mark. */
 const OPENERS: Readonly<Record<string, string>> = { '>': '<', '"': '"', "'": "'", '`': '`', ')': '(' }
 /** A parameter of a redirect, with the characters that a query may have (RFC 3986 section 3.4) but for quotation marks. */
@@ -47,14 +42,11 @@ export function readPastes(
   const settle = () => {
     setRaw(false)
     judge(kept + fresh, fresh)
-    if (!/[\r\n]$/.test(fresh)) return
-    kept += fresh
-    fresh = ''
+    if (HAS_ENDED.test(fresh)) [kept, fresh] = [(kept + fresh).slice(-MAX_KEPT), '']
   }
   const onData = (data: unknown) => {
     cancel()
     setRaw(true)
-    kept = kept.slice(-MAX_KEPT)
     fresh = (fresh + data).slice(-MAX_KEPT)
     cancel = clock.alarm(SETTLE_MS, settle)
   }
@@ -85,7 +77,7 @@ export function parsePaste(
   // In raw mode, Ctrl-C is a character.
   if (fresh.includes('\u0003')) return new InterruptedError('SIGINT')
   const pieces = piecesOf(text)
-  const hasEnded = /[\r\n]$/.test(fresh)
+  const hasEnded = HAS_ENDED.test(fresh)
   const isLine = hasEnded && piecesOf(fresh).length === 1
   for (let length = pieces.length; length > 0; length--) {
     for (let at = pieces.length - length; at >= 0; at--) {

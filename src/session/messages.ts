@@ -31,26 +31,13 @@ export function signedOut(code: ErrorCode, message: string, hint: string, cause?
   return new CliError(code, message, { hint, cause })
 }
 
-/**
- * Nobody has signed in to the profile.
- *
- * @param others the profiles that have a session
- * @param isKeyEmpty as in `Environment`
- */
-export function notSignedIn(
-  profile: string,
-  others: readonly string[] = [],
-  isKeyEmpty: boolean | undefined = false,
-): CliError {
+/** Nobody has signed in to the profile. @param others that have a session @param why more of the cause */
+export function notSignedIn(profile: string, others: readonly string[] = [], why = ''): CliError {
   const hint =
     others.length === 0
       ? `run ${withProfile('mailclaim login', profile)}, or set MAILCLAIM_API_KEY`
       : `sign in, or use a profile that is signed in (${others.join(', ')}): mailclaim auth switch ${others[0]}`
-  return signedOut(
-    'not_signed_in',
-    `profile ${profile} is not signed in${isKeyEmpty ? ', and MAILCLAIM_API_KEY is empty' : ''}`,
-    hint,
-  )
+  return signedOut('not_signed_in', `profile ${profile} is not signed in${why}`, hint)
 }
 
 /** The refresh token may have been sent, and nobody knows what became of it. @param why what is known */

@@ -51,5 +51,6 @@ export function requireSession(io: Io, files: ProfileFiles): ReadSession {
   const found = readSession(files)
   if (found !== undefined) return found
   requireKnownProfile(files.profile, io, io.settings)
-  throw notSignedIn(files.profile, profilesWith(io, isSession), io.environment.isKeyEmpty)
+  const why = io.environment.isKeyEmpty ? ', and MAILCLAIM_API_KEY is empty' : ''
+  throw notSignedIn(files.profile, profilesWith(io, isSession), why)
 }

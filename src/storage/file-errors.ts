@@ -37,15 +37,14 @@ export function remedy(error: unknown, otherwise: string): string {
  * undefined if there is none.
  */
 export function rootsHint(path: string): string | undefined {
-  const ownerOf = (at: string) => statSync(at, { throwIfNoEntry: false })?.uid
-  for (let at = path; dirname(at) !== at; at = dirname(at)) {
-    let isRoots = false
-    quietly(() => {
-      isRoots = ownerOf(at) === 0 && ownerOf(dirname(at)) === process.getuid?.()
-    })
-    if (isRoots) return `it is root's, as after sudo: sudo chown -R "$(id -u)" ${posixQuote(at)}`
-  }
-  return undefined
+  const parent = dirname(path)
+  let owners: (number | undefined)[] = []
+  quietly(() => {
+    owners = [path, parent].map((at) => statSync(at, { throwIfNoEntry: false })?.uid)
+  })
+  if (owners[0] === 0 && owners[1] === process.getuid?.())
+    return `it is root's, as after sudo: sudo chown -R "$(id -u)" ${posixQuote(path)}`
+  return parent === path ? undefined : rootsHint(parent)
 }
 
 /** What went wrong with a file: of "ENOSPC: no space left on device, write", the middle; else the code, on one line. */
