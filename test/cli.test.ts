@@ -126,6 +126,17 @@ describe('a command line that cannot be understood', () => {
     ['whoami', "unknown command 'whoami'", 'did you mean mailclaim auth status?'],
     ['check', "unknown command 'check'", 'did you mean mailclaim claims check?'],
     ['auth login', "unknown command 'login'", 'did you mean mailclaim login?'],
+    [
+      'config list --port 1',
+      "unknown option '--port'",
+      'give the registered address: mailclaim login --redirect-uri http://127.0.0.1:8765/callback',
+    ],
+    [
+      'grants list --api-key x',
+      "unknown option '--api-key'",
+      'put it into MAILCLAIM_API_KEY, or store it: mailclaim login --with-api-key < key.txt',
+    ],
+    ['grants list --portmat x', "unknown option '--portmat'", 'see: mailclaim grants list --help'],
     ['config list --jsn', "unknown option '--jsn'", 'did you mean --json?'],
     ['config list --qqqqqq', "unknown option '--qqqqqq'", 'see: mailclaim config list --help'],
     ['--limit 5 config list', "unknown option '--limit'", 'options of a command follow its name'],

@@ -72,7 +72,7 @@ export function parseList(text: string, name: string, separator = /[\s,]+/): str
 /** Texts that are no API key, each with what is wrong with them. */
 const KEY_MISTAKES: readonly (readonly [pattern: RegExp, why: string])[] = [
   [/^$/, 'it is empty'],
-  [/[\0\ufffd]/, 'it is not in UTF-8'],
+  [/[\0\ufffd]/, 'it is in UTF-16 or the like, not in UTF-8'],
   [/^["'`\u2018-\u201f]|["'`\u2018-\u201f]$/, 'it has quotation marks around it'],
   [/^(\$[\w{(]|\{\{|%\w+%$)/, 'it is the name of a variable, which was not replaced'],
   [/^(export\s+)?[a-z_]\w*=[^=]/i, 'it has the form NAME=value: leave out the name'],

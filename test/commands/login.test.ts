@@ -463,7 +463,18 @@ describe('login', () => {
     it.each([
       ['', 'there is no API key on standard input: it is empty'],
       ['\n', 'there is no API key on standard input: it is empty'],
-      ['two words\n', 'that is not an API key'],
+      ['two words\n', "isn't one line"],
+      ['"key_0123456789"\n', 'quotation marks'],
+      ['“key_0123456789”\n', 'quotation marks'],
+      ['$KEY\n', 'the name of a variable'],
+      ['\u0024{KEY}\n', 'the name of a variable'],
+      ['%KEY%\n', 'the name of a variable'],
+      ['***\n', 'only stands for a value'],
+      ['<your key>\n', 'only stands for a value'],
+      ['undefined\n', 'only stands for a value'],
+      ['MAILCLAIM_API_KEY=key_0123456789\n', 'NAME=value'],
+      ['key_0123456789\\n\n', 'characters'],
+      ['k\0e\0y\0\n', 'UTF-8'],
       ['two\nlines\n', 'that is not an API key'],
     ])('login --with-api-key refuses %j', async (text, message) => {
       const context = createFakeContext()
@@ -476,6 +487,7 @@ describe('login', () => {
         exit: Exit.usage,
         message: expect.stringContaining(message),
       })
+      await expect(run).rejects.not.toThrow('key_0123456789')
       expect(context.requests).toEqual([])
     })
   })

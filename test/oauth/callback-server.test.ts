@@ -92,6 +92,12 @@ describe('the listener for the redirect', () => {
       { headers: (url) => ({ host: `localhost:${url.port}` }) },
       421,
     ],
+    [
+      'a page that is loaded ahead',
+      { headers: (url) => ({ host: url.host, 'sec-purpose': 'prefetch' }) },
+      503,
+    ],
+    ['a preview', { headers: (url) => ({ host: url.host, 'x-moz': 'prefetch' }) }, 503],
     ['no state', { path: () => '/callback?code=abc' }, 400],
     ['an empty state', { path: () => '/callback?code=abc&state=' }, 400],
     ['a wrong state', { path: () => '/callback?code=abc&state=wrong' }, 400],
@@ -118,6 +124,19 @@ describe('the listener for the redirect', () => {
     expect(second.status).toBe(400)
     expect(second.body).toContain('Already answered')
     expect(received).toHaveLength(1)
+  })
+
+  it('the listener shows the page of success again to whoever brings the same answer', async () => {
+    const { url, received } = await listen()
+    for (const answer of [await send(right(url)), await send(right(url))])
+      expect([answer.status, answer.body]).toEqual([200, expect.stringContaining(SIGNED_IN.title)])
+    expect(received).toHaveLength(1)
+  })
+
+  it('the page for a wrong Host says to paste its address into the terminal', async () => {
+    const { url } = await listen()
+    const { body } = await send(right(url), { headers: { host: `localhost:${url.port}` } })
+    expect(body).toMatch(/Copy the address of this page, and paste it/)
   })
 
   it('the listener uses the host, path and query of the registration', async () => {

@@ -227,6 +227,23 @@ describe('signing in', () => {
         exit: 7,
       })
     })
+
+    it.each([
+      ['untrusted', /NODE_EXTRA_CA_CERTS/],
+      ['dated', /clock/],
+      ['proxy', /HTTPS_PROXY/],
+    ] as const)(
+      'a login whose connection fails (%s) gives the hint of every other command',
+      async (kind, hint) => {
+        const respond = () => {
+          throw new TransportError(kind, 'no', 'the cause')
+        }
+        await expect(begin({ context: { respond } })).rejects.toMatchObject({
+          message: expect.stringContaining('the cause'),
+          hint: expect.stringMatching(hint),
+        })
+      },
+    )
   })
 
   describe('at an issuer that is not the base URL', () => {
@@ -269,6 +286,7 @@ describe('signing in', () => {
 
   it.each([
     ['access_denied', Exit.notSignedIn],
+    ['login_required', Exit.notSignedIn],
     ['invalid_scope', Exit.refused],
     ['unauthorized_client', Exit.notConfigured],
     ['temporarily_unavailable', Exit.unavailable],

@@ -34,7 +34,7 @@ describe('the directories of the platform', () => {
 
 describe('a user whom the system does not know, without HOME', () => {
   it.runIf(needs('root'))(
-    'a user without an entry or HOME can use the program with MAILCLAIM_CONFIG_DIR and MAILCLAIM_STATE_DIR',
+    'a user without an entry or HOME can use a key, with and without MAILCLAIM_CONFIG_DIR and MAILCLAIM_STATE_DIR',
     () => {
       const env = { MAILCLAIM_CONFIG_DIR: '/nonexistent/c', MAILCLAIM_STATE_DIR: '/nonexistent/s' }
       // The program itself may lie in a directory that only root can enter.
@@ -50,7 +50,8 @@ describe('a user whom the system does not know, without HOME', () => {
           encoding: 'utf8',
         })
       expect(run(['--version'])).toMatch(/^\d+\.\d+\.\d+\n$/)
-      expect(run(['auth', 'token'], { MAILCLAIM_API_KEY: 'key-1' })).toBe('key-1\n')
+      for (const more of [{}, { MAILCLAIM_CONFIG_DIR: '', MAILCLAIM_STATE_DIR: '' }])
+        expect(run(['auth', 'token'], { MAILCLAIM_API_KEY: 'key-1', ...more })).toBe('key-1\n')
     },
   )
 })
