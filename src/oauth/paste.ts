@@ -6,6 +6,9 @@ import { InterruptedError } from '../errors.ts'
 /** Known parts of the right answer: the state, the issuer without a slash at its end, and the host and port of the redirect URI. */
 type Expected = Readonly<Record<'state' | 'issuer' | 'host', string>>
 
+/** The parameters of a redirect, Ctrl-C, or what is wrong with a text; undefined for a text that says nothing yet. */
+type Paste = URLSearchParams | InterruptedError | string | undefined
+
 /** Milliseconds without input after which a paste has arrived. */
 const SETTLE_MS = 300
 /** Characters of standard input that are kept; far more than an address has. */
@@ -67,13 +70,9 @@ export function readPastes(
  * ended, arrived alone, hasn't the length at which a terminal cuts lines, and has no punctuation at its end.
  *
  * @param fresh the part of the text that is new
- * @returns the parameters, or what is wrong with the text; undefined if the text is blank or its last line hasn't ended
+ * @returns undefined if the text is blank or its last line hasn't ended
  */
-export function parsePaste(
-  text: string,
-  fresh: string,
-  expected: Expected,
-): URLSearchParams | InterruptedError | string | undefined {
+export function parsePaste(text: string, fresh: string, expected: Expected): Paste {
   // In raw mode, Ctrl-C is a character.
   if (fresh.includes('\u0003')) return new InterruptedError('SIGINT')
   const pieces = piecesOf(text)
@@ -114,11 +113,7 @@ function plainOf(text: string): string {
  *
  * @param isAlone whether the pieces are one line that has ended and arrived alone
  */
-function redirectIn(
-  pieces: readonly string[],
-  isAlone: boolean,
-  { state, issuer }: Expected,
-): URLSearchParams | undefined {
+function redirectIn(pieces: readonly string[], isAlone: boolean, { state, issuer }: Expected) {
   const joined = pieces.join('')
   if (!joined.includes(state)) return undefined
   const text = plainOf(joined)

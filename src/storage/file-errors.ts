@@ -42,7 +42,8 @@ export function rootsHint(path: string): string | undefined {
   quietly(() => {
     owners = [path, parent].map((at) => statSync(at, { throwIfNoEntry: false })?.uid)
   })
-  if (owners[0] === 0 && owners[1] === process.getuid?.())
+  // To root itself, everything is root's.
+  if (owners[0] === 0 && owners[1] !== 0 && owners[1] === process.getuid?.())
     return `it is root's, as after sudo: sudo chown -R "$(id -u)" ${posixQuote(path)}`
   return parent === path ? undefined : rootsHint(parent)
 }
