@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { hostname } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { run } from './cli.ts'
 import { type Clock, type Context, type Environment, type HttpTransport, TransportError } from './context.ts'
@@ -54,17 +53,8 @@ export async function main(): Promise<ExitCode> {
       systemResolvers: async () => (await dns()).systemResolvers(),
     },
     openBrowser: async (url) => {
-      const { default: open } = await import('open')
-      // As xdg-open reads BROWSER: commands with `%s` have arguments; others are one word, blanks included.
-      const app = environment.browser?.split(delimiter).map((command) => {
-        const [name = '', ...words] = command.endsWith('%s')
-          ? command.slice(0, -2).trim().split(/\s+/)
-          : [command]
-        return { name, arguments: words }
-      })
-      const child = await open(url, app && { app })
-      if (child.pid === undefined) await once(child, 'spawn')
-      child.unref()
+      const { openBrowser } = await import('./run-program.ts')
+      await openBrowser(url, environment.browser)
     },
     runProgram: async (request) => {
       const { runProgram } = await import('./run-program.ts')

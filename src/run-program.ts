@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -97,6 +97,23 @@ export async function runProgram(
     child?.stdout?.destroy()
     child?.stderr?.destroy()
   }
+}
+
+/**
+ * Opens an address as xdg-open does: with the first command of `BROWSER` that starts, else with the system's browser. A command with
+ * `%s` at its end may have arguments; any other is one word, blanks included. No shell sees the address.
+ */
+export async function openBrowser(url: string, commands?: string): Promise<void> {
+  const { default: open } = await import('open')
+  const app = commands?.split(delimiter).map((command) => {
+    const [name = '', ...words] = command.endsWith('%s')
+      ? command.slice(0, -2).trim().split(/\s+/)
+      : [command]
+    return { name, arguments: words }
+  })
+  const child = await open(url, app && { app })
+  if (child.pid === undefined) await once(child, 'spawn')
+  child.unref()
 }
 
 /** Ends a process of Windows with all that it has started. Never throws. */

@@ -6,11 +6,11 @@ import { redirectTarget } from '../oauth/redirect.ts'
 import { type CodeExchange, exchangeCode } from '../oauth/token-endpoint.ts'
 import { createServiceClient } from '../service/client.ts'
 import { tryCredential } from '../service/lists.ts'
+import { mistakeInKey } from '../session/credential.ts'
 import type { Session } from '../session/session-file.ts'
 import { type PreparedSignIn, prepareSignIn } from '../session/sign-in.ts'
 import { issuerOf } from '../settings/addresses.ts'
 import { updateConfig, withSetting } from '../settings/config.ts'
-import { mistakeInKey } from '../settings/parse-value.ts'
 import {
   type ChosenSettings,
   isProgramFormat,

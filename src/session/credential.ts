@@ -1,7 +1,6 @@
 import { usageError } from '../errors.ts'
 import type { AccessToken } from '../oauth/token-endpoint.ts'
 import type { Credential } from '../service/types.ts'
-import { mistakeInKey } from '../settings/parse-value.ts'
 import { isShared } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { sessionOver, signedOut } from './messages.ts'
@@ -79,6 +78,23 @@ export async function renewedCredential(io: Io, options: RenewOptions): Promise<
     ? (await import('./shared/renew.ts')).renewShared
     : (await import('./renew.ts')).renewLocal
   return asCredential(io, await renew(io, options))
+}
+
+/** Texts that are no API key, each with what is wrong with them. */
+const KEY_MISTAKES: readonly (readonly [pattern: RegExp, why: string])[] = [
+  [/^$/, 'it is empty'],
+  [/[\0\ufffd]/, 'it is in UTF-16 or the like, not in UTF-8'],
+  [/^["'`\u2018-\u201f]|["'`\u2018-\u201f]$/, 'it has quotation marks around it'],
+  [/^(\$[\w{(]|\{\{|%\w+%$)/, 'it is the name of a variable, which was not replaced'],
+  [/^(export\s+)?[a-z_]\w*=[^=]/i, 'it has the form NAME=value: leave out the name'],
+  [/^([*•]+|\[.*\]|<.*>|undefined|null|none)$/i, 'it only stands for a value'],
+  [/\\[nrt]/, 'it has the characters \\n or the like in it'],
+  [/[^\x21-\x7e]/, "it isn't one line of printable ASCII without spaces"],
+]
+
+/** Why a text can't be an API key; undefined if it can. The answer doesn't quote the text. */
+export function mistakeInKey(text: string): string | undefined {
+  return KEY_MISTAKES.find(([pattern]) => pattern.test(text))?.[1]
 }
 
 /** The API key in the environment, if there is one. @throws CliError `credential_refused`, exit 4. */

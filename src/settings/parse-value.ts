@@ -69,23 +69,6 @@ export function parseList(text: string, name: string, separator = /[\s,]+/): str
   return words
 }
 
-/** Texts that are no API key, each with what is wrong with them. */
-const KEY_MISTAKES: readonly (readonly [pattern: RegExp, why: string])[] = [
-  [/^$/, 'it is empty'],
-  [/[\0\ufffd]/, 'it is in UTF-16 or the like, not in UTF-8'],
-  [/^["'`\u2018-\u201f]|["'`\u2018-\u201f]$/, 'it has quotation marks around it'],
-  [/^(\$[\w{(]|\{\{|%\w+%$)/, 'it is the name of a variable, which was not replaced'],
-  [/^(export\s+)?[a-z_]\w*=[^=]/i, 'it has the form NAME=value: leave out the name'],
-  [/^([*•]+|\[.*\]|<.*>|undefined|null|none)$/i, 'it only stands for a value'],
-  [/\\[nrt]/, 'it has the characters \\n or the like in it'],
-  [/[^\x21-\x7e]/, "it isn't one line of printable ASCII without spaces"],
-]
-
-/** Why a text can't be an API key; undefined if it can. The answer doesn't quote the text. */
-export function mistakeInKey(text: string): string | undefined {
-  return KEY_MISTAKES.find(([pattern]) => pattern.test(text))?.[1]
-}
-
 /** Whether a text can be the token of an Authorization header (RFC 6750 section 2.1): visible ASCII, no line break. */
 export function isBearerToken(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text)

@@ -1,7 +1,6 @@
 import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { CliError } from '../errors.ts'
-import { posixQuote } from '../shell-quote.ts'
 
 export const POSIX = process.platform !== 'win32'
 
@@ -44,7 +43,7 @@ export function rootsHint(path: string): string | undefined {
   })
   // To root itself, everything is root's.
   if (owners[0] === 0 && owners[1] !== 0 && owners[1] === process.getuid?.())
-    return `it is root's, as after sudo: sudo chown -R "$(id -u)" ${posixQuote(path)}`
+    return `root owns it, as after sudo: sudo chown -R "$(id -u)" '${path}'`
   return parent === path ? undefined : rootsHint(parent)
 }
 
