@@ -10,7 +10,7 @@ import { paceRequests } from '../service/pace.ts'
 import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
-import { sanitizeLine } from '../terminal/sanitize.ts'
+import { writeLines } from '../terminal/notices.ts'
 import { type Deadline, deadlineOf, SHORTEST_MS } from '../timeout.ts'
 import { createTurns, type Turns } from '../turns.ts'
 import { MANY_CLAIM_COLUMNS } from './columns.ts'
@@ -47,8 +47,10 @@ export interface OneRun {
   /** Says that the work on this domain mostly waits from now on: the next one may begin. */
   readonly letNext: () => void
   readonly warn: Io['warn']
-  /** Says on stderr what can't wait for the end. */
-  readonly say: (text: string) => Promise<void>
+  /** Writes lines to stderr that can't wait for the end. */
+  readonly say: (...lines: readonly string[]) => Promise<void>
+  /** Tells what one domain waits for and what to do: the first time that a run sees the finding's code, as an example. */
+  readonly tell: (report: CheckReport) => Promise<void>
 }
 
 export interface ManyWork {
@@ -90,7 +92,7 @@ export async function runForAll(
     const { domain } = subject
     try {
       requireTime()
-      await reporter.done(domain, await work.perform(subject, { ...shared, letNext, say: reporter.say }))
+      await reporter.done(domain, await work.perform(subject, { ...shared, ...reporter, letNext }))
     } catch (error) {
       if (error instanceof InterruptedError || shared.io.interrupts.signal.aborted) throw error
       const failure = error instanceof CliError ? error : new CliError('bug', `this is a bug: ${error}`)
@@ -242,8 +244,15 @@ function createReporter(work: ManyWork, problems: number, io: Io) {
   const rows = io.list(work.columns)
   const inTurn = createTurns(1)
   const ends: End[] = []
+  const told = new Set<string>()
+  const say: OneRun['say'] = (...lines) => inTurn(() => writeLines(lines, io))
   return {
-    say: (text: string) => inTurn(() => io.stderr.write(`${sanitizeLine(text)}\n`)),
+    say,
+    async tell({ name, findings: [first] }: CheckReport) {
+      if (quiet || first === undefined || told.has(first.code)) return
+      told.add(first.code)
+      await say(`${name}: ${first.message}`, `  fix: ${first.fix}`)
+    },
     async done(domain: string, done: Done): Promise<void> {
       const { label, error } = done
       ends.push({ domain, label, error, cause: causeOf(done) })
@@ -259,7 +268,7 @@ function createReporter(work: ManyWork, problems: number, io: Io) {
     async end() {
       await io.progress.end()
       if (!isText) await rows.end(false)
-      if (!quiet && ends.length + problems > 0) await io.say(summaryOf(ends, problems))
+      if (!quiet && ends.length + problems > 0) await io.say(...summaryOf(ends, problems))
       return ends
     },
   }
@@ -269,7 +278,7 @@ function createReporter(work: ManyWork, problems: number, io: Io) {
 const NAMED = 3
 
 /** Counts, and causes: the most frequent first. */
-function summaryOf(ends: readonly End[], problems: number): string {
+function summaryOf(ends: readonly End[], problems: number): string[] {
   const counts = [...groupBy(ends, ({ label }) => label)].map(([label, { length }]) => `${label} ${length}`)
   const lines = [`domains: ${ends.length}${counts.length > 0 ? ` (${counts.toSorted().join(', ')})` : ''}`]
   if (problems > 0) lines.push(`lines that can't be used: ${problems}`)
@@ -282,7 +291,7 @@ function summaryOf(ends: readonly End[], problems: number): string {
     lines.push(`  ${title}: ${group.length} (${names.join(', ')}${more})`, `    ${message}`)
     if (fix) lines.push(`    fix: ${fix}`)
   }
-  return lines.join('\n')
+  return lines
 }
 
 function groupBy<T, K>(all: readonly T[], keyOf: (one: T) => K): Map<K, T[]> {
@@ -321,13 +330,14 @@ export function completedBefore(newest: LedgerEntry | undefined, now: number): D
 /** Runs the events of the work on one of several claims; the next one begins as soon as this one waits. */
 export async function drainOne(
   events: ClaimEvents,
-  { letNext, warn }: OneRun,
+  { letNext, warn, tell }: OneRun,
   onEvent?: (event: ClaimEvent) => Promise<void>,
 ): Promise<Done> {
   const { claim, error, report } = await drain(events, async (seen) => {
     if (seen.event === 'waiting' || seen.event === 'status') letNext()
     if (seen.error?.code === 'claim_replaced' || seen.error?.code === 'options_ignored')
       await warn(`${seen.claim.name}: ${seen.text}`)
+    if (seen.report !== undefined) await tell(seen.report)
     await onEvent?.(seen)
   })
   return { label: claim.status ?? 'no status', item: claim, error, report }

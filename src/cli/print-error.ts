@@ -6,8 +6,8 @@ import { type Context, OutputClosedError } from '../context.ts'
 import { CliError, Exit, type ExitCode, usageError } from '../errors.ts'
 import { maskUserInfo } from '../settings/addresses.ts'
 import { longFlag } from '../settings/option.ts'
-import { writeLabeled } from '../terminal/notices.ts'
-import { sanitizeLines, stringifyJson } from '../terminal/sanitize.ts'
+import { writeLabeled, writeLines } from '../terminal/notices.ts'
+import { stringifyJson } from '../terminal/sanitize.ts'
 import { type CommandLine, valueIn } from './line.ts'
 
 /** Prints an error as JSON or for people, and returns its exit code. */
@@ -29,7 +29,7 @@ export async function printError(
       await writeLabeled('error', failure.message, context, colorOption)
       if (failure.hint !== undefined) await writeLabeled('hint', failure.hint, context, colorOption)
       if (failure !== error && argv.includes('--verbose') && error instanceof Error)
-        await stderr.write(`${sanitizeLines(error.stack ?? '')}\n`)
+        await writeLines(framesOf(error), context)
       // The terminal shows ^C, and the prompt follows.
     } else if (stderr.isTTY) await stderr.write('\n')
   } catch (closed) {
@@ -37,6 +37,9 @@ export async function printError(
   }
   return failure.exit
 }
+
+/** The lines of a stack without the message, which may quote text from outside. */
+const framesOf = ({ stack = '' }: Error) => stack.split('\n').filter((line) => /^ +at /.test(line))
 
 function bug(error: unknown): CliError {
   const message = error instanceof Error ? error.message : String(error)

@@ -1,6 +1,6 @@
 import type { Palette } from '../terminal/color.ts'
 import { type Column, DASH } from '../terminal/columns.ts'
-import { widthOf, wrap } from '../terminal/measure.ts'
+import { indent, widthOf, wrap } from '../terminal/measure.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { createTable } from '../terminal/table.ts'
 import type { CheckReport } from './report.ts'
@@ -39,8 +39,7 @@ function headline(view: ReportView, layout: Layout): string {
   const place = `${title}${inZone}${host === null ? '' : `, hosted by ${host}`}`
   const heading = paragraph(`${place}: TXT ${expected ?? 'records'}`, '', layout, palette.strong)
   if (view.hasLooked) {
-    const { first, more } = firstOf(values, LISTED_VALUES)
-    const listed = values.length === 0 ? ['no TXT record'] : [...first, ...more]
+    const listed = values.length === 0 ? ['no TXT record'] : firstOf(values, LISTED_VALUES)
     return heading + listed.map((value) => paragraph(value, '  ', layout)).join('')
   }
   const claim = view.claim === null ? '' : `; the claim is ${view.claim.status}`
@@ -73,14 +72,13 @@ function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[
 
 /** Values of a check without one to expect. */
 const LISTED_VALUES = 20
-/** Values that a cell shows, and how many characters of each. */
-const SHOWN_VALUES = 4
+/** Maximum number of characters of the one value that a cell shows; the findings and the other formats have the whole values. */
 const SHOWN_LENGTH = 80
 
-function shownValues(values: readonly string[]): string {
-  const { first, more } = firstOf(values, SHOWN_VALUES)
-  return [...first.map((value) => shorten(value, SHOWN_LENGTH)), ...more].join(' | ') || DASH
-}
+const shownValues = (values: readonly string[]): string =>
+  firstOf(values, 1)
+    .map((value) => shorten(value, SHOWN_LENGTH))
+    .join(' ') || DASH
 
 const SYMBOLS = { error: '✗', warning: '!' } as const
 
@@ -108,6 +106,9 @@ function paragraph(
 ): string {
   const room = widthOf(symbol)
   return wrap(sanitizeLine(text), Math.max(20, layout.width - room), false)
-    .map((line, index) => `${index === 0 ? paintSymbol(symbol) : ' '.repeat(room)}${paint(line)}\n`)
+    .map((line, index) =>
+      index === 0 ? paintSymbol(symbol) + paint(line) : paint(indent(line, room, layout.width)),
+    )
+    .map((line) => `${line}\n`)
     .join('')
 }

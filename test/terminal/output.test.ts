@@ -283,7 +283,8 @@ describe('what people read on stderr', () => {
     expect(context.stderr.text).toMatchInlineSnapshot(`
       "warning: one two
         three four five
-      hint: one two three:
+      hint: one two
+        three:
         mailclaim claims get example.com
       "
     `)

@@ -1,12 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  escapeTsv,
-  excerpt,
-  sanitizeLine,
-  sanitizeLines,
-  stringifyJson,
-} from '../../src/terminal/sanitize.ts'
+import { escapeTsv, excerpt, sanitizeLine, stringifyJson } from '../../src/terminal/sanitize.ts'
 
 /** Written out by hand, not taken from the code under test: what a terminal acts on, reorders by, or hides. */
 const HARMFUL =
@@ -59,10 +53,6 @@ describe('a line of a terminal', () => {
       }),
       { numRuns: 2000 },
     )
-  })
-
-  it('line feeds stay only if several lines are wanted', () => {
-    expect(sanitizeLines('a\r\nb\n\x1b[31mc\rd')).toBe('a\nb\n\\u{1b}[31mc\\rd')
   })
 })
 

@@ -122,7 +122,7 @@ export const command = defineCommand({
         deadline: check.deadline,
         renews,
         async perform(subject, run) {
-          const each = { ...check, ...run.dns, letNext: run.letNext }
+          const each = { ...check, ...run.dns, letNext: run.letNext, tell: run.tell }
           const { report, error } = await checkSubject(subject.domain, subject, each, run.readClaim, run.io)
           if (hasOnlyLooked(report) && !isNoted) {
             isNoted = true
