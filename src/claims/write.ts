@@ -28,7 +28,7 @@ export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
   if (record === undefined)
     return io.write(
       claim,
-      CLAIM_COLUMNS.filter(({ field }) => !field.startsWith('record.')),
+      CLAIM_COLUMNS.filter(({ field }) => !/^record\.(name|value)$/.test(field)),
     )
   const place = await findPlace(record.name, io)
   const host: Column = { field: 'record.host', title: 'Record host', value: () => hostText(place) }
