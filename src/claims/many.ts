@@ -185,7 +185,7 @@ function throwUnlessAllDone(ends: readonly End[], problems: number, hasEvents = 
     ...(exits.length > 0 ? [`domains not done: ${exits.length} of ${ends.length}`] : []),
     ...(problems > 0 ? [`lines that can't be used: ${problems}`] : []),
   ]
-  const hint = 'to go on with the rest, run the same command again: what is completed is not done again'
+  const hint = "to continue, run the same command again: completed domains aren't repeated"
   throw new CliError('domains_failed', parts.join('; '), { exit, ...(hasEvents && { hint }) })
 }
 

@@ -64,7 +64,7 @@ export async function createPublisher(command: string, io: Io) {
     )
     const problem = problemOf(end)
     if (problem === undefined) return 'the command ended without an error'
-    throw new CliError('publish_failed', `the command of --publish ${problem}`, {
+    throw new CliError('publish_failed', `the --publish command ${problem}`, {
       hint: 'fix what its output says, then run the same command again: it continues the same claim',
     })
   }

@@ -207,7 +207,7 @@ async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
     }
     last = { claim, error: notInTime(failure, options.deadline), report }
     if (report.verdict === 'unknown' || isWorthVerifying(report, lag.leftMs() <= 0)) {
-      const text = `${failure.message}; asking the service all the same`
+      const text = `${failure.message}; asking the service anyway`
       yield { event: 'warning', claim, text, error: failure, hint: failure.hint }
       return { claim, report }
     }

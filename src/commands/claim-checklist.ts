@@ -52,12 +52,9 @@ export function createChecklist(publishes: boolean, io: Io): Presenter {
         default: {
           const title = TITLES[event.event]
           const isCompleted = judge(claim, io.clock.now()).phase === 'completed'
-          // The claim that follows says what that means.
-          const what = isCompleted
-            ? nameOf(claim)
-            : event.event === 'created'
-              ? `${nameOf(claim)}, ${text}`
-              : text
+          // Of a completed claim only the name: the claim on stdout says what that means.
+          const news = event.event === 'created' ? `${nameOf(claim)}, ${text}` : text
+          const what = isCompleted ? nameOf(claim) : news
           if (error === undefined && !(isCompleted && event.event === 'created'))
             await io.progress.succeed(`${title}: ${what}`)
         }

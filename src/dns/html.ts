@@ -144,9 +144,8 @@ ${values.length === 0 ? '' : list(values)}${facts.length === 0 ? '' : html`<p cl
 `
 }
 
-function list(values: readonly string[]): Html {
-  return html`<ul class="values">${values.map((value) => html`<li><code>${shown(value)}</code></li>`)}</ul>`
-}
+const list = (values: readonly string[]): Html =>
+  html`<ul class="values">${values.map((value) => html`<li><code>${shown(value)}</code></li>`)}</ul>`
 
 function footer({ resolvers, version, command }: ReportContext): Html {
   const started = resolvers.length === 0 ? 'no resolver' : names(resolvers)

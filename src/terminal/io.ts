@@ -86,7 +86,7 @@ export function untilClosed(context: Context, settings: Settings): Context {
     } catch (error) {
       isOpen = false
       if (!(error instanceof OutputClosedError)) throw error
-      await warn('nobody reads the output anymore; the work goes on without it', context, settings)
+      await warn('the output has no reader left; the work continues without it', context, settings)
     }
   }
   return { ...context, stdout: withWrite(stdout, write) }

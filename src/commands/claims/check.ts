@@ -40,7 +40,7 @@ export const command = defineCommand({
   arguments: [
     {
       syntax: '[domain...]',
-      description: 'a domain name, or the domain_id of a claim; or several',
+      description: 'a domain name, or a placeholder domain id; or several',
       completion: 'domains',
     },
   ],
@@ -83,7 +83,7 @@ export const command = defineCommand({
       if (name !== undefined && (domains.length > 0 || value === undefined))
         throw usageError(
           '--name needs --value and no domain',
-          'to see what is there: mailclaim claims check <domain>',
+          'to see what is in DNS: mailclaim claims check example.com',
         )
       if (value !== undefined && name === undefined && domains.length === 0)
         throw usageError(
