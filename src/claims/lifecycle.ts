@@ -61,7 +61,7 @@ const MAX_SKEW_MS = 30_000
 export function nameOf({ name }: DomainClaim): string {
   if (!name) return 'the domain'
   const text = clip(name, MAX_NAME_LENGTH)
-  return /^[\p{L}\p{N}_][^\s:"]*$/u.test(text) ? text : `"${text}"`
+  return /^[\p{L}\p{N}_][^\s:"]*\.[^\s:"]*$/u.test(text) ? text : `"${text}"`
 }
 
 /** The claim's domain as an argument in a hint, with a space before it; empty if it would need quoting. */

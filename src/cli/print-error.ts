@@ -38,8 +38,11 @@ export async function printError(
   return failure.exit
 }
 
-/** The lines of a stack without the message, which may quote text from outside. */
-const framesOf = ({ stack = '' }: Error) => stack.split('\n').filter((line) => /^ +at /.test(line))
+/** The lines of a stack with the error's name but without the message, which may quote text from outside. */
+const framesOf = ({ name, stack = '' }: Error) => [
+  name,
+  ...stack.split('\n').filter((line) => /^ +at /.test(line)),
+]
 
 function bug(error: unknown): CliError {
   const message = error instanceof Error ? error.message : String(error)

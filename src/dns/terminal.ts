@@ -1,5 +1,5 @@
 import type { Palette } from '../terminal/color.ts'
-import { type Column, DASH } from '../terminal/columns.ts'
+import { type Column, firstOf } from '../terminal/columns.ts'
 import { indent, widthOf, wrap } from '../terminal/measure.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { createTable } from '../terminal/table.ts'
@@ -8,12 +8,11 @@ import {
   type AnswerView,
   differenceLines,
   type FindingView,
-  firstOf,
   type ReportView,
   type Tone,
   viewReport,
 } from './view.ts'
-import { capitalize, plainText, shorten } from './words.ts'
+import { capitalize, plainText } from './words.ts'
 
 /** How to lay out a report; the width is in columns. */
 export interface Layout {
@@ -39,7 +38,8 @@ function headline(view: ReportView, layout: Layout): string {
   const place = `${title}${inZone}${host === null ? '' : `, hosted by ${host}`}`
   const heading = paragraph(`${place}: TXT ${expected ?? 'records'}`, '', layout, palette.strong)
   if (view.hasLooked) {
-    const listed = values.length === 0 ? ['no TXT record'] : firstOf(values, LISTED_VALUES)
+    const others = values.length > LISTED_VALUES ? [`and ${values.length - LISTED_VALUES} more`] : []
+    const listed = values.length === 0 ? ['no TXT record'] : [...values.slice(0, LISTED_VALUES), ...others]
     return heading + listed.map((value) => paragraph(value, '  ', layout)).join('')
   }
   const claim = view.claim === null ? '' : `; the claim is ${view.claim.status}`
@@ -56,7 +56,7 @@ function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[
       text: (_tone, _context, item) => (item as AnswerView).label,
       paint: (tone, { palette }) => palette[tone as Tone],
     },
-    { field: 'values', title: 'TXT values', text: (value) => shownValues(value as readonly string[]) },
+    { field: 'values', title: 'TXT values', text: (values) => firstOf(values as readonly string[]) },
     { field: 'ttl', title: 'TTL', kind: 'number' },
   ]
   const ms: Column = { field: 'ms', title: 'ms', kind: 'number' }
@@ -72,14 +72,6 @@ function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[
 
 /** Values of a check without one to expect. */
 const LISTED_VALUES = 20
-/** Maximum number of characters of the one value that a cell shows; the findings and the other formats have the whole values. */
-const SHOWN_LENGTH = 80
-
-const shownValues = (values: readonly string[]): string =>
-  firstOf(values, 1)
-    .map((value) => shorten(value, SHOWN_LENGTH))
-    .join(' ') || DASH
-
 const SYMBOLS = { error: '✗', warning: '!' } as const
 
 function renderFinding(finding: FindingView, layout: Layout): string {

@@ -119,9 +119,3 @@ export function differenceLines(
     faint(`          ${carets === '' ? `${' '.repeat(start)}^ missing here` : carets}`),
   ]
 }
-
-/** The first of many values, and the number of the others. */
-export function firstOf(values: readonly string[], most: number): string[] {
-  const left = values.length - most
-  return [...values.slice(0, most), ...(left > 0 ? [`and ${left} more`] : [])]
-}

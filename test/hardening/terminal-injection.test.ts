@@ -135,7 +135,13 @@ const COMMANDS: readonly (readonly [string, string, keyof Answers])[] = [
   ['sandbox', 'sandbox --port ::error::x', 'grants'],
 ]
 /** What a stranger may write to begin a line of the log of a CI step, or of this program. */
-const BEGINNINGS = [EVIL, '::error::you are hacked', '##[error]you are hacked', 'error: you are hacked']
+const BEGINNINGS = [
+  EVIL,
+  '::error::you are hacked',
+  '##[error]you are hacked',
+  'error: you are hacked',
+  'error',
+]
 
 function world(terminal: boolean, respond: Parameters<typeof createFakeContext>[0]): FakeContext {
   const context = createFakeContext({

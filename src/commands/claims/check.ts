@@ -2,7 +2,7 @@ import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { isMany, MANY_OPTIONS, WAIT_SECONDS } from '../../claims/definition.ts'
 import { type CheckReportJson, REPORT_FIELDS, reportJson } from '../../dns/report.ts'
 import { usageError } from '../../errors.ts'
-import type { Column, Item } from '../../terminal/columns.ts'
+import { type Column, firstOf, type Item } from '../../terminal/columns.ts'
 import { deadlineOf } from '../../timeout.ts'
 import { defineCommand, PUBLIC_RESOLVERS, timeoutOption } from '../definition.ts'
 
@@ -29,7 +29,7 @@ const COLUMNS: readonly Column[] = [
     title: 'TXT values',
     optional: true,
     // Beside a value to look for, the findings say more.
-    text: (_values, _look, item) => (reportOf(item).expected === null ? undefined : ''),
+    text: (values, _look, item) => (reportOf(item).expected === null ? firstOf(values as string[]) : ''),
     value: (item) => [...new Set(reportOf(item).nameservers.flatMap(({ values }) => values))],
   },
 ]
@@ -86,10 +86,7 @@ export const command = defineCommand({
           'to see what is in DNS: mailclaim claims check example.com',
         )
       if (value !== undefined && name === undefined && domains.length === 0)
-        throw usageError(
-          '--value needs a domain',
-          'give it as in: mailclaim claims check example.com --value …',
-        )
+        throw usageError('--value needs a domain', 'as in: mailclaim claims check example.com --value …')
       const given = { value, isExact: name !== undefined }
       const checked = await checkSubject(
         name ?? domains[0],

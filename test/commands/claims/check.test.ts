@@ -117,6 +117,17 @@ describe('claims check', () => {
     )
   })
 
+  test('a table of several domains counts a large TXT set, and JSON has all of it', async () => {
+    const values = Array.from({ length: 30 }, (_, n) => `foreign-${n}=${'x'.repeat(160)}`)
+    const world = createWorld({ txt: () => values })
+    const check = ['claims', 'check', 'example.com', 'www.example.com', '--format']
+    const { stdout } = await world.run(...check, 'table')
+    expect(stdout).toMatch(/foreign-\d+=x+… and 29 more/)
+    expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThan(180)
+    const [line = ''] = (await world.run(...check, 'jsonl')).stdout.split('\n')
+    expect(JSON.parse(line).nameservers[0].values).toHaveLength(30)
+  })
+
   test.each([['example.com'], ['example.com', 'www.example.com']])(
     'says on stderr that it looked for no value: %s %s',
     async (...domains) => {
