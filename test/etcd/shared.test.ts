@@ -305,7 +305,7 @@ describe('a session that machines share', () => {
     expect(a.stderr.text).toContain('its next command in profile fleet brings it there\n')
     etcd.fate = () => 'pass'
     expect(await failed(renew(b))).toMatchObject({
-      hint: expect.stringMatching(/^run mailclaim auth status --profile fleet on build-a, /),
+      hint: expect.stringMatching(/^build-a may hold .*: mailclaim auth status --profile fleet$/),
     })
   })
 

@@ -41,7 +41,7 @@ describe('several domains', () => {
     expect(await terminal.exit()).toBe(8)
     for (const domain of world.domains(2))
       expect(terminal.lines().join('\n')).toMatch(
-        new RegExp(`add to DNS: ${domain} TXT sandbox-domain-verification=\\S{32}$`, 'm'),
+        new RegExp(`add to DNS: ${domain} TXT\\s+sandbox-domain-verification=\\S{32}$`, 'm'),
       )
   })
 
