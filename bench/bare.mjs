@@ -2,7 +2,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
 
 const SCRIPTS = {
   empty: '',
@@ -37,6 +36,7 @@ const OPTIONS = `
 
 /** Bundles the scripts like the program, so that none loads files that it doesn't need. @returns their paths */
 export async function buildBareScripts(directory) {
+  const { build } = await import('esbuild')
   const root = fileURLToPath(new URL('..', import.meta.url))
   const paths = {}
   for (const [name, source] of Object.entries(SCRIPTS)) {

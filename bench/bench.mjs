@@ -6,11 +6,15 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { cpus, loadavg, release, tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { beginScript, builtProgram } from '../scripts/begin.mjs'
 import { buildBareScripts } from './bare.mjs'
 import { compare, median, row, run, table } from './measure.mjs'
 import { major, nodesToMeasure } from './nodes.mjs'
 
-const RUNS = process.argv.includes('--quick') ? 5 : 11
+const { values } = beginScript({
+  options: { quick: { type: 'boolean' }, node: { type: 'string', multiple: true } },
+})
+const RUNS = values.quick ? 5 : 11
 const DELAY_MS = 40
 const DOMAINS = 1000
 const ZONES = 50
@@ -20,7 +24,7 @@ const SAMPLE = 10
 const CROWD = 50
 
 const version = process.versions.node
-const program = join(import.meta.dirname, '../bin/mailclaim.js')
+const program = builtProgram()
 const directory = await mkdtemp(join(tmpdir(), 'mailclaim-bench-'))
 const rows = []
 const show = (one) => {
@@ -283,7 +287,7 @@ async function publishedToCompleted(service) {
 let service
 try {
   const bare = await buildBareScripts(directory)
-  const nodes = nodesToMeasure(process.argv)
+  const nodes = nodesToMeasure(values.node)
   service = await startSandbox()
   await login(service)
   for (const node of nodes) await startUp(node, bare, service)

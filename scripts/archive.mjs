@@ -3,10 +3,10 @@
 // the same build make the same bytes.
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { builtProgram, failInOneSentence, readJson } from './failure.mjs'
+import { beginScript, builtProgram } from './begin.mjs'
 
 const root = join(import.meta.dirname, '..')
 /** The system in a zip entry's "version made by" whose file modes its external attributes hold (APPNOTE.TXT 4.4.2). */
@@ -28,7 +28,7 @@ const WINDOWS_LAUNCHER = '@"%~dp0node\\node.exe" "%~dp0bin\\mailclaim.js" %*\r\n
  * @returns the line: checksum and name
  */
 export async function writeArchive({ program, license, platform, arch }, directory) {
-  const { version, files } = readJson(join(root, 'package.json'))
+  const { version, files } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
   const windows = platform === 'win32'
   const folder = `mailclaim-${version}-${platform}-${arch}`
   const entries = [
@@ -54,24 +54,14 @@ export async function writeArchive({ program, license, platform, arch }, directo
   return line
 }
 
-/** The files of the project below these paths, sorted. */
+/** Returns the paths of the files at and below these paths of the project, sorted. */
 async function filesBelow(paths) {
-  const found = await Promise.all(
-    paths.map(async (path) => {
-      const below = await readdir(join(root, path), { recursive: true, withFileTypes: true }).catch(
-        () => undefined,
-      )
-      if (below === undefined) return [path]
-      return below
-        .filter((entry) => entry.isFile())
-        .map((entry) =>
-          join(entry.parentPath, entry.name)
-            .slice(root.length + 1)
-            .replaceAll('\\', '/'),
-        )
-    }),
-  )
-  return found.flat().sort()
+  const files = []
+  for (const path of paths) {
+    if ((await stat(join(root, path))).isFile()) files.push(path)
+    else files.push(...(await filesBelow((await readdir(join(root, path))).map((name) => `${path}/${name}`))))
+  }
+  return files.sort()
 }
 
 /** Returns the bytes of a tar file, compressed with gzip. */
@@ -94,7 +84,7 @@ async function zipOf(entries) {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  failInOneSentence()
+  beginScript()
   builtProgram()
   const { execPath: program, platform, arch } = process
   const license = ['LICENSE', '../LICENSE'].map((path) => join(dirname(program), path)).find(existsSync)

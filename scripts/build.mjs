@@ -1,10 +1,12 @@
 // Bundles the program into dist/. What a command doesn't need is in a chunk of its own and isn't loaded.
 import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { build } from 'esbuild'
+import { beginScript } from './begin.mjs'
 import { commanderModules, coreChunk, leanUndici, nativeAddon, nodeBuiltins } from './build-plugins.mjs'
 import { bundledPackages, licenseNotices } from './bundled-packages.mjs'
 
+beginScript()
+const { build } = await import('esbuild')
 const root = join(import.meta.dirname, '..')
 const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
 const dist = join(root, 'dist')

@@ -4,37 +4,27 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
+import { beginScript } from './begin.mjs'
 
 /** Beside the floors: takes at most types from service/, and only its command starts it. */
 const SANDBOX = 'sandbox'
 
-const ROOT = [
-  ...[
-    '.ci',
-    '.github',
-    '.gitignore',
-    'action',
-    'action.yml',
-    'bench',
-    'bin',
-    'docs',
-    'install.ps1',
-    'install.sh',
-    'scripts',
-    'src',
-    'test',
-  ],
-  ...['AGENTS.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md'],
-  ...['biome.json', 'knip.json', 'package.json', 'package-lock.json', 'tsconfig.json', 'vitest.config.ts'],
-]
+/** The entries of the project's root. */
+const ROOT = `
+  .ci .github .gitignore action action.yml bench bin docs install.ps1 install.sh scripts src test
+  AGENTS.md CHANGELOG.md CONTRIBUTING.md LICENSE README.md SECURITY.md
+  biome.json knip.json package.json package-lock.json tsconfig.json vitest.config.ts`
+  .trim()
+  .split(/\s+/)
 
+beginScript()
 const root = join(import.meta.dirname, '..')
 /** From the top floor down: what the first cell of each row names. What stands in one row may import from each other. */
 const floors = readFileSync(join(root, 'docs', 'architecture.md'), 'utf8')
   .split(/^## /m)
   .find((section) => section.startsWith('The floors'))
-  .match(/^\| `[^|]+/gm)
-  .map((cell) => [...cell.matchAll(/`([^`/]+)\/?`/g)].map(([, name]) => name))
+  ?.match(/^\| `[^|]+/gm)
+  ?.map((cell) => [...cell.matchAll(/`([^`/]+)\/?`/g)].map(([, name]) => name))
 const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
   .map((file) => file.replaceAll('\\', '/'))
   .filter((file) => file.endsWith('.ts'))
@@ -63,6 +53,7 @@ const complaints = files.flatMap((file) =>
 const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
   cwd: root,
   encoding: 'utf8',
+  stdio: 'pipe',
 })
 for (const entry of new Set(listed.trim().split('\n').map(room)))
   if (!ROOT.includes(entry)) complaints.push(`${entry} doesn't belong into the root`)

@@ -3,12 +3,15 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { build } from 'esbuild'
+import { beginScript, builtProgram } from './begin.mjs'
 
+const { values } = beginScript({ options: { check: { type: 'boolean' } } })
+const { build } = await import('esbuild')
 const root = join(import.meta.dirname, '..')
 const { data, errors, exits, global_options, settings, environment, precedence } = JSON.parse(
-  execFileSync(process.execPath, [join(root, 'bin/mailclaim.js'), 'commands', '--json'], {
+  execFileSync(process.execPath, [builtProgram(), 'commands', '--json'], {
     encoding: 'utf8',
+    stdio: 'pipe',
     maxBuffer: 16 * 1024 * 1024,
   }),
 )
@@ -242,7 +245,7 @@ for (const [page, make] of Object.entries(pages)) {
   const path = join(root, page)
   const old = readFileSync(path, 'utf8')
   if (make(old) === old) continue
-  if (process.argv.includes('--check')) {
+  if (values.check) {
     console.error(`${page} is out of date: run npm run docs`)
     process.exitCode = 1
   } else writeFileSync(path, make(old))

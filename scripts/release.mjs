@@ -7,7 +7,11 @@ import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { beginScript } from './begin.mjs'
 
+const [step, ...words] = beginScript({ allowPositionals: true }).positionals
+if (words.length !== { check: 1, assemble: 2 }[step])
+  throw new Error('expected: check TAG, or assemble FROM TO')
 const PLATFORMS = ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64', 'win32-x64']
 
 const manifest = JSON.parse(readFileSync('package.json', 'utf8'))
@@ -82,8 +86,8 @@ function assemble(from, to) {
   writeFileSync(join(to, 'SHA256SUMS'), lines.join(''))
 }
 
-const [step, ...words] = process.argv.slice(2)
 if (step === 'assemble') {
+  if (notes === undefined) throw new Error(`CHANGELOG.md has no section "## ${version}"`)
   assemble(...words)
   console.log(notes.trim())
 } else {

@@ -4,12 +4,17 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { beginScript } from './begin.mjs'
 
+beginScript()
 const root = join(import.meta.dirname, '..')
+const archives = join(root, 'archives')
+if (!existsSync(join(archives, 'SHA256SUMS')))
+  throw new Error('archives/ has no archive: run npm run archive')
 const isWindows = process.platform === 'win32'
 const work = mkdtempSync(join(tmpdir(), 'mailclaim archive '))
 const prefix = join(work, 'prefix')
-const environment = { ...process.env, PREFIX: prefix, VERSION: '', INSTALL_FROM: join(root, 'archives') }
+const environment = { ...process.env, PREFIX: prefix, VERSION: '', INSTALL_FROM: archives }
 // Of the newer PowerShell, if one started this: the one that every Windows has can't load its modules.
 delete environment.PSModulePath
 

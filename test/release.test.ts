@@ -1,6 +1,6 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -9,18 +9,19 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { runInNewContext } from 'node:vm'
 import { transform } from 'esbuild'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
-import { needs } from './requirements.ts'
+import { find, needs } from './requirements.ts'
 
 interface Job {
   readonly needs?: string | readonly string[]
   readonly uses?: string
   readonly permissions?: Readonly<Record<string, string>>
-  readonly steps?: readonly { readonly run?: string }[]
+  readonly steps?: readonly { readonly run?: string; readonly uses?: string }[]
 }
 
 const root = new URL('../', import.meta.url)
+const UNREACHABLE = 'http://127.0.0.1:9'
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
 const manifest = JSON.parse(read('package.json')) as {
   version: string
@@ -179,8 +180,9 @@ describe.runIf(needs('posix'))('scripts/release.mjs', () => {
     return directory
   }
 
-  async function run(directory: string, words: readonly string[], registry = 'http://127.0.0.1:9') {
-    const env = { PATH: process.env['PATH'], HOME: directory, npm_config_registry: registry }
+  async function run(directory: string, words: readonly string[], registry = UNREACHABLE) {
+    const npm = { npm_config_registry: registry, npm_config_fetch_retries: '0' }
+    const env = { PATH: process.env['PATH'], HOME: directory, ...npm }
     const child = spawn(process.execPath, [script, ...words], { cwd: directory, env })
     const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
     return { stdout, stderr }
@@ -233,6 +235,10 @@ describe.runIf(needs('posix'))('scripts/release.mjs', () => {
       await serveVersions(['1.2.3', '1.2.2']),
     )
     expect(again.stderr).toBe('npm has mailclaim 1.2.3 already\n')
+    const offline = await run(clone('someone', '- 2026-01-01', fields), ['check', 'v1.2.3'])
+    expect(offline.stderr).toMatch(
+      /^npm view mailclaim versions --json failed: npm error .*ECONNREFUSED.*\n$/,
+    )
   })
 
   test('assemble checks what came from each machine, adds installers and SBOM, and prints the notes', async () => {
@@ -263,6 +269,59 @@ describe.runIf(needs('posix'))('scripts/release.mjs', () => {
     }
     const sbom = JSON.parse(readFileSync(join(directory, 'to/mailclaim-1.2.3.cdx.json'), 'utf8'))
     expect(sbom.components.map(({ name }: { name: string }) => name)).toContain('commander')
+  })
+})
+
+describe.runIf(needs('posix'))('a script in a state that its user can mend', () => {
+  const bare = mkdtempSync(join(tmpdir(), 'mailclaim-bare-'))
+  afterAll(() => rmSync(bare, { recursive: true }))
+  // A tree without dist/, node_modules/ and documents.
+  beforeAll(() => {
+    for (const part of ['bench', 'scripts', 'package.json'])
+      cpSync(new URL(part, root), join(bare, part), { recursive: true })
+    writeFileSync(join(bare, 'package-lock.json'), '{ "version"')
+  })
+  const npm = { npm_config_registry: UNREACHABLE, npm_config_fetch_retries: '0' }
+
+  test.each<[string, RegExp, NodeJS.ProcessEnv?]>([
+    ['scripts/archive.mjs', /^dist\/ is missing: run npm run build$/],
+    ['scripts/archive.mjs linux', /^Unexpected argument 'linux'$/],
+    ['scripts/build.mjs', /^Cannot find package 'esbuild': run npm ci$/],
+    ['scripts/check-house.mjs', /^ENOENT: .*architecture\.md'$/],
+    ['scripts/demo.mjs', /^dist\/ is missing: run npm run build$/],
+    ['scripts/demo.mjs nowhere.js', /nowhere\.js --version failed: Error: Cannot find module/],
+    ['scripts/demo.mjs scripts/archive.mjs', /archive\.mjs --version failed: Unknown option '--version'$/],
+    ['scripts/try-package.mjs a.tgz', /^ENOENT: .*mkdtemp '\/nowhere/, { TMPDIR: '/nowhere' }],
+    ['scripts/generate-docs.mjs', /^Cannot find package 'esbuild': run npm ci$/],
+    ['scripts/generate-docs.mjs --chekc', /^Unknown option '--chekc'$/],
+    ['scripts/release.mjs', /^expected: check TAG, or assemble FROM TO$/],
+    ['scripts/release.mjs assemble archives', /^expected: check TAG, or assemble FROM TO$/],
+    ['scripts/release.mjs check v1.2.3', /^ENOENT: .*CHANGELOG\.md'$/],
+    ['scripts/try-archive.mjs', /^archives\/ has no archive: run npm run archive$/],
+    ['scripts/try-package.mjs', /^npm pack .* failed: Cannot find package 'esbuild': run npm ci$/],
+    ['scripts/try-package.mjs a.tgz', /^npm pack .* failed: npm error enoent ENOENT: .*a\.tgz'$/],
+    ['scripts/try-package.mjs a.tgz', /^can't start npm: ENOENT$/, { PATH: '/nowhere' }],
+    ['bench/bench.mjs', /^dist\/ is missing: run npm run build$/],
+    ['bench/bench.mjs --node', /^Option '--node <value>' argument missing$/],
+  ])('%s ends with exit 1 and the one sentence %s', (line, sentence, env = {}) => {
+    const { status, stderr } = spawnSync(process.execPath, line.split(' '), {
+      cwd: bare,
+      env: { ...process.env, ...npm, ...env },
+      encoding: 'utf8',
+    })
+    expect({ status, stderr: stderr.trimEnd() }).toEqual({
+      status: 1,
+      stderr: expect.stringMatching(sentence),
+    })
+    expect(stderr.trimEnd()).not.toContain('\n')
+  })
+
+  test('a mistake in a script keeps its stack', async () => {
+    const { sentenceOf } = await import(fileURLToPath(new URL('scripts/begin.mjs', root)))
+    expect(sentenceOf(new TypeError('x is not a function'))).toMatch(/\n {4}at /)
+    expect(sentenceOf(new TypeError('fetch failed', { cause: new Error('ECONNREFUSED') }))).toBe(
+      'ECONNREFUSED',
+    )
   })
 })
 
