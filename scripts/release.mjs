@@ -45,9 +45,11 @@ function complaints(tag) {
   const own = process.env.GITHUB_REPOSITORY ?? repository
   if (!repository) found.push('package.json has no "repository" of the form https://github.com/OWNER/NAME')
   else if (repository !== own) found.push(`"repository" of package.json isn't ${own}`)
-  for (const file of ['install.sh', 'install.ps1', 'README.md'])
-    if (!readFileSync(file, 'utf8').includes(`https://github.com/${own}/releases/latest/download`))
+  for (const file of ['install.sh', 'install.ps1', 'README.md']) {
+    const text = readFileSync(file, 'utf8')
+    if (text.includes('OWNER/') || !text.includes(`https://github.com/${own}/releases/latest/download`))
       found.push(`${file} isn't for that repository: replace OWNER/${name}`)
+  }
   if (JSON.parse(readFileSync('package-lock.json', 'utf8')).version !== version)
     found.push('package-lock.json has another version: run npm install --package-lock-only')
   for (const said of new Set(

@@ -11,7 +11,7 @@ import { runInNewContext } from 'node:vm'
 import { transform } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
-import { find, needs } from './requirements.ts'
+import { needs } from './requirements.ts'
 
 interface Job {
   readonly needs?: string | readonly string[]
@@ -133,7 +133,8 @@ describe('the workflows', () => {
       ['guards', undefined],
       ['prove', 'guards'],
       ['archives', 'guards'],
-      ['publish', ['prove', 'archives']],
+      ['package', 'guards'],
+      ['publish', ['prove', 'archives', 'package']],
       ['release', 'publish'],
     ])
     expect(jobs['prove']?.uses).toBe('./.github/workflows/ci.yml')
@@ -142,7 +143,7 @@ describe('the workflows', () => {
     expect(commandsOf('archives').at(-1)).toBe('npm run try-archive')
   })
 
-  test('only the two jobs that publish may do more than read, and no script of a package runs there', () => {
+  test('only the two jobs that publish may do more than read, and neither installs a package or builds anything', () => {
     expect(
       Object.entries(jobs).flatMap(([name, { permissions }]) => (permissions ? [[name, permissions]] : [])),
     ).toEqual([
@@ -150,12 +151,43 @@ describe('the workflows', () => {
       ['release', { contents: 'write', 'id-token': 'write', attestations: 'write' }],
     ])
     expect(commandsOf('publish')).toEqual([
-      'npm ci --ignore-scripts',
-      'npm run build',
-      'npm publish --ignore-scripts --provenance --access public',
+      'echo "$SHA256" | sha256sum --check --strict',
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: a shell's expansion
+      'npm publish "./${SHA256##* }" --ignore-scripts --provenance --access public',
     ])
+    expect(jobs['publish']?.steps?.flatMap(({ uses = [] }) => uses).join()).not.toContain('checkout')
     expect(commandsOf('release').join()).not.toContain('npm')
   })
+
+  test.runIf(needs('posix', 'bash', 'sha256sum'))(
+    'the job publish passes the tarball that the job package packed to npm, and no other bytes',
+    () => {
+      const home = mkdtempSync(join(tmpdir(), 'mailclaim-publish-'))
+      onTestFinished(() => rmSync(home, { recursive: true }))
+      writeFileSync(
+        join(home, 'npm'),
+        '#!/bin/sh\ncase $1 in pack) echo new >"$4/mailclaim-1.2.3.tgz" ;; esac\necho "$@" >>"$HOME/log"\n',
+        { mode: 0o755 },
+      )
+      const env: NodeJS.ProcessEnv = {
+        PATH: `${home}:${process.env['PATH']}`,
+        HOME: home,
+        GITHUB_OUTPUT: join(home, 'output'),
+      }
+      const runsAll = (cwd: string, job: string) =>
+        commandsOf(job).every((step) => spawnSync('bash', ['-ec', step], { cwd, env }).status === 0)
+      expect(runsAll(home, 'package')).toBe(true)
+      env['SHA256'] = readFileSync(join(home, 'output'), 'utf8').trim().replace('sha256=', '')
+      expect(runsAll(join(home, 'package'), 'publish')).toBe(true)
+      const log = readFileSync(join(home, 'log'), 'utf8').trim().split('\n')
+      expect(log.slice(-2)).toEqual([
+        'run try-package -- package/mailclaim-1.2.3.tgz',
+        expect.stringMatching(/^publish \.\/mailclaim-1\.2\.3\.tgz /),
+      ])
+      writeFileSync(join(home, 'package/mailclaim-1.2.3.tgz'), 'other')
+      expect(runsAll(join(home, 'package'), 'publish')).toBe(false)
+    },
+  )
 })
 
 describe.runIf(needs('posix'))('scripts/release.mjs', () => {
