@@ -21,13 +21,13 @@ let directory = ''
 
 beforeAll(() => {
   directory = mkdtempSync(join(tmpdir(), 'mailclaim archive-'))
-  // A script that starts the tests' own Node stands in for a program of 100 MB.
+  // Use a script that starts the Node of the tests, instead of copying a Node of 100 MB.
   writeFileSync(join(directory, 'node'), `#!/bin/sh\nexec "${process.execPath}" "$@"\n`)
   writeFileSync(join(directory, 'LICENSE'), "Node's license")
 })
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-/** Writes the archive for a platform into a directory of this name. @returns the archive's path */
+/** Creates the archive of a platform in the directory `into`. @returns the archive's path */
 async function archive(platform: string, into: string): Promise<string> {
   const { writeArchive } = await import(join(root, 'scripts/archive.mjs'))
   const node = {

@@ -143,7 +143,7 @@ describe('the workflows', () => {
     expect(commandsOf('archives').at(-1)).toBe('npm run try-archive')
   })
 
-  test('only the two jobs that publish may do more than read, and neither installs a package or builds anything', () => {
+  test('only the two publishing jobs of the release workflow have write permissions, and neither installs a package or builds', () => {
     expect(
       Object.entries(jobs).flatMap(([name, { permissions }]) => (permissions ? [[name, permissions]] : [])),
     ).toEqual([
