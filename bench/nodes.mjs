@@ -1,12 +1,12 @@
-// The versions of Node to measure.
+// Finds or installs the versions of Node that the benchmark measures.
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * The Node that runs this, and those of `--node PATH` (repeatable). By default the releases 20, 22, 24 and 26, from npm's
- * packages of Node, kept in the temporary directory.
+ * Returns path and version of each Node to measure, one for each major version: the Node that runs this script, and the given paths.
+ * Without given paths, the releases 20, 22, 24 and 26, which npm installs in the temporary directory and which stay there.
  */
 export function nodesToMeasure(given = []) {
   const paths = given.length > 0 ? given : ['20', '22', '24', '26'].map(installed)

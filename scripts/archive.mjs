@@ -23,9 +23,9 @@ const WINDOWS_LAUNCHER = '@"%~dp0node\\node.exe" "%~dp0bin\\mailclaim.js" %*\r\n
 /**
  * Writes the archive and its line of SHA256SUMS.
  *
- * @param node the program and the license of the Node that goes into it, and the platform they are for
- * @param directory where to, created if missing
- * @returns the line: checksum and name
+ * @param node paths of Node's executable and of its license, and the platform and architecture of that executable
+ * @param directory destination, created if missing
+ * @returns the line of SHA256SUMS: checksum and file name
  */
 export async function writeArchive({ program, license, platform, arch }, directory) {
   const { version, files } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))

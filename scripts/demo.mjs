@@ -1,6 +1,7 @@
-// The whole flow, run for real: the sandbox and every step are processes of the program, and fetch plays the browser (it
-// follows the redirects of the consent page). Needs nothing but Node. `node scripts/demo.mjs [PROGRAM]`: the built program,
-// or another one, such as an installed package; each process has the Node that runs this script.
+// Runs the whole flow: the sandbox and each step are processes of the program, and fetch stands in for the browser, since it follows the
+// redirects of the consent page. Needs only Node.
+//
+//   node scripts/demo.mjs [PROGRAM]  runs PROGRAM, such as an installed package, or else the built program, with the Node of this script
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -16,7 +17,7 @@ const home = await mkdtemp(join(tmpdir(), 'mailclaim-demo-'))
 const domain = 'example.com'
 const running = new Set()
 
-/** Nothing of the user's own setup takes part. */
+/** The environment of every step, without the user's own settings. */
 const environment = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^(MAILCLAIM_|XDG_|npm_|https?_proxy$)/i.test(name)),
 )
@@ -42,7 +43,7 @@ function start(words, stderr = 'pipe') {
   return child
 }
 
-/** Runs one step, shows it as it would look, and checks how it ended. */
+/** Runs one step, prints its command line and output, and checks its exit code. */
 async function step(title, line, expected = 0, during = () => {}) {
   say(`\n# ${title}\n$ mailclaim ${line}\n`)
   const child = start(line.split(' '))
