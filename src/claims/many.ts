@@ -116,7 +116,7 @@ export async function runForAll(
   throwUnlessAllDone(ends, problems, work.hasEvents)
 }
 
-/** The domains that are meant, each once: the first line of one counts. @throws CliError exit 2, as `readList` */
+/** The domains of a run, each once, with what its lines in the list say. @throws CliError exit 2, as `readList` */
 async function subjectsOf(
   domains: readonly string[],
   { from, all }: ManyOptions,
@@ -131,10 +131,9 @@ async function subjectsOf(
     await io.warn(`no open claim is known ${ledgerInForce(io)}${elsewhere}`)
   }
   const listed = from === undefined ? { subjects: [], problems: 0 } : await readList(from, takesIds, io)
-  const subjects = new Map<string, Subject>()
-  for (const subject of [...typed.map((domain) => ({ domain })), ...listed.subjects])
-    if (!subjects.has(subject.domain)) subjects.set(subject.domain, subject)
-  return { subjects: [...subjects.values()], problems: listed.problems }
+  const every = [...typed.map((domain): Subject => ({ domain })), ...listed.subjects]
+  const byDomain = new Map(every.map((subject) => [subject.domain, subject]))
+  return { subjects: [...byDomain.values()], problems: listed.problems }
 }
 
 /**
