@@ -63,29 +63,26 @@ export async function readList(from: string, takesIds: boolean, io: Io): Promise
   // JSON, HTML and the like begin with a bracket, and may have a line with nothing but a domain.
   const isOther = !hasHeader && /[[\]{}<>]/.test(first.join(''))
   if (!hasHeader && !isOther && first.length > 1 && first[0] !== '' && !first[0]?.includes('.'))
-    throw usageError(
-      `${name} has no column "domain"`,
-      `call one of its columns domain: ${clip(first.join(', '), 200)}`,
-    )
+    throw usageError(`${name} has no column "domain"`, `call one domain: ${clip(first.join(', '), 200)}`)
   const known = ['', ...DOMAIN, ...VALUE, ...REGION]
-  const ignored = hasHeader ? first.filter((_, at) => !known.includes(header[at] ?? '')) : []
-  if (ignored.length > 0) await io.warn(`ignored columns of ${name}: ${ignored.join(', ').toLowerCase()}`)
+  const ignored = first.filter((_, at) => hasHeader && !known.includes(header[at] ?? '')).join(', ')
+  if (ignored !== '') await io.warn(`ignored columns of ${name}: ${ignored.toLowerCase()}`)
   const columns = hasHeader ? header : ['domain', 'value']
   const subjects = new Map<string, Subject>()
-  const problems: string[] = []
+  const problems: CliError[] = []
   for (const { cells, line } of rows.slice(hasHeader ? 1 : 0)) {
     try {
       const subject = subjectOf(cells, columns, takesIds)
       subjects.set(subject.domain, mergeSubjects(subject, subjects.get(subject.domain)))
     } catch (error) {
       if (!(error instanceof CliError)) throw error
-      const { message, hint } = error
-      problems.push(`${name}:${line}: ${message}${hint === undefined ? '' : ` (${hint})`}`)
+      problems.push(error.with({ message: `${name}:${line}: ${error.message}` }))
     }
   }
   if (problems[0] !== undefined && (isOther || (!hasHeader && subjects.size === 0)))
-    throw usageError(`${name} isn't a list of domains: ${problems[0]}`, WRITE_AS)
-  for (const problem of problems.slice(0, MOST_NAMED)) await io.warn(problem)
+    throw usageError(`${name} isn't a list of domains: ${problems[0].message}`, WRITE_AS)
+  for (const { message, hint } of problems.slice(0, MOST_NAMED))
+    await io.warn(hint === undefined ? message : `${message} (${hint})`)
   if (problems.length > MOST_NAMED)
     await io.warn(
       `lines of ${name} that can't be used: ${problems.length}, of which the first ${MOST_NAMED} are named`,

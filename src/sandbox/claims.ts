@@ -213,7 +213,7 @@ function readClaimRequest(body: unknown) {
 
 function domainName(text: unknown): string {
   if (typeof text !== 'string' || text === '') throw validationError('The `name` field is missing.')
-  const ascii = /^[^\s/:@?#%\\]+$/.test(text) ? domainToASCII(text).replace(/\.$/, '') : ''
+  const ascii = /^[\p{L}\p{M}\p{Nd}.-]+$/u.test(text) ? domainToASCII(text).replace(/\.$/, '') : ''
   const labels = ascii.split('.')
   const isNumber = /^[0-9]+$/.test(labels.at(-1) ?? '')
   if (labels.length < 2 || ascii.length > 253 || isNumber || !labels.every((part) => LABEL.test(part)))

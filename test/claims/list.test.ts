@@ -183,7 +183,7 @@ test.each([
 
 test('a header without a column of domains is refused with the columns that it has', async () => {
   await expect(read('Kunde;Domäne;TXT-Wert\nX;a.example;p=t\n')).rejects.toMatchObject({
-    hint: 'call one of its columns domain: Kunde, Domäne, TXT-Wert',
+    hint: 'call one domain: Kunde, Domäne, TXT-Wert',
   })
 })
 

@@ -19,6 +19,7 @@ describe('the base URL', () => {
     ['http://127.9.9.9', 'http://127.9.9.9'],
     ['http://[::1]:1', 'http://[::1]:1'],
     ['http://localhost', 'http://localhost'],
+    [' https://bücher.example/v1\n', 'https://xn--bcher-kva.example/v1'],
     ['https://api.example.com/v1/?#', 'https://api.example.com/v1'],
   ])('%s is %s', (text, issuer) => {
     expect(issuerOf(parseBaseUrl(text, '--base-url'))).toBe(issuer)
@@ -37,6 +38,13 @@ describe('the base URL', () => {
     'http://service.localhost',
     'https://api.example\n.com',
     'https://api.example.com/a\tb',
+    'https://api.example.com\u0001',
+    'https://api.exam\u00adple.com',
+    'https://api.exam\u034fple.com',
+    'https://%61pi.example.com',
+    'https:\\\\api.example.com',
+    'https:api.example.com',
+    'https://“api.example.com”',
     'https://u:p@x',
     'https://x/?a=1',
     'https://x/#a',
