@@ -29,6 +29,7 @@ export interface DomainList {
 const DOMAIN: readonly string[] = ['domain', 'domainname', 'name']
 const VALUE: readonly string[] = ['value', 'txtvalue', 'record.value']
 const REGION: readonly string[] = ['region']
+const NO_HEADER = ['domain', 'value']
 /** Hint for a file that isn't a readable list. */
 const SAVE_AS = 'save it as CSV UTF-8, with a column named domain'
 const WRITE_AS = 'give a domain, or domain,value, on each line'
@@ -67,12 +68,11 @@ export async function readList(from: string, takesIds: boolean, io: Io): Promise
   const known = ['', ...DOMAIN, ...VALUE, ...REGION]
   const ignored = first.filter((_, at) => hasHeader && !known.includes(header[at] ?? '')).join(', ')
   if (ignored !== '') await io.warn(`ignored columns of ${name}: ${ignored.toLowerCase()}`)
-  const columns = hasHeader ? header : ['domain', 'value']
   const subjects = new Map<string, Subject>()
   const problems: CliError[] = []
   for (const { cells, line } of rows.slice(hasHeader ? 1 : 0)) {
     try {
-      const subject = subjectOf(cells, columns, takesIds)
+      const subject = subjectOf(cells, hasHeader ? header : NO_HEADER, takesIds)
       subjects.set(subject.domain, mergeSubjects(subject, subjects.get(subject.domain)))
     } catch (error) {
       if (!(error instanceof CliError)) throw error
@@ -111,21 +111,19 @@ async function readText(from: string, { stdin, interrupts }: Io): Promise<string
   return new TextDecoder().decode(Buffer.concat(chunks))
 }
 
-/** A row of a list, and the number of its first line in the file. */
-type Row = { readonly cells: readonly string[]; readonly line: number }
-
 /**
  * Parses CSV (RFC 4180), separated by the first comma, semicolon or tab outside of comments and quotation marks. Blank rows and
  * lines that begin with `#` are left out. Unlike RFC 4180, an unquoted cell may have quotation marks in it, as in TSV.
  *
+ * @returns the cells of each row, and the number of its first line in the file
  * @throws CliError exit 2 if a quoted cell doesn't end
  */
-async function parseRows(text: string, name: string): Promise<Row[]> {
+async function parseRows(text: string, name: string) {
   const { CsvError, parse } = await import('csv-parse/sync')
   const [delimiter = ','] = /[,;\t]/.exec(text.replace(/^#.*|"[^"]*"/gm, '')) ?? []
-  const blank = { skip_empty_lines: true, skip_records_with_empty_values: true, ltrim: true }
+  const blank = { skip_records_with_empty_values: true, ltrim: true }
   const options = { ...blank, delimiter, comment: '#', comment_no_infix: true, relax_column_count: true }
-  const rows: Row[] = []
+  const rows: { cells: string[]; line: number }[] = []
   const addRow = (row: object, { lines }: { readonly lines: number }) => {
     const { record, raw } = row as { record: string[]; raw: string }
     const lineBreaks = record.join('').split('\n').length - 1
@@ -143,8 +141,7 @@ async function parseRows(text: string, name: string): Promise<Row[]> {
     return rows
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
-    const after = rows.at(-1)?.line ?? 0
-    throw usageError(`${name}: after line ${after}, a quotation mark isn't closed`, 'close it, or remove it')
+    throw usageError(`${name}: a quotation mark isn't closed after line ${rows.at(-1)?.line ?? 0}`)
   }
 }
 

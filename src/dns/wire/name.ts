@@ -78,24 +78,17 @@ export function checkName(input: string): NameCheck {
   return { ok: true, ascii, unicode }
 }
 
-/** Letter by letter: the lower case of a whole word has another final sigma. */
+/** With one sigma: which of them a word ends in depends on its other letters, if it was in capitals. */
 const foldCase = (text: string): string =>
-  Array.from(text.normalize('NFKC').replaceAll('。', '.'), (letter) => letter.toLowerCase())
-    .join('')
-    .normalize()
+  text.normalize('NFKC').toLowerCase().replaceAll('ς', 'σ').replaceAll('。', '.').normalize()
 
 const has = (what: string): string => `is not a domain name: it has ${what}`
 
-/** The first character of a text, with its code point unless it has a well-known name. */
+/** The first character of a text, by its code point unless it has a well-known name. */
 function describeCharacter([character = '']: string): string {
-  const blanks: Record<string, string> = {
-    ' ': 'a space',
-    '\t': 'a tab',
-    '\n': 'a line break',
-    '\r': 'a line break',
-  }
+  if (/[\t ]/.test(character)) return character === ' ' ? 'a space' : 'a tab'
   const codePoint = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')
-  return blanks[character] ?? `"${character}" (U+${codePoint})`
+  return /[\n\r]/.test(character) ? 'a line break' : `"${character}" (U+${codePoint})`
 }
 
 function hostOf(text: string): string {
