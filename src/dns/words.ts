@@ -1,5 +1,5 @@
+import { domainToUnicode } from 'node:url'
 import { formatDuration } from '../terminal/time.ts'
-import { writtenName } from './wire/name.ts'
 
 export type Verdict = 'ready' | 'ready_with_warning' | 'wait' | 'fix' | 'unknown'
 export type Severity = 'error' | 'warning'
@@ -312,4 +312,16 @@ export const capitalize = (words: string): string => words.charAt(0).toUpperCase
 /** The beginning of a text that is too long to read. */
 export function shorten(text: string, length = LONGEST_VALUE): string {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text
+}
+
+/** Letters that nobody takes for others: Latin ones, those of East Asia and India, or Cyrillic or Greek throughout. */
+const PLAIN_LABEL =
+  /^(?:[a-z\d\u00df-\u024f_*-]+|[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}\p{sc=Deva}ー\d-]+)$/u
+const ONE_SCRIPT = /^(?:[\p{sc=Cyrl}\d.-]+|[\p{sc=Grek}\d.-]+)$/u
+
+/** A name as people write it: with U-labels (RFC 5890 section 2.3.2.1), unless these look like another name. */
+function writtenName(name: string): string {
+  const unicode = domainToUnicode(name)
+  const isPlain = ONE_SCRIPT.test(unicode) || unicode.split('.').every((label) => PLAIN_LABEL.test(label))
+  return isPlain ? unicode : name
 }

@@ -125,15 +125,3 @@ export function isAskable(name: string): boolean {
     name.split('.').every((label) => label.length >= 1 && label.length <= 63)
   )
 }
-
-/** Letters that nobody takes for others: Latin ones, those of East Asia and India, or Cyrillic or Greek throughout. */
-const PLAIN_LABEL =
-  /^(?:[a-z\d\u00df-\u024f_*-]+|[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}\p{sc=Deva}ー\d-]+)$/u
-const ONE_SCRIPT = /^(?:[\p{sc=Cyrl}\d.-]+|[\p{sc=Grek}\d.-]+)$/u
-
-/** A name as people write it: with U-labels (RFC 5890 section 2.3.2.1), unless these look like another name. */
-export function writtenName(name: string): string {
-  const unicode = domainToUnicode(name)
-  const isPlain = ONE_SCRIPT.test(unicode) || unicode.split('.').every((label) => PLAIN_LABEL.test(label))
-  return isPlain ? unicode : name
-}

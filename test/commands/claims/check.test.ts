@@ -77,13 +77,13 @@ describe('claims check', () => {
     expect(stderr.match(/^warning/gm)).toHaveLength(1)
   })
 
-  test('of a domain that is listed twice, takes the first line', async () => {
+  test('a domain that is listed again with another value is a bad line, and its first value is checked', async () => {
     const world = createWorld({ apiKey: undefined })
     const list = join(world.context.directories.state, '..', 'list.txt')
     writeFileSync(list, `example.com,${VALUE}\nexample.com,prefix=other\n`)
     const { code, stdout } = await world.run('claims', 'check', '--from', list, '--format', 'jsonl')
     expect({ code, expected: jsonLines(stdout).map(({ expected }) => expected) }).toEqual({
-      code: 0,
+      code: 2,
       expected: [VALUE],
     })
   })
