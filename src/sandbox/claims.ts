@@ -5,7 +5,7 @@ import { asObject, notFound, Problem, validationError } from './http.ts'
 
 const CLAIM_WINDOW_MS = 7 * 86_400_000
 
-export type DomainClaim = ReturnType<typeof shown>
+export type DomainClaim = ReturnType<typeof serializeClaim>
 
 /** What becomes of a claim: a status, known or not, and why it is blocked or failed, if not for the usual reason. */
 export interface Outcome {
@@ -13,12 +13,12 @@ export interface Outcome {
   readonly reason: string | undefined
 }
 
-const USUAL_REASONS: ReadonlyMap<string, string> = new Map([
+const DEFAULT_REASONS: ReadonlyMap<string, string> = new Map([
   ['blocked', 'recent_owner_activity'],
   ['failed', 'ownership_check_failed'],
 ])
 /** As the first label of a domain, such a status is how its claim ends once the record was found; any other completes. */
-const ENDS_BY_LABEL = ['blocked', 'failed', 'expired', 'superseded', 'canceled']
+const OUTCOME_LABELS = ['blocked', 'failed', 'expired', 'superseded', 'canceled']
 
 function firstLabel(domain: string): string {
   return domain.split('.')[0] ?? ''
@@ -33,9 +33,9 @@ interface Claim {
   readonly expiresAt: number
   status: string
   reason: string | null
-  verifyAsked: boolean
+  verifyRequested: boolean
   /** Cancels the next planned step. */
-  cancelNext: () => void
+  cancelNextStep: () => void
 }
 
 interface ClaimsOptions {
@@ -47,9 +47,9 @@ interface ClaimsOptions {
 }
 
 /** Asking for verification in any other status is refused. */
-const VERIFIABLE = ['pending', 'verified', 'blocked', 'completed']
+const VERIFIABLE_STATUSES = ['pending', 'verified', 'blocked', 'completed']
 /** In any other status, known or not, a claim can still proceed. */
-const OVER = ['completed', 'expired', 'superseded', 'canceled', 'failed']
+const FINAL_STATUSES = ['completed', 'expired', 'superseded', 'canceled', 'failed']
 
 export type Claims = ReturnType<typeof createClaims>
 
@@ -59,36 +59,36 @@ export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
   /** The newest claim of a domain. */
   const byName = new Map<string, Claim>()
 
-  function find(claim: Claim | undefined): Claim {
+  function requireClaim(claim: Claim | undefined): Claim {
     if (claim === undefined) throw notFound('There is no such claim.')
     return claim
   }
-  const named = (key: string) => find(byDomainId.get(key) ?? byName.get(key.toLowerCase()))
+  const findByKey = (key: string) => requireClaim(byDomainId.get(key) ?? byName.get(key.toLowerCase()))
 
-  function later(claim: Claim, due: number, run: (due: number) => void | Promise<void>): void {
-    claim.cancelNext()
-    claim.cancelNext = clock.at(due, run)
+  function schedule(claim: Claim, due: number, run: (due: number) => void | Promise<void>): void {
+    claim.cancelNextStep()
+    claim.cancelNextStep = clock.schedule(due, run)
   }
 
-  function lookLater(claim: Claim): void {
+  function scheduleLookup(claim: Claim): void {
     // From now, not from when this fell due: nothing changes in DNS during a jump of the clock.
-    later(claim, clock.now() + stepMs, async (due) => {
+    schedule(claim, clock.now() + stepMs, async (due) => {
       const values = await lookUp(claim.request.name)
       if (claim.status !== 'pending') return
-      if (!values.includes(claim.value)) return lookLater(claim)
+      if (!values.includes(claim.value)) return scheduleLookup(claim)
       claim.status = 'verified'
       const label = firstLabel(claim.request.name)
-      endLater(claim, due, ENDS_BY_LABEL.includes(label) ? label : 'completed')
+      scheduleEnd(claim, due, OUTCOME_LABELS.includes(label) ? label : 'completed')
     })
   }
 
-  function endLater(claim: Claim, from: number, status: string): void {
-    later(claim, from + stepMs, () => apply(claim, status))
+  function scheduleEnd(claim: Claim, from: number, status: string): void {
+    schedule(claim, from + stepMs, () => setStatus(claim, status))
   }
 
   /** What was planned for the claim is called off. */
-  function apply(claim: Claim, status: string, reason = USUAL_REASONS.get(status)): void {
-    claim.cancelNext()
+  function setStatus(claim: Claim, status: string, reason = DEFAULT_REASONS.get(status)): void {
+    claim.cancelNextStep()
     claim.status = status
     claim.reason = reason ?? null
   }
@@ -107,60 +107,60 @@ export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
       const earlier = byName.get(request.name)
       if (label === 'own' || earlier?.status === 'completed')
         throw new Problem(409, 'domain_already_owned', 'The domain already belongs to your team.')
-      if (earlier !== undefined && !OVER.includes(earlier.status)) {
+      if (earlier !== undefined && !FINAL_STATUSES.includes(earlier.status)) {
         if (JSON.stringify(earlier.request) === JSON.stringify(request))
-          return { claim: shown(earlier), isNew: false }
-        apply(earlier, 'superseded')
+          return { claim: serializeClaim(earlier), isNew: false }
+        setStatus(earlier, 'superseded')
       }
       const now = clock.now()
       const claim: Claim = {
         id: randomUUID(),
         domainId: randomUUID(),
         request,
-        value: `sandbox-domain-verification=${verificationToken()}`,
+        value: `sandbox-domain-verification=${createVerificationToken()}`,
         createdAt: now,
         expiresAt: now + CLAIM_WINDOW_MS,
         status: 'pending',
         reason: null,
-        verifyAsked: false,
-        cancelNext: () => {},
+        verifyRequested: false,
+        cancelNextStep: () => {},
       }
       byDomainId.set(claim.domainId, claim)
       byName.set(request.name, claim)
-      clock.at(claim.expiresAt, () => {
-        if (claim.status === 'pending') apply(claim, 'expired')
+      clock.schedule(claim.expiresAt, () => {
+        if (claim.status === 'pending') setStatus(claim, 'expired')
       })
-      return { claim: shown(claim), isNew: true }
+      return { claim: serializeClaim(claim), isNew: true }
     },
     /** @throws Problem 404 or 409 */
     verify(domainId: string): DomainClaim {
-      const claim = find(byDomainId.get(domainId))
-      if (!VERIFIABLE.includes(claim.status))
+      const claim = requireClaim(byDomainId.get(domainId))
+      if (!VERIFIABLE_STATUSES.includes(claim.status))
         throw new Problem(409, 'claim_not_pending', `The claim is ${claim.status}: create a new one.`)
       // If asked again, the lookup that is already planned is enough.
-      if (claim.status === 'pending' && !claim.verifyAsked) lookLater(claim)
-      claim.verifyAsked = true
-      return shown(claim)
+      if (claim.status === 'pending' && !claim.verifyRequested) scheduleLookup(claim)
+      claim.verifyRequested = true
+      return serializeClaim(claim)
     },
     /** @throws Problem 404 */
-    get: (domainId: string) => shown(find(byDomainId.get(domainId))),
+    get: (domainId: string) => serializeClaim(requireClaim(byDomainId.get(domainId))),
     /** Gives a claim this status now. @throws Problem 404 */
-    settle(key: string, { status, reason }: Outcome): DomainClaim {
-      const claim = named(key)
-      apply(claim, status, reason)
+    setOutcome(key: string, { status, reason }: Outcome): DomainClaim {
+      const claim = findByKey(key)
+      setStatus(claim, status, reason)
       // In these two, a claim proceeds: so a block is lifted.
-      if (status === 'verified') endLater(claim, clock.now(), 'completed')
-      if (status === 'pending' && claim.verifyAsked) lookLater(claim)
-      return shown(claim)
+      if (status === 'verified') scheduleEnd(claim, clock.now(), 'completed')
+      if (status === 'pending' && claim.verifyRequested) scheduleLookup(claim)
+      return serializeClaim(claim)
     },
     /** The newest claim of a domain, or the one with this placeholder domain id. @throws Problem 404 */
-    find: (key: string) => shown(named(key)),
-    list: () => [...byDomainId.values()].map(shown),
+    find: (key: string) => serializeClaim(findByKey(key)),
+    list: () => [...byDomainId.values()].map(serializeClaim),
   }
 }
 
 /** A domain claim as the service shows it (interface, section 2.5). */
-function shown(claim: Claim) {
+function serializeClaim(claim: Claim) {
   const { name, region } = claim.request
   return {
     object: 'domain_claim',
@@ -178,7 +178,7 @@ function shown(claim: Claim) {
 }
 
 /** Letters of both cases and digits, so that a value in lower case is a wrong value. */
-function verificationToken(): string {
+function createVerificationToken(): string {
   return `V${randomBytes(48).toString('base64').replaceAll(/[+/=]/g, '').slice(0, 30)}k`
 }
 
@@ -202,16 +202,16 @@ function readClaimRequest(body: unknown) {
   if (typeof region !== 'string' || !REGIONS.includes(region))
     throw validationError(`The \`region\` field must be one of ${REGIONS.join(', ')}.`)
   return {
-    name: domainName(fields['name']),
+    name: readDomainName(fields['name']),
     region,
-    customReturnPath: label(fields, 'custom_return_path') ?? 'send',
-    openTracking: flag(fields, 'open_tracking'),
-    clickTracking: flag(fields, 'click_tracking'),
-    trackingSubdomain: label(fields, 'tracking_subdomain'),
+    customReturnPath: readLabel(fields, 'custom_return_path') ?? 'send',
+    openTracking: readBoolean(fields, 'open_tracking'),
+    clickTracking: readBoolean(fields, 'click_tracking'),
+    trackingSubdomain: readLabel(fields, 'tracking_subdomain'),
   }
 }
 
-function domainName(text: unknown): string {
+function readDomainName(text: unknown): string {
   if (typeof text !== 'string' || text === '') throw validationError('The `name` field is missing.')
   const ascii = /^[\p{L}\p{M}\p{Nd}.-]+$/u.test(text) ? domainToASCII(text).replace(/\.$/, '') : ''
   const labels = ascii.split('.')
@@ -221,13 +221,13 @@ function domainName(text: unknown): string {
   return ascii
 }
 
-function flag(fields: Record<string, unknown>, name: string): boolean | null {
+function readBoolean(fields: Record<string, unknown>, name: string): boolean | null {
   const value = fields[name] ?? null
   if (value === null || typeof value === 'boolean') return value
   throw validationError(`The \`${name}\` field must be true or false.`)
 }
 
-function label(fields: Record<string, unknown>, name: string): string | null {
+function readLabel(fields: Record<string, unknown>, name: string): string | null {
   const value = fields[name] ?? null
   if (value === null) return null
   if (typeof value === 'string' && LABEL.test(value.toLowerCase())) return value.toLowerCase()

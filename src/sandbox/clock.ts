@@ -1,7 +1,7 @@
 interface Timer {
   readonly due: number
   readonly run: (due: number) => void | Promise<void>
-  armed?: NodeJS.Timeout
+  timeout?: NodeJS.Timeout
 }
 
 export type VirtualClock = ReturnType<typeof createVirtualClock>
@@ -20,16 +20,16 @@ export function createVirtualClock(report: (error: unknown) => void) {
     if (closed) return
     // Nothing is due in more than the 24 days that Node's timers take; they may end a millisecond early.
     const end = () => (timer.due > now() ? arm(timer) : void fire(timer))
-    timer.armed = setTimeout(end, Math.max(timer.due - now(), 0))
+    timer.timeout = setTimeout(end, Math.max(timer.due - now(), 0))
   }
 
-  function callOff(timer: Timer): void {
-    clearTimeout(timer.armed)
+  function cancel(timer: Timer): void {
+    clearTimeout(timer.timeout)
     timers.delete(timer)
   }
 
   async function fire(timer: Timer): Promise<void> {
-    callOff(timer)
+    cancel(timer)
     try {
       await timer.run(timer.due)
     } catch (error) {
@@ -44,16 +44,16 @@ export function createVirtualClock(report: (error: unknown) => void) {
      * Runs `run` when virtual time reaches `due`; it is told `due`, which lies in the past after a jump. The function returned
      * calls it off.
      */
-    at(due: number, run: Timer['run']): () => void {
+    schedule(due: number, run: Timer['run']): () => void {
       const timer: Timer = { due, run }
       timers.add(timer)
       arm(timer)
-      return () => callOff(timer)
+      return () => cancel(timer)
     },
     /** Jumps forward, and settles once everything that fell due has run, in order of its due time. */
     async advance(ms: number): Promise<void> {
       offset += ms
-      for (const { armed } of timers) clearTimeout(armed)
+      for (const { timeout: armed } of timers) clearTimeout(armed)
       // One after the other, and awaited: a look-up that fell due before an expiry also ends before it.
       for (;;) {
         const [first] = [...timers].sort((one, other) => one.due - other.due)
@@ -61,13 +61,13 @@ export function createVirtualClock(report: (error: unknown) => void) {
         await fire(first)
       }
       for (const timer of timers) {
-        clearTimeout(timer.armed)
+        clearTimeout(timer.timeout)
         arm(timer)
       }
     },
     close(): void {
       closed = true
-      for (const timer of timers) callOff(timer)
+      for (const timer of timers) cancel(timer)
     },
   }
 }

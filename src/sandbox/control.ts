@@ -2,9 +2,9 @@ import type { Hono } from 'hono'
 import { type Claims, readOutcome } from './claims.ts'
 import { timestamp, type VirtualClock } from './clock.ts'
 import { CONTROL_PREFIX, type Env, notFound, readObject, validationError } from './http.ts'
-import { publish } from './mistakes.ts'
+import { publishRecord } from './mistakes.ts'
 import type { OAuth } from './oauth.ts'
-import { type RecordData, txt, type Zones } from './zones.ts'
+import { type RecordData, txtData, type Zones } from './zones.ts'
 
 interface ControlOptions {
   readonly clock: VirtualClock
@@ -34,7 +34,7 @@ export function addControlRoutes(app: Hono<Env>, options: ControlOptions): void 
       requests,
       refreshes: oauth.counts.refreshes,
       reuse_detections: oauth.counts.reuseDetections,
-      grants_revoked: oauth.issued.filter(({ revokedAt }) => revokedAt !== undefined).length,
+      grants_revoked: oauth.grants.filter(({ revokedAt }) => revokedAt !== undefined).length,
       claims: claims.list(),
     }),
   )
@@ -47,25 +47,25 @@ export function addControlRoutes(app: Hono<Env>, options: ControlOptions): void 
   })
 
   control.post('claims/:domain/outcome', async (c) =>
-    c.json(claims.settle(c.req.param('domain'), readOutcome(await readObject(c)))),
+    c.json(claims.setOutcome(c.req.param('domain'), readOutcome(await readObject(c)))),
   )
 
   control.post('claims/:domain/publish', async (c) => {
     const { mistake = 'none' } = await readObject(c)
     const { record } = claims.find(c.req.param('domain'))
-    publish(zones, record, mistake)
+    publishRecord(zones, record, mistake)
     return c.json(record)
   })
 
   control.put('dns/:name/TXT', async (c) => {
-    zones.set(readName(c.req.param('name')), 'TXT', readValues(await readObject(c)))
+    zones.setRecords(readName(c.req.param('name')), 'TXT', readValues(await readObject(c)))
     return c.body(null, 204)
   })
 
   control.delete('dns/:name/TXT', (c) => {
     const name = readName(c.req.param('name'))
-    if (zones.typesAt(name)?.has('TXT') !== true) throw notFound('There are no such records.')
-    zones.set(name, 'TXT', [])
+    if (zones.recordsAt(name)?.has('TXT') !== true) throw notFound('There are no such records.')
+    zones.setRecords(name, 'TXT', [])
     return c.body(null, 204)
   })
 }
@@ -84,7 +84,7 @@ function readValues({ values }: Record<string, unknown>): readonly RecordData[] 
   if (!Array.isArray(values) || values.length === 0)
     throw validationError('`values` must be a list of texts; to remove them all, delete the records.')
   return values.map((value) => {
-    if (typeof value === 'string') return txt(value)
+    if (typeof value === 'string') return txtData(value)
     throw validationError('`values` must be a list of texts.')
   })
 }

@@ -27,7 +27,7 @@ export async function startDnsServer(zones: Zones, wantedPort: number) {
   const { udp, tcp, port } = await bind(wantedPort)
   const connections = new Set<Socket>()
   udp.on('message', (query, from) => {
-    const answer = respond(zones, query, PLAIN_UDP_SIZE)
+    const answer = createResponse(zones, query, PLAIN_UDP_SIZE)
     if (answer !== undefined) udp.send(answer, from.port, from.address, () => {})
   })
   // An ICMP "port unreachable" from a client that is gone is not an error here.
@@ -36,7 +36,7 @@ export async function startDnsServer(zones: Zones, wantedPort: number) {
     connections.add(socket)
     socket.on('close', () => connections.delete(socket))
     socket.on('error', () => socket.destroy())
-    serveTcp(socket, (query) => respond(zones, query, undefined))
+    serveTcp(socket, (query) => createResponse(zones, query, undefined))
   })
   return {
     port,
@@ -88,8 +88,8 @@ function serveTcp(socket: Socket, answerTo: (query: Buffer) => Buffer | undefine
   })
 }
 
-/** @param room the bytes that UDP allows without EDNS; undefined on TCP, where everything fits */
-function respond(zones: Zones, query: Buffer, room: number | undefined): Buffer | undefined {
+/** @param udpLimit the bytes that UDP allows without EDNS; undefined on TCP, where everything fits */
+function createResponse(zones: Zones, query: Buffer, udpLimit: number | undefined): Buffer | undefined {
   // An answer, or an operation that no resolver needs (RFC 1035, section 4.1.1), gets none.
   if (query.length < 12 || (query.readUInt8(2) & 0xf8) !== 0) return undefined
   let packet: Packet
@@ -100,9 +100,9 @@ function respond(zones: Zones, query: Buffer, room: number | undefined): Buffer 
   }
   const [question] = packet.questions ?? []
   if (question === undefined) return undefined
-  const asked = packet.flags ?? 0
+  const queryFlags = packet.flags ?? 0
   const name = question.name === '.' ? '' : question.name
-  const answer = answerQuestion(zones, name, question.type, (asked & RECURSION_DESIRED) !== 0)
+  const answer = answerQuestion(zones, name, question.type, (queryFlags & RECURSION_DESIRED) !== 0)
   if (answer === 'silence') return undefined
 
   const opt = packet.additionals?.find((record): record is OptAnswer => record.type === 'OPT')
@@ -114,15 +114,15 @@ function respond(zones: Zones, query: Buffer, room: number | undefined): Buffer 
     flags:
       answer.rcode |
       (answer.authoritative === true ? AUTHORITATIVE_ANSWER : 0) |
-      (asked & RECURSION_DESIRED ? RECURSION_DESIRED | RECURSION_AVAILABLE : 0),
+      (queryFlags & RECURSION_DESIRED ? RECURSION_DESIRED | RECURSION_AVAILABLE : 0),
     ...(packet.questions === undefined ? {} : { questions: packet.questions }),
     answers: [...(answer.answers ?? [])],
     authorities: [...(answer.authorities ?? [])],
     additionals: [...(answer.additionals ?? []), ...edns],
   }
   const whole = encode(message)
-  const limit = Math.min(Math.max(opt?.udpPayloadSize ?? 0, room ?? 0), 4096)
-  if (room === undefined || whole.length <= limit) return whole
+  const limit = Math.min(Math.max(opt?.udpPayloadSize ?? 0, udpLimit ?? 0), 4096)
+  if (udpLimit === undefined || whole.length <= limit) return whole
   const flags = (message.flags ?? 0) | TRUNCATED_RESPONSE
   return encode({ ...message, flags, answers: [], authorities: [], additionals: edns })
 }

@@ -18,7 +18,7 @@ const FAULT_KINDS = [
   /** The right answer. */
   'delay',
 ] as const
-const PROCESSED = ['drop', 'truncate', 'merge', 'delay']
+const PROCESSING_KINDS = ['drop', 'truncate', 'merge', 'delay']
 
 type Fault = ReturnType<typeof readFault>
 
@@ -32,11 +32,11 @@ export function addFaults(app: Hono<Env>): void {
     const fault = matching.find((one) => one.left > 0 && one.skip-- <= 0)
     if (fault === undefined) return await next()
     fault.left -= 1
-    const instead = await apply(fault, c, next)
-    if (instead === undefined) return
+    const replacement = await applyFault(fault, c, next)
+    if (replacement === undefined) return
     // Without the first, the headers of both would be sent.
     c.res = undefined
-    c.res = instead
+    c.res = replacement
   })
 
   app.post(`${CONTROL_PREFIX}faults`, async (c) => {
@@ -50,20 +50,20 @@ export function addFaults(app: Hono<Env>): void {
 }
 
 /** @returns what is sent instead of the answer, if anything */
-async function apply(
+async function applyFault(
   fault: Fault,
   c: Context<Env>,
   next: Parameters<MiddlewareHandler>[1],
 ): Promise<Response | undefined> {
   const { incoming, outgoing } = c.env
-  const gone = new AbortController()
-  outgoing.once('close', () => gone.abort())
+  const disconnected = new AbortController()
+  outgoing.once('close', () => disconnected.abort())
   const pause = async (ms: number) => {
-    if (ms > 0) await sleep(ms, undefined, { signal: gone.signal }).catch(() => {})
+    if (ms > 0) await sleep(ms, undefined, { signal: disconnected.signal }).catch(() => {})
   }
   await pause(fault.beforeMs)
-  if (gone.signal.aborted) return RESPONSE_ALREADY_SENT
-  if (fault.after || PROCESSED.includes(fault.kind)) await next()
+  if (disconnected.signal.aborted) return RESPONSE_ALREADY_SENT
+  if (fault.after || PROCESSING_KINDS.includes(fault.kind)) await next()
   await pause(fault.afterMs)
 
   switch (fault.kind) {

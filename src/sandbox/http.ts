@@ -13,13 +13,13 @@ export interface Env {
  */
 export class Problem extends Error {
   readonly status: number
-  readonly title: string
+  readonly code: string
   readonly headers: Readonly<Record<string, string>>
 
   constructor(status: number, title: string, message: string, headers: Record<string, string> = {}) {
     super(message)
     this.status = status
-    this.title = title
+    this.code = title
     this.headers = headers
   }
 }
@@ -68,7 +68,7 @@ export function createApp(port: number, report: (error: unknown) => void): Hono<
   return app
 }
 
-function problemResponse(c: Context, { status, title, message, headers }: Problem): Response {
+function problemResponse(c: Context, { status, code: title, message, headers }: Problem): Response {
   const isToken = c.req.path === TOKEN_PATH
   const body = isToken
     ? {

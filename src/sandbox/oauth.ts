@@ -24,24 +24,24 @@ export const SCOPES = [
   'grants:read',
 ]
 
-function client(digit: number, name: string, rest: Partial<OAuthClient> = {}): OAuthClient {
+function defineClient(digit: number, name: string, rest: Partial<OAuthClient> = {}): OAuthClient {
   const id = `4f1c7b52-6f0e-4a53-9d2b-5c0a1de5c00${digit}`
   return { id, name, grantTypes: GRANT_TYPES, disabled: false, ...rest }
 }
 
 /** One client for each row of the interface that needs one. */
 export const CLIENTS = {
-  usual: client(1, 'mailclaim'),
-  disabled: client(2, 'Retired Tool', { disabled: true }),
-  codeOnly: client(3, 'One-Time Tool', { grantTypes: ['authorization_code'] }),
+  default: defineClient(1, 'mailclaim'),
+  disabled: defineClient(2, 'Retired Tool', { disabled: true }),
+  codeOnly: defineClient(3, 'One-Time Tool', { grantTypes: ['authorization_code'] }),
 } as const
 
-export function clientOf(id: string): OAuthClient | undefined {
+export function findClient(id: string): OAuthClient | undefined {
   return Object.values(CLIENTS).find((known) => known.id === id)
 }
 
 /** Whether this very text is a redirect URI that is registered, with the port of the request. */
-export function acceptsRedirect(redirectUri: string): boolean {
+export function isRegisteredRedirect(redirectUri: string): boolean {
   const port = /^http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost):([1-9][0-9]{0,4})\/callback$/.exec(
     redirectUri,
   )?.[1]
@@ -60,7 +60,7 @@ export interface Grant {
 }
 
 /** A grant as the service shows it (interface, section 2.2). */
-export function shownGrant({ client, ...grant }: Grant): object {
+export function serializeGrant({ client, ...grant }: Grant): object {
   return {
     id: grant.id,
     client_id: client.id,
@@ -74,7 +74,7 @@ export function shownGrant({ client, ...grant }: Grant): object {
 }
 
 /** What an approved authorization request was about; the code stands for it. */
-export interface Approved {
+export interface Approval {
   readonly client: OAuthClient
   readonly redirectUri: string
   readonly scopes: readonly string[]
@@ -104,14 +104,14 @@ export type OAuth = ReturnType<typeof createOAuth>
 
 /** Codes, tokens and what becomes of them (interface, section 3.1). */
 export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptions) {
-  const codes = new Map<string, Approved & { expires: number; redeemed: boolean }>()
+  const codes = new Map<string, Approval & { expires: number; redeemed: boolean }>()
   const refreshTokens = new Map<string, { grant: Grant; expires: number; rotated: boolean }>()
   const accessTokens = new Map<string, { grant: Grant; expires: number }>()
   const issued: Grant[] = []
   const counts = { refreshes: 0, reuseDetections: 0 }
 
   /** The answer of the token endpoint (interface, section 2.1). */
-  async function issue(grant: Grant, scopes: readonly string[]) {
+  async function issueTokens(grant: Grant, scopes: readonly string[]) {
     // The refresh token is on record before anything is awaited: two requests at once cannot both win.
     const refreshToken = `rt_${randomToken(32)}`
     const at = now()
@@ -138,12 +138,12 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
     }
   }
 
-  function startSession(about: Pick<Approved, 'client' | 'scopes' | 'resource'>) {
+  function createSession(about: Pick<Approval, 'client' | 'scopes' | 'resource'>) {
     const { client, scopes, resource } = about
     const revoked = { revokedAt: undefined, revokedReason: undefined }
     const grant: Grant = { id: randomUUID(), client, scopes, resource, createdAt: now(), ...revoked }
     issued.push(grant)
-    return issue(grant, scopes)
+    return issueTokens(grant, scopes)
   }
 
   function revoke(grant: Grant, reason: string): void {
@@ -152,54 +152,55 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
     grant.revokedReason = reason
   }
 
-  function redeem(client: OAuthClient, fields: ReadonlyMap<string, string>) {
+  function redeemCode(client: OAuthClient, fields: ReadonlyMap<string, string>) {
     const verifier = fields.get('code_verifier') ?? ''
     if (!/^[A-Za-z0-9\-._~]{43,128}$/.test(verifier))
-      throw refusal('invalid_request', 'code_verifier must be 43 to 128 unreserved characters')
+      throw tokenError('invalid_request', 'code_verifier must be 43 to 128 unreserved characters')
     const code = codes.get(fields.get('code') ?? '')
-    if (code === undefined || code.client !== client) throw refusal('invalid_grant', 'the code is not known')
-    if (code.redeemed) throw refusal('invalid_grant', 'the code was already used')
-    if (code.expires <= now()) throw refusal('invalid_grant', 'the code has expired')
+    if (code === undefined || code.client !== client)
+      throw tokenError('invalid_grant', 'the code is not known')
+    if (code.redeemed) throw tokenError('invalid_grant', 'the code was already used')
+    if (code.expires <= now()) throw tokenError('invalid_grant', 'the code has expired')
     if (code.redirectUri !== fields.get('redirect_uri'))
-      throw refusal('invalid_grant', 'redirect_uri is not the one of the authorization request')
+      throw tokenError('invalid_grant', 'redirect_uri is not the one of the authorization request')
     if (createHash('sha256').update(verifier).digest('base64url') !== code.codeChallenge)
-      throw refusal('invalid_grant', 'code_verifier does not match the code challenge')
+      throw tokenError('invalid_grant', 'code_verifier does not match the code challenge')
     code.redeemed = true
-    return startSession(code)
+    return createSession(code)
   }
 
-  function refresh(client: OAuthClient, fields: ReadonlyMap<string, string>) {
+  function refreshTokenPair(client: OAuthClient, fields: ReadonlyMap<string, string>) {
     const current = refreshTokens.get(fields.get('refresh_token') ?? '')
     if (current === undefined || current.grant.client !== client)
-      throw refusal('invalid_grant', 'the refresh token is not known')
+      throw tokenError('invalid_grant', 'the refresh token is not known')
     const { grant } = current
     if (current.rotated) {
       counts.reuseDetections += 1
       revoke(grant, 'refresh_token_reuse')
-      throw refusal('invalid_grant', 'the refresh token was already used; the grant has been revoked')
+      throw tokenError('invalid_grant', 'the refresh token was already used; the grant has been revoked')
     }
-    if (grant.revokedAt !== undefined) throw refusal('invalid_grant', 'the grant has been revoked')
-    if (current.expires <= now()) throw refusal('invalid_grant', 'the refresh token has expired')
+    if (grant.revokedAt !== undefined) throw tokenError('invalid_grant', 'the grant has been revoked')
+    if (current.expires <= now()) throw tokenError('invalid_grant', 'the refresh token has expired')
     // A set, as RFC 6749, section 3.3, has it.
     const asked = [...new Set(fields.get('scope')?.split(' ') ?? grant.scopes)]
     if (asked.some((scope) => !grant.scopes.includes(scope)))
-      throw refusal('invalid_scope', `the grant has only the scope ${grant.scopes.join(' ')}`)
+      throw tokenError('invalid_scope', `the grant has only the scope ${grant.scopes.join(' ')}`)
     current.rotated = true
     counts.refreshes += 1
-    return issue(grant, asked)
+    return issueTokens(grant, asked)
   }
 
   return {
-    issued: issued as readonly Grant[],
+    grants: issued as readonly Grant[],
     counts: counts as Readonly<typeof counts>,
     /** @returns the code, good for ten minutes and one use */
-    issueCode(approved: Approved): string {
+    issueCode(approved: Approval): string {
       const code = `ac_${randomToken(24)}`
       codes.set(code, { ...approved, expires: now() + CODE_LIFETIME_MS, redeemed: false })
       return code
     },
     /** A session without a browser, for tests that are about something else. */
-    startSession: () => startSession({ client: CLIENTS.usual, scopes: SCOPES, resource: null }),
+    startSession: () => createSession({ client: CLIENTS.default, scopes: SCOPES, resource: null }),
     /** Revokes every grant, as somebody with an API key would. */
     revokeAll(): void {
       for (const grant of issued) revoke(grant, 'revoked_from_api')
@@ -211,31 +212,31 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
     },
     /** @throws Problem for each row of the interface's section 7.1 */
     async exchange(fields: ReadonlyMap<string, string>) {
-      const grantType = required(fields, 'grant_type')
+      const grantType = requireField(fields, 'grant_type')
       // The interface defines no code for this: the field counts as malformed.
       if (!GRANT_TYPES.includes(grantType))
-        throw refusal('invalid_request', `grant_type must be ${GRANT_TYPES.join(' or ')}`)
+        throw tokenError('invalid_request', `grant_type must be ${GRANT_TYPES.join(' or ')}`)
       const isCode = grantType === 'authorization_code'
       for (const name of isCode ? ['code', 'redirect_uri', 'code_verifier'] : ['refresh_token'])
-        required(fields, name)
-      const client = clientOf(required(fields, 'client_id'))
-      if (client === undefined) throw refusal('invalid_client', 'the client is not known')
-      if (client.disabled) throw refusal('invalid_client', 'the client is disabled')
+        requireField(fields, name)
+      const client = findClient(requireField(fields, 'client_id'))
+      if (client === undefined) throw tokenError('invalid_client', 'the client is not known')
+      if (client.disabled) throw tokenError('invalid_client', 'the client is disabled')
       if (!client.grantTypes.includes(grantType))
-        throw refusal('unauthorized_client', `the client is not registered for ${grantType}`)
-      return isCode ? redeem(client, fields) : refresh(client, fields)
+        throw tokenError('unauthorized_client', `the client is not registered for ${grantType}`)
+      return isCode ? redeemCode(client, fields) : refreshTokenPair(client, fields)
     },
   }
 }
 
 /** A refusal by the token endpoint (interface, section 7.1). */
-function refusal(error: string, description: string): Problem {
+function tokenError(error: string, description: string): Problem {
   return new Problem(error === 'invalid_client' ? 401 : 400, error, description)
 }
 
-function required(fields: ReadonlyMap<string, string>, name: string): string {
+function requireField(fields: ReadonlyMap<string, string>, name: string): string {
   const value = fields.get(name)
-  if (value === undefined) throw refusal('invalid_request', `${name} is missing`)
+  if (value === undefined) throw tokenError('invalid_request', `${name} is missing`)
   return value
 }
 
@@ -270,13 +271,13 @@ async function readFields(c: Context): Promise<ReadonlyMap<string, string>> {
   let given: readonly (readonly [string, unknown])[]
   if (mediaType === 'application/x-www-form-urlencoded') given = [...new URLSearchParams(await c.req.text())]
   else if (mediaType === 'application/json') given = Object.entries(await readObject(c))
-  else throw refusal('invalid_request', 'the body must be form-encoded or JSON')
+  else throw tokenError('invalid_request', 'the body must be form-encoded or JSON')
 
   const fields = new Map<string, string>()
   for (const [name, value] of given) {
     if (value === null || value === '' || !PARAMETER.test(name)) continue
-    if (typeof value !== 'string') throw refusal('invalid_request', `${name} is not a text`)
-    if (fields.has(name)) throw refusal('invalid_request', `${name} is given twice`)
+    if (typeof value !== 'string') throw tokenError('invalid_request', `${name} is not a text`)
+    if (fields.has(name)) throw tokenError('invalid_request', `${name} is given twice`)
     fields.set(name, value)
   }
   return fields

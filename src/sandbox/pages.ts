@@ -3,11 +3,11 @@ import { html, raw } from 'hono/html'
 import { NONCE, secureHeaders } from 'hono/secure-headers'
 import type { Claims, DomainClaim } from './claims.ts'
 import type { Env } from './http.ts'
-import { MISTAKES, publish } from './mistakes.ts'
+import { MISTAKES, publishRecord } from './mistakes.ts'
 import {
-  type Approved,
-  acceptsRedirect,
-  clientOf,
+  type Approval,
+  findClient,
+  isRegisteredRedirect,
   type OAuth,
   type OAuthClient,
   randomToken,
@@ -94,7 +94,7 @@ interface AuthorizeOptions {
 export function addAuthorizeRoutes(app: Hono<Env>, options: AuthorizeOptions): void {
   const { oauth, now, issuer, autoApprove } = options
   /** By ticket: the page's form carries one, so that no other page can approve in the person's name. */
-  const pending = new Map<string, Approved & { state: string | undefined; expires: number }>()
+  const pending = new Map<string, Approval & { state: string | undefined; expires: number }>()
 
   /** The authorization response, with the `iss` of RFC 9207. */
   function redirectTo(
@@ -113,13 +113,13 @@ export function addAuthorizeRoutes(app: Hono<Env>, options: AuthorizeOptions): v
 
   app.get('/oauth/authorize', (c) => {
     const query = new URL(c.req.url).searchParams
-    const trusted = findRedirect(query)
+    const trusted = readRedirect(query)
     // If client or address cannot be trusted, there is no redirect (RFC 6749, section 4.1.2.1).
     if (typeof trusted === 'string') return refusalPage(c, trusted)
     const state = query.get('state') ?? undefined
     const request = readRequest(query)
     if ('error' in request) return c.redirect(redirectTo(trusted.redirectUri, state, request))
-    const approved: Approved = { ...trusted, ...request }
+    const approved: Approval = { ...trusted, ...request }
     if (autoApprove)
       return c.redirect(redirectTo(trusted.redirectUri, state, { code: oauth.issueCode(approved) }))
 
@@ -147,37 +147,37 @@ export function addAuthorizeRoutes(app: Hono<Env>, options: AuthorizeOptions): v
 }
 
 /** The client and its redirect URI, or why they can't be trusted. */
-function findRedirect(query: URLSearchParams): { client: OAuthClient; redirectUri: string } | string {
+function readRedirect(query: URLSearchParams): { client: OAuthClient; redirectUri: string } | string {
   const [clientId = '', redirectUri = ''] = ['client_id', 'redirect_uri'].map((name) => {
     const [value, ...others] = query.getAll(name)
     return others.length === 0 ? value : undefined
   })
-  const client = clientOf(clientId)
+  const client = findClient(clientId)
   if (client === undefined || client.disabled) return 'No client is registered under this client_id.'
-  if (!acceptsRedirect(redirectUri)) return 'The redirect_uri is not registered for this client.'
+  if (!isRegisteredRedirect(redirectUri)) return 'The redirect_uri is not registered for this client.'
   return { client, redirectUri }
 }
 
 function readRequest(
   query: URLSearchParams,
-): Pick<Approved, 'scopes' | 'resource' | 'codeChallenge'> | { error: string; error_description: string } {
-  const bad = (error_description: string, error = 'invalid_request') => ({ error, error_description })
+): Pick<Approval, 'scopes' | 'resource' | 'codeChallenge'> | { error: string; error_description: string } {
+  const invalid = (error_description: string, error = 'invalid_request') => ({ error, error_description })
   for (const name of query.keys())
-    if (name !== 'resource' && query.getAll(name).length > 1) return bad('a parameter is given twice')
-  if (!query.get('response_type')) return bad('response_type is missing')
+    if (name !== 'resource' && query.getAll(name).length > 1) return invalid('a parameter is given twice')
+  if (!query.get('response_type')) return invalid('response_type is missing')
   if (query.get('response_type') !== 'code')
-    return bad('response_type must be code', 'unsupported_response_type')
+    return invalid('response_type must be code', 'unsupported_response_type')
   const codeChallenge = query.get('code_challenge') ?? ''
-  if (codeChallenge === '') return bad('code_challenge is missing: PKCE is mandatory')
-  if (query.get('code_challenge_method') !== 'S256') return bad('code_challenge_method must be S256')
-  if (!/^[A-Za-z0-9_-]{43}$/.test(codeChallenge)) return bad('code_challenge is not a S256 challenge')
+  if (codeChallenge === '') return invalid('code_challenge is missing: PKCE is mandatory')
+  if (query.get('code_challenge_method') !== 'S256') return invalid('code_challenge_method must be S256')
+  if (!/^[A-Za-z0-9_-]{43}$/.test(codeChallenge)) return invalid('code_challenge is not a S256 challenge')
   const asked = [...new Set((query.get('scope') ?? '').split(' '))].filter((scope) => scope !== '')
   if (asked.some((scope) => !SCOPES.includes(scope)))
-    return bad(`the client may ask for ${SCOPES.join(' ')}`, 'invalid_scope')
+    return invalid(`the client may ask for ${SCOPES.join(' ')}`, 'invalid_scope')
   const [resource = null, ...others] = query.getAll('resource')
   // RFC 8707, section 2.
   if (others.length > 0 || (resource !== null && (!URL.canParse(resource) || resource.includes('#'))))
-    return bad('resource must be one absolute address without a fragment', 'invalid_target')
+    return invalid('resource must be one absolute address without a fragment', 'invalid_target')
   return { scopes: asked.length === 0 ? SCOPES : asked, resource, codeChallenge }
 }
 
@@ -186,7 +186,7 @@ function refusalPage(c: Context, problem: string) {
   return sendPage(c, 400, title, html`<section><h1>${title}</h1><p>${problem}</p></section>`)
 }
 
-function consentPage(c: Context, { client, scopes, redirectUri, resource }: Approved, ticket: string) {
+function consentPage(c: Context, { client, scopes, redirectUri, resource }: Approval, ticket: string) {
   return sendPage(
     c,
     200,
@@ -221,7 +221,7 @@ export function addDnsPage(app: Hono<Env>, claims: Claims, zones: Zones): void {
   app.post(DNS_PAGE, async (c) => {
     const form = new URLSearchParams(await c.req.text())
     const { record } = claims.find(form.get('claim') ?? '')
-    publish(zones, record, form.get('mistake'))
+    publishRecord(zones, record, form.get('mistake'))
     return c.redirect(`${DNS_PAGE}?done`, 303)
   })
 }

@@ -10,7 +10,7 @@ import { lookUpTxt, startDnsServer } from './dns-server.ts'
 import { addFaults } from './faults.ts'
 import { CONTROL_PREFIX, createApp, type Env, readJson } from './http.ts'
 import { addListRoutes } from './lists.ts'
-import { publish } from './mistakes.ts'
+import { publishRecord } from './mistakes.ts'
 import { addTokenRoutes, CLIENTS, checkCredential, createOAuth, randomToken } from './oauth.ts'
 import { addAuthorizeRoutes, addDnsPage } from './pages.ts'
 import { createZones, type Zones } from './zones.ts'
@@ -102,7 +102,7 @@ export async function startSandbox(options: SandboxOptions) {
   addListRoutes(app, {
     imports: options.imports ?? 25,
     grants: options.grants ?? 3,
-    issued: oauth.issued,
+    issued: oauth.grants,
     now,
   })
   addClaimRoutes(app, claims, zones, options.autoPublish ?? false)
@@ -114,7 +114,7 @@ export async function startSandbox(options: SandboxOptions) {
     baseUrl: issuer,
     /** By UDP and TCP. */
     dns: `${LOOPBACK}:${dns.port}`,
-    clientId: CLIENTS.usual.id,
+    clientId: CLIENTS.default.id,
     apiKey,
     /** Settles when both servers are closed and no timer is left. */
     async close(): Promise<void> {
@@ -135,8 +135,8 @@ export async function startSandbox(options: SandboxOptions) {
 function addClaimRoutes(app: Hono<Env>, claims: Claims, zones: Zones, autoPublish: boolean): void {
   app.post('/domains/claim', async (c) => {
     const { claim, isNew } = claims.create(await readJson(c))
-    zones.ensure(claim.name)
-    if (isNew && autoPublish) publish(zones, claim.record, 'none')
+    zones.ensureZone(claim.name)
+    if (isNew && autoPublish) publishRecord(zones, claim.record, 'none')
     return c.json(claim, isNew ? 201 : 200)
   })
   app.post('/domains/:domain_id/claim/verify', (c) => c.json(claims.verify(c.req.param('domain_id'))))

@@ -168,15 +168,15 @@ describe('the virtual clock', () => {
     const { clock, errors } = clockOf()
     const start = clock.now()
     const ran: string[] = []
-    clock.at(start + 300_000, () => void ran.push('third'))
-    clock.at(start + 100_000, async (due) => {
+    clock.schedule(start + 300_000, () => void ran.push('third'))
+    clock.schedule(start + 100_000, async (due) => {
       await new Promise((resolve) => setImmediate(resolve))
       ran.push('first')
-      clock.at(due + 100_000, () => void ran.push('second'))
+      clock.schedule(due + 100_000, () => void ran.push('second'))
       throw new Error('of the first')
     })
-    clock.at(start + 150_000, () => void ran.push('called off'))()
-    clock.at(start + 2_000_000, () => void ran.push('later'))
+    clock.schedule(start + 150_000, () => void ran.push('called off'))()
+    clock.schedule(start + 2_000_000, () => void ran.push('later'))
     await clock.advance(1_000_000)
     expect(ran).toEqual(['first', 'second', 'third'])
     expect(clock.now() - start).toBeGreaterThanOrEqual(1_000_000)
@@ -189,7 +189,7 @@ describe('the virtual clock', () => {
   test('what is due runs as real time passes', async () => {
     const { clock } = clockOf()
     const started = clock.now()
-    const due = await new Promise<number>((done) => clock.at(started + 20, done))
+    const due = await new Promise<number>((done) => clock.schedule(started + 20, done))
     expect([due - started, clock.now() - started >= 20]).toEqual([20, true])
   })
 })
