@@ -11,9 +11,9 @@ export interface Deadline {
 }
 
 /** What starts when the time is almost up may still take this long, in milliseconds, such as the last poll. */
-export const SHORTEST_MS = 2000
+export const MIN_STEP_MS = 2000
 /** How long a person waits before a message says what for, in milliseconds. */
-export const SILENT_MS = 2000
+export const NOTICE_DELAY_MS = 2000
 
 /** Begins now. */
 export function deadlineIn(timeoutMs: number, clock: Pick<Clock, 'monotonic'>): Deadline {
@@ -35,7 +35,7 @@ export function deadlineOf(
  * least. Computed once, when it starts.
  */
 export function timeFor({ leftMs }: Deadline): number {
-  return Math.max(SHORTEST_MS, leftMs())
+  return Math.max(MIN_STEP_MS, leftMs())
 }
 
 /** How the delays between tries grow. */
@@ -56,12 +56,12 @@ export const REQUEST_DELAYS: Delays = { first: 500, max: 8000 }
  * The delay before the next try, in milliseconds: exponential with jitter, so that clients that failed together don't try again
  * together (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
  *
- * @param tries that there were, from 1
+ * @param attempts that there were, from 1
  */
 export function backoff(
-  tries: number,
+  attempts: number,
   { first, max, factor = 2, jitter = 1 }: Delays,
   { fraction }: Pick<Context['random'], 'fraction'> = { fraction: () => 1 },
 ): number {
-  return Math.min(max, first * factor ** (tries - 1)) * (1 - jitter + jitter * fraction())
+  return Math.min(max, first * factor ** (attempts - 1)) * (1 - jitter + jitter * fraction())
 }

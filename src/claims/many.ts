@@ -11,7 +11,7 @@ import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { writeLines } from '../terminal/notices.ts'
-import { type Deadline, deadlineOf, SHORTEST_MS } from '../timeout.ts'
+import { type Deadline, deadlineOf, MIN_STEP_MS } from '../timeout.ts'
 import { createTurns, type Turns } from '../turns.ts'
 import { MANY_CLAIM_COLUMNS } from './columns.ts'
 import { DEFAULT_JOBS, type ManyOptions } from './definition.ts'
@@ -205,7 +205,7 @@ function untilEnd({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
     close: () => http.close(),
     async send(request) {
       if (request.beforeSend !== undefined) return http.send(request)
-      const leftMs = deadline.leftMs() + SHORTEST_MS
+      const leftMs = deadline.leftMs() + MIN_STEP_MS
       if (leftMs <= 0) throw new TransportError('timeout', 'no', 'the time was up')
       const { method, body, signal } = request
       const timeoutMs = body === undefined ? Math.min(request.timeoutMs, leftMs) : request.timeoutMs

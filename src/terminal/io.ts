@@ -1,6 +1,6 @@
 import { type Context, OutputClosedError } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
-import { SILENT_MS } from '../timeout.ts'
+import { NOTICE_DELAY_MS } from '../timeout.ts'
 import type { Column, Item } from './columns.ts'
 import { writeLabeled, writeLines } from './notices.ts'
 import {
@@ -51,7 +51,7 @@ export function createIo(outer: Context, settings: Settings): Io {
       if (!settings.silent) await writeLabeled('hint', text, context, settings.colorOption)
     },
     async waiting(text, work) {
-      const cancel = context.clock.alarm(SILENT_MS, () => void io.say(text))
+      const cancel = context.clock.alarm(NOTICE_DELAY_MS, () => void io.say(text))
       try {
         return await work
       } finally {
