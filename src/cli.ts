@@ -17,8 +17,8 @@ export async function run(argv: readonly string[], context: Context): Promise<Ex
       return Exit.done
     }
     if (first === '__complete') {
-      const { answerShell } = await import('./cli/complete.ts')
-      return await answerShell(argv.slice(1), context)
+      const { printCompletions } = await import('./cli/complete.ts')
+      return await printCompletions(argv.slice(1), context)
     }
     const code = await runCommandLine(argv, context)
     // If a signal came during work that can't be interrupted (a refresh), the work is done and printed, but a shell has to

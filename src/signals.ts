@@ -19,8 +19,8 @@ export function watchSignals(
   setMaxListeners(0, controller.signal)
   let shields = 0
   const onShielded = new Set<(signal: NodeJS.Signals) => void>()
-  let pending: NodeJS.Signals | undefined
-  let timer: NodeJS.Timeout | undefined
+  let pendingSignal: NodeJS.Signals | undefined
+  let graceTimer: NodeJS.Timeout | undefined
   let giveUp: (code: ExitCode) => void
   const abandoned = new Promise<ExitCode>((resolve) => {
     giveUp = resolve
@@ -29,14 +29,14 @@ export function watchSignals(
   const abort = (signal: NodeJS.Signals) => {
     const reason = new InterruptedError(signal === 'SIGINT' ? 'SIGINT' : 'SIGTERM')
     controller.abort(reason)
-    timer ??= setTimeout(() => giveUp(reason.exit), GRACE_MS).unref()
+    graceTimer ??= setTimeout(() => giveUp(reason.exit), GRACE_MS).unref()
   }
-  const received = (signal: NodeJS.Signals) => {
+  const handleSignal = (signal: NodeJS.Signals) => {
     // Node undoes what nohup has set: without a terminal there is none that hangs up.
     if (signal === 'SIGHUP' && !hasTerminal) return
     if (shields > 0) {
-      if (pending === undefined) for (const notify of onShielded) notify(signal)
-      pending = signal
+      if (pendingSignal === undefined) for (const notify of onShielded) notify(signal)
+      pendingSignal = signal
       return
     }
     if (controller.signal.aborted) {
@@ -47,10 +47,10 @@ export function watchSignals(
     abort(signal)
   }
   const stop = () => {
-    for (const signal of SIGNALS) source.off(signal, received)
-    clearTimeout(timer)
+    for (const signal of SIGNALS) source.off(signal, handleSignal)
+    clearTimeout(graceTimer)
   }
-  for (const signal of SIGNALS) source.on(signal, received)
+  for (const signal of SIGNALS) source.on(signal, handleSignal)
 
   return {
     /** Settles with the signal's exit code if the current work doesn't end in time. */
@@ -66,9 +66,9 @@ export function watchSignals(
         } finally {
           shields--
           if (onSignal !== undefined) onShielded.delete(onSignal)
-          if (shields === 0 && pending !== undefined) {
-            const signal = pending
-            pending = undefined
+          if (shields === 0 && pendingSignal !== undefined) {
+            const signal = pendingSignal
+            pendingSignal = undefined
             if (!controller.signal.aborted) abort(signal)
           }
         }

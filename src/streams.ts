@@ -59,7 +59,7 @@ function openInput(): Readable {
 }
 
 /** Every system's pipe takes this much at once if nobody has written to it. */
-const ROOM_BYTES = 16 * 1024
+const DIRECT_WRITE_BYTES = 16 * 1024
 
 /**
  * Standard output or standard error, as a command gets it. What any pipe has room for is written without a stream, which
@@ -77,18 +77,18 @@ export function realOutput(
   loss?: 'may be lost',
 ): Output {
   let closed = false
-  let room = platform === 'win32' || isTerminal(fd) ? 0 : ROOM_BYTES
+  let directBytesLeft = platform === 'win32' || isTerminal(fd) ? 0 : DIRECT_WRITE_BYTES
   let opened: NodeJS.WriteStream | undefined
-  const throughStream = (data: Uint8Array) =>
+  const writeThroughStream = (data: Uint8Array) =>
     new Promise<void>((resolve, reject) => {
       // Without a listener, Node would also throw the error where nobody can catch it.
       opened ??= stream().on('error', () => {
         closed = true
       })
-      const stop = () => reject(interrupt.reason)
-      interrupt.addEventListener('abort', stop, { once: true })
+      const onAbort = () => reject(interrupt.reason)
+      interrupt.addEventListener('abort', onAbort, { once: true })
       opened.write(data, (error) => {
-        interrupt.removeEventListener('abort', stop)
+        interrupt.removeEventListener('abort', onAbort)
         if (error) reject(error)
         else resolve()
       })
@@ -110,12 +110,12 @@ export function realOutput(
       if (closed) throw new OutputClosedError('the reader went away')
       try {
         let bytes: Uint8Array = Buffer.from(text)
-        room -= bytes.length
-        if (room >= 0) bytes = bytes.subarray(writtenDirectly(fd, bytes))
+        directBytesLeft -= bytes.length
+        if (directBytesLeft >= 0) bytes = bytes.subarray(writeDirectly(fd, bytes))
         if (bytes.length === 0) return
         // Once a piece has gone through the stream, the others must follow it there.
-        room = 0
-        await throughStream(bytes)
+        directBytesLeft = 0
+        await writeThroughStream(bytes)
       } catch (error) {
         const isInterrupted = interrupt.aborted && error === interrupt.reason
         closed = !isInterrupted
@@ -134,7 +134,7 @@ export function realOutput(
 }
 
 /** How many bytes of it a file or a pipe took: none if another program made the pipe non-blocking, and it is full. */
-function writtenDirectly(fd: number, bytes: Uint8Array): number {
+function writeDirectly(fd: number, bytes: Uint8Array): number {
   try {
     return writeSync(fd, bytes)
   } catch (error) {

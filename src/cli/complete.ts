@@ -6,13 +6,13 @@ import { type Completion, longFlag, type OptionDefinition } from '../settings/op
 import { DEFAULT_PROFILE } from '../settings/profiles.ts'
 import { type GlobalOptions, resolveSettings } from '../settings/settings.ts'
 import { SETTING_KEYS, SETTINGS, type Setting, settingName } from '../settings/table.ts'
-import { type CommandLine, commandsOf, definitionIn, readLine, takesValue, valueIn } from './line.ts'
+import { type CommandLine, commandsOf, loadDefinition, optionValue, parseLine, takesValue } from './line.ts'
 
 /** The words that fit at the cursor, each with its meaning; `files`: the shell's own files. */
-type Answer = readonly (readonly [value: string, description: string])[] | 'files'
+type Candidates = readonly (readonly [value: string, description: string])[] | 'files'
 
 /** Of more domains than this, a list helps nobody, and a shell takes seconds for it. */
-const MOST_DOMAINS = 500
+const MAX_DOMAINS = 500
 
 /**
  * Answers a shell's completion script: `__complete -- word… partial` prints a line for each word that fits at the cursor,
@@ -21,11 +21,11 @@ const MOST_DOMAINS = 500
  *
  * With `--dotted` each word starts with a dot, because PowerShell drops empty arguments.
  */
-export async function answerShell(argv: readonly string[], context: Context): Promise<ExitCode> {
+export async function printCompletions(argv: readonly string[], context: Context): Promise<ExitCode> {
   const [mode, ...given] = argv
   const words = mode === '--dotted' ? given.map((word) => word.slice(1)) : given
   try {
-    const found = await complete(words, context)
+    const found = await findCandidates(words, context)
     const partial = words.at(-1) ?? ''
     const fits = found === 'files' ? [[':files']] : found.filter(([value]) => value.startsWith(partial))
     const lines = fits.map((candidate) => `${candidate.join('\t')}\n`)
@@ -37,12 +37,12 @@ export async function answerShell(argv: readonly string[], context: Context): Pr
 }
 
 /** @param words the words after the program's name; the last one is the typed part of the word at the cursor. */
-async function complete(words: readonly string[], context: Context): Promise<Answer> {
+async function findCandidates(words: readonly string[], context: Context): Promise<Candidates> {
   const partial = words.at(-1) ?? ''
   const before = words.slice(0, -1)
-  const line = readLine(before)
+  const line = parseLine(before)
   if (line.unknownWord !== undefined) return []
-  const definition = await definitionIn(line)
+  const definition = await loadDefinition(line)
   const options = [...(definition?.options ?? []), ...globalOptions(definition)]
   const byFlag = (flag: string) =>
     options.find((option) => longFlag(option.flags) === flag && takesValue(option))
@@ -51,27 +51,27 @@ async function complete(words: readonly string[], context: Context): Promise<Ans
   const expecting = isLiteral ? undefined : byFlag(before.at(-1) ?? '')
   if (expecting !== undefined) {
     const { choices, completion } = expecting
-    return await values(choices ?? completion, before, partial, context)
+    return await listValues(choices ?? completion, before, partial, context)
   }
-  if (!isLiteral && partial.startsWith('-')) return unusedOptions(options, before, line)
-  if (definition === undefined) return commandWords(line)
-  const argument = argumentAt(definition, operands(line.rest, options).length)
-  if (argument === undefined || line.helpWord) return []
-  return await values(argument.completion, before, partial, context)
+  if (!isLiteral && partial.startsWith('-')) return listUnusedOptions(options, before, line)
+  if (definition === undefined) return listCommands(line)
+  const argument = findArgument(definition, findOperands(line.rest, options).length)
+  if (argument === undefined || line.isHelp) return []
+  return await listValues(argument.completion, before, partial, context)
 }
 
-function commandWords({ node, helpWord }: CommandLine): Answer {
+function listCommands({ node, isHelp }: CommandLine): Candidates {
   const level = Object.entries(commandsOf(node) ?? {})
-  const help = node === undefined && !helpWord ? [['help', 'show the help of a command'] as const] : []
+  const help = node === undefined && !isHelp ? [['help', 'show the help of a command'] as const] : []
   return [...level.map(([word, { summary }]) => [word, summary] as const), ...help]
 }
 
 /** The options that can still be given: all but those that were given and aren't repeatable. */
-function unusedOptions(
+function listUnusedOptions(
   options: readonly OptionDefinition[],
   before: readonly string[],
   { node }: CommandLine,
-): Answer {
+): Candidates {
   const used = new Set(before.map((word) => word.replace(/=.*$/s, '')))
   return [
     ...options
@@ -83,7 +83,7 @@ function unusedOptions(
 }
 
 /** The words that are neither options nor their values. */
-function operands(rest: readonly string[], options: readonly OptionDefinition[]): string[] {
+function findOperands(rest: readonly string[], options: readonly OptionDefinition[]): string[] {
   const valued = new Set(options.filter(takesValue).map((option) => longFlag(option.flags)))
   const end = rest.indexOf('--')
   const [words, literal] = end < 0 ? [rest, []] : [rest.slice(0, end), rest.slice(end + 1)]
@@ -93,17 +93,17 @@ function operands(rest: readonly string[], options: readonly OptionDefinition[])
   ]
 }
 
-function argumentAt(definition: CommandDefinition, position: number): ArgumentDefinition | undefined {
+function findArgument(definition: CommandDefinition, position: number): ArgumentDefinition | undefined {
   const last = definition.arguments?.at(-1)
   return definition.arguments?.[position] ?? (last?.syntax.includes('...') ? last : undefined)
 }
 
-async function values(
+async function listValues(
   completion: Completion | undefined,
   before: readonly string[],
   partial: string,
   context: Context,
-): Promise<Answer> {
+): Promise<Candidates> {
   switch (completion) {
     case undefined:
       return []
@@ -117,14 +117,14 @@ async function values(
       return (setting?.choices ?? []).map((choice) => [choice, ''])
     }
     case 'profiles': {
-      const { config } = await settingsOf(before, context)
+      const { config } = await readSettings(before, context)
       const names = new Set([...Object.keys(config.profiles), config.current_profile ?? DEFAULT_PROFILE])
       return [...names].sort().map((name) => [name, config.profiles[name]?.base_url ?? ''])
     }
     case 'domains': {
       const { knownDomains } = await import('../claims/ledger.ts')
-      const place = { directories: context.directories, settings: await settingsOf(before, context) }
-      const known = await knownDomains(partial, MOST_DOMAINS, place)
+      const place = { directories: context.directories, settings: await readSettings(before, context) }
+      const known = await knownDomains(partial, MAX_DOMAINS, place)
       return known.map(([name, status]) => [name, /^[a-z_]+$/.test(status) ? status : ''])
     }
     default:
@@ -133,8 +133,8 @@ async function values(
 }
 
 /** The settings that the words before the cursor give. */
-function settingsOf(before: readonly string[], context: Context) {
-  const [profile, baseUrl] = [valueIn(before, '--profile'), valueIn(before, '--base-url')]
+function readSettings(before: readonly string[], context: Context) {
+  const [profile, baseUrl] = [optionValue(before, '--profile'), optionValue(before, '--base-url')]
   const options: GlobalOptions = { ...(profile && { profile }), ...(baseUrl && { baseUrl }) }
   return resolveSettings(options, [], context)
 }

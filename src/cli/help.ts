@@ -4,21 +4,21 @@ import type { Output } from '../context.ts'
 import type { Palette } from '../terminal/color.ts'
 
 /** The width if nothing says it, and for documentation and pipes. */
-const USUAL_WIDTH = 80
+const DEFAULT_WIDTH = 80
 /** Longer lines are hard to read, however wide the window is. */
-const WIDEST = 100
-const NARROWEST = 40
+const MAX_WIDTH = 100
+const MIN_WIDTH = 40
 
 /** The group of the options of every command, which only the help of the program shows. */
 export const GLOBAL_OPTIONS_TITLE = 'Global options:'
 
 /** The width of help in columns. */
 export function helpWidth(output: Pick<Output, 'columns'>): number {
-  return Math.max(NARROWEST, Math.min(output.columns ?? USUAL_WIDTH, WIDEST))
+  return Math.max(MIN_WIDTH, Math.min(output.columns ?? DEFAULT_WIDTH, MAX_WIDTH))
 }
 
 /** How commander formats help: without the options of every command, and with one line for `--x` and `--no-x`. */
-export function helpLayout(width: number, palette: Palette): Partial<Help> {
+export function helpConfiguration(width: number, palette: Palette): Partial<Help> {
   return {
     helpWidth: width,
     minWidthToWrap: 20,
@@ -44,7 +44,7 @@ export function helpLayout(width: number, palette: Palette): Partial<Help> {
 }
 
 /** What the program's name alone prints, on a screen of 24 lines and 80 columns; its help has all the options. */
-export function firstScreen(program: Command, { strong }: Palette): string {
+export function formatFirstScreen(program: Command, { strong }: Palette): string {
   const commands = program.commands.map((command) => `  ${command.name().padEnd(11)} ${command.summary()}`)
   return `${program.description()}
 
@@ -66,7 +66,7 @@ function isOpposite(one: Option, other: Option): boolean {
 }
 
 /** What follows the options in a command's help: examples, and where the other options are. */
-export function helpAfter(
+export function formatExamples(
   examples: CommandDefinition['examples'],
   { strong }: Palette,
   width: number,

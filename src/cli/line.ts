@@ -22,18 +22,18 @@ export interface CommandLine {
   /** Everything else, as it was typed. */
   readonly rest: readonly string[]
   /** `mailclaim help claims check` is another way to write `mailclaim claims check --help`. */
-  readonly helpWord: boolean
+  readonly isHelp: boolean
 }
 
 /**
  * Finds the words that name a command, even with options between them, so that only that command's code is loaded. It
  * skips the values of global options; a command's own option that takes a value has to come after the command's name.
  */
-export function readLine(argv: readonly string[]): CommandLine {
+export function parseLine(argv: readonly string[]): CommandLine {
   const words: string[] = []
   const rest: string[] = []
   let node: CommandNode | undefined
-  let helpWord = false
+  let isHelp = false
   for (let at = 0; at < argv.length; at++) {
     const word = argv[at] ?? ''
     const level = commandsOf(node)
@@ -44,8 +44,8 @@ export function readLine(argv: readonly string[]): CommandLine {
     if (word.startsWith('-')) {
       rest.push(word)
       if (takesNextWord(word) && at + 1 < argv.length) rest.push(argv[++at] ?? '')
-    } else if (word === 'help' && words.length === 0 && !helpWord) {
-      helpWord = true
+    } else if (word === 'help' && words.length === 0 && !isHelp) {
+      isHelp = true
     } else if (Object.hasOwn(level, word)) {
       words.push(word)
       node = level[word]
@@ -53,14 +53,14 @@ export function readLine(argv: readonly string[]): CommandLine {
       const before = argv[at - 1] ?? ''
       const isUnknown = before.startsWith('-') && !isGlobalFlag(before.replace(/=.*/s, ''))
       const unknown = { unknownWord: word, ...(isUnknown && { unknownOption: before }) }
-      return { words, node, ...unknown, rest: [...rest, ...argv.slice(at + 1)], helpWord }
+      return { words, node, ...unknown, rest: [...rest, ...argv.slice(at + 1)], isHelp }
     }
   }
-  return { words, node, rest, helpWord }
+  return { words, node, rest, isHelp }
 }
 
 /** The definition of the command that a line names; undefined if it names none. */
-export async function definitionIn({
+export async function loadDefinition({
   words,
   node,
   unknownWord,
@@ -76,7 +76,7 @@ export function commandsOf(node: CommandNode | undefined): Readonly<Record<strin
 }
 
 /** The value that words give an option, the last one if several do. */
-export function valueIn(words: readonly string[], flag: string): string | undefined {
+export function optionValue(words: readonly string[], flag: string): string | undefined {
   return words
     .findLast((word, at) => words[at - 1] === flag || word.startsWith(`${flag}=`))
     ?.replace(`${flag}=`, '')

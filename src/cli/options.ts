@@ -15,7 +15,7 @@ export function addOptions(command: Command, options: readonly OptionDefinition[
     const option = new Option(flags, optionText(definition)).helpGroup(heading)
     if (takesValue(definition)) {
       option.argParser((text: string, before: unknown) => {
-        const value = readOption(text, definition, command)
+        const value = parseOption(text, definition, command)
         if (filter && before !== undefined && before !== value)
           throw usageError(`${longFlag(flags)} is given twice, with different values`, 'give it once')
         return repeatable ? [...(Array.isArray(before) ? before : []), value] : value
@@ -26,7 +26,7 @@ export function addOptions(command: Command, options: readonly OptionDefinition[
 }
 
 /** @throws CliError exit 2 if the option does not accept the text, as none accepts nothing: a variable that isn't set. */
-function readOption(text: string, definition: OptionDefinition, command: Command): unknown {
+function parseOption(text: string, definition: OptionDefinition, command: Command): unknown {
   const flag = longFlag(definition.flags)
   if (text === '--' || command.options.some((option) => option.long === text)) {
     throw usageError(
@@ -40,7 +40,7 @@ function readOption(text: string, definition: OptionDefinition, command: Command
 }
 
 /** The options that were typed; the others are absent. */
-export function givenOptions(command: Command): Record<string, unknown> {
+export function readGivenOptions(command: Command): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(command.opts()).filter(([name]) => command.getOptionValueSource(name) === 'cli'),
   )

@@ -8,16 +8,16 @@ import { type GlobalOptions, isShared, resolveSettings, type Settings } from '..
 import { createPalette, hasColor, type Palette } from '../terminal/color.ts'
 import { createIo, type Io, untilClosed } from '../terminal/io.ts'
 import {
-  firstScreen,
+  formatExamples,
+  formatFirstScreen,
   GLOBAL_OPTIONS_LINE,
   GLOBAL_OPTIONS_TITLE,
-  helpAfter,
-  helpLayout,
+  helpConfiguration,
   helpWidth,
 } from './help.ts'
-import { type CommandLine, type CommandNode, definitionIn, isGroup, readLine } from './line.ts'
-import { addOptions, checkRelations, givenOptions } from './options.ts'
-import { asksForJson, usageErrorOf } from './print-error.ts'
+import { type CommandLine, type CommandNode, isGroup, loadDefinition, parseLine } from './line.ts'
+import { addOptions, checkRelations, readGivenOptions } from './options.ts'
+import { asksForJson, toUsageError } from './print-error.ts'
 
 /**
  * Parses a command line with commander and runs its command.
@@ -26,36 +26,36 @@ import { asksForJson, usageErrorOf } from './print-error.ts'
  * @throws CliError exit 2 for a command line that can't be understood; whatever the command throws.
  */
 export async function runCommandLine(argv: readonly string[], context: Context): Promise<ExitCode> {
-  const line = readLine(argv)
-  const definition = await definitionIn(line)
+  const line = parseLine(argv)
+  const definition = await loadDefinition(line)
   const printed = { out: '', err: '' }
   const palette = await createPalette(
     hasColor(context.environment, argv.includes('--no-color') ? false : undefined, context.stdout),
   )
   const program = buildProgram(line, definition, argv, context, printed, palette)
   try {
-    await program.parseAsync(wordsFor(line), { from: 'user' })
+    await program.parseAsync(commanderArguments(line), { from: 'user' })
     return Exit.done
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     if (error.code === 'commander.help' && !asksForJson(argv)) {
       // The program's name alone is not a mistake, but the first thing that people type.
       const isProgram = line.node === undefined
-      if (isProgram) await context.stdout.write(firstScreen(program, palette))
+      if (isProgram) await context.stdout.write(formatFirstScreen(program, palette))
       else await context.stderr.write(printed.err)
       return isProgram ? Exit.done : Exit.usage
     }
-    if (error.exitCode !== 0) throw usageErrorOf(error, line, definition)
+    if (error.exitCode !== 0) throw toUsageError(error, line, definition)
     await context.stdout.write(printed.out)
     return Exit.done
   }
 }
 
 /** The words in the order that commander understands: the command's name first. */
-function wordsFor(line: CommandLine): string[] {
+function commanderArguments(line: CommandLine): string[] {
   // Commander then reports an unknown command, and similar ones.
   if (line.unknownWord !== undefined) return [...line.words, line.unknownWord]
-  if (line.helpWord) return [...line.words, '--help']
+  if (line.isHelp) return [...line.words, '--help']
   return [...line.words, ...line.rest]
 }
 
@@ -74,7 +74,7 @@ function buildProgram(
     .description(PROGRAM.description)
     .usage('<command> [options]')
     .version(context.program.version, '-V, --version', PROGRAM.version)
-    .configureHelp(helpLayout(width, palette))
+    .configureHelp(helpConfiguration(width, palette))
     .exitOverride()
     .showSuggestionAfterError(true)
     .helpOption('-h, --help', PROGRAM.help)
@@ -115,7 +115,7 @@ function buildProgram(
         .description(`${node.summary.charAt(0).toUpperCase()}${node.summary.slice(1)}.`)
       if (node.heading !== undefined) command.helpGroup(`${node.heading}:`)
       if (!isGroup(node)) {
-        if (definition !== undefined) define(command, definition)
+        if (definition !== undefined) addDefinition(command, definition)
         continue
       }
       command.usage('<command> [options]').addHelpText('after', `\n${GLOBAL_OPTIONS_LINE}`)
@@ -127,7 +127,7 @@ function buildProgram(
     }
   }
 
-  function define(command: Command, definition: CommandDefinition): void {
+  function addDefinition(command: Command, definition: CommandDefinition): void {
     command.description(definition.description)
     command.usage([...(definition.arguments ?? []).map(({ syntax }) => syntax), '[options]'].join(' '))
     const own = shownOptions(definition)
@@ -138,9 +138,9 @@ function buildProgram(
       command.argument(argument.syntax, argumentText(argument))
     addOptions(command, own, 'Options:')
     addOptions(command, globals, GLOBAL_OPTIONS_TITLE)
-    command.addHelpText('after', () => helpAfter(definition.examples, palette, width))
+    command.addHelpText('after', () => formatExamples(definition.examples, palette, width))
     command.action(() => {
-      const options: GlobalOptions & Record<string, unknown> = givenOptions(command)
+      const options: GlobalOptions & Record<string, unknown> = readGivenOptions(command)
       checkRelations([...own, ...globals], options)
       return runCommand(definition, command.args, options, argv, context)
     })
@@ -166,13 +166,13 @@ async function runCommand(
       'whoever answers gets the credential: certificates are not checked (NODE_TLS_REJECT_UNAUTHORIZED=0)',
     )
   try {
-    await run({ arguments: words, options }, settings.verbose ? await withLog(io) : io)
+    await run({ arguments: words, options }, settings.verbose ? await addRequestLog(io) : io)
   } finally {
     await io.progress.end()
   }
 }
 
-async function withLog(io: Io): Promise<Io> {
+async function addRequestLog(io: Io): Promise<Io> {
   const { logExchanges } = await import('../service/log.ts')
   return { ...io, http: logExchanges(io) }
 }

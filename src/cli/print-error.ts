@@ -8,7 +8,7 @@ import { maskUserInfo } from '../settings/addresses.ts'
 import { longFlag } from '../settings/option.ts'
 import { writeLabeled, writeLines } from '../terminal/notices.ts'
 import { stringifyJson } from '../terminal/sanitize.ts'
-import { type CommandLine, valueIn } from './line.ts'
+import { type CommandLine, optionValue } from './line.ts'
 
 /** Prints an error as JSON or for people, and returns its exit code. */
 export async function printError(
@@ -18,7 +18,7 @@ export async function printError(
 ): Promise<ExitCode> {
   if (error instanceof OutputClosedError) return Exit.done
   const { stderr } = context
-  const failure = error instanceof CliError ? error : bug(error)
+  const failure = error instanceof CliError ? error : createBugError(error)
   try {
     if (asksForJson(argv)) {
       const { message, hint } = failure
@@ -44,7 +44,7 @@ const framesOf = ({ name, stack = '' }: Error) => [
   ...stack.split('\n').filter((line) => /^ +at /.test(line)),
 ]
 
-function bug(error: unknown): CliError {
+function createBugError(error: unknown): CliError {
   const message = error instanceof Error ? error.message : String(error)
   return new CliError('bug', `this is a bug in mailclaim: ${message}`, {
     hint: 'run it again with --verbose and report the output',
@@ -56,12 +56,12 @@ function bug(error: unknown): CliError {
 export function asksForJson(argv: readonly string[]): boolean {
   const end = argv.indexOf('--')
   const line = end < 0 ? argv : argv.slice(0, end)
-  const format = valueIn(line, '--format')
+  const format = optionValue(line, '--format')
   return line.some((word) => /^--json(=|$)/.test(word)) || format === 'json' || format === 'jsonl'
 }
 
 /** The usage error for a line that commander doesn't understand. It never repeats what may be the value of an option. */
-export function usageErrorOf(
+export function toUsageError(
   error: CommanderError,
   line: CommandLine,
   definition: CommandDefinition | undefined,
@@ -82,10 +82,10 @@ export function usageErrorOf(
       return usageError(`${longFlag(quoted)} needs a value`, `write ${quoted}`)
     case 'commander.unknownCommand':
       return line.unknownOption === undefined
-        ? usageError(first, meantElsewhere(quoted) ?? hint)
-        : usageError(`unknown option '${nameOf(line.unknownOption)}'`, 'options of a command follow its name')
+        ? usageError(first, suggestCommands(quoted) ?? hint)
+        : usageError(`unknown option '${toFlag(line.unknownOption)}'`, 'options of a command follow its name')
     case 'commander.unknownOption': {
-      const name = nameOf(quoted)
+      const name = toFlag(quoted)
       const known = [...(definition?.options ?? []), ...globalOptions(definition)]
       return quoted.includes('=') && known.some(({ flags }) => longFlag(flags) === name)
         ? usageError(`${name} takes no value`, `write ${name} alone`)
@@ -97,16 +97,16 @@ export function usageErrorOf(
 }
 
 /** Five words of other tools. */
-const OTHER_WORDS = { whoami: 'status', signin: 'login', signout: 'logout', ls: 'list', show: 'get' }
+const SYNONYMS = { whoami: 'status', signin: 'login', signout: 'logout', ls: 'list', show: 'get' }
 
 /** The commands of another group that end in this word. */
-function meantElsewhere(word: string): string | undefined {
-  const last = Object.hasOwn(OTHER_WORDS, word) ? OTHER_WORDS[word as keyof typeof OTHER_WORDS] : word
+function suggestCommands(word: string): string | undefined {
+  const last = Object.hasOwn(SYNONYMS, word) ? SYNONYMS[word as keyof typeof SYNONYMS] : word
   const found = [...everyCommand(tree)].filter(({ words }) => words.at(-1) === last)
   const commands = found.map(({ words }) => `mailclaim ${words.join(' ')}`)
   return commands.length === 0 ? undefined : `did you mean ${commands.join(', or ')}?`
 }
 
-function nameOf(option: string): string {
+function toFlag(option: string): string {
   return option.replace(/=.*/s, '')
 }

@@ -32,17 +32,17 @@ export async function examine(outer: Io): Promise<Diagnosis[]> {
   const hasKey = io.environment.apiKey !== undefined
   const run = async (check: string, finding: Promise<Finding>, need?: 'not with a key') => ({
     check,
-    ...(await finding.catch((error) => failed(error, hasKey && need !== undefined))),
+    ...(await finding.catch((error) => toFinding(error, hasKey && need !== undefined))),
   })
-  const reached = examineNetwork(io)
+  const networkFindings = examineNetwork(io)
   const part = (name: 'network' | 'clock') =>
     run(
       name,
-      reached.then((both) => both[name]),
+      networkFindings.then((both) => both[name]),
     )
   const folders = run('folders', examineDirectories(io), 'not with a key')
   const lock = folders.then(() => examineLock(io))
-  const found = await Promise.all([
+  const diagnoses = await Promise.all([
     run('configuration', examineConfiguration(io)),
     folders,
     run('credential store', examineStore(io), 'not with a key'),
@@ -54,11 +54,11 @@ export async function examine(outer: Io): Promise<Diagnosis[]> {
     run('direct DNS', examineDirectDns(io)),
   ])
   interrupts.signal.throwIfAborted()
-  return found
+  return diagnoses
 }
 
 /** A problem, or only a warning while an API key is used, which needs neither sessions nor files. */
-function failed(error: unknown, isOptional: boolean): Finding {
+function toFinding(error: unknown, isOptional: boolean): Finding {
   if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
   return isOptional && error.exit !== Exit.usage
     ? warning(`${error.message}; MAILCLAIM_API_KEY works without it`, error.hint)

@@ -36,15 +36,15 @@ export function problem({ message, hint, exit }: CliError): Finding {
 /**
  * The error of the command, undefined if there is no problem; the first problem decides the exit code.
  *
- * @param areShown whether people have just read the remedies
+ * @param remediesShown whether people have just read the remedies
  */
-export function problemsError(diagnoses: readonly Diagnosis[], areShown: boolean): CliError | undefined {
+export function problemsError(diagnoses: readonly Diagnosis[], remediesShown: boolean): CliError | undefined {
   const problems = diagnoses.filter(({ status }) => status === 'problem')
   const [first] = problems
   if (first === undefined) return undefined
   const names = problems.map(({ check }) => check).join(', ')
   return new CliError('problems_found', `problems found: ${names}`, {
     exit: first.exit,
-    hint: areShown ? undefined : (first.remedy ?? undefined),
+    hint: remediesShown ? undefined : (first.remedy ?? undefined),
   })
 }

@@ -22,11 +22,11 @@ export const IMPORT_COLUMNS: readonly Column[] = [
   { field: 'completed_at', title: 'Completed at', kind: 'time', text: readableTimestamp },
 ]
 
-const IN_EVERY_LIST = ['id', 'status', 'counts.total', 'counts.failed', 'created_at']
+const REQUIRED_FIELDS = ['id', 'status', 'counts.total', 'counts.failed', 'created_at']
 
 /** The columns of a list: those that fit in 80 columns beside an id, and the others in a wider terminal. */
 export const IMPORT_LIST_COLUMNS: readonly Column[] = IMPORT_COLUMNS.map((column) =>
-  IN_EVERY_LIST.includes(column.field) ? column : { ...column, optional: true },
+  REQUIRED_FIELDS.includes(column.field) ? column : { ...column, optional: true },
 )
 
 /** The events of `imports watch --format jsonl`. */
