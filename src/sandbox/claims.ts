@@ -7,7 +7,7 @@ const CLAIM_WINDOW_MS = 7 * 86_400_000
 
 export type DomainClaim = ReturnType<typeof serializeClaim>
 
-/** What becomes of a claim: a status, known or not, and why it is blocked or failed, if not for the usual reason. */
+/** A status to force on a claim (any text, so that clients meet unknown ones), with the reason shown if it blocks or fails. */
 export interface Outcome {
   readonly status: string
   readonly reason: string | undefined
@@ -17,7 +17,10 @@ const DEFAULT_REASONS: ReadonlyMap<string, string> = new Map([
   ['blocked', 'recent_owner_activity'],
   ['failed', 'ownership_check_failed'],
 ])
-/** As the first label of a domain, such a status is how its claim ends once the record was found; any other completes. */
+/**
+ * First labels of a domain that decide how its claim ends once the record is found: a claim for `blocked.example.com` becomes
+ * blocked. With any other label it completes.
+ */
 const OUTCOME_LABELS = ['blocked', 'failed', 'expired', 'superseded', 'canceled']
 
 function firstLabel(domain: string): string {
@@ -34,29 +37,29 @@ interface Claim {
   status: string
   reason: string | null
   verifyRequested: boolean
-  /** Cancels the next planned step. */
+  /** Cancels the scheduled lookup, completion or other status change. */
   cancelNextStep: () => void
 }
 
 interface ClaimsOptions {
   readonly clock: VirtualClock
-  /** From the verification request to the first DNS lookup, between lookups, and from the one that found the record to the end. */
+  /** Virtual milliseconds before each DNS lookup, and from the lookup that finds the record to the final status. */
   readonly stepMs: number
-  /** The TXT records of a name as a DNS query finds them. */
+  /** Queries DNS for the TXT values of a name; an empty list if it has none or the query fails. */
   readonly lookUp: (name: string) => Promise<readonly string[]>
 }
 
-/** Asking for verification in any other status is refused. */
+/** Statuses in which a verification request is accepted; in all others the service answers 409. */
 const VERIFIABLE_STATUSES = ['pending', 'verified', 'blocked', 'completed']
-/** In any other status, known or not, a claim can still proceed. */
+/** Statuses that end a claim. In any other status, also an unknown one, a new claim for the domain supersedes it. */
 const FINAL_STATUSES = ['completed', 'expired', 'superseded', 'canceled', 'failed']
 
 export type Claims = ReturnType<typeof createClaims>
 
-/** All claims; only a verification request makes the service query DNS (interface, section 3.4). */
+/** Creates the store of all claims. The service queries DNS only after a verification request (interface, section 3.4). */
 export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
   const byDomainId = new Map<string, Claim>()
-  /** The newest claim of a domain. */
+  /** The newest claim of each domain, by the domain's name in lower case. */
   const byName = new Map<string, Claim>()
 
   function requireClaim(claim: Claim | undefined): Claim {
@@ -71,7 +74,8 @@ export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
   }
 
   function scheduleLookup(claim: Claim): void {
-    // From now, not from when this fell due: nothing changes in DNS during a jump of the clock.
+    // Count from the current time, not from the due time of the previous step: after a jump of the clock, lookups
+    // scheduled in the past would all run at once, and the DNS data can't have changed between them.
     schedule(claim, clock.now() + stepMs, async (due) => {
       const values = await lookUp(claim.request.name)
       if (claim.status !== 'pending') return
@@ -86,7 +90,7 @@ export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
     schedule(claim, from + stepMs, () => setStatus(claim, status))
   }
 
-  /** What was planned for the claim is called off. */
+  /** Sets the status and its reason, and cancels the claim's scheduled step. */
   function setStatus(claim: Claim, status: string, reason = DEFAULT_REASONS.get(status)): void {
     claim.cancelNextStep()
     claim.status = status
@@ -137,29 +141,29 @@ export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
       const claim = requireClaim(byDomainId.get(domainId))
       if (!VERIFIABLE_STATUSES.includes(claim.status))
         throw new Problem(409, 'claim_not_pending', `The claim is ${claim.status}: create a new one.`)
-      // If asked again, the lookup that is already planned is enough.
+      // Repeating the request is idempotent: the first one has already scheduled a lookup.
       if (claim.status === 'pending' && !claim.verifyRequested) scheduleLookup(claim)
       claim.verifyRequested = true
       return serializeClaim(claim)
     },
     /** @throws Problem 404 */
     get: (domainId: string) => serializeClaim(requireClaim(byDomainId.get(domainId))),
-    /** Gives a claim this status now. @throws Problem 404 */
+    /** Forces a status on the claim of a domain name or placeholder domain id. @throws Problem 404 */
     setOutcome(key: string, { status, reason }: Outcome): DomainClaim {
       const claim = findByKey(key)
       setStatus(claim, status, reason)
-      // In these two, a claim proceeds: so a block is lifted.
+      // A claim with one of these two statuses continues by itself, so setting it also lifts a block.
       if (status === 'verified') scheduleEnd(claim, clock.now(), 'completed')
       if (status === 'pending' && claim.verifyRequested) scheduleLookup(claim)
       return serializeClaim(claim)
     },
-    /** The newest claim of a domain, or the one with this placeholder domain id. @throws Problem 404 */
+    /** Returns the newest claim of a domain name, or the claim with this placeholder domain id. @throws Problem 404 */
     find: (key: string) => serializeClaim(findByKey(key)),
     list: () => [...byDomainId.values()].map(serializeClaim),
   }
 }
 
-/** A domain claim as the service shows it (interface, section 2.5). */
+/** Returns a claim as the API's `domain_claim` object (interface, section 2.5). */
 function serializeClaim(claim: Claim) {
   const { name, region } = claim.request
   return {
@@ -177,12 +181,12 @@ function serializeClaim(claim: Claim) {
   }
 }
 
-/** Letters of both cases and digits, so that a value in lower case is a wrong value. */
+/** Returns a random token that starts with an upper-case letter, so that its lower-cased copy never matches. */
 function createVerificationToken(): string {
   return `V${randomBytes(48).toString('base64').replaceAll(/[+/=]/g, '').slice(0, 30)}k`
 }
 
-/** @throws Problem 422 */
+/** Reads the body of a control request that sets a claim's status. @throws Problem 422 */
 export function readOutcome({ status, reason }: Record<string, unknown>): Outcome {
   if (typeof status !== 'string' || status === '') throw validationError('`status` must be a text.')
   if (reason !== undefined && typeof reason !== 'string') throw validationError('`reason` must be a text.')
@@ -193,7 +197,7 @@ const REGIONS = ['us-east-1', 'eu-west-1', 'sa-east-1', 'ap-northeast-1']
 const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * Reads the body of a claim creation, with its defaults (interface, section 4.5). Fields that the interface doesn't know are ignored.
+ * Reads the body of a request to create a claim, and applies the defaults of interface, section 4.5. Unknown fields are ignored.
  * @throws Problem 422 for a field that is missing or malformed
  */
 function readClaimRequest(body: unknown) {

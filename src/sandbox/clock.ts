@@ -7,8 +7,9 @@ interface Timer {
 export type VirtualClock = ReturnType<typeof createVirtualClock>
 
 /**
- * The sandbox's time: the real clock plus everything that `advance` added. It only moves forward, so that an expiry of
- * days can be watched in a moment.
+ * Creates the sandbox's clock: the real time plus all `advance` calls. Tests jump over days to see claims and tokens expire.
+ * The clock never moves backward.
+ * @param report receives the error of a timer's function that failed
  */
 export function createVirtualClock(report: (error: unknown) => void) {
   let offset = 0
@@ -18,7 +19,7 @@ export function createVirtualClock(report: (error: unknown) => void) {
 
   function arm(timer: Timer): void {
     if (closed) return
-    // Nothing is due in more than the 24 days that Node's timers take; they may end a millisecond early.
+    // Node's timers can fire a millisecond early, so check the time again. Their limit of 24 days is never reached.
     const end = () => (timer.due > now() ? arm(timer) : void fire(timer))
     timer.timeout = setTimeout(end, Math.max(timer.due - now(), 0))
   }
@@ -38,11 +39,11 @@ export function createVirtualClock(report: (error: unknown) => void) {
   }
 
   return {
-    /** Milliseconds since 1970, in virtual time. */
+    /** Returns the virtual time in milliseconds since 1970. */
     now,
     /**
-     * Runs `run` when virtual time reaches `due`; it is told `due`, which lies in the past after a jump. The function returned
-     * calls it off.
+     * Calls `run` with `due` when virtual time reaches `due`. After a jump of the clock, `due` may be long past.
+     * @returns a function that cancels the call
      */
     schedule(due: number, run: Timer['run']): () => void {
       const timer: Timer = { due, run }
@@ -50,11 +51,11 @@ export function createVirtualClock(report: (error: unknown) => void) {
       arm(timer)
       return () => cancel(timer)
     },
-    /** Jumps forward, and settles once everything that fell due has run, in order of its due time. */
+    /** Moves the clock forward; resolves when every timer that is now due has run, in the order of due times. */
     async advance(ms: number): Promise<void> {
       offset += ms
       for (const { timeout: armed } of timers) clearTimeout(armed)
-      // One after the other, and awaited: a look-up that fell due before an expiry also ends before it.
+      // Await each timer before the next: otherwise a claim could expire while an earlier DNS lookup for it is running.
       for (;;) {
         const [first] = [...timers].sort((one, other) => one.due - other.due)
         if (first === undefined || first.due > now()) break
@@ -73,8 +74,8 @@ export function createVirtualClock(report: (error: unknown) => void) {
 }
 
 /**
- * A time as the service writes it (interface, introduction): `YYYY-MM-DD HH:MM:SS.ffffff+00`, where trailing zeros of
- * the fraction are left out, so that the number of digits varies.
+ * Formats a time as the service does (interface, introduction): `YYYY-MM-DD HH:MM:SS.ffffff+00`, without trailing zeros of
+ * the fraction, so that clients meet a varying number of digits.
  */
 export function timestamp(ms: number): string {
   const whole = Math.floor(ms)

@@ -11,11 +11,11 @@ interface ControlOptions {
   readonly oauth: OAuth
   readonly claims: Claims
   readonly zones: Zones
-  /** How many requests came, by "METHOD /path" with ids as `{id}`. */
+  /** Request counts, in total and by `METHOD /path`, with ids in paths replaced by `{id}`. */
   readonly requests: object
 }
 
-/** The control plane below /_sandbox: clock, state, sessions, claims and DNS. */
+/** Adds the control API below /_sandbox, with which tests set the clock, sessions, claims and DNS records. */
 export function addControlRoutes(app: Hono<Env>, options: ControlOptions): void {
   const { clock, oauth, claims, zones, requests } = options
   const control = app.basePath(CONTROL_PREFIX)
@@ -70,7 +70,7 @@ export function addControlRoutes(app: Hono<Env>, options: ControlOptions): void 
   })
 }
 
-/** @throws Problem 422 */
+/** Returns a domain name in lower case without its final dot. @throws Problem 422 if it is malformed or a top-level domain */
 function readName(text: string): string {
   const name = text.trim().replace(/\.$/, '').toLowerCase()
   const labels = name.split('.')
@@ -79,7 +79,7 @@ function readName(text: string): string {
   throw validationError('That is not a name below a top-level domain.')
 }
 
-/** The values of a TXT set, at least one. @throws Problem 422 */
+/** Reads the values of a TXT RRset from the body. @throws Problem 422 unless there is at least one */
 function readValues({ values }: Record<string, unknown>): readonly RecordData[] {
   if (!Array.isArray(values) || values.length === 0)
     throw validationError('`values` must be a list of texts; to remove them all, delete the records.')

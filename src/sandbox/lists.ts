@@ -4,10 +4,10 @@ import { type Env, notFound, validationError } from './http.ts'
 import { type Grant, serializeGrant } from './oauth.ts'
 
 /**
- * One page of a list, in its envelope (interface, sections 2.3, 4.2, 4.3 and 8).
- * @param items the newest first
- * @param show makes what the service shows of an item; only for those on the page and those that the filter sees
- * @param keep the filter
+ * Returns one page of a cursor-paginated list in its envelope (interface, sections 2.3, 4.2, 4.3 and 8).
+ * @param items all items, the newest first
+ * @param show serializes an item; called only for the items that the page needs, so that long lists stay cheap
+ * @param keep the filter, applied to the serialized item
  * @throws Problem 422 for a limit outside 1 to 100, repeated parameters, both cursors at once, and an unknown cursor
  */
 function takePage<Item extends { readonly id: string }, Shown>(
@@ -46,21 +46,21 @@ function takePage<Item extends { readonly id: string }, Shown>(
   return { object: 'list', has_more: hasMore, data: step === 1 ? data : data.reverse() }
 }
 
-/** The one value of a query parameter. @throws Problem 422 when it is repeated */
+/** Returns the value of a query parameter; undefined if it is absent. @throws Problem 422 if it is repeated */
 function readParameter(c: Context, name: string): string | undefined {
   const values = c.req.queries(name) ?? []
   if (values.length > 1) throw validationError(`The \`${name}\` parameter may be given once.`)
   return values[0]
 }
 
-/** A UUID that ends with this number. */
+/** Returns a UUID that begins with the prefix and ends with the number, so that ids are the same in every run. */
 const idOf = (prefix: string, number: number): string =>
   `${prefix}-0000-4000-8000-${String(number).padStart(12, '0')}`
 
 const DEMO_CLIENTS = ['Newsletter Studio', 'Shop Mailer', 'CRM Sync', 'Invoice Robot', 'Zoë’s Notes']
 const DEMO_SCOPES = [['emails:send'], ['emails:send', 'contacts:read'], ['contacts:write'], ['domains:read']]
 
-/** A grant of somebody else; every third one is revoked. */
+/** Returns a sample grant to another client than mailclaim; every third one is revoked. @param index 0 is the newest */
 function createDemoGrant(index: number, startedAt: number): Grant {
   const client = index % DEMO_CLIENTS.length
   const createdAt = startedAt - (index + 1) * 3_600_000
@@ -78,7 +78,7 @@ function createDemoGrant(index: number, startedAt: number): Grant {
 
 const STATUSES = ['queued', 'in_progress', 'completed', 'failed']
 
-/** When the newest imports begin, and how long they take, in seconds from the start of the sandbox; the others are over. */
+/** Start and duration of the newest imports, in seconds after the sandbox's start. All other imports have ended before it. */
 const IMPORT_TIMES = [
   [10, 60],
   [0, 30],
@@ -88,7 +88,7 @@ const IMPORT_TIMES = [
   [86_400, 600],
 ] as const
 
-/** How far an import is; `share` from 0 to 1. Every tenth fails on its way. */
+/** Computes an import's status and the share of its rows that is processed (0 to 1). Every tenth import fails after 60%. */
 function importProgress(index: number, startedAt: number, now: number) {
   const [starts, lasts] = IMPORT_TIMES[index] ?? [-97 * index, 60]
   const [end, status] = index % 10 === 2 ? [0.6, 'failed'] : [1, 'completed']
@@ -99,7 +99,7 @@ function importProgress(index: number, startedAt: number, now: number) {
   return { status, share: end, endedAt: begins + lasts * end * 1000 }
 }
 
-/** A contact import as the service shows it (interface, section 2.4). @param index 0 is the newest */
+/** Returns an import as the API's `contact_import` object (interface, section 2.4). @param index 0 is the newest */
 function serializeImport(id: string, index: number, startedAt: number, now: number) {
   const { status, share, endedAt } = importProgress(index, startedAt, now)
   const total = 200 + ((index * 7919) % 20_000)
@@ -117,14 +117,17 @@ function serializeImport(id: string, index: number, startedAt: number, now: numb
 }
 
 interface ListsOptions {
+  /** Number of contact imports. */
   readonly imports: number
+  /** Number of sample grants, listed after those of sign-ins. */
   readonly grants: number
+  /** Grants of sign-ins at this sandbox, the oldest first; grows as users sign in. */
   readonly issued: readonly Grant[]
-  /** Virtual time, in milliseconds since 1970. */
+  /** Returns the virtual time in milliseconds since 1970. */
   readonly now: () => number
 }
 
-/** Grants and imports (interface, sections 4.2 to 4.4). */
+/** Adds the routes that list grants and list and get imports (interface, sections 4.2 to 4.4). */
 export function addListRoutes(app: Hono<Env>, { imports, grants, issued, now }: ListsOptions): void {
   const startedAt = now()
   const demoGrants = Array.from({ length: grants }, (_, index) => createDemoGrant(index, startedAt))

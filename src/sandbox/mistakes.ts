@@ -1,28 +1,30 @@
 import { validationError } from './http.ts'
 import { PARKED_HOST, type ServerFault, txtData, type Zones } from './zones.ts'
 
-/** What a mistake is made of. */
+/** The correct record and its parts, from which mistakes are built. */
 interface RecordParts {
   readonly name: string
+  /** The zone's apex, such as example.com. */
   readonly zone: string
-  /** The right value, and what precedes and follows its equals sign. */
+  /** The correct TXT value: `prefix=token`. */
   readonly value: string
   readonly prefix: string
   readonly token: string
 }
 
-/** How what is published differs from the right record. */
+/** Deviations from the correct record; an absent field is as it should be. */
 interface Difference {
+  /** The name where the records are published. */
   readonly at?: string
   readonly values?: readonly string[]
-  /** A CNAME to this host in the place of the record. */
+  /** The target of a CNAME record that replaces the TXT records. */
   readonly alias?: string
   readonly fault?: ServerFault
 }
 
 type Mistake = readonly [description: string, differ: (parts: RecordParts) => Difference]
 
-/** Ways to publish the record of a claim; all but the first are what people get wrong, or what happens to them. */
+/** Ways to publish a claim's record, by id: correctly (`none`), with a common mistake, or in a zone whose servers fail. */
 export const MISTAKES: Readonly<Record<string, Mistake>> = {
   none: ['The right record', () => ({})],
   missing: ['Nothing at all', () => ({ values: [] })],
@@ -59,8 +61,9 @@ export const MISTAKES: Readonly<Record<string, Mistake>> = {
 }
 
 /**
- * Clears what was published for the record of a claim before, and publishes it in this way.
- * @throws Problem 422 for a mistake that there isn't
+ * Publishes a claim's record with a mistake, after deleting the records that an earlier call published for it.
+ * @param mistake a key of `MISTAKES`
+ * @throws Problem 422 for an unknown mistake
  */
 export function publishRecord(zones: Zones, record: { name: string; value: string }, mistake: unknown): void {
   const [, differ] = Object.entries(MISTAKES).find(([id]) => id === mistake)?.[1] ?? []

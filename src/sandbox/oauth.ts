@@ -4,7 +4,7 @@ import { type CryptoKey, SignJWT } from 'jose'
 import { timestamp } from './clock.ts'
 import { type Env, Problem, readObject, TOKEN_PATH } from './http.ts'
 
-/** A registered OAuth client. Its redirect URI is `/callback` on any port of loopback (RFC 8252, section 7.3). */
+/** A registered public client. Its redirect URI is `/callback` on any loopback port (RFC 8252, section 7.3). */
 export interface OAuthClient {
   readonly id: string
   readonly name: string
@@ -14,7 +14,7 @@ export interface OAuthClient {
 
 const GRANT_TYPES = ['authorization_code', 'refresh_token']
 
-/** Of these, only `emails:send` is known from the interface. */
+/** Scopes that a client can request. The interface names only `emails:send`; the others are made up. */
 export const SCOPES = [
   'emails:send',
   'contacts:read',
@@ -29,7 +29,7 @@ function defineClient(digit: number, name: string, rest: Partial<OAuthClient> = 
   return { id, name, grantTypes: GRANT_TYPES, disabled: false, ...rest }
 }
 
-/** One client for each row of the interface that needs one. */
+/** The registered clients: the program's own, and one for each client-related token error (interface, section 7.1). */
 export const CLIENTS = {
   default: defineClient(1, 'mailclaim'),
   disabled: defineClient(2, 'Retired Tool', { disabled: true }),
@@ -40,7 +40,7 @@ export function findClient(id: string): OAuthClient | undefined {
   return Object.values(CLIENTS).find((known) => known.id === id)
 }
 
-/** Whether this very text is a redirect URI that is registered, with the port of the request. */
+/** Whether the redirect URI matches a registered one exactly, apart from its port (RFC 8252, section 7.3). */
 export function isRegisteredRedirect(redirectUri: string): boolean {
   const port = /^http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost):([1-9][0-9]{0,4})\/callback$/.exec(
     redirectUri,
@@ -48,7 +48,7 @@ export function isRegisteredRedirect(redirectUri: string): boolean {
   return Number(port) <= 65_535
 }
 
-/** A grant of the one team that there is. */
+/** An authorization that a user gave a client. All grants belong to the sandbox's only team. */
 export interface Grant {
   readonly id: string
   readonly client: Pick<OAuthClient, 'id' | 'name'>
@@ -59,7 +59,7 @@ export interface Grant {
   revokedReason: string | undefined
 }
 
-/** A grant as the service shows it (interface, section 2.2). */
+/** Returns a grant as the API's object (interface, section 2.2). */
 export function serializeGrant({ client, ...grant }: Grant): object {
   return {
     id: grant.id,
@@ -73,21 +73,21 @@ export function serializeGrant({ client, ...grant }: Grant): object {
   }
 }
 
-/** What an approved authorization request was about; the code stands for it. */
+/** An approved authorization request, to which an authorization code is bound (RFC 6749, section 4.1.2). */
 export interface Approval {
   readonly client: OAuthClient
   readonly redirectUri: string
   readonly scopes: readonly string[]
   readonly resource: string | null
-  /** S256 of the verifier (RFC 7636, section 4.2). */
+  /** The PKCE challenge: base64url of the verifier's SHA-256 (`S256`; RFC 7636, section 4.2). */
   readonly codeChallenge: string
 }
 
 interface OAuthOptions {
-  /** Virtual time, in milliseconds since 1970. */
+  /** Returns the virtual time in milliseconds since 1970. */
   readonly now: () => number
   readonly issuer: string
-  /** That signs access tokens; it lives as long as the sandbox. */
+  /** The private key that signs access tokens (ES256), new in each run. */
   readonly key: CryptoKey
   readonly accessTokenSeconds: number
 }
@@ -95,14 +95,14 @@ interface OAuthOptions {
 const CODE_LIFETIME_MS = 10 * 60_000
 const REFRESH_LIFETIME_MS = 60 * 86_400_000
 
-/** A random string that is safe in URLs and headers; `bytes` counts its randomness, not its characters. */
+/** Returns a random base64url string. @param bytes of randomness; the string is a third longer */
 export function randomToken(bytes: number): string {
   return randomBytes(bytes).toString('base64url')
 }
 
 export type OAuth = ReturnType<typeof createOAuth>
 
-/** Codes, tokens and what becomes of them (interface, section 3.1). */
+/** Creates the authorization server: codes, grants and tokens in memory, with refresh token rotation (interface, section 3.1). */
 export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptions) {
   const codes = new Map<string, Approval & { expires: number; redeemed: boolean }>()
   const refreshTokens = new Map<string, { grant: Grant; expires: number; rotated: boolean }>()
@@ -110,14 +110,15 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
   const issued: Grant[] = []
   const counts = { refreshes: 0, reuseDetections: 0 }
 
-  /** The answer of the token endpoint (interface, section 2.1). */
+  /** Issues an access token and a refresh token, as the token endpoint's response (interface, section 2.1). */
   async function issueTokens(grant: Grant, scopes: readonly string[]) {
-    // The refresh token is on record before anything is awaited: two requests at once cannot both win.
+    // Store the refresh token before the first `await`, so that no other request runs between the checks of the caller
+    // and this line: two concurrent refreshes can't both succeed.
     const refreshToken = `rt_${randomToken(32)}`
     const at = now()
     refreshTokens.set(refreshToken, { grant, expires: at + REFRESH_LIFETIME_MS, rotated: false })
     const scope = scopes.join(' ')
-    // Rounded up, so that no token is valid for less than its lifetime.
+    // `exp` has whole seconds (RFC 7519); round up so that no token expires before `expires_in` seconds have passed.
     const expires = Math.ceil(at / 1000) + accessTokenSeconds
     const accessToken = await new SignJWT({ client_id: grant.client.id, scope, grant_id: grant.id })
       .setProtectedHeader({ alg: 'ES256', typ: 'at+jwt' })
@@ -181,7 +182,7 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
     }
     if (grant.revokedAt !== undefined) throw tokenError('invalid_grant', 'the grant has been revoked')
     if (current.expires <= now()) throw tokenError('invalid_grant', 'the refresh token has expired')
-    // A set, as RFC 6749, section 3.3, has it.
+    // `scope` is a set of space-delimited values (RFC 6749, section 3.3), so drop duplicates.
     const asked = [...new Set(fields.get('scope')?.split(' ') ?? grant.scopes)]
     if (asked.some((scope) => !grant.scopes.includes(scope)))
       throw tokenError('invalid_scope', `the grant has only the scope ${grant.scopes.join(' ')}`)
@@ -193,27 +194,27 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
   return {
     grants: issued as readonly Grant[],
     counts: counts as Readonly<typeof counts>,
-    /** @returns the code, good for ten minutes and one use */
+    /** Returns an authorization code, valid for ten minutes of virtual time and one use. */
     issueCode(approved: Approval): string {
       const code = `ac_${randomToken(24)}`
       codes.set(code, { ...approved, expires: now() + CODE_LIFETIME_MS, redeemed: false })
       return code
     },
-    /** A session without a browser, for tests that are about something else. */
+    /** Issues tokens without an authorization request, for tests that need a signed-in client but no browser. */
     startSession: () => createSession({ client: CLIENTS.default, scopes: SCOPES, resource: null }),
-    /** Revokes every grant, as somebody with an API key would. */
+    /** Revokes every grant that a sign-in created, as a team member can through the API. */
     revokeAll(): void {
       for (const grant of issued) revoke(grant, 'revoked_from_api')
     },
-    /** Whether an access token has not expired, and its grant is not revoked. */
+    /** Whether an access token was issued here, hasn't expired, and its grant isn't revoked. */
     isValid(accessToken: string): boolean {
       const known = accessTokens.get(accessToken)
       return known !== undefined && known.expires > now() && known.grant.revokedAt === undefined
     },
-    /** @throws Problem for each row of the interface's section 7.1 */
+    /** Handles a token request, given its form fields. @throws Problem for each error of interface, section 7.1 */
     async exchange(fields: ReadonlyMap<string, string>) {
       const grantType = requireField(fields, 'grant_type')
-      // The interface defines no code for this: the field counts as malformed.
+      // The interface doesn't list `unsupported_grant_type`, so an unknown grant type is a malformed field.
       if (!GRANT_TYPES.includes(grantType))
         throw tokenError('invalid_request', `grant_type must be ${GRANT_TYPES.join(' or ')}`)
       const isCode = grantType === 'authorization_code'
@@ -229,7 +230,7 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
   }
 }
 
-/** A refusal by the token endpoint (interface, section 7.1). */
+/** Returns an error response of the token endpoint (RFC 6749, section 5.2; interface, section 7.1). */
 function tokenError(error: string, description: string): Problem {
   return new Problem(error === 'invalid_client' ? 401 : 400, error, description)
 }
@@ -240,7 +241,7 @@ function requireField(fields: ReadonlyMap<string, string>, name: string): string
   return value
 }
 
-/** POST /oauth/token (interface, section 4.1) and the metadata of RFC 8414. */
+/** Adds the token endpoint, POST /oauth/token (interface, section 4.1), and the authorization server metadata (RFC 8414). */
 export function addTokenRoutes(app: Hono<Env>, oauth: OAuth, issuer: string): void {
   app.post(TOKEN_PATH, async (c) => {
     const answer = await oauth.exchange(await readFields(c))
@@ -262,8 +263,8 @@ export function addTokenRoutes(app: Hono<Env>, oauth: OAuth, issuer: string): vo
 const PARAMETER = /^(grant_type|client_id|code|redirect_uri|code_verifier|refresh_token|scope)$/
 
 /**
- * The fields of a token request, from form encoding or JSON. An empty value counts as left out, and parameters that
- * nobody knows are ignored (RFC 6749, section 3.2).
+ * Reads the fields of a token request, form-encoded or JSON. Fields with an empty value count as omitted, and unknown
+ * fields are ignored (RFC 6749, section 3.2).
  * @throws Problem `invalid_request`
  */
 async function readFields(c: Context): Promise<ReadonlyMap<string, string>> {
@@ -284,8 +285,8 @@ async function readFields(c: Context): Promise<ReadonlyMap<string, string>> {
 }
 
 /**
- * Checks the credential of an API request: the API key, or an access token of a grant that is not revoked.
- * @throws Problem 401 (RFC 6750, section 3)
+ * Checks the Authorization header of an API request: the API key, or a valid access token, as a bearer token.
+ * @throws Problem 401 with WWW-Authenticate (RFC 6750, section 3)
  */
 export function checkCredential(oauth: OAuth, apiKey: string, header: string | undefined): void {
   const token = /^Bearer +([\x21-\x7e]+)$/i.exec(header ?? '')?.[1]

@@ -34,13 +34,14 @@ button{cursor:pointer;font-weight:600}button.primary{background:var(--mark);bord
 :focus-visible{outline:3px solid var(--mark);outline-offset:2px}
 `
 
-/** A page loads nothing, runs nothing, and cannot be framed. */
+/** Returns middleware whose Content-Security-Policy keeps a page from loading resources, running scripts and being framed. */
 function pageHeaders(): MiddlewareHandler {
   const headers = secureHeaders({
     contentSecurityPolicy: {
       defaultSrc: ["'none'"],
       styleSrc: [NONCE],
-      // Browsers apply it to the redirect of the form too, and it can't name IPv6 addresses.
+      // Browsers check form-action against the redirect that follows the form too, which goes to the client's loopback
+      // listener. A source expression can't be an IPv6 address, so only `http:` also permits [::1].
       formAction: ["'self'", 'http:'],
       baseUri: ["'none'"],
       frameAncestors: ["'none'"],
@@ -83,20 +84,20 @@ const TICKET_LIFETIME_MS = 10 * 60_000
 
 interface AuthorizeOptions {
   readonly oauth: OAuth
-  /** Virtual time, in milliseconds since 1970. */
+  /** Returns the virtual time in milliseconds since 1970. */
   readonly now: () => number
   readonly issuer: string
-  /** No consent page. */
+  /** Whether to approve every request at once, without the consent page. */
   readonly autoApprove: boolean
 }
 
 /** GET and POST /oauth/authorize: the authorization code grant (RFC 6749, section 4.1) with PKCE (RFC 7636). */
 export function addAuthorizeRoutes(app: Hono<Env>, options: AuthorizeOptions): void {
   const { oauth, now, issuer, autoApprove } = options
-  /** By ticket: the page's form carries one, so that no other page can approve in the person's name. */
+  /** Requests that wait for consent, by the ticket in the page's form. A forged form (CSRF) can't know the ticket. */
   const pending = new Map<string, Approval & { state: string | undefined; expires: number }>()
 
-  /** The authorization response, with the `iss` of RFC 9207. */
+  /** Returns the URL of the authorization response (RFC 6749, section 4.1.2), with `iss` (RFC 9207). */
   function redirectTo(
     redirectUri: string,
     state: string | undefined,
@@ -114,7 +115,7 @@ export function addAuthorizeRoutes(app: Hono<Env>, options: AuthorizeOptions): v
   app.get('/oauth/authorize', (c) => {
     const query = new URL(c.req.url).searchParams
     const trusted = readRedirect(query)
-    // If client or address cannot be trusted, there is no redirect (RFC 6749, section 4.1.2.1).
+    // An unknown client or redirect URI must not cause a redirect (RFC 6749, section 4.1.2.1), or this is an open redirector.
     if (typeof trusted === 'string') return refusalPage(c, trusted)
     const state = query.get('state') ?? undefined
     const request = readRequest(query)
@@ -146,7 +147,7 @@ export function addAuthorizeRoutes(app: Hono<Env>, options: AuthorizeOptions): v
   })
 }
 
-/** The client and its redirect URI, or why they can't be trusted. */
+/** Returns the registered client and its redirect URI, or the reason why the request is refused without a redirect. */
 function readRedirect(query: URLSearchParams): { client: OAuthClient; redirectUri: string } | string {
   const [clientId = '', redirectUri = ''] = ['client_id', 'redirect_uri'].map((name) => {
     const [value, ...others] = query.getAll(name)
@@ -158,6 +159,7 @@ function readRedirect(query: URLSearchParams): { client: OAuthClient; redirectUr
   return { client, redirectUri }
 }
 
+/** Reads the other parameters of an authorization request, or returns the error response (RFC 6749, section 4.1.2.1). */
 function readRequest(
   query: URLSearchParams,
 ): Pick<Approval, 'scopes' | 'resource' | 'codeChallenge'> | { error: string; error_description: string } {
@@ -175,7 +177,7 @@ function readRequest(
   if (asked.some((scope) => !SCOPES.includes(scope)))
     return invalid(`the client may ask for ${SCOPES.join(' ')}`, 'invalid_scope')
   const [resource = null, ...others] = query.getAll('resource')
-  // RFC 8707, section 2.
+  // A resource indicator is an absolute URI without a fragment (RFC 8707, section 2).
   if (others.length > 0 || (resource !== null && (!URL.canParse(resource) || resource.includes('#'))))
     return invalid('resource must be one absolute address without a fragment', 'invalid_target')
   return { scopes: asked.length === 0 ? SCOPES : asked, resource, codeChallenge }
@@ -212,7 +214,7 @@ ${resource === null ? '' : html`<dt>For the resource</dt><dd><code>${resource}</
 
 const DNS_PAGE = '/_sandbox/dns'
 
-/** The page of the DNS provider, where a person publishes the record of a claim or plants a mistake. */
+/** Adds the page of a simulated DNS provider, where users publish a claim's record, correctly or with a mistake. */
 export function addDnsPage(app: Hono<Env>, claims: Claims, zones: Zones): void {
   app.use(DNS_PAGE, pageHeaders())
 

@@ -2,33 +2,36 @@ import type { Answer } from 'dns-packet'
 
 export type RecordType = 'A' | 'CNAME' | 'NS' | 'TXT'
 
-/** The data of one record: an address or host, or the character strings of a TXT record. */
+/** The data (RDATA) of one record: the address of A, the host of CNAME and NS, the character strings of TXT. */
 export type RecordData = string | readonly Buffer[]
 
-/** How the name servers of a zone misbehave; with `cached`, resolvers still have the answer from before. */
+/**
+ * How DNS misbehaves for a zone. Its name servers don't respond (`silent`), respond REFUSED (`refused`), or respond without data
+ * and authority (`lame`: a lame delegation); with `cached`, resolvers still have the negative answer from before (RFC 2308).
+ */
 export type ServerFault = 'silent' | 'refused' | 'lame' | 'cached'
 
 export interface Zone {
-  /** Lower case, no dot at the end; the root is ''. */
+  /** The zone's name in lower case without the final dot; '' for the root. */
   readonly apex: string
   serial: number
-  /** The root, or a registry: there only so that a walk from the root down finds a delegation. */
+  /** Whether this is the root or a top-level domain, which exist so that clients can follow delegations from the root. */
   readonly isParent: boolean
   fault: ServerFault | undefined
 }
 
-/** The name servers of every zone. All have the address of the sandbox. */
+/** The name servers of every zone below a top-level domain. All resolve to loopback, where the sandbox listens. */
 const NAME_SERVERS = ['ns1.sandbox-dns.test', 'ns2.sandbox-dns.test']
-/** That of the root and the registries. */
+/** The name server of the root and of the top-level domains. */
 const PARENT_SERVER = 'registry.sandbox-dns.test'
-/** A host without the record of any claim, for aliases to lead to. */
+/** The target of CNAME records that were published by mistake: a host without TXT records. */
 export const PARKED_HOST = 'parked.sandbox-dns.test'
 
 const TTL: Readonly<Record<RecordType, number>> = { A: 3600, NS: 3600, CNAME: 300, TXT: 300 }
-/** Seconds for which a "no" may be remembered (RFC 2308, section 5). */
+/** Negative TTL in seconds: the SOA record's TTL and MINIMUM in negative responses (RFC 2308, section 5). */
 const NEGATIVE_TTL = 60
 
-/** Second-level names under which registries sell the third level; the true list is that of publicsuffix.org. */
+/** Labels that form public suffixes with a country code, such as co.uk: a small stand-in for the Public Suffix List. */
 const SECOND_LEVELS = ['ac', 'co', 'com', 'edu', 'gov', 'net', 'ne', 'nom', 'or', 'org']
 
 function parentName(name: string): string {
@@ -38,31 +41,31 @@ function parentName(name: string): string {
 
 export type Zones = ReturnType<typeof createZones>
 
-/** All zones, with names in lower case and without the final dot. */
+/** Creates the store of zones and records. Its names are in lower case, without the final dot. */
 export function createZones() {
   const zones = new Map<string, Zone>()
-  /** Of all zones: a name is in the deepest zone that holds it. */
+  /** The RRsets of all zones, by owner name and type. */
   const names = new Map<string, Map<RecordType, readonly RecordData[]>>()
 
   function createZone(apex: string, isParent: boolean): Zone {
     const zone: Zone = { apex, serial: 1, isParent, fault: undefined }
     zones.set(apex, zone)
     setRecords(apex, 'NS', isParent ? [PARENT_SERVER] : NAME_SERVERS)
-    // As its previous owner left it: a web server, but no record of a claim.
+    // Like a domain that was in use: it has a web server's address, but no TXT record.
     if (!isParent) setRecords(apex, 'A', ['192.0.2.10'])
     return zone
   }
 
-  /** The deepest zone that holds the name; none for names below a top level that has no zones. */
+  /** Finds the zone with the longest suffix of the name; undefined if not even the top-level domain exists here. */
   function findZone(name: string): Zone | undefined {
     for (let apex = name; ; apex = parentName(apex)) {
       const zone = zones.get(apex)
-      // The root cannot deny names outside this sandbox.
+      // Don't answer NXDOMAIN from the root for a missing top-level domain: it exists outside of this sandbox.
       if (zone !== undefined || apex === '') return apex === '' && name !== '' ? undefined : zone
     }
   }
 
-  /** The zone of a name, made as the registrable domain if it is missing. */
+  /** Returns the zone of a name; creates a zone for its registrable domain, and the parent zones, if there is none. */
   function ensureZone(name: string): Zone {
     const held = findZone(name)
     if (held !== undefined && !held.isParent) return held
@@ -73,7 +76,7 @@ export function createZones() {
     return createZone(labels.slice(isThird ? -3 : -2).join('.'), false)
   }
 
-  /** Puts these records in the place of those with the same name and type; none removes them. */
+  /** Replaces the RRset of a name and type; empty data deletes the RRset. Increments the zone's serial. */
   function setRecords(name: string, type: RecordType, data: readonly RecordData[]): void {
     const held = findZone(name)
     const zone = held?.apex === name ? held : ensureZone(name)
@@ -97,7 +100,7 @@ export function createZones() {
     ensureZone,
     setRecords,
     recordsAt: (name: string): ReadonlyMap<RecordType, readonly RecordData[]> | undefined => names.get(name),
-    /** Whether anything lives at or below the name, which tells NODATA from NXDOMAIN (RFC 8020). */
+    /** Whether records exist at or below the name: if so, a missing type is NODATA, not NXDOMAIN (RFC 8020). */
     nameExists(name: string): boolean {
       if (names.has(name)) return true
       for (const other of names.keys()) if (other.endsWith(`.${name}`)) return true
@@ -106,7 +109,7 @@ export function createZones() {
   }
 }
 
-/** A TXT record with this text, in strings of at most 255 bytes (RFC 1035, section 3.3.14). */
+/** Returns the data of a TXT record: the text split into character strings of at most 255 bytes (RFC 1035, section 3.3.14). */
 export function txtData(text: string): RecordData {
   const bytes = Buffer.from(text)
   const pieces: Buffer[] = []
@@ -125,9 +128,10 @@ export interface DnsAnswer {
 }
 
 /**
- * What the server says (RFC 1034, section 4.3.2, with the wildcards of RFC 4592).
- * @param asked the name as the question wrote it
- * @param recursion whether it is asked as a resolver, not as a name server of root, registry or zone
+ * Answers a question (RFC 1034, section 4.3.2), with wildcards (RFC 4592).
+ * @param asked the name in the question's own case, which the answer's owner name repeats
+ * @param recursion whether the query has RD set: then answer as a recursive resolver, else as an authoritative server
+ * @returns 'silence' to send no response
  */
 export function answerQuestion(
   zones: Zones,
@@ -136,7 +140,7 @@ export function answerQuestion(
   recursion: boolean,
 ): DnsAnswer | 'silence' {
   const owner = asked.replace(/\.$/, '').toLowerCase()
-  // The parent answers for DS (RFC 4035, section 3.1.4.1).
+  // DS records belong to the parent side of a zone cut (RFC 4035, section 3.1.4.1).
   const isOfParent = type === 'DS' && owner !== '' && zones.findZone(owner)?.apex === owner
   const zone = zones.findZone(isOfParent ? parentName(owner) : owner)
   if (zone === undefined) return { rcode: RCODES.refused }
@@ -163,7 +167,7 @@ export function answerQuestion(
   }
 }
 
-/** What is said about a zone in trouble, where that shows. */
+/** Returns the response of a zone with a fault; undefined if the fault doesn't affect this type of query. */
 function answerWithFault(
   zones: Zones,
   zone: Zone,
@@ -175,9 +179,10 @@ function answerWithFault(
     const isCached = recursion && type === 'TXT'
     return isCached ? { rcode: RCODES.noError, authorities: [soa(zone, NEGATIVE_TTL)] } : undefined
   }
-  // A resolver still knows where the zone is.
+  // Only TXT queries to a resolver fail: the walk to the zone (SOA, NS, A) would succeed from the resolver's cache.
   if (recursion) return type === 'TXT' ? { rcode: RCODES.servFail } : undefined
-  // What the registry would answer, which has the same address as the servers of the zone.
+  // Refer to the zone's servers, as the registry does. The registry and the faulty servers share one address here, so SOA and
+  // NS queries count as questions to the registry.
   if (type === 'SOA' || type === 'NS') {
     const hosts = zones.recordsAt(zone.apex)?.get('NS')
     const authorities = toRRs(zone.apex, 'NS', hosts)
@@ -187,7 +192,7 @@ function answerWithFault(
   return { rcode: zone.fault === 'refused' ? RCODES.refused : RCODES.noError }
 }
 
-/** The records at a name, or at the wildcard that covers it; undefined if the name doesn't exist. */
+/** Returns the RRsets at a name or at the wildcard that covers it (RFC 4592); undefined if the name doesn't exist. */
 function findRecords(zones: Zones, zone: Zone, name: string): ReturnType<Zones['recordsAt']> {
   const types = zones.recordsAt(name)
   if (types !== undefined) return types
@@ -223,7 +228,7 @@ function soa(zone: Zone, ttl: number): Answer {
 function toRRs(name: string, type: RecordType, data: readonly RecordData[] | undefined): Answer[] {
   const owner = name === '' ? '.' : name
   return (data ?? []).map((one) => {
-    // The encoder changes the list of strings that it gets.
+    // Copy the list, because dns-packet's encoder modifies it.
     const value = typeof one === 'string' ? one : [...one]
     return { type, name: owner, ttl: TTL[type], data: value } as Answer
   })
