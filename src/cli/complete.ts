@@ -8,18 +8,19 @@ import { type GlobalOptions, resolveSettings } from '../settings/settings.ts'
 import { SETTING_KEYS, SETTINGS, type Setting, settingName } from '../settings/table.ts'
 import { type CommandLine, commandsOf, loadDefinition, optionValue, parseLine, takesValue } from './line.ts'
 
-/** The words that fit at the cursor, each with its meaning; `files`: the shell's own files. */
+/** Completion candidates with their descriptions; `'files'` leaves the completion of file names to the shell. */
 type Candidates = readonly (readonly [value: string, description: string])[] | 'files'
 
-/** Of more domains than this, a list helps nobody, and a shell takes seconds for it. */
+/** Maximum number of domains offered: nobody reads a longer list, and a shell takes seconds to display it. */
 const MAX_DOMAINS = 500
 
 /**
- * Answers a shell's completion script: `__complete -- word… partial` prints a line for each word that fits at the cursor,
- * `value TAB meaning`, and `:files` if file names fit. It never fails, sends no request and prints no error: a person is
- * in the middle of typing.
+ * Prints completion candidates for a shell's completion script, which calls `__complete -- word… partial`: one line per
+ * candidate, `value TAB description`, or `:files` to complete file names. The user is in the middle of typing, so this
+ * prints no error, always exits 0 and sends no request.
  *
- * With `--dotted` each word starts with a dot, because PowerShell drops empty arguments.
+ * @param argv the arguments after `__complete`. With `--dotted` instead of `--`, each word has a dot in front: PowerShell drops
+ *   empty arguments, and the word at the cursor may be empty.
  */
 export async function printCompletions(argv: readonly string[], context: Context): Promise<ExitCode> {
   const [mode, ...given] = argv
@@ -31,12 +32,12 @@ export async function printCompletions(argv: readonly string[], context: Context
     const lines = fits.map((candidate) => `${candidate.join('\t')}\n`)
     await context.stdout.write(lines.join(''))
   } catch {
-    // The command itself reports what is wrong when it is run.
+    // Print no candidates: the command itself reports the error, such as a damaged configuration, when it is run.
   }
   return Exit.done
 }
 
-/** @param words the words after the program's name; the last one is the typed part of the word at the cursor. */
+/** Finds the candidates for a command line. @param words after the program's name; the last is the typed part at the cursor */
 async function findCandidates(words: readonly string[], context: Context): Promise<Candidates> {
   const partial = words.at(-1) ?? ''
   const before = words.slice(0, -1)
@@ -66,7 +67,7 @@ function listCommands({ node, isHelp }: CommandLine): Candidates {
   return [...level.map(([word, { summary }]) => [word, summary] as const), ...help]
 }
 
-/** The options that can still be given: all but those that were given and aren't repeatable. */
+/** Lists the options that can still be given: the repeatable ones, and those that aren't on the command line yet. */
 function listUnusedOptions(
   options: readonly OptionDefinition[],
   before: readonly string[],
@@ -82,7 +83,7 @@ function listUnusedOptions(
   ]
 }
 
-/** The words that are neither options nor their values. */
+/** Returns the operands: the words that are neither options nor option values. */
 function findOperands(rest: readonly string[], options: readonly OptionDefinition[]): string[] {
   const valued = new Set(options.filter(takesValue).map((option) => longFlag(option.flags)))
   const end = rest.indexOf('--')
@@ -132,7 +133,7 @@ async function listValues(
   }
 }
 
-/** The settings that the words before the cursor give. */
+/** Resolves the settings with the profile and base URL of the command line, which decide whose domains are candidates. */
 function readSettings(before: readonly string[], context: Context) {
   const [profile, baseUrl] = [optionValue(before, '--profile'), optionValue(before, '--base-url')]
   const options: GlobalOptions = { ...(profile && { profile }), ...(baseUrl && { baseUrl }) }

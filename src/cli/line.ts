@@ -9,25 +9,25 @@ export function isGroup(node: CommandNode): node is CommandGroup {
   return 'commands' in node
 }
 
-/** A command line, parsed as far as possible before the command's own options are known. */
+/** A command line, split before the command's definition is loaded: only global options are known to take values. */
 export interface CommandLine {
-  /** The words that name a command or a group; empty: the program itself. */
+  /** The path of the command or group, such as `['claims', 'check']`; empty for the program itself. */
   readonly words: readonly string[]
-  /** What they name; undefined: the program itself. */
+  /** The node of the command tree at `words`; undefined for the program itself. */
   readonly node?: CommandNode | undefined
-  /** A word in place of a command's name that names none. */
+  /** A word where a command's name is expected, if no command has that name. */
   readonly unknownWord?: string
-  /** An option in front of that word that isn't a global one: the word may be its value, such as a key. */
+  /** An option before `unknownWord` that isn't a global one: the word may be its value, even a secret, so never print the word. */
   readonly unknownOption?: string
-  /** Everything else, as it was typed. */
+  /** The remaining arguments in their original order: options, their values and operands. */
   readonly rest: readonly string[]
-  /** `mailclaim help claims check` is another way to write `mailclaim claims check --help`. */
+  /** Whether the command line begins with `help`: `mailclaim help claims check` is `mailclaim claims check --help`. */
   readonly isHelp: boolean
 }
 
 /**
- * Finds the words that name a command, even with options between them, so that only that command's code is loaded. It
- * skips the values of global options; a command's own option that takes a value has to come after the command's name.
+ * Finds the command's path in the arguments, also with options between its words, so that only this command's code needs to be
+ * loaded. The values of global options are skipped; a command's own option with a value must follow the command's name.
  */
 export function parseLine(argv: readonly string[]): CommandLine {
   const words: string[] = []
@@ -59,7 +59,7 @@ export function parseLine(argv: readonly string[]): CommandLine {
   return { words, node, rest, isHelp }
 }
 
-/** The definition of the command that a line names; undefined if it names none. */
+/** Loads the definition of the command line's command; undefined for a group, the program itself or an unknown command. */
 export async function loadDefinition({
   words,
   node,
@@ -69,13 +69,13 @@ export async function loadDefinition({
   return isCommand ? loadCommand(words, node) : undefined
 }
 
-/** The commands of a group; undefined for a command. */
+/** Returns the subcommands of a group, or of the program if the node is undefined; undefined for a command. */
 export function commandsOf(node: CommandNode | undefined): Readonly<Record<string, CommandNode>> | undefined {
   if (node === undefined) return tree
   return isGroup(node) ? node.commands : undefined
 }
 
-/** The value that words give an option, the last one if several do. */
+/** Returns the value of `flag value` or `flag=value` in the arguments; the last one if the option is repeated. */
 export function optionValue(words: readonly string[], flag: string): string | undefined {
   return words
     .findLast((word, at) => words[at - 1] === flag || word.startsWith(`${flag}=`))
@@ -86,7 +86,7 @@ export function takesValue(option: OptionDefinition): boolean {
   return /[<[]/.test(option.flags)
 }
 
-/** Whether a word is a global option whose value is the next word. */
+/** Whether the argument is a global option whose value is the next argument. */
 function takesNextWord(word: string): boolean {
   return globalOptions().some((option) => takesValue(option) && longFlag(option.flags) === word)
 }

@@ -22,8 +22,8 @@ import { asksForJson, toUsageError } from './print-error.ts'
 /**
  * Parses a command line with commander and runs its command.
  *
- * @param argv the words after the program's name.
- * @throws CliError exit 2 for a command line that can't be understood; whatever the command throws.
+ * @param argv the arguments after the program's name
+ * @throws CliError exit 2 for a usage error; also any error of the command
  */
 export async function runCommandLine(argv: readonly string[], context: Context): Promise<ExitCode> {
   const line = parseLine(argv)
@@ -39,7 +39,7 @@ export async function runCommandLine(argv: readonly string[], context: Context):
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     if (error.code === 'commander.help' && !asksForJson(argv)) {
-      // The program's name alone is not a mistake, but the first thing that people type.
+      // `mailclaim` without arguments exits 0, because new users type it first; a group without a command is a usage error.
       const isProgram = line.node === undefined
       if (isProgram) await context.stdout.write(formatFirstScreen(program, palette))
       else await context.stderr.write(printed.err)
@@ -51,15 +51,15 @@ export async function runCommandLine(argv: readonly string[], context: Context):
   }
 }
 
-/** The words in the order that commander understands: the command's name first. */
+/** Returns the arguments in commander's order: the command's path first. */
 function commanderArguments(line: CommandLine): string[] {
-  // Commander then reports an unknown command, and similar ones.
+  // Pass the unknown word on: commander then fails with an error that suggests similar commands.
   if (line.unknownWord !== undefined) return [...line.words, line.unknownWord]
   if (line.isHelp) return [...line.words, '--help']
   return [...line.words, ...line.rest]
 }
 
-/** The program for commander: the command that was typed with its options, or if there is none, all the names. */
+/** Builds commander's program: with the command of the command line and its options, or else with all commands' names. */
 function buildProgram(
   line: CommandLine,
   definition: CommandDefinition | undefined,
@@ -79,7 +79,7 @@ function buildProgram(
     .showSuggestionAfterError(true)
     .helpOption('-h, --help', PROGRAM.help)
     .helpCommand(false)
-    // Commander's output is collected and written through the context, which handles back pressure and EPIPE.
+    // Collect commander's output, to be written through the context, which handles backpressure and EPIPE.
     .configureOutput({
       writeOut: (text) => {
         printed.out += text
@@ -88,9 +88,9 @@ function buildProgram(
         printed.err += text
       },
       outputError: () => {},
-      // The palette has decided; commander must not remove its colors.
+      // Stop commander from stripping colors: the palette already has none if they are disabled.
       getOutHasColors: () => true,
-      // Without these, commander opens the standard streams to ask them, even if help isn't requested.
+      // Without these three, commander opens the standard streams to read their width and colors, even when it prints no help.
       getOutHelpWidth: () => width,
       getErrHelpWidth: () => width,
       getErrHasColors: () => true,
@@ -107,7 +107,7 @@ function buildProgram(
   ): void {
     for (const [word, node] of Object.entries(level)) {
       const typed = word === line.words[above.length]
-      // If the command is known, no other one is needed.
+      // For a known command, leave out all others: fewer objects make the start faster.
       if (definition !== undefined && !typed) continue
       const command = parent.command(word).copyInheritedSettings(parent).helpCommand(false)
       command
@@ -119,7 +119,7 @@ function buildProgram(
         continue
       }
       command.usage('<command> [options]').addHelpText('after', `\n${GLOBAL_OPTIONS_LINE}`)
-      // Commander itself looks for a command after `--`.
+      // Unlike `parseLine`, commander also looks for a command after `--`, so it needs all of them there.
       if (typed || line.rest.includes('--')) {
         if (definition === undefined) addOptions(command, globalOptions(), GLOBAL_OPTIONS_TITLE)
         addLevel(command, node.commands, [...above, word])
@@ -147,7 +147,7 @@ function buildProgram(
   }
 }
 
-/** Runs a command with what was typed, after checking everything that can be checked before it does anything. */
+/** Resolves the settings, checks profile and options, and then runs the command, so that a usage error has no effect. */
 async function runCommand(
   definition: CommandDefinition,
   words: readonly string[],
@@ -172,16 +172,17 @@ async function runCommand(
   }
 }
 
+/** Returns an `Io` that logs each HTTP exchange on stderr, for `--verbose`. */
 async function addRequestLog(io: Io): Promise<Io> {
   const { logExchanges } = await import('../service/log.ts')
   return { ...io, http: logExchanges(io) }
 }
 
 /**
- * A mistyped profile is named as such, before anything says that it lacks a base URL or a session. With an API key, or a
- * session in etcd, this machine needn't know the profile.
+ * Checks that the profile is known. Without this, a mistyped profile would be reported as a missing base URL or session. With
+ * an API key or a session in etcd, any profile is accepted: this machine needs no files for it.
  *
- * @throws CliError exit 2 for a profile that has no setting, session or remembered claim
+ * @throws CliError exit 2 for a profile without settings, session and remembered claims
  */
 async function checkProfile(settings: Settings, context: Context): Promise<void> {
   const { profile, config } = settings
@@ -191,7 +192,7 @@ async function checkProfile(settings: Settings, context: Context): Promise<void>
   requireKnownProfile(profile.value, context, settings)
 }
 
-/** @throws CliError exit 2 for a field that can't be in what the command prints, before it does anything. */
+/** Checks `--fields` against the fields of the command's output. @throws CliError exit 2 for an unknown field */
 function checkFieldsOption({ fields, format }: Settings, { output }: CommandDefinition): void {
   if (fields === undefined) return
   if (format !== 'table' && format !== 'tsv')

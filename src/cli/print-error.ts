@@ -10,7 +10,7 @@ import { writeLabeled, writeLines } from '../terminal/notices.ts'
 import { stringifyJson } from '../terminal/sanitize.ts'
 import { type CommandLine, optionValue } from './line.ts'
 
-/** Prints an error as JSON or for people, and returns its exit code. */
+/** Prints an error on stderr, as JSON or as text, and returns its exit code. An error that isn't a `CliError` is a bug. */
 export async function printError(
   error: unknown,
   argv: readonly string[],
@@ -30,7 +30,7 @@ export async function printError(
       if (failure.hint !== undefined) await writeLabeled('hint', failure.hint, context, colorOption)
       if (failure !== error && argv.includes('--verbose') && error instanceof Error)
         await writeLines(framesOf(error), context)
-      // The terminal shows ^C, and the prompt follows.
+      // A silent error, such as Ctrl-C: end the line in which the terminal shows `^C`, before the shell's prompt.
     } else if (stderr.isTTY) await stderr.write('\n')
   } catch (closed) {
     if (!(closed instanceof OutputClosedError)) throw closed
@@ -52,7 +52,7 @@ function createBugError(error: unknown): CliError {
   })
 }
 
-/** Whether errors are printed as JSON. It takes the raw words, because an unreadable command line is an error too. */
+/** Whether errors are printed as JSON. Looks at the unparsed arguments, because a usage error occurs before they are parsed. */
 export function asksForJson(argv: readonly string[]): boolean {
   const end = argv.indexOf('--')
   const line = end < 0 ? argv : argv.slice(0, end)
@@ -60,7 +60,7 @@ export function asksForJson(argv: readonly string[]): boolean {
   return line.some((word) => /^--json(=|$)/.test(word)) || format === 'json' || format === 'jsonl'
 }
 
-/** The usage error for a line that commander doesn't understand. It never repeats what may be the value of an option. */
+/** Converts commander's error into a usage error, without repeating text that may be an option's value, such as a key. */
 export function toUsageError(
   error: CommanderError,
   line: CommandLine,
@@ -69,7 +69,7 @@ export function toUsageError(
   const [first = '', suggestion = ''] = error.message.replace(/^error: /, '').split('\n')
   const words = line.words.join(' ')
   const see = `see: ${['mailclaim', ...line.words].join(' ')} --help`
-  // "(Did you mean --wait?)"
+  // Commander's second line is a suggestion, such as "(Did you mean --wait?)".
   const meant = /^\(Did you mean (.+\?)\)$/.exec(suggestion)?.[1]
   const hint = meant === undefined ? see : `did you mean ${meant}`
   const quoted = /'(.*)'/s.exec(error.message)?.[1] ?? ''
@@ -96,10 +96,10 @@ export function toUsageError(
   }
 }
 
-/** Five words of other tools. */
+/** Command names of other tools, with the last word of our command for the same purpose. */
 const SYNONYMS = { whoami: 'status', signin: 'login', signout: 'logout', ls: 'list', show: 'get' }
 
-/** The commands of another group that end in this word. */
+/** Returns a hint with the commands of any group whose last word is this word or its synonym; undefined if there is none. */
 function suggestCommands(word: string): string | undefined {
   const last = Object.hasOwn(SYNONYMS, word) ? SYNONYMS[word as keyof typeof SYNONYMS] : word
   const found = [...everyCommand(tree)].filter(({ words }) => words.at(-1) === last)
@@ -107,6 +107,7 @@ function suggestCommands(word: string): string | undefined {
   return commands.length === 0 ? undefined : `did you mean ${commands.join(', or ')}?`
 }
 
+/** Returns the option's name: the text before the first `=`. */
 function toFlag(option: string): string {
   return option.replace(/=.*/s, '')
 }
