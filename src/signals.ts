@@ -3,19 +3,21 @@ import type { Interrupts } from './context.ts'
 import { type ExitCode, InterruptedError } from './errors.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-/** How long the current work may take to clean up after a signal, in milliseconds. */
+/** Milliseconds that a command may take to clean up after a signal, before the process exits anyway. */
 const GRACE_MS = 1500
 
 /**
- * Turns SIGINT, SIGTERM and SIGHUP into an abort. Shielded work is never interrupted: the signal waits for its end.
- * Otherwise a second signal ends the process immediately, as a person who presses Ctrl-C twice expects.
+ * Converts SIGINT, SIGTERM and SIGHUP into an `AbortSignal`. Shielded work, such as a token refresh, is never interrupted: the
+ * abort waits until it ends. Outside of shielded work, a second signal kills the process at once, as users expect of Ctrl-C.
+ *
+ * @param hasTerminal whether the process has a terminal; without one, SIGHUP is ignored
  */
 export function watchSignals(
   source: Pick<NodeJS.Process, 'on' | 'off' | 'kill' | 'pid'>,
   hasTerminal: boolean,
 ) {
   const controller = new AbortController()
-  // Any number of requests and writes follow it.
+  // Disable Node's warning about more than 10 listeners: every request and write of the command adds one.
   setMaxListeners(0, controller.signal)
   let shields = 0
   const onShielded = new Set<(signal: NodeJS.Signals) => void>()
@@ -32,7 +34,7 @@ export function watchSignals(
     graceTimer ??= setTimeout(() => giveUp(reason.exit), GRACE_MS).unref()
   }
   const handleSignal = (signal: NodeJS.Signals) => {
-    // Node undoes what nohup has set: without a terminal there is none that hangs up.
+    // nohup sets SIGHUP to be ignored, but Node's listener replaces that. So ignore SIGHUP where no terminal can hang up.
     if (signal === 'SIGHUP' && !hasTerminal) return
     if (shields > 0) {
       if (pendingSignal === undefined) for (const notify of onShielded) notify(signal)
@@ -53,7 +55,7 @@ export function watchSignals(
   for (const signal of SIGNALS) source.on(signal, handleSignal)
 
   return {
-    /** Settles with the signal's exit code if the current work doesn't end in time. */
+    /** Resolves with the signal's exit code if the command is still running `GRACE_MS` after the abort. */
     abandoned,
     stop,
     interrupts: {

@@ -1,7 +1,7 @@
-/** Runs work when its turn comes: first come, first served. A turn ends with the work, or before it with `leave`. */
+/** Runs work under a concurrency limit, in order of arrival. The slot is free again when the work ends or calls `release`. */
 export type Turns = <T>(work: (release: () => void) => Promise<T>) => Promise<T>
 
-/** Turns of which at most `limit` are taken at once. */
+/** Creates a concurrency limiter that runs at most `limit` pieces of work at once. */
 export function createTurns(limit: number): Turns {
   let freeSlots = limit
   const queue: (() => void)[] = []

@@ -17,7 +17,7 @@ export interface CommandLine {
   readonly node?: CommandNode | undefined
   /** A word where a command's name is expected, if no command has that name. */
   readonly unknownWord?: string
-  /** An option before `unknownWord` that isn't a global one: the word may be its value, even a secret, so never print the word. */
+  /** A non-global option before `unknownWord`: the word may be its value, even a secret, so it must not be printed. */
   readonly unknownOption?: string
   /** The remaining arguments in their original order: options, their values and operands. */
   readonly rest: readonly string[]

@@ -11,14 +11,14 @@ import {
 } from './machine.ts'
 import { examineNetwork } from './network.ts'
 
-/** Shorter than usual: a keychain that waits for someone to unlock it is reported as such. */
+/** Maximum milliseconds for a keychain call. Short, so that a keychain that waits for the user to unlock it is soon reported. */
 const KEYCHAIN_TIMEOUT_MS = 4000
 
 /**
- * Runs all checks in parallel; what each waits for has a time limit. What they write to test (an item in the keychain, a file in
- * each directory), they delete again.
+ * Runs all checks in parallel, each with a time limit. The checks delete their test data: an item in the keychain, and a file
+ * in each directory.
  *
- * @throws the reason of an interrupt
+ * @throws the reason of the abort signal if the user interrupts
  */
 export async function examine(outer: Io): Promise<Diagnosis[]> {
   const { keychain, interrupts } = outer
@@ -57,7 +57,12 @@ export async function examine(outer: Io): Promise<Diagnosis[]> {
   return diagnoses
 }
 
-/** A problem, or only a warning while an API key is used, which needs neither sessions nor files. */
+/**
+ * Converts a check's error into a finding: a problem, or a warning if an API key makes the check optional, because a key needs
+ * neither sessions nor files.
+ *
+ * @throws the error, if it is a bug or an interrupt
+ */
 function toFinding(error: unknown, isOptional: boolean): Finding {
   if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
   return isOptional && error.exit !== Exit.usage
