@@ -98,7 +98,10 @@ export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
   }
 
   return {
-    /** @throws Problem 403 or 409 for a domain that cannot be claimed, 422 for a malformed request */
+    /**
+     * Creates a claim, or returns the domain's unfinished claim if the request is identical.
+     * @throws Problem 403 or 409 for a domain that can't be claimed, 422 for a malformed request
+     */
     create(body: unknown): { claim: DomainClaim; isNew: boolean } {
       const request = readClaimRequest(body)
       const label = firstLabel(request.name)
@@ -136,7 +139,7 @@ export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
       })
       return { claim: serializeClaim(claim), isNew: true }
     },
-    /** @throws Problem 404 or 409 */
+    /** Handles a verification request. @throws Problem 404 for an unknown claim, 409 for one in a wrong status */
     verify(domainId: string): DomainClaim {
       const claim = requireClaim(byDomainId.get(domainId))
       if (!VERIFIABLE_STATUSES.includes(claim.status))
@@ -146,7 +149,7 @@ export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
       claim.verifyRequested = true
       return serializeClaim(claim)
     },
-    /** @throws Problem 404 */
+    /** Returns the claim with this placeholder domain id. @throws Problem 404 */
     get: (domainId: string) => serializeClaim(requireClaim(byDomainId.get(domainId))),
     /** Forces a status on the claim of a domain name or placeholder domain id. @throws Problem 404 */
     setOutcome(key: string, { status, reason }: Outcome): DomainClaim {

@@ -50,7 +50,7 @@ export function addFaults(app: Hono<Env>): void {
   })
 }
 
-/** @returns the response to send instead of the processed one; undefined to keep that */
+/** Applies a fault to an exchange. @returns the response to send; undefined to send the one of the request's handler */
 async function applyFault(
   fault: Fault,
   c: Context<Env>,

@@ -12,7 +12,7 @@ interface RecordParts {
   readonly token: string
 }
 
-/** Deviations from the correct record; an absent field is as it should be. */
+/** Deviations from the correct record; an absent field is correct. */
 interface Difference {
   /** The name where the records are published. */
   readonly at?: string

@@ -91,7 +91,7 @@ interface AuthorizeOptions {
   readonly autoApprove: boolean
 }
 
-/** GET and POST /oauth/authorize: the authorization code grant (RFC 6749, section 4.1) with PKCE (RFC 7636). */
+/** Adds GET and POST /oauth/authorize: the authorization code grant (RFC 6749, section 4.1) with PKCE (RFC 7636). */
 export function addAuthorizeRoutes(app: Hono<Env>, options: AuthorizeOptions): void {
   const { oauth, now, issuer, autoApprove } = options
   /** Requests that wait for consent, by the ticket in the page's form. A forged form (CSRF) can't know the ticket. */
