@@ -17,7 +17,7 @@ describe.runIf(needs('tmux'))("the README's quick start", () => {
   test('the quick start leads from nothing to a completed claim in at most ten commands', async () => {
     const world = await createServedWorld(['--auto-approve'])
     const { base_url, client_id } = world.service
-    // A real account has none of what a sandbox's user pastes; its DNS alone is private.
+    // Unset the variables that a user of a real account doesn't have. The sandbox's DNS addresses must stay.
     delete world.env['MAILCLAIM_BASE_URL']
     delete world.env['MAILCLAIM_CLIENT_ID']
     delete world.env['MAILCLAIM_STORE']
@@ -31,7 +31,7 @@ describe.runIf(needs('tmux'))("the README's quick start", () => {
 
     const typed = login.replace('https://api.example.net', base_url).replace('YOUR_CLIENT_ID', client_id)
     const signIn = openTerminal(world, typed, { columns: 120 })
-    // No keychain here: it offers a file.
+    // This machine has no keychain, so the login offers the file store.
     await signIn.until(/Keep the secret in a file that only you can read instead\?/)
     signIn.keys('y', 'Enter')
     await signIn.until(ADDRESS)
