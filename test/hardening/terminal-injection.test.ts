@@ -9,7 +9,7 @@ import { run } from '../run.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 import { control, createClient, createRealClock, harmfulIn } from './in-process-client.ts'
 
-/** What a stranger may write to take over a terminal, a clipboard or a line. */
+/** Texts that attack a terminal, its clipboard, or the line structure of output, by the attack's name. */
 const CORPUS: Readonly<Record<string, string>> = {
   'every C0 control': Array.from({ length: 32 }, (_, code) => String.fromCharCode(code)).join('x'),
   'DEL and every C1 control': Array.from({ length: 33 }, (_, at) => String.fromCharCode(0x7f + at)).join('x'),
@@ -40,11 +40,11 @@ const CORPUS: Readonly<Record<string, string>> = {
   'quotes and commas': '","x\r\n=1+1,"',
   backspaces: 'safe\b\b\b\bevil',
 }
-/** All of it at once: no part is harmless only because of another. */
+/** All attacks in one text. */
 const EVIL = Object.values(CORPUS).join(' ')
 const FORMATS = ['table', 'json', 'jsonl', 'tsv'] as const
 
-/** Everything of an answer is the attack: values, names of unknown fields, the client's name in a grant. */
+/** Returns responses with the attack in every value, in names of unknown fields, and in a grant's client name. */
 function poisoned(evil: string) {
   const id = '2c0b1d34-0c5b-4d71-9c5e-7e7a3f1f0a01'
   const extra = { [evil]: evil, more: { [evil]: [evil] } }
@@ -172,14 +172,14 @@ function strangeLines({ stderr }: FakeContext): string[] {
   return [...errors, ...lines.filter((line) => /^\s*(::|##\[|x$|you are hacked)/.test(line))]
 }
 
-describe('what a stranger wrote', () => {
-  test('no command is left out of the attacks below', () => {
+describe('hostile text', () => {
+  test('every command of the tree is attacked with hostile text', () => {
     const attacked = COMMANDS.map(([, line]) => `${line} `)
     const names = [...everyCommand(tree)].map(({ words }) => `${words.join(' ')} `)
     expect(names.filter((name) => !attacked.some((line) => line.startsWith(name)))).toEqual([])
   })
 
-  test.each(COMMANDS)('begins no line of stderr of %s', async (_name, line, which) => {
+  test.each(COMMANDS)('hostile text begins no line of stderr of %s', async (_name, line, which) => {
     for (const evil of BEGINNINGS) {
       const refusal = jsonResponse(422, { name: evil, message: evil })
       for (const answer of [jsonResponse(200, poisoned(evil)[which]), refusal]) {
@@ -191,7 +191,7 @@ describe('what a stranger wrote', () => {
   })
 
   test.each(COMMANDS)(
-    'is harmless in every field and format of %s, on a terminal and in a file',
+    'hostile text is harmless in every field and format of %s, on a terminal and in a file',
     async (_name, line, which) => {
       const answers = poisoned(EVIL)
       for (const terminal of [true, false]) {
@@ -206,7 +206,7 @@ describe('what a stranger wrote', () => {
     },
   )
 
-  test.each(['zone', 'value', 'table'])('is harmless in the record to add, as %s', async (format) => {
+  test.each(['zone', 'value', 'table'])('hostile text is harmless in a record (%s)', async (format) => {
     const { claim } = poisoned(EVIL)
     const record = { type: 'TXT', name: 'app.example.com', value: `prefix=${EVIL}`, ttl: EVIL }
     for (const name of [record.name, `${EVIL}.example.com`]) {
@@ -218,7 +218,7 @@ describe('what a stranger wrote', () => {
   })
 
   test.each([200, 301, 400, 401, 403, 404, 409, 429, 500])(
-    'is harmless in errors of the service and pages of a proxy (%i)',
+    'hostile text is harmless in error responses of a service or proxy with status %i',
     async (status) => {
       const json = JSON.stringify({ statusCode: 400, name: EVIL, message: EVIL })
       for (const body of [json, JSON.stringify({ error: { message: EVIL } }), `<html>${EVIL}</html>`, EVIL]) {
@@ -245,14 +245,14 @@ describe('what a stranger wrote', () => {
     ['config', 'set', EVIL, EVIL],
     ['--base-url', EVIL, 'grants', 'list'],
     ['__complete', '--', EVIL],
-  ])('is harmless in the command line', async (...argv) => {
+  ])('hostile text is harmless in the arguments', async (...argv) => {
     const context = world(true, { respond: () => jsonResponse(404, {}) })
     expect(await run(argv, context), context.stderr.text).not.toBe(1)
     expect(harmfulIn(printed(context))).toEqual([])
   })
 
   test.each(['base_url', 'client_id', 'profile', 'store', 'resolver', 'authoritative_port'])(
-    'is harmless in the environment and the configuration (%s)',
+    'hostile text is harmless as %s in the environment and the configuration',
     async (key) => {
       const settings = { base_url: 'http://127.0.0.1:1' }
       const inVariable = world(true, { respond: () => jsonResponse(401, {}) })
@@ -272,7 +272,7 @@ describe('what a stranger wrote', () => {
   )
 })
 
-/** JSON parses, TSV keeps a record on its line with all its cells, and the original is there again. */
+/** Checks that the output is still valid: JSON parses, and each TSV record is one line with all cells. */
 function expectOneRecordALine(context: FakeContext, format: string, line: string): void {
   const text = context.stdout.text
   if (text === '') return
@@ -286,10 +286,10 @@ function expectOneRecordALine(context: FakeContext, format: string, line: string
 }
 
 describe('names in DNS', () => {
-  test('hostile names in DNS are harmless in every format of the check', async () => {
+  test('hostile TXT values are harmless in every format of claims check', async () => {
     const sandbox = await sandboxForTest()
     const client = createClient(sandbox, { apiKey: true, clock: createRealClock() })
-    // One record for each attack: what BIND would serve, a hostile zone can.
+    // Publish one TXT record per attack: a hostile zone can contain any bytes.
     await control(sandbox, 'PUT', 'dns/example.com/TXT', {
       values: Object.values(CORPUS).map((evil) => evil.slice(0, 120)),
     })
