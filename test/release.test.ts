@@ -28,14 +28,14 @@ const manifest = JSON.parse(read('package.json')) as {
   scripts: Record<string, string>
 } & Record<'engines' | 'devDependencies', Record<string, string>>
 
-/** What may be in the package, besides what is needed. */
+/** Paths that the npm package may contain. */
 const MAY_BE =
   /^(package\.json|[A-Z]+(\.md)?|bin\/[\w.]+|dist\/[\w.-]+|dist\/native\/[\w-]+\/[\w.-]+|docs\/[\w-]+\.(md|svg)|docs\/schemas\/[\w-]+\.json)$/
 
 test.runIf(needs('posix'))(
-  'the package is the program, its licenses and what people read, and each link leads to one of these',
+  'the package contains only the program, licenses and documents, and links lead to files in the package',
   () => {
-    // Without scripts: the program has been built for the tests already.
+    // Skip the package's scripts, which would build the program again.
     const packed = JSON.parse(
       execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
         cwd: root,
@@ -46,7 +46,7 @@ test.runIf(needs('posix'))(
     const files = packed[0]?.files.map(({ path }) => path) ?? []
     for (const needed of ['LICENSE', 'bin/mailclaim.js', 'dist/main.js', 'dist/THIRD-PARTY-NOTICES.txt'])
       expect(files).toContain(needed)
-    // Locks and keychain of every system that the program runs on, in one native module each.
+    // Expect the native modules for locks and keychain, for every supported system.
     const addons = ['darwin', 'linux', 'win32'].flatMap((system) =>
       ['arm64', 'x64'].flatMap((kind) =>
         ['fs-native-extensions', 'keytar'].map((name) => `dist/native/${system}-${kind}/${name}.node`),
@@ -68,14 +68,14 @@ test.runIf(needs('posix'))(
   },
 )
 
-test('the package runs nothing when it is installed, needs no other, and pins what it is made of', () => {
+test('the package has no install script, no dependency, and pinned development dependencies', () => {
   expect(Object.keys(manifest.scripts).filter((name) => /^(pre|post)?install$/.test(name))).toEqual([])
   expect(Object.keys(manifest).filter((name) => /dependencies$/i.test(name))).toEqual(['devDependencies'])
   for (const [name, range] of Object.entries(manifest.devDependencies))
     expect(range, name).toMatch(/^(npm:@[\w/-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/)
 })
 
-describe('the runtime', () => {
+describe('the check of the Node version', () => {
   const shim = read('bin/mailclaim.js')
 
   test.each<[string, Record<string, string>]>([
@@ -88,7 +88,7 @@ describe('the runtime', () => {
     ['', { node: '20.19.0' }],
     ['', { node: '22.3.0' }],
     ['', { node: '23.0.0' }],
-  ])('which runs the program or is refused in one sentence: %s %j', (found, versions) => {
+  ])('a supported Node runs the program, and another runtime is refused: %s %j', (found, versions) => {
     let [loaded, said] = ['', '']
     const require = (path: string) => {
       loaded = path
@@ -103,19 +103,19 @@ describe('the runtime', () => {
     expect(manifest.engines).toEqual({ node: '^20.19.0 || >=22.3.0' })
   })
 
-  test('even Node 12 reads the file that says so', async () => {
+  test('bin/mailclaim.js has only syntax of Node 12, so that old versions can print the refusal', async () => {
     const older = await transform(shim, { target: 'node12' })
     expect(older.code).toBe((await transform(shim, { target: 'esnext' })).code)
   })
 })
 
-test('the version has an entry in the changelog', () => {
+test('the version of package.json has a section in the changelog', () => {
   expect(read('CHANGELOG.md')).toContain(`\n## ${manifest.version} `)
 })
 
 describe('the workflows', () => {
   test.each(readdirSync(new URL('.github/workflows/', root)))(
-    '%s pins every action, and by default may only read',
+    'the workflow %s pins every action, and has read-only permissions by default',
     (name) => {
       const workflow = read(`.github/workflows/${name}`)
       for (const [, action] of workflow.matchAll(/uses: (\S+)/g))
@@ -128,7 +128,7 @@ describe('the workflows', () => {
   const { jobs } = parse(read('.github/workflows/release.yml')) as { jobs: Record<string, Job> }
   const commandsOf = (name: string) => (jobs[name]?.steps ?? []).flatMap(({ run }) => run ?? [])
 
-  test('a release checks what is cheap first, then runs every test and starts every archive, before it publishes', () => {
+  test('the release workflow publishes only after the release check, all tests and every archive have passed', () => {
     expect(Object.entries(jobs).map(([name, { needs: before }]) => [name, before])).toEqual([
       ['guards', undefined],
       ['prove', 'guards'],
@@ -193,7 +193,10 @@ describe('the workflows', () => {
 describe.runIf(needs('posix'))('scripts/release.mjs', () => {
   const script = fileURLToPath(new URL('scripts/release.mjs', root))
 
-  /** A clone of 1.2.3, with `own` in place of OWNER, and these fields; of 1.2.2 where the owner isn't set. */
+  /**
+   * Creates a repository of version 1.2.3 with the owner `own` and these fields of package.json. If the owner is the placeholder
+   * OWNER, the other files still name version 1.2.2.
+   */
   function clone(own: string, date: string, fields: object) {
     const directory = mkdtempSync(join(tmpdir(), 'mailclaim-release-'))
     onTestFinished(() => rmSync(directory, { recursive: true }))
@@ -233,7 +236,7 @@ describe.runIf(needs('posix'))('scripts/release.mjs', () => {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   }
 
-  test('check finds nothing where all is set, and names all that is not', async () => {
+  test('release.mjs check accepts a complete repository, and lists everything that is missing', async () => {
     const own = 'https://github.com/someone/mailclaim'
     const fields = { repository: { url: `git+${own}.git` }, bugs: `${own}/issues`, homepage: own }
     for (const repository of [fields.repository, own, 'github:someone/mailclaim']) {
@@ -273,7 +276,7 @@ describe.runIf(needs('posix'))('scripts/release.mjs', () => {
     )
   })
 
-  test('assemble checks what came from each machine, adds installers and SBOM, and prints the notes', async () => {
+  test('release.mjs assemble verifies the archives, adds installers and SBOM, and prints the release notes', async () => {
     const directory = clone('someone', '- 2026-01-01', {})
     const archive = (platform: string, extension: string, content: string) => {
       const name = `mailclaim-1.2.3-${platform}.${extension}`
