@@ -62,8 +62,9 @@ function openInput(): Readable {
 const DIRECT_WRITE_BYTES = 16 * 1024
 
 /**
- * Returns stdout or stderr for commands. The first 16 KiB are written synchronously: opening Node's stream would load the network
- * modules (3 to 5 ms). Later output goes through the stream, which waits for a slow reader (backpressure).
+ * Returns stdout or stderr for commands. On pipes and files, the first 16 KiB are written synchronously, because opening Node's
+ * stream loads the network modules (3 to 5 ms). Other output goes through the stream, which waits for a slow reader
+ * (backpressure).
  *
  * @param interrupt aborts a write that waits for the reader
  * @param loss `may be lost` for messages on stderr: if the disk is full or the reader has exited, the command continues, so that

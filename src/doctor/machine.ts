@@ -32,7 +32,7 @@ export async function examineDirectories(io: Io): Promise<Finding> {
   const tops = [config, state]
   for (const directory of tops) {
     await ensurePrivateDirectory(directory, 'leave')
-    // Write as session files are written, with a temporary file and a rename: some file systems refuse one of the steps.
+    // Write as session files are written, with a temporary file and a rename, so that the same operations are tested.
     const path = join(directory, '.doctor.tmp')
     writeDurable(path, ' '.repeat(1024))
     removeDurable(path)

@@ -124,14 +124,14 @@ describe('a hostile service', () => {
     ['502 with HTML', 7, () => textResponse(502, '<h1>Bad Gateway</h1>')],
     ['503, Retry-After 1', 7, () => jsonResponse(503, {}, { 'retry-after': '1' })],
     ['a redirect', 7, () => textResponse(307, '', { location: 'http://127.0.0.2:9/steal' })],
-    ['HTML called JSON', 7, () => textResponse(200, '<p>hello', { 'content-type': 'application/json' })],
-    ['nothing', 7, () => textResponse(200, '')],
-    ['half an answer', 7, () => textResponse(200, '{"object":"list","has_more":fa')],
-    ['an answer that is too long', 7, tooLong],
-    ['a reset', 7, fail('reset', 'maybe')],
-    ['silence', 7, fail('timeout', 'maybe')],
-    ['nobody there', 7, fail('connect', 'no')],
-    ['noise', 7, fail('protocol', 'maybe')],
+    ['HTML labeled as JSON', 7, () => textResponse(200, '<p>hello', { 'content-type': 'application/json' })],
+    ['an empty body', 7, () => textResponse(200, '')],
+    ['a truncated body', 7, () => textResponse(200, '{"object":"list","has_more":fa')],
+    ['a body that is too long', 7, tooLong],
+    ['a connection reset', 7, fail('reset', 'maybe')],
+    ['no response', 7, fail('timeout', 'maybe')],
+    ['a refused connection', 7, fail('connect', 'no')],
+    ['a protocol error', 7, fail('protocol', 'maybe')],
   ])('a service that responds with %s makes every command exit %i', async (_what, exit, respond) => {
     for (const { line } of COMMANDS) {
       const ran = await perform(world(), { line, respond })

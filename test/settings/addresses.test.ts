@@ -122,7 +122,7 @@ describe('the address of a DNS server', () => {
     ['https://me:secret@dns.example/dns-query', '"https://…@dns.example/dns-query" contains a user name'],
     ['tls://dns.example', 'is not an https address'],
     ['dns.example/dns-query', 'is not a URL'],
-  ])('the resolver %s is refused because it %s', (text, why) => {
+  ])('the resolver %s is refused: %s', (text, why) => {
     expect(() => parseResolver(text, '--resolver')).toThrow(
       expect.objectContaining({ exit: 2, message: expect.stringContaining(why) }),
     )

@@ -123,7 +123,7 @@ describe('interactive prompts', () => {
     ['MAILCLAIM_NO_INPUT=1', {}, { settings: { no_input: '1' } }, false],
     ['MAILCLAIM_NO_INPUT=0', {}, { settings: { no_input: '0' } }, true],
     ['CI=true', {}, { ci: true }, false],
-  ])('with %s, prompts are as expected', async (_what, options, environment, asks) => {
+  ])('interactive prompts respect %s', async (_what, options, environment, asks) => {
     expect(await mayAsk(options, environment)).toBe(asks)
   })
 })

@@ -16,7 +16,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
   }
 
   test.each(WIDTHS)(
-    'help, lists, a record and a check fit %i columns, ids and values whole',
+    'help, lists, records and checks fit %i columns without breaking ids and values',
     async (columns) => {
       const world = signedIn()
       const domain = `w${columns}.example`

@@ -64,7 +64,7 @@ describe('a list', () => {
   })
 
   test.each(['json', 'jsonl', 'tsv', 'table'])(
-    'in %s has a page on stdout before the next one comes',
+    'a list in %s prints each page before it requests the next one',
     async (format) => {
       const { io, context } = await ioFor({ format })
       await io.list(COLUMNS).page({ items: [{ id: ID }] })
@@ -173,7 +173,7 @@ describe('a table', () => {
   })
 
   test.each(['日本語のクライアント', '👩‍💻 dev', '❤️ heart', 'e\u0301clair', '🇨🇭 flag', 'plain'])(
-    'keeps its columns straight around %s',
+    'a table aligns its columns around %s',
     (name) => {
       const items = [name, 'x'].map((text, index) => ({ id: id(index), name: text, count: 7 }))
       const lines = tableOf(200).render(items).trimEnd().split('\n')
@@ -235,13 +235,13 @@ test('wrapping a text keeps all its characters', () => {
 describe('color', () => {
   const environment = { settings: {}, noColor: false, ci: false, ssh: false, term: 'xterm' }
   test.each<[string, object, boolean | undefined, boolean, boolean]>([
-    ['a terminal has it', {}, undefined, true, true],
-    ['a pipe has none', {}, undefined, false, false],
-    ['--no-color takes it away', { forceColor: '3' }, false, true, false],
-    ['NO_COLOR takes it away', { noColor: true }, undefined, true, false],
-    ['FORCE_COLOR beats NO_COLOR and a pipe', { forceColor: '1', noColor: true }, undefined, false, true],
-    ['FORCE_COLOR=0 takes it away', { forceColor: '0' }, undefined, true, false],
-    ['TERM=dumb has none', { term: 'dumb' }, undefined, true, false],
+    ['a terminal gets color', {}, undefined, true, true],
+    ['a pipe gets no color', {}, undefined, false, false],
+    ['--no-color disables color', { forceColor: '3' }, false, true, false],
+    ['NO_COLOR disables color', { noColor: true }, undefined, true, false],
+    ['FORCE_COLOR overrides NO_COLOR and pipes', { forceColor: '1', noColor: true }, undefined, false, true],
+    ['FORCE_COLOR=0 disables color', { forceColor: '0' }, undefined, true, false],
+    ['TERM=dumb disables color', { term: 'dumb' }, undefined, true, false],
   ])('%s', (_what, more, option, isTTY, expected) => {
     expect(hasColor({ ...environment, ...more }, option, { isTTY })).toBe(expected)
   })

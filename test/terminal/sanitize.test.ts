@@ -8,7 +8,7 @@ const HARMFUL =
 
 const CORPUS: readonly [what: string, text: string, shown: string][] = [
   ['a clipboard write (OSC 52)', 'x\x1b]52;c;ZXZpbA==\x07', 'x\\u{1b}]52;c;ZXZpbA==\\u{7}'],
-  ['a link that lies (OSC 8)', '\x1b]8;;http://evil\x1b\\ok', '\\u{1b}]8;;http://evil\\u{1b}\\ok'],
+  ['a deceptive hyperlink (OSC 8)', '\x1b]8;;http://evil\x1b\\ok', '\\u{1b}]8;;http://evil\\u{1b}\\ok'],
   ['a screen wipe (CSI)', '\x1b[2J\x1b[H', '\\u{1b}[2J\\u{1b}[H'],
   ['an eight-bit CSI', '\x9b31m', '\\u{9b}31m'],
   ['backspaces', 'abc\b\b\b', 'abc\\u{8}\\u{8}\\u{8}'],
@@ -18,14 +18,14 @@ const CORPUS: readonly [what: string, text: string, shown: string][] = [
   ['delete', 'a\x7f', 'a\\u{7f}'],
   ['bidi override', 'a\u202ecba', 'a\\u{202e}cba'],
   ['bidi isolates', '\u2066a\u2069', '\\u{2066}a\\u{2069}'],
-  ['marks of direction', '\u061c\u200e\u200f', '\\u{61c}\\u{200e}\\u{200f}'],
+  ['directional marks', '\u061c\u200e\u200f', '\\u{61c}\\u{200e}\\u{200f}'],
   ['zero-width characters', 'a\u200bb\u200cc\u200dd\ufeff', 'a\\u{200b}b\\u{200c}c\\u{200d}d\\u{feff}'],
   ['line and paragraph separators', 'a\u2028b\u2029', 'a\\u{2028}b\\u{2029}'],
   ['tag characters', 'a\u{e0041}', 'a\\u{e0041}'],
   ['a lone surrogate', 'a\ud800b\udc00', 'a\\u{d800}b\\u{dc00}'],
-  ['a selector that hides in digits', 'token=12\ufe0f3', 'token=12\\u{fe0f}3'],
+  ['a variation selector between digits', 'token=12\ufe0f3', 'token=12\\u{fe0f}3'],
   ['fillers', '\u3164\u115f', '\\u{3164}\\u{115f}'],
-  ['a mark that would sit on our text', '\u0338granted', '\\u{338}granted'],
+  ['a combining mark without a base character', '\u0338granted', '\\u{338}granted'],
 ]
 
 describe('a sanitized line', () => {
@@ -34,7 +34,7 @@ describe('a sanitized line', () => {
   })
 
   it.each(['plain', 'Grüße', '日本語', 'e\u0301', '👩‍💻', '❤️', '1️⃣', '👨‍👩‍👧', '👍🏽', 'C:\\new'])(
-    'leaves %s alone',
+    'a sanitized line leaves %s unchanged',
     (text) => {
       expect(sanitizeLine(text)).toBe(text)
     },
