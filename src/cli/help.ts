@@ -67,7 +67,7 @@ function isOpposite(one: Option, other: Option): boolean {
 }
 
 /** Returns the end of a command's help: its examples, and a line that points to the global options. */
-export function formatExamples(
+export function formatHelpFooter(
   examples: CommandDefinition['examples'],
   { strong }: Palette,
   width: number,

@@ -8,8 +8,8 @@ import { type GlobalOptions, isShared, resolveSettings, type Settings } from '..
 import { createPalette, hasColor, type Palette } from '../terminal/color.ts'
 import { createIo, type Io, untilClosed } from '../terminal/io.ts'
 import {
-  formatExamples,
   formatFirstScreen,
+  formatHelpFooter,
   GLOBAL_OPTIONS_LINE,
   GLOBAL_OPTIONS_TITLE,
   helpConfiguration,
@@ -138,7 +138,7 @@ function buildProgram(
       command.argument(argument.syntax, argumentText(argument))
     addOptions(command, own, 'Options:')
     addOptions(command, globals, GLOBAL_OPTIONS_TITLE)
-    command.addHelpText('after', () => formatExamples(definition.examples, palette, width))
+    command.addHelpText('after', () => formatHelpFooter(definition.examples, palette, width))
     command.action(() => {
       const options: GlobalOptions & Record<string, unknown> = readGivenOptions(command)
       checkRelations([...own, ...globals], options)
