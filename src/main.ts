@@ -79,7 +79,7 @@ export async function main(): Promise<ExitCode> {
     interrupts,
   }
   try {
-    return await Promise.race([run(process.argv.slice(2), context), signals.abandoned])
+    return await Promise.race([run(process.argv.slice(2), context), signals.forcedExit])
   } finally {
     signals.stop()
     await http.close()

@@ -23,15 +23,15 @@ export function watchSignals(
   const onShielded = new Set<(signal: NodeJS.Signals) => void>()
   let pendingSignal: NodeJS.Signals | undefined
   let graceTimer: NodeJS.Timeout | undefined
-  let giveUp: (code: ExitCode) => void
-  const abandoned = new Promise<ExitCode>((resolve) => {
-    giveUp = resolve
+  let forceExit: (code: ExitCode) => void
+  const forcedExit = new Promise<ExitCode>((resolve) => {
+    forceExit = resolve
   })
 
   const abort = (signal: NodeJS.Signals) => {
     const reason = new InterruptedError(signal === 'SIGINT' ? 'SIGINT' : 'SIGTERM')
     controller.abort(reason)
-    graceTimer ??= setTimeout(() => giveUp(reason.exit), GRACE_MS).unref()
+    graceTimer ??= setTimeout(() => forceExit(reason.exit), GRACE_MS).unref()
   }
   const handleSignal = (signal: NodeJS.Signals) => {
     // nohup sets SIGHUP to be ignored, but Node's listener replaces that. So ignore SIGHUP where no terminal can hang up.
@@ -56,7 +56,7 @@ export function watchSignals(
 
   return {
     /** Resolves with the signal's exit code if the command is still running `GRACE_MS` after the abort. */
-    abandoned,
+    forcedExit,
     stop,
     interrupts: {
       signal: controller.signal,

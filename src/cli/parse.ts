@@ -103,12 +103,12 @@ function buildProgram(
   function addLevel(
     parent: Command,
     level: Readonly<Record<string, CommandNode>>,
-    above: readonly string[],
+    path: readonly string[],
   ): void {
     for (const [word, node] of Object.entries(level)) {
-      const typed = word === line.words[above.length]
+      const isTyped = word === line.words[path.length]
       // For a known command, leave out all others: fewer objects make the start faster.
-      if (definition !== undefined && !typed) continue
+      if (definition !== undefined && !isTyped) continue
       const command = parent.command(word).copyInheritedSettings(parent).helpCommand(false)
       command
         .summary(node.summary)
@@ -120,9 +120,9 @@ function buildProgram(
       }
       command.usage('<command> [options]').addHelpText('after', `\n${GLOBAL_OPTIONS_LINE}`)
       // Unlike `parseLine`, commander also looks for a command after `--`, so it needs all of them there.
-      if (typed || line.rest.includes('--')) {
+      if (isTyped || line.rest.includes('--')) {
         if (definition === undefined) addOptions(command, globalOptions(), GLOBAL_OPTIONS_TITLE)
-        addLevel(command, node.commands, [...above, word])
+        addLevel(command, node.commands, [...path, word])
       }
     }
   }

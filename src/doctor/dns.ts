@@ -32,14 +32,14 @@ export async function examineResolvers(io: Io): Promise<Finding> {
   const replies = await Promise.all(
     resolvers.map((resolver) => ask(resolver, KNOWN_NAME, options, dnsEffects(io))),
   )
-  const troubles = replies.map((reply) => {
+  const problems = replies.map((reply) => {
     if (reply.kind !== 'answer') return reply.reason ?? 'no answer'
     const { rcode, answers } = reply.message
     if (rcode !== 'NOERROR') return rcode
     return answers.some(({ type }) => type === KNOWN_NAME.type) ? '' : 'NOERROR without data'
   })
   const addresses = resolvers.map(formatDnsAddress)
-  const wrong = addresses.flatMap((address, at) => (troubles[at] ? `${address} (${troubles[at]})` : []))
+  const wrong = addresses.flatMap((address, at) => (problems[at] ? `${address} (${problems[at]})` : []))
   if (wrong.length > 0)
     return warning(`resolvers that did not find com, which exists: ${wrong.join(', ')}`, OVER_HTTPS)
   const owner = chosen === 'system' ? "the system's resolvers" : 'the chosen resolvers'

@@ -35,7 +35,7 @@ export async function examine(outer: Io): Promise<Diagnosis[]> {
     ...(await finding.catch((error) => toFinding(error, hasKey && need !== undefined))),
   })
   const networkFindings = examineNetwork(io)
-  const part = (name: 'network' | 'clock') =>
+  const networkPart = (name: 'network' | 'clock') =>
     run(
       name,
       networkFindings.then((both) => both[name]),
@@ -48,8 +48,8 @@ export async function examine(outer: Io): Promise<Diagnosis[]> {
     run('credential store', examineStore(io), 'not with a key'),
     run('lock', lock),
     run('session', examineSession(io)),
-    part('network'),
-    part('clock'),
+    networkPart('network'),
+    networkPart('clock'),
     run('DNS resolvers', examineResolvers(io)),
     run('direct DNS', examineDirectDns(io)),
   ])

@@ -30,9 +30,9 @@ export function addFaults(app: Hono<Env>): void {
   app.use(async (c, next) => {
     const { path } = c.req
     const matching = path.startsWith(CONTROL_PREFIX) ? [] : faults.filter((one) => one.path.test(path))
-    const fault = matching.find((one) => one.left > 0 && one.skip-- <= 0)
+    const fault = matching.find((one) => one.remaining > 0 && one.skip-- <= 0)
     if (fault === undefined) return await next()
-    fault.left -= 1
+    fault.remaining -= 1
     const replacement = await applyFault(fault, c, next)
     if (replacement === undefined) return
     // Clear `c.res` first: Hono copies the headers of the previous response into the one that is assigned.
@@ -140,6 +140,6 @@ function readFault(given: Record<string, unknown>) {
     /** Number of further matching requests that pass before the fault applies. */
     skip: number('skip', 0),
     /** Number of further requests that the fault applies to. */
-    left: number('count', Number.POSITIVE_INFINITY),
+    remaining: number('count', Number.POSITIVE_INFINITY),
   }
 }

@@ -7,7 +7,7 @@ import { type Grant, serializeGrant } from './oauth.ts'
  * Returns one page of a cursor-paginated list in its envelope (interface, sections 2.3, 4.2, 4.3 and 8).
  * @param items all items, the newest first
  * @param show serializes an item; called only for the items that the page needs, so that long lists stay cheap
- * @param keep the filter, applied to the serialized item
+ * @param matches the filter, applied to the serialized item
  * @throws Problem 422 for a limit outside 1 to 100, repeated parameters, both cursors at once, and an unknown cursor
  */
 function takePage<Item extends { readonly id: string }, Shown>(
@@ -15,7 +15,7 @@ function takePage<Item extends { readonly id: string }, Shown>(
   items: readonly Item[],
   show: (item: Item) => Shown,
   defaultLimit: number,
-  keep: (shown: Shown) => boolean = () => true,
+  matches: (shown: Shown) => boolean = () => true,
 ): object {
   const limit = readParameter(c, 'limit')
   const after = readParameter(c, 'after')
@@ -39,7 +39,7 @@ function takePage<Item extends { readonly id: string }, Shown>(
     const item = items[position]
     if (item === undefined) break
     const shown = show(item)
-    if (!keep(shown)) continue
+    if (!matches(shown)) continue
     hasMore = data.length === pageSize
     if (!hasMore) data.push(shown)
   }

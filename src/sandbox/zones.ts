@@ -67,8 +67,8 @@ export function createZones() {
 
   /** Returns the zone of a name; creates a zone for its registrable domain, and the parent zones, if there is none. */
   function ensureZone(name: string): Zone {
-    const held = findZone(name)
-    if (held !== undefined && !held.isParent) return held
+    const existing = findZone(name)
+    if (existing !== undefined && !existing.isParent) return existing
     const labels = name.split('.')
     const top = labels.at(-1) ?? ''
     const isThird = labels.length > 2 && top.length === 2 && SECOND_LEVELS.includes(labels.at(-2) ?? '')
@@ -78,8 +78,8 @@ export function createZones() {
 
   /** Replaces the RRset of a name and type; empty data deletes the RRset. Increments the zone's serial. */
   function setRecords(name: string, type: RecordType, data: readonly RecordData[]): void {
-    const held = findZone(name)
-    const zone = held?.apex === name ? held : ensureZone(name)
+    const existing = findZone(name)
+    const zone = existing?.apex === name ? existing : ensureZone(name)
     const types = names.get(name) ?? new Map<RecordType, readonly RecordData[]>()
     if (data.length > 0) types.set(type, data)
     else if (!types.delete(type)) return
