@@ -125,7 +125,7 @@ export function realOutput(
         if (isInterrupted) throw error
         const { code, message } = error as NodeJS.ErrnoException
         if (code === 'EPIPE' || code === 'EOF') throw new OutputClosedError('the reader went away')
-        // A full disk (ENOSPC), for example: unlike a reader that has exited, this is an error.
+        // Fail if the disk is full (ENOSPC), for example: unlike after an exit of the reader, data is lost that is still wanted.
         throw new CliError('output_failed', `the output cannot be written: ${message}`, {
           hint: 'what was written is incomplete; check where it goes, and run the command again',
           cause: error,

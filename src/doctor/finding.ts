@@ -7,7 +7,7 @@ export type Status = 'ok' | 'warning' | 'problem' | 'skipped'
 export interface Finding {
   readonly status: Status
   readonly message: string
-  /** What the user can do; null if nothing needs to be done, or nothing is known to help. */
+  /** Remedy that the user can apply; null if nothing needs to be done, or nothing is known to help. */
   readonly remedy: string | null
   /** Exit code of other commands that run into this problem; 0 unless the status is `problem`. */
   readonly exit: ExitCode

@@ -18,7 +18,7 @@ const FAULT_KINDS = [
   /** Sends the unchanged response, after `before_ms` and `after_ms`. */
   'delay',
 ] as const
-/** Faults that the request is processed for even if `after` isn't set. */
+/** Kinds of faults that take effect only after the request is processed, even if `after` isn't set. */
 const PROCESSING_KINDS = ['drop', 'truncate', 'merge', 'delay']
 
 type Fault = ReturnType<typeof readFault>
