@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { domainToASCII } from 'node:url'
-import { timestamp, type VirtualClock } from './clock.ts'
+import { formatTimestamp, type VirtualClock } from './clock.ts'
 import { asObject, notFound, Problem, validationError } from './http.ts'
 
 const CLAIM_WINDOW_MS = 7 * 86_400_000
@@ -179,8 +179,8 @@ function serializeClaim(claim: Claim) {
     record: { type: 'TXT', name, value: claim.value, ttl: 'Auto' },
     blocked_reason: claim.status === 'blocked' ? claim.reason : null,
     failure_reason: claim.status === 'blocked' ? null : claim.reason,
-    created_at: timestamp(claim.createdAt),
-    expires_at: timestamp(claim.expiresAt),
+    created_at: formatTimestamp(claim.createdAt),
+    expires_at: formatTimestamp(claim.expiresAt),
   }
 }
 

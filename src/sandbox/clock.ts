@@ -77,7 +77,7 @@ export function createVirtualClock(report: (error: unknown) => void) {
  * Formats a time as the service does (interface, introduction): `YYYY-MM-DD HH:MM:SS.ffffff+00`, without trailing zeros of
  * the fraction, so that clients meet a varying number of digits.
  */
-export function timestamp(ms: number): string {
+export function formatTimestamp(ms: number): string {
   const whole = Math.floor(ms)
   const [date = '', time = ''] = new Date(whole).toISOString().slice(0, -1).split('T')
   const micros = String((whole * 7919) % 1000).padStart(3, '0')

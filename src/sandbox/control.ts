@@ -1,6 +1,6 @@
 import type { Hono } from 'hono'
 import { type Claims, readOutcome } from './claims.ts'
-import { timestamp, type VirtualClock } from './clock.ts'
+import { formatTimestamp, type VirtualClock } from './clock.ts'
 import { CONTROL_PREFIX, type Env, notFound, readObject, validationError } from './http.ts'
 import { publishRecord } from './mistakes.ts'
 import type { OAuth } from './oauth.ts'
@@ -25,12 +25,12 @@ export function addControlRoutes(app: Hono<Env>, options: ControlOptions): void 
     if (typeof seconds !== 'number' || !(seconds >= 0 && seconds <= 1e10))
       throw validationError('`advance_seconds` must be a number of 0 or more.')
     await clock.advance(seconds * 1000)
-    return c.json({ now: timestamp(clock.now()) })
+    return c.json({ now: formatTimestamp(clock.now()) })
   })
 
   control.get('state', (c) =>
     c.json({
-      now: timestamp(clock.now()),
+      now: formatTimestamp(clock.now()),
       requests,
       refreshes: oauth.counts.refreshes,
       reuse_detections: oauth.counts.reuseDetections,

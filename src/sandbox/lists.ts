@@ -1,5 +1,5 @@
 import type { Context, Hono } from 'hono'
-import { timestamp } from './clock.ts'
+import { formatTimestamp } from './clock.ts'
 import { type Env, notFound, validationError } from './http.ts'
 import { type Grant, serializeGrant } from './oauth.ts'
 
@@ -110,8 +110,8 @@ function serializeImport(id: string, index: number, startedAt: number, now: numb
     object: 'contact_import',
     id,
     status,
-    created_at: timestamp(startedAt - index * 97_000),
-    completed_at: endedAt === null ? null : timestamp(endedAt),
+    created_at: formatTimestamp(startedAt - index * 97_000),
+    completed_at: endedAt === null ? null : formatTimestamp(endedAt),
     counts: { total, created: done - part(5) - part(20) - part(50), ...counts },
   }
 }

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import type { Context, Hono } from 'hono'
 import { type CryptoKey, SignJWT } from 'jose'
-import { timestamp } from './clock.ts'
+import { formatTimestamp } from './clock.ts'
 import { type Env, Problem, readObject, TOKEN_PATH } from './http.ts'
 
 /** A registered public client. Its redirect URI is `/callback` on any loopback port (RFC 8252, section 7.3). */
@@ -66,8 +66,8 @@ export function serializeGrant({ client, ...grant }: Grant): object {
     client_id: client.id,
     scopes: grant.scopes,
     resource: grant.resource,
-    created_at: timestamp(grant.createdAt),
-    revoked_at: grant.revokedAt === undefined ? null : timestamp(grant.revokedAt),
+    created_at: formatTimestamp(grant.createdAt),
+    revoked_at: grant.revokedAt === undefined ? null : formatTimestamp(grant.revokedAt),
     revoked_reason: grant.revokedReason ?? null,
     client: { name: client.name, logo_uri: 'https://logos.example/sandbox.png' },
   }
