@@ -1,19 +1,19 @@
-# Installs mailclaim, with the Node it needs, for you alone; or removes it:
+# Installs mailclaim and its own Node for the current user, or removes them:
 #
 #   irm https://github.com/OWNER/mailclaim/releases/latest/download/install.ps1 | iex
 #   & ([scriptblock]::Create((irm https://github.com/OWNER/mailclaim/releases/latest/download/install.ps1))) -Uninstall
 #
-# Everything is in PREFIX\lib\mailclaim, and PREFIX\bin\mailclaim.cmd starts it. These variables, also as your CI sets them, change that:
+# All files are in PREFIX\lib\mailclaim, and PREFIX\bin\mailclaim.cmd starts it. Environment variables, also those that your CI sets:
 #
-#   PREFIX        where to (%LOCALAPPDATA%\Programs\mailclaim)
-#   VERSION       which version (the newest)
-#   INSTALL_FROM  an address or a directory with the archives of a release and its SHA256SUMS
+#   PREFIX        directory to install in (%LOCALAPPDATA%\Programs\mailclaim)
+#   VERSION       version to install (the newest)
+#   INSTALL_FROM  URL or directory with the archives of a release and its SHA256SUMS
 param([switch]$Uninstall)
 
 & {
   Set-StrictMode -Version Latest
   $ErrorActionPreference = 'Stop'
-  # A progress bar makes a download take ten times as long.
+  # The progress bar of Windows PowerShell makes a download ten times slower.
   $ProgressPreference = 'SilentlyContinue'
   [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
 
@@ -22,12 +22,12 @@ param([switch]$Uninstall)
   $library = "$prefix\lib\mailclaim"
   $launcher = "$prefix\bin\mailclaim.cmd"
   $id = [IO.Path]::GetRandomFileName()
-  # While it is made, and then.
+  # The new version is prepared in $work and unpacked in $new.
   $work = "$library\.new.$id"
   $new = "$library\$id"
   $state = @{ installed = $false; failed = $false }
 
-  # Gets a file of the release into $work.
+  # Downloads or copies a file of the release to $work.
   function Get-File($name) {
     try {
       if ($from -match '^https?://') { Invoke-WebRequest -UseBasicParsing -Uri "$from/$name" -OutFile "$work\$name" }
@@ -35,7 +35,7 @@ param([switch]$Uninstall)
     } catch { throw "${asked}can't get $from/${name}: $($_.Exception.Message)" }
   }
 
-  # What a program prints on stdout; $LASTEXITCODE says how it ended.
+  # Returns a program's stdout; $LASTEXITCODE is its exit code.
   function Invoke-Program($program) {
     $ErrorActionPreference = 'Continue'
     & $program @args 2>$null
@@ -52,7 +52,7 @@ param([switch]$Uninstall)
     $from = if ($env:INSTALL_FROM) { $env:INSTALL_FROM }
       elseif ($version) { "https://github.com/OWNER/mailclaim/releases/download/v$version" }
       else { 'https://github.com/OWNER/mailclaim/releases/latest/download' }
-    # Another installation may run: what it brings is left to it.
+    # Only directories that exist now are removed later: another installer may be running and create others.
     $before = @(Get-ChildItem -Directory -Name $library -ErrorAction SilentlyContinue)
     try { New-Item -ItemType Directory -Force $work, "$prefix\bin" | Out-Null }
     catch { throw "can't write to ${prefix}: choose another directory with PREFIX" }
@@ -75,7 +75,7 @@ param([switch]$Uninstall)
     $version = Invoke-Program "$new\mailclaim.cmd" --version
     if ($LASTEXITCODE -ne 0) { throw "mailclaim doesn't start on this machine" }
 
-    # What is running goes on in the earlier version, which the next installation removes; a file is replaced in one step.
+    # Running processes keep using the earlier version, which the next installation removes. Replace is atomic.
     $earlier = if (Test-Path $launcher) { Get-Content -Raw $launcher } else { '' }
     Set-Content -Encoding Ascii "$work\mailclaim.cmd" "@`"%~dp0..\lib\mailclaim\$id\mailclaim.cmd`" %*"
     if ($earlier) { [IO.File]::Replace("$work\mailclaim.cmd", $launcher, [NullString]::Value) }
@@ -97,7 +97,7 @@ param([switch]$Uninstall)
     $ErrorActionPreference = 'Continue'
     $places = try { & $launcher config list 2>&1 | Where-Object { $_ -is [Management.Automation.ErrorRecord] } } catch { }
     $ErrorActionPreference = 'Stop'
-    # A directory from which a program runs can't be moved.
+    # The move fails while a program in the directory is running, before any file is deleted.
     try { [IO.Directory]::Move($library, "$library.$id") }
     catch { throw "can't remove ${library}: end each mailclaim that is running" }
     if (Test-Path $launcher) { Remove-Item -Force $launcher }
@@ -123,7 +123,7 @@ param([switch]$Uninstall)
       if ((Test-Path $directory) -and -not (Get-ChildItem -Force $directory)) { Remove-Item $directory }
     }
   }
-  # A script ends; the shell of somebody who ran its text doesn't.
+  # `exit` would close the user's shell if the script's text was run with iex; there only the exit code is set.
   if ($state.failed -and $PSCommandPath) { exit 1 }
   if ($state.failed) { $global:LASTEXITCODE = 1 }
 }

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Installs mailclaim, with the Node it needs, for you alone; or removes it:
+# Installs mailclaim and its own Node for the current user, or removes them:
 #
 #   curl -fsSL https://github.com/OWNER/mailclaim/releases/latest/download/install.sh | sh
 #   curl -fsSL https://github.com/OWNER/mailclaim/releases/latest/download/install.sh | sh -s -- --uninstall
 #
-# Everything is in PREFIX/lib/mailclaim, and PREFIX/bin/mailclaim is a link to it. These variables, also as your CI sets them, change that:
+# All files are in PREFIX/lib/mailclaim, and PREFIX/bin/mailclaim is a symbolic link. Environment variables, also those that your CI sets:
 #
-#   PREFIX        where to (~/.local)
-#   VERSION       which version (the newest)
-#   INSTALL_FROM  an address or a directory with the archives of a release and its SHA256SUMS
+#   PREFIX        directory to install in (~/.local)
+#   VERSION       version to install (the newest)
+#   INSTALL_FROM  URL or directory with the archives of a release and its SHA256SUMS
 set -eu
 
 fail() {
@@ -16,7 +16,7 @@ fail() {
   exit 1
 }
 
-# fetch NAME: gets a file of the release into $work.
+# fetch NAME: downloads or copies a file of the release to $work.
 fetch() {
   case $from in
     http://* | https://*)
@@ -32,7 +32,7 @@ fetch() {
   esac || fail "${asked}can't get $from/$1: $(printf '%s\n' "$problem" | grep . | tail -n 1)"
 }
 
-# The name of this machine's archive, between version and extension.
+# machine: prints the platform and processor in the name of this machine's archive, such as linux-x64.
 machine() {
   system=$(uname -s) arch=$(uname -m)
   case $system in Linux) platform=linux ;; Darwin) platform=darwin ;; *) platform= ;; esac
@@ -53,7 +53,7 @@ install() {
   if ! mkdir -p "$home" "$bin" 2>/dev/null || [ ! -w "$bin" ] || ! work=$(mktemp -d "$home/.new.XXXXXX" 2>/dev/null); then
     fail "can't write to $PREFIX: choose another directory with PREFIX"
   fi
-  # Another installation may run: what it brings is left to it.
+  # Only directories that exist now are removed later: another installer may be running and create others.
   before=$(ls "$home")
   asked=${VERSION:+VERSION=\"$VERSION\": }
   from=${INSTALL_FROM:-https://github.com/OWNER/mailclaim/releases/${VERSION:+download/v}${VERSION:-latest/download}}
@@ -71,7 +71,7 @@ install() {
   version=$("$work/unpacked/mailclaim" --version 2>/dev/null) ||
     fail "mailclaim doesn't start on this machine: $("$work/unpacked/mailclaim" --version 2>&1 | head -n 1)"
 
-  # What is running goes on in the earlier version, which the next installation removes; a link is replaced in one step.
+  # Running processes keep using the earlier version, which the next installation removes. mv replaces the link atomically.
   earlier=$(readlink "$link" || true) new=$home/$version.${work##*.}
   mv "$work/unpacked" "$new"
   ln -s "$new/mailclaim" "$work/link"
@@ -104,7 +104,7 @@ main() {
   home=$PREFIX/lib/mailclaim bin=$PREFIX/bin link=$PREFIX/bin/mailclaim work=
   trap 'rm -rf "$work"; rmdir "$home" "$bin" "$PREFIX/lib" "$PREFIX" 2>/dev/null || true' EXIT
   trap 'exit 130' INT TERM HUP
-  # However PREFIX is written: the link may have been made with another spelling of it.
+  # The pattern leaves PREFIX out, because an earlier installation may have spelled PREFIX differently.
   case $(readlink "$link" || true) in
     */lib/mailclaim/*/mailclaim) ;;
     *) [ ! -e "$link" ] || fail "$link isn't from this installer: remove it, or choose another PREFIX" ;;
@@ -116,5 +116,5 @@ main() {
   esac
 }
 
-# All of it has arrived when this line is read.
+# The last line of the script: a download that is cut off runs nothing.
 main "$@"

@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
-# Claims a domain and writes the outputs; ends as mailclaim ends. Runs with the bash 3.2 of macOS.
+# Claims a domain, writes the outputs, and exits with mailclaim's exit code. Has to run in bash 3.2, which macOS has.
 set -euo pipefail
 domain=$MAILCLAIM_ACTION_DOMAIN work=$RUNNER_TEMP/mailclaim
-# As PATH has it, also on Windows.
+# The path in the form that PATH needs, which differs from RUNNER_TEMP on Windows.
 bin=$(cd "$work/bin" && pwd)
-# Nothing of the machine's own sessions and settings.
+# Sessions and settings of the runner's own user are ignored.
 export PATH=$bin:$PATH MAILCLAIM_STATE_DIR=$work/state MAILCLAIM_CONFIG_DIR=$work/config MAILCLAIM_NO_INPUT=1
 unset MAILCLAIM_PROFILE
 
-# The text of a workflow command, on one line; in what mailclaim and the publish command print, the runner looks for none.
+# escape TEXT: prints TEXT as the runner's workflow commands need it, on one line. The command stop-commands makes the runner ignore
+# workflow commands in the output of mailclaim and of the publish command.
 escape() { local text=${1//'%'/%25}; text=${text//$'\r'/%0D}; printf '%s' "${text//$'\n'/%0A}"; }
 if [ -n "$MAILCLAIM_API_KEY" ]; then printf '::add-mask::%s\n' "$(escape "$MAILCLAIM_API_KEY")"; fi
 token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 printf '::stop-commands::%s\n' "$token"
 
-# The claim of an earlier run, unless the service no longer has it.
+# Remembers the claim of an earlier run, unless the service no longer has that claim.
 if [ -s "$work/domain-id" ]; then mailclaim claims get --quiet -- "$(cat "$work/domain-id")" || true; fi
 options=(--timeout "$MAILCLAIM_ACTION_TIMEOUT")
 if [ -n "$MAILCLAIM_ACTION_REGION" ]; then options+=("--region=$MAILCLAIM_ACTION_REGION"); fi
@@ -23,8 +24,9 @@ code=0
 mailclaim claim "${options[@]}" -- "$domain" 2>&1 | tee "$work/messages" || code=${PIPESTATUS[0]}
 printf '\n::%s::\n' "$token"
 
-# shellcheck disable=SC2016 # JavaScript's.
-# From the claims of this machine, without a request. The outputs are data: nobody can guess the line that ends one.
+# shellcheck disable=SC2016 # The dollar signs belong to JavaScript.
+# Reads the result from the claims that this machine remembers, without a request. A random line ends each output, so that no text of the
+# service can end an output and begin another.
 mailclaim claims list --json | "$work/node" -e '
   const { appendFileSync, readFileSync, writeFileSync } = require("fs")
   const { domainToASCII } = require("url")
@@ -32,16 +34,16 @@ mailclaim claims list --json | "$work/node" -e '
   const [name, code, known] = process.argv.slice(1)
   const claims = JSON.parse(readFileSync(0, "utf8")).data
   const asked = name.toLowerCase().replace(/\.$/, "")
-  // The service spells a name of other letters than these in its own way.
+  // The service may write an internationalized domain name in another form.
   const claim = claims.find((one) => one.name === asked) ?? (/[^\x00-\x7f]/.test(asked) ? claims[0] : undefined) ?? {}
   const results = { 0: "completed", 8: "not-yet", 9: claim.status === "superseded" ? "superseded" : "ended" }
   const id = plain(/^[\w-]{1,128}$/, claim.domain_id)
   if (id !== "") writeFileSync(known, id)
-  // After an error nothing that the service said counts.
+  // After an error no value of the service is passed on.
   const { status, record } = results[code] === undefined ? {} : claim
   const outputs = { result: results[code] ?? "error", "exit-code": code, status: plain(/^[a-z_]{1,40}$/, status) }
   outputs["domain-id"] = results[code] === undefined ? "" : id
-  // A record that --publish would get, or none.
+  // The record is passed on only if it is whole and valid, as for --publish.
   const type = plain(/^TXT$/, record?.type)
   const recordName = plain(/^\w[\w-]*(\.\w[\w-]*)*$/, domainToASCII(`${record?.name ?? ""}`.replace(/\.$/, "")))
   const value = plain(/^(?!v=)[a-z0-9][\w.-]*=[\w+/-]+={0,2}$/i, record?.value)

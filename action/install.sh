@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Installs the version of mailclaim that this action belongs to, for this job alone: from npm, or where that doesn't work (no Node, or an
-# old one), the archive, which has its own.
+# Installs the version of mailclaim that this action belongs to, for this job only: from npm, or, if npm fails (no Node, or an old Node),
+# from the archive, which has its own Node.
 set -euo pipefail
 work=$RUNNER_TEMP/mailclaim
 mkdir -p "$work/bin"
-# In a container, the expression runner.temp is another path than this variable.
+# An output, because the expression runner.temp and the variable RUNNER_TEMP differ in a container.
 printf 'known=%s\n' "$work/domain-id" >>"$GITHUB_OUTPUT"
 version=$(sed -n 's/^  "version": "\(.*\)",$/\1/p' "$GITHUB_ACTION_PATH/package.json")
 
-# In a directory of its own, where npm doesn't read the workspace's .npmrc. No script of a package runs.
+# The prefix is a separate directory, so that npm doesn't read the workspace's .npmrc. No script of a package runs.
 if npm install --prefix "$work" --ignore-scripts --engine-strict --no-audit --no-fund "mailclaim@$version"; then
   node=$(command -v node) program=$work/node_modules/mailclaim
 elif problem=$(PREFIX=$work/archive VERSION=$version sh "$GITHUB_ACTION_PATH/install.sh" 2>&1); then

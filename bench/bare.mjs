@@ -1,12 +1,11 @@
-// What the program is compared with: minimal scripts that do the same.
+// Minimal scripts that the benchmark compares the program with.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
 
 const SCRIPTS = {
   empty: '',
-  /** One request with undici's `request`, printed as is. */
+  /** Sends one request with undici's `request` and prints the body. */
   page: `
     import Agent from 'undici/lib/dispatcher/agent.js'
     import request from 'undici/lib/api/api-request.js'
@@ -14,7 +13,7 @@ const SCRIPTS = {
     const { body } = await request.call(agent, options('/contacts/imports?limit=100'))
     process.stdout.write(await body.text())
     await agent.close()`,
-  /** A loop over all pages that parses them and prints one item per line. */
+  /** Requests all pages and prints one item per line. */
   pages: `
     import Agent from 'undici/lib/dispatcher/agent.js'
     import request from 'undici/lib/api/api-request.js'
@@ -35,8 +34,9 @@ const OPTIONS = `
     headers: { accept: 'application/json', authorization: 'Bearer ' + process.env.MAILCLAIM_API_KEY },
   })`
 
-/** Bundles the scripts like the program, so that none loads files that it doesn't need. @returns their paths */
+/** Bundles the scripts as the program is bundled, so that a script loads no file without need. @returns path by name */
 export async function buildBareScripts(directory) {
+  const { build } = await import('esbuild')
   const root = fileURLToPath(new URL('..', import.meta.url))
   const paths = {}
   for (const [name, source] of Object.entries(SCRIPTS)) {

@@ -6,21 +6,25 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { cpus, loadavg, release, tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { beginScript, builtProgram } from '../scripts/begin.mjs'
 import { buildBareScripts } from './bare.mjs'
 import { compare, median, row, run, table } from './measure.mjs'
 import { major, nodesToMeasure } from './nodes.mjs'
 
-const RUNS = process.argv.includes('--quick') ? 5 : 11
+const { values } = beginScript({
+  options: { quick: { type: 'boolean' }, node: { type: 'string', multiple: true } },
+})
+const RUNS = values.quick ? 5 : 11
 const DELAY_MS = 40
 const DOMAINS = 1000
 const ZONES = 50
 const JOBS = 16
-/** How many zones are measured one name after the other, for the ideal. */
+/** Number of zones whose names are checked one after the other, to compute the ideal time. */
 const SAMPLE = 10
 const CROWD = 50
 
 const version = process.versions.node
-const program = join(import.meta.dirname, '../bin/mailclaim.js')
+const program = builtProgram()
 const directory = await mkdtemp(join(tmpdir(), 'mailclaim-bench-'))
 const rows = []
 const show = (one) => {
@@ -30,7 +34,7 @@ const show = (one) => {
   )
 }
 
-/** The person's own settings don't take part. */
+/** The environment without the user's own settings. */
 const clean = {
   ...Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(MAILCLAIM_|XDG_|NODE_|https?_proxy$)/i.test(name)),
@@ -71,7 +75,7 @@ async function startSandbox() {
 
 const ours = (words, env, more = {}) => ({ node: process.execPath, words: [program, ...words], env, ...more })
 
-/** Runs a command that has to end with 0. */
+/** Runs a command. @throws if it ends with another code than 0 */
 async function done(command) {
   const one = await run(command)
   if (one.code !== 0)
@@ -79,7 +83,7 @@ async function done(command) {
   return one
 }
 
-/** Signs in; following redirects stands in for the browser. */
+/** Signs in; fetch stands in for the browser and follows the redirects. */
 async function login({ client_id, env }) {
   const words = ['login', '--client-id', client_id, '--store', 'file', '--no-browser']
   const child = spawn(process.execPath, [program, ...words], { env, stdio: ['ignore', 'ignore', 'pipe'] })
@@ -93,7 +97,7 @@ async function login({ client_id, env }) {
   if (code !== 0) throw new Error(`login ended with ${code}: ${text}`)
 }
 
-/** Four starts over a bare one, and a list over the least that undici needs for it. */
+/** Measures four starts over a bare start, and a list over a script that only sends the same request with undici. */
 async function startUp({ path, version }, bare, service) {
   const late = major(version) >= 22
   const at = (words, env) => ({ node: path, words, env })
@@ -120,10 +124,10 @@ async function startUp({ path, version }, bare, service) {
   await over('a list over undici alone', list, at([bare.page], compiled(service)), 1.15)
 }
 
-/** For the minimal scripts: they keep what V8 compiled, as the program does. */
+/** Environment of the minimal scripts: Node's compile cache is on, as in the program. */
 const compiled = (service) => ({ ...service.keyed, NODE_COMPILE_CACHE: join(directory, 'compiled') })
 
-/** 100,000 items, and the memory for them over that for 10,000. */
+/** Measures a list of 100,000 items, and its peak memory over that of 10,000 items. */
 async function streaming(bare, service) {
   const all = ours(['imports', 'list', '--all', '--format', 'jsonl'], service.keyed)
   const loop = { node: process.execPath, words: [bare.pages], env: compiled(service) }
@@ -143,7 +147,7 @@ async function streaming(bare, service) {
   show(row('memory of 100,000 items over 10,000', version, grown, 1.2, detail))
 }
 
-/** Many processes whose access token the service no longer takes: one of them renews it. */
+/** Measures many processes that start with an expired access token, which one of them renews. */
 async function oneRefresh(service) {
   const crowd = async () => {
     const start = performance.now()
@@ -165,7 +169,7 @@ async function oneRefresh(service) {
   show(row(`${CROWD} processes with one refresh over ${CROWD} without`, version, ratios, 1.5, detail))
 }
 
-/** Forwards datagrams to a name server, each response 40 ms after its question, and notes when each was asked and answered. */
+/** Starts a DNS proxy that delays each response until DELAY_MS after its query, and records the times of both. */
 async function delayedDns(dns) {
   const [address, port] = dns.split(':')
   const log = []
@@ -199,7 +203,7 @@ async function delayedDns(dns) {
   return { log, env, close }
 }
 
-/** How many questions of a check could only be asked one after the other. */
+/** Returns the length of the longest chain of queries of which each was sent after the response to the one before. */
 function chainLength(log) {
   const answered = log.filter((entry) => entry.answered !== undefined)
   let length = 0
@@ -213,8 +217,8 @@ function chainLength(log) {
 }
 
 /**
- * One check over the questions that have to follow each other, and 1,000 in 50 zones over the ideal: 16 at once, each without
- * a pause between an answer and the next question, and what is known of a zone never asked again.
+ * Measures one check over its chain of dependent queries, and checks of 1,000 domains in 50 zones over the ideal time: 16 checks at
+ * once, no pause between a response and the next query, and no query repeated within a zone.
  */
 async function checks(service) {
   const names = Array.from({ length: DOMAINS }, (_, at) => `d${at}.zone${at % ZONES}.com`)
@@ -243,7 +247,7 @@ async function checks(service) {
     if (lines !== many.length) throw new Error(`${lines} of ${many.length} domains were checked`)
     return { ms, chain: chainLength(slow.log) }
   }
-  // One after the other: the first name of a zone needs more questions than the next ones.
+  // Checks run one after the other here: the first name of a zone needs more queries than the next names.
   const some = names.slice(0, SAMPLE)
   const first = await checked(some, 1)
   const both = await checked([...some, ...names.slice(ZONES, ZONES + SAMPLE)], 1)
@@ -255,7 +259,7 @@ async function checks(service) {
   show(row(`${DOMAINS} domains in ${ZONES} zones over the ideal`, version, [ms / ideal], 1.3, detail))
 }
 
-/** `claim`, with the record published some seconds after it is shown. */
+/** Measures the time from publishing a record to the end of `claim`, for several delays before publishing. */
 async function publishedToCompleted(service) {
   const times = []
   const delays = [0, 2, 6, 14]
@@ -276,14 +280,14 @@ async function publishedToCompleted(service) {
     times.push((performance.now() - published) / 1000)
   }
   const detail = `published ${delays.join(', ')} s after the start: ${times.map((one) => one.toFixed(1)).join(', ')} s`
-  // The service takes 2 s itself.
+  // The sandbox itself takes 2 s of this time.
   show(row('`claim`: from published to completed, at most', version, [Math.max(...times)], 6, detail, 's'))
 }
 
 let service
 try {
   const bare = await buildBareScripts(directory)
-  const nodes = nodesToMeasure(process.argv)
+  const nodes = nodesToMeasure(values.node)
   service = await startSandbox()
   await login(service)
   for (const node of nodes) await startUp(node, bare, service)

@@ -1,12 +1,12 @@
-// Runs commands alternately and compares them.
+// Runs two commands alternately and compares their times.
 import { spawn } from 'node:child_process'
 
-/** Makes the process report its peak memory, in KiB, when it ends. */
+/** Module that makes a process print its peak memory, in KiB, on stderr when it ends. */
 const TELL_PEAK =
   'data:text/javascript,process.on("exit",()=>process.stderr.write("\\npeak "+process.resourceUsage().maxRSS))'
 
 /**
- * Runs a command to its end and counts what it writes to a pipe.
+ * Runs a command to its end and counts the lines it writes to a pipe.
  *
  * @returns wall-clock milliseconds, the exit code, the output, and the peak memory in MiB if requested
  */
@@ -56,7 +56,7 @@ export async function compare(ours, theirs, runs, expected = 0) {
     if (both[0].code !== expected) {
       throw new Error(`${ours.words.join(' ')} ended with ${both[0].code}: ${both[0].stderr}`)
     }
-    // The first pair fills the caches of the disk and the compiler.
+    // The first pair isn't counted: it fills the caches of the disk and the compiler.
     if (at >= 0) pairs.push(both)
   }
   return {
@@ -75,7 +75,7 @@ export function quantile(values, part) {
 
 export const median = (values) => quantile(values, 0.5)
 
-/** A row of the table. The median has to keep the budget; if only the better quarter does, the verdict is noise. */
+/** Returns a row of the table. The verdict is `ok` if the median is within the budget, `in the noise` if only the lower quartile is. */
 export function row(what, node, values, budget, detail, unit = 'x') {
   const [low, middle, high] = [0.25, 0.5, 0.75].map((part) => quantile(values, part))
   const verdict =
@@ -92,7 +92,7 @@ export function row(what, node, values, budget, detail, unit = 'x') {
   }
 }
 
-/** The rows as a Markdown table that is also readable as text. */
+/** Returns the rows as a Markdown table whose columns are aligned. */
 export function table(rows) {
   const heads = ['what', 'node', 'measured', 'spread', 'budget', 'verdict', 'detail']
   const cells = [heads, ...rows.map((one) => heads.map((head) => String(one[head] ?? '')))]

@@ -1,17 +1,18 @@
-// The program for people without Node: a folder with the Node that runs this, what the package has, and a launcher, as
-// archives/mailclaim-VERSION-PLATFORM-ARCH.tar.gz (on Windows .zip), with its line in archives/SHA256SUMS. The same Node makes the same
-// bytes of the same build.
+// Makes the archive for users without Node, archives/mailclaim-VERSION-PLATFORM-ARCH.tar.gz (on Windows .zip), and its line of
+// archives/SHA256SUMS. The archive has the Node that runs this script, the files of the npm package, and a launcher. The same Node and
+// the same build make the same bytes.
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { crc32, deflateRawSync, gzipSync } from 'node:zlib'
+import { gzipSync } from 'node:zlib'
+import { beginScript, builtProgram } from './begin.mjs'
 
 const root = join(import.meta.dirname, '..')
-/** Of each file, in seconds: the earliest that a zip can say. */
-const MODIFIED = Date.UTC(1980) / 1000
+/** The system in a zip entry's "version made by" whose file modes its external attributes hold (APPNOTE.TXT 4.4.2). */
+const UNIX = 3
 
-/** Node's own folder isn't one for PATH: a person's `node` must stay the one that they have. */
+/** Node is in a folder of its own, so that adding the launcher's folder to PATH doesn't replace the user's `node`. */
 const UNIX_LAUNCHER = `#!/bin/sh
 # Starts mailclaim with the Node in this folder, also through symbolic links.
 self=$(readlink -f "$0")
@@ -22,9 +23,9 @@ const WINDOWS_LAUNCHER = '@"%~dp0node\\node.exe" "%~dp0bin\\mailclaim.js" %*\r\n
 /**
  * Writes the archive and its line of SHA256SUMS.
  *
- * @param node the program and the license of the Node that goes into it, and the platform they are for
- * @param directory where to, created if missing
- * @returns the line: checksum and name
+ * @param node paths of Node's executable and of its license, and the platform and architecture of that executable
+ * @param directory destination, created if missing
+ * @returns the line of SHA256SUMS: checksum and file name
  */
 export async function writeArchive({ program, license, platform, arch }, directory) {
   const { version, files } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
@@ -42,7 +43,7 @@ export async function writeArchive({ program, license, platform, arch }, directo
       entries.push({ path, bytes: await readFile(join(root, path)), mode: 0o644 })
   for (const entry of entries) entry.path = `${folder}/${entry.path}`
   const name = `${folder}${windows ? '.zip' : '.tar.gz'}`
-  const archive = windows ? zipOf(entries) : gzipSync(tarOf(entries))
+  const archive = await (windows ? zipOf(entries) : tarOf(entries))
   await mkdir(directory, { recursive: true })
   await writeFile(join(directory, name), archive)
   const sums = join(directory, 'SHA256SUMS')
@@ -53,94 +54,41 @@ export async function writeArchive({ program, license, platform, arch }, directo
   return line
 }
 
-/** The files of the project below these paths, sorted. */
+/** Returns the paths of the files at and below these paths of the project, sorted. */
 async function filesBelow(paths) {
-  const found = await Promise.all(
-    paths.map(async (path) => {
-      const below = await readdir(join(root, path), { recursive: true, withFileTypes: true }).catch(
-        () => undefined,
-      )
-      if (below === undefined) return [path]
-      return below
-        .filter((entry) => entry.isFile())
-        .map((entry) =>
-          join(entry.parentPath, entry.name)
-            .slice(root.length + 1)
-            .replaceAll('\\', '/'),
-        )
-    }),
-  )
-  return found.flat().sort()
-}
-
-/** A tar file in the format of POSIX.1-1988 (ustar), whose names have at most 100 bytes. */
-function tarOf(entries) {
-  const blocks = entries.flatMap(({ path, bytes, mode }) => {
-    if (Buffer.byteLength(path) > 100) throw new Error(`too long a path: ${path}`)
-    const header = Buffer.alloc(512)
-    const octal = (value, at, width) => header.write(value.toString(8).padStart(width - 1, '0'), at)
-    header.write(path)
-    octal(mode, 100, 8)
-    octal(0, 108, 8)
-    octal(0, 116, 8)
-    octal(bytes.length, 124, 12)
-    octal(MODIFIED, 136, 12)
-    header.write(' '.repeat(8), 148)
-    header.write('0', 156)
-    header.write('ustar\0' + '00', 257)
-    octal(
-      header.reduce((sum, byte) => sum + byte, 0),
-      148,
-      7,
-    )
-    return [header, bytes, Buffer.alloc(-bytes.length & 511)]
-  })
-  return Buffer.concat([...blocks, Buffer.alloc(1024)])
-}
-
-/** A zip file (APPNOTE.TXT 4.3): each file behind its local header, then the central directory and its end. */
-function zipOf(entries) {
-  const local = []
-  const central = []
-  let offset = 0
-  for (const { path, bytes } of entries) {
-    const name = Buffer.from(path)
-    const deflated = deflateRawSync(bytes)
-    // Version 2.0, no flags, deflated, midnight of 1980-01-01, checksum, sizes, length of the name, no extra fields.
-    const fields = numbers([2, 20], [2, 0], [2, 8], [2, 0], [2, 33], [4, crc32(bytes)])
-    const sizes = numbers([4, deflated.length], [4, bytes.length], [2, name.length], [2, 0])
-    local.push(numbers([4, 0x04034b50]), fields, sizes, name, deflated)
-    central.push(
-      numbers([4, 0x02014b50], [2, 20]),
-      fields,
-      sizes,
-      Buffer.alloc(10),
-      numbers([4, offset]),
-      name,
-    )
-    offset += 30 + name.length + deflated.length
+  const files = []
+  for (const path of paths) {
+    if ((await stat(join(root, path))).isFile()) files.push(path)
+    else files.push(...(await filesBelow((await readdir(join(root, path))).map((name) => `${path}/${name}`))))
   }
-  const size = central.reduce((sum, { length }) => sum + length, 0)
-  const count = entries.length
-  const end = numbers([4, 0x06054b50], [4, 0], [2, count], [2, count], [4, size], [4, offset], [2, 0])
-  return Buffer.concat([...local, ...central, end])
+  return files.sort()
 }
 
-/** Numbers in little-endian order, each with its bytes. */
-function numbers(...fields) {
-  return Buffer.concat(
-    fields.map(([width, value]) => {
-      const bytes = Buffer.alloc(width)
-      bytes.writeUIntLE(value, 0, width)
-      return bytes
-    }),
-  )
+/** Returns the bytes of a tar file, compressed with gzip. */
+async function tarOf(entries) {
+  const { packTar } = await import('modern-tar')
+  const mtime = new Date(Date.UTC(1980))
+  const files = entries.map(({ path, bytes, mode }) => ({
+    header: { name: path, size: bytes.length, mode, mtime, type: 'file' },
+    body: bytes,
+  }))
+  return gzipSync(await packTar(files))
+}
+
+/** Returns the bytes of a zip file. */
+async function zipOf(entries) {
+  const { zipSync } = await import('fflate')
+  const files = entries.map(({ path, bytes, mode }) => [path, [bytes, { os: UNIX, attrs: mode << 16 }]])
+  // A zip file has local time, and begins with 1980: the same numbers in every time zone.
+  return zipSync(Object.fromEntries(files), { mtime: new Date(1980, 0, 1) })
 }
 
 if (process.argv[1] === import.meta.filename) {
+  beginScript()
+  builtProgram()
   const { execPath: program, platform, arch } = process
   const license = ['LICENSE', '../LICENSE'].map((path) => join(dirname(program), path)).find(existsSync)
   if (license === undefined)
-    throw new Error(`${program} is without Node's LICENSE: take a Node from nodejs.org`)
+    throw new Error(`${program} has no LICENSE beside it: run this with a Node from https://nodejs.org`)
   console.log(await writeArchive({ program, license, platform, arch }, join(root, 'archives')))
 }

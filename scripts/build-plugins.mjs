@@ -1,16 +1,16 @@
-// What esbuild doesn't do by itself. What each of it pays is the median of alternating runs on Node 20 and 24, where a bare start
-// takes 33 to 40 ms.
+// esbuild plugins that make the program start faster. Savings in comments are medians of alternating runs on Node 20 and 24, where a
+// bare start takes 33 to 40 ms.
 import { readFile } from 'node:fs/promises'
 import { isBuiltin } from 'node:module'
 import { join, relative } from 'node:path'
 
-/** Node's modules that CommonJS uses as a function, class or object themselves, not only for their members. */
+/** Node's built-in modules whose `module.exports` CommonJS code uses as a function, a class or a whole object. */
 const AS_THEY_ARE = new Set(['events', 'module', 'process', 'stream'])
 
 /**
- * Takes Node's own modules from `process.getBuiltinModule`. `import` and `require` also list everything that such a module
- * exports, and run every getter on it to do so: `node:fs` then loads its streams, and `node:process` the three standard
- * streams, the network and the terminal. It pays 9 to 19 ms of every start.
+ * Takes Node's built-in modules from `process.getBuiltinModule`. `import` and `require` enumerate a module's exports, and thereby run
+ * every getter among them: `node:fs` then loads its streams, and `node:process` the three standard streams, the network and the
+ * terminal. This plugin saves 9 to 19 ms of every start.
  */
 export function nodeBuiltins() {
   return {
@@ -26,11 +26,11 @@ export function nodeBuiltins() {
         contents: `module.exports = process.getBuiltinModule('node:${path}')`,
       }))
       build.onLoad({ filter: /.*/, namespace: 'node-members' }, ({ path }) => {
-        // Nobody imports a part of it. esbuild would make a getter for each of its 150.
+        // All code uses the default export of `process`. With named exports esbuild would generate a getter for each of its 150 members.
         if (path === 'process') return { contents: 'export default process' }
         const load = `let all; const load = () => all ??= process.getBuiltinModule('node:${path}')`
-        // Loaded when a member is used, not when esbuild asks whether it is an ES module. A prototype, because esbuild copies an
-        // object's own members.
+        // The module is loaded at the first use of a member; esbuild's own check of `__esModule` doesn't count. The proxy is a
+        // prototype, because esbuild copies an object's own members.
         const get = `(_, name) => name === '__esModule' ? undefined : load()[name]`
         const members = `new Proxy({}, { get: ${get}, has: (_, name) => name in load() })`
         if (path !== 'assert') return { contents: `${load}; module.exports = Object.create(${members})` }
@@ -45,27 +45,28 @@ export function nodeBuiltins() {
   }
 }
 
-/** Fails the build if something to be replaced was not there: otherwise a new version of the package would undo it silently. */
+/** Fails the build if a replacement found nothing to replace: a new version of the package would otherwise undo the plugin silently. */
 function expectAll(build, name, left) {
   build.onEnd(() => (left.size === 0 ? undefined : { errors: [{ text: `not in ${name}: ${[...left]}` }] }))
 }
 
 /**
- * What undici loads at once and this program needs later or never. HTTP/2, with cryptography, TLS and half of Node's file
- * system behind it, takes 20 to 25 ms to load, and only DNS over HTTPS needs it; form data takes 4, and the other two take 3
- * together.
+ * Replacements for modules that undici loads at once and this program needs later or never. HTTP/2, which loads cryptography, TLS and
+ * half of Node's file system, takes 20 to 25 ms, and only DNS over HTTPS needs it. Form data takes 4 ms; SOCKS and the header tree
+ * take 3 ms together.
  */
 const LEAN_UNDICI = {
   'lib/dispatcher/client-h2.js': `module.exports = (...all) => require('./client-h2.js?whole')(...all)`,
   'lib/dispatcher/socks5-proxy-agent.js': `module.exports = class { constructor() { throw new Error('not HTTP') } }`,
   'lib/web/fetch/body.js': `exports.extractBody = () => { throw new Error('no body is form data') }`,
-  // Finds known header names without making strings of them. Filling it takes longer than it saves.
+  // A search tree that finds known header names without creating strings. Filling the tree takes longer than it saves.
   'lib/core/tree.js': 'exports.tree = { lookup: () => null }',
-  // Of Node's own HTTP it takes the default of an option, and a class that no body is of. It takes 2 to 4 ms to load.
+  // undici uses the default of one option of `node:http`, and a class of which no body is an instance. Loading the module takes 2 to
+  // 4 ms.
   'node:http': 'exports.maxHeaderSize = 16384; exports.IncomingMessage = class {}',
 }
 
-/** undici without the parts that this program doesn't use. */
+/** Bundles undici without the modules that this program doesn't use. */
 export function leanUndici() {
   const left = new Set(Object.keys(LEAN_UNDICI))
   return {
@@ -94,16 +95,16 @@ export function leanUndici() {
 }
 
 /**
- * commander's files as ES modules, which they nearly are. Version 15 has such modules, but no longer declares Node 20. Node keeps
- * compiled what runs when a file is loaded, but not what is in the function that esbuild wraps a CommonJS module in: all of
- * commander was parsed at each start. It pays 1 to 2 ms.
+ * Rewrites commander's CommonJS files as ES modules; commander 15 has ES modules, but no longer supports Node 20. esbuild wraps a
+ * CommonJS module in a function, and Node's compile cache leaves such a function out, so all of commander was parsed at each start.
+ * This plugin saves 1 to 2 ms.
  */
 export function commanderModules() {
   const left = new Set(['Argument', 'Command', 'CommanderError', 'Help', 'Option', 'suggestSimilar'])
   return {
     name: 'commander-modules',
     setup(build) {
-      // Its index.js; an import would get a file that imports that one whole.
+      // Resolves to commander's index.js: an import would get a wrapper module that imports all of index.js.
       build.onResolve({ filter: /^commander$/ }, ({ path, kind, resolveDir }) =>
         kind === 'require-call' ? undefined : build.resolve(path, { kind: 'require-call', resolveDir }),
       )
@@ -121,7 +122,7 @@ export function commanderModules() {
   }
 }
 
-/** How packages find their addons: through five other packages, or by trying directories and hiding each error. */
+/** The code by which each package searches its native addon, with the file it is in and the beginning of its replacement. */
 const ADDON_SEARCHES = {
   'fs-native-extensions': [
     /fs-native-extensions[\\/]binding\.js$/,
@@ -132,8 +133,8 @@ const ADDON_SEARCHES = {
 }
 
 /**
- * Takes the native addon of a package from dist/native, where there is one file per platform. Where there is none for this
- * machine, loading it throws. It costs a start nothing: only a renewal, a claim and the keychain's helper load one.
+ * Loads the native addon of a package from dist/native, which has one file per platform. On a platform without a file, loading the
+ * addon throws. A start doesn't load an addon: only a renewal, a claim and the keychain's helper do.
  */
 export function nativeAddon(name) {
   return {
@@ -153,11 +154,11 @@ export function nativeAddon(name) {
 }
 
 /**
- * Puts the modules that every command needs into one chunk. Left to itself, esbuild makes a chunk for each set of commands
- * that share a module, and Node takes time to find and load each file. Here every module that is imported dynamically, a
- * package too, also imports these, so that all of them form one set. It pays 13 to 16 ms of every start.
+ * Puts the modules that every command needs into one chunk. By default esbuild makes a chunk for each set of commands that share a
+ * module, and Node takes time to find and load each file. With this plugin every dynamically imported module or package also imports
+ * the core modules, so that all core modules belong to the same set. This saves 13 to 16 ms of every start.
  *
- * @param core modules, as one imports them from the root
+ * @param core import paths of the core modules, relative to the root
  */
 export function coreChunk(root, core) {
   return {
@@ -172,7 +173,7 @@ export function coreChunk(root, core) {
         contents: [
           ...core.map((one) => `import ${JSON.stringify(one)}`),
           `export * from ${JSON.stringify(path)}`,
-          // A package's default, which `export *` leaves out; not all have one.
+          // `export *` leaves out a package's default export; some packages have none.
           ...(path.startsWith('.')
             ? []
             : [`import * as all from ${JSON.stringify(path)}`, 'export default all.default']),

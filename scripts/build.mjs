@@ -1,10 +1,12 @@
-// Bundles the program into dist/. What a command doesn't need is in a chunk of its own and isn't loaded.
+// Bundles the program into dist/, in chunks, so that a command loads only the code it needs.
 import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { build } from 'esbuild'
+import { beginScript } from './begin.mjs'
 import { commanderModules, coreChunk, leanUndici, nativeAddon, nodeBuiltins } from './build-plugins.mjs'
 import { bundledPackages, licenseNotices } from './bundled-packages.mjs'
 
+beginScript()
+const { build } = await import('esbuild')
 const root = join(import.meta.dirname, '..')
 const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
 const dist = join(root, 'dist')
@@ -14,24 +16,24 @@ const common = {
   absWorkingDir: root,
   platform: 'node',
   target: 'node20.19',
-  // A third less to install. A start takes as long without it.
+  // Minified code makes the package a third smaller; starts take as long as without.
   minify: true,
   legalComments: 'none',
   logLevel: 'warning',
 }
 
-/** What every command needs, and what is so small that a file of its own takes longer: each takes 0.2 to 0.4 ms to find and load. */
+/** Modules that every command needs, and modules so small that a separate file (0.2 to 0.4 ms to find and load) would cost more. */
 const CORE = [
   './src/main.ts',
   './src/commands/definition.ts',
   './src/session/credential.ts',
-  // For commands that ask the service, without its HTTP client.
+  // The connection to the service, without the HTTP client.
   './src/session/connect.ts',
-  // A line each, which loads the module when it is used.
+  // One line each, which loads the built-in module at its first use.
   ...['async_hooks', 'buffer', 'url', 'util'].map((name) => `node:${name}`),
 ]
 
-/** Those of Linux are for glibc and musl: they need nothing of the C library that musl lacks. */
+/** Platforms of the native addons. The Linux addons work with glibc and musl: they use no function of the C library that musl lacks. */
 const PLATFORMS = ['darwin', 'linux', 'win32'].flatMap((system) => [`${system}-arm64`, `${system}-x64`])
 
 await rm(dist, { recursive: true, force: true })
@@ -39,12 +41,12 @@ const { metafile } = await build({
   ...common,
   entryPoints: ['src/main.ts'],
   outdir: modules,
-  // All in one directory: code that names a file beside it may end up in an entry or in a chunk.
+  // Entries and chunks share a directory: code that names a file beside itself may end up in either.
   entryNames: '[name]',
   bundle: true,
   splitting: true,
   format: 'esm',
-  // One measure of texts for the whole program, in place of those that cli-table3 and ora bring.
+  // One string-width for the whole program replaces the versions that cli-table3 and ora depend on.
   alias: { 'string-width': './scripts/string-width.cjs' },
   define: { MAILCLAIM_VERSION: JSON.stringify(version) },
   // Some packages have no default export.
@@ -59,27 +61,29 @@ const { metafile } = await build({
   metafile: true,
 })
 
-// esbuild splits only ES modules, and Node loads CommonJS faster, by 7 to 20 ms: at once, without its asynchronous loader.
+// Converts the chunks to CommonJS. esbuild splits only ES modules, but Node loads CommonJS without its asynchronous loader, 7 to 20 ms
+// faster.
 await writeFile(join(dist, 'package.json'), '{ "type": "commonjs" }\n')
 const { outputFiles } = await build({
   ...common,
   entryPoints: (await readdir(modules)).map((name) => join(modules, name)),
   outdir: dist,
   format: 'cjs',
-  // `import()` becomes `require`; otherwise it would start the asynchronous loader after all.
+  // esbuild turns `import()` into `require`, because a remaining `import()` would start the asynchronous loader.
   supported: { 'dynamic-import': false },
-  // Only `open` asks for its address, and copes without it: it takes the system's xdg-open.
+  // Only the package `open` reads `import.meta.url`; without it, `open` runs the system's xdg-open instead of a copy.
   define: {
     'import.meta.dirname': '__dirname',
     'import.meta.filename': '__filename',
     'import.meta.url': 'undefined',
   },
-  // Any other member of import.meta is an error.
+  // Any other member of `import.meta` fails the build.
   logOverride: { 'empty-import-meta': 'error' },
   write: false,
 })
 const files = new Map(outputFiles.map(({ path, text }) => [basename(path), withLiteralExports(text)]))
-// The entry only passes on what it takes from the core. The core takes its place: a file less to find, 0.4 ms of each start.
+// Replaces the entry, which only re-exports `main` of the core chunk, with the core chunk itself: one file less to load saves 0.4 ms of
+// each start.
 const [, main, core] = /get main\(\)\{return \w+\.([\w$]+)\}.*require\("\.\/([\w-]+\.js)"\)/.exec(
   files.get('main.js'),
 )
@@ -89,7 +93,7 @@ for (const [name, code] of files)
   await writeFile(join(dist, name), code.replaceAll(`"./${core}"`, '"./main.js"'))
 await rm(modules, { recursive: true })
 
-// A program of its own, which loads nothing of the other.
+// Bundles the keychain helper, a separate program that shares no file with the main one.
 const helper = await build({
   ...common,
   entryPoints: ['src/credentials/keychain-helper.ts'],
@@ -110,13 +114,13 @@ for (const name of ['fs-native-extensions', 'keytar'])
     )
 
 /**
- * Lists a module's exports in an object literal. esbuild makes an object of functions, then a property from each of them, then
- * a copy of all of it: 60 KB for the 115 of the core, of the 1 MB that Node can fill before it has to collect garbage.
+ * Rewrites a module's exports as one object literal. esbuild creates an object of functions, a property for each function, and then a
+ * copy of all properties: 60 KB for the 115 exports of the core, while Node collects garbage for the first time after 1 MB.
  */
 function withLiteralExports(code) {
   const lines = /var ([\w$]+)=\{\};[\w$]+\(\1,\{([^{}]*)\}\);module\.exports=[\w$]+\(\1\);/
   const [, , exports] = lines.exec(code) ?? []
-  // Otherwise a new version of esbuild would undo it silently.
+  // A new version of esbuild that writes exports differently would otherwise undo this silently.
   if (exports === undefined) throw new Error('esbuild exports otherwise')
   const getters = exports.replace(/([\w$]+):\(\)=>([\w$.]+)/g, 'get $1(){return $2}')
   return code.replace(lines, () => `module.exports={__esModule:!0,${getters}};`)

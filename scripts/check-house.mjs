@@ -1,40 +1,30 @@
-// Each floor of src/, as the table in docs/architecture.md has them, imports only from itself and from floors below it (circles,
-// also through types, are biome's rule), the root of the project holds nothing but what is listed here, the tests that
-// CONTRIBUTING.md names are there, and each package that npm installs has a checksum and no other source than the registry.
+// Checks the layout of the project. Each floor of src/, in the order of the table in docs/architecture.md, imports only from itself and
+// from floors below it (biome forbids import cycles). The project's root has only the entries of ROOT. The tests that CONTRIBUTING.md
+// names exist. Each package in the lock file has a checksum, and no other source than the registry.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
+import { beginScript } from './begin.mjs'
 
-/** Beside the floors: takes at most types from service/, and only its command starts it. */
+/** A room beside the floors: it imports at most types from service/, and only its command imports it. */
 const SANDBOX = 'sandbox'
 
-const ROOT = [
-  ...[
-    '.ci',
-    '.github',
-    '.gitignore',
-    'action',
-    'action.yml',
-    'bench',
-    'bin',
-    'docs',
-    'install.ps1',
-    'install.sh',
-    'scripts',
-    'src',
-    'test',
-  ],
-  ...['AGENTS.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md'],
-  ...['biome.json', 'knip.json', 'package.json', 'package-lock.json', 'tsconfig.json', 'vitest.config.ts'],
-]
+/** The entries of the project's root. */
+const ROOT = `
+  .ci .github .gitignore action action.yml bench bin docs install.ps1 install.sh scripts src test
+  AGENTS.md CHANGELOG.md CONTRIBUTING.md LICENSE README.md SECURITY.md
+  biome.json knip.json package.json package-lock.json tsconfig.json vitest.config.ts`
+  .trim()
+  .split(/\s+/)
 
+beginScript()
 const root = join(import.meta.dirname, '..')
-/** From the top floor down: what the first cell of each row names. What stands in one row may import from each other. */
+/** Floors from the top down: the rooms in the first cell of each row. Rooms of one row may import from each other. */
 const floors = readFileSync(join(root, 'docs', 'architecture.md'), 'utf8')
   .split(/^## /m)
   .find((section) => section.startsWith('The floors'))
-  .match(/^\| `[^|]+/gm)
-  .map((cell) => [...cell.matchAll(/`([^`/]+)\/?`/g)].map(([, name]) => name))
+  ?.match(/^\| `[^|]+/gm)
+  ?.map((cell) => [...cell.matchAll(/`([^`/]+)\/?`/g)].map(([, name]) => name))
 const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
   .map((file) => file.replaceAll('\\', '/'))
   .filter((file) => file.endsWith('.ts'))
@@ -63,9 +53,10 @@ const complaints = files.flatMap((file) =>
 const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
   cwd: root,
   encoding: 'utf8',
+  stdio: 'pipe',
 })
 for (const entry of new Set(listed.trim().split('\n').map(room)))
-  if (!ROOT.includes(entry)) complaints.push(`${entry} doesn't belong into the root`)
+  if (!ROOT.includes(entry)) complaints.push(`${entry} doesn't belong in the root`)
 
 for (const [, test] of readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8').matchAll(
   /`(?:test\/)?([\w/-]+\.test\.ts)`/g,
@@ -74,7 +65,7 @@ for (const [, test] of readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8').match
     complaints.push(`test/${test}, which CONTRIBUTING.md names, isn't there`)
 
 const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
-// Without an address a package comes from the registry of whoever installs it, and the checksum says that it is the same.
+// A package without a `resolved` address comes from the registry that the user has configured; its checksum makes sure of its content.
 for (const [path, { integrity, resolved }] of Object.entries(packages))
   if (path !== '' && (!integrity || resolved !== undefined))
     complaints.push(

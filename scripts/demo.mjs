@@ -1,18 +1,23 @@
-// The whole flow, run for real: the sandbox and every step are processes of the program, and fetch plays the browser (it
-// follows the redirects of the consent page). Needs nothing but Node. `node scripts/demo.mjs [PROGRAM]`: the built program,
-// or another one, such as an installed package; each process has the Node that runs this script.
-import { spawn } from 'node:child_process'
+// Runs the whole flow: the sandbox and each step are processes of the program, and fetch stands in for the browser, since it follows the
+// redirects of the consent page. Needs only Node.
+//
+//   node scripts/demo.mjs [PROGRAM]  runs PROGRAM, such as an installed package, or else the built program, with the Node of this script
+import { execFileSync, spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
+import { beginScript, builtProgram, sentenceOf } from './begin.mjs'
 
-const program = resolve(process.argv[2] ?? join(import.meta.dirname, '../bin/mailclaim.js'))
+const { positionals } = beginScript({ allowPositionals: true })
+const program = resolve(positionals[0] ?? builtProgram())
+// A program that doesn't start at all fails here with one sentence.
+execFileSync(process.execPath, [program, '--version'], { stdio: 'pipe' })
 const home = await mkdtemp(join(tmpdir(), 'mailclaim-demo-'))
 const domain = 'example.com'
 const running = new Set()
 
-/** Nothing of the user's own setup takes part. */
+/** The environment of every step, without the user's own settings. */
 const environment = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^(MAILCLAIM_|XDG_|npm_|https?_proxy$)/i.test(name)),
 )
@@ -38,7 +43,7 @@ function start(words, stderr = 'pipe') {
   return child
 }
 
-/** Runs one step, shows it as it would look, and checks how it ended. */
+/** Runs one step, prints its command line and output, and checks its exit code. */
 async function step(title, line, expected = 0, during = () => {}) {
   say(`\n# ${title}\n$ mailclaim ${line}\n`)
   const child = start(line.split(' '))
@@ -119,7 +124,7 @@ try {
   if (running.size > 0) throw new Error(`${running.size} processes are left`)
   say('\nThe claim is completed, and every process that was started is gone.\n')
 } catch (error) {
-  process.stderr.write(`\nthe demo failed: ${error.message}\n`)
+  process.stderr.write(`\nthe demo failed: ${sentenceOf(error)}\n`)
   process.exitCode = 1
 } finally {
   for (const child of running) child.kill('SIGKILL')

@@ -1,14 +1,17 @@
-// Writes docs/commands.md, and the exit and error codes in docs/scripting.md, from what the built program says about itself, and the findings in
-// docs/dns.md from their words; --check reports whether they are current.
+// Generates docs/commands.md and the tables of exit and error codes in docs/scripting.md from the output of `commands --json`, and the
+// table of findings in docs/dns.md from src/dns/words.ts. With --check it writes nothing and reports pages that are out of date.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { build } from 'esbuild'
+import { beginScript, builtProgram } from './begin.mjs'
 
+const { values } = beginScript({ options: { check: { type: 'boolean' } } })
+const { build } = await import('esbuild')
 const root = join(import.meta.dirname, '..')
 const { data, errors, exits, global_options, settings, environment, precedence } = JSON.parse(
-  execFileSync(process.execPath, [join(root, 'bin/mailclaim.js'), 'commands', '--json'], {
+  execFileSync(process.execPath, [builtProgram(), 'commands', '--json'], {
     encoding: 'utf8',
+    stdio: 'pipe',
     maxBuffer: 16 * 1024 * 1024,
   }),
 )
@@ -18,7 +21,7 @@ const prose = (text) => text.replace(/[\\`*_<>[\]]/g, '\\$&')
 const table = (rows) =>
   rows.length === 0 ? [] : ['| | |', '|---|---|', ...rows.map(([a, b]) => `| ${cell(a)} | ${cell(b)} |`), '']
 
-/** What the sources have that the program doesn't print. */
+/** Texts of the sources that the program doesn't print. */
 const { WORDS, optionText, plainText, textOf, verdictOf } = await importSources(
   "export { optionText } from './src/commands/program.ts'; export * from './src/dns/words.ts'",
 )
@@ -31,11 +34,11 @@ async function importSources(contents) {
   return import(`data:text/javascript;base64,${code}`)
 }
 
-/** What an option or a setting is, as help says it; JSON has null for what it doesn't have. */
+/** Returns the help text of an option or a setting. Absent fields are null in JSON. */
 const meaning = (option) =>
   optionText(Object.fromEntries(Object.entries(option).filter(([, value]) => value !== null)))
 
-/** `--no-x` beside `--x` is one line, as in the help. */
+/** Returns the table rows of options; `--x` and `--no-x` share a row, as in the help. */
 function optionRows(options) {
   const names = new Set(options.map(({ name }) => name))
   return options
@@ -53,7 +56,7 @@ const argument = ({ name, required, variadic }) => {
   return required ? `<${text}>` : `[${text}]`
 }
 
-/** A name doesn't mean the same everywhere: --all, --scope. */
+/** Returns a key for equal options: options of the same name can differ in meaning, such as --all and --scope. */
 const key = (option) => `${option.name}\n${meaning(option)}`
 const isSetting = ({ name, description }) =>
   settings.some((setting) => `--${setting.name}` === name && setting.description === description)
@@ -61,7 +64,7 @@ const allOptions = data.flatMap(({ options }) => options)
 const isShared = (option) => allOptions.filter((other) => key(other) === key(option)).length >= 4
 const shared = [...new Map(allOptions.filter(isShared).map((option) => [key(option), option])).values()]
 
-/** The options of a command that the page explains at its beginning. */
+/** Returns a line that links the options of a command that the beginning of the page explains. */
 function explainedAbove(options) {
   const links = [
     ['[settings](#environment-and-settings)', options.filter(isSetting)],
@@ -145,7 +148,7 @@ const text = [
   ...sections,
 ].join('\n')
 
-/** The names of commands; a group of which all are meant is one name. */
+/** Returns the names of commands; a group that is complete is one name. */
 function named(commands) {
   const group = ({ command }) => command.split(' ')[0]
   const names = commands.map((one) => {
@@ -157,7 +160,7 @@ function named(commands) {
   return [...new Set(names)]
 }
 
-/** A row for each exit code of errors that the same commands can end with. */
+/** Returns a row for each set of commands that can end with the same errors. */
 function errorRows() {
   const rows = new Map()
   for (const { code, exit } of errors) {
@@ -176,7 +179,7 @@ function errorRows() {
   })
 }
 
-/** The facts of one domain, with which the findings are told as a person reads them. */
+/** Facts of an example domain, with which the table renders each finding. */
 const EXAMPLE = {
   name: 'example.com',
   domain: 'example.com',
@@ -199,7 +202,7 @@ const EXAMPLE = {
   resolvers: ['192.0.2.53'],
   replies: ['192.0.2.53: no answer'],
 }
-/** The facts of a finding that says different things. */
+/** Facts that differ from EXAMPLE, by the finding's code. */
 const REASONS = {
   missing: { value: null, values: [] },
   doubled_name: { value: null },
@@ -213,7 +216,7 @@ const REASONS = {
   some_servers_silent: { reason: 'dead' },
 }
 
-/** A row for each finding of a check, in its own words. */
+/** The rows of the table of findings. */
 const findingRows = Object.entries(WORDS).map(([code, { message, fix }]) => {
   const told = [message, fix].map((words) => plainText(textOf(words, { ...EXAMPLE, ...REASONS[code] })))
   return `| \`${code}\` | \`${verdictOf(code)}\` | ${told.map((text) => cell(prose(text))).join(' | ')} |`
@@ -221,7 +224,7 @@ const findingRows = Object.entries(WORDS).map(([code, { message, fix }]) => {
 
 const exitRows = exits.map(({ code, meaning, advice }) => `| ${code} | ${meaning} | ${advice} |`)
 
-/** A page with other rows below the heads of its tables. */
+/** Returns a page with the rows of its tables replaced; a table is found by its head. */
 const withRows = (page, tables) =>
   tables.reduce(
     (text, [head, rows]) =>
@@ -242,7 +245,7 @@ for (const [page, make] of Object.entries(pages)) {
   const path = join(root, page)
   const old = readFileSync(path, 'utf8')
   if (make(old) === old) continue
-  if (process.argv.includes('--check')) {
+  if (values.check) {
     console.error(`${page} is out of date: run npm run docs`)
     process.exitCode = 1
   } else writeFileSync(path, make(old))

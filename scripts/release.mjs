@@ -1,13 +1,17 @@
 // Two steps of a release:
 //
-//   node scripts/release.mjs check v1.2.3      says all that is missing for a release, before anything is built
-//   node scripts/release.mjs assemble FROM TO  makes TO, what the GitHub release offers, of the archives in directories of FROM, each
-//                                              with its SHA256SUMS; prints the notes
+//   node scripts/release.mjs check TAG         reports everything that is missing for a release with this tag
+//   node scripts/release.mjs assemble FROM TO  creates the directory TO with the files of the GitHub release, from the archives in the
+//                                              directories of FROM, each with its SHA256SUMS; prints the release notes
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { beginScript } from './begin.mjs'
 
+const [step, ...words] = beginScript({ allowPositionals: true }).positionals
+if (words.length !== { check: 1, assemble: 2 }[step])
+  throw new Error('expected: check TAG, or assemble FROM TO')
 const PLATFORMS = ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64', 'win32-x64']
 
 const manifest = JSON.parse(readFileSync('package.json', 'utf8'))
@@ -19,7 +23,7 @@ const [, date, notes] =
 
 const sha256 = (file) => createHash('sha256').update(readFileSync(file)).digest('hex')
 
-/** The versions on npm; undefined if there is no such package. */
+/** Returns the versions on npm; undefined if npm has no package of this name. */
 function publishedVersions() {
   try {
     return [JSON.parse(execFileSync('npm', ['view', name, 'versions', '--json'], { stdio: 'pipe' }))].flat()
@@ -29,21 +33,23 @@ function publishedVersions() {
   }
 }
 
-/** @returns sentences about what is missing for a release with this tag */
+/** Returns a sentence for each thing that is missing for a release with this tag. */
 function complaints(tag) {
   const found = []
   if (tag !== `v${version}`) found.push(`the tag is ${tag}, and the version of package.json ${version}`)
   if (!/^- \d{4}-\d\d-\d\d$/.test(date)) found.push(`CHANGELOG.md has no line "## ${version} - DATE"`)
-  // "Report it" in an error message needs an address, and provenance a repository.
+  // Messages about bugs name the address in `bugs`, and npm's provenance needs `repository`.
   for (const field of ['bugs', 'homepage']) if (!manifest[field]) found.push(`package.json has no "${field}"`)
-  // In any form that npm reads, short ones too.
+  // npm accepts the repository as a URL, as an object, and in short forms such as github:OWNER/NAME.
   const repository = JSON.stringify(manifest.repository ?? '').match(/([\w.-]+\/[\w.-]+?)(\.git)?\/?"/)?.[1]
   const own = process.env.GITHUB_REPOSITORY ?? repository
   if (!repository) found.push('package.json has no "repository" of the form https://github.com/OWNER/NAME')
   else if (repository !== own) found.push(`"repository" of package.json isn't ${own}`)
-  for (const file of ['install.sh', 'install.ps1', 'README.md'])
-    if (!readFileSync(file, 'utf8').includes(`https://github.com/${own}/releases/latest/download`))
+  for (const file of ['install.sh', 'install.ps1', 'README.md']) {
+    const text = readFileSync(file, 'utf8')
+    if (text.includes('OWNER/') || !text.includes(`https://github.com/${own}/releases/latest/download`))
       found.push(`${file} isn't for that repository: replace OWNER/${name}`)
+  }
   if (JSON.parse(readFileSync('package-lock.json', 'utf8')).version !== version)
     found.push('package-lock.json has another version: run npm install --package-lock-only')
   for (const said of new Set(
@@ -82,8 +88,8 @@ function assemble(from, to) {
   writeFileSync(join(to, 'SHA256SUMS'), lines.join(''))
 }
 
-const [step, ...words] = process.argv.slice(2)
 if (step === 'assemble') {
+  if (notes === undefined) throw new Error(`CHANGELOG.md has no section "## ${version}"`)
   assemble(...words)
   console.log(notes.trim())
 } else {

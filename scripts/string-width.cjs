@@ -1,2 +1,2 @@
-// In place of the packages that cli-table3 and ora bring: one measure for the whole program, which knows today's emoji.
+// Replaces the versions of string-width that cli-table3 and ora depend on: fast-string-width knows current emoji.
 module.exports = require('fast-string-width').default

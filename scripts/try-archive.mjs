@@ -1,16 +1,21 @@
-// The archive of this machine in archives/ as people get it: installed by install.sh or install.ps1 below a directory with a space,
-// started where no other Node is in PATH, the demo with the Node that came along, and removed.
+// Tries this machine's archive in archives/ as users get it: installs it with install.sh or install.ps1 below a directory with a space in
+// its name, starts it without another Node in PATH, runs the demo with the archive's own Node, and removes it.
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { beginScript } from './begin.mjs'
 
+beginScript()
 const root = join(import.meta.dirname, '..')
+const archives = join(root, 'archives')
+if (!existsSync(join(archives, 'SHA256SUMS')))
+  throw new Error('archives/ has no archive: run npm run archive')
 const isWindows = process.platform === 'win32'
 const work = mkdtempSync(join(tmpdir(), 'mailclaim archive '))
 const prefix = join(work, 'prefix')
-const environment = { ...process.env, PREFIX: prefix, VERSION: '', INSTALL_FROM: join(root, 'archives') }
-// Of the newer PowerShell, if one started this: the one that every Windows has can't load its modules.
+const environment = { ...process.env, PREFIX: prefix, VERSION: '', INSTALL_FROM: archives }
+// A newer PowerShell sets PSModulePath for its child processes; Windows PowerShell 5.1 can't load the modules it names.
 delete environment.PSModulePath
 
 function run(program, words, more) {

@@ -4,9 +4,9 @@ import type { Context } from './context.ts'
 import { CliError, Exit, type ExitCode } from './errors.ts'
 
 /**
- * Runs the command that the words name and returns its exit code. Errors become exit codes only here.
+ * Runs the command that the arguments name, and returns its exit code. Errors become exit codes only here.
  *
- * @param argv the words after the program's name.
+ * @param argv the arguments after the program's name
  */
 export async function run(argv: readonly string[], context: Context): Promise<ExitCode> {
   const { signal } = context.interrupts
@@ -17,15 +17,15 @@ export async function run(argv: readonly string[], context: Context): Promise<Ex
       return Exit.done
     }
     if (first === '__complete') {
-      const { answerShell } = await import('./cli/complete.ts')
-      return await answerShell(argv.slice(1), context)
+      const { printCompletions } = await import('./cli/complete.ts')
+      return await printCompletions(argv.slice(1), context)
     }
     const code = await runCommandLine(argv, context)
-    // If a signal came during work that can't be interrupted (a refresh), the work is done and printed, but a shell has to
-    // see the Ctrl-C, or its loop continues.
+    // A signal during shielded work, such as a token refresh, doesn't stop the command. But exit with the signal's code even if
+    // the command succeeded: otherwise a shell's loop would continue after Ctrl-C.
     return code === Exit.done && signal.aborted ? await printError(signal.reason, argv, context) : code
   } catch (error) {
-    // A terminal that hangs up sends a signal, and breaks the output as well.
+    // A terminal that hangs up sends SIGHUP and also makes writes fail. Report the signal, which is the cause.
     const isLost = signal.aborted && error instanceof CliError && error.code === 'output_failed'
     return printError(isLost ? signal.reason : error, argv, context)
   }

@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream'
 
 /**
- * Everything that touches the world, as one plain object. `main.ts` builds the real one; a test builds its own, so
- * that a command is tested by calling it and nothing is mocked by module path.
+ * All effects of the program (environment, files' locations, streams, clock, network, keychain, signals) as one plain object.
+ * `main.ts` builds the real one. A test passes its own to a command, so that no module has to be mocked.
  */
 export interface Context {
   readonly program: Program
@@ -16,11 +16,11 @@ export interface Context {
   readonly random: Random
   readonly http: HttpTransport
   readonly dns: DnsNetwork
-  /** Opens an http(s) address in the person's browser. Rejects if no browser can be started. */
+  /** Opens an http(s) address in the user's browser. Rejects if no browser can be started. */
   readonly openBrowser: (url: string) => Promise<void>
   /**
-   * Runs a command of the person's to its end by the shell, without any of our own variables. Rejects with the signal's reason if
-   * that aborts, after the command has ended.
+   * Runs one of the user's commands in the shell until it ends. Its environment has none of the program's own variables. Rejects
+   * with the signal's reason if the signal aborts, after the command has ended.
    */
   readonly runProgram: (request: ProgramRequest) => Promise<ProgramEnd>
   readonly prompts: Prompts
@@ -30,26 +30,26 @@ export interface Context {
 
 export interface Program {
   readonly version: string
-  /** The name of this machine. */
+  /** Host name of this machine. */
   readonly host: string
-  /** The directory of the JSON Schemas of what commands print. */
+  /** Directory of the JSON Schemas for the output of commands. */
   readonly schemas: string
 }
 
-/** Where the platform keeps a program's files, unless `MAILCLAIM_CONFIG_DIR` or `MAILCLAIM_STATE_DIR` says otherwise. */
+/** Absolute paths of the program's files: `MAILCLAIM_CONFIG_DIR` and `MAILCLAIM_STATE_DIR`, else the platform's convention. */
 export interface Directories {
   readonly config: string
   readonly state: string
 }
 
-/** The variables that the program knows, read once by `main.ts`. An empty variable counts as not set. */
+/** Environment variables that the program knows, read once by `main.ts`. An empty variable counts as unset. */
 export interface Environment {
-  /** What variables set: `profile`, and the settings by their keys, as in `base_url`. */
+  /** Values of `MAILCLAIM_…` variables by setting: `profile`, and each key of the settings table, such as `base_url`. */
   readonly settings: Readonly<Record<string, string>>
   readonly apiKey?: string
-  /** Whether `MAILCLAIM_API_KEY` is set to nothing, as by a secret that a job can't read. */
+  /** Whether `MAILCLAIM_API_KEY` is set but empty, as where a CI job has no access to a secret. */
   readonly isKeyEmpty?: boolean
-  /** For a session in etcd: the key that encrypts it, and who this machine is to etcd. */
+  /** Key that encrypts a session in etcd (base64, 32 bytes); below, the user and password for etcd. */
   readonly storeKey?: string
   readonly storeUser?: string
   readonly storePassword?: string
@@ -58,53 +58,53 @@ export interface Environment {
   readonly forceColor?: string
   readonly term?: string
   readonly ci: boolean
-  /** Over SSH a browser would open on the wrong machine. */
+  /** Whether this is an SSH session, where a browser would open on the wrong machine. */
   readonly ssh: boolean
   /** `BROWSER`: commands separated by colons, tried in order. */
   readonly browser?: string
   readonly httpsProxy?: string
-  /** `NODE_TLS_REJECT_UNAUTHORIZED=0`: whoever answers gets the credential. */
+  /** Whether `NODE_TLS_REJECT_UNAUTHORIZED=0` turns certificate checks off, so that any server could get the credential. */
   readonly tlsUnchecked?: true
   readonly noProxy?: string
 }
 
 export interface Input {
   readonly isTTY: boolean
-  /** For prompts, and for secrets read from a pipe. */
+  /** Source of answers to prompts, and of secrets read from a pipe. */
   readonly stream: Readable
 }
 
 export interface Output {
   readonly isTTY: boolean
-  /** Width in columns; undefined if it is not a terminal. Read at each access, because windows change. */
+  /** Width of the terminal in columns, measured at each access because windows change; undefined without a terminal. */
   readonly columns: number | undefined
   /**
-   * Writes and settles when the next write may follow (back pressure). Standard output rejects with
-   * `OutputClosedError` if its reader went away (EPIPE), which ends the program quietly; standard error never does.
+   * Writes text and resolves when the stream accepts the next write (backpressure). A closed standard output (EPIPE) rejects
+   * with `OutputClosedError`, which ends the program quietly; standard error never rejects.
    */
   write(text: string): Promise<void>
 }
 
-/** The reader of our output went away, as in `mailclaim … | head -1`: not an error. */
+/** Standard output was closed by its reader, as in `mailclaim … | head -1`, which isn't a failure. */
 export class OutputClosedError extends Error {
   override readonly name = 'OutputClosedError'
 }
 
 export interface Clock {
-  /** Wall-clock time in milliseconds since 1970. It can jump. */
+  /** Wall-clock time in milliseconds since 1970-01-01 UTC. The wall clock can jump. */
   now(): number
-  /** Milliseconds on a clock that never jumps; only differences within this process mean anything. */
+  /** Monotonic time in milliseconds, for differences within this process. */
   monotonic(): number
-  /** Settles after `ms` milliseconds; rejects with the signal's reason when that aborts first. */
+  /** Resolves after `ms` milliseconds; rejects with the signal's reason if the signal aborts first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
-  /** Calls `ring` once after `ms` milliseconds; the returned function cancels it. It doesn't keep the process alive. */
+  /** Calls `ring` once after `ms` milliseconds unless the returned function cancels the alarm; doesn't keep the process alive. */
   alarm(ms: number, ring: () => void): () => void
 }
 
 export interface Random {
-  /** Bytes that are good enough for secrets. */
+  /** Cryptographically secure random bytes. */
   bytes(length: number): Uint8Array
-  /** A number in [0, 1) for jitter; never for secrets. */
+  /** Random number in [0, 1) for jitter, not for secrets. */
   fraction(): number
 }
 
@@ -113,26 +113,30 @@ export interface HttpRequest {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
-  /** Milliseconds for the whole exchange, the body included. */
+  /** Time limit of the whole exchange, response body included, in milliseconds. */
   readonly timeoutMs: number
   readonly signal?: AbortSignal
   /**
-   * Never use a kept-alive connection: if the service is just closing it, nobody knows whether it has read the request.
+   * Requires a new connection. On a kept-alive connection that the service closes at the same moment, nobody can tell whether the
+   * service has read the request.
    */
   readonly freshConnection?: true
   /**
-   * Called at most once, when the connection is established (with a proxy: the tunnel; TLS included) and before the
-   * first byte of the request is written. What it throws ends the exchange with nothing sent: a `TransportError` with
-   * `sent: 'no'` and that error as its `cause`. The time limit starts over.
+   * Called at most once, when the connection is established (TLS and a proxy's tunnel included) and before the first byte of the
+   * request is written. An error thrown here ends the exchange with nothing sent: a `TransportError` with `sent: 'no'` and
+   * that error as its `cause`. Afterward `timeoutMs` starts over.
    */
   readonly beforeSend?: () => void
-  /** For a server that asks for a client certificate. */
+  /** Client certificate for mutual TLS. */
   readonly tls?: TlsIdentity
-  /** For DNS: a character of `body` and of the answer's `text` is a byte, and HTTP/2 will do, which may send it twice. */
+  /**
+   * Whether the exchange is DNS over HTTPS: each character of `body` and of the response's `text` is one byte, and HTTP/2 is allowed,
+   * although HTTP/2 may send a request twice.
+   */
   readonly isBinary?: boolean
 }
 
-/** How this program identifies itself to a server: PEM. */
+/** Client certificate and its private key, both PEM. */
 export interface TlsIdentity {
   readonly cert: string
   readonly key: string
@@ -140,29 +144,29 @@ export interface TlsIdentity {
 
 export interface HttpResponse {
   readonly status: number
-  /** Lower-case names; repeated headers joined with ", ". */
+  /** Header values by lower-case name; repeated headers are joined with ", ". */
   readonly headers: Readonly<Record<string, string>>
-  /** The body, or as much of it as arrived. */
+  /** Response body; with `brokenBy`, the part that arrived. */
   readonly text: string
-  /** What ended the body before it was complete; also that it is too long. */
+  /** Error that cut the body off, including a body beyond the size limit. */
   readonly brokenBy?: Error
 }
 
-/** One HTTP exchange: no redirects followed, no retries. Rejects with a `TransportError` only. */
 export interface HttpTransport {
+  /** Performs one HTTP exchange, without redirects and retries. Rejects with a `TransportError` only. */
   send(request: HttpRequest): Promise<HttpResponse>
-  /** Aborts what is in progress and closes every connection, so that the process can end. Nothing is sent afterwards. */
+  /** Aborts exchanges in progress and closes all connections, so that the process can exit. Nothing is sent afterward. */
   close(): Promise<void>
 }
 
 /**
- * No response came. `sent` says whether a byte of the request can have left this machine: `no` for whatever fails before
- * the connection is established (loading the HTTP client, the lookup, connecting, the proxy, TLS) or in `beforeSend`;
- * `maybe` for anything later, and then the service may have acted on it.
+ * An HTTP exchange without a response. `sent` says whether a byte of the request can have left this machine: `no` if the failure
+ * came before the connection was established (loading the HTTP client, lookup, connecting, proxy, TLS) or in `beforeSend`;
+ * `maybe` for later failures, after which the service may have acted on the request.
  */
 export class TransportError extends Error {
   override readonly name = 'TransportError'
-  /** Of TLS: `untrusted` if nobody known signed the certificate, `dated` if it is too old or too new, `tls` for anything else. */
+  /** TLS failures: `untrusted` for an unknown issuer, `dated` for a certificate outside its validity period, `tls` for others. */
   readonly kind:
     | 'lookup'
     | 'connect'
@@ -183,7 +187,7 @@ export class TransportError extends Error {
   }
 }
 
-/** Where a DNS server listens: an IPv4 or IPv6 address (never a name) and a port from 1 to 65535. */
+/** Address of a DNS server: an IPv4 or IPv6 address (never a name) and a port from 1 to 65535. */
 export interface DnsAddress {
   readonly address: string
   readonly port: number
@@ -191,27 +195,27 @@ export interface DnsAddress {
 
 export interface DnsExchange<Server = DnsAddress> {
   readonly server: Server
-  /** The query on the wire, without the length prefix of TCP. */
+  /** DNS query in wire format, without TCP's length prefix (RFC 1035 section 4.2.2). */
   readonly message: Uint8Array
   readonly timeoutMs: number
-  /** Whether a message from that server is the answer. Other messages are dropped, and the wait continues. */
+  /** Whether a received message answers the query. A message that doesn't is dropped, and the exchange keeps waiting. */
   readonly accept: (message: Uint8Array) => boolean
   readonly signal?: AbortSignal
 }
 
-/** Sends and receives DNS messages. Both exchanges settle with an accepted message or reject with a `DnsTransportError`. */
+/** DNS transports. `udp` and `tcp` resolve to an accepted message or reject with a `DnsTransportError`. */
 export interface DnsNetwork {
-  /** One datagram from a fresh port; datagrams from any other address or port are ignored. */
+  /** Sends one datagram from a fresh port and ignores datagrams from other addresses or ports. */
   udp(exchange: DnsExchange): Promise<Uint8Array>
-  /** One connection, one query (RFC 7766). */
+  /** Sends one query over a connection of its own (RFC 7766). */
   tcp(exchange: DnsExchange): Promise<Uint8Array>
-  /** The recursive resolvers this machine is configured with; empty if none is usable. */
+  /** Recursive resolvers from this machine's configuration; empty if none is usable. */
   systemResolvers(): Promise<readonly DnsAddress[]>
 }
 
 /**
- * No accepted answer came. `timeout`: silence; `unreachable`: nobody listens there, or another network error; `not_checked`:
- * nothing could be sent (no IPv6, a firewall on this machine, no query left), which says nothing about the server.
+ * A DNS exchange without an accepted answer. `timeout`: silence; `unreachable`: a closed port or another network error;
+ * `not_checked`: nothing could be sent (no IPv6, a firewall on this machine, query limit reached), so the server's state is unknown.
  */
 export class DnsTransportError extends Error {
   override readonly name = 'DnsTransportError'
@@ -223,15 +227,15 @@ export class DnsTransportError extends Error {
   }
 }
 
-/** A command of the person's, such as one that changes DNS. */
+/** One of the user's commands to run, such as a `--publish` command that changes DNS. */
 export interface ProgramRequest {
-  /** As it would be typed. */
+  /** Command line for the shell. */
   readonly command: string
-  /** Added to the environment. */
+  /** Variables added to the environment. */
   readonly variables: Readonly<Record<string, string>>
-  /** Then the command is ended, with what it has started. */
+  /** Time limit in milliseconds, after which the command and its child processes are ended. */
   readonly timeoutMs: number
-  /** Gets each line of its output, without the line break, as it is. The command waits meanwhile. */
+  /** Receives each line of output unsanitized and without its line break. No further output is read until the promise resolves. */
   readonly onLine: (line: string) => Promise<void>
   readonly signal?: AbortSignal
 }
@@ -242,7 +246,7 @@ export type ProgramEnd =
   | { readonly kind: 'timed_out' }
   | { readonly kind: 'not_started'; readonly error: NodeJS.ErrnoException }
 
-/** Questions to a person, asked only if `Settings.interactive` allows it. */
+/** Interactive prompts, shown only if `Settings.interactive` allows them. */
 export interface Prompts {
   input(question: {
     message: string
@@ -257,9 +261,9 @@ export interface Prompts {
   }): Promise<T>
 }
 
-/** The operating system's keychain. It can be locked, absent or silent, so every call has a time limit. */
+/** The operating system's keychain. A keychain can be locked, absent or hang, so every call has a time limit. */
 export interface Keychain {
-  /** Never rejects. */
+  /** Performs one operation. Never rejects: failures are in the answer. */
   call(request: KeychainRequest): Promise<KeychainAnswer>
 }
 
@@ -267,16 +271,16 @@ export interface KeychainRequest {
   readonly operation: 'get' | 'set' | 'delete'
   readonly service: string
   readonly account: string
-  /** For `set`. */
+  /** Secret to store, for `set`. */
   readonly secret?: string
   readonly timeoutMs: number
-  /** Ends the call early, as a timeout. */
+  /** Ends the call early when it aborts; the answer then has the reason `timeout`. */
   readonly signal?: AbortSignal
 }
 
 /**
- * For `get`, the value of the item (null: absent, or locked); for `delete`, whether there was one; for `set`, true. Or
- * what went wrong.
+ * Result of a keychain operation. `value` for `get`: the secret, or null for an absent item and, on Linux, a locked keychain;
+ * for `delete`: whether an item existed; for `set`: true.
  */
 export type KeychainAnswer =
   | { readonly ok: true; readonly value: string | boolean | null }
@@ -287,13 +291,13 @@ export type KeychainAnswer =
     }
 
 export interface Interrupts {
-  /** Aborts with an `InterruptedError` when the person presses Ctrl-C or the process is asked to end. */
+  /** Aborts with an `InterruptedError` on Ctrl-C (SIGINT) or when the process is asked to end (SIGTERM). */
   readonly signal: AbortSignal
   /**
-   * Runs work that must not be interrupted (from sending a refresh token to storing its successor): a signal that
-   * arrives meanwhile takes effect when the work has settled.
+   * Runs work that must not be interrupted, such as sending a refresh token and storing its successor. A signal that arrives
+   * during the work takes effect when the work has settled.
    *
-   * @param onSignal called with a signal that arrives and has to wait.
+   * @param onSignal called with a signal whose effect is delayed
    */
   shield<T>(work: () => Promise<T>, onSignal?: (signal: NodeJS.Signals) => void): Promise<T>
 }

@@ -1,4 +1,4 @@
-/** The exit codes that scripts rely on. */
+/** Exit codes of the program, which scripts rely on. */
 export const Exit = {
   done: 0,
   bug: 1,
@@ -17,8 +17,8 @@ export const Exit = {
 export type ExitCode = (typeof Exit)[keyof typeof Exit]
 
 /**
- * Every error by its code: which commands can end with it (they name the group), its exit code, and what it means. Without an exit code
- * of its own, it has that of the worst that it stands for.
+ * Every error by its code: the group of commands that can end with it, its exit code, and its meaning in the documentation. An error
+ * with a null exit code, such as `domains_failed`, takes the exit code of the worst failure that it sums up.
  */
 export const ERRORS = {
   bug: ['every', 1, 'a bug'],
@@ -89,33 +89,33 @@ export const ERRORS = {
 } as const satisfies Readonly<Record<string, readonly [group: string, ExitCode | null, meaning: string]>>
 
 export type ErrorCode = keyof typeof ERRORS
-/** Errors that the same commands can end with. */
+/** Name for the errors that the same commands can end with; a command's definition lists its groups. */
 export type ErrorGroup = (typeof ERRORS)[ErrorCode][0]
 
-/** Which exit code several domains end with: the first of these that any of them has. */
+/** Exit codes from the most to the least severe: a run over several domains ends with the first that any domain has. */
 export const EXIT_ORDER: readonly ExitCode[] = [1, 4, 3, 7, 6, 5, 9, 8, 2]
 
 export interface CliErrorOptions {
-  /** What scripts get as the code, if the service has its own name for why it refused. */
+  /** Code shown to scripts instead of `code`: the service's own name for its refusal. */
   shownCode?: string | undefined
-  /** Of a code that has none of its own. */
+  /** Exit code, for an error whose entry in `ERRORS` has null. */
   exit?: ExitCode
-  /** What the person can do next, in one sentence or one command. */
+  /** The user's next step: one sentence or one command. */
   hint?: string | undefined
-  /** The HTTP status of the response that caused this error. */
+  /** HTTP status of the response that caused this error. */
   status?: number | undefined
-  /** How long the service asked to wait before another attempt, in milliseconds. */
+  /** Delay before another attempt as the service asked for it (`Retry-After`), in milliseconds. */
   retryAfterMs?: number | undefined
-  /** Says nothing to people: they did what the command had asked for. */
+  /** Whether to suppress the message, because the user ended the command as instructed: Ctrl-C in `sandbox`. */
   silent?: boolean
   cause?: unknown
 }
 
 /**
- * An expected failure: it has a stable `code` for scripts, an exit code and, if there is one, a next step. Anything else
- * that is thrown is a bug and is reported as one.
+ * An expected failure, with a stable `code` for scripts, an exit code and, where one exists, a next step. Any other error
+ * is reported as a bug.
  *
- * The message may quote text from outside (service, DNS, files); whoever prints it sanitizes it first.
+ * The message may quote untrusted text (service, DNS, files), so the code that prints the message sanitizes it.
  */
 export class CliError extends Error {
   override readonly name = 'CliError'
@@ -138,24 +138,24 @@ export class CliError extends Error {
     this.silent = options.silent === true
   }
 
-  /** The same error, with another message, hint or the like. */
+  /** Returns a copy with the given message, hint or other options replaced. */
   with({ message = this.message, ...changed }: CliErrorOptions & { readonly message?: string }): CliError {
     return new CliError(this.code, message, { ...this, cause: this, ...changed })
   }
 
-  /** The error as `--json` shows it on stderr: `{"error":{"code","message","hint","status","exit"}}`. */
+  /** Returns the error as `--json` prints it on stderr: `{"error":{"code","message","hint","status","exit"}}`. */
   toJSON(): { error: { code: string; message: string; hint?: string; status?: number; exit: number } } {
     const { shownCode: code, message, hint, status, exit } = this
     return { error: { code, message, ...(hint && { hint }), ...(status && { status }), exit } }
   }
 }
 
-/** A bad flag, argument or value: exit 2. */
+/** Creates the error for a bad flag, argument or value: exit 2. */
 export function usageError(message: string, hint?: string): CliError {
   return new CliError('usage', message, { hint })
 }
 
-/** The person pressed Ctrl-C (130) or the process was asked to end (143). */
+/** Ctrl-C (SIGINT, exit 130) or a request to end the process (SIGTERM, exit 143). */
 export class InterruptedError extends CliError {
   constructor(signal: 'SIGINT' | 'SIGTERM') {
     const code = signal === 'SIGINT' ? 'interrupted' : 'terminated'

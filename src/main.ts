@@ -11,19 +11,19 @@ import { watchSignals } from './signals.ts'
 import { closeLostTerminals, isTerminal, realInput, realOutput } from './streams.ts'
 import { sanitizeLine } from './terminal/sanitize.ts'
 
-/** Put in by the build. */
+/** Version from package.json, defined by the build. */
 declare const MAILCLAIM_VERSION: string
 
-/** Builds the real effects and runs the program; the only reader of the environment, argv and signals. */
+/** Builds the real `Context` and runs the program. Only this file reads the environment, argv and signals. */
 export async function main(): Promise<ExitCode> {
   const { platform } = process
   const environment = readEnvironment(process.env)
   const directories = readDirectories(process)
-  // Programs that are started from here, such as a browser, must not get our variables, least of all a secret.
+  // Removes our variables, which may hold an API key: child processes such as a browser inherit the environment.
   for (const name of Object.keys(process.env)) if (/^MAILCLAIM_/i.test(name)) delete process.env[name]
   const signals = watchSignals(process, [0, 1, 2].some(isTerminal))
   const { interrupts } = signals
-  // A promise of the runtime that nobody can await must not end a process whose token is being exchanged.
+  // By default an unhandled rejection ends the process, possibly between sending a refresh token and storing its successor.
   process.on('unhandledRejection', (reason) => {
     if (process.argv.includes('--verbose')) process.stderr.write(`${sanitizeLine(String(reason))}\n`)
   })
@@ -76,7 +76,7 @@ export async function main(): Promise<ExitCode> {
     interrupts,
   }
   try {
-    return await Promise.race([run(process.argv.slice(2), context), signals.abandoned])
+    return await Promise.race([run(process.argv.slice(2), context), signals.forcedExit])
   } finally {
     signals.stop()
     await http.close()
@@ -84,7 +84,7 @@ export async function main(): Promise<ExitCode> {
   }
 }
 
-/** Does it the first time only: a part of the program is loaded when it is needed, and many commands need few of them. */
+/** Returns a function that calls `load` on its first call only. Most commands need few parts of the program. */
 function lazily<T>(load: () => Promise<T>): () => Promise<T> {
   let loading: Promise<T> | undefined
   return () => {
@@ -114,30 +114,30 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     ...text('forceColor', 'FORCE_COLOR'),
     ...text('term', 'TERM'),
     ...text('browser', 'BROWSER'),
-    // The lower-case names are the older ones and win, as in curl.
+    // Lower-case proxy variables take precedence over upper-case ones, as in curl.
     ...text('httpsProxy', 'https_proxy', 'HTTPS_PROXY'),
     ...text('noProxy', 'no_proxy', 'NO_PROXY'),
     ...(variables['NODE_TLS_REJECT_UNAUTHORIZED'] === '0' && { tlsUnchecked: true as const }),
-    // https://no-color.org: present and not empty, whatever its value.
+    // https://no-color.org: any value turns color off, except an empty one.
     noColor: Boolean(variables['NO_COLOR']),
     ci: Boolean(variables['CI']) && variables['CI'] !== 'false',
     ssh: Boolean(variables['SSH_CONNECTION'] ?? variables['SSH_TTY']),
   }
 }
 
-/** What a keychain needs: the bus, the person's directories, the screen for a prompt. None of our variables. */
+/** Environment for the keychain helper: the D-Bus address, the user's directories, and the display for an unlock prompt. */
 function keychainEnvironment(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const names =
     /^(DBUS_SESSION_BUS_ADDRESS|XDG_RUNTIME_DIR|XDG_DATA_HOME|XDG_CURRENT_DESKTOP|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|HOME|USER|LOGNAME|PATH|LANG|LC_[A-Z]+|TMPDIR|LD_LIBRARY_PATH|SYSTEMROOT|SYSTEMDRIVE|WINDIR|USERPROFILE|APPDATA|LOCALAPPDATA|TEMP|TMP)$/i
   return Object.fromEntries(Object.entries(variables).filter(([name]) => names.test(name)))
 }
 
-/** The longest timer in Node: 24.8 days. */
+/** Longest delay of `setTimeout` in milliseconds (24.8 days). */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 const clock: Clock = {
   now: () => Date.now(),
-  // `performance` would load a module of Node, which takes 1 ms of a start.
+  // `performance.now()` loads another Node module on first use, which adds 1 ms to each start.
   monotonic: () => Number(process.hrtime.bigint()) / 1e6,
   sleep: (ms, signal) =>
     new Promise((resolve, reject) => {
@@ -148,7 +148,7 @@ const clock: Clock = {
         if (signal?.aborted) reject(signal.reason)
         else resolve()
       }
-      // A longer timer would fire immediately.
+      // Capped, because Node turns a longer delay into 1 ms.
       const timer = setTimeout(wake, Math.min(ms, LONGEST_TIMER_MS))
       signal?.addEventListener('abort', wake)
     }),
@@ -158,7 +158,7 @@ const clock: Clock = {
   },
 }
 
-/** Loads the HTTP client for the first request. */
+/** Returns a transport that loads undici at its first request. */
 function lazyTransport(environment: Environment): HttpTransport {
   let loading: Promise<HttpTransport> | undefined
   return {
@@ -171,7 +171,7 @@ function lazyTransport(environment: Environment): HttpTransport {
 }
 
 async function loadTransport(environment: Environment): Promise<HttpTransport> {
-  // Node 20 would spend 90 ms on optimizing undici's parser (WebAssembly), longer than most commands take.
+  // In Node 20, V8's optimizing compiler spends 90 ms on undici's HTTP parser (WebAssembly), longer than most commands run.
   if (process.versions.node.startsWith('20.')) setFlagsFromString('--liftoff-only')
   try {
     const { createTransport } = await import('./service/transport.ts')

@@ -7,24 +7,24 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ProgramEnd, ProgramRequest } from './context.ts'
 
 export interface ProgramOptions {
-  /** To which the request's variables are added. */
+  /** Base environment, to which the request's variables are added. */
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly platform: NodeJS.Platform
 }
 
-/** Until a command that was asked to end is killed, in milliseconds. */
+/** Milliseconds between SIGTERM and SIGKILL. */
 const TERMINATION_MS = 5000
-/** How long the output may stay open after the command has ended, because it started a program in the background. */
+/** Milliseconds to read on after the command has exited: a background process it started may keep its output open. */
 const OUTPUT_MS = 500
-/** How often to look whether all have ended. */
+/** Milliseconds between checks whether the process group has ended. */
 const LOOK_MS = 50
-/** UTF-16 units: a longer line is passed on in pieces. */
+/** Longest line in UTF-16 units; a longer one is passed on in pieces. */
 const MAX_LINE = 8192
 
 /**
- * Runs a command to its end by the shell, without input, and in a process group of its own, so that whatever it starts can be
- * ended with it. Its lines are passed on as they come, those of standard output and standard error alike. When the time is up or
- * the signal aborts, the group gets SIGTERM, and SIGKILL five seconds later; on Windows, which has neither, all of it ends at once.
+ * Runs a command in the shell until it ends, without input, in a process group of its own. Lines of standard output and standard
+ * error are passed on as they arrive. On timeout or abort the whole group gets SIGTERM and five seconds later SIGKILL; Windows has
+ * no signals, so the process tree is killed at once.
  *
  * @throws the signal's reason, after the command has ended
  */
@@ -35,7 +35,7 @@ export async function runProgram(
   signal?.throwIfAborted()
   const isWindows = platform === 'win32'
   let child: ChildProcess | undefined
-  /** @param name 0 only looks. @returns whether anything is left to get it */
+  /** Signals the process group. @param name the signal; 0 only tests for existence. @returns whether the group still exists */
   const kill = (name: NodeJS.Signals | 0): boolean => {
     if (child?.pid === undefined) return false
     try {
@@ -70,7 +70,7 @@ export async function runProgram(
       windowsHide: true,
     })
     if (child.pid === undefined) await once(child, 'spawn')
-    // Nothing else than a failed start can come.
+    // After a successful spawn, `error` reports only a failed `kill`, whose result is ignored.
     child.on('error', () => {})
     signal?.addEventListener('abort', end, { once: true })
     timers.push(
@@ -81,7 +81,7 @@ export async function runProgram(
     )
     const output = Promise.all([child.stdout, child.stderr].map((stream) => passLines(stream, onLine)))
     const [code, killedBy] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
-    // What it started may still be running.
+    // The shell has exited, but processes that the command started may still be in its group.
     await treeEnded
     while ((signal?.aborted || timedOut) && !isKilled && kill(0)) await sleep(LOOK_MS)
     await Promise.race([output, sleep(OUTPUT_MS, undefined, { ref: false })])
@@ -116,7 +116,7 @@ export async function openBrowser(url: string, commands?: string): Promise<void>
   child.unref()
 }
 
-/** Ends a process of Windows with all that it has started. Never throws. */
+/** Kills a Windows process and its descendants with taskkill. Never throws. */
 async function endTree(id: number | undefined, { SystemRoot }: ProgramOptions['environment']): Promise<void> {
   const taskkill = join(SystemRoot ?? 'C:\\Windows', 'System32', 'taskkill.exe')
   await new Promise((done) => {
@@ -136,7 +136,7 @@ async function passLines(stream: Readable | null, onLine: (line: string) => Prom
       for (; rest.length > MAX_LINE; rest = rest.slice(MAX_LINE)) await onLine(rest.slice(0, MAX_LINE))
     }
   } catch {
-    // Destroyed, because a program in the background keeps it open.
+    // `runProgram` destroys the stream if a background process keeps it open.
   }
   const last = rest + decoder.end()
   if (last !== '') await onLine(last)

@@ -1,31 +1,31 @@
 /**
- * Quotes one word of a command line so that the person's shell passes it on unchanged; a word without special characters
- * stays as it is. On Windows the quoting suits both shells. Control characters stay: whoever prints the command
- * sanitizes it.
+ * Quotes an argument so that the user's shell passes it to the program unchanged; an argument without special characters is
+ * returned as is. On Windows, the result suits both PowerShell and cmd.exe. Control characters are kept: code that prints the
+ * command must sanitize it.
  */
 export function shellQuote(word: string, platform: NodeJS.Platform): string {
   return platform === 'win32' ? windowsQuote(word) : posixQuote(word)
 }
 
-/** The command line of this program with these words, to be pasted into a shell. */
+/** Returns a `mailclaim` command line with these arguments, for the user to paste into a shell. */
 export function commandLine(words: readonly string[], platform: NodeJS.Platform): string {
   return ['mailclaim', ...words].map((word) => shellQuote(word, platform)).join(' ')
 }
 
 /**
- * For POSIX shells (section 2.2.2 of the Shell Command Language), in which nothing is special inside '…', and for fish, in
- * which a backslash before a quote or a backslash is: so both are written outside of the quotes.
+ * Quotes an argument for POSIX shells and fish. Inside single quotes, POSIX shells treat no character as special (Shell Command
+ * Language, section 2.2.2), but fish treats `\'` and `\\` as escapes. So quotes and backslashes are escaped outside of them.
  */
 export function posixQuote(word: string): string {
-  // A leading "=" would be a path in zsh; "~" is not among these characters.
+  // Quote a leading `=`, which zsh expands to a command's path, and `~`, which every shell expands to a home directory.
   return /^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word)
     ? word
     : `'${word.replace(/['\\]/g, (character) => `'\\${character}'`)}'`
 }
 
 /**
- * For PowerShell, in which typographic quotation marks end a string too and the backtick escapes, and for cmd.exe as far
- * as possible: it always expands a variable between percent signs.
+ * Quotes an argument for PowerShell, where typographic quotation marks also end a string and the backtick escapes, and for
+ * cmd.exe as far as possible: cmd.exe expands `%NAME%` inside quotes too.
  */
 function windowsQuote(word: string): string {
   if (/^[\w+:./\\-][\w+=:./\\-]*$/.test(word)) return word

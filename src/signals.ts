@@ -3,40 +3,42 @@ import type { Interrupts } from './context.ts'
 import { type ExitCode, InterruptedError } from './errors.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-/** How long the current work may take to clean up after a signal, in milliseconds. */
+/** Milliseconds that a command may take to clean up after a signal, before the process exits anyway. */
 const GRACE_MS = 1500
 
 /**
- * Turns SIGINT, SIGTERM and SIGHUP into an abort. Shielded work is never interrupted: the signal waits for its end.
- * Otherwise a second signal ends the process immediately, as a person who presses Ctrl-C twice expects.
+ * Converts SIGINT, SIGTERM and SIGHUP into an `AbortSignal`. Shielded work, such as a token refresh, is never interrupted: the
+ * abort waits until it ends. Outside of shielded work, a second signal kills the process at once, as users expect of Ctrl-C.
+ *
+ * @param hasTerminal whether the process has a terminal; without one, SIGHUP is ignored
  */
 export function watchSignals(
   source: Pick<NodeJS.Process, 'on' | 'off' | 'kill' | 'pid'>,
   hasTerminal: boolean,
 ) {
   const controller = new AbortController()
-  // Any number of requests and writes follow it.
+  // Disable Node's warning about more than 10 listeners: every request and write of the command adds one.
   setMaxListeners(0, controller.signal)
   let shields = 0
   const onShielded = new Set<(signal: NodeJS.Signals) => void>()
-  let pending: NodeJS.Signals | undefined
-  let timer: NodeJS.Timeout | undefined
-  let giveUp: (code: ExitCode) => void
-  const abandoned = new Promise<ExitCode>((resolve) => {
-    giveUp = resolve
+  let pendingSignal: NodeJS.Signals | undefined
+  let graceTimer: NodeJS.Timeout | undefined
+  let forceExit: (code: ExitCode) => void
+  const forcedExit = new Promise<ExitCode>((resolve) => {
+    forceExit = resolve
   })
 
   const abort = (signal: NodeJS.Signals) => {
     const reason = new InterruptedError(signal === 'SIGINT' ? 'SIGINT' : 'SIGTERM')
     controller.abort(reason)
-    timer ??= setTimeout(() => giveUp(reason.exit), GRACE_MS).unref()
+    graceTimer ??= setTimeout(() => forceExit(reason.exit), GRACE_MS).unref()
   }
-  const received = (signal: NodeJS.Signals) => {
-    // Node undoes what nohup has set: without a terminal there is none that hangs up.
+  const handleSignal = (signal: NodeJS.Signals) => {
+    // nohup sets SIGHUP to be ignored, but Node's listener replaces that. So ignore SIGHUP where no terminal can hang up.
     if (signal === 'SIGHUP' && !hasTerminal) return
     if (shields > 0) {
-      if (pending === undefined) for (const notify of onShielded) notify(signal)
-      pending = signal
+      if (pendingSignal === undefined) for (const notify of onShielded) notify(signal)
+      pendingSignal = signal
       return
     }
     if (controller.signal.aborted) {
@@ -47,14 +49,14 @@ export function watchSignals(
     abort(signal)
   }
   const stop = () => {
-    for (const signal of SIGNALS) source.off(signal, received)
-    clearTimeout(timer)
+    for (const signal of SIGNALS) source.off(signal, handleSignal)
+    clearTimeout(graceTimer)
   }
-  for (const signal of SIGNALS) source.on(signal, received)
+  for (const signal of SIGNALS) source.on(signal, handleSignal)
 
   return {
-    /** Settles with the signal's exit code if the current work doesn't end in time. */
-    abandoned,
+    /** Resolves with the signal's exit code if the command is still running `GRACE_MS` after the abort. */
+    forcedExit,
     stop,
     interrupts: {
       signal: controller.signal,
@@ -66,9 +68,9 @@ export function watchSignals(
         } finally {
           shields--
           if (onSignal !== undefined) onShielded.delete(onSignal)
-          if (shields === 0 && pending !== undefined) {
-            const signal = pending
-            pending = undefined
+          if (shields === 0 && pendingSignal !== undefined) {
+            const signal = pendingSignal
+            pendingSignal = undefined
             if (!controller.signal.aborted) abort(signal)
           }
         }

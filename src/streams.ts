@@ -6,31 +6,31 @@ import { CliError } from './errors.ts'
 import { quietly } from './storage/file-errors.ts'
 
 /**
- * Only a character device other than the null device can be a terminal: for anything else `node:tty`, and the network with
- * it, need not be loaded. Programs and schedulers that start this one often give it the null device.
+ * Whether the file descriptor is a terminal. Only a character device can be one, and the null device, which schedulers often pass
+ * as stdin, can't: so for anything else, `isatty` isn't called, and a start doesn't load `node:tty` and the network modules.
  */
 export function isTerminal(fd: number): boolean {
   try {
     const stats = fstatSync(fd)
     if (!stats.isCharacterDevice()) return false
-    // Windows has no such path, and therefore no such device.
+    // Windows has no /dev/null path: `statSync` then returns undefined, which equals no device.
     if (stats.rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev) return false
   } catch {
-    // A closed descriptor, or a system that doesn't say.
+    // `fstatSync` fails for a closed descriptor, and on systems that can't stat the device. Let `isatty` decide.
   }
   return isatty(fd)
 }
 
 /**
- * Closes standard streams whose terminal has hung up; to be called at the end. Node restores the mode of every terminal when it
- * exits, and aborts the process (SIGABRT, with a core dump) if that fails; it leaves a closed descriptor alone.
+ * Closes standard streams whose terminal has hung up; call this last. At exit, Node restores the mode of every terminal, and
+ * aborts the process (SIGABRT, with a core dump) if that fails. It skips closed descriptors.
  */
 export function closeLostTerminals(): void {
   for (const fd of [0, 1, 2].filter((fd) => !isTerminal(fd)))
     quietly(() => fstatSync(fd).isCharacterDevice() && closeSync(fd))
 }
 
-/** Standard input, as a command gets it. It is opened only to read from it, because that keeps the process alive. */
+/** Returns standard input for commands. The stream is opened on first use, because an open stdin keeps the process alive. */
 export function realInput(): Input {
   let stream: Readable | undefined
   return {
@@ -44,7 +44,7 @@ export function realInput(): Input {
   }
 }
 
-/** What can't be read is empty: closed, write-only (as nohup makes it), a directory, or a terminal that has hung up. */
+/** Opens stdin. Unreadable input counts as empty: a closed or write-only descriptor (nohup), a directory, a lost terminal. */
 function openInput(): Readable {
   const { stdin } = process
   const { setRawMode } = stdin
@@ -53,21 +53,22 @@ function openInput(): Readable {
     stdin.on('error', () => input.end()).pipe(input)
     return input
   }
-  // Node would emit an error where nobody can catch it: without its terminal it has no mode either.
+  // Skip `setRawMode` after the terminal has hung up: Node would emit an error that nobody can catch.
   stdin.setRawMode = (raw) => (isTerminal(0) ? setRawMode.call(stdin, raw) : stdin)
   return stdin.on('error', () => {})
 }
 
-/** Every system's pipe takes this much at once if nobody has written to it. */
-const ROOM_BYTES = 16 * 1024
+/** Bytes that an empty pipe accepts without blocking on every supported system. */
+const DIRECT_WRITE_BYTES = 16 * 1024
 
 /**
- * Standard output or standard error, as a command gets it. What any pipe has room for is written without a stream, which
- * would load the network with it (3 to 5 ms); everything after that goes through the stream, which waits for the reader.
+ * Returns stdout or stderr for commands. On pipes and files, the first 16 KiB are written synchronously, because opening Node's
+ * stream loads the network modules (3 to 5 ms). Other output goes through the stream, which waits for a slow reader
+ * (backpressure).
  *
- * @param interrupt ends the wait for a reader that does not read
- * @param loss `may be lost` for messages beside the data: if a log is full, or its reader went away, the work continues,
- *   and the exit code still says how it ended. To end quietly would say that it was done.
+ * @param interrupt aborts a write that waits for the reader
+ * @param loss `may be lost` for messages on stderr: if the disk is full or the reader has exited, the command continues, so that
+ *   its exit code still tells the result
  */
 export function realOutput(
   stream: () => NodeJS.WriteStream,
@@ -77,18 +78,18 @@ export function realOutput(
   loss?: 'may be lost',
 ): Output {
   let closed = false
-  let room = platform === 'win32' || isTerminal(fd) ? 0 : ROOM_BYTES
+  let directBytesLeft = platform === 'win32' || isTerminal(fd) ? 0 : DIRECT_WRITE_BYTES
   let opened: NodeJS.WriteStream | undefined
-  const throughStream = (data: Uint8Array) =>
+  const writeThroughStream = (data: Uint8Array) =>
     new Promise<void>((resolve, reject) => {
-      // Without a listener, Node would also throw the error where nobody can catch it.
+      // Without an `error` listener, a failed write would also be thrown as an uncaught exception.
       opened ??= stream().on('error', () => {
         closed = true
       })
-      const stop = () => reject(interrupt.reason)
-      interrupt.addEventListener('abort', stop, { once: true })
+      const onAbort = () => reject(interrupt.reason)
+      interrupt.addEventListener('abort', onAbort, { once: true })
       opened.write(data, (error) => {
-        interrupt.removeEventListener('abort', stop)
+        interrupt.removeEventListener('abort', onAbort)
         if (error) reject(error)
         else resolve()
       })
@@ -100,9 +101,10 @@ export function realOutput(
     get columns() {
       if (!isTerminal(fd)) return undefined
       const terminal = stream() as NodeJS.WriteStream & { _refreshSize?(): void }
-      // Node hears of a narrower window at the next turn of its event loop; what was drawn has more rows already.
+      // Ask the terminal now: Node learns of a resize only in the next turn of its event loop, but a narrower window has
+      // already wrapped the drawn lines.
       terminal._refreshSize?.()
-      // A terminal that doesn't know its width reports 0, and no line would fit.
+      // A terminal without a known width reports 0, in which no line would fit: treat that as unknown.
       return terminal.columns || undefined
     },
     async write(text) {
@@ -110,12 +112,12 @@ export function realOutput(
       if (closed) throw new OutputClosedError('the reader went away')
       try {
         let bytes: Uint8Array = Buffer.from(text)
-        room -= bytes.length
-        if (room >= 0) bytes = bytes.subarray(writtenDirectly(fd, bytes))
+        directBytesLeft -= bytes.length
+        if (directBytesLeft >= 0) bytes = bytes.subarray(writeDirectly(fd, bytes))
         if (bytes.length === 0) return
-        // Once a piece has gone through the stream, the others must follow it there.
-        room = 0
-        await throughStream(bytes)
+        // Send all further output through the stream: a direct write could overtake the data in the stream's buffer.
+        directBytesLeft = 0
+        await writeThroughStream(bytes)
       } catch (error) {
         const isInterrupted = interrupt.aborted && error === interrupt.reason
         closed = !isInterrupted
@@ -123,7 +125,7 @@ export function realOutput(
         if (isInterrupted) throw error
         const { code, message } = error as NodeJS.ErrnoException
         if (code === 'EPIPE' || code === 'EOF') throw new OutputClosedError('the reader went away')
-        // Because the disk is full, for example.
+        // Fail if the disk is full (ENOSPC), for example: unlike after an exit of the reader, data is lost that is still wanted.
         throw new CliError('output_failed', `the output cannot be written: ${message}`, {
           hint: 'what was written is incomplete; check where it goes, and run the command again',
           cause: error,
@@ -133,8 +135,8 @@ export function realOutput(
   }
 }
 
-/** How many bytes of it a file or a pipe took: none if another program made the pipe non-blocking, and it is full. */
-function writtenDirectly(fd: number, bytes: Uint8Array): number {
+/** Writes synchronously; returns the number of bytes written: 0 if the pipe is full and was set non-blocking (EAGAIN). */
+function writeDirectly(fd: number, bytes: Uint8Array): number {
   try {
     return writeSync(fd, bytes)
   } catch (error) {

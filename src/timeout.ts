@@ -1,28 +1,28 @@
 import type { Clock, Context } from './context.ts'
 
-/** Until when something may go on, such as a command with `--timeout`: what starts meanwhile gets what is left of it. */
+/** The time limit of a command or step. Each step of a command with `--timeout` gets at most the remaining time. */
 export interface Deadline {
-  /** The whole time, in milliseconds; infinite without `--timeout`. */
+  /** Total milliseconds from start to deadline; Infinity without `--timeout`. */
   readonly timeoutMs: number
-  /** What is left of it, in milliseconds; negative once it is over. */
+  /** Returns the remaining milliseconds; negative after the deadline. */
   leftMs(): number
-  /** That of a step that begins now, and takes this long at most. */
+  /** Returns the deadline of a step that begins now: `limitMs` from now, but no later than this deadline. */
   atMost(limitMs: number): Deadline
 }
 
-/** What starts when the time is almost up may still take this long, in milliseconds, such as the last poll. */
-export const SHORTEST_MS = 2000
-/** How long a person waits before a message says what for, in milliseconds. */
-export const SILENT_MS = 2000
+/** Minimum milliseconds for a step that starts shortly before the deadline, such as the last poll. */
+export const MIN_STEP_MS = 2000
+/** Milliseconds of silent waiting before a notice tells the user what the command waits for. */
+export const NOTICE_DELAY_MS = 2000
 
-/** Begins now. */
+/** Creates a deadline that is `timeoutMs` from now. */
 export function deadlineIn(timeoutMs: number, clock: Pick<Clock, 'monotonic'>): Deadline {
   const end = clock.monotonic() + timeoutMs
   const leftMs = () => end - clock.monotonic()
   return { timeoutMs, leftMs, atMost: (limitMs) => deadlineIn(Math.min(limitMs, leftMs()), clock) }
 }
 
-/** That of a command that begins now. @param timeout in seconds */
+/** Creates the deadline of a command that begins now. @param timeout the value of `--timeout` in seconds */
 export function deadlineOf(
   { timeout = Number.POSITIVE_INFINITY }: { readonly timeout?: number },
   clock: Pick<Clock, 'monotonic'>,
@@ -31,37 +31,38 @@ export function deadlineOf(
 }
 
 /**
- * How long what starts now may take, in milliseconds, besides its own limit: what is left of `--timeout`, and 2 seconds at the
- * least. Computed once, when it starts.
+ * Returns the timeout in milliseconds for a step that starts now: the time until the deadline, but at least 2 seconds, so that
+ * the last poll can succeed.
  */
 export function timeFor({ leftMs }: Deadline): number {
-  return Math.max(SHORTEST_MS, leftMs())
+  return Math.max(MIN_STEP_MS, leftMs())
 }
 
-/** How the delays between tries grow. */
+/** Parameters of exponential backoff between attempts. */
 export interface Delays {
-  /** In milliseconds: after the first try, and at the most. */
+  /** Milliseconds after the first attempt. */
   readonly first: number
+  /** Maximum milliseconds between attempts. */
   readonly max: number
-  /** What each is times the one before: 2 if absent. */
+  /** Ratio of each delay to the previous one. Default: 2. */
   readonly factor?: number
-  /** How much of a delay is left to chance: all of it if absent. */
+  /** Random share of each delay, from 0 to 1. Default: 1 ("full jitter"). */
   readonly jitter?: number
 }
 
-/** Between tries of a request. */
+/** Delays between attempts of an HTTP request. */
 export const REQUEST_DELAYS: Delays = { first: 500, max: 8000 }
 
 /**
- * The delay before the next try, in milliseconds: exponential with jitter, so that clients that failed together don't try again
- * together (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+ * Returns the delay before the next attempt, in milliseconds: exponential backoff with jitter, so that clients that failed
+ * together don't retry together (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
  *
- * @param tries that there were, from 1
+ * @param attempts number of failed attempts so far, from 1
  */
 export function backoff(
-  tries: number,
+  attempts: number,
   { first, max, factor = 2, jitter = 1 }: Delays,
   { fraction }: Pick<Context['random'], 'fraction'> = { fraction: () => 1 },
 ): number {
-  return Math.min(max, first * factor ** (tries - 1)) * (1 - jitter + jitter * fraction())
+  return Math.min(max, first * factor ** (attempts - 1)) * (1 - jitter + jitter * fraction())
 }

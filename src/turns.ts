@@ -1,21 +1,21 @@
-/** Runs work when its turn comes: first come, first served. A turn ends with the work, or before it with `leave`. */
-export type Turns = <T>(work: (leave: () => void) => Promise<T>) => Promise<T>
+/** Runs work under a concurrency limit, in order of arrival. The slot is free again when the work ends or calls `release`. */
+export type Turns = <T>(work: (release: () => void) => Promise<T>) => Promise<T>
 
-/** Turns of which at most `limit` are taken at once. */
+/** Creates a concurrency limiter that runs at most `limit` pieces of work at once. */
 export function createTurns(limit: number): Turns {
-  let free = limit
+  let freeSlots = limit
   const queue: (() => void)[] = []
   return async (work) => {
-    if (free > 0) free -= 1
+    if (freeSlots > 0) freeSlots -= 1
     else await new Promise<void>((resolve) => queue.push(resolve))
-    let isTaken = true
-    const leave = () => {
-      if (!isTaken) return
-      isTaken = false
+    let holdsSlot = true
+    const release = () => {
+      if (!holdsSlot) return
+      holdsSlot = false
       const next = queue.shift()
-      if (next === undefined) free += 1
+      if (next === undefined) freeSlots += 1
       else next()
     }
-    return work(leave).finally(leave)
+    return work(release).finally(release)
   }
 }

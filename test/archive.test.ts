@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { find, needs } from './requirements.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -21,13 +21,13 @@ let directory = ''
 
 beforeAll(() => {
   directory = mkdtempSync(join(tmpdir(), 'mailclaim archive-'))
-  // In place of 100 MB: it starts the Node of the tests.
+  // Use a script that starts the Node of the tests, instead of copying a Node of 100 MB.
   writeFileSync(join(directory, 'node'), `#!/bin/sh\nexec "${process.execPath}" "$@"\n`)
   writeFileSync(join(directory, 'LICENSE'), "Node's license")
 })
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-/** Makes the archive of a platform in a directory of that name. @returns where it is */
+/** Creates the archive of a platform in the directory `into`. @returns the archive's path */
 async function archive(platform: string, into: string): Promise<string> {
   const { writeArchive } = await import(join(root, 'scripts/archive.mjs'))
   const node = {
@@ -44,21 +44,27 @@ async function archive(platform: string, into: string): Promise<string> {
   return path
 }
 
-describe.runIf(needs('posix'))('an archive', () => {
-  it('has the same bytes each time, and a line for each platform in SHA256SUMS', async () => {
-    const first = readFileSync(await archive('linux', 'one'))
-    await archive('darwin', 'two')
-    await archive('linux', 'two')
-    const second = readFileSync(await archive('linux', 'two'))
-    expect(second.equals(first)).toBe(true)
-    expect(readFileSync(join(directory, 'two/SHA256SUMS'), 'utf8').trim().split('\n')).toHaveLength(2)
+describe.runIf(needs('posix'))('scripts/archive.mjs', () => {
+  it('an archive has the same bytes on another day and in another time zone, and one line in SHA256SUMS', async () => {
+    onTestFinished(() => void vi.useRealTimers().unstubAllEnvs())
+    for (const platform of ['darwin', 'linux', 'win32']) {
+      const first = readFileSync(await archive(platform, 'one'))
+      vi.useFakeTimers({ toFake: ['Date'], now: Date.UTC(2031, 6, 1) })
+      for (const zone of ['Asia/Kolkata', 'America/New_York']) {
+        vi.stubEnv('TZ', zone)
+        expect(readFileSync(await archive(platform, 'two')).equals(first), `${platform} in ${zone}`).toBe(
+          true,
+        )
+      }
+    }
+    expect(readFileSync(join(directory, 'two/SHA256SUMS'), 'utf8').trim().split('\n')).toHaveLength(3)
   })
 
-  it('runs through a symbolic link, from a directory with spaces, without a Node in PATH', async () => {
+  it('an archive runs through a symbolic link, from a directory with spaces, without a Node in PATH', async () => {
     const unpacked = join(directory, 'un packed')
     const path = join(directory, 'in path')
     for (const made of [unpacked, path]) mkdirSync(made)
-    execFileSync('tar', ['-xzf', await archive(process.platform, 'three'), '-C', unpacked])
+    execFileSync('tar', ['-xzf', await archive(process.platform, 'four'), '-C', unpacked])
     const folder = join(unpacked, `mailclaim-${version}-${process.platform}-x64`)
     symlinkSync(join(folder, 'mailclaim'), join(path, 'mailclaim'))
     symlinkSync(find('readlink') ?? '', join(path, 'readlink'))
@@ -71,14 +77,31 @@ describe.runIf(needs('posix'))('an archive', () => {
     expect(readdirSync(join(folder, 'dist/native'))).toEqual([`${process.platform}-x64`])
   })
 
-  it.runIf(needs('python3'))('of Windows is a zip file that is whole', async () => {
+  it.runIf(needs('python3')).each([
+    ['a tar file', 'linux'],
+    ['a zip file', 'win32'],
+    ['a tar file with names over 100 bytes', 'platform'.repeat(20)],
+  ])('%s can be read whole, with file modes and one date', async (_, platform) => {
     const script = `
-import sys, zipfile
-file = zipfile.ZipFile(sys.argv[1])
-print(file.testzip(), *sorted({name.split('/')[1] for name in file.namelist()}))`
-    const stdout = execFileSync('python3', ['-c', script, await archive('win32', 'four')], {
-      encoding: 'utf8',
-    })
-    expect(stdout).toMatch(/^None .* mailclaim\.cmd node package\.json\n$/)
+import json, sys, tarfile, time, zipfile
+path, listed = sys.argv[1], []
+if path.endswith('.zip'):
+    file = zipfile.ZipFile(path)
+    assert file.testzip() is None
+    listed = [(e.filename, e.external_attr >> 16 & 0o777, e.date_time[0]) for e in file.infolist()]
+else:
+    listed = [(e.name, e.mode, time.gmtime(e.mtime).tm_year) for e in tarfile.open(path)]
+print(json.dumps(listed))`
+    const stdout = execFileSync('python3', ['-c', script, await archive(platform, 'three')])
+    const listed = JSON.parse(String(stdout)) as [string, number, number][]
+    const started = platform === 'win32' ? ['node/node.exe'] : ['mailclaim', 'node/node']
+    const folder = `mailclaim-${version}-${platform}-x64/`
+    expect(listed.flatMap(([name, mode]) => (mode === 0o755 ? [name] : [])).sort()).toEqual(
+      started.map((name) => folder + name),
+    )
+    expect(listed.every(([, mode]) => mode === 0o755 || mode === 0o644)).toBe(true)
+    for (const name of ['node/LICENSE', 'bin/mailclaim.js', 'docs/schemas/report.json'])
+      expect(listed.map(([path]) => path)).toContain(folder + name)
+    expect(new Set(listed.map(([, , year]) => year))).toEqual(new Set([1980]))
   })
 })

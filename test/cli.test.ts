@@ -20,7 +20,7 @@ async function type(line: string | readonly string[], options: FakeContextOption
 const globalFlags = globalOptions().map(({ flags }) => longFlag(flags))
 
 describe('help', () => {
-  test('the contract has exactly the commands of the tree, and a setting belongs to some of them', () => {
+  test('the contract lists exactly the commands of the tree, and settings name only commands that exist', () => {
     expect([...everyCommand(tree)].map(({ words }) => words.join(' ')).toSorted()).toEqual(
       Object.keys(COMMANDS).toSorted(),
     )
@@ -50,7 +50,7 @@ describe('help', () => {
     },
   )
 
-  test('the help of the program has every command and every global option, and so have -h and help', async () => {
+  test('mailclaim --help, -h and help list every command and every global option', async () => {
     const { stdout } = await type('--help')
     for (const word of Object.keys(tree)) expect(stdout).toMatch(new RegExp(`^  ${word}  +\\w`, 'm'))
     expect(globalFlags.toSorted()).toEqual(GLOBAL_FLAGS.split(' ').toSorted())
@@ -60,7 +60,7 @@ describe('help', () => {
     expect((await type('help config set')).stdout).toBe((await type('config set -h')).stdout)
   })
 
-  test('help has bold headings on a terminal, and is plain with NO_COLOR, --no-color and in a pipe', async () => {
+  test('help has bold headings on a terminal, and none with NO_COLOR, --no-color or in a pipe', async () => {
     const terminal = { columns: 80 }
     expect((await type('--help', { terminal })).stdout).toContain('\u001b[1mUsage:')
     expect((await type('--help --no-color', { terminal })).stdout).not.toContain('\u001b')
@@ -70,11 +70,14 @@ describe('help', () => {
     expect((await type('--help')).stdout).not.toContain('\u001b')
   })
 
-  test.each(['--version', '-V', 'config list -V'])('%s prints the version and nothing else', async (flag) => {
-    expect(await type(flag)).toMatchObject({ code: 0, stdout: '0.0.0-test\n', stderr: '' })
-  })
+  test.each(['--version', '-V', 'config list -V'])(
+    'mailclaim %s prints the version and nothing else',
+    async (flag) => {
+      expect(await type(flag)).toMatchObject({ code: 0, stdout: '0.0.0-test\n', stderr: '' })
+    },
+  )
 
-  test('the name alone is not a mistake: one screen says what to do first, and has every command', async () => {
+  test('mailclaim without arguments prints one screen with the first steps and every command, and exits 0', async () => {
     const { code, stdout, stderr } = await type('')
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const lines = stdout.split('\n')
@@ -87,7 +90,7 @@ describe('help', () => {
     expect(stdout).toContain('mailclaim --help')
   })
 
-  test('a group without a command prints its help on stderr, exit 2, and an error with --json', async () => {
+  test('a group without a command prints its help on stderr, or an error with --json, and exits 2', async () => {
     const { code, stdout, stderr } = await type('config')
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toContain('Usage: mailclaim config <command>')
@@ -102,7 +105,7 @@ describe('help', () => {
   })
 })
 
-describe('a command line that cannot be understood', () => {
+describe('a command line with a usage error', () => {
   test.each([
     '--api-key s3cr3t grants list',
     '--api-key=s3cr3t grants list',
@@ -112,7 +115,7 @@ describe('a command line that cannot be understood', () => {
     'login --with-api-key s3cr3t',
     'login --with-api-key=s3cr3t',
     'config set api-key s3cr3t',
-  ])('mailclaim %s does not repeat the secret', async (line) => {
+  ])('the usage error of mailclaim %s does not repeat the secret', async (line) => {
     const { code, stdout, stderr } = await type(line)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).not.toContain('s3cr3t')
@@ -178,7 +181,7 @@ describe('a command line that cannot be understood', () => {
       'give it in seconds: ten minutes are 600',
     ],
     ['grants list --after a --before b', "--after and --before can't be used together", undefined],
-  ])('mailclaim %s', async (line, message, hint) => {
+  ])('mailclaim %s fails with one message and hint', async (line, message, hint) => {
     const { code, stdout, stderr } = await type(line)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     if (line.includes('--json')) expect(JSON.parse(stderr).error.message).toBe(message)
@@ -194,13 +197,13 @@ describe('a command line that cannot be understood', () => {
     ['grants list --json=1', '--json takes no value'],
     ['--format=jsonl confg', "unknown command 'confg'"],
     ['confg --json', "unknown command 'confg'"],
-  ])('mailclaim %s is one line of JSON', async (line, message) => {
+  ])('the usage error of mailclaim %s is one line of JSON', async (line, message) => {
     const { code, stdout, stderr } = await type(line)
     expect({ code, stdout, lines: stderr.split('\n').length }).toEqual({ code: 2, stdout: '', lines: 2 })
     expect(JSON.parse(stderr).error).toMatchObject({ code: 'usage', message, exit: 2 })
   })
 
-  test('an unknown word is quoted without control characters', async () => {
+  test('an unknown command is quoted in the error with its control characters escaped', async () => {
     const { stderr } = await type(['config', 'li\u001b]0;owned\u0007st\u202e'])
     expect(stderr).toContain('li\\u{1b}]0;owned\\u{7}st\\u{202e}')
   })
@@ -212,20 +215,20 @@ describe('options', () => {
       expect(JSON.parse((await type(line)).stdout).object).toBe('list')
   })
 
-  test('the last of several options counts, and repeatable ones add up', async () => {
+  test('the last value of a repeated option counts, and the values of repeatable options add up', async () => {
     const { stdout } = await type('config list --format tsv --format json --profile one --profile one')
     expect(JSON.parse(stdout).object).toBe('list')
     const { code, stderr } = await type('--resolver 192.0.2.1 config list --resolver 300.0.2.2')
     expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('"300.0.2.2"') })
   })
 
-  test('options end at --, so that an argument can look like one', async () => {
+  test('options end at --, so that an argument can begin with a dash', async () => {
     expect((await type('config get -- --json')).stderr).toContain('error: "--json" is not a setting')
     expect((await type('-- config list')).code).toBe(0)
   })
 })
 
-describe('whatever happens', () => {
+describe('errors and exit codes', () => {
   const failing = (error: Error) => {
     const context = createFakeContext()
     const write = async () => {
@@ -234,14 +237,14 @@ describe('whatever happens', () => {
     return { ...context, stdout: { ...context.stdout, write } }
   }
 
-  test('a terminal that hangs up ends a command as its signal, although the output fails as well', async () => {
+  test('a command whose terminal hangs up exits with the code of the signal, not of the failed output', async () => {
     const context = failing(new CliError('output_failed', 'the output cannot be written: write EIO'))
     expect(await run(['--version'], context)).toBe(1)
     context.interrupt('SIGTERM')
     expect(await run(['--version'], context)).toBe(143)
   })
 
-  test('a reader that goes away is not an error', async () => {
+  test('a reader that closes the pipe early is not an error', async () => {
     const context = failing(new OutputClosedError('the reader went away'))
     expect(await run(['--help'], context)).toBe(0)
     expect(await run(['config', 'list'], context)).toBe(0)
@@ -255,10 +258,10 @@ describe('whatever happens', () => {
       'error: this is a bug in mailclaim: out of range\nhint: run it again with --verbose and report the output\n',
     )
     await run(['config', 'list', '--verbose'], context)
-    expect(context.stderr.text).toContain('RangeError: out of range\n    at ')
+    expect(context.stderr.text).toContain('\nRangeError\n    at ')
   })
 
-  test('a password in an address is never printed', async () => {
+  test('a password in the URL of an error message is masked', async () => {
     const context = failing(new CliError('cannot_read', 'no answer from https://me:pw@api.example.com/x'))
     expect(await run(['config', 'list'], context)).toBe(1)
     expect(await run(['config', 'list', '--json'], context)).toBe(1)
@@ -269,13 +272,10 @@ describe('whatever happens', () => {
   test.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-  ] as const)(
-    '%s during work that cannot be interrupted is not lost: exit %i after it',
-    async (signal, exit) => {
-      const context = createFakeContext()
-      context.interrupt(signal)
-      expect(await run(['config', 'list', '--json'], context)).toBe(exit)
-      expect(context.stdout.text).toContain('config.json')
-    },
-  )
+  ] as const)('%s during shielded work lets the command finish, and then exits %i', async (signal, exit) => {
+    const context = createFakeContext()
+    context.interrupt(signal)
+    expect(await run(['config', 'list', '--json'], context)).toBe(exit)
+    expect(context.stdout.text).toContain('config.json')
+  })
 })

@@ -23,13 +23,13 @@ import { program } from './stories/built-program.ts'
 const INSTALL = fileURLToPath(new URL('../install.sh', import.meta.url))
 const TARGET = `${process.platform}-${process.arch}`
 
-/** A machine with a server that has releases; `shell` is where its programs come from, too. */
+/** Creates a home directory and a release server. With the shell `busybox`, all programs in PATH are busybox's. */
 async function createMachine(shell: string) {
   const home = mkdtempSync(join(tmpdir(), 'mailclaim-install-'))
   const [release, fakes] = [join(home, 'release'), join(home, 'fakes')]
   const prefix = join(home, 'a prefix')
   for (const directory of [release, fakes]) mkdirSync(directory)
-  // All of busybox and nothing else: no curl, no shasum, no ldd.
+  // Install busybox's programs alone: no curl, no shasum, no ldd.
   if (shell === 'busybox') execFileSync(shell, ['--install', '-s', fakes])
   const env = {
     PATH: shell === 'busybox' ? fakes : `${fakes}:${process.env['PATH']}`,
@@ -53,7 +53,7 @@ async function createMachine(shell: string) {
   })
   env.INSTALL_FROM = `http://127.0.0.1:${(server.address() as AddressInfo).port}/release`
 
-  /** Starts the installer as `curl | sh` does: the script comes through stdin. */
+  /** Starts the installer with the script on stdin, as `curl | sh` does. */
   function start(words: readonly string[] = [], more: Readonly<Record<string, string>> = {}) {
     const line = [...(shell === 'busybox' ? ['sh'] : []), '-s', '--', ...words]
     const child = spawn(find(shell) ?? shell, line, { env: { ...env, ...more }, cwd: home, detached: true })
@@ -80,7 +80,7 @@ async function createMachine(shell: string) {
 }
 type Machine = Awaited<ReturnType<typeof createMachine>>
 
-/** An archive whose program prints its version, or does what `script` says; the last one is what SHA256SUMS names. */
+/** Publishes an archive whose program prints the version or runs `script`, and a SHA256SUMS that lists only this archive. */
 function publish({ home, release }: Machine, version: string, script = `echo '${version}'`): string {
   const name = `mailclaim-${version}-${TARGET}`
   mkdirSync(join(home, name))
@@ -96,13 +96,13 @@ function publish({ home, release }: Machine, version: string, script = `echo '${
 
 describe.runIf(needs('posix'))('install.sh', () => {
   test.runIf(needs('dash', 'curl'))(
-    'two at once leave one that works, or say that none is left',
+    'two concurrent installations leave a working program, or an error that asks to install again',
     async () => {
       const machine = await createMachine('dash')
       const { home, fakes, run, version } = machine
       publish(machine, '1.0.0')
       await run()
-      // The second one does all it does while the first one is about to link what it brought.
+      // Run a second installer completely at the moment when the first one calls `ln`.
       writeFileSync(join(home, 'install.sh'), readFileSync(INSTALL))
       program(
         fakes,
@@ -120,7 +120,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
 
   describe.each(['bash', 'dash', 'busybox'] as const)('in %s', (shell) => {
     describe.runIf(needs(shell, 'curl'))('with a server', () => {
-      test('installs, replaces what was there with the newest, and removes all that it made', async () => {
+      test('the installer installs the newest version, updates an older one, and uninstalls everything', async () => {
         const machine = await createMachine(shell)
         const { home, link, run, version } = machine
         publish(machine, '1.0.0')
@@ -136,12 +136,12 @@ describe.runIf(needs('posix'))('install.sh', () => {
             newer,
             `case $1 in config) echo 'Settings are in X' >&2 ;; *) echo ${newer} ;; esac`,
           )
-          // A link to the directory in PATH: nothing is said about it.
+          // The bin directory is in PATH, so the installer must not print how to add it.
           const told = await run([], { PATH: `${join(link, '..')}:${machine.fakes}:${process.env['PATH']}` })
           expect(told).toMatchObject({ code: 0, stdout: `mailclaim ${newer} is installed: ${link}\n` })
           expect(version()).toBe(newer)
         }
-        // The one that may still be running stays until the next.
+        // An update keeps the previous version, which may still be running, and removes older ones.
         expect(
           readdirSync(join(machine.prefix, 'lib/mailclaim'))
             .map((name) => name.slice(0, 5))
@@ -212,7 +212,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
           /can't unpack mailclaim-2\.0\.0-/,
         ],
       ])(
-        '%s is one sentence, leaves nothing behind, and what was installed still runs',
+        'the installer reports %s in one line, leaves no files, and keeps the installed version',
         async (_what, damage, said) => {
           const machine = await createMachine(shell)
           publish(machine, '1.0.0')
@@ -227,7 +227,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
         },
       )
 
-      test('Ctrl-C during the download leaves nothing behind', async () => {
+      test('Ctrl-C during the download of an installation leaves no files', async () => {
         const machine = await createMachine(shell)
         publish(machine, '1.0.0')
         const before = machine.files()
@@ -248,7 +248,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
     })
   })
 
-  test('takes a directory, and touches nothing where it may not write or another mailclaim is', async () => {
+  test('the installer accepts a local directory, and refuses an unwritable prefix or a mailclaim of npm', async () => {
     const machine = await createMachine('sh')
     const { home, link, release, run } = machine
     publish(machine, '1.0.0')
@@ -277,15 +277,15 @@ describe.runIf(needs('posix'))('install.sh', () => {
   })
 
   test.runIf(needs('busybox')).each<[string, Readonly<Record<string, string>>, RegExp]>([
-    ['VERSION has none', { VERSION: 'the newest' }, /VERSION="the newest" isn't a version/],
+    ['VERSION has no version', { VERSION: 'the newest' }, /VERSION="the newest" isn't a version/],
     [
-      'VERSION has one that is not there',
+      'VERSION has an unknown version',
       { VERSION: '9', INSTALL_FROM: '/no' },
       /VERSION="9": can't get \/no\/SHA/,
     ],
     ['HOME is not set', { HOME: '', PREFIX: '' }, /HOME isn't set: choose a directory with PREFIX/],
     ['no program can download', {}, /install curl or wget/],
-  ])('one sentence says that %s', async (_what, env, said) => {
+  ])('the installer reports in one line that %s', async (_what, env, said) => {
     const { fakes, files, run } = await createMachine('busybox')
     rmSync(join(fakes, 'wget'))
     const before = files()
@@ -295,7 +295,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
     expect(files()).toEqual(before)
   })
 
-  test('a script that has not arrived whole does nothing', async () => {
+  test('an install.sh that was downloaded only in part does nothing', async () => {
     const machine = await createMachine('sh')
     const text = readFileSync(INSTALL, 'utf8')
     const half = join(machine.home, 'half.sh')
@@ -306,7 +306,7 @@ describe.runIf(needs('posix'))('install.sh', () => {
   })
 })
 
-/** Publishes a version whose archive's download ends in the middle. */
+/** Publishes a version whose download breaks off in the middle of the archive. */
 function breakOff(machine: Machine): void {
   publish(machine, '2.0.0')
   machine.answerWith((name, response) => {
@@ -317,14 +317,14 @@ function breakOff(machine: Machine): void {
   })
 }
 
-/** Puts a program in front of the machine's own. */
+/** Puts a script in the PATH before the machine's program of that name. */
 function fake({ fakes }: Machine, name: string, script: string): void {
   rmSync(join(fakes, name), { force: true })
   writeFileSync(join(fakes, name), `#!/bin/sh\n${script}\n`)
   chmodSync(join(fakes, name), 0o755)
 }
 
-/** Has curl write no byte to a file: not what it gets, and not why. */
+/** Makes every write of curl to a file fail, as on a full disk. */
 function fillDisk(machine: Machine): void {
   fake(machine, 'curl', `trap '' XFSZ; ulimit -f 0; exec ${find('curl')} "$@"`)
 }
@@ -335,11 +335,11 @@ function noArchive({ release }: Machine): string {
   return `${createHash('sha256').update('text').digest('hex')}  ${name}\n`
 }
 
-test('every PowerShell reads install.ps1 alike: it has ASCII alone', () => {
+test('install.ps1 is ASCII only, because PowerShell versions read other encodings differently', () => {
   expect(readFileSync(new URL('../install.ps1', import.meta.url), 'latin1')).toMatch(/^[\n -~]*$/)
 })
 
-test.runIf(needs('shellcheck'))('shellcheck finds nothing in the scripts', () => {
+test.runIf(needs('shellcheck'))('shellcheck reports nothing about the shell scripts', () => {
   const root = fileURLToPath(new URL('..', import.meta.url))
   execFileSync('shellcheck', ['install.sh', 'action/install.sh', 'action/claim.sh', '.ci/run'], { cwd: root })
 })

@@ -1,6 +1,6 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { runInNewContext } from 'node:vm'
 import { transform } from 'esbuild'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { needs } from './requirements.ts'
 
@@ -17,24 +17,25 @@ interface Job {
   readonly needs?: string | readonly string[]
   readonly uses?: string
   readonly permissions?: Readonly<Record<string, string>>
-  readonly steps?: readonly { readonly run?: string }[]
+  readonly steps?: readonly { readonly run?: string; readonly uses?: string }[]
 }
 
 const root = new URL('../', import.meta.url)
+const UNREACHABLE = 'http://127.0.0.1:9'
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
 const manifest = JSON.parse(read('package.json')) as {
   version: string
   scripts: Record<string, string>
 } & Record<'engines' | 'devDependencies', Record<string, string>>
 
-/** What may be in the package, besides what is needed. */
+/** Paths that the npm package may contain. */
 const MAY_BE =
   /^(package\.json|[A-Z]+(\.md)?|bin\/[\w.]+|dist\/[\w.-]+|dist\/native\/[\w-]+\/[\w.-]+|docs\/[\w-]+\.(md|svg)|docs\/schemas\/[\w-]+\.json)$/
 
 test.runIf(needs('posix'))(
-  'the package is the program, its licenses and what people read, and each link leads to one of these',
+  'the package contains only the program, licenses and documents, and links lead to files in the package',
   () => {
-    // Without scripts: the program has been built for the tests already.
+    // Skip the package's scripts, which would build the program again.
     const packed = JSON.parse(
       execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
         cwd: root,
@@ -45,7 +46,7 @@ test.runIf(needs('posix'))(
     const files = packed[0]?.files.map(({ path }) => path) ?? []
     for (const needed of ['LICENSE', 'bin/mailclaim.js', 'dist/main.js', 'dist/THIRD-PARTY-NOTICES.txt'])
       expect(files).toContain(needed)
-    // Locks and keychain of every system that the program runs on, in one native module each.
+    // Expect the native modules for locks and keychain, for every supported system.
     const addons = ['darwin', 'linux', 'win32'].flatMap((system) =>
       ['arm64', 'x64'].flatMap((kind) =>
         ['fs-native-extensions', 'keytar'].map((name) => `dist/native/${system}-${kind}/${name}.node`),
@@ -67,14 +68,14 @@ test.runIf(needs('posix'))(
   },
 )
 
-test('the package runs nothing when it is installed, needs no other, and pins what it is made of', () => {
+test('the package has no install script, no dependency, and pinned development dependencies', () => {
   expect(Object.keys(manifest.scripts).filter((name) => /^(pre|post)?install$/.test(name))).toEqual([])
   expect(Object.keys(manifest).filter((name) => /dependencies$/i.test(name))).toEqual(['devDependencies'])
   for (const [name, range] of Object.entries(manifest.devDependencies))
     expect(range, name).toMatch(/^(npm:@[\w/-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/)
 })
 
-describe('the runtime', () => {
+describe('the check of the Node version', () => {
   const shim = read('bin/mailclaim.js')
 
   test.each<[string, Record<string, string>]>([
@@ -87,7 +88,7 @@ describe('the runtime', () => {
     ['', { node: '20.19.0' }],
     ['', { node: '22.3.0' }],
     ['', { node: '23.0.0' }],
-  ])('which runs the program or is refused in one sentence: %s %j', (found, versions) => {
+  ])('a supported Node runs the program, and another runtime is refused: %s %j', (found, versions) => {
     let [loaded, said] = ['', '']
     const require = (path: string) => {
       loaded = path
@@ -102,19 +103,19 @@ describe('the runtime', () => {
     expect(manifest.engines).toEqual({ node: '^20.19.0 || >=22.3.0' })
   })
 
-  test('even Node 12 reads the file that says so', async () => {
+  test('bin/mailclaim.js has only syntax of Node 12, so that old versions can print the refusal', async () => {
     const older = await transform(shim, { target: 'node12' })
     expect(older.code).toBe((await transform(shim, { target: 'esnext' })).code)
   })
 })
 
-test('the version has an entry in the changelog', () => {
+test('the version of package.json has a section in the changelog', () => {
   expect(read('CHANGELOG.md')).toContain(`\n## ${manifest.version} `)
 })
 
 describe('the workflows', () => {
   test.each(readdirSync(new URL('.github/workflows/', root)))(
-    '%s pins every action, and by default may only read',
+    'the workflow %s pins every action, and has read-only permissions by default',
     (name) => {
       const workflow = read(`.github/workflows/${name}`)
       for (const [, action] of workflow.matchAll(/uses: (\S+)/g))
@@ -127,12 +128,13 @@ describe('the workflows', () => {
   const { jobs } = parse(read('.github/workflows/release.yml')) as { jobs: Record<string, Job> }
   const commandsOf = (name: string) => (jobs[name]?.steps ?? []).flatMap(({ run }) => run ?? [])
 
-  test('a release checks what is cheap first, then runs every test and starts every archive, before it publishes', () => {
+  test('the release workflow publishes only after the release check, all tests and every archive have passed', () => {
     expect(Object.entries(jobs).map(([name, { needs: before }]) => [name, before])).toEqual([
       ['guards', undefined],
       ['prove', 'guards'],
       ['archives', 'guards'],
-      ['publish', ['prove', 'archives']],
+      ['package', 'guards'],
+      ['publish', ['prove', 'archives', 'package']],
       ['release', 'publish'],
     ])
     expect(jobs['prove']?.uses).toBe('./.github/workflows/ci.yml')
@@ -141,7 +143,7 @@ describe('the workflows', () => {
     expect(commandsOf('archives').at(-1)).toBe('npm run try-archive')
   })
 
-  test('only the two jobs that publish may do more than read, and no script of a package runs there', () => {
+  test('only the two publishing jobs of the release workflow have write permissions, and neither installs a package or builds', () => {
     expect(
       Object.entries(jobs).flatMap(([name, { permissions }]) => (permissions ? [[name, permissions]] : [])),
     ).toEqual([
@@ -149,18 +151,52 @@ describe('the workflows', () => {
       ['release', { contents: 'write', 'id-token': 'write', attestations: 'write' }],
     ])
     expect(commandsOf('publish')).toEqual([
-      'npm ci --ignore-scripts',
-      'npm run build',
-      'npm publish --ignore-scripts --provenance --access public',
+      'echo "$SHA256" | sha256sum --check --strict',
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: a shell's expansion
+      'npm publish "./${SHA256##* }" --ignore-scripts --provenance --access public',
     ])
+    expect(jobs['publish']?.steps?.flatMap(({ uses = [] }) => uses).join()).not.toContain('checkout')
     expect(commandsOf('release').join()).not.toContain('npm')
   })
+
+  test.runIf(needs('posix', 'bash', 'sha256sum'))(
+    'the job publish passes the tarball that the job package packed to npm, and no other bytes',
+    () => {
+      const home = mkdtempSync(join(tmpdir(), 'mailclaim-publish-'))
+      onTestFinished(() => rmSync(home, { recursive: true }))
+      writeFileSync(
+        join(home, 'npm'),
+        '#!/bin/sh\ncase $1 in pack) echo new >"$4/mailclaim-1.2.3.tgz" ;; esac\necho "$@" >>"$HOME/log"\n',
+        { mode: 0o755 },
+      )
+      const env: NodeJS.ProcessEnv = {
+        PATH: `${home}:${process.env['PATH']}`,
+        HOME: home,
+        GITHUB_OUTPUT: join(home, 'output'),
+      }
+      const runsAll = (cwd: string, job: string) =>
+        commandsOf(job).every((step) => spawnSync('bash', ['-ec', step], { cwd, env }).status === 0)
+      expect(runsAll(home, 'package')).toBe(true)
+      env['SHA256'] = readFileSync(join(home, 'output'), 'utf8').trim().replace('sha256=', '')
+      expect(runsAll(join(home, 'package'), 'publish')).toBe(true)
+      const log = readFileSync(join(home, 'log'), 'utf8').trim().split('\n')
+      expect(log.slice(-2)).toEqual([
+        'run try-package -- package/mailclaim-1.2.3.tgz',
+        expect.stringMatching(/^publish \.\/mailclaim-1\.2\.3\.tgz /),
+      ])
+      writeFileSync(join(home, 'package/mailclaim-1.2.3.tgz'), 'other')
+      expect(runsAll(join(home, 'package'), 'publish')).toBe(false)
+    },
+  )
 })
 
 describe.runIf(needs('posix'))('scripts/release.mjs', () => {
   const script = fileURLToPath(new URL('scripts/release.mjs', root))
 
-  /** A clone of 1.2.3, with `own` in place of OWNER, and these fields; of 1.2.2 where the owner isn't set. */
+  /**
+   * Creates a repository of version 1.2.3 with the owner `own` and these fields of package.json. If the owner is the placeholder
+   * OWNER, the other files still name version 1.2.2.
+   */
   function clone(own: string, date: string, fields: object) {
     const directory = mkdtempSync(join(tmpdir(), 'mailclaim-release-'))
     onTestFinished(() => rmSync(directory, { recursive: true }))
@@ -179,8 +215,9 @@ describe.runIf(needs('posix'))('scripts/release.mjs', () => {
     return directory
   }
 
-  async function run(directory: string, words: readonly string[], registry = 'http://127.0.0.1:9') {
-    const env = { PATH: process.env['PATH'], HOME: directory, npm_config_registry: registry }
+  async function run(directory: string, words: readonly string[], registry = UNREACHABLE) {
+    const npm = { npm_config_registry: registry, npm_config_fetch_retries: '0' }
+    const env = { PATH: process.env['PATH'], HOME: directory, ...npm }
     const child = spawn(process.execPath, [script, ...words], { cwd: directory, env })
     const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
     return { stdout, stderr }
@@ -199,7 +236,7 @@ describe.runIf(needs('posix'))('scripts/release.mjs', () => {
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   }
 
-  test('check finds nothing where all is set, and names all that is not', async () => {
+  test('release.mjs check accepts a complete repository, and lists everything that is missing', async () => {
     const own = 'https://github.com/someone/mailclaim'
     const fields = { repository: { url: `git+${own}.git` }, bugs: `${own}/issues`, homepage: own }
     for (const repository of [fields.repository, own, 'github:someone/mailclaim']) {
@@ -233,9 +270,13 @@ describe.runIf(needs('posix'))('scripts/release.mjs', () => {
       await serveVersions(['1.2.3', '1.2.2']),
     )
     expect(again.stderr).toBe('npm has mailclaim 1.2.3 already\n')
+    const offline = await run(clone('someone', '- 2026-01-01', fields), ['check', 'v1.2.3'])
+    expect(offline.stderr).toMatch(
+      /^npm view mailclaim versions --json failed: npm error .*ECONNREFUSED.*\n$/,
+    )
   })
 
-  test('assemble checks what came from each machine, adds installers and SBOM, and prints the notes', async () => {
+  test('release.mjs assemble verifies the archives, adds installers and SBOM, and prints the release notes', async () => {
     const directory = clone('someone', '- 2026-01-01', {})
     const archive = (platform: string, extension: string, content: string) => {
       const name = `mailclaim-1.2.3-${platform}.${extension}`
@@ -263,6 +304,59 @@ describe.runIf(needs('posix'))('scripts/release.mjs', () => {
     }
     const sbom = JSON.parse(readFileSync(join(directory, 'to/mailclaim-1.2.3.cdx.json'), 'utf8'))
     expect(sbom.components.map(({ name }: { name: string }) => name)).toContain('commander')
+  })
+})
+
+describe.runIf(needs('posix'))('a script in a state that its user can mend', () => {
+  const bare = mkdtempSync(join(tmpdir(), 'mailclaim-bare-'))
+  afterAll(() => rmSync(bare, { recursive: true }))
+  // A tree without dist/, node_modules/ and documents.
+  beforeAll(() => {
+    for (const part of ['bench', 'scripts', 'package.json'])
+      cpSync(new URL(part, root), join(bare, part), { recursive: true })
+    writeFileSync(join(bare, 'package-lock.json'), '{ "version"')
+  })
+  const npm = { npm_config_registry: UNREACHABLE, npm_config_fetch_retries: '0' }
+
+  test.each<[string, RegExp, NodeJS.ProcessEnv?]>([
+    ['scripts/archive.mjs', /^dist\/ is missing: run npm run build$/],
+    ['scripts/archive.mjs linux', /^Unexpected argument 'linux'$/],
+    ['scripts/build.mjs', /^Cannot find package 'esbuild': run npm ci$/],
+    ['scripts/check-house.mjs', /^ENOENT: .*architecture\.md'$/],
+    ['scripts/demo.mjs', /^dist\/ is missing: run npm run build$/],
+    ['scripts/demo.mjs nowhere.js', /nowhere\.js --version failed: Error: Cannot find module/],
+    ['scripts/demo.mjs scripts/archive.mjs', /archive\.mjs --version failed: Unknown option '--version'$/],
+    ['scripts/try-package.mjs a.tgz', /^ENOENT: .*mkdtemp '\/nowhere/, { TMPDIR: '/nowhere' }],
+    ['scripts/generate-docs.mjs', /^Cannot find package 'esbuild': run npm ci$/],
+    ['scripts/generate-docs.mjs --chekc', /^Unknown option '--chekc'$/],
+    ['scripts/release.mjs', /^expected: check TAG, or assemble FROM TO$/],
+    ['scripts/release.mjs assemble archives', /^expected: check TAG, or assemble FROM TO$/],
+    ['scripts/release.mjs check v1.2.3', /^ENOENT: .*CHANGELOG\.md'$/],
+    ['scripts/try-archive.mjs', /^archives\/ has no archive: run npm run archive$/],
+    ['scripts/try-package.mjs', /^npm pack .* failed: Cannot find package 'esbuild': run npm ci$/],
+    ['scripts/try-package.mjs a.tgz', /^npm pack .* failed: npm error enoent ENOENT: .*a\.tgz'$/],
+    ['scripts/try-package.mjs a.tgz', /^can't start npm: ENOENT$/, { PATH: '/nowhere' }],
+    ['bench/bench.mjs', /^dist\/ is missing: run npm run build$/],
+    ['bench/bench.mjs --node', /^Option '--node <value>' argument missing$/],
+  ])('%s ends with exit 1 and the one sentence %s', (line, sentence, env = {}) => {
+    const { status, stderr } = spawnSync(process.execPath, line.split(' '), {
+      cwd: bare,
+      env: { ...process.env, ...npm, ...env },
+      encoding: 'utf8',
+    })
+    expect({ status, stderr: stderr.trimEnd() }).toEqual({
+      status: 1,
+      stderr: expect.stringMatching(sentence),
+    })
+    expect(stderr.trimEnd()).not.toContain('\n')
+  })
+
+  test('a mistake in a script keeps its stack', async () => {
+    const { sentenceOf } = await import(fileURLToPath(new URL('scripts/begin.mjs', root)))
+    expect(sentenceOf(new TypeError('x is not a function'))).toMatch(/\n {4}at /)
+    expect(sentenceOf(new TypeError('fetch failed', { cause: new Error('ECONNREFUSED') }))).toBe(
+      'ECONNREFUSED',
+    )
   })
 })
 

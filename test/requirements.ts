@@ -22,6 +22,7 @@ const PARTS = {
   openssl: ['openssl'],
   etcd: ['etcd', 'etcdctl', 'openssl'],
   python3: ['python3'],
+  sha256sum: ['sha256sum'],
   busybox: ['busybox'],
   shellcheck: ['shellcheck'],
   cc: ['cc'],

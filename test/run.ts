@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { isGroup, readLine } from '../src/cli/line.ts'
+import { isGroup, parseLine } from '../src/cli/line.ts'
 import { run as runProgram } from '../src/cli.ts'
 import { errorsOf } from '../src/commands/commands.ts'
 import { loadCommand } from '../src/commands/program.ts'
@@ -20,7 +20,7 @@ export const run: typeof runProgram = async (argv, context) => {
     stdout: heard(context.stdout),
     stderr: heard(context.stderr),
   })
-  const { words, node } = readLine(argv)
+  const { words, node } = parseLine(argv)
   if (node === undefined || isGroup(node)) return exit
   const declared = errorsOf(await loadCommand(words, node))
   const exits = declared.map((code) => ERRORS[code][1])

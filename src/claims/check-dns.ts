@@ -2,7 +2,7 @@ import type { Wanted } from '../dns/check.ts'
 import { isDnsData } from '../dns/observations.ts'
 import { type CheckReport, type CheckReportJson, exitErrorOf, reportJson } from '../dns/report.ts'
 import { formatDnsAddress } from '../dns/wire/address.ts'
-import { type CliError, Exit, usageError } from '../errors.ts'
+import { type CliError, usageError } from '../errors.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import { commandLine } from '../shell-quote.ts'
@@ -10,12 +10,18 @@ import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { stdoutPalette } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { formatDuration } from '../terminal/time.ts'
 import { ledgerInForce } from './ledger.ts'
 import { judge, nameOf } from './lifecycle.ts'
 import { type ClaimReader, findClaimOrDomain, parseDomain } from './load.ts'
 import { readValue, wantedBy } from './record.ts'
-import { type CheckOptions, checkOnce, notInTime, type WatchedClaim, watchDns } from './watch-dns.ts'
+import {
+  type CheckOptions,
+  checkOnce,
+  createWaitTeller,
+  notInTime,
+  type WatchedClaim,
+  watchDns,
+} from './watch-dns.ts'
 
 /** What came of a check. */
 export interface Checked {
@@ -99,19 +105,17 @@ async function checkRecord(
       return { report, error: exitErrorOf(report, isShown(io)) }
     }
     let last: CheckReport | undefined
-    for await (const { report, nextInMs, leftMs } of watchDns(wanted, of, options, io)) {
+    const { tell = createWaitTeller(io) } = options
+    for await (const { report, nextInMs, news } of watchDns(wanted, of, options, io)) {
       last = report
       if (nextInMs === null) break
       options.letNext?.()
-      const why = report.findings[0]?.message ?? 'not ready yet'
-      const [next, rest] = [nextInMs, leftMs].map((ms) => formatDuration(ms / 1000))
-      await io.progress.update(`${why}; next check in ${next}, ${rest} left`)
+      await tell(report, news, nextInMs)
     }
     // There is at least one check.
     const report = last as CheckReport
-    const failure = exitErrorOf(report)
-    const isUp = failure?.exit === Exit.notYet || failure?.exit === Exit.unavailable
-    return { report, error: isUp ? notInTime(report, options.deadline) : failure }
+    const failure = exitErrorOf(report, isShown(io))
+    return { report, error: failure && notInTime(failure, options.deadline) }
   } finally {
     await io.progress.end()
   }

@@ -3,6 +3,15 @@ import type { DomainClaim } from '../service/types.ts'
 import type { Column } from '../terminal/columns.ts'
 import { judge } from './lifecycle.ts'
 
+/** The columns of a record. */
+export const RECORD_COLUMNS: readonly Column[] = [
+  { field: 'type' },
+  { field: 'host', title: 'Host', only: 'people' },
+  { field: 'name', title: 'Full name', kind: 'id' },
+  { field: 'value', kind: 'id', paint: (_value, { palette }) => palette.strong },
+  { field: 'ttl', title: 'TTL' },
+]
+
 /** The columns of a claim. */
 export const CLAIM_COLUMNS: readonly Column[] = [
   { field: 'name', title: 'Domain', kind: 'id' },
@@ -22,14 +31,12 @@ export const CLAIM_COLUMNS: readonly Column[] = [
   { field: 'domain_id', title: 'Domain id', kind: 'id' },
   { field: 'region' },
   { field: 'record.type', title: 'Record type', only: 'programs' },
-  { field: 'record.name', title: 'Record name', only: 'programs' },
-  { field: 'record.value', title: 'Record value', only: 'programs' },
+  { field: 'record.name', title: 'Record name', kind: 'id' },
   {
-    field: 'record',
-    title: 'Record',
+    field: 'record.value',
+    title: 'Record value',
     kind: 'id',
-    only: 'people',
-    text: (_record, _look, claim) => recordText(claim),
+    paint: (_value, { palette }) => palette.strong,
   },
   { field: 'created_at', title: 'Created', text: readableTimestampInFull },
   { field: 'expires_at', only: 'programs' },
@@ -44,11 +51,10 @@ export const CLAIM_COLUMNS: readonly Column[] = [
   { field: 'id', title: 'Claim id', kind: 'id' },
 ]
 
-const FOR_PROGRAMS = ['domain_id', 'region', 'created_at', 'id']
+const FOR_PROGRAMS = ['domain_id', 'region', 'created_at', 'id', 'record.name', 'record.value']
 
 /** The columns of a list: a domain's name is enough for the next command, and leaves room for the meaning. */
 export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.flatMap((column): Column[] => {
-  if (column.field === 'record') return []
   if (column.field === 'expires') return [{ ...column, text: readableTimestamp }]
   return [FOR_PROGRAMS.includes(column.field) ? { ...column, only: 'programs' } : column]
 })
@@ -75,9 +81,4 @@ export const ERROR_FIELDS: readonly string[] = ['code', 'message', 'hint', 'stat
 function expiry(claim: DomainClaim, now: number): unknown {
   const { isOpen, phase } = judge(claim, now)
   return isOpen || phase === 'expired' ? claim.expires_at : undefined
-}
-
-function recordText({ record }: DomainClaim): string | undefined {
-  if (!record) return undefined
-  return [record.type ?? 'TXT', record.name, record.value].filter((part) => part).join('  ')
 }

@@ -1,6 +1,7 @@
 import { drain } from '../service/follow.ts'
 import type { ClaimRequest } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
+import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from './columns.ts'
 import type { ManyOptions } from './definition.ts'
@@ -38,7 +39,7 @@ export async function createSeveral(
   // The record is what people need next.
   const columns = [
     ...CLAIM_COLUMNS.slice(0, 2),
-    ...CLAIM_COLUMNS.filter(({ field }) => field === 'record'),
+    ...['record.name', 'record.value'].map((field): Column => ({ field, kind: 'id', only: 'people' })),
     ...MANY_CLAIM_COLUMNS.slice(2),
   ]
   await runForAll(

@@ -7,9 +7,9 @@ import { parseCount } from '../settings/parse-value.ts'
 export const CLAIM_EVENTS = {
   created: 'the claim exists, with `earlier` if an open one may have ended in favor of it',
   record: 'the TXT record to add to DNS',
-  published: 'the command of --publish ended without an error, or the record was in DNS already',
+  published: 'the --publish command ended without an error, or the record was in DNS already',
   waiting: 'what it waits for, when that changes or a minute has passed; for DNS, with the report',
-  warning: 'a problem that does not stop it, with the error',
+  warning: "a problem that doesn't stop it, with the error",
   dns: 'the record is visible in DNS',
   verification: 'the service was asked to verify, or is past that',
   status: 'the status of the claim, at the start and when it changes',
@@ -41,7 +41,7 @@ export const MANY_OPTIONS = [
   { flags: '--all', description: 'every open claim known on this machine', conflicts: ['--from'] },
   {
     flags: '--jobs <n>',
-    description: 'of several domains, work on this many at once',
+    description: 'number of domains to work on at once',
     default: String(DEFAULT_JOBS),
     parse: (text: string, name: string) => parseCount(text, name, 1, MAX_JOBS),
   },

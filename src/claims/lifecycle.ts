@@ -57,8 +57,12 @@ const MAX_WORD_LENGTH = 120
 /** How far this machine's clock may be ahead of the service's before an open claim counts as expired, in milliseconds. */
 const MAX_SKEW_MS = 30_000
 
-/** The domain's name, or a phrase for it if the service sent none. */
-export const nameOf = ({ name }: DomainClaim): string => (name ? clip(name, MAX_NAME_LENGTH) : 'the domain')
+/** The domain's name, in quotation marks if it doesn't look like one; a phrase for it if the service sent none. */
+export function nameOf({ name }: DomainClaim): string {
+  if (!name) return 'the domain'
+  const text = clip(name, MAX_NAME_LENGTH)
+  return /^[\p{L}\p{N}_][^\s:"]*\.[^\s:"]*$/u.test(text) ? text : `"${text}"`
+}
 
 /** The claim's domain as an argument in a hint, with a space before it; empty if it would need quoting. */
 export const asArgument = ({ name }: DomainClaim): string =>

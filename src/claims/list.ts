@@ -5,6 +5,7 @@ import { looksLikeId } from '../service/claims.ts'
 import { REGIONS } from '../service/types.ts'
 import { reason } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
+import { clip } from '../terminal/sanitize.ts'
 import { parseDomain } from './load.ts'
 import { readValue } from './record.ts'
 
@@ -24,9 +25,14 @@ export interface DomainList {
   readonly problems: number
 }
 
-const COLUMNS: readonly string[] = ['domain', 'value', 'region']
-/** What a spreadsheet program can do about a list that isn't one. */
+/** Texts that a header has for each column, in lower case and without blanks; the first of them wins. */
+const DOMAIN: readonly string[] = ['domain', 'domainname', 'name']
+const VALUE: readonly string[] = ['value', 'txtvalue', 'record.value']
+const REGION: readonly string[] = ['region']
+const NO_HEADER = ['domain', 'value']
+/** Hint for a file that isn't a readable list. */
 const SAVE_AS = 'save it as CSV UTF-8, with a column named domain'
+const WRITE_AS = 'give a domain, or domain,value, on each line'
 /** Bad lines that are named, of a file that may not even be a list. */
 const MOST_NAMED = 10
 /** Bytes: a hundred thousand domains with long values fit. */
@@ -38,9 +44,9 @@ export function readDomain(text: string, takesIds: boolean): string {
 }
 
 /**
- * Reads the whole list, so that one that can't be used is refused before anything has begun: `domain[,value]` lines (with a header
- * as its columns say), without blank ones and those that begin with `#`. Spreadsheets separate with commas, semicolons or tabs: what
- * is first in the list does. Columns of a header besides domain, value and region are ignored, said once.
+ * Reads the whole list, so that one that can't be used is refused before anything has begun: `domain[,value]` lines, or CSV with
+ * a header, whose columns besides domain, value and region are ignored, with one warning. A domain can be listed several times if
+ * its lines agree.
  *
  * @param from a path, or `-` for standard input
  * @throws CliError exit 2 if it can't be read; the reason of the interrupt signal
@@ -49,44 +55,40 @@ export async function readList(from: string, takesIds: boolean, io: Io): Promise
   if (from === '-' && io.stdin.isTTY)
     throw usageError('--from - reads standard input, which is a terminal', 'pipe the domains into it')
   const name = from === '-' ? '<stdin>' : from
-  const subjects: Subject[] = []
-  let problems = 0
-  let columns: readonly string[] | undefined
-  let separator: string | undefined
   const text = await readText(from, io)
-  if (/^[^\n]*\0|^\ufffd/.test(text)) throw usageError(`--from: ${from} isn't text in UTF-8`, SAVE_AS)
-  for (const [index, line] of text.split(/\r?\n/).entries()) {
-    const number = index + 1
-    if (line.trim() === '' || line.startsWith('#')) continue
-    separator ??= /[,;\t]/.exec(line)?.[0]
-    // A line for spreadsheet programs.
-    if (/^sep=.$/i.test(line)) continue
-    const cells = cellsOf(line, separator)
-    if (cells === undefined)
-      throw usageError(`${name}:${number}: a cell has a line break`, 'remove the line breaks from cells')
-    if (columns === undefined) {
-      const header = cells.map((cell) => cell.toLowerCase())
-      columns = header.includes('domain') ? header : COLUMNS.slice(0, 2)
-      if (columns !== header && cells.length > 1 && !cells[0]?.includes('.') && cells[0] !== '')
-        throw usageError(`${name} has no column "domain"`, SAVE_AS)
-      const ignored = header.filter((cell) => columns === header && !COLUMNS.includes(cell))
-      if (ignored.length > 0) await io.warn(`ignored columns of ${name}: ${ignored.join(', ')}`)
-      if (columns === header) continue
-    }
+  if (/[\0\ufffd]/.test(text)) throw usageError(`${name} isn't text in UTF-8`, SAVE_AS)
+  const rows = await parseRows(text, name)
+  const [{ cells: first } = { cells: [] }] = rows
+  const header = first.map((cell) => cell.toLowerCase().replace(/\s/g, ''))
+  const hasHeader = header.some((cell) => DOMAIN.includes(cell))
+  // JSON, HTML and the like begin with a bracket, and may have a line with nothing but a domain.
+  const isOther = !hasHeader && /[[\]{}<>]/.test(first.join(''))
+  if (!hasHeader && !isOther && first.length > 1 && first[0] !== '' && !first[0]?.includes('.'))
+    throw usageError(`${name} has no column "domain"`, `call one domain: ${clip(first.join(', '), 200)}`)
+  const known = ['', ...DOMAIN, ...VALUE, ...REGION]
+  const ignored = first.filter((_, at) => hasHeader && !known.includes(header[at] ?? '')).join(', ')
+  if (ignored !== '') await io.warn(`ignored columns of ${name}: ${ignored.toLowerCase()}`)
+  const subjects = new Map<string, Subject>()
+  const problems: CliError[] = []
+  for (const { cells, line } of rows.slice(hasHeader ? 1 : 0)) {
     try {
-      subjects.push(subjectOf(cells, columns, takesIds))
+      const subject = subjectOf(cells, hasHeader ? header : NO_HEADER, takesIds)
+      subjects.set(subject.domain, mergeSubjects(subject, subjects.get(subject.domain)))
     } catch (error) {
       if (!(error instanceof CliError)) throw error
-      problems += 1
-      if (problems <= MOST_NAMED) await io.warn(`${name}:${number}: ${error.message}`)
+      problems.push(error.with({ message: `${name}:${line}: ${error.message}` }))
     }
   }
-  if (problems > MOST_NAMED)
+  if (problems[0] !== undefined && (isOther || (!hasHeader && subjects.size === 0)))
+    throw usageError(`${name} isn't a list of domains: ${problems[0].message}`, WRITE_AS)
+  for (const { message, hint } of problems.slice(0, MOST_NAMED))
+    await io.warn(hint === undefined ? message : `${message} (${hint})`)
+  if (problems.length > MOST_NAMED)
     await io.warn(
-      `lines of ${name} that can't be used: ${problems}, of which the first ${MOST_NAMED} are named`,
+      `lines of ${name} that can't be used: ${problems.length}, of which the first ${MOST_NAMED} are named`,
     )
-  if (subjects.length + problems === 0) throw usageError('--from: the list has no domain')
-  return { subjects, problems }
+  if (subjects.size + problems.length === 0) throw usageError(`${name} has no domain`, WRITE_AS)
+  return { subjects: [...subjects.values()], problems: problems.length }
 }
 
 /** Without a byte order mark. @throws CliError exit 2 if the stream can't be read */
@@ -110,23 +112,54 @@ async function readText(from: string, { stdin, interrupts }: Io): Promise<string
 }
 
 /**
- * The cells of a line, with what spreadsheets put around them (RFC 4180): quotation marks, and doubled ones inside; undefined if
- * a quoted cell doesn't end.
+ * Parses CSV (RFC 4180), separated by the first comma, semicolon or tab outside of comments and quotation marks. Blank rows and
+ * lines that begin with `#` are left out. Unlike RFC 4180, an unquoted cell may have quotation marks in it, as in TSV.
+ *
+ * @returns the cells of each row, and the number of its first line in the file
+ * @throws CliError exit 2 if a quoted cell doesn't end
  */
-function cellsOf(line: string, separator = ','): string[] | undefined {
-  const cell = `(?:"(?:[^"]|"")*" *(?=${separator}|$)|[^${separator}]*)`
-  const cells = line.match(new RegExp(`(?:^|${separator}) *${cell}`, 'g')) ?? []
-  const texts = cells.map((text, at) => text.slice(at === 0 ? 0 : 1).trim())
-  const isQuoted = (text: string) => /^".*"$/.test(text)
-  if (texts.some((text) => text.startsWith('"') && !isQuoted(text))) return undefined
-  return texts.map((text) => (isQuoted(text) ? text.slice(1, -1).replaceAll('""', '"').trim() : text))
+async function parseRows(text: string, name: string) {
+  const { CsvError, parse } = await import('csv-parse/sync')
+  const [delimiter = ','] = /[,;\t]/.exec(text.replace(/^#.*|"[^"]*"/gm, '')) ?? []
+  const blank = { skip_records_with_empty_values: true, ltrim: true }
+  const options = { ...blank, delimiter, comment: '#', comment_no_infix: true, relax_column_count: true }
+  const rows: { cells: string[]; line: number }[] = []
+  const addRow = (row: object, { lines }: { readonly lines: number }) => {
+    const { record, raw } = row as { record: string[]; raw: string }
+    const lineBreaks = record.join('').split('\n').length - 1
+    // A stray quotation mark must not make the next lines, and their domains, part of a cell that is ignored.
+    if (lineBreaks > 0) parse(raw, options)
+    // A line for spreadsheet programs.
+    if (rows.length > 0 || !/^sep=/i.test(record[0] ?? ''))
+      rows.push({ cells: record.map((cell) => cell.trim()), line: lines - lineBreaks })
+    return null
+  }
+  try {
+    // The parser counts CRLF in a quoted cell as two lines.
+    const lines = text.replace(/\r\n?/g, '\n')
+    parse(lines, { ...options, relax_quotes: true, raw: true, on_record: addRow })
+    return rows
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error
+    throw usageError(`${name}: a quotation mark isn't closed after line ${rows.at(-1)?.line ?? 0}`)
+  }
+}
+
+/** What the lines of one domain say together. @throws CliError exit 2 if they contradict each other */
+function mergeSubjects(subject: Subject, earlier: Subject = subject): Subject {
+  const merged = { ...earlier, ...subject }
+  const other = (['value', 'region'] as const).find((key) => merged[key] !== (earlier[key] ?? merged[key]))
+  if (other === undefined) return merged
+  throw usageError(`"${subject.domain}" has another ${other} on an earlier line`)
 }
 
 /** @throws CliError exit 2 */
 function subjectOf(cells: readonly string[], columns: readonly string[], takesIds: boolean): Subject {
   if (cells.length > columns.length) throw usageError(`columns: ${cells.length} instead of ${columns.length}`)
-  const at = (name: string) => cells[columns.indexOf(name)] || undefined
-  const [domain, value, region] = [at('domain'), at('value'), at('region')]
+  const [domain, value, region] = [DOMAIN, VALUE, REGION].map((texts) => {
+    const column = texts.find((text) => columns.includes(text))
+    return (column && cells[columns.indexOf(column)]) || undefined
+  })
   if (domain === undefined) throw usageError('the domain is missing')
   if (region !== undefined && !(REGIONS as readonly string[]).includes(region))
     throw usageError(`"${region}" is not a region (${REGIONS.join(', ')})`)

@@ -40,7 +40,7 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<K
   const { domain } = found
   throw await claimUnknown(
     domain,
-    'if it was made elsewhere, give its domain_id once; to see those known here: mailclaim claims list',
+    'if it was made elsewhere, give its domain_id once; to list known claims: mailclaim claims list',
     io,
   )
 }
@@ -78,7 +78,7 @@ export function parseDomain(text: string): string {
   const name = checkName(text)
   if (name.ok) return name.ascii
   const hint = looksLikeId(text)
-    ? `to go on with that claim: mailclaim claims verify ${text} --wait`
+    ? `to continue with that claim: mailclaim claims verify ${text} --wait`
     : name.fix
   throw usageError(name.problem, hint)
 }
@@ -95,7 +95,7 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim
     throw usageError(
       'which claim? give its domain name or its domain_id',
       entries.length > 0
-        ? 'to see those that are known: mailclaim claims list'
+        ? 'to list known claims: mailclaim claims list'
         : `none is known ${ledgerInForce(io)}; to see what is in DNS: mailclaim claims check example.com`,
     )
   const now = io.clock.now()
@@ -120,11 +120,9 @@ function requireAsked(
 ): DomainClaim {
   const { name, domainId } = known
   if (name !== undefined && claim.name && asciiName(claim.name) !== name)
-    throw new OtherAnswerError(`asked for the claim of ${name}, it sent that of ${clip(claim.name, 255)}`)
+    throw new OtherAnswerError(`asked for the claim of ${name}, got that of ${clip(claim.name, 255)}`)
   if (domainId !== undefined && claim.domain_id && claim.domain_id !== domainId)
-    throw new OtherAnswerError(
-      `asked for the claim ${domainId}, it sent the claim ${clip(claim.domain_id, 255)}`,
-    )
+    throw new OtherAnswerError(`asked for the claim ${domainId}, got the claim ${clip(claim.domain_id, 255)}`)
   if (claim.name) known.name ??= asciiName(claim.name)
   return claim.name || known.name === undefined ? claim : { ...claim, name: known.name }
 }
@@ -171,7 +169,8 @@ export async function startClaim(
     return { claim, created }
   } catch (error) {
     if (!(error instanceof CliError) || error.status !== 409) throw error
-    const hint = 'if another machine has claimed it, go on with its domain_id: mailclaim claims get DOMAIN_ID'
+    const hint =
+      'if another machine has claimed it, continue with its domain_id: mailclaim claims get DOMAIN_ID'
     throw error.with({ hint })
   }
 }

@@ -10,8 +10,8 @@ import { paceRequests } from '../service/pace.ts'
 import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
-import { sanitizeLine } from '../terminal/sanitize.ts'
-import { type Deadline, deadlineOf, SHORTEST_MS } from '../timeout.ts'
+import { writeLines } from '../terminal/notices.ts'
+import { type Deadline, deadlineOf, MIN_STEP_MS } from '../timeout.ts'
 import { createTurns, type Turns } from '../turns.ts'
 import { MANY_CLAIM_COLUMNS } from './columns.ts'
 import { DEFAULT_JOBS, type ManyOptions } from './definition.ts'
@@ -47,8 +47,10 @@ export interface OneRun {
   /** Says that the work on this domain mostly waits from now on: the next one may begin. */
   readonly letNext: () => void
   readonly warn: Io['warn']
-  /** Says on stderr what can't wait for the end. */
-  readonly say: (text: string) => Promise<void>
+  /** Writes lines to stderr that can't wait for the end. */
+  readonly say: (...lines: readonly string[]) => Promise<void>
+  /** Tells what one domain waits for and what to do: the first time that a run sees the finding's code, as an example. */
+  readonly tell: (report: CheckReport) => Promise<void>
 }
 
 export interface ManyWork {
@@ -90,7 +92,7 @@ export async function runForAll(
     const { domain } = subject
     try {
       requireTime()
-      await reporter.done(domain, await work.perform(subject, { ...shared, letNext, say: reporter.say }))
+      await reporter.done(domain, await work.perform(subject, { ...shared, ...reporter, letNext }))
     } catch (error) {
       if (error instanceof InterruptedError || shared.io.interrupts.signal.aborted) throw error
       const failure = error instanceof CliError ? error : new CliError('bug', `this is a bug: ${error}`)
@@ -114,7 +116,7 @@ export async function runForAll(
   throwUnlessAllDone(ends, problems, work.hasEvents)
 }
 
-/** The domains that are meant, each once: the first line of one counts. @throws CliError exit 2, as `readList` */
+/** The domains of a run, each once, with what its lines in the list say. @throws CliError exit 2, as `readList` */
 async function subjectsOf(
   domains: readonly string[],
   { from, all }: ManyOptions,
@@ -129,10 +131,9 @@ async function subjectsOf(
     await io.warn(`no open claim is known ${ledgerInForce(io)}${elsewhere}`)
   }
   const listed = from === undefined ? { subjects: [], problems: 0 } : await readList(from, takesIds, io)
-  const subjects = new Map<string, Subject>()
-  for (const subject of [...typed.map((domain) => ({ domain })), ...listed.subjects])
-    if (!subjects.has(subject.domain)) subjects.set(subject.domain, subject)
-  return { subjects: [...subjects.values()], problems: listed.problems }
+  const every = [...typed.map((domain): Subject => ({ domain })), ...listed.subjects]
+  const byDomain = new Map(every.map((subject) => [subject.domain, subject]))
+  return { subjects: [...byDomain.values()], problems: listed.problems }
 }
 
 /**
@@ -183,7 +184,7 @@ function throwUnlessAllDone(ends: readonly End[], problems: number, hasEvents = 
     ...(exits.length > 0 ? [`domains not done: ${exits.length} of ${ends.length}`] : []),
     ...(problems > 0 ? [`lines that can't be used: ${problems}`] : []),
   ]
-  const hint = 'to go on with the rest, run the same command again: what is completed is not done again'
+  const hint = "to continue, run the same command again: completed domains aren't repeated"
   throw new CliError('domains_failed', parts.join('; '), { exit, ...(hasEvents && { hint }) })
 }
 
@@ -204,7 +205,7 @@ function untilEnd({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
     close: () => http.close(),
     async send(request) {
       if (request.beforeSend !== undefined) return http.send(request)
-      const leftMs = deadline.leftMs() + SHORTEST_MS
+      const leftMs = deadline.leftMs() + MIN_STEP_MS
       if (leftMs <= 0) throw new TransportError('timeout', 'no', 'the time was up')
       const { method, body, signal } = request
       const timeoutMs = body === undefined ? Math.min(request.timeoutMs, leftMs) : request.timeoutMs
@@ -242,8 +243,15 @@ function createReporter(work: ManyWork, problems: number, io: Io) {
   const rows = io.list(work.columns)
   const inTurn = createTurns(1)
   const ends: End[] = []
+  const told = new Set<string>()
+  const say: OneRun['say'] = (...lines) => inTurn(() => writeLines(lines, io))
   return {
-    say: (text: string) => inTurn(() => io.stderr.write(`${sanitizeLine(text)}\n`)),
+    say,
+    async tell({ name, findings: [first] }: CheckReport) {
+      if (quiet || first === undefined || told.has(first.code)) return
+      told.add(first.code)
+      await say(`${name}: ${first.message}`, `  fix: ${first.fix}`)
+    },
     async done(domain: string, done: Done): Promise<void> {
       const { label, error } = done
       ends.push({ domain, label, error, cause: causeOf(done) })
@@ -259,7 +267,7 @@ function createReporter(work: ManyWork, problems: number, io: Io) {
     async end() {
       await io.progress.end()
       if (!isText) await rows.end(false)
-      if (!quiet && ends.length + problems > 0) await io.say(summaryOf(ends, problems))
+      if (!quiet && ends.length + problems > 0) await io.say(...summaryOf(ends, problems))
       return ends
     },
   }
@@ -269,7 +277,7 @@ function createReporter(work: ManyWork, problems: number, io: Io) {
 const NAMED = 3
 
 /** Counts, and causes: the most frequent first. */
-function summaryOf(ends: readonly End[], problems: number): string {
+function summaryOf(ends: readonly End[], problems: number): string[] {
   const counts = [...groupBy(ends, ({ label }) => label)].map(([label, { length }]) => `${label} ${length}`)
   const lines = [`domains: ${ends.length}${counts.length > 0 ? ` (${counts.toSorted().join(', ')})` : ''}`]
   if (problems > 0) lines.push(`lines that can't be used: ${problems}`)
@@ -282,7 +290,7 @@ function summaryOf(ends: readonly End[], problems: number): string {
     lines.push(`  ${title}: ${group.length} (${names.join(', ')}${more})`, `    ${message}`)
     if (fix) lines.push(`    fix: ${fix}`)
   }
-  return lines.join('\n')
+  return lines
 }
 
 function groupBy<T, K>(all: readonly T[], keyOf: (one: T) => K): Map<K, T[]> {
@@ -321,13 +329,14 @@ export function completedBefore(newest: LedgerEntry | undefined, now: number): D
 /** Runs the events of the work on one of several claims; the next one begins as soon as this one waits. */
 export async function drainOne(
   events: ClaimEvents,
-  { letNext, warn }: OneRun,
+  { letNext, warn, tell }: OneRun,
   onEvent?: (event: ClaimEvent) => Promise<void>,
 ): Promise<Done> {
   const { claim, error, report } = await drain(events, async (seen) => {
     if (seen.event === 'waiting' || seen.event === 'status') letNext()
     if (seen.error?.code === 'claim_replaced' || seen.error?.code === 'options_ignored')
       await warn(`${seen.claim.name}: ${seen.text}`)
+    if (seen.report !== undefined) await tell(seen.report)
     await onEvent?.(seen)
   })
   return { label: claim.status ?? 'no status', item: claim, error, report }

@@ -37,5 +37,5 @@ export async function findPlace(name: string, io: Io): Promise<RecordPlace | und
 export function hostText(place: RecordPlace | undefined): string {
   return place === undefined
     ? 'the name without your zone, @ for the zone itself'
-    : `${place.host}   (in the zone ${place.zone})`
+    : `${place.host}   (in the zone ${place.zone}${place.dnsHost ? `, hosted by ${place.dnsHost}` : ''})`
 }

@@ -8,7 +8,7 @@ import { CliError, InterruptedError, usageError } from '../errors.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
-import { sanitizeLine } from '../terminal/sanitize.ts'
+import { writeLines } from '../terminal/notices.ts'
 import { DEFAULT_TTL, quoteStrings, quoteValue, type TxtRecord } from './record.ts'
 
 /** How long the command may take, in milliseconds. */
@@ -38,7 +38,7 @@ export async function createPublisher(command: string, io: Io) {
   }
   const stop = new AbortController()
   /** @param say what becomes of its lines, if not as they are on stderr */
-  return async (record: TxtRecord, say = (line: string) => io.stderr.write(`${line}\n`)): Promise<string> => {
+  return async (record: TxtRecord, say = (line: string) => writeLines([line], io)): Promise<string> => {
     const checked = checkName(record.name)
     if (!checked.ok) throw unexpectedAnswer(checked.problem)
     const name = checked.ascii
@@ -56,7 +56,7 @@ export async function createPublisher(command: string, io: Io) {
           variables,
           timeoutMs: TIMEOUT_MS,
           // What begins like an error or a command of CI is neither.
-          onLine: (line) => say(`publish: ${sanitizeLine(line)}`),
+          onLine: (line) => say(`publish: ${line}`),
           signal: AbortSignal.any([stop.signal, io.interrupts.signal]),
         })
       },
@@ -64,7 +64,7 @@ export async function createPublisher(command: string, io: Io) {
     )
     const problem = problemOf(end)
     if (problem === undefined) return 'the command ended without an error'
-    throw new CliError('publish_failed', `the command of --publish ${problem}`, {
+    throw new CliError('publish_failed', `the --publish command ${problem}`, {
       hint: 'fix what its output says, then run the same command again: it continues the same claim',
     })
   }
@@ -119,6 +119,6 @@ function problemOf(end: ProgramEnd): string | undefined {
     case 'timed_out':
       return `was stopped after ${TIMEOUT_MS / 1000} seconds`
     case 'not_started':
-      return `couldn't be started: ${sanitizeLine(end.error.message)}`
+      return `couldn't be started: ${end.error.message}`
   }
 }

@@ -1,4 +1,3 @@
-import { domainToASCII } from 'node:url'
 import type { Wanted } from '../dns/check.ts'
 import { isCompleteValue, readGivenValue } from '../dns/value.ts'
 import { isWithin } from '../dns/wire/name.ts'
@@ -40,7 +39,7 @@ const RESERVED_LABELS = new Set([
   '_validation-persist',
 ])
 /** Labels separated by dots, none empty, none with a leading hyphen. */
-const RECORD_NAME = /^[\p{L}\p{N}_][\p{L}\p{M}\p{N}_-]*(\.[\p{L}\p{N}_][\p{L}\p{M}\p{N}_-]*)*\.?$/u
+const RECORD_NAME = /^[\p{L}\p{Nd}_][\p{L}\p{M}\p{Nd}_-]*(\.[\p{L}\p{Nd}_][\p{L}\p{M}\p{Nd}_-]*)*\.?$/u
 
 /**
  * The claim's record; without a name of its own it has the domain's.
@@ -61,8 +60,8 @@ export function recordOf(claim: DomainClaim, domain = asciiName(claim.name ?? ''
   // that begins an option, or invisible ones. Some Unicode letters are invisible (U+3164).
   if (!RECORD_NAME.test(name) || sanitizeLine(name) !== name)
     throw unexpectedAnswer(`${JSON.stringify(name.slice(0, 300))} is not a valid record name`)
-  const within = domainToASCII(name.replace(/\.$/, '')).toLowerCase()
-  if (domain === '' || within === '' || !isWithin(within, domain))
+  const within = asciiName(name)
+  if (domain === '' || !isWithin(within, domain))
     throw unexpectedAnswer(`the record's name ${clip(name, 300)} isn't within ${domain || 'a domain'}`)
   const reserved = within.split('.').find((label) => RESERVED_LABELS.has(label))
   if (reserved !== undefined)

@@ -1,8 +1,9 @@
 import { type CheckRequest, checkDns, type Wanted } from '../dns/check.ts'
-import { type CheckReport, exitErrorOf } from '../dns/report.ts'
+import type { CheckReport } from '../dns/report.ts'
 import { type WaitStep, waitForRecord } from '../dns/wait.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { CliError } from '../errors.ts'
+import { newsOnly } from '../service/follow.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
@@ -20,6 +21,8 @@ export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'sh
   /** Says that it mostly waits from now on: the next one may begin. */
   readonly letNext?: () => void
   readonly inTurn?: Turns
+  /** Tells what the wait is for, instead of `createWaitTeller`, in a run of many. */
+  readonly tell?: (report: CheckReport) => Promise<void>
 }
 
 /** While it waits for DNS, the service is asked about the claim this often. */
@@ -39,6 +42,8 @@ export interface WatchedClaim {
 
 /** One check of a wait. */
 export interface DnsStep extends WaitStep {
+  /** The first finding's message if the state in DNS has changed, or with the time so far after a minute without a change. */
+  readonly news: string | undefined
   /** The claim as the service last had it, if the record is that of one. */
   readonly claim: DomainClaim | undefined
 }
@@ -55,6 +60,7 @@ export async function* watchDns(
 ): AsyncGenerator<DnsStep, void, void> {
   const { clock } = io
   let askedAt = clock.monotonic()
+  const news = newsOnly(clock)
   let hasLooked = false
   let now = of?.claim
   try {
@@ -65,7 +71,8 @@ export async function* watchDns(
         askedAt = clock.monotonic()
         now = (await of.read()) ?? now
       }
-      yield { ...step, claim: now }
+      const { findings } = step.report
+      yield { ...step, claim: now, news: news(stateInDns(step.report), findings[0]?.message ?? '') }
       if (of === undefined || now === undefined || now === of.claim) continue
       if (!judge(now, clock.now()).needsRecord) return
       // What the service doesn't send can't differ.
@@ -79,6 +86,30 @@ export async function* watchDns(
   }
 }
 
+/** What of a check counts as a change: neither counters nor times. */
+function stateInDns({ verdict, findings, nameservers }: CheckReport): string {
+  const servers = nameservers.map(({ host, address, outcome, values }) => [host, address, outcome, values])
+  return JSON.stringify([verdict, findings.map(({ code }) => code), servers])
+}
+
+/**
+ * Returns a function that tells a user who waits for DNS what is wrong and, below, what to do: once for each change. What shows that
+ * the wait continues is a line without the fix, or on a terminal the moving one.
+ */
+export function createWaitTeller(io: Io) {
+  let told: string | undefined
+  return async ({ findings: [first] }: CheckReport, news: string | undefined, nextInMs = 0) => {
+    if (io.settings.quiet) return
+    if (first !== undefined && first.message === news && news !== told) {
+      told = news
+      await io.say(news)
+      await io.hint(first.fix)
+    } else if (news !== undefined && news !== told && !io.stderr.isTTY) await io.say(news)
+    const next = formatDuration(nextInMs / 1000)
+    if (io.stderr.isTTY) await io.progress.update(`waiting for the TXT record; next check in ${next}`)
+  }
+}
+
 /**
  * Whether the service may see a record that isn't visible everywhere from here: a cache affects this machine's resolvers
  * only, and the service may query a name server that isn't lagging.
@@ -89,9 +120,6 @@ export function isWorthVerifying({ verdict, findings }: CheckReport, isLongLag: 
   return verdict === 'wait' && (isLongLag || findings.every(({ code }) => code !== 'partial_propagation'))
 }
 
-/** The error of a wait whose time is up. */
-export function notInTime(report: CheckReport, { timeoutMs }: Deadline): CliError {
-  const failure =
-    exitErrorOf(report) ?? new CliError('record_not_visible', `the record isn't ready at ${report.name}`)
-  return failure.with({ message: `timed out after ${formatDuration(timeoutMs / 1000)}: ${failure.message}` })
-}
+/** The error of a wait whose time is up. @param failure the error of the last check */
+export const notInTime = (failure: CliError, { timeoutMs }: Deadline): CliError =>
+  failure.with({ message: `timed out after ${formatDuration(timeoutMs / 1000)}: ${failure.message}` })

@@ -1,7 +1,7 @@
 import { type CheckReport, exitErrorOf } from '../dns/report.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { follow, newsOnly } from '../service/follow.ts'
+import { follow } from '../service/follow.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
@@ -28,7 +28,7 @@ export interface ClaimEvent {
   /** What a warning is about; why the claim isn't completed. */
   readonly error?: CliError | undefined
   /** What people may have to do first. */
-  readonly hint?: string
+  readonly hint?: string | undefined
   /** The open claim that the service may have ended in favor of a new one. */
   readonly earlier?: DomainClaim
 }
@@ -189,7 +189,6 @@ export function withoutEffect({ name: _, ...options }: ClaimRequest, { region }:
 async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
   const { options, io } = work
   const { clock } = io
-  const news = newsOnly(clock)
   const lag = deadlineIn(Math.min(MAX_LAG_MS, options.deadline.leftMs() / 2), clock)
   const read = () =>
     fetchClaim(work, briefly(options.deadline)).catch((error: unknown) => {
@@ -199,31 +198,23 @@ async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
     })
   let last: ClaimEnd = { claim: begun }
   for await (const step of watchDns(wantedBy(begun, work.known.name), { claim: begun, read }, options, io)) {
-    const { report, claim = begun, nextInMs } = step
-    last = { claim, error: notInTime(report, options.deadline), report }
+    const { report, claim = begun, nextInMs, news: text } = step
     if (!needsRecord(claim, io)) return { claim }
     const failure = exitErrorOf(report)
     if (failure === undefined) {
       yield { event: 'dns', claim, text: `the record is visible at ${report.name}` }
       return { claim }
     }
+    last = { claim, error: notInTime(failure, options.deadline), report }
     if (report.verdict === 'unknown' || isWorthVerifying(report, lag.leftMs() <= 0)) {
-      const text = `${failure.message}; asking the service all the same`
-      yield { event: 'warning', claim, text, error: failure }
+      const text = `${failure.message}; asking the service anyway`
+      yield { event: 'warning', claim, text, error: failure, hint: failure.hint }
       return { claim, report }
     }
-    if (failure.exit !== Exit.notYet) throw failure
-    const text = news(stateInDns(report), failure.message)
     if (text !== undefined)
       yield { event: 'waiting', claim, text, report, ...(nextInMs !== null && { nextInMs }) }
   }
   return last
-}
-
-/** What of a check counts as a change: neither counters nor times. */
-function stateInDns({ verdict, findings, nameservers }: CheckReport): string {
-  const servers = nameservers.map(({ host, address, outcome, values }) => [host, address, outcome, values])
-  return JSON.stringify([verdict, findings.map(({ code }) => code), servers])
 }
 
 /**
@@ -336,7 +327,10 @@ export async function* verifyClaimOf(work: ClaimWork): ClaimEvents {
     unseen = failure && report
     if (failure === undefined)
       yield { event: 'dns', claim: before, text: `the record is visible at ${report.name}` }
-    else yield { event: 'warning', claim: before, text: `DNS: ${failure.message}`, error: failure }
+    else {
+      const { hint } = failure
+      yield { event: 'warning', claim: before, text: `DNS: ${failure.message}`, error: failure, hint }
+    }
   }
   // A blocked claim is asked about as well: the service may have lifted the block.
   if (options.wait) return yield* verifyAndFollow(work, { claim: before, report: unseen })

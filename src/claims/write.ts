@@ -28,15 +28,12 @@ export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
   if (record === undefined)
     return io.write(
       claim,
-      CLAIM_COLUMNS.filter(({ field }) => field !== 'record'),
+      CLAIM_COLUMNS.filter(({ field }) => !/^record\.(name|value)$/.test(field)),
     )
   const place = await findPlace(record.name, io)
-  const where: readonly Column[] = [
-    { field: 'record_host', title: 'Host', value: () => hostText(place) },
-    { field: 'dns_host', title: 'DNS host', optional: true, value: () => place?.dnsHost },
-  ]
+  const host: Column = { field: 'record.host', title: 'Record host', value: () => hostText(place) }
   const columns = CLAIM_COLUMNS.flatMap((column) =>
-    column.field === 'record' ? [...where, column] : [column],
+    column.field === 'record.name' ? [host, column] : [column],
   )
   await io.write(claim, columns)
 }
@@ -95,13 +92,11 @@ async function writeNextSteps(claim: DomainClaim, io: Io): Promise<void> {
   if (io.settings.quiet) return
   const name = nameOf(claim)
   await io.say(
-    [
-      '',
-      'Next steps:',
-      `1. Fetch the domain ${name} from the API or the dashboard: it has new DKIM keys.`,
-      "2. Publish its new DKIM records in DNS. The previous owner's records can't be reused.",
-      '3. Ask the service to verify the domain. Only then can it send and receive e-mail.',
-      `4. The TXT record at ${claim.record?.name ?? name} is no longer needed; remove it if you like.`,
-    ].join('\n'),
+    '',
+    'Next steps:',
+    `1. Fetch the domain ${name} from the API or the dashboard: it has new DKIM keys.`,
+    "2. Publish its new DKIM records in DNS. The previous owner's records can't be reused.",
+    '3. Ask the service to verify the domain. Only then can it send and receive e-mail.',
+    `4. The TXT record at ${claim.record?.name ?? name} is no longer needed; remove it if you like.`,
   )
 }

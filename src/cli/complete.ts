@@ -6,43 +6,44 @@ import { type Completion, longFlag, type OptionDefinition } from '../settings/op
 import { DEFAULT_PROFILE } from '../settings/profiles.ts'
 import { type GlobalOptions, resolveSettings } from '../settings/settings.ts'
 import { SETTING_KEYS, SETTINGS, type Setting, settingName } from '../settings/table.ts'
-import { type CommandLine, commandsOf, definitionIn, readLine, takesValue, valueIn } from './line.ts'
+import { type CommandLine, commandsOf, loadDefinition, optionValue, parseLine, takesValue } from './line.ts'
 
-/** The words that fit at the cursor, each with its meaning; `files`: the shell's own files. */
-type Answer = readonly (readonly [value: string, description: string])[] | 'files'
+/** Completion candidates with their descriptions; `'files'` leaves the completion of file names to the shell. */
+type Candidates = readonly (readonly [value: string, description: string])[] | 'files'
 
-/** Of more domains than this, a list helps nobody, and a shell takes seconds for it. */
-const MOST_DOMAINS = 500
+/** Maximum number of domains offered: nobody reads a longer list, and a shell takes seconds to display it. */
+const MAX_DOMAINS = 500
 
 /**
- * Answers a shell's completion script: `__complete -- word… partial` prints a line for each word that fits at the cursor,
- * `value TAB meaning`, and `:files` if file names fit. It never fails, sends no request and prints no error: a person is
- * in the middle of typing.
+ * Prints completion candidates for a shell's completion script, which calls `__complete -- word… partial`: one line per
+ * candidate, `value TAB description`, or `:files` to complete file names. The user is in the middle of typing, so this
+ * prints no error, always exits 0 and sends no request.
  *
- * With `--dotted` each word starts with a dot, because PowerShell drops empty arguments.
+ * @param argv the arguments after `__complete`. With `--dotted` instead of `--`, each word has a dot in front: PowerShell drops
+ *   empty arguments, and the word at the cursor may be empty.
  */
-export async function answerShell(argv: readonly string[], context: Context): Promise<ExitCode> {
+export async function printCompletions(argv: readonly string[], context: Context): Promise<ExitCode> {
   const [mode, ...given] = argv
   const words = mode === '--dotted' ? given.map((word) => word.slice(1)) : given
   try {
-    const found = await complete(words, context)
+    const found = await findCandidates(words, context)
     const partial = words.at(-1) ?? ''
     const fits = found === 'files' ? [[':files']] : found.filter(([value]) => value.startsWith(partial))
     const lines = fits.map((candidate) => `${candidate.join('\t')}\n`)
     await context.stdout.write(lines.join(''))
   } catch {
-    // The command itself reports what is wrong when it is run.
+    // Print no candidates: the command itself reports the error, such as a damaged configuration, when it is run.
   }
   return Exit.done
 }
 
-/** @param words the words after the program's name; the last one is the typed part of the word at the cursor. */
-async function complete(words: readonly string[], context: Context): Promise<Answer> {
+/** Finds the candidates for a command line. @param words after the program's name; the last is the typed part at the cursor */
+async function findCandidates(words: readonly string[], context: Context): Promise<Candidates> {
   const partial = words.at(-1) ?? ''
   const before = words.slice(0, -1)
-  const line = readLine(before)
+  const line = parseLine(before)
   if (line.unknownWord !== undefined) return []
-  const definition = await definitionIn(line)
+  const definition = await loadDefinition(line)
   const options = [...(definition?.options ?? []), ...globalOptions(definition)]
   const byFlag = (flag: string) =>
     options.find((option) => longFlag(option.flags) === flag && takesValue(option))
@@ -51,27 +52,27 @@ async function complete(words: readonly string[], context: Context): Promise<Ans
   const expecting = isLiteral ? undefined : byFlag(before.at(-1) ?? '')
   if (expecting !== undefined) {
     const { choices, completion } = expecting
-    return await values(choices ?? completion, before, partial, context)
+    return await listValues(choices ?? completion, before, partial, context)
   }
-  if (!isLiteral && partial.startsWith('-')) return unusedOptions(options, before, line)
-  if (definition === undefined) return commandWords(line)
-  const argument = argumentAt(definition, operands(line.rest, options).length)
-  if (argument === undefined || line.helpWord) return []
-  return await values(argument.completion, before, partial, context)
+  if (!isLiteral && partial.startsWith('-')) return listUnusedOptions(options, before, line)
+  if (definition === undefined) return listCommands(line)
+  const argument = findArgument(definition, findOperands(line.rest, options).length)
+  if (argument === undefined || line.isHelp) return []
+  return await listValues(argument.completion, before, partial, context)
 }
 
-function commandWords({ node, helpWord }: CommandLine): Answer {
+function listCommands({ node, isHelp }: CommandLine): Candidates {
   const level = Object.entries(commandsOf(node) ?? {})
-  const help = node === undefined && !helpWord ? [['help', 'show the help of a command'] as const] : []
+  const help = node === undefined && !isHelp ? [['help', 'show the help of a command'] as const] : []
   return [...level.map(([word, { summary }]) => [word, summary] as const), ...help]
 }
 
-/** The options that can still be given: all but those that were given and aren't repeatable. */
-function unusedOptions(
+/** Lists the options that can still be given: the repeatable ones, and those that aren't on the command line yet. */
+function listUnusedOptions(
   options: readonly OptionDefinition[],
   before: readonly string[],
   { node }: CommandLine,
-): Answer {
+): Candidates {
   const used = new Set(before.map((word) => word.replace(/=.*$/s, '')))
   return [
     ...options
@@ -82,8 +83,8 @@ function unusedOptions(
   ]
 }
 
-/** The words that are neither options nor their values. */
-function operands(rest: readonly string[], options: readonly OptionDefinition[]): string[] {
+/** Returns the operands: the words that are neither options nor option values. */
+function findOperands(rest: readonly string[], options: readonly OptionDefinition[]): string[] {
   const valued = new Set(options.filter(takesValue).map((option) => longFlag(option.flags)))
   const end = rest.indexOf('--')
   const [words, literal] = end < 0 ? [rest, []] : [rest.slice(0, end), rest.slice(end + 1)]
@@ -93,17 +94,17 @@ function operands(rest: readonly string[], options: readonly OptionDefinition[])
   ]
 }
 
-function argumentAt(definition: CommandDefinition, position: number): ArgumentDefinition | undefined {
+function findArgument(definition: CommandDefinition, position: number): ArgumentDefinition | undefined {
   const last = definition.arguments?.at(-1)
   return definition.arguments?.[position] ?? (last?.syntax.includes('...') ? last : undefined)
 }
 
-async function values(
+async function listValues(
   completion: Completion | undefined,
   before: readonly string[],
   partial: string,
   context: Context,
-): Promise<Answer> {
+): Promise<Candidates> {
   switch (completion) {
     case undefined:
       return []
@@ -117,14 +118,14 @@ async function values(
       return (setting?.choices ?? []).map((choice) => [choice, ''])
     }
     case 'profiles': {
-      const { config } = await settingsOf(before, context)
+      const { config } = await readSettings(before, context)
       const names = new Set([...Object.keys(config.profiles), config.current_profile ?? DEFAULT_PROFILE])
       return [...names].sort().map((name) => [name, config.profiles[name]?.base_url ?? ''])
     }
     case 'domains': {
       const { knownDomains } = await import('../claims/ledger.ts')
-      const place = { directories: context.directories, settings: await settingsOf(before, context) }
-      const known = await knownDomains(partial, MOST_DOMAINS, place)
+      const place = { directories: context.directories, settings: await readSettings(before, context) }
+      const known = await knownDomains(partial, MAX_DOMAINS, place)
       return known.map(([name, status]) => [name, /^[a-z_]+$/.test(status) ? status : ''])
     }
     default:
@@ -132,9 +133,9 @@ async function values(
   }
 }
 
-/** The settings that the words before the cursor give. */
-function settingsOf(before: readonly string[], context: Context) {
-  const [profile, baseUrl] = [valueIn(before, '--profile'), valueIn(before, '--base-url')]
+/** Resolves the settings with the profile and base URL of the command line, which decide whose domains are candidates. */
+function readSettings(before: readonly string[], context: Context) {
+  const [profile, baseUrl] = [optionValue(before, '--profile'), optionValue(before, '--base-url')]
   const options: GlobalOptions = { ...(profile && { profile }), ...(baseUrl && { baseUrl }) }
   return resolveSettings(options, [], context)
 }

@@ -3,22 +3,23 @@ import type { CommandDefinition } from '../commands/definition.ts'
 import type { Output } from '../context.ts'
 import type { Palette } from '../terminal/color.ts'
 
-/** The width if nothing says it, and for documentation and pipes. */
-const USUAL_WIDTH = 80
-/** Longer lines are hard to read, however wide the window is. */
-const WIDEST = 100
-const NARROWEST = 40
+/** Columns of help text if the output has no width, such as a pipe or the generated documentation. */
+const DEFAULT_WIDTH = 80
+/** Maximum columns of help text, also in a wider window: longer lines are hard to read. */
+const MAX_WIDTH = 100
+/** Minimum columns of help text, also in a narrower window. */
+const MIN_WIDTH = 40
 
-/** The group of the options of every command, which only the help of the program shows. */
+/** Heading of the global options, which only `mailclaim --help` lists. */
 export const GLOBAL_OPTIONS_TITLE = 'Global options:'
 
-/** The width of help in columns. */
+/** Returns the width of help text in columns. */
 export function helpWidth(output: Pick<Output, 'columns'>): number {
-  return Math.max(NARROWEST, Math.min(output.columns ?? USUAL_WIDTH, WIDEST))
+  return Math.max(MIN_WIDTH, Math.min(output.columns ?? DEFAULT_WIDTH, MAX_WIDTH))
 }
 
-/** How commander formats help: without the options of every command, and with one line for `--x` and `--no-x`. */
-export function helpLayout(width: number, palette: Palette): Partial<Help> {
+/** Returns commander's help configuration: a command's help omits global options, and `--[no-]x` is one line. */
+export function helpConfiguration(width: number, palette: Palette): Partial<Help> {
   return {
     helpWidth: width,
     minWidthToWrap: 20,
@@ -32,7 +33,7 @@ export function helpLayout(width: number, palette: Palette): Partial<Help> {
           (isProgram || option.helpGroupHeading !== GLOBAL_OPTIONS_TITLE) &&
           !(option.negate && visible.some((other) => isOpposite(option, other))),
       )
-      // Only here: commander also takes what it suggests for a mistyped option from the visible ones.
+      // Filter the options only while help is formatted: commander also suggests visible options for a mistyped one.
       const brief = Object.assign(Object.create(helper) as Help, {
         visibleOptions: () => own,
         optionTerm: (option: Option) =>
@@ -43,8 +44,8 @@ export function helpLayout(width: number, palette: Palette): Partial<Help> {
   }
 }
 
-/** What the program's name alone prints, on a screen of 24 lines and 80 columns; its help has all the options. */
-export function firstScreen(program: Command, { strong }: Palette): string {
+/** Returns the output of `mailclaim` without arguments, which fits a terminal of 24 lines and 80 columns. */
+export function formatFirstScreen(program: Command, { strong }: Palette): string {
   const commands = program.commands.map((command) => `  ${command.name().padEnd(11)} ${command.summary()}`)
   return `${program.description()}
 
@@ -60,13 +61,13 @@ Every option: mailclaim --help. One command: mailclaim help claim
 `
 }
 
-/** Whether one of the two is `--x` and the other `--no-x`. */
+/** Whether the options are a pair of `--x` and `--no-x`. */
 function isOpposite(one: Option, other: Option): boolean {
   return one.negate !== other.negate && one.attributeName() === other.attributeName()
 }
 
-/** What follows the options in a command's help: examples, and where the other options are. */
-export function helpAfter(
+/** Returns the end of a command's help: its examples, and a line that points to the global options. */
+export function formatHelpFooter(
   examples: CommandDefinition['examples'],
   { strong }: Palette,
   width: number,

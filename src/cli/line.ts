@@ -9,31 +9,31 @@ export function isGroup(node: CommandNode): node is CommandGroup {
   return 'commands' in node
 }
 
-/** A command line, parsed as far as possible before the command's own options are known. */
+/** A command line, split before the command's definition is loaded: only global options are known to take values. */
 export interface CommandLine {
-  /** The words that name a command or a group; empty: the program itself. */
+  /** The path of the command or group, such as `['claims', 'check']`; empty for the program itself. */
   readonly words: readonly string[]
-  /** What they name; undefined: the program itself. */
+  /** The node of the command tree at `words`; undefined for the program itself. */
   readonly node?: CommandNode | undefined
-  /** A word in place of a command's name that names none. */
+  /** A word where a command's name is expected, if no command has that name. */
   readonly unknownWord?: string
-  /** An option in front of that word that isn't a global one: the word may be its value, such as a key. */
+  /** A non-global option before `unknownWord`: the word may be its value, even a secret, so it must not be printed. */
   readonly unknownOption?: string
-  /** Everything else, as it was typed. */
+  /** The remaining arguments in their original order: options, their values and operands. */
   readonly rest: readonly string[]
-  /** `mailclaim help claims check` is another way to write `mailclaim claims check --help`. */
-  readonly helpWord: boolean
+  /** Whether the command line begins with `help`: `mailclaim help claims check` is `mailclaim claims check --help`. */
+  readonly isHelp: boolean
 }
 
 /**
- * Finds the words that name a command, even with options between them, so that only that command's code is loaded. It
- * skips the values of global options; a command's own option that takes a value has to come after the command's name.
+ * Finds the command's path in the arguments, also with options between its words, so that only this command's code needs to be
+ * loaded. The values of global options are skipped; a command's own option with a value must follow the command's name.
  */
-export function readLine(argv: readonly string[]): CommandLine {
+export function parseLine(argv: readonly string[]): CommandLine {
   const words: string[] = []
   const rest: string[] = []
   let node: CommandNode | undefined
-  let helpWord = false
+  let isHelp = false
   for (let at = 0; at < argv.length; at++) {
     const word = argv[at] ?? ''
     const level = commandsOf(node)
@@ -44,8 +44,8 @@ export function readLine(argv: readonly string[]): CommandLine {
     if (word.startsWith('-')) {
       rest.push(word)
       if (takesNextWord(word) && at + 1 < argv.length) rest.push(argv[++at] ?? '')
-    } else if (word === 'help' && words.length === 0 && !helpWord) {
-      helpWord = true
+    } else if (word === 'help' && words.length === 0 && !isHelp) {
+      isHelp = true
     } else if (Object.hasOwn(level, word)) {
       words.push(word)
       node = level[word]
@@ -53,14 +53,14 @@ export function readLine(argv: readonly string[]): CommandLine {
       const before = argv[at - 1] ?? ''
       const isUnknown = before.startsWith('-') && !isGlobalFlag(before.replace(/=.*/s, ''))
       const unknown = { unknownWord: word, ...(isUnknown && { unknownOption: before }) }
-      return { words, node, ...unknown, rest: [...rest, ...argv.slice(at + 1)], helpWord }
+      return { words, node, ...unknown, rest: [...rest, ...argv.slice(at + 1)], isHelp }
     }
   }
-  return { words, node, rest, helpWord }
+  return { words, node, rest, isHelp }
 }
 
-/** The definition of the command that a line names; undefined if it names none. */
-export async function definitionIn({
+/** Loads the definition of the command line's command; undefined for a group, the program itself or an unknown command. */
+export async function loadDefinition({
   words,
   node,
   unknownWord,
@@ -69,14 +69,14 @@ export async function definitionIn({
   return isCommand ? loadCommand(words, node) : undefined
 }
 
-/** The commands of a group; undefined for a command. */
+/** Returns the subcommands of a group, or of the program if the node is undefined; undefined for a command. */
 export function commandsOf(node: CommandNode | undefined): Readonly<Record<string, CommandNode>> | undefined {
   if (node === undefined) return tree
   return isGroup(node) ? node.commands : undefined
 }
 
-/** The value that words give an option, the last one if several do. */
-export function valueIn(words: readonly string[], flag: string): string | undefined {
+/** Returns the value of `flag value` or `flag=value` in the arguments; the last one if the option is repeated. */
+export function optionValue(words: readonly string[], flag: string): string | undefined {
   return words
     .findLast((word, at) => words[at - 1] === flag || word.startsWith(`${flag}=`))
     ?.replace(`${flag}=`, '')
@@ -86,7 +86,7 @@ export function takesValue(option: OptionDefinition): boolean {
   return /[<[]/.test(option.flags)
 }
 
-/** Whether a word is a global option whose value is the next word. */
+/** Whether the argument is a global option whose value is the next argument. */
 function takesNextWord(word: string): boolean {
   return globalOptions().some((option) => takesValue(option) && longFlag(option.flags) === word)
 }

@@ -6,8 +6,8 @@ import { parseChoice } from '../settings/parse-value.ts'
 import { takesValue } from './line.ts'
 
 /**
- * Gives a command its options. A repeatable one collects a list; of any other the last one counts, so that a script can
- * put its own defaults first. But of two filters one would be dropped, so they have to agree.
+ * Adds options to a command. A repeatable option collects a list; of any other option the last value counts, so that a script can
+ * put its defaults first. A filter given twice with different values is a usage error: ignoring one would list too much.
  */
 export function addOptions(command: Command, options: readonly OptionDefinition[], heading: string): void {
   for (const definition of options) {
@@ -15,7 +15,7 @@ export function addOptions(command: Command, options: readonly OptionDefinition[
     const option = new Option(flags, optionText(definition)).helpGroup(heading)
     if (takesValue(definition)) {
       option.argParser((text: string, before: unknown) => {
-        const value = readOption(text, definition, command)
+        const value = parseOption(text, definition, command)
         if (filter && before !== undefined && before !== value)
           throw usageError(`${longFlag(flags)} is given twice, with different values`, 'give it once')
         return repeatable ? [...(Array.isArray(before) ? before : []), value] : value
@@ -25,8 +25,12 @@ export function addOptions(command: Command, options: readonly OptionDefinition[
   }
 }
 
-/** @throws CliError exit 2 if the option does not accept the text, as none accepts nothing: a variable that isn't set. */
-function readOption(text: string, definition: OptionDefinition, command: Command): unknown {
+/**
+ * Parses the value of an option.
+ * @throws CliError exit 2 for a value that the option doesn't accept. Every option rejects an empty value, because it usually
+ *   comes from an unset shell variable.
+ */
+function parseOption(text: string, definition: OptionDefinition, command: Command): unknown {
   const flag = longFlag(definition.flags)
   if (text === '--' || command.options.some((option) => option.long === text)) {
     throw usageError(
@@ -39,17 +43,17 @@ function readOption(text: string, definition: OptionDefinition, command: Command
   return definition.parse === undefined ? text : definition.parse(text, flag)
 }
 
-/** The options that were typed; the others are absent. */
-export function givenOptions(command: Command): Record<string, unknown> {
+/** Returns the options on the command line by commander's names, without defaults. */
+export function readGivenOptions(command: Command): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(command.opts()).filter(([name]) => command.getOptionValueSource(name) === 'cli'),
   )
 }
 
 /**
- * Checks what options say of each other (`needs` and `conflicts`), so that none does nothing.
+ * Checks the relations between options (`needs` and `conflicts`): an option without effect is an error, not ignored.
  *
- * @param given the options that were typed, by commander's names
+ * @param given the options on the command line, by commander's names
  * @throws CliError exit 2
  */
 export function checkRelations(
@@ -63,7 +67,7 @@ export function checkRelations(
   }
 }
 
-/** @param flags of the option: `--wait`, `--no-check`, `--timeout <seconds>` */
+/** Whether an option is on the command line. @param flags such as `--wait`, `--no-check` or `--timeout <seconds>` */
 function isGiven(flags: string, given: Readonly<Record<string, unknown>>): boolean {
   const option = new Option(flags)
   const value = given[option.attributeName()]

@@ -8,58 +8,58 @@ import { type GlobalOptions, isShared, resolveSettings, type Settings } from '..
 import { createPalette, hasColor, type Palette } from '../terminal/color.ts'
 import { createIo, type Io, untilClosed } from '../terminal/io.ts'
 import {
-  firstScreen,
+  formatFirstScreen,
+  formatHelpFooter,
   GLOBAL_OPTIONS_LINE,
   GLOBAL_OPTIONS_TITLE,
-  helpAfter,
-  helpLayout,
+  helpConfiguration,
   helpWidth,
 } from './help.ts'
-import { type CommandLine, type CommandNode, definitionIn, isGroup, readLine } from './line.ts'
-import { addOptions, checkRelations, givenOptions } from './options.ts'
-import { asksForJson, usageErrorOf } from './print-error.ts'
+import { type CommandLine, type CommandNode, isGroup, loadDefinition, parseLine } from './line.ts'
+import { addOptions, checkRelations, readGivenOptions } from './options.ts'
+import { asksForJson, toUsageError } from './print-error.ts'
 
 /**
  * Parses a command line with commander and runs its command.
  *
- * @param argv the words after the program's name.
- * @throws CliError exit 2 for a command line that can't be understood; whatever the command throws.
+ * @param argv the arguments after the program's name
+ * @throws CliError exit 2 for a usage error; also any error of the command
  */
 export async function runCommandLine(argv: readonly string[], context: Context): Promise<ExitCode> {
-  const line = readLine(argv)
-  const definition = await definitionIn(line)
+  const line = parseLine(argv)
+  const definition = await loadDefinition(line)
   const printed = { out: '', err: '' }
   const palette = await createPalette(
     hasColor(context.environment, argv.includes('--no-color') ? false : undefined, context.stdout),
   )
   const program = buildProgram(line, definition, argv, context, printed, palette)
   try {
-    await program.parseAsync(wordsFor(line), { from: 'user' })
+    await program.parseAsync(commanderArguments(line), { from: 'user' })
     return Exit.done
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     if (error.code === 'commander.help' && !asksForJson(argv)) {
-      // The program's name alone is not a mistake, but the first thing that people type.
+      // `mailclaim` without arguments exits 0, because new users type it first; a group without a command is a usage error.
       const isProgram = line.node === undefined
-      if (isProgram) await context.stdout.write(firstScreen(program, palette))
+      if (isProgram) await context.stdout.write(formatFirstScreen(program, palette))
       else await context.stderr.write(printed.err)
       return isProgram ? Exit.done : Exit.usage
     }
-    if (error.exitCode !== 0) throw usageErrorOf(error, line, definition)
+    if (error.exitCode !== 0) throw toUsageError(error, line, definition)
     await context.stdout.write(printed.out)
     return Exit.done
   }
 }
 
-/** The words in the order that commander understands: the command's name first. */
-function wordsFor(line: CommandLine): string[] {
-  // Commander then reports an unknown command, and similar ones.
+/** Returns the arguments in commander's order: the command's path first. */
+function commanderArguments(line: CommandLine): string[] {
+  // Pass the unknown word on: commander then fails with an error that suggests similar commands.
   if (line.unknownWord !== undefined) return [...line.words, line.unknownWord]
-  if (line.helpWord) return [...line.words, '--help']
+  if (line.isHelp) return [...line.words, '--help']
   return [...line.words, ...line.rest]
 }
 
-/** The program for commander: the command that was typed with its options, or if there is none, all the names. */
+/** Builds commander's program: with the command of the command line and its options, or else with all commands' names. */
 function buildProgram(
   line: CommandLine,
   definition: CommandDefinition | undefined,
@@ -74,12 +74,12 @@ function buildProgram(
     .description(PROGRAM.description)
     .usage('<command> [options]')
     .version(context.program.version, '-V, --version', PROGRAM.version)
-    .configureHelp(helpLayout(width, palette))
+    .configureHelp(helpConfiguration(width, palette))
     .exitOverride()
     .showSuggestionAfterError(true)
     .helpOption('-h, --help', PROGRAM.help)
     .helpCommand(false)
-    // Commander's output is collected and written through the context, which handles back pressure and EPIPE.
+    // Collect commander's output, to be written through the context, which handles backpressure and EPIPE.
     .configureOutput({
       writeOut: (text) => {
         printed.out += text
@@ -88,9 +88,9 @@ function buildProgram(
         printed.err += text
       },
       outputError: () => {},
-      // The palette has decided; commander must not remove its colors.
+      // Stop commander from stripping colors: the palette already has none if they are disabled.
       getOutHasColors: () => true,
-      // Without these, commander opens the standard streams to ask them, even if help isn't requested.
+      // Without these three, commander opens the standard streams to read their width and colors, even when it prints no help.
       getOutHelpWidth: () => width,
       getErrHelpWidth: () => width,
       getErrHasColors: () => true,
@@ -103,31 +103,31 @@ function buildProgram(
   function addLevel(
     parent: Command,
     level: Readonly<Record<string, CommandNode>>,
-    above: readonly string[],
+    path: readonly string[],
   ): void {
     for (const [word, node] of Object.entries(level)) {
-      const typed = word === line.words[above.length]
-      // If the command is known, no other one is needed.
-      if (definition !== undefined && !typed) continue
+      const isTyped = word === line.words[path.length]
+      // For a known command, leave out all others: fewer objects make the start faster.
+      if (definition !== undefined && !isTyped) continue
       const command = parent.command(word).copyInheritedSettings(parent).helpCommand(false)
       command
         .summary(node.summary)
         .description(`${node.summary.charAt(0).toUpperCase()}${node.summary.slice(1)}.`)
       if (node.heading !== undefined) command.helpGroup(`${node.heading}:`)
       if (!isGroup(node)) {
-        if (definition !== undefined) define(command, definition)
+        if (definition !== undefined) addDefinition(command, definition)
         continue
       }
       command.usage('<command> [options]').addHelpText('after', `\n${GLOBAL_OPTIONS_LINE}`)
-      // Commander itself looks for a command after `--`.
-      if (typed || line.rest.includes('--')) {
+      // Unlike `parseLine`, commander also looks for a command after `--`, so it needs all of them there.
+      if (isTyped || line.rest.includes('--')) {
         if (definition === undefined) addOptions(command, globalOptions(), GLOBAL_OPTIONS_TITLE)
-        addLevel(command, node.commands, [...above, word])
+        addLevel(command, node.commands, [...path, word])
       }
     }
   }
 
-  function define(command: Command, definition: CommandDefinition): void {
+  function addDefinition(command: Command, definition: CommandDefinition): void {
     command.description(definition.description)
     command.usage([...(definition.arguments ?? []).map(({ syntax }) => syntax), '[options]'].join(' '))
     const own = shownOptions(definition)
@@ -138,16 +138,16 @@ function buildProgram(
       command.argument(argument.syntax, argumentText(argument))
     addOptions(command, own, 'Options:')
     addOptions(command, globals, GLOBAL_OPTIONS_TITLE)
-    command.addHelpText('after', () => helpAfter(definition.examples, palette, width))
+    command.addHelpText('after', () => formatHelpFooter(definition.examples, palette, width))
     command.action(() => {
-      const options: GlobalOptions & Record<string, unknown> = givenOptions(command)
+      const options: GlobalOptions & Record<string, unknown> = readGivenOptions(command)
       checkRelations([...own, ...globals], options)
       return runCommand(definition, command.args, options, argv, context)
     })
   }
 }
 
-/** Runs a command with what was typed, after checking everything that can be checked before it does anything. */
+/** Resolves the settings, checks profile and options, and then runs the command, so that a usage error has no effect. */
 async function runCommand(
   definition: CommandDefinition,
   words: readonly string[],
@@ -166,22 +166,23 @@ async function runCommand(
       'whoever answers gets the credential: certificates are not checked (NODE_TLS_REJECT_UNAUTHORIZED=0)',
     )
   try {
-    await run({ arguments: words, options }, settings.verbose ? await withLog(io) : io)
+    await run({ arguments: words, options }, settings.verbose ? await addRequestLog(io) : io)
   } finally {
     await io.progress.end()
   }
 }
 
-async function withLog(io: Io): Promise<Io> {
+/** Returns an `Io` that logs each HTTP exchange on stderr, for `--verbose`. */
+async function addRequestLog(io: Io): Promise<Io> {
   const { logExchanges } = await import('../service/log.ts')
   return { ...io, http: logExchanges(io) }
 }
 
 /**
- * A mistyped profile is named as such, before anything says that it lacks a base URL or a session. With an API key, or a
- * session in etcd, this machine needn't know the profile.
+ * Checks that the profile is known. Without this, a mistyped profile would be reported as a missing base URL or session. With
+ * an API key or a session in etcd, any profile is accepted: this machine needs no files for it.
  *
- * @throws CliError exit 2 for a profile that has no setting, session or remembered claim
+ * @throws CliError exit 2 for a profile without settings, session and remembered claims
  */
 async function checkProfile(settings: Settings, context: Context): Promise<void> {
   const { profile, config } = settings
@@ -191,7 +192,7 @@ async function checkProfile(settings: Settings, context: Context): Promise<void>
   requireKnownProfile(profile.value, context, settings)
 }
 
-/** @throws CliError exit 2 for a field that can't be in what the command prints, before it does anything. */
+/** Checks `--fields` against the fields of the command's output. @throws CliError exit 2 for an unknown field */
 function checkFieldsOption({ fields, format }: Settings, { output }: CommandDefinition): void {
   if (fields === undefined) return
   if (format !== 'table' && format !== 'tsv')

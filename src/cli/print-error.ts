@@ -6,11 +6,11 @@ import { type Context, OutputClosedError } from '../context.ts'
 import { CliError, Exit, type ExitCode, usageError } from '../errors.ts'
 import { maskUserInfo } from '../settings/addresses.ts'
 import { longFlag } from '../settings/option.ts'
-import { writeLabeled } from '../terminal/notices.ts'
-import { sanitizeLines, stringifyJson } from '../terminal/sanitize.ts'
-import { type CommandLine, valueIn } from './line.ts'
+import { writeLabeled, writeLines } from '../terminal/notices.ts'
+import { stringifyJson } from '../terminal/sanitize.ts'
+import { type CommandLine, optionValue } from './line.ts'
 
-/** Prints an error as JSON or for people, and returns its exit code. */
+/** Prints an error on stderr, as JSON or as text, and returns its exit code. An error that isn't a `CliError` is a bug. */
 export async function printError(
   error: unknown,
   argv: readonly string[],
@@ -18,7 +18,7 @@ export async function printError(
 ): Promise<ExitCode> {
   if (error instanceof OutputClosedError) return Exit.done
   const { stderr } = context
-  const failure = error instanceof CliError ? error : bug(error)
+  const failure = error instanceof CliError ? error : createBugError(error)
   try {
     if (asksForJson(argv)) {
       const { message, hint } = failure
@@ -29,8 +29,8 @@ export async function printError(
       await writeLabeled('error', failure.message, context, colorOption)
       if (failure.hint !== undefined) await writeLabeled('hint', failure.hint, context, colorOption)
       if (failure !== error && argv.includes('--verbose') && error instanceof Error)
-        await stderr.write(`${sanitizeLines(error.stack ?? '')}\n`)
-      // The terminal shows ^C, and the prompt follows.
+        await writeLines(framesOf(error), context)
+      // A silent error, such as Ctrl-C: end the line in which the terminal shows `^C`, before the shell's prompt.
     } else if (stderr.isTTY) await stderr.write('\n')
   } catch (closed) {
     if (!(closed instanceof OutputClosedError)) throw closed
@@ -38,7 +38,13 @@ export async function printError(
   return failure.exit
 }
 
-function bug(error: unknown): CliError {
+/** The lines of a stack with the error's name but without the message, which may quote text from outside. */
+const framesOf = ({ name, stack = '' }: Error) => [
+  name,
+  ...stack.split('\n').filter((line) => /^ +at /.test(line)),
+]
+
+function createBugError(error: unknown): CliError {
   const message = error instanceof Error ? error.message : String(error)
   return new CliError('bug', `this is a bug in mailclaim: ${message}`, {
     hint: 'run it again with --verbose and report the output',
@@ -46,16 +52,16 @@ function bug(error: unknown): CliError {
   })
 }
 
-/** Whether errors are printed as JSON. It takes the raw words, because an unreadable command line is an error too. */
+/** Whether errors are printed as JSON. Looks at the unparsed arguments, because a usage error occurs before they are parsed. */
 export function asksForJson(argv: readonly string[]): boolean {
   const end = argv.indexOf('--')
   const line = end < 0 ? argv : argv.slice(0, end)
-  const format = valueIn(line, '--format')
+  const format = optionValue(line, '--format')
   return line.some((word) => /^--json(=|$)/.test(word)) || format === 'json' || format === 'jsonl'
 }
 
-/** The usage error for a line that commander doesn't understand. It never repeats what may be the value of an option. */
-export function usageErrorOf(
+/** Converts commander's error into a usage error, without repeating text that may be an option's value, such as a key. */
+export function toUsageError(
   error: CommanderError,
   line: CommandLine,
   definition: CommandDefinition | undefined,
@@ -76,10 +82,10 @@ export function usageErrorOf(
       return usageError(`${longFlag(quoted)} needs a value`, `write ${quoted}`)
     case 'commander.unknownCommand':
       return line.unknownOption === undefined
-        ? usageError(first, meantElsewhere(quoted) ?? hint)
-        : usageError(`unknown option '${nameOf(line.unknownOption)}'`, 'options of a command follow its name')
+        ? usageError(first, suggestCommands(quoted) ?? hint)
+        : usageError(`unknown option '${toFlag(line.unknownOption)}'`, 'options of a command follow its name')
     case 'commander.unknownOption': {
-      const name = nameOf(quoted)
+      const name = toFlag(quoted)
       const known = [...(definition?.options ?? []), ...globalOptions(definition)]
       return quoted.includes('=') && known.some(({ flags }) => longFlag(flags) === name)
         ? usageError(`${name} takes no value`, `write ${name} alone`)
@@ -92,23 +98,24 @@ export function usageErrorOf(
 
 const KEY_HINT = 'put it into MAILCLAIM_API_KEY, or store it: mailclaim login --with-api-key < key.txt'
 const PORT_HINT = 'give the registered address: mailclaim login --redirect-uri http://127.0.0.1:8765/callback'
-/** What there is instead of options of other tools. */
+/** Hints for options of other tools that this program has no option for. */
 const OTHER_OPTIONS: Readonly<Record<string, string>> = {
   ...{ '--port': PORT_HINT, '--callback-port': PORT_HINT },
   ...{ '--token': KEY_HINT, '--api-key': KEY_HINT },
 }
 
-/** Five words of other tools. */
-const OTHER_WORDS = { whoami: 'status', signin: 'login', signout: 'logout', ls: 'list', show: 'get' }
+/** Command names of other tools, with the last word of our command for the same purpose. */
+const SYNONYMS = { whoami: 'status', signin: 'login', signout: 'logout', ls: 'list', show: 'get' }
 
-/** The commands of another group that end in this word. */
-function meantElsewhere(word: string): string | undefined {
-  const last = Object.hasOwn(OTHER_WORDS, word) ? OTHER_WORDS[word as keyof typeof OTHER_WORDS] : word
+/** Returns a hint with the commands of any group whose last word is this word or its synonym; undefined if there is none. */
+function suggestCommands(word: string): string | undefined {
+  const last = Object.hasOwn(SYNONYMS, word) ? SYNONYMS[word as keyof typeof SYNONYMS] : word
   const found = [...everyCommand(tree)].filter(({ words }) => words.at(-1) === last)
   const commands = found.map(({ words }) => `mailclaim ${words.join(' ')}`)
   return commands.length === 0 ? undefined : `did you mean ${commands.join(', or ')}?`
 }
 
-function nameOf(option: string): string {
+/** Returns the option's name: the text before the first `=`. */
+function toFlag(option: string): string {
   return option.replace(/=.*/s, '')
 }

@@ -1,11 +1,12 @@
+import { RECORD_COLUMNS } from '../claims/columns.ts'
 import { judge, nameOf } from '../claims/lifecycle.ts'
 import { findPlace, hostText } from '../claims/place.ts'
 import { recordOf } from '../claims/record.ts'
+import { createWaitTeller } from '../claims/watch-dns.ts'
 import type { ClaimEvent } from '../claims/workflow.ts'
-import type { Presenter } from '../claims/write.ts'
+import { noteEvent, type Presenter } from '../claims/write.ts'
+import { createPalette, hasColor } from '../terminal/color.ts'
 import type { Io } from '../terminal/io.ts'
-import { sanitizeLines } from '../terminal/sanitize.ts'
-import { formatDuration } from '../terminal/time.ts'
 
 /** The steps of the workflow that people see ticked off. */
 const TITLES: Partial<Record<ClaimEvent['event'], string>> = {
@@ -25,41 +26,35 @@ export function createChecklist(publishes: boolean, io: Io): Presenter {
   const showRecord = async ({ claim }: ClaimEvent) => {
     const { name, value } = recordOf(claim)
     const place = await findPlace(name, io)
-    const lines = [
-      publishes ? 'The TXT record:' : 'Add this TXT record to DNS:',
-      `  host       ${hostText(place)}`,
-      `  full name  ${name}`,
-      `  value      ${value}`,
-      ...(place?.dnsHost === undefined ? [] : [`  DNS host   ${place.dnsHost}`]),
-    ]
-    // Uncut, to be copied.
-    if (!io.settings.quiet) await io.stderr.write(`${sanitizeLines(lines.join('\n'))}\n`)
+    if (io.settings.quiet) return
+    await io.say(publishes ? 'The TXT record:' : 'Add this TXT record to DNS:')
+    const palette = await createPalette(hasColor(io.environment, io.settings.colorOption, io.stderr))
+    const { renderDetailView } = await import('../terminal/detail-view.ts')
+    const record = { ...claim.record, host: hostText(place), name, value }
+    const layout = { palette, width: io.stderr.columns ?? Number.POSITIVE_INFINITY, now: 0 }
+    await io.stderr.write(renderDetailView(record, RECORD_COLUMNS, layout))
   }
+  const tell = createWaitTeller(io)
   return {
     isFull: true,
     async show(event) {
-      const { claim, text, error, nextInMs } = event
+      const { claim, text, error, report, nextInMs } = event
       switch (event.event) {
         case 'warning':
           // What it waited for before may no longer be so.
           await io.progress.end()
-          return io.warn(text)
+          return noteEvent(event, io)
         case 'record':
           return judge(claim, io.clock.now()).needsRecord ? showRecord(event) : undefined
         case 'waiting':
-        case 'status': {
-          const next = nextInMs === undefined ? '' : `; next check in ${formatDuration(nextInMs / 1000)}`
-          return io.progress.update(`${text}${next}`)
-        }
+        case 'status':
+          return report ? tell(report, text, nextInMs) : io.progress.update(text)
         default: {
           const title = TITLES[event.event]
           const isCompleted = judge(claim, io.clock.now()).phase === 'completed'
-          // The claim that follows says what that means.
-          const what = isCompleted
-            ? nameOf(claim)
-            : event.event === 'created'
-              ? `${nameOf(claim)}, ${text}`
-              : text
+          // Of a completed claim only the name: the claim on stdout says what that means.
+          const news = event.event === 'created' ? `${nameOf(claim)}, ${text}` : text
+          const what = isCompleted ? nameOf(claim) : news
           if (error === undefined && !(isCompleted && event.event === 'created'))
             await io.progress.succeed(`${title}: ${what}`)
         }

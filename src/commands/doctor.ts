@@ -49,22 +49,23 @@ const MARKS: Readonly<Record<Status, { mark: string; paint: keyof Palette }>> = 
   skipped: { mark: '-', paint: 'faint' },
 }
 
-/** One line for each check, with the remedy below it. A remedy isn't wrapped: it may be a command to paste. */
+/** One line for each check, with the remedy below the message. */
 async function renderPeople(
   diagnoses: readonly Diagnosis[],
   width: number,
   palette: Palette,
 ): Promise<string> {
-  const { wrap } = await import('../terminal/measure.ts')
+  const { indent, wrapHint } = await import('../terminal/measure.ts')
   const label = Math.max(...diagnoses.map(({ check }) => check.length)) + 2
-  const indent = ' '.repeat(label + 2)
   return diagnoses
     .map(({ check, status, message, remedy }) => {
       const { mark, paint } = MARKS[status]
-      const [first = '', ...rest] = wrap(sanitizeLine(message), Math.max(16, width - indent.length))
+      const texts = remedy === null ? [message] : [message, `→ ${remedy}`]
+      const [first = '', ...rest] = texts.flatMap((text) =>
+        wrapHint(sanitizeLine(text), Math.max(16, width - label - 2)),
+      )
       const head = `${palette[paint](mark)} ${palette.strong(check)}${' '.repeat(label - check.length)}`
-      const next = remedy === null ? [] : [`→ ${sanitizeLine(remedy)}`]
-      return `${[head + first, ...[...rest, ...next].map((line) => indent + line)].join('\n')}\n`
+      return `${[head + first, ...rest.map((line) => indent(line, label + 2, width))].join('\n')}\n`
     })
     .join('')
 }

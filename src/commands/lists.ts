@@ -1,4 +1,4 @@
-import { CliError, InterruptedError } from '../errors.ts'
+import { CliError, Exit, InterruptedError } from '../errors.ts'
 import type { PageFetcher } from '../service/lists.ts'
 import type { OptionDefinition, OptionValues } from '../settings/option.ts'
 import { parseCount } from '../settings/parse-value.ts'
@@ -74,8 +74,9 @@ export async function printList<T extends { readonly id?: string | null }>(
     }
   } catch (error) {
     if (printed === 0 || !(error instanceof CliError) || error instanceof InterruptedError) throw error
-    // The rest of a JSON document is no document, and after a list that doesn't go on there is none.
-    const goesOn = !isBackward && settings.format !== 'json' && error.code !== 'no_progress'
+    // The rest of a JSON document is no document. A refused cursor would be refused again.
+    const mayPass = error.exit === Exit.unavailable && error.code !== 'no_progress'
+    const goesOn = !isBackward && settings.format !== 'json' && mayPass
     const rest = flags.limit === undefined ? {} : { '--limit': String(flags.limit - printed) }
     throw error.with({
       message: `${error.message}; the list ends after ${printed} items`,

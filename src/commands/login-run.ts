@@ -30,7 +30,6 @@ import {
 } from '../settings/table.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
-import { sanitizeLine } from '../terminal/sanitize.ts'
 
 /** How to sign in, besides what the settings say. */
 interface SignIn {
@@ -181,8 +180,7 @@ function reporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReport
       await always.say(
         openBrowser ? 'Opening the browser. If nothing opens, go to:' : 'Open this address in a browser:',
       )
-      // Not wrapped: it has to be copied.
-      if (!always.settings.quiet) await stderr.write(`\n  ${sanitizeLine(url)}\n\n`)
+      await always.say('', `  ${url}`, '')
       if (readInput)
         await always.say('If the browser runs on another machine, paste the address of its last page here.')
       await always.say('Waiting for your approval …')

@@ -52,7 +52,7 @@ export const command = defineCommand({
       options
     const chosen = { port, dnsPort, autoApprove, autoPublish, imports, grants, accessTokenSeconds }
     const { startSandbox } = await import('../sandbox/sandbox.ts')
-    const log = (line: string) => void io.stderr.write(`${line}\n`).catch(() => {})
+    const log = (line: string) => void io.warn(line).catch(() => {})
     const sandbox = await startSandbox({ ...chosen, log }).catch((error: unknown) => {
       throw portError(error)
     })

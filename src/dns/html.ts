@@ -5,7 +5,7 @@ import { formatTime } from '../terminal/time.ts'
 import type { CheckReport, ReportContext } from './report.ts'
 import { STYLE } from './style.ts'
 import { comparedPieces, type Piece, readablePiece } from './value.ts'
-import { type AnswerView, type FindingView, firstOf, type ReportView, type Tone, viewReport } from './view.ts'
+import { type AnswerView, type FindingView, type ReportView, type Tone, viewReport } from './view.ts'
 import { relativeName } from './wire/name.ts'
 import { capitalize, type Facts, shorten, type Text } from './words.ts'
 
@@ -144,10 +144,8 @@ ${values.length === 0 ? '' : list(values)}${facts.length === 0 ? '' : html`<p cl
 `
 }
 
-function list(values: readonly string[]): Html {
-  const { first, more } = firstOf(values, MOST_SHOWN)
-  return html`<ul class="values">${first.map((value) => html`<li><code>${shown(value)}</code></li>`)}${more.map((words) => html`<li>${words}</li>`)}</ul>`
-}
+const list = (values: readonly string[]): Html =>
+  html`<ul class="values">${values.map((value) => html`<li><code>${shown(value)}</code></li>`)}</ul>`
 
 function footer({ resolvers, version, command }: ReportContext): Html {
   const started = resolvers.length === 0 ? 'no resolver' : names(resolvers)

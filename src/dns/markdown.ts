@@ -1,10 +1,9 @@
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { formatTime } from '../terminal/time.ts'
 import type { CheckReport, ReportContext } from './report.ts'
-import { type AnswerView, differenceLines, type FindingView, firstOf, viewReport } from './view.ts'
+import { type AnswerView, differenceLines, type FindingView, viewReport } from './view.ts'
 import type { Text } from './words.ts'
 
-const SHOWN_VALUES = 10
 /** Of the values whose difference is marked. */
 const MOST_COLUMNS = 300
 
@@ -64,8 +63,7 @@ function table(rows: readonly AnswerView[]): string[] {
 }
 
 function values(list: readonly string[]): string {
-  const { first, more } = firstOf(list, SHOWN_VALUES)
-  return [...first.map(code), ...more].join('<br>') || '–'
+  return list.map(code).join('<br>') || '–'
 }
 
 /**

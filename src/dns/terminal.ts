@@ -1,6 +1,6 @@
 import type { Palette } from '../terminal/color.ts'
-import { type Column, DASH } from '../terminal/columns.ts'
-import { widthOf, wrap } from '../terminal/measure.ts'
+import { type Column, firstOf } from '../terminal/columns.ts'
+import { indent, widthOf, wrap } from '../terminal/measure.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { createTable } from '../terminal/table.ts'
 import type { CheckReport } from './report.ts'
@@ -8,12 +8,11 @@ import {
   type AnswerView,
   differenceLines,
   type FindingView,
-  firstOf,
   type ReportView,
   type Tone,
   viewReport,
 } from './view.ts'
-import { capitalize, plainText, shorten } from './words.ts'
+import { capitalize, plainText } from './words.ts'
 
 /** How to lay out a report; the width is in columns. */
 export interface Layout {
@@ -39,8 +38,8 @@ function headline(view: ReportView, layout: Layout): string {
   const place = `${title}${inZone}${host === null ? '' : `, hosted by ${host}`}`
   const heading = paragraph(`${place}: TXT ${expected ?? 'records'}`, '', layout, palette.strong)
   if (view.hasLooked) {
-    const { first, more } = firstOf(values, LISTED_VALUES)
-    const listed = values.length === 0 ? ['no TXT record'] : [...first, ...more]
+    const others = values.length > LISTED_VALUES ? [`and ${values.length - LISTED_VALUES} more`] : []
+    const listed = values.length === 0 ? ['no TXT record'] : [...values.slice(0, LISTED_VALUES), ...others]
     return heading + listed.map((value) => paragraph(value, '  ', layout)).join('')
   }
   const claim = view.claim === null ? '' : `; the claim is ${view.claim.status}`
@@ -57,7 +56,7 @@ function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[
       text: (_tone, _context, item) => (item as AnswerView).label,
       paint: (tone, { palette }) => palette[tone as Tone],
     },
-    { field: 'values', title: 'TXT values', text: (value) => shownValues(value as readonly string[]) },
+    { field: 'values', title: 'TXT values', text: (values) => firstOf(values as readonly string[]) },
     { field: 'ttl', title: 'TTL', kind: 'number' },
   ]
   const ms: Column = { field: 'ms', title: 'ms', kind: 'number' }
@@ -73,15 +72,6 @@ function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[
 
 /** Values of a check without one to expect. */
 const LISTED_VALUES = 20
-/** Values that a cell shows, and how many characters of each. */
-const SHOWN_VALUES = 4
-const SHOWN_LENGTH = 80
-
-function shownValues(values: readonly string[]): string {
-  const { first, more } = firstOf(values, SHOWN_VALUES)
-  return [...first.map((value) => shorten(value, SHOWN_LENGTH)), ...more].join(' | ') || DASH
-}
-
 const SYMBOLS = { error: '✗', warning: '!' } as const
 
 function renderFinding(finding: FindingView, layout: Layout): string {
@@ -108,6 +98,9 @@ function paragraph(
 ): string {
   const room = widthOf(symbol)
   return wrap(sanitizeLine(text), Math.max(20, layout.width - room), false)
-    .map((line, index) => `${index === 0 ? paintSymbol(symbol) : ' '.repeat(room)}${paint(line)}\n`)
+    .map((line, index) =>
+      index === 0 ? paintSymbol(symbol) + paint(line) : paint(indent(line, room, layout.width)),
+    )
+    .map((line) => `${line}\n`)
     .join('')
 }

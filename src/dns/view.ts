@@ -50,8 +50,8 @@ export function viewReport(report: CheckReport) {
     /** The TXT values that were seen, each once. */
     values: [...new Set([...nameservers, ...resolvers].flatMap(({ values }) => values))],
     wait: waitingTime(report),
-    nameservers: nameservers.map((one) => viewAnswer(one, expected)),
-    resolvers: resolvers.map((one) => viewAnswer(one, expected)),
+    nameservers: nameservers.map((answer) => viewAnswer(answer, report)),
+    resolvers: resolvers.map((answer) => viewAnswer(answer, report)),
     findings: findings.map(({ code, severity, evidence }) => ({
       ...{ code, severity, evidence, tone: SEVERITY_TONES[severity] },
       message: sentence(textOf(WORDS[code].message, evidence)),
@@ -60,9 +60,10 @@ export function viewReport(report: CheckReport) {
   }
 }
 
-/** An answer with its words; red only where it is the answer that is wrong, and the expected value first. */
-function viewAnswer(answer: NameserverReport | ResolverReport, expected: string | null) {
+/** An answer with its words; red only where the answer is what is wrong. The expected value is first, then those of findings. */
+function viewAnswer(answer: NameserverReport | ResolverReport, { expected, findings }: CheckReport) {
   const { outcome, values } = answer
+  const named: readonly unknown[] = [expected, ...findings.flatMap(({ evidence }) => evidence['seen'])]
   const isAny = expected === null && isDnsData(outcome)
   const tone: Tone = outcome === 'match' ? 'good' : outcome === 'not_checked' || isAny ? 'faint' : 'bad'
   return {
@@ -73,7 +74,9 @@ function viewAnswer(answer: NameserverReport | ResolverReport, expected: string 
     // Without an expected value, none is another one.
     label: OUTCOMES[expected === null && outcome === 'mismatch' ? 'match' : outcome],
     tone,
-    values: [...values.filter((one) => one === expected), ...values.filter((one) => one !== expected)],
+    values: [
+      ...new Set([...named.filter((value) => values.includes(value as string)), ...values]),
+    ] as string[],
   }
 }
 
@@ -115,10 +118,4 @@ export function differenceLines(
     `found     ${marked(compared.seen, bad)}`,
     faint(`          ${carets === '' ? `${' '.repeat(start)}^ missing here` : carets}`),
   ]
-}
-
-/** The first of many values, and the number of the others. */
-export function firstOf(values: readonly string[], most: number) {
-  const left = values.length - most
-  return { first: values.slice(0, most), more: left > 0 ? [`and ${left} more`] : [] }
 }

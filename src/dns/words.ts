@@ -1,5 +1,5 @@
+import { domainToUnicode } from 'node:url'
 import { formatDuration } from '../terminal/time.ts'
-import { writtenName } from './wire/name.ts'
 
 export type Verdict = 'ready' | 'ready_with_warning' | 'wait' | 'fix' | 'unknown'
 export type Severity = 'error' | 'warning'
@@ -30,7 +30,7 @@ const MISTAKES = {
     fix: 'correct their names {holder:place}, or add the address records that are missing',
   },
   missing: {
-    message: "the TXT record isn't at {name:name}; TXT values there: {values:quoted}",
+    message: "the TXT record isn't at {name:name}; TXT values there: {values:count}",
     fix: '{use:remedy}',
   },
   doubled_name: {
@@ -238,12 +238,12 @@ export type Text = readonly (string | Value)[]
 
 /** In characters. Real values have fewer than a hundred, and nobody reads a message with 64 kilobytes in it. */
 const LONGEST_VALUE = 300
-/** Facts of a list that a message names, and name servers; the evidence has all of them. */
+/** Facts of a list that a message names, and name servers or TXT values; the evidence has all of them. */
 const MOST_LISTED = 6
-const MOST_SERVERS = 2
+const MOST_LONG = 2
 
-/** How a fact is shown: as seconds, a TXT value, a domain name, whoever holds a delegation, or words of our own; or as it is. */
-type Kind = 'duration' | 'quoted' | 'name' | 'place' | 'words' | 'remedy' | undefined
+/** How a fact is shown: as seconds, a TXT value, a number of them, a domain name, whoever holds a delegation, or words of our own; or as it is. */
+type Kind = 'duration' | 'quoted' | 'count' | 'name' | 'place' | 'words' | 'remedy' | undefined
 
 /** The words with the facts in place of the names in braces. @throws Error if a fact outside brackets isn't given, not even as null */
 export function textOf(words: string, facts: Facts): Text {
@@ -274,8 +274,9 @@ function factText(fact: Fact, kind: Kind, facts: Facts): Text {
   }
   if (!isList(fact)) return [{ value: fact.address === null ? fact.host : `${fact.host} (${fact.address})` }]
   if (fact.length === 0) return ['none']
+  if (kind === 'count') return [String(fact.length)]
   const all = eachHostOnce(fact)
-  const most = fact.some(isServer) ? MOST_SERVERS : MOST_LISTED
+  const most = kind === 'quoted' || fact.some(isServer) ? MOST_LONG : MOST_LISTED
   const listed = all.slice(0, most).flatMap((one) => [', ', ...factText(one, kind, facts)])
   return [...listed.slice(1), ...(all.length > most ? [` and ${all.length - most} more`] : [])]
 }
@@ -311,4 +312,16 @@ export const capitalize = (words: string): string => words.charAt(0).toUpperCase
 /** The beginning of a text that is too long to read. */
 export function shorten(text: string, length = LONGEST_VALUE): string {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text
+}
+
+/** Letters that nobody takes for others: Latin ones, those of East Asia and India, or Cyrillic or Greek throughout. */
+const PLAIN_LABEL =
+  /^(?:[a-z\d\u00df-\u024f_*-]+|[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}\p{sc=Deva}ー\d-]+)$/u
+const ONE_SCRIPT = /^(?:[\p{sc=Cyrl}\d.-]+|[\p{sc=Grek}\d.-]+)$/u
+
+/** A name as people write it: with U-labels (RFC 5890 section 2.3.2.1), unless these look like another name. */
+function writtenName(name: string): string {
+  const unicode = domainToUnicode(name)
+  const isPlain = ONE_SCRIPT.test(unicode) || unicode.split('.').every((label) => PLAIN_LABEL.test(label))
+  return isPlain ? unicode : name
 }

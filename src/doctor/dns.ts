@@ -6,22 +6,23 @@ import type { Io } from '../terminal/io.ts'
 import { deadlineIn } from '../timeout.ts'
 import { type Finding, ok, skipped, warning } from './finding.ts'
 
-/** Long enough for a resolver that has to query other servers. */
+/** Milliseconds to wait for a resolver, which may have to query other servers first. */
 const RESOLVER_TIMEOUT_MS = 5000
+/** Milliseconds to wait for a root server, which answers by itself. */
 const ROOT_TIMEOUT_MS = 3000
-/** Two root servers with different operators: https://www.iana.org/domains/root/servers */
+/** Addresses of two root servers of different operators (https://www.iana.org/domains/root/servers). */
 const ROOT_SERVERS: readonly DnsAddress[] = [
   { address: '193.0.14.129', port: 53 },
   { address: '199.7.83.42', port: 53 },
 ]
 const ROOT_QUESTION = { name: '.', type: 'SOA' } as const
-/** It exists, so a resolver that denies it blocks DNS or has a root of its own. */
+/** A question that every resolver of the public DNS can answer. One that denies `com` blocks DNS or has its own root zone. */
 const KNOWN_NAME = { name: 'com', type: 'NS' } as const
 const OVER_HTTPS = 'use a resolver over HTTPS: mailclaim config set resolver https://dns.quad9.net/dns-query'
 
 /**
- * Whether the active resolvers respond, and with what the public DNS has. A failure affects only the DNS check, so it's a
- * warning.
+ * Checks that the configured or system resolvers respond, and know the public DNS. A failure affects only the DNS check of
+ * claims, so it is a warning.
  */
 export async function examineResolvers(io: Io): Promise<Finding> {
   const { resolvers: chosen } = dnsSettings(io.settings)
@@ -31,14 +32,14 @@ export async function examineResolvers(io: Io): Promise<Finding> {
   const replies = await Promise.all(
     resolvers.map((resolver) => ask(resolver, KNOWN_NAME, options, dnsEffects(io))),
   )
-  const troubles = replies.map((reply) => {
+  const problems = replies.map((reply) => {
     if (reply.kind !== 'answer') return reply.reason ?? 'no answer'
     const { rcode, answers } = reply.message
     if (rcode !== 'NOERROR') return rcode
     return answers.some(({ type }) => type === KNOWN_NAME.type) ? '' : 'NOERROR without data'
   })
   const addresses = resolvers.map(formatDnsAddress)
-  const wrong = addresses.flatMap((address, at) => (troubles[at] ? `${address} (${troubles[at]})` : []))
+  const wrong = addresses.flatMap((address, at) => (problems[at] ? `${address} (${problems[at]})` : []))
   if (wrong.length > 0)
     return warning(`resolvers that did not find com, which exists: ${wrong.join(', ')}`, OVER_HTTPS)
   const owner = chosen === 'system' ? "the system's resolvers" : 'the chosen resolvers'
@@ -46,8 +47,8 @@ export async function examineResolvers(io: Io): Promise<Finding> {
 }
 
 /**
- * Whether queries reach authoritative servers, as the DNS check requires. A root server is authoritative for the root and
- * offers no recursion; any other response comes from another server.
+ * Checks that queries reach authoritative servers directly, as the DNS check of claims requires. A root server answers for the
+ * root with AA and without RA; a response with other flags shows that something intercepts port 53.
  */
 export async function examineDirectDns(io: Io): Promise<Finding> {
   const { resolvers, authoritativePort } = dnsSettings(io.settings)

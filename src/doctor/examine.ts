@@ -11,14 +11,14 @@ import {
 } from './machine.ts'
 import { examineNetwork } from './network.ts'
 
-/** Shorter than usual: a keychain that waits for someone to unlock it is reported as such. */
+/** Maximum milliseconds for a keychain call. Short, so that a keychain that waits for the user to unlock it is soon reported. */
 const KEYCHAIN_TIMEOUT_MS = 4000
 
 /**
- * Runs all checks in parallel; what each waits for has a time limit. What they write to test (an item in the keychain, a file in
- * each directory), they delete again.
+ * Runs all checks in parallel, each with a time limit. The checks delete their test data: an item in the keychain, and a file
+ * in each directory.
  *
- * @throws the reason of an interrupt
+ * @throws the reason of the abort signal if the user interrupts
  */
 export async function examine(outer: Io): Promise<Diagnosis[]> {
   const { keychain, interrupts } = outer
@@ -32,33 +32,38 @@ export async function examine(outer: Io): Promise<Diagnosis[]> {
   const hasKey = io.environment.apiKey !== undefined
   const run = async (check: string, finding: Promise<Finding>, need?: 'not with a key') => ({
     check,
-    ...(await finding.catch((error) => failed(error, hasKey && need !== undefined))),
+    ...(await finding.catch((error) => toFinding(error, hasKey && need !== undefined))),
   })
-  const reached = examineNetwork(io)
-  const part = (name: 'network' | 'clock') =>
+  const networkFindings = examineNetwork(io)
+  const networkPart = (name: 'network' | 'clock') =>
     run(
       name,
-      reached.then((both) => both[name]),
+      networkFindings.then((both) => both[name]),
     )
   const folders = run('folders', examineDirectories(io), 'not with a key')
   const lock = folders.then(() => examineLock(io))
-  const found = await Promise.all([
+  const diagnoses = await Promise.all([
     run('configuration', examineConfiguration(io)),
     folders,
     run('credential store', examineStore(io), 'not with a key'),
     run('lock', lock),
     run('session', examineSession(io)),
-    part('network'),
-    part('clock'),
+    networkPart('network'),
+    networkPart('clock'),
     run('DNS resolvers', examineResolvers(io)),
     run('direct DNS', examineDirectDns(io)),
   ])
   interrupts.signal.throwIfAborted()
-  return found
+  return diagnoses
 }
 
-/** A problem, or only a warning while an API key is used, which needs neither sessions nor files. */
-function failed(error: unknown, isOptional: boolean): Finding {
+/**
+ * Converts a check's error into a finding: a problem, or a warning if an API key makes the check optional, because a key needs
+ * neither sessions nor files.
+ *
+ * @throws the error, if it is a bug or an interrupt
+ */
+function toFinding(error: unknown, isOptional: boolean): Finding {
   if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
   return isOptional && error.exit !== Exit.usage
     ? warning(`${error.message}; MAILCLAIM_API_KEY works without it`, error.hint)

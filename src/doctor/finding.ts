@@ -1,14 +1,15 @@
 import { CliError, Exit, type ExitCode } from '../errors.ts'
 
-/** `skipped`: the check couldn't run, for a reason that another result gives, or doesn't apply. */
+/** Status of a check; `skipped` if it doesn't apply, or can't run because of a problem that another check reports. */
 export type Status = 'ok' | 'warning' | 'problem' | 'skipped'
 
-/** What a check found, with the exit code of a command that has this problem. A CliError that it throws is a problem too. */
+/** Result of one check. A `CliError` that a check throws becomes a finding with status `problem`. */
 export interface Finding {
   readonly status: Status
   readonly message: string
-  /** What to do about it; null if there is nothing to do. */
+  /** Remedy that the user can apply; null if nothing needs to be done, or nothing is known to help. */
   readonly remedy: string | null
+  /** Exit code of other commands that run into this problem; 0 unless the status is `problem`. */
   readonly exit: ExitCode
 }
 
@@ -28,23 +29,23 @@ export function warning(message: string, remedy: string | undefined): Finding {
   return { status: 'warning', message, remedy: remedy ?? null, exit: Exit.done }
 }
 
-/** @param error the error that other commands would end with */
+/** Returns a finding for the error that other commands would fail with. */
 export function problem({ message, hint, exit }: CliError): Finding {
   return { status: 'problem', message, remedy: hint ?? null, exit }
 }
 
 /**
- * The error of the command, undefined if there is no problem; the first problem decides the exit code.
+ * Returns the error that `doctor` ends with, with the exit code of the first problem; undefined if there is no problem.
  *
- * @param areShown whether people have just read the remedies
+ * @param remediesShown whether the remedies are already on the screen: then the error has no hint
  */
-export function problemsError(diagnoses: readonly Diagnosis[], areShown: boolean): CliError | undefined {
+export function problemsError(diagnoses: readonly Diagnosis[], remediesShown: boolean): CliError | undefined {
   const problems = diagnoses.filter(({ status }) => status === 'problem')
   const [first] = problems
   if (first === undefined) return undefined
   const names = problems.map(({ check }) => check).join(', ')
   return new CliError('problems_found', `problems found: ${names}`, {
     exit: first.exit,
-    hint: areShown ? undefined : (first.remedy ?? undefined),
+    hint: remediesShown ? undefined : (first.remedy ?? undefined),
   })
 }

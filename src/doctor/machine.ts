@@ -13,7 +13,7 @@ import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { type Finding, ok, skipped, warning } from './finding.ts'
 
-/** Whether the configuration is valid and has what a request needs. */
+/** Checks that the configuration is valid, and has the base URL and the client id or API key that requests need. */
 export async function examineConfiguration(io: Io): Promise<Finding> {
   const { settings } = io
   if (settings.configProblem !== undefined) throw settings.configProblem
@@ -26,18 +26,18 @@ export async function examineConfiguration(io: Io): Promise<Finding> {
   return ok(existsSync(file) ? `${at} (${file})` : `${at}; no settings are saved yet`)
 }
 
-/** Whether this user, and nobody else, can write to the directories, which are made as a sign-in would make them. */
+/** Checks that only this user can access the config and state directories; creates missing ones, as a sign-in does. */
 export async function examineDirectories(io: Io): Promise<Finding> {
   const { config, state } = io.directories
   const tops = [config, state]
   for (const directory of tops) {
     await ensurePrivateDirectory(directory, 'leave')
-    // In the way that tokens are written: with a temporary file in the same directory.
+    // Write as session files are written, with a temporary file and a rename, so that the same operations are tested.
     const path = join(directory, '.doctor.tmp')
     writeDurable(path, ' '.repeat(1024))
     removeDurable(path)
   }
-  // They reach what is in them.
+  // Checking the two directories suffices: without access to a directory, nobody reaches the files in it.
   const isExposed = (path: string) => io.platform !== 'win32' && (lstatSync(path).mode & 0o077) !== 0
   const exposed = tops.filter(isExposed)
   if (exposed.length > 0)
@@ -49,10 +49,10 @@ export async function examineDirectories(io: Io): Promise<Finding> {
   return ok(`${others}you can write to ${config} and ${state}`)
 }
 
-/** Whether the store of the session (or else of the next login) works: saves, reads and deletes a test secret. */
+/** Checks the credential store of the session, or of the next login if there is none, by saving and deleting a test secret. */
 export async function examineStore(io: Io): Promise<Finding> {
   const profile = io.settings.profile.value
-  // The check of the session reads it.
+  // `examineSession` reads the session from etcd, so nothing is left to check.
   if (isShared(io.settings)) return skipped('the session is in etcd')
   const store = readSessionIfAny(profileFiles(io, profile))?.store ?? settingValue('store', io.settings)
   if (store === 'file') return ok('secrets are kept in a file, as configured')
@@ -60,7 +60,7 @@ export async function examineStore(io: Io): Promise<Finding> {
   return ok("the system's keychain can save, read and delete a secret")
 }
 
-/** Whether a lock like that of a renewal excludes others, which depends on the file system. */
+/** Checks that file locks exclude each other in the state directory: some network file systems ignore them. */
 export async function examineLock(io: Io): Promise<Finding> {
   const { state } = io.directories
   if (!existsSync(state)) return skipped('there is no folder for it')
@@ -70,7 +70,7 @@ export async function examineLock(io: Io): Promise<Finding> {
       (error) => error instanceof CliError && error.code === 'session_busy',
     ),
   )
-  // A session's lock must never be deleted, but this one protects nothing.
+  // Deleting a lock file lets two processes lock different files of that name. That is harmless only for this test lock.
   rmSync(path, { force: true })
   if (excludes) return ok('only one command at a time can refresh the session')
   const message = `locks in ${state} don't work, as on some network file systems`
@@ -78,7 +78,7 @@ export async function examineLock(io: Io): Promise<Finding> {
   throw new CliError('store_unavailable', message, { hint })
 }
 
-/** Whether commands have a credential to send, as far as this machine knows. */
+/** Checks that commands have a credential to send. Only the service knows whether it is still valid. */
 export async function examineSession(io: Io): Promise<Finding> {
   const { state, inForce, problem } = await describeSession(io)
   if (problem !== undefined) throw problem

@@ -9,14 +9,14 @@ import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { type Finding, ok, problem, skipped, warning } from './finding.ts'
 
-/** How long the service may take to respond. */
+/** Maximum milliseconds to wait for the service's response. */
 const RESPONSE_TIMEOUT_MS = 7000
-/** The Date header has whole seconds and arrives late; expiry times matter in minutes. */
+/** Maximum milliseconds between the clocks of machine and service. The Date header is imprecise, and tokens live for minutes. */
 const MAX_SKEW_MS = 30_000
 
 /**
- * Sends one request without a credential: any response shows that name resolution, routing, TLS and the proxy work, and its
- * Date header shows whether the clocks agree.
+ * Sends one request without a credential to the base URL. Any response proves that name resolution, routing, TLS and the proxy
+ * work, and its Date header shows whether the clocks of this machine and the service agree.
  */
 export async function examineNetwork(io: Io): Promise<{ network: Finding; clock: Finding }> {
   const { clock, environment } = io
@@ -40,7 +40,7 @@ export async function examineNetwork(io: Io): Promise<{ network: Finding; clock:
     })
     const ms = clock.monotonic() - started.at
     const via = proxy === undefined ? '' : `, through the proxy ${maskUserInfo(proxy)}`
-    // Any other status is normal for the bare address of an API.
+    // Only a 5xx status is worth mentioning: 404 or 401 is normal for the base URL of an API.
     const status = response.status >= 500 ? `, but with HTTP ${response.status}` : ''
     const responds = `${base.origin} responds in ${Math.round(ms)} ms${status}${via}`
     const unchecked = 'its certificate is not checked (NODE_TLS_REJECT_UNAUTHORIZED=0)'

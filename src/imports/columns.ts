@@ -3,7 +3,7 @@ import type { Column } from '../terminal/columns.ts'
 
 const COUNTS = ['total', 'created', 'updated', 'skipped', 'failed'] as const
 
-/** The columns of a contact import. */
+/** Columns of one contact import, as `imports get` and `imports watch` print it. */
 export const IMPORT_COLUMNS: readonly Column[] = [
   { field: 'id', kind: 'id' },
   {
@@ -22,14 +22,15 @@ export const IMPORT_COLUMNS: readonly Column[] = [
   { field: 'completed_at', title: 'Completed at', kind: 'time', text: readableTimestamp },
 ]
 
-const IN_EVERY_LIST = ['id', 'status', 'counts.total', 'counts.failed', 'created_at']
+/** Columns of the list that fit in 80 columns of a terminal. */
+const REQUIRED_FIELDS = ['id', 'status', 'counts.total', 'counts.failed', 'created_at']
 
-/** The columns of a list: those that fit in 80 columns beside an id, and the others in a wider terminal. */
+/** Columns of `imports list`; a terminal that is too narrow omits the optional ones. */
 export const IMPORT_LIST_COLUMNS: readonly Column[] = IMPORT_COLUMNS.map((column) =>
-  IN_EVERY_LIST.includes(column.field) ? column : { ...column, optional: true },
+  REQUIRED_FIELDS.includes(column.field) ? column : { ...column, optional: true },
 )
 
-/** The events of `imports watch --format jsonl`. */
+/** Event names of `imports watch --format jsonl`, with the descriptions for the documentation. */
 export const IMPORT_EVENTS = {
   status: 'the status of the import, at the start and when it changes',
   waiting: 'the counts have changed, or a minute has passed',

@@ -9,16 +9,16 @@ import { clip } from '../terminal/sanitize.ts'
 import type { Deadline } from '../timeout.ts'
 import { IMPORT_COLUMNS } from './columns.ts'
 
-/** Milliseconds between polls: the first, and what it grows to. An import changes faster than a claim. */
+/** Milliseconds between polls, at first and at most. Imports change faster than claims, so polls are more frequent. */
 const DELAYS = { first: 1000, max: 10_000 } as const
-/** Characters of a status in a message: far more than a real one has. */
+/** Maximum characters of a status in a message; no real status is that long. */
 const MAX_STATUS_LENGTH = 80
 
 /**
- * Follows an import until it is completed or failed, and shows its progress: with `--format jsonl` as events, else as a bar on a
- * terminal or as lines, with the import on stdout at the end.
+ * Polls an import until it is completed or failed, and shows its progress: as events with `--format jsonl`, otherwise as a
+ * progress bar on a terminal or lines elsewhere, and the import itself on stdout at the end.
  *
- * @throws CliError `import_failed`, exit 9, and `import_in_flight`, exit 8, both with the import on stdout
+ * @throws CliError `import_failed` (exit 9), or `import_in_flight` (exit 8) at the deadline; both after printing the import
  */
 export async function watchImport(
   id: string,
@@ -32,13 +32,13 @@ export async function watchImport(
       deadline,
       delays: DELAYS,
       fetch: (options) => getImport(client, id, options),
-      describe(seen) {
-        const { status } = seen
-        const text = summary(seen)
+      describe(latest) {
+        const { status } = latest
+        const text = formatSummary(latest)
         const isEnd = status === 'completed' || status === 'failed'
         return {
           status: `${status}`,
-          details: `${processed(seen)} ${total(seen)}`,
+          details: `${countProcessed(latest)} ${countTotal(latest)}`,
           text,
           ...(isEnd && { end: { error: status === 'failed' ? failedError(id, text) : undefined } }),
         }
@@ -51,10 +51,10 @@ export async function watchImport(
     },
     io,
   )
-  const { value, error } = await drain(events, async ({ event, value: seen, text, error: problem }) => {
-    if (isEvents) return io.writeEvent(event, { import: seen, ...problem?.toJSON() })
+  const { value, error } = await drain(events, async ({ event, value: latest, text, error: problem }) => {
+    if (isEvents) return io.writeEvent(event, { import: latest, ...problem?.toJSON() })
     if (event === 'warning') return io.warn(text)
-    await io.progress.update(canAnimate(io) ? barOf(seen) + text : text)
+    await io.progress.update(`${canAnimate(io) ? formatBar(latest) : 'import: '}${text}`)
   }).finally(() => io.progress.end())
   if (!isEvents) await io.write(value, IMPORT_COLUMNS)
   if (error !== undefined) throw error
@@ -70,33 +70,33 @@ function failedError(id: string, text: string): CliError {
 
 const BAR_WIDTH = 30
 
-/** In front of status and progress, if both counts are known. */
-function barOf(seen: ContactImport): string {
-  const [all, done] = [total(seen), processed(seen)]
+/** Returns a progress bar and two spaces; an empty string if the counts are unknown or there are no rows. */
+function formatBar(latest: ContactImport): string {
+  const [all, done] = [countTotal(latest), countProcessed(latest)]
   if (!all || done === undefined) return ''
   const full = Math.floor(Math.min(1, done / all) * BAR_WIDTH)
   return `${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)}  `
 }
 
-/** Status and progress: "in progress, 1200 of 5000 (24%)". */
-function summary(seen: ContactImport): string {
-  const [all, done] = [total(seen), processed(seen)]
-  if (done === undefined || all === undefined) return statusText(seen)
+/** Returns status and progress, such as "in progress, 1200 of 5000 (24%)". */
+function formatSummary(latest: ContactImport): string {
+  const [all, done] = [countTotal(latest), countProcessed(latest)]
+  if (done === undefined || all === undefined) return formatStatus(latest)
   const percent = all === 0 ? '' : ` (${Math.floor((Math.min(done, all) / all) * 100)}%)`
-  return `${statusText(seen)}, ${done} of ${all}${percent}`
+  return `${formatStatus(latest)}, ${done} of ${all}${percent}`
 }
 
-const statusText = ({ status }: ContactImport): string =>
+const formatStatus = ({ status }: ContactImport): string =>
   status ? clip(status, MAX_STATUS_LENGTH).replaceAll('_', ' ') : 'without a status'
 
-/** How many rows are processed. The interface doesn't say how the counts relate, so this is only an indication. */
-function processed(seen: ContactImport): number | undefined {
-  const { created, updated, skipped, failed } = seen.counts ?? {}
+/** Sums the counts of processed rows. The interface doesn't say whether they overlap, so use the sum only for display. */
+function countProcessed(latest: ContactImport): number | undefined {
+  const { created, updated, skipped, failed } = latest.counts ?? {}
   const counts = [created, updated, skipped, failed].filter(isCount)
   return counts.length === 0 ? undefined : counts.reduce((sum, count) => sum + count, 0)
 }
 
-const total = ({ counts }: ContactImport): number | undefined =>
+const countTotal = ({ counts }: ContactImport): number | undefined =>
   isCount(counts?.total) ? counts.total : undefined
 
 function isCount(value: unknown): value is number {

@@ -1,21 +1,19 @@
 import { CliError, ERRORS, type ErrorCode } from '../errors.ts'
 
-const CHECK_CLIENT = 'check the client id: mailclaim config list'
-
-/** The errors of RFC 6749 sections 4.1.2.1 and 5.2, and RFC 8707 section 2, each with what a person can do about it. */
+/** The errors of RFC 6749 sections 4.1.2.1 and 5.2, and RFC 8707 section 2, each with what a user can do, unless only the service's own words tell. */
 const HINTS = {
   access_denied: 'sign in to the service in that browser, then sign in again here and approve it',
-  invalid_request: CHECK_CLIENT,
+  invalid_request: undefined,
   invalid_grant: 'sign in again, because a code works once',
-  invalid_client: CHECK_CLIENT,
+  invalid_client: 'check the client id: mailclaim config list',
   unauthorized_client:
     'have it registered for authorization codes and refresh tokens, or use another client id',
   invalid_scope: 'ask for fewer scopes, with spaces between them',
   invalid_target: 'check --resource',
   no_refresh_token: 'have the client registered for the refresh token grant, or add --scope offline_access',
   service_unavailable: 'try again later',
-  refused: CHECK_CLIENT,
-} satisfies Partial<Record<ErrorCode, string>>
+  refused: undefined,
+} satisfies Partial<Record<ErrorCode, string | undefined>>
 
 /**
  * The error for an OAuth error of either endpoint.

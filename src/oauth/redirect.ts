@@ -20,7 +20,7 @@ export function redirectTarget(uri: string | undefined): RedirectTarget {
   if (uri === undefined) return { uri, hosts: ['127.0.0.1'], port: 0, path: '/callback' }
   // The URL class drops the default port, so the text has to be examined.
   const { host = '', port = '' } =
-    /^http:\/\/(?<host>[^/?#@]+):(?<port>\d+)(?:[/?][^#]*)?$/.exec(uri)?.groups ?? {}
+    /^http:\/\/(?<host>[^/?#@]+):(?<port>\d+)(?:[/?][^#\s\\\p{C}]*)?$/u.exec(uri)?.groups ?? {}
   if (!URL.canParse(uri) || !isLoopback(host.replace(/^\[|\]$/g, '')) || Number(port) === 0)
     throw usageError(
       `--redirect-uri: ${JSON.stringify(uri)} is not an address on this machine with a port`,

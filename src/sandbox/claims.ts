@@ -1,24 +1,27 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { domainToASCII } from 'node:url'
-import { timestamp, type VirtualClock } from './clock.ts'
+import { formatTimestamp, type VirtualClock } from './clock.ts'
 import { asObject, notFound, Problem, validationError } from './http.ts'
 
 const CLAIM_WINDOW_MS = 7 * 86_400_000
 
-export type DomainClaim = ReturnType<typeof shown>
+export type DomainClaim = ReturnType<typeof serializeClaim>
 
-/** What becomes of a claim: a status, known or not, and why it is blocked or failed, if not for the usual reason. */
+/** A status to force on a claim (any text, so that clients meet unknown ones), with the reason shown if it blocks or fails. */
 export interface Outcome {
   readonly status: string
   readonly reason: string | undefined
 }
 
-const USUAL_REASONS: ReadonlyMap<string, string> = new Map([
+const DEFAULT_REASONS: ReadonlyMap<string, string> = new Map([
   ['blocked', 'recent_owner_activity'],
   ['failed', 'ownership_check_failed'],
 ])
-/** As the first label of a domain, such a status is how its claim ends once the record was found; any other completes. */
-const ENDS_BY_LABEL = ['blocked', 'failed', 'expired', 'superseded', 'canceled']
+/**
+ * First labels of a domain that decide how its claim ends once the record is found: a claim for `blocked.example.com` becomes
+ * blocked. With any other label it completes.
+ */
+const OUTCOME_LABELS = ['blocked', 'failed', 'expired', 'superseded', 'canceled']
 
 function firstLabel(domain: string): string {
   return domain.split('.')[0] ?? ''
@@ -33,68 +36,72 @@ interface Claim {
   readonly expiresAt: number
   status: string
   reason: string | null
-  verifyAsked: boolean
-  /** Cancels the next planned step. */
-  cancelNext: () => void
+  verifyRequested: boolean
+  /** Cancels the scheduled lookup, completion or other status change. */
+  cancelNextStep: () => void
 }
 
 interface ClaimsOptions {
   readonly clock: VirtualClock
-  /** From the verification request to the first DNS lookup, between lookups, and from the one that found the record to the end. */
+  /** Virtual milliseconds before each DNS lookup, and from the lookup that finds the record to the final status. */
   readonly stepMs: number
-  /** The TXT records of a name as a DNS query finds them. */
+  /** Queries DNS for the TXT values of a name; an empty list if it has none or the query fails. */
   readonly lookUp: (name: string) => Promise<readonly string[]>
 }
 
-/** Asking for verification in any other status is refused. */
-const VERIFIABLE = ['pending', 'verified', 'blocked', 'completed']
-/** In any other status, known or not, a claim can still proceed. */
-const OVER = ['completed', 'expired', 'superseded', 'canceled', 'failed']
+/** Statuses in which a verification request is accepted; in all others the service answers 409. */
+const VERIFIABLE_STATUSES = ['pending', 'verified', 'blocked', 'completed']
+/** Statuses that end a claim. In any other status, also an unknown one, a new claim for the domain supersedes it. */
+const FINAL_STATUSES = ['completed', 'expired', 'superseded', 'canceled', 'failed']
 
 export type Claims = ReturnType<typeof createClaims>
 
-/** All claims; only a verification request makes the service query DNS (interface, section 3.4). */
+/** Creates the store of all claims. The service queries DNS only after a verification request (interface, section 3.4). */
 export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
   const byDomainId = new Map<string, Claim>()
-  /** The newest claim of a domain. */
+  /** The newest claim of each domain, by the domain's name in lower case. */
   const byName = new Map<string, Claim>()
 
-  function find(claim: Claim | undefined): Claim {
+  function requireClaim(claim: Claim | undefined): Claim {
     if (claim === undefined) throw notFound('There is no such claim.')
     return claim
   }
-  const named = (key: string) => find(byDomainId.get(key) ?? byName.get(key.toLowerCase()))
+  const findByKey = (key: string) => requireClaim(byDomainId.get(key) ?? byName.get(key.toLowerCase()))
 
-  function later(claim: Claim, due: number, run: (due: number) => void | Promise<void>): void {
-    claim.cancelNext()
-    claim.cancelNext = clock.at(due, run)
+  function schedule(claim: Claim, due: number, run: (due: number) => void | Promise<void>): void {
+    claim.cancelNextStep()
+    claim.cancelNextStep = clock.schedule(due, run)
   }
 
-  function lookLater(claim: Claim): void {
-    // From now, not from when this fell due: nothing changes in DNS during a jump of the clock.
-    later(claim, clock.now() + stepMs, async (due) => {
+  function scheduleLookup(claim: Claim): void {
+    // Count from the current time, not from the due time of the previous step: after a jump of the clock, lookups
+    // scheduled in the past would all run at once, and the DNS data can't have changed between them.
+    schedule(claim, clock.now() + stepMs, async (due) => {
       const values = await lookUp(claim.request.name)
       if (claim.status !== 'pending') return
-      if (!values.includes(claim.value)) return lookLater(claim)
+      if (!values.includes(claim.value)) return scheduleLookup(claim)
       claim.status = 'verified'
       const label = firstLabel(claim.request.name)
-      endLater(claim, due, ENDS_BY_LABEL.includes(label) ? label : 'completed')
+      scheduleEnd(claim, due, OUTCOME_LABELS.includes(label) ? label : 'completed')
     })
   }
 
-  function endLater(claim: Claim, from: number, status: string): void {
-    later(claim, from + stepMs, () => apply(claim, status))
+  function scheduleEnd(claim: Claim, from: number, status: string): void {
+    schedule(claim, from + stepMs, () => setStatus(claim, status))
   }
 
-  /** What was planned for the claim is called off. */
-  function apply(claim: Claim, status: string, reason = USUAL_REASONS.get(status)): void {
-    claim.cancelNext()
+  /** Sets the status and its reason, and cancels the claim's scheduled step. */
+  function setStatus(claim: Claim, status: string, reason = DEFAULT_REASONS.get(status)): void {
+    claim.cancelNextStep()
     claim.status = status
     claim.reason = reason ?? null
   }
 
   return {
-    /** @throws Problem 403 or 409 for a domain that cannot be claimed, 422 for a malformed request */
+    /**
+     * Creates a claim, or returns the domain's unfinished claim if the request is identical.
+     * @throws Problem 403 or 409 for a domain that can't be claimed, 422 for a malformed request
+     */
     create(body: unknown): { claim: DomainClaim; isNew: boolean } {
       const request = readClaimRequest(body)
       const label = firstLabel(request.name)
@@ -107,60 +114,60 @@ export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
       const earlier = byName.get(request.name)
       if (label === 'own' || earlier?.status === 'completed')
         throw new Problem(409, 'domain_already_owned', 'The domain already belongs to your team.')
-      if (earlier !== undefined && !OVER.includes(earlier.status)) {
+      if (earlier !== undefined && !FINAL_STATUSES.includes(earlier.status)) {
         if (JSON.stringify(earlier.request) === JSON.stringify(request))
-          return { claim: shown(earlier), isNew: false }
-        apply(earlier, 'superseded')
+          return { claim: serializeClaim(earlier), isNew: false }
+        setStatus(earlier, 'superseded')
       }
       const now = clock.now()
       const claim: Claim = {
         id: randomUUID(),
         domainId: randomUUID(),
         request,
-        value: `sandbox-domain-verification=${verificationToken()}`,
+        value: `sandbox-domain-verification=${createVerificationToken()}`,
         createdAt: now,
         expiresAt: now + CLAIM_WINDOW_MS,
         status: 'pending',
         reason: null,
-        verifyAsked: false,
-        cancelNext: () => {},
+        verifyRequested: false,
+        cancelNextStep: () => {},
       }
       byDomainId.set(claim.domainId, claim)
       byName.set(request.name, claim)
-      clock.at(claim.expiresAt, () => {
-        if (claim.status === 'pending') apply(claim, 'expired')
+      clock.schedule(claim.expiresAt, () => {
+        if (claim.status === 'pending') setStatus(claim, 'expired')
       })
-      return { claim: shown(claim), isNew: true }
+      return { claim: serializeClaim(claim), isNew: true }
     },
-    /** @throws Problem 404 or 409 */
+    /** Handles a verification request. @throws Problem 404 for an unknown claim, 409 for one in a wrong status */
     verify(domainId: string): DomainClaim {
-      const claim = find(byDomainId.get(domainId))
-      if (!VERIFIABLE.includes(claim.status))
+      const claim = requireClaim(byDomainId.get(domainId))
+      if (!VERIFIABLE_STATUSES.includes(claim.status))
         throw new Problem(409, 'claim_not_pending', `The claim is ${claim.status}: create a new one.`)
-      // If asked again, the lookup that is already planned is enough.
-      if (claim.status === 'pending' && !claim.verifyAsked) lookLater(claim)
-      claim.verifyAsked = true
-      return shown(claim)
+      // Repeating the request is idempotent: the first one has already scheduled a lookup.
+      if (claim.status === 'pending' && !claim.verifyRequested) scheduleLookup(claim)
+      claim.verifyRequested = true
+      return serializeClaim(claim)
     },
-    /** @throws Problem 404 */
-    get: (domainId: string) => shown(find(byDomainId.get(domainId))),
-    /** Gives a claim this status now. @throws Problem 404 */
-    settle(key: string, { status, reason }: Outcome): DomainClaim {
-      const claim = named(key)
-      apply(claim, status, reason)
-      // In these two, a claim proceeds: so a block is lifted.
-      if (status === 'verified') endLater(claim, clock.now(), 'completed')
-      if (status === 'pending' && claim.verifyAsked) lookLater(claim)
-      return shown(claim)
+    /** Returns the claim with this placeholder domain id. @throws Problem 404 */
+    get: (domainId: string) => serializeClaim(requireClaim(byDomainId.get(domainId))),
+    /** Forces a status on the claim of a domain name or placeholder domain id. @throws Problem 404 */
+    setOutcome(key: string, { status, reason }: Outcome): DomainClaim {
+      const claim = findByKey(key)
+      setStatus(claim, status, reason)
+      // A claim with one of these two statuses continues by itself, so setting it also lifts a block.
+      if (status === 'verified') scheduleEnd(claim, clock.now(), 'completed')
+      if (status === 'pending' && claim.verifyRequested) scheduleLookup(claim)
+      return serializeClaim(claim)
     },
-    /** The newest claim of a domain, or the one with this placeholder domain id. @throws Problem 404 */
-    find: (key: string) => shown(named(key)),
-    list: () => [...byDomainId.values()].map(shown),
+    /** Returns the newest claim of a domain name, or the claim with this placeholder domain id. @throws Problem 404 */
+    find: (key: string) => serializeClaim(findByKey(key)),
+    list: () => [...byDomainId.values()].map(serializeClaim),
   }
 }
 
-/** A domain claim as the service shows it (interface, section 2.5). */
-function shown(claim: Claim) {
+/** Returns a claim as the API's `domain_claim` object (interface, section 2.5). */
+function serializeClaim(claim: Claim) {
   const { name, region } = claim.request
   return {
     object: 'domain_claim',
@@ -172,17 +179,17 @@ function shown(claim: Claim) {
     record: { type: 'TXT', name, value: claim.value, ttl: 'Auto' },
     blocked_reason: claim.status === 'blocked' ? claim.reason : null,
     failure_reason: claim.status === 'blocked' ? null : claim.reason,
-    created_at: timestamp(claim.createdAt),
-    expires_at: timestamp(claim.expiresAt),
+    created_at: formatTimestamp(claim.createdAt),
+    expires_at: formatTimestamp(claim.expiresAt),
   }
 }
 
-/** Letters of both cases and digits, so that a value in lower case is a wrong value. */
-function verificationToken(): string {
+/** Returns a random token that starts with an upper-case letter, so that its lower-cased copy never matches. */
+function createVerificationToken(): string {
   return `V${randomBytes(48).toString('base64').replaceAll(/[+/=]/g, '').slice(0, 30)}k`
 }
 
-/** @throws Problem 422 */
+/** Reads the body of a control request that sets a claim's status. @throws Problem 422 */
 export function readOutcome({ status, reason }: Record<string, unknown>): Outcome {
   if (typeof status !== 'string' || status === '') throw validationError('`status` must be a text.')
   if (reason !== undefined && typeof reason !== 'string') throw validationError('`reason` must be a text.')
@@ -193,7 +200,7 @@ const REGIONS = ['us-east-1', 'eu-west-1', 'sa-east-1', 'ap-northeast-1']
 const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * Reads the body of a claim creation, with its defaults (interface, section 4.5). Fields that the interface doesn't know are ignored.
+ * Reads the body of a request to create a claim, and applies the defaults of interface, section 4.5. Unknown fields are ignored.
  * @throws Problem 422 for a field that is missing or malformed
  */
 function readClaimRequest(body: unknown) {
@@ -202,18 +209,18 @@ function readClaimRequest(body: unknown) {
   if (typeof region !== 'string' || !REGIONS.includes(region))
     throw validationError(`The \`region\` field must be one of ${REGIONS.join(', ')}.`)
   return {
-    name: domainName(fields['name']),
+    name: readDomainName(fields['name']),
     region,
-    customReturnPath: label(fields, 'custom_return_path') ?? 'send',
-    openTracking: flag(fields, 'open_tracking'),
-    clickTracking: flag(fields, 'click_tracking'),
-    trackingSubdomain: label(fields, 'tracking_subdomain'),
+    customReturnPath: readLabel(fields, 'custom_return_path') ?? 'send',
+    openTracking: readBoolean(fields, 'open_tracking'),
+    clickTracking: readBoolean(fields, 'click_tracking'),
+    trackingSubdomain: readLabel(fields, 'tracking_subdomain'),
   }
 }
 
-function domainName(text: unknown): string {
+function readDomainName(text: unknown): string {
   if (typeof text !== 'string' || text === '') throw validationError('The `name` field is missing.')
-  const ascii = /^[^\s/:@?#%\\]+$/.test(text) ? domainToASCII(text).replace(/\.$/, '') : ''
+  const ascii = /^[\p{L}\p{M}\p{Nd}.-]+$/u.test(text) ? domainToASCII(text).replace(/\.$/, '') : ''
   const labels = ascii.split('.')
   const isNumber = /^[0-9]+$/.test(labels.at(-1) ?? '')
   if (labels.length < 2 || ascii.length > 253 || isNumber || !labels.every((part) => LABEL.test(part)))
@@ -221,13 +228,13 @@ function domainName(text: unknown): string {
   return ascii
 }
 
-function flag(fields: Record<string, unknown>, name: string): boolean | null {
+function readBoolean(fields: Record<string, unknown>, name: string): boolean | null {
   const value = fields[name] ?? null
   if (value === null || typeof value === 'boolean') return value
   throw validationError(`The \`${name}\` field must be true or false.`)
 }
 
-function label(fields: Record<string, unknown>, name: string): string | null {
+function readLabel(fields: Record<string, unknown>, name: string): string | null {
   const value = fields[name] ?? null
   if (value === null) return null
   if (typeof value === 'string' && LABEL.test(value.toLowerCase())) return value.toLowerCase()

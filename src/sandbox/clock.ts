@@ -1,14 +1,15 @@
 interface Timer {
   readonly due: number
   readonly run: (due: number) => void | Promise<void>
-  armed?: NodeJS.Timeout
+  timeout?: NodeJS.Timeout
 }
 
 export type VirtualClock = ReturnType<typeof createVirtualClock>
 
 /**
- * The sandbox's time: the real clock plus everything that `advance` added. It only moves forward, so that an expiry of
- * days can be watched in a moment.
+ * Creates the sandbox's clock: the real time plus all `advance` calls. Tests jump over days to see claims and tokens expire.
+ * The clock never moves backward.
+ * @param report receives the error of a timer's function that failed
  */
 export function createVirtualClock(report: (error: unknown) => void) {
   let offset = 0
@@ -18,18 +19,18 @@ export function createVirtualClock(report: (error: unknown) => void) {
 
   function arm(timer: Timer): void {
     if (closed) return
-    // Nothing is due in more than the 24 days that Node's timers take; they may end a millisecond early.
+    // Node's timers can fire a millisecond early, so check the time again. Their limit of 24 days is never reached.
     const end = () => (timer.due > now() ? arm(timer) : void fire(timer))
-    timer.armed = setTimeout(end, Math.max(timer.due - now(), 0))
+    timer.timeout = setTimeout(end, Math.max(timer.due - now(), 0))
   }
 
-  function callOff(timer: Timer): void {
-    clearTimeout(timer.armed)
+  function cancel(timer: Timer): void {
+    clearTimeout(timer.timeout)
     timers.delete(timer)
   }
 
   async function fire(timer: Timer): Promise<void> {
-    callOff(timer)
+    cancel(timer)
     try {
       await timer.run(timer.due)
     } catch (error) {
@@ -38,45 +39,45 @@ export function createVirtualClock(report: (error: unknown) => void) {
   }
 
   return {
-    /** Milliseconds since 1970, in virtual time. */
+    /** Returns the virtual time in milliseconds since 1970. */
     now,
     /**
-     * Runs `run` when virtual time reaches `due`; it is told `due`, which lies in the past after a jump. The function returned
-     * calls it off.
+     * Calls `run` with `due` when virtual time reaches `due`. After a jump of the clock, `due` may be long past.
+     * @returns a function that cancels the call
      */
-    at(due: number, run: Timer['run']): () => void {
+    schedule(due: number, run: Timer['run']): () => void {
       const timer: Timer = { due, run }
       timers.add(timer)
       arm(timer)
-      return () => callOff(timer)
+      return () => cancel(timer)
     },
-    /** Jumps forward, and settles once everything that fell due has run, in order of its due time. */
+    /** Moves the clock forward; resolves when every timer that is now due has run, in the order of due times. */
     async advance(ms: number): Promise<void> {
       offset += ms
-      for (const { armed } of timers) clearTimeout(armed)
-      // One after the other, and awaited: a look-up that fell due before an expiry also ends before it.
+      for (const { timeout: armed } of timers) clearTimeout(armed)
+      // Await each timer before the next: otherwise a claim could expire while an earlier DNS lookup for it is running.
       for (;;) {
         const [first] = [...timers].sort((one, other) => one.due - other.due)
         if (first === undefined || first.due > now()) break
         await fire(first)
       }
       for (const timer of timers) {
-        clearTimeout(timer.armed)
+        clearTimeout(timer.timeout)
         arm(timer)
       }
     },
     close(): void {
       closed = true
-      for (const timer of timers) callOff(timer)
+      for (const timer of timers) cancel(timer)
     },
   }
 }
 
 /**
- * A time as the service writes it (interface, introduction): `YYYY-MM-DD HH:MM:SS.ffffff+00`, where trailing zeros of
- * the fraction are left out, so that the number of digits varies.
+ * Formats a time as the service does (interface, introduction): `YYYY-MM-DD HH:MM:SS.ffffff+00`, without trailing zeros of
+ * the fraction, so that clients meet a varying number of digits.
  */
-export function timestamp(ms: number): string {
+export function formatTimestamp(ms: number): string {
   const whole = Math.floor(ms)
   const [date = '', time = ''] = new Date(whole).toISOString().slice(0, -1).split('T')
   const micros = String((whole * 7919) % 1000).padStart(3, '0')

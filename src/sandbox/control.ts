@@ -1,21 +1,21 @@
 import type { Hono } from 'hono'
 import { type Claims, readOutcome } from './claims.ts'
-import { timestamp, type VirtualClock } from './clock.ts'
+import { formatTimestamp, type VirtualClock } from './clock.ts'
 import { CONTROL_PREFIX, type Env, notFound, readObject, validationError } from './http.ts'
-import { publish } from './mistakes.ts'
+import { publishRecord } from './mistakes.ts'
 import type { OAuth } from './oauth.ts'
-import { type RecordData, txt, type Zones } from './zones.ts'
+import { type RecordData, txtData, type Zones } from './zones.ts'
 
 interface ControlOptions {
   readonly clock: VirtualClock
   readonly oauth: OAuth
   readonly claims: Claims
   readonly zones: Zones
-  /** How many requests came, by "METHOD /path" with ids as `{id}`. */
+  /** Request counts, in total and by `METHOD /path`, with ids in paths replaced by `{id}`. */
   readonly requests: object
 }
 
-/** The control plane below /_sandbox: clock, state, sessions, claims and DNS. */
+/** Adds the control API below /_sandbox, with which tests set the clock, sessions, claims and DNS records. */
 export function addControlRoutes(app: Hono<Env>, options: ControlOptions): void {
   const { clock, oauth, claims, zones, requests } = options
   const control = app.basePath(CONTROL_PREFIX)
@@ -25,16 +25,16 @@ export function addControlRoutes(app: Hono<Env>, options: ControlOptions): void 
     if (typeof seconds !== 'number' || !(seconds >= 0 && seconds <= 1e10))
       throw validationError('`advance_seconds` must be a number of 0 or more.')
     await clock.advance(seconds * 1000)
-    return c.json({ now: timestamp(clock.now()) })
+    return c.json({ now: formatTimestamp(clock.now()) })
   })
 
   control.get('state', (c) =>
     c.json({
-      now: timestamp(clock.now()),
+      now: formatTimestamp(clock.now()),
       requests,
       refreshes: oauth.counts.refreshes,
       reuse_detections: oauth.counts.reuseDetections,
-      grants_revoked: oauth.issued.filter(({ revokedAt }) => revokedAt !== undefined).length,
+      grants_revoked: oauth.grants.filter(({ revokedAt }) => revokedAt !== undefined).length,
       claims: claims.list(),
     }),
   )
@@ -47,30 +47,30 @@ export function addControlRoutes(app: Hono<Env>, options: ControlOptions): void 
   })
 
   control.post('claims/:domain/outcome', async (c) =>
-    c.json(claims.settle(c.req.param('domain'), readOutcome(await readObject(c)))),
+    c.json(claims.setOutcome(c.req.param('domain'), readOutcome(await readObject(c)))),
   )
 
   control.post('claims/:domain/publish', async (c) => {
     const { mistake = 'none' } = await readObject(c)
     const { record } = claims.find(c.req.param('domain'))
-    publish(zones, record, mistake)
+    publishRecord(zones, record, mistake)
     return c.json(record)
   })
 
   control.put('dns/:name/TXT', async (c) => {
-    zones.set(readName(c.req.param('name')), 'TXT', readValues(await readObject(c)))
+    zones.setRecords(readName(c.req.param('name')), 'TXT', readValues(await readObject(c)))
     return c.body(null, 204)
   })
 
   control.delete('dns/:name/TXT', (c) => {
     const name = readName(c.req.param('name'))
-    if (zones.typesAt(name)?.has('TXT') !== true) throw notFound('There are no such records.')
-    zones.set(name, 'TXT', [])
+    if (zones.recordsAt(name)?.has('TXT') !== true) throw notFound('There are no such records.')
+    zones.setRecords(name, 'TXT', [])
     return c.body(null, 204)
   })
 }
 
-/** @throws Problem 422 */
+/** Returns a domain name in lower case without its final dot. @throws Problem 422 if it is malformed or a top-level domain */
 function readName(text: string): string {
   const name = text.trim().replace(/\.$/, '').toLowerCase()
   const labels = name.split('.')
@@ -79,12 +79,12 @@ function readName(text: string): string {
   throw validationError('That is not a name below a top-level domain.')
 }
 
-/** The values of a TXT set, at least one. @throws Problem 422 */
+/** Reads the values of a TXT RRset from the body. @throws Problem 422 unless there is at least one */
 function readValues({ values }: Record<string, unknown>): readonly RecordData[] {
   if (!Array.isArray(values) || values.length === 0)
     throw validationError('`values` must be a list of texts; to remove them all, delete the records.')
   return values.map((value) => {
-    if (typeof value === 'string') return txt(value)
+    if (typeof value === 'string') return txtData(value)
     throw validationError('`values` must be a list of texts.')
   })
 }

@@ -14,29 +14,32 @@ import {
 import { answerQuestion, type Zones } from './zones.ts'
 
 const LOOPBACK = '127.0.0.1'
-/** What UDP may carry without EDNS, and what this server says that it takes (DNS flag day 2020). */
+/** Maximum bytes of a UDP response to a query without EDNS (RFC 1035, section 4.2.1). */
 const PLAIN_UDP_SIZE = 512
+/** UDP payload size that the server advertises with EDNS: the recommendation of DNS flag day 2020. */
 const OWN_UDP_SIZE = 1232
 const PORT_ATTEMPTS = 20
 
 /**
- * The sandbox's DNS: root, registries, name servers of all zones, and a resolver, at one loopback port by UDP and TCP.
- * @param wantedPort 0 for a free one
+ * Starts the sandbox's DNS on one loopback port, over UDP and TCP. It plays the root, the registries, the name servers of all
+ * zones and, for queries with RD set, a recursive resolver.
+ * @param wantedPort 0 for any free port
  */
 export async function startDnsServer(zones: Zones, wantedPort: number) {
   const { udp, tcp, port } = await bind(wantedPort)
   const connections = new Set<Socket>()
   udp.on('message', (query, from) => {
-    const answer = respond(zones, query, PLAIN_UDP_SIZE)
+    const answer = createResponse(zones, query, PLAIN_UDP_SIZE)
     if (answer !== undefined) udp.send(answer, from.port, from.address, () => {})
   })
-  // An ICMP "port unreachable" from a client that is gone is not an error here.
+  // A client that closed its socket before the response causes an ICMP "port unreachable"; without a listener, the
+  // process would end with that error.
   udp.on('error', () => {})
   tcp.on('connection', (socket) => {
     connections.add(socket)
     socket.on('close', () => connections.delete(socket))
     socket.on('error', () => socket.destroy())
-    serveTcp(socket, (query) => respond(zones, query, undefined))
+    serveTcp(socket, (query) => createResponse(zones, query, undefined))
   })
   return {
     port,
@@ -47,7 +50,7 @@ export async function startDnsServer(zones: Zones, wantedPort: number) {
   }
 }
 
-/** A port that is free on UDP and TCP, unless one is wanted. @throws the system's error */
+/** Binds UDP and TCP to the same loopback port; retries with other ports if `wanted` is 0. @throws the system's error */
 async function bind(wanted: number): Promise<{ udp: UdpSocket; tcp: Server; port: number }> {
   for (let attempt = 1; ; attempt += 1) {
     const udp = createSocket('udp4')
@@ -71,7 +74,7 @@ async function bind(wanted: number): Promise<{ udp: UdpSocket; tcp: Server; port
   }
 }
 
-/** Messages on TCP have their length before them and may come in any pieces (RFC 1035, section 4.2.2). */
+/** Answers the queries of a TCP connection: two bytes of length before each message, split anywhere (RFC 1035, section 4.2.2). */
 function serveTcp(socket: Socket, answerTo: (query: Buffer) => Buffer | undefined): void {
   let received: Buffer = Buffer.alloc(0)
   socket.on('data', (piece: Buffer) => {
@@ -88,9 +91,12 @@ function serveTcp(socket: Socket, answerTo: (query: Buffer) => Buffer | undefine
   })
 }
 
-/** @param room the bytes that UDP allows without EDNS; undefined on TCP, where everything fits */
-function respond(zones: Zones, query: Buffer, room: number | undefined): Buffer | undefined {
-  // An answer, or an operation that no resolver needs (RFC 1035, section 4.1.1), gets none.
+/**
+ * Encodes the response to a query; undefined if none is to be sent.
+ * @param udpLimit maximum bytes if the query has no EDNS record; undefined over TCP, which has no limit
+ */
+function createResponse(zones: Zones, query: Buffer, udpLimit: number | undefined): Buffer | undefined {
+  // Ignore responses (QR bit set) and opcodes other than QUERY (RFC 1035, section 4.1.1).
   if (query.length < 12 || (query.readUInt8(2) & 0xf8) !== 0) return undefined
   let packet: Packet
   try {
@@ -100,9 +106,9 @@ function respond(zones: Zones, query: Buffer, room: number | undefined): Buffer 
   }
   const [question] = packet.questions ?? []
   if (question === undefined) return undefined
-  const asked = packet.flags ?? 0
+  const queryFlags = packet.flags ?? 0
   const name = question.name === '.' ? '' : question.name
-  const answer = answerQuestion(zones, name, question.type, (asked & RECURSION_DESIRED) !== 0)
+  const answer = answerQuestion(zones, name, question.type, (queryFlags & RECURSION_DESIRED) !== 0)
   if (answer === 'silence') return undefined
 
   const opt = packet.additionals?.find((record): record is OptAnswer => record.type === 'OPT')
@@ -114,20 +120,20 @@ function respond(zones: Zones, query: Buffer, room: number | undefined): Buffer 
     flags:
       answer.rcode |
       (answer.authoritative === true ? AUTHORITATIVE_ANSWER : 0) |
-      (asked & RECURSION_DESIRED ? RECURSION_DESIRED | RECURSION_AVAILABLE : 0),
+      (queryFlags & RECURSION_DESIRED ? RECURSION_DESIRED | RECURSION_AVAILABLE : 0),
     ...(packet.questions === undefined ? {} : { questions: packet.questions }),
     answers: [...(answer.answers ?? [])],
     authorities: [...(answer.authorities ?? [])],
     additionals: [...(answer.additionals ?? []), ...edns],
   }
   const whole = encode(message)
-  const limit = Math.min(Math.max(opt?.udpPayloadSize ?? 0, room ?? 0), 4096)
-  if (room === undefined || whole.length <= limit) return whole
+  const limit = Math.min(Math.max(opt?.udpPayloadSize ?? 0, udpLimit ?? 0), 4096)
+  if (udpLimit === undefined || whole.length <= limit) return whole
   const flags = (message.flags ?? 0) | TRUNCATED_RESPONSE
   return encode({ ...message, flags, answers: [], authorities: [], additionals: edns })
 }
 
-/** The verifier's DNS lookup: the TXT values of a name at the server on this loopback port; none if it can't say. */
+/** Queries the sandbox's own DNS for the TXT values of a name, as the service's verification does; none if the query fails. */
 export async function lookUpTxt(port: number, name: string): Promise<string[]> {
   const resolver = new Resolver({ timeout: 1000, tries: 2 })
   resolver.setServers([`${LOOPBACK}:${port}`])

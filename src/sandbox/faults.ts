@@ -3,40 +3,41 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context, Hono, MiddlewareHandler } from 'hono'
 import { asObject, CONTROL_PREFIX, type Env, readObject, validationError } from './http.ts'
 
-/** Ways for an exchange to go wrong. Those in the second half process the request first. */
+/** Faults that can be injected into an HTTP exchange. */
 const FAULT_KINDS = [
-  /** Answers with `status`, `headers` and `body`. */
+  /** Responds with the fault's `status`, `headers` and `body`; the request isn't processed unless `after` is set. */
   'status',
-  /** Resets the connection. */
+  /** Resets the TCP connection (RST); the request isn't processed unless `after` is set. */
   'reset',
-  /** Closes the connection without an answer. */
+  /** Processes the request, then closes the connection without a response. */
   'drop',
-  /** Closes the connection in the middle of the answer's body. */
+  /** Processes the request, then closes the connection after half of the response's body. */
   'truncate',
-  /** Puts `headers` and `fields` over the answer's own, and `item_fields` over those of each item of a list. */
+  /** Overwrites headers and JSON fields of the response with `headers` and `fields`, and of each list item with `item_fields`. */
   'merge',
-  /** The right answer. */
+  /** Sends the unchanged response, after `before_ms` and `after_ms`. */
   'delay',
 ] as const
-const PROCESSED = ['drop', 'truncate', 'merge', 'delay']
+/** Kinds of faults that take effect only after the request is processed, even if `after` isn't set. */
+const PROCESSING_KINDS = ['drop', 'truncate', 'merge', 'delay']
 
 type Fault = ReturnType<typeof readFault>
 
-/** Middleware that lets exchanges go wrong, and the controls of that: POST and DELETE /_sandbox/faults. */
+/** Adds the middleware that injects faults, and the routes that set and clear them: POST and DELETE /_sandbox/faults. */
 export function addFaults(app: Hono<Env>): void {
   const faults: Fault[] = []
 
   app.use(async (c, next) => {
     const { path } = c.req
     const matching = path.startsWith(CONTROL_PREFIX) ? [] : faults.filter((one) => one.path.test(path))
-    const fault = matching.find((one) => one.left > 0 && one.skip-- <= 0)
+    const fault = matching.find((one) => one.remaining > 0 && one.skip-- <= 0)
     if (fault === undefined) return await next()
-    fault.left -= 1
-    const instead = await apply(fault, c, next)
-    if (instead === undefined) return
-    // Without the first, the headers of both would be sent.
+    fault.remaining -= 1
+    const replacement = await applyFault(fault, c, next)
+    if (replacement === undefined) return
+    // Clear `c.res` first: Hono copies the headers of the previous response into the one that is assigned.
     c.res = undefined
-    c.res = instead
+    c.res = replacement
   })
 
   app.post(`${CONTROL_PREFIX}faults`, async (c) => {
@@ -49,21 +50,21 @@ export function addFaults(app: Hono<Env>): void {
   })
 }
 
-/** @returns what is sent instead of the answer, if anything */
-async function apply(
+/** Applies a fault to an exchange. @returns the response to send; undefined to send the one of the request's handler */
+async function applyFault(
   fault: Fault,
   c: Context<Env>,
   next: Parameters<MiddlewareHandler>[1],
 ): Promise<Response | undefined> {
   const { incoming, outgoing } = c.env
-  const gone = new AbortController()
-  outgoing.once('close', () => gone.abort())
+  const disconnected = new AbortController()
+  outgoing.once('close', () => disconnected.abort())
   const pause = async (ms: number) => {
-    if (ms > 0) await sleep(ms, undefined, { signal: gone.signal }).catch(() => {})
+    if (ms > 0) await sleep(ms, undefined, { signal: disconnected.signal }).catch(() => {})
   }
   await pause(fault.beforeMs)
-  if (gone.signal.aborted) return RESPONSE_ALREADY_SENT
-  if (fault.after || PROCESSED.includes(fault.kind)) await next()
+  if (disconnected.signal.aborted) return RESPONSE_ALREADY_SENT
+  if (fault.after || PROCESSING_KINDS.includes(fault.kind)) await next()
   await pause(fault.afterMs)
 
   switch (fault.kind) {
@@ -101,7 +102,7 @@ async function merge(response: Response, { headers, fields, itemFields }: Fault)
   })
 }
 
-/** @throws Problem 422 */
+/** Reads the body of POST /_sandbox/faults. @throws Problem 422 */
 function readFault(given: Record<string, unknown>) {
   const number = (name: string, otherwise: number): number => {
     const value = given[name] ?? otherwise
@@ -123,21 +124,22 @@ function readFault(given: Record<string, unknown>) {
     throw validationError('`headers` must be names and values of HTTP headers.')
   return {
     kind,
-    /** Of the paths that it applies to; `*` stands for any text. */
+    /** Matches the request paths that the fault applies to; `*` in the given path stands for any text. */
     path: new RegExp(`^${path.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`),
-    /** Process the request, though the client doesn't learn it. */
+    /** Whether to process the request even for the kinds `status` and `reset`: it takes effect, but the client can't know. */
     after: given['after'] === true,
-    /** Milliseconds before and after the request is processed. */
+    /** Milliseconds to wait before and after the request is processed. */
     beforeMs: number('before_ms', 0),
     afterMs: number('after_ms', 0),
     status,
     headers: Object.fromEntries(headers),
-    // Text would give it a content type.
+    // A `Response` from a string would get `content-type: text/plain`; from bytes it gets none.
     body: body === '' ? null : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
     fields: object('fields'),
     itemFields: object('item_fields'),
-    /** How many more matching requests to skip, and then to hit. */
+    /** Number of further matching requests that pass before the fault applies. */
     skip: number('skip', 0),
-    left: number('count', Number.POSITIVE_INFINITY),
+    /** Number of further requests that the fault applies to. */
+    remaining: number('count', Number.POSITIVE_INFINITY),
   }
 }

@@ -2,24 +2,24 @@ import type { HttpBindings } from '@hono/node-server'
 import { type Context, Hono } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 
-/** The routes see Node's own request and response beside those of the web. */
+/** Hono's environment: `c.env` gives routes Node's own request and response, which faults need to cut connections. */
 export interface Env {
   readonly Bindings: HttpBindings
 }
 
 /**
- * An answer other than success, thrown by the parts of the sandbox and turned into HTTP in one place: for the token
- * endpoint `{"error","error_description"}` (RFC 6749, section 5.2), else `{"statusCode","name","message"}`.
+ * An error response, thrown by route handlers and serialized in `problemResponse`: at the token endpoint as
+ * `{"error","error_description"}` (RFC 6749, section 5.2), elsewhere as `{"statusCode","name","message"}`.
  */
 export class Problem extends Error {
   readonly status: number
-  readonly title: string
+  readonly code: string
   readonly headers: Readonly<Record<string, string>>
 
   constructor(status: number, title: string, message: string, headers: Record<string, string> = {}) {
     super(message)
     this.status = status
-    this.title = title
+    this.code = title
     this.headers = headers
   }
 }
@@ -36,8 +36,10 @@ export const TOKEN_PATH = '/oauth/token'
 export const CONTROL_PREFIX = '/_sandbox/'
 
 /**
- * The application without its routes: answers only to its own names on loopback, keeps other sites' pages from changing
- * anything, and words every refusal. `port` is that of the server.
+ * Creates the HTTP application with its guards and error responses, but without routes. The guards refuse requests with a
+ * foreign Host header (DNS rebinding) and cross-site requests that could change state (CSRF).
+ * @param port the port that the server listens on, which the Host header must name
+ * @param report receives errors that aren't a `Problem`: bugs of the sandbox
  */
 export function createApp(port: number, report: (error: unknown) => void): Hono<Env> {
   const app = new Hono<Env>()
@@ -56,10 +58,10 @@ export function createApp(port: number, report: (error: unknown) => void): Hono<
 
   app.use(async (c, next) => {
     const host = c.req.header('host')?.toLowerCase() ?? ''
-    // A web page must not reach this server through a host name that resolves to loopback (DNS rebinding).
+    // DNS rebinding: a web page whose host name resolves to loopback would otherwise be same-origin with this server.
     if (!hosts.includes(host))
       throw new Problem(421, 'misdirected_request', 'This server has another name.', { Connection: 'close' })
-    // Every browser says where a form comes from; a program doesn't, and needs no protection from itself.
+    // CSRF: every browser sends Origin or Sec-Fetch-Site with a form; a request with neither comes from a program.
     const source = c.req.header('origin') ?? c.req.header('sec-fetch-site') ?? 'none'
     if (c.req.method !== 'GET' && !['none', 'same-origin', `http://${host}`].includes(source))
       throw new Problem(403, 'cross_site_request', 'Another site cannot do this.')
@@ -68,7 +70,7 @@ export function createApp(port: number, report: (error: unknown) => void): Hono<
   return app
 }
 
-function problemResponse(c: Context, { status, title, message, headers }: Problem): Response {
+function problemResponse(c: Context, { status, code: title, message, headers }: Problem): Response {
   const isToken = c.req.path === TOKEN_PATH
   const body = isToken
     ? {
@@ -82,7 +84,7 @@ function problemResponse(c: Context, { status, title, message, headers }: Proble
   })
 }
 
-/** The body as JSON. @throws Problem 422 */
+/** Parses the request's body as JSON. @throws Problem 422 */
 export async function readJson(c: Context): Promise<unknown> {
   try {
     return JSON.parse(await c.req.text())
@@ -91,13 +93,13 @@ export async function readJson(c: Context): Promise<unknown> {
   }
 }
 
-/** The body as a JSON object; an empty body counts as an empty one. @throws Problem 422 */
+/** Parses the request's body as a JSON object; an empty body counts as `{}`. @throws Problem 422 */
 export async function readObject(c: Context): Promise<Record<string, unknown>> {
   const isEmpty = (await c.req.text()).trim() === ''
   return isEmpty ? {} : asObject(await readJson(c), 'The body')
 }
 
-/** @throws Problem 422 */
+/** Returns a copy of a JSON object. @param what the value's name in the message @throws Problem 422 for anything else */
 export function asObject(value: unknown, what: string): Record<string, unknown> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
   throw validationError(`${what} must be a JSON object.`)

@@ -1,13 +1,13 @@
 import type { Context, Hono } from 'hono'
-import { timestamp } from './clock.ts'
+import { formatTimestamp } from './clock.ts'
 import { type Env, notFound, validationError } from './http.ts'
-import { type Grant, shownGrant } from './oauth.ts'
+import { type Grant, serializeGrant } from './oauth.ts'
 
 /**
- * One page of a list, in its envelope (interface, sections 2.3, 4.2, 4.3 and 8).
- * @param items the newest first
- * @param show makes what the service shows of an item; only for those on the page and those that the filter sees
- * @param keep the filter
+ * Returns one page of a cursor-paginated list in its envelope (interface, sections 2.3, 4.2, 4.3 and 8).
+ * @param items all items, the newest first
+ * @param show serializes an item; called only for the items that the page needs, so that long lists stay cheap
+ * @param matches the filter, applied to the serialized item
  * @throws Problem 422 for a limit outside 1 to 100, repeated parameters, both cursors at once, and an unknown cursor
  */
 function takePage<Item extends { readonly id: string }, Shown>(
@@ -15,11 +15,11 @@ function takePage<Item extends { readonly id: string }, Shown>(
   items: readonly Item[],
   show: (item: Item) => Shown,
   defaultLimit: number,
-  keep: (shown: Shown) => boolean = () => true,
+  matches: (shown: Shown) => boolean = () => true,
 ): object {
-  const limit = single(c, 'limit')
-  const after = single(c, 'after')
-  const before = single(c, 'before')
+  const limit = readParameter(c, 'limit')
+  const after = readParameter(c, 'after')
+  const before = readParameter(c, 'before')
   if (after !== undefined && before !== undefined)
     throw validationError('The `after` and `before` parameters cannot be used together.')
   if (limit !== undefined && !/^([1-9][0-9]?|100)$/.test(limit))
@@ -32,43 +32,43 @@ function takePage<Item extends { readonly id: string }, Shown>(
     )
 
   const step = before === undefined ? 1 : -1
-  const most = limit === undefined ? defaultLimit : Number(limit)
+  const pageSize = limit === undefined ? defaultLimit : Number(limit)
   const data: Shown[] = []
   let hasMore = false
   for (let position = start + step; !hasMore; position += step) {
     const item = items[position]
     if (item === undefined) break
     const shown = show(item)
-    if (!keep(shown)) continue
-    hasMore = data.length === most
+    if (!matches(shown)) continue
+    hasMore = data.length === pageSize
     if (!hasMore) data.push(shown)
   }
   return { object: 'list', has_more: hasMore, data: step === 1 ? data : data.reverse() }
 }
 
-/** The one value of a query parameter. @throws Problem 422 when it is repeated */
-function single(c: Context, name: string): string | undefined {
+/** Returns the value of a query parameter; undefined if it is absent. @throws Problem 422 if it is repeated */
+function readParameter(c: Context, name: string): string | undefined {
   const values = c.req.queries(name) ?? []
   if (values.length > 1) throw validationError(`The \`${name}\` parameter may be given once.`)
   return values[0]
 }
 
-/** A UUID that ends with this number. */
+/** Returns a UUID that begins with the prefix and ends with the number, so that ids are the same in every run. */
 const idOf = (prefix: string, number: number): string =>
   `${prefix}-0000-4000-8000-${String(number).padStart(12, '0')}`
 
-const OTHER_CLIENTS = ['Newsletter Studio', 'Shop Mailer', 'CRM Sync', 'Invoice Robot', 'Zoë’s Notes']
-const OTHER_SCOPES = [['emails:send'], ['emails:send', 'contacts:read'], ['contacts:write'], ['domains:read']]
+const DEMO_CLIENTS = ['Newsletter Studio', 'Shop Mailer', 'CRM Sync', 'Invoice Robot', 'Zoë’s Notes']
+const DEMO_SCOPES = [['emails:send'], ['emails:send', 'contacts:read'], ['contacts:write'], ['domains:read']]
 
-/** A grant of somebody else; every third one is revoked. */
-function otherGrant(index: number, startedAt: number): Grant {
-  const client = index % OTHER_CLIENTS.length
+/** Returns a sample grant to another client than mailclaim; every third one is revoked. @param index 0 is the newest */
+function createDemoGrant(index: number, startedAt: number): Grant {
+  const client = index % DEMO_CLIENTS.length
   const createdAt = startedAt - (index + 1) * 3_600_000
   const isRevoked = index % 3 === 1
   return {
     id: idOf('9a27e000', index),
-    client: { id: idOf('c11e0000', client), name: OTHER_CLIENTS[client] ?? '' },
-    scopes: OTHER_SCOPES[index % OTHER_SCOPES.length] ?? [],
+    client: { id: idOf('c11e0000', client), name: DEMO_CLIENTS[client] ?? '' },
+    scopes: DEMO_SCOPES[index % DEMO_SCOPES.length] ?? [],
     resource: index % 2 === 0 ? null : 'https://api.example/mail',
     createdAt,
     revokedAt: isRevoked ? createdAt + 1_200_000 : undefined,
@@ -78,8 +78,8 @@ function otherGrant(index: number, startedAt: number): Grant {
 
 const STATUSES = ['queued', 'in_progress', 'completed', 'failed']
 
-/** When the newest imports begin, and how long they take, in seconds from the start of the sandbox; the others are over. */
-const RUNNING = [
+/** Start and duration of the newest imports, in seconds after the sandbox's start. All other imports have ended before it. */
+const IMPORT_TIMES = [
   [10, 60],
   [0, 30],
   [0, 20],
@@ -88,9 +88,9 @@ const RUNNING = [
   [86_400, 600],
 ] as const
 
-/** How far an import is; `share` from 0 to 1. Every tenth fails on its way. */
-function progressOf(index: number, startedAt: number, now: number) {
-  const [starts, lasts] = RUNNING[index] ?? [-97 * index, 60]
+/** Computes an import's status and the share of its rows that is processed (0 to 1). Every tenth import fails after 60%. */
+function importProgress(index: number, startedAt: number, now: number) {
+  const [starts, lasts] = IMPORT_TIMES[index] ?? [-97 * index, 60]
   const [end, status] = index % 10 === 2 ? [0.6, 'failed'] : [1, 'completed']
   const begins = startedAt + starts * 1000
   const share = (now - begins) / (lasts * 1000)
@@ -99,9 +99,9 @@ function progressOf(index: number, startedAt: number, now: number) {
   return { status, share: end, endedAt: begins + lasts * end * 1000 }
 }
 
-/** A contact import as the service shows it (interface, section 2.4). @param index 0 is the newest */
-function shownImport(id: string, index: number, startedAt: number, now: number) {
-  const { status, share, endedAt } = progressOf(index, startedAt, now)
+/** Returns an import as the API's `contact_import` object (interface, section 2.4). @param index 0 is the newest */
+function serializeImport(id: string, index: number, startedAt: number, now: number) {
+  const { status, share, endedAt } = importProgress(index, startedAt, now)
   const total = 200 + ((index * 7919) % 20_000)
   const done = Math.floor(total * share)
   const part = (size: number) => Math.floor(done / size)
@@ -110,40 +110,43 @@ function shownImport(id: string, index: number, startedAt: number, now: number) 
     object: 'contact_import',
     id,
     status,
-    created_at: timestamp(startedAt - index * 97_000),
-    completed_at: endedAt === null ? null : timestamp(endedAt),
+    created_at: formatTimestamp(startedAt - index * 97_000),
+    completed_at: endedAt === null ? null : formatTimestamp(endedAt),
     counts: { total, created: done - part(5) - part(20) - part(50), ...counts },
   }
 }
 
 interface ListsOptions {
+  /** Number of contact imports. */
   readonly imports: number
+  /** Number of sample grants, listed after those of sign-ins. */
   readonly grants: number
+  /** Grants of sign-ins at this sandbox, the oldest first; grows as users sign in. */
   readonly issued: readonly Grant[]
-  /** Virtual time, in milliseconds since 1970. */
+  /** Returns the virtual time in milliseconds since 1970. */
   readonly now: () => number
 }
 
-/** Grants and imports (interface, sections 4.2 to 4.4). */
+/** Adds the routes that list grants and list and get imports (interface, sections 4.2 to 4.4). */
 export function addListRoutes(app: Hono<Env>, { imports, grants, issued, now }: ListsOptions): void {
   const startedAt = now()
-  const others = Array.from({ length: grants }, (_, index) => otherGrant(index, startedAt))
-  const all = Array.from({ length: imports }, (_, index) => ({ id: idOf('1a9027e0', index), index }))
-  const show = ({ id, index }: (typeof all)[number]) => shownImport(id, index, startedAt, now())
+  const demoGrants = Array.from({ length: grants }, (_, index) => createDemoGrant(index, startedAt))
+  const items = Array.from({ length: imports }, (_, index) => ({ id: idOf('1a9027e0', index), index }))
+  const show = ({ id, index }: (typeof items)[number]) => serializeImport(id, index, startedAt, now())
 
   app.get('/oauth/grants', (c) =>
-    c.json(takePage(c, [...issued.toReversed(), ...others], shownGrant, Number.POSITIVE_INFINITY)),
+    c.json(takePage(c, [...issued.toReversed(), ...demoGrants], serializeGrant, Number.POSITIVE_INFINITY)),
   )
 
   app.get('/contacts/imports', (c) => {
-    const wanted = single(c, 'status')
+    const wanted = readParameter(c, 'status')
     if (wanted !== undefined && !STATUSES.includes(wanted))
       throw validationError(`The \`status\` parameter must be one of ${STATUSES.join(', ')}.`)
-    return c.json(takePage(c, all, show, 10, ({ status }) => wanted === undefined || status === wanted))
+    return c.json(takePage(c, items, show, 10, ({ status }) => wanted === undefined || status === wanted))
   })
 
   app.get('/contacts/imports/:id', (c) => {
-    const found = all.find(({ id }) => id === c.req.param('id'))
+    const found = items.find(({ id }) => id === c.req.param('id'))
     if (found === undefined) throw notFound('There is no contact import with this id.')
     return c.json(show(found))
   })

@@ -1,28 +1,30 @@
 import { validationError } from './http.ts'
-import { PARKED_HOST, type Trouble, txt, type Zones } from './zones.ts'
+import { PARKED_HOST, type ServerFault, txtData, type Zones } from './zones.ts'
 
-/** What a mistake is made of. */
-interface Place {
+/** The correct record and its parts, from which mistakes are built. */
+interface RecordParts {
   readonly name: string
+  /** The zone's apex, such as example.com. */
   readonly zone: string
-  /** The right value, and what precedes and follows its equals sign. */
+  /** The correct TXT value: `prefix=token`. */
   readonly value: string
   readonly prefix: string
   readonly token: string
 }
 
-/** How what is published differs from the right record. */
+/** Deviations from the correct record; an absent field is correct. */
 interface Difference {
+  /** The name where the records are published. */
   readonly at?: string
   readonly values?: readonly string[]
-  /** A CNAME to this host in the place of the record. */
+  /** The target of a CNAME record that replaces the TXT records. */
   readonly alias?: string
-  readonly trouble?: Trouble
+  readonly fault?: ServerFault
 }
 
-type Mistake = readonly [description: string, differ: (place: Place) => Difference]
+type Mistake = readonly [description: string, differ: (parts: RecordParts) => Difference]
 
-/** Ways to publish the record of a claim; all but the first are what people get wrong, or what happens to them. */
+/** Ways to publish a claim's record, by id: correctly (`none`), with a common mistake, or in a zone whose servers fail. */
 export const MISTAKES: Readonly<Record<string, Mistake>> = {
   none: ['The right record', () => ({})],
   missing: ['Nothing at all', () => ({ values: [] })],
@@ -52,32 +54,29 @@ export const MISTAKES: Readonly<Record<string, Mistake>> = {
     ({ zone }) => ({ at: `*.${zone}`, values: ['v=spf1 -all'] }),
   ],
   cname: ['A CNAME at the name, to another host', () => ({ alias: PARKED_HOST })],
-  cached: ['Resolvers still remember that there was no record', () => ({ trouble: 'cached' })],
-  silent: ['The name servers do not answer', () => ({ trouble: 'silent' })],
-  refused: ['The name servers refuse', () => ({ trouble: 'refused' })],
-  lame: ['The name servers do not know the zone', () => ({ trouble: 'lame' })],
+  cached: ['Resolvers still remember that there was no record', () => ({ fault: 'cached' })],
+  silent: ['The name servers do not answer', () => ({ fault: 'silent' })],
+  refused: ['The name servers refuse', () => ({ fault: 'refused' })],
+  lame: ['The name servers do not know the zone', () => ({ fault: 'lame' })],
 }
 
 /**
- * Clears what was published for the record of a claim before, and publishes it in this way.
- * @throws Problem 422 for a mistake that there isn't
+ * Publishes a claim's record with a mistake, after deleting the records that an earlier call published for it.
+ * @param mistake a key of `MISTAKES`
+ * @throws Problem 422 for an unknown mistake
  */
-export function publish(zones: Zones, record: { name: string; value: string }, mistake: unknown): void {
+export function publishRecord(zones: Zones, record: { name: string; value: string }, mistake: unknown): void {
   const [, differ] = Object.entries(MISTAKES).find(([id]) => id === mistake)?.[1] ?? []
   if (differ === undefined)
     throw validationError(`\`mistake\` must be one of ${Object.keys(MISTAKES).join(', ')}.`)
   const { name, value } = record
-  const zone = zones.ensure(name)
+  const zone = zones.ensureZone(name)
   const [prefix = '', token = ''] = value.split('=')
   for (const used of [name, `${name}.${zone.apex}`, `www.${name}`, `_${prefix}.${name}`, `*.${zone.apex}`])
-    for (const type of ['TXT', 'CNAME'] as const) zones.set(used, type, [])
-  const {
-    at = name,
-    values = [value],
-    alias,
-    trouble,
-  } = differ({ name, zone: zone.apex, value, prefix, token })
-  if (alias === undefined) zones.set(at, 'TXT', values.map(txt))
-  else zones.set(at, 'CNAME', [alias])
-  zone.trouble = trouble
+    for (const type of ['TXT', 'CNAME'] as const) zones.setRecords(used, type, [])
+  const parts = { name, zone: zone.apex, value, prefix, token }
+  const { at = name, values = [value], alias, fault } = differ(parts)
+  if (alias === undefined) zones.setRecords(at, 'TXT', values.map(txtData))
+  else zones.setRecords(at, 'CNAME', [alias])
+  zone.fault = fault
 }

@@ -1,10 +1,10 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import type { Context, Hono } from 'hono'
 import { type CryptoKey, SignJWT } from 'jose'
-import { timestamp } from './clock.ts'
+import { formatTimestamp } from './clock.ts'
 import { type Env, Problem, readObject, TOKEN_PATH } from './http.ts'
 
-/** A registered OAuth client. Its redirect URI is `/callback` on any port of loopback (RFC 8252, section 7.3). */
+/** A registered public client. Its redirect URI is `/callback` on any loopback port (RFC 8252, section 7.3). */
 export interface OAuthClient {
   readonly id: string
   readonly name: string
@@ -14,7 +14,7 @@ export interface OAuthClient {
 
 const GRANT_TYPES = ['authorization_code', 'refresh_token']
 
-/** Of these, only `emails:send` is known from the interface. */
+/** Scopes that a client can request. The interface names only `emails:send`; the others are made up. */
 export const SCOPES = [
   'emails:send',
   'contacts:read',
@@ -24,31 +24,31 @@ export const SCOPES = [
   'grants:read',
 ]
 
-function client(digit: number, name: string, rest: Partial<OAuthClient> = {}): OAuthClient {
+function defineClient(digit: number, name: string, rest: Partial<OAuthClient> = {}): OAuthClient {
   const id = `4f1c7b52-6f0e-4a53-9d2b-5c0a1de5c00${digit}`
   return { id, name, grantTypes: GRANT_TYPES, disabled: false, ...rest }
 }
 
-/** One client for each row of the interface that needs one. */
+/** The registered clients: the program's own, and one for each client-related token error (interface, section 7.1). */
 export const CLIENTS = {
-  usual: client(1, 'mailclaim'),
-  disabled: client(2, 'Retired Tool', { disabled: true }),
-  codeOnly: client(3, 'One-Time Tool', { grantTypes: ['authorization_code'] }),
+  default: defineClient(1, 'mailclaim'),
+  disabled: defineClient(2, 'Retired Tool', { disabled: true }),
+  codeOnly: defineClient(3, 'One-Time Tool', { grantTypes: ['authorization_code'] }),
 } as const
 
-export function clientOf(id: string): OAuthClient | undefined {
+export function findClient(id: string): OAuthClient | undefined {
   return Object.values(CLIENTS).find((known) => known.id === id)
 }
 
-/** Whether this very text is a redirect URI that is registered, with the port of the request. */
-export function acceptsRedirect(redirectUri: string): boolean {
+/** Whether the redirect URI matches a registered one exactly, apart from its port (RFC 8252, section 7.3). */
+export function isRegisteredRedirect(redirectUri: string): boolean {
   const port = /^http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost):([1-9][0-9]{0,4})\/callback$/.exec(
     redirectUri,
   )?.[1]
   return Number(port) <= 65_535
 }
 
-/** A grant of the one team that there is. */
+/** An authorization that a user gave a client. All grants belong to the sandbox's only team. */
 export interface Grant {
   readonly id: string
   readonly client: Pick<OAuthClient, 'id' | 'name'>
@@ -59,35 +59,35 @@ export interface Grant {
   revokedReason: string | undefined
 }
 
-/** A grant as the service shows it (interface, section 2.2). */
-export function shownGrant({ client, ...grant }: Grant): object {
+/** Returns a grant as the API's object (interface, section 2.2). */
+export function serializeGrant({ client, ...grant }: Grant): object {
   return {
     id: grant.id,
     client_id: client.id,
     scopes: grant.scopes,
     resource: grant.resource,
-    created_at: timestamp(grant.createdAt),
-    revoked_at: grant.revokedAt === undefined ? null : timestamp(grant.revokedAt),
+    created_at: formatTimestamp(grant.createdAt),
+    revoked_at: grant.revokedAt === undefined ? null : formatTimestamp(grant.revokedAt),
     revoked_reason: grant.revokedReason ?? null,
     client: { name: client.name, logo_uri: 'https://logos.example/sandbox.png' },
   }
 }
 
-/** What an approved authorization request was about; the code stands for it. */
-export interface Approved {
+/** An approved authorization request, to which an authorization code is bound (RFC 6749, section 4.1.2). */
+export interface Approval {
   readonly client: OAuthClient
   readonly redirectUri: string
   readonly scopes: readonly string[]
   readonly resource: string | null
-  /** S256 of the verifier (RFC 7636, section 4.2). */
+  /** The PKCE challenge: base64url of the verifier's SHA-256 (`S256`; RFC 7636, section 4.2). */
   readonly codeChallenge: string
 }
 
 interface OAuthOptions {
-  /** Virtual time, in milliseconds since 1970. */
+  /** Returns the virtual time in milliseconds since 1970. */
   readonly now: () => number
   readonly issuer: string
-  /** That signs access tokens; it lives as long as the sandbox. */
+  /** The private key that signs access tokens (ES256), new in each run. */
   readonly key: CryptoKey
   readonly accessTokenSeconds: number
 }
@@ -95,29 +95,30 @@ interface OAuthOptions {
 const CODE_LIFETIME_MS = 10 * 60_000
 const REFRESH_LIFETIME_MS = 60 * 86_400_000
 
-/** A random string that is safe in URLs and headers; `bytes` counts its randomness, not its characters. */
+/** Returns a random base64url string. @param bytes of randomness; the string is a third longer */
 export function randomToken(bytes: number): string {
   return randomBytes(bytes).toString('base64url')
 }
 
 export type OAuth = ReturnType<typeof createOAuth>
 
-/** Codes, tokens and what becomes of them (interface, section 3.1). */
+/** Creates the authorization server: codes, grants and tokens in memory, with refresh token rotation (interface, section 3.1). */
 export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptions) {
-  const codes = new Map<string, Approved & { expires: number; redeemed: boolean }>()
+  const codes = new Map<string, Approval & { expires: number; redeemed: boolean }>()
   const refreshTokens = new Map<string, { grant: Grant; expires: number; rotated: boolean }>()
   const accessTokens = new Map<string, { grant: Grant; expires: number }>()
   const issued: Grant[] = []
   const counts = { refreshes: 0, reuseDetections: 0 }
 
-  /** The answer of the token endpoint (interface, section 2.1). */
-  async function issue(grant: Grant, scopes: readonly string[]) {
-    // The refresh token is on record before anything is awaited: two requests at once cannot both win.
+  /** Issues an access token and a refresh token, as the token endpoint's response (interface, section 2.1). */
+  async function issueTokens(grant: Grant, scopes: readonly string[]) {
+    // Store the refresh token before the first `await`, so that no other request runs between the checks of the caller
+    // and this line: two concurrent refreshes can't both succeed.
     const refreshToken = `rt_${randomToken(32)}`
     const at = now()
     refreshTokens.set(refreshToken, { grant, expires: at + REFRESH_LIFETIME_MS, rotated: false })
     const scope = scopes.join(' ')
-    // Rounded up, so that no token is valid for less than its lifetime.
+    // `exp` has whole seconds (RFC 7519); round up so that no token expires before `expires_in` seconds have passed.
     const expires = Math.ceil(at / 1000) + accessTokenSeconds
     const accessToken = await new SignJWT({ client_id: grant.client.id, scope, grant_id: grant.id })
       .setProtectedHeader({ alg: 'ES256', typ: 'at+jwt' })
@@ -138,12 +139,12 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
     }
   }
 
-  function startSession(about: Pick<Approved, 'client' | 'scopes' | 'resource'>) {
+  function createSession(about: Pick<Approval, 'client' | 'scopes' | 'resource'>) {
     const { client, scopes, resource } = about
     const revoked = { revokedAt: undefined, revokedReason: undefined }
     const grant: Grant = { id: randomUUID(), client, scopes, resource, createdAt: now(), ...revoked }
     issued.push(grant)
-    return issue(grant, scopes)
+    return issueTokens(grant, scopes)
   }
 
   function revoke(grant: Grant, reason: string): void {
@@ -152,94 +153,95 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
     grant.revokedReason = reason
   }
 
-  function redeem(client: OAuthClient, fields: ReadonlyMap<string, string>) {
+  function redeemCode(client: OAuthClient, fields: ReadonlyMap<string, string>) {
     const verifier = fields.get('code_verifier') ?? ''
     if (!/^[A-Za-z0-9\-._~]{43,128}$/.test(verifier))
-      throw refusal('invalid_request', 'code_verifier must be 43 to 128 unreserved characters')
+      throw tokenError('invalid_request', 'code_verifier must be 43 to 128 unreserved characters')
     const code = codes.get(fields.get('code') ?? '')
-    if (code === undefined || code.client !== client) throw refusal('invalid_grant', 'the code is not known')
-    if (code.redeemed) throw refusal('invalid_grant', 'the code was already used')
-    if (code.expires <= now()) throw refusal('invalid_grant', 'the code has expired')
+    if (code === undefined || code.client !== client)
+      throw tokenError('invalid_grant', 'the code is not known')
+    if (code.redeemed) throw tokenError('invalid_grant', 'the code was already used')
+    if (code.expires <= now()) throw tokenError('invalid_grant', 'the code has expired')
     if (code.redirectUri !== fields.get('redirect_uri'))
-      throw refusal('invalid_grant', 'redirect_uri is not the one of the authorization request')
+      throw tokenError('invalid_grant', 'redirect_uri is not the one of the authorization request')
     if (createHash('sha256').update(verifier).digest('base64url') !== code.codeChallenge)
-      throw refusal('invalid_grant', 'code_verifier does not match the code challenge')
+      throw tokenError('invalid_grant', 'code_verifier does not match the code challenge')
     code.redeemed = true
-    return startSession(code)
+    return createSession(code)
   }
 
-  function refresh(client: OAuthClient, fields: ReadonlyMap<string, string>) {
+  function refreshTokenPair(client: OAuthClient, fields: ReadonlyMap<string, string>) {
     const current = refreshTokens.get(fields.get('refresh_token') ?? '')
     if (current === undefined || current.grant.client !== client)
-      throw refusal('invalid_grant', 'the refresh token is not known')
+      throw tokenError('invalid_grant', 'the refresh token is not known')
     const { grant } = current
     if (current.rotated) {
       counts.reuseDetections += 1
       revoke(grant, 'refresh_token_reuse')
-      throw refusal('invalid_grant', 'the refresh token was already used; the grant has been revoked')
+      throw tokenError('invalid_grant', 'the refresh token was already used; the grant has been revoked')
     }
-    if (grant.revokedAt !== undefined) throw refusal('invalid_grant', 'the grant has been revoked')
-    if (current.expires <= now()) throw refusal('invalid_grant', 'the refresh token has expired')
-    // A set, as RFC 6749, section 3.3, has it.
+    if (grant.revokedAt !== undefined) throw tokenError('invalid_grant', 'the grant has been revoked')
+    if (current.expires <= now()) throw tokenError('invalid_grant', 'the refresh token has expired')
+    // `scope` is a set of space-delimited values (RFC 6749, section 3.3), so drop duplicates.
     const asked = [...new Set(fields.get('scope')?.split(' ') ?? grant.scopes)]
     if (asked.some((scope) => !grant.scopes.includes(scope)))
-      throw refusal('invalid_scope', `the grant has only the scope ${grant.scopes.join(' ')}`)
+      throw tokenError('invalid_scope', `the grant has only the scope ${grant.scopes.join(' ')}`)
     current.rotated = true
     counts.refreshes += 1
-    return issue(grant, asked)
+    return issueTokens(grant, asked)
   }
 
   return {
-    issued: issued as readonly Grant[],
+    grants: issued as readonly Grant[],
     counts: counts as Readonly<typeof counts>,
-    /** @returns the code, good for ten minutes and one use */
-    issueCode(approved: Approved): string {
+    /** Returns an authorization code, valid for ten minutes of virtual time and one use. */
+    issueCode(approved: Approval): string {
       const code = `ac_${randomToken(24)}`
       codes.set(code, { ...approved, expires: now() + CODE_LIFETIME_MS, redeemed: false })
       return code
     },
-    /** A session without a browser, for tests that are about something else. */
-    startSession: () => startSession({ client: CLIENTS.usual, scopes: SCOPES, resource: null }),
-    /** Revokes every grant, as somebody with an API key would. */
+    /** Issues tokens without an authorization request, for tests that need a signed-in client but no browser. */
+    startSession: () => createSession({ client: CLIENTS.default, scopes: SCOPES, resource: null }),
+    /** Revokes every grant that a sign-in created, as a team member can through the API. */
     revokeAll(): void {
       for (const grant of issued) revoke(grant, 'revoked_from_api')
     },
-    /** Whether an access token has not expired, and its grant is not revoked. */
+    /** Whether an access token was issued here, hasn't expired, and its grant isn't revoked. */
     isValid(accessToken: string): boolean {
       const known = accessTokens.get(accessToken)
       return known !== undefined && known.expires > now() && known.grant.revokedAt === undefined
     },
-    /** @throws Problem for each row of the interface's section 7.1 */
+    /** Handles a token request, given its form fields. @throws Problem for each error of interface, section 7.1 */
     async exchange(fields: ReadonlyMap<string, string>) {
-      const grantType = required(fields, 'grant_type')
-      // The interface defines no code for this: the field counts as malformed.
+      const grantType = requireField(fields, 'grant_type')
+      // The interface doesn't list `unsupported_grant_type`, so an unknown grant type is a malformed field.
       if (!GRANT_TYPES.includes(grantType))
-        throw refusal('invalid_request', `grant_type must be ${GRANT_TYPES.join(' or ')}`)
+        throw tokenError('invalid_request', `grant_type must be ${GRANT_TYPES.join(' or ')}`)
       const isCode = grantType === 'authorization_code'
       for (const name of isCode ? ['code', 'redirect_uri', 'code_verifier'] : ['refresh_token'])
-        required(fields, name)
-      const client = clientOf(required(fields, 'client_id'))
-      if (client === undefined) throw refusal('invalid_client', 'the client is not known')
-      if (client.disabled) throw refusal('invalid_client', 'the client is disabled')
+        requireField(fields, name)
+      const client = findClient(requireField(fields, 'client_id'))
+      if (client === undefined) throw tokenError('invalid_client', 'the client is not known')
+      if (client.disabled) throw tokenError('invalid_client', 'the client is disabled')
       if (!client.grantTypes.includes(grantType))
-        throw refusal('unauthorized_client', `the client is not registered for ${grantType}`)
-      return isCode ? redeem(client, fields) : refresh(client, fields)
+        throw tokenError('unauthorized_client', `the client is not registered for ${grantType}`)
+      return isCode ? redeemCode(client, fields) : refreshTokenPair(client, fields)
     },
   }
 }
 
-/** A refusal by the token endpoint (interface, section 7.1). */
-function refusal(error: string, description: string): Problem {
+/** Returns an error response of the token endpoint (RFC 6749, section 5.2; interface, section 7.1). */
+function tokenError(error: string, description: string): Problem {
   return new Problem(error === 'invalid_client' ? 401 : 400, error, description)
 }
 
-function required(fields: ReadonlyMap<string, string>, name: string): string {
+function requireField(fields: ReadonlyMap<string, string>, name: string): string {
   const value = fields.get(name)
-  if (value === undefined) throw refusal('invalid_request', `${name} is missing`)
+  if (value === undefined) throw tokenError('invalid_request', `${name} is missing`)
   return value
 }
 
-/** POST /oauth/token (interface, section 4.1) and the metadata of RFC 8414. */
+/** Adds the token endpoint, POST /oauth/token (interface, section 4.1), and the authorization server metadata (RFC 8414). */
 export function addTokenRoutes(app: Hono<Env>, oauth: OAuth, issuer: string): void {
   app.post(TOKEN_PATH, async (c) => {
     const answer = await oauth.exchange(await readFields(c))
@@ -261,8 +263,8 @@ export function addTokenRoutes(app: Hono<Env>, oauth: OAuth, issuer: string): vo
 const PARAMETER = /^(grant_type|client_id|code|redirect_uri|code_verifier|refresh_token|scope)$/
 
 /**
- * The fields of a token request, from form encoding or JSON. An empty value counts as left out, and parameters that
- * nobody knows are ignored (RFC 6749, section 3.2).
+ * Reads the fields of a token request, form-encoded or JSON. Fields with an empty value count as omitted, and unknown
+ * fields are ignored (RFC 6749, section 3.2).
  * @throws Problem `invalid_request`
  */
 async function readFields(c: Context): Promise<ReadonlyMap<string, string>> {
@@ -270,21 +272,21 @@ async function readFields(c: Context): Promise<ReadonlyMap<string, string>> {
   let given: readonly (readonly [string, unknown])[]
   if (mediaType === 'application/x-www-form-urlencoded') given = [...new URLSearchParams(await c.req.text())]
   else if (mediaType === 'application/json') given = Object.entries(await readObject(c))
-  else throw refusal('invalid_request', 'the body must be form-encoded or JSON')
+  else throw tokenError('invalid_request', 'the body must be form-encoded or JSON')
 
   const fields = new Map<string, string>()
   for (const [name, value] of given) {
     if (value === null || value === '' || !PARAMETER.test(name)) continue
-    if (typeof value !== 'string') throw refusal('invalid_request', `${name} is not a text`)
-    if (fields.has(name)) throw refusal('invalid_request', `${name} is given twice`)
+    if (typeof value !== 'string') throw tokenError('invalid_request', `${name} is not a text`)
+    if (fields.has(name)) throw tokenError('invalid_request', `${name} is given twice`)
     fields.set(name, value)
   }
   return fields
 }
 
 /**
- * Checks the credential of an API request: the API key, or an access token of a grant that is not revoked.
- * @throws Problem 401 (RFC 6750, section 3)
+ * Checks the Authorization header of an API request: the API key, or a valid access token, as a bearer token.
+ * @throws Problem 401 with WWW-Authenticate (RFC 6750, section 3)
  */
 export function checkCredential(oauth: OAuth, apiKey: string, header: string | undefined): void {
   const token = /^Bearer +([\x21-\x7e]+)$/i.exec(header ?? '')?.[1]

@@ -3,11 +3,11 @@ import { html, raw } from 'hono/html'
 import { NONCE, secureHeaders } from 'hono/secure-headers'
 import type { Claims, DomainClaim } from './claims.ts'
 import type { Env } from './http.ts'
-import { MISTAKES, publish } from './mistakes.ts'
+import { MISTAKES, publishRecord } from './mistakes.ts'
 import {
-  type Approved,
-  acceptsRedirect,
-  clientOf,
+  type Approval,
+  findClient,
+  isRegisteredRedirect,
   type OAuth,
   type OAuthClient,
   randomToken,
@@ -34,13 +34,14 @@ button{cursor:pointer;font-weight:600}button.primary{background:var(--mark);bord
 :focus-visible{outline:3px solid var(--mark);outline-offset:2px}
 `
 
-/** A page loads nothing, runs nothing, and cannot be framed. */
+/** Returns middleware whose Content-Security-Policy keeps a page from loading resources, running scripts and being framed. */
 function pageHeaders(): MiddlewareHandler {
   const headers = secureHeaders({
     contentSecurityPolicy: {
       defaultSrc: ["'none'"],
       styleSrc: [NONCE],
-      // Browsers apply it to the redirect of the form too, and it can't name IPv6 addresses.
+      // Browsers check form-action against the redirect that follows the form too, which goes to the client's loopback
+      // listener. A source expression can't be an IPv6 address, so only `http:` also permits [::1].
       formAction: ["'self'", 'http:'],
       baseUri: ["'none'"],
       frameAncestors: ["'none'"],
@@ -83,20 +84,20 @@ const TICKET_LIFETIME_MS = 10 * 60_000
 
 interface AuthorizeOptions {
   readonly oauth: OAuth
-  /** Virtual time, in milliseconds since 1970. */
+  /** Returns the virtual time in milliseconds since 1970. */
   readonly now: () => number
   readonly issuer: string
-  /** No consent page. */
+  /** Whether to approve every request at once, without the consent page. */
   readonly autoApprove: boolean
 }
 
-/** GET and POST /oauth/authorize: the authorization code grant (RFC 6749, section 4.1) with PKCE (RFC 7636). */
+/** Adds GET and POST /oauth/authorize: the authorization code grant (RFC 6749, section 4.1) with PKCE (RFC 7636). */
 export function addAuthorizeRoutes(app: Hono<Env>, options: AuthorizeOptions): void {
   const { oauth, now, issuer, autoApprove } = options
-  /** By ticket: the page's form carries one, so that no other page can approve in the person's name. */
-  const pending = new Map<string, Approved & { state: string | undefined; expires: number }>()
+  /** Requests that wait for consent, by the ticket in the page's form. A forged form (CSRF) can't know the ticket. */
+  const pending = new Map<string, Approval & { state: string | undefined; expires: number }>()
 
-  /** The authorization response, with the `iss` of RFC 9207. */
+  /** Returns the URL of the authorization response (RFC 6749, section 4.1.2), with `iss` (RFC 9207). */
   function redirectTo(
     redirectUri: string,
     state: string | undefined,
@@ -113,13 +114,13 @@ export function addAuthorizeRoutes(app: Hono<Env>, options: AuthorizeOptions): v
 
   app.get('/oauth/authorize', (c) => {
     const query = new URL(c.req.url).searchParams
-    const trusted = findRedirect(query)
-    // If client or address cannot be trusted, there is no redirect (RFC 6749, section 4.1.2.1).
+    const trusted = readRedirect(query)
+    // An unknown client or redirect URI must not cause a redirect (RFC 6749, section 4.1.2.1), or this is an open redirector.
     if (typeof trusted === 'string') return refusalPage(c, trusted)
     const state = query.get('state') ?? undefined
     const request = readRequest(query)
     if ('error' in request) return c.redirect(redirectTo(trusted.redirectUri, state, request))
-    const approved: Approved = { ...trusted, ...request }
+    const approved: Approval = { ...trusted, ...request }
     if (autoApprove)
       return c.redirect(redirectTo(trusted.redirectUri, state, { code: oauth.issueCode(approved) }))
 
@@ -146,38 +147,39 @@ export function addAuthorizeRoutes(app: Hono<Env>, options: AuthorizeOptions): v
   })
 }
 
-/** The client and its redirect URI, or why they can't be trusted. */
-function findRedirect(query: URLSearchParams): { client: OAuthClient; redirectUri: string } | string {
+/** Returns the registered client and its redirect URI, or the reason why the request is refused without a redirect. */
+function readRedirect(query: URLSearchParams): { client: OAuthClient; redirectUri: string } | string {
   const [clientId = '', redirectUri = ''] = ['client_id', 'redirect_uri'].map((name) => {
     const [value, ...others] = query.getAll(name)
     return others.length === 0 ? value : undefined
   })
-  const client = clientOf(clientId)
+  const client = findClient(clientId)
   if (client === undefined || client.disabled) return 'No client is registered under this client_id.'
-  if (!acceptsRedirect(redirectUri)) return 'The redirect_uri is not registered for this client.'
+  if (!isRegisteredRedirect(redirectUri)) return 'The redirect_uri is not registered for this client.'
   return { client, redirectUri }
 }
 
+/** Reads the other parameters of an authorization request, or returns the error response (RFC 6749, section 4.1.2.1). */
 function readRequest(
   query: URLSearchParams,
-): Pick<Approved, 'scopes' | 'resource' | 'codeChallenge'> | { error: string; error_description: string } {
-  const bad = (error_description: string, error = 'invalid_request') => ({ error, error_description })
+): Pick<Approval, 'scopes' | 'resource' | 'codeChallenge'> | { error: string; error_description: string } {
+  const invalid = (error_description: string, error = 'invalid_request') => ({ error, error_description })
   for (const name of query.keys())
-    if (name !== 'resource' && query.getAll(name).length > 1) return bad('a parameter is given twice')
-  if (!query.get('response_type')) return bad('response_type is missing')
+    if (name !== 'resource' && query.getAll(name).length > 1) return invalid('a parameter is given twice')
+  if (!query.get('response_type')) return invalid('response_type is missing')
   if (query.get('response_type') !== 'code')
-    return bad('response_type must be code', 'unsupported_response_type')
+    return invalid('response_type must be code', 'unsupported_response_type')
   const codeChallenge = query.get('code_challenge') ?? ''
-  if (codeChallenge === '') return bad('code_challenge is missing: PKCE is mandatory')
-  if (query.get('code_challenge_method') !== 'S256') return bad('code_challenge_method must be S256')
-  if (!/^[A-Za-z0-9_-]{43}$/.test(codeChallenge)) return bad('code_challenge is not a S256 challenge')
+  if (codeChallenge === '') return invalid('code_challenge is missing: PKCE is mandatory')
+  if (query.get('code_challenge_method') !== 'S256') return invalid('code_challenge_method must be S256')
+  if (!/^[A-Za-z0-9_-]{43}$/.test(codeChallenge)) return invalid('code_challenge is not a S256 challenge')
   const asked = [...new Set((query.get('scope') ?? '').split(' '))].filter((scope) => scope !== '')
   if (asked.some((scope) => !SCOPES.includes(scope)))
-    return bad(`the client may ask for ${SCOPES.join(' ')}`, 'invalid_scope')
+    return invalid(`the client may ask for ${SCOPES.join(' ')}`, 'invalid_scope')
   const [resource = null, ...others] = query.getAll('resource')
-  // RFC 8707, section 2.
+  // A resource indicator is an absolute URI without a fragment (RFC 8707, section 2).
   if (others.length > 0 || (resource !== null && (!URL.canParse(resource) || resource.includes('#'))))
-    return bad('resource must be one absolute address without a fragment', 'invalid_target')
+    return invalid('resource must be one absolute address without a fragment', 'invalid_target')
   return { scopes: asked.length === 0 ? SCOPES : asked, resource, codeChallenge }
 }
 
@@ -186,7 +188,7 @@ function refusalPage(c: Context, problem: string) {
   return sendPage(c, 400, title, html`<section><h1>${title}</h1><p>${problem}</p></section>`)
 }
 
-function consentPage(c: Context, { client, scopes, redirectUri, resource }: Approved, ticket: string) {
+function consentPage(c: Context, { client, scopes, redirectUri, resource }: Approval, ticket: string) {
   return sendPage(
     c,
     200,
@@ -212,7 +214,7 @@ ${resource === null ? '' : html`<dt>For the resource</dt><dd><code>${resource}</
 
 const DNS_PAGE = '/_sandbox/dns'
 
-/** The page of the DNS provider, where a person publishes the record of a claim or plants a mistake. */
+/** Adds the page of a simulated DNS provider, where users publish a claim's record, correctly or with a mistake. */
 export function addDnsPage(app: Hono<Env>, claims: Claims, zones: Zones): void {
   app.use(DNS_PAGE, pageHeaders())
 
@@ -221,7 +223,7 @@ export function addDnsPage(app: Hono<Env>, claims: Claims, zones: Zones): void {
   app.post(DNS_PAGE, async (c) => {
     const form = new URLSearchParams(await c.req.text())
     const { record } = claims.find(form.get('claim') ?? '')
-    publish(zones, record, form.get('mistake'))
+    publishRecord(zones, record, form.get('mistake'))
     return c.redirect(`${DNS_PAGE}?done`, 303)
   })
 }

@@ -10,7 +10,7 @@ import { lookUpTxt, startDnsServer } from './dns-server.ts'
 import { addFaults } from './faults.ts'
 import { CONTROL_PREFIX, createApp, type Env, readJson } from './http.ts'
 import { addListRoutes } from './lists.ts'
-import { publish } from './mistakes.ts'
+import { publishRecord } from './mistakes.ts'
 import { addTokenRoutes, CLIENTS, checkCredential, createOAuth, randomToken } from './oauth.ts'
 import { addAuthorizeRoutes, addDnsPage } from './pages.ts'
 import { createZones, type Zones } from './zones.ts'
@@ -18,42 +18,42 @@ import { createZones, type Zones } from './zones.ts'
 const LOOPBACK = '127.0.0.1'
 
 export interface SandboxOptions {
-  /** Prints a diagnostic line for the person who runs the sandbox. */
+  /** Prints a diagnostic line for the user who runs the sandbox. */
   readonly log: (line: string) => void
-  /** Loopback ports; 0 or nothing for a free one. */
+  /** Loopback ports of HTTP and DNS; any free port if 0 or absent. */
   readonly port?: number | undefined
   readonly dnsPort?: number | undefined
-  /** No consent page: every sign-in is approved at once. */
+  /** Whether to approve every sign-in at once, without the consent page. */
   readonly autoApprove?: boolean | undefined
-  /** The record of each new claim is published at once. */
+  /** Whether to publish the record of each new claim at once. */
   readonly autoPublish?: boolean | undefined
-  /** How many contact imports and (revoked and active) grants there are from the start. */
+  /** Number of contact imports (default: 25) and of sample grants (default: 3) at the start; a third of the grants is revoked. */
   readonly imports?: number | undefined
   readonly grants?: number | undefined
-  /** Default: 900. */
+  /** Lifetime of access tokens in virtual seconds. Default: 900. */
   readonly accessTokenSeconds?: number | undefined
-  /** Between the steps of a claim that verification was asked for, in virtual seconds. Default: 0.25. */
+  /** Virtual seconds between the steps of a claim's verification. Default: 0.25. */
   readonly stepSeconds?: number | undefined
 }
 
-/** A running sandbox. */
+/** A running sandbox, with the addresses and credentials that clients need. */
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>
 
 /**
- * Starts the local service: HTTP and DNS on loopback, all state in memory. It shares no code with the client, so that a
- * mistake of either shows.
- * @throws the system's error if a port is not available
+ * Starts the local service: HTTP and DNS on loopback, with all state in memory. The sandbox shares no code with the client:
+ * a bug in shared code would be the same on both sides, and no test could see it.
+ * @throws the system's error if a port isn't available
  */
 export async function startSandbox(options: SandboxOptions) {
   const report = (error: unknown) => {
-    // A client that disconnects while sending its request is not an error here.
+    // A client that disconnects while sending a request isn't a bug: its user may have pressed Ctrl-C.
     if (error instanceof Error && 'code' in error && error.code === 'ECONNRESET') return
     options.log(`sandbox: ${error instanceof Error ? error.stack : String(error)}`)
   }
   const { privateKey: key } = await generateKeyPair('ES256')
   const zones = createZones()
   const dns = await startDnsServer(zones, options.dnsPort ?? 0)
-  // The service needs its own address, so it is built when the port is known.
+  // The port is known only once the server listens, and the application needs it (issuer, Host check). Until then: 503.
   let app: Hono<Env> | undefined
   const server = createServer(
     getRequestListener((request, env) => app?.fetch(request, env) ?? new Response(null, { status: 503 }), {
@@ -102,7 +102,7 @@ export async function startSandbox(options: SandboxOptions) {
   addListRoutes(app, {
     imports: options.imports ?? 25,
     grants: options.grants ?? 3,
-    issued: oauth.issued,
+    issued: oauth.grants,
     now,
   })
   addClaimRoutes(app, claims, zones, options.autoPublish ?? false)
@@ -112,11 +112,11 @@ export async function startSandbox(options: SandboxOptions) {
   let closed: Promise<unknown> | undefined
   return {
     baseUrl: issuer,
-    /** By UDP and TCP. */
+    /** The address of the DNS server, `host:port`, for UDP and TCP. */
     dns: `${LOOPBACK}:${dns.port}`,
-    clientId: CLIENTS.usual.id,
+    clientId: CLIENTS.default.id,
     apiKey,
-    /** Settles when both servers are closed and no timer is left. */
+    /** Stops the clock, cuts all connections, and resolves when both servers are closed. Can be called repeatedly. */
     async close(): Promise<void> {
       clock.close()
       closed ??= Promise.all([
@@ -131,12 +131,12 @@ export async function startSandbox(options: SandboxOptions) {
   }
 }
 
-/** Claims (interface, sections 4.5 to 4.7). */
+/** Adds the routes that create, verify and get claims (interface, sections 4.5 to 4.7). */
 function addClaimRoutes(app: Hono<Env>, claims: Claims, zones: Zones, autoPublish: boolean): void {
   app.post('/domains/claim', async (c) => {
     const { claim, isNew } = claims.create(await readJson(c))
-    zones.ensure(claim.name)
-    if (isNew && autoPublish) publish(zones, claim.record, 'none')
+    zones.ensureZone(claim.name)
+    if (isNew && autoPublish) publishRecord(zones, claim.record, 'none')
     return c.json(claim, isNew ? 201 : 200)
   })
   app.post('/domains/:domain_id/claim/verify', (c) => c.json(claims.verify(c.req.param('domain_id'))))

@@ -2,33 +2,36 @@ import type { Answer } from 'dns-packet'
 
 export type RecordType = 'A' | 'CNAME' | 'NS' | 'TXT'
 
-/** The data of one record: an address or host, or the character strings of a TXT record. */
+/** The data (RDATA) of one record: the address of A, the host of CNAME and NS, the character strings of TXT. */
 export type RecordData = string | readonly Buffer[]
 
-/** How the name servers of a zone misbehave; with `cached`, resolvers still have the answer from before. */
-export type Trouble = 'silent' | 'refused' | 'lame' | 'cached'
+/**
+ * How DNS misbehaves for a zone. Its name servers don't respond (`silent`), respond REFUSED (`refused`), or respond without data
+ * and authority (`lame`: a lame delegation); with `cached`, resolvers still have the negative answer from before (RFC 2308).
+ */
+export type ServerFault = 'silent' | 'refused' | 'lame' | 'cached'
 
 export interface Zone {
-  /** Lower case, no dot at the end; the root is ''. */
+  /** The zone's name in lower case without the final dot; '' for the root. */
   readonly apex: string
   serial: number
-  /** The root, or a registry: there only so that a walk from the root down finds a delegation. */
+  /** Whether this is the root or a top-level domain, which exist so that clients can follow delegations from the root. */
   readonly isParent: boolean
-  trouble: Trouble | undefined
+  fault: ServerFault | undefined
 }
 
-/** The name servers of every zone. All have the address of the sandbox. */
+/** The name servers of every zone below a top-level domain. All resolve to loopback, where the sandbox listens. */
 const NAME_SERVERS = ['ns1.sandbox-dns.test', 'ns2.sandbox-dns.test']
-/** That of the root and the registries. */
-const REGISTRY_SERVER = 'registry.sandbox-dns.test'
-/** A host without the record of any claim, for aliases to lead to. */
+/** The name server of the root and of the top-level domains. */
+const PARENT_SERVER = 'registry.sandbox-dns.test'
+/** The target of CNAME records that were published by mistake: a host without TXT records. */
 export const PARKED_HOST = 'parked.sandbox-dns.test'
 
 const TTL: Readonly<Record<RecordType, number>> = { A: 3600, NS: 3600, CNAME: 300, TXT: 300 }
-/** Seconds for which a "no" may be remembered (RFC 2308, section 5). */
+/** Negative TTL in seconds: the SOA record's TTL and MINIMUM in negative responses (RFC 2308, section 5). */
 const NEGATIVE_TTL = 60
 
-/** Second-level names under which registries sell the third level; the true list is that of publicsuffix.org. */
+/** Labels that form public suffixes with a country code, such as co.uk: a small stand-in for the Public Suffix List. */
 const SECOND_LEVELS = ['ac', 'co', 'com', 'edu', 'gov', 'net', 'ne', 'nom', 'or', 'org']
 
 function parentName(name: string): string {
@@ -38,45 +41,45 @@ function parentName(name: string): string {
 
 export type Zones = ReturnType<typeof createZones>
 
-/** All zones, with names in lower case and without the final dot. */
+/** Creates the store of zones and records. Its names are in lower case, without the final dot. */
 export function createZones() {
   const zones = new Map<string, Zone>()
-  /** Of all zones: a name is in the deepest zone that holds it. */
+  /** The RRsets of all zones, by owner name and type. */
   const names = new Map<string, Map<RecordType, readonly RecordData[]>>()
 
-  function create(apex: string, isParent: boolean): Zone {
-    const zone: Zone = { apex, serial: 1, isParent, trouble: undefined }
+  function createZone(apex: string, isParent: boolean): Zone {
+    const zone: Zone = { apex, serial: 1, isParent, fault: undefined }
     zones.set(apex, zone)
-    set(apex, 'NS', isParent ? [REGISTRY_SERVER] : NAME_SERVERS)
-    // As its previous owner left it: a web server, but no record of a claim.
-    if (!isParent) set(apex, 'A', ['192.0.2.10'])
+    setRecords(apex, 'NS', isParent ? [PARENT_SERVER] : NAME_SERVERS)
+    // Like a domain that was in use: it has a web server's address, but no TXT record.
+    if (!isParent) setRecords(apex, 'A', ['192.0.2.10'])
     return zone
   }
 
-  /** The deepest zone that holds the name; none for names below a top level that has no zones. */
-  function holding(name: string): Zone | undefined {
+  /** Finds the zone with the longest suffix of the name; undefined if not even the top-level domain exists here. */
+  function findZone(name: string): Zone | undefined {
     for (let apex = name; ; apex = parentName(apex)) {
       const zone = zones.get(apex)
-      // The root cannot deny names outside this sandbox.
+      // Don't answer NXDOMAIN from the root for a missing top-level domain: it exists outside of this sandbox.
       if (zone !== undefined || apex === '') return apex === '' && name !== '' ? undefined : zone
     }
   }
 
-  /** The zone of a name, made as the registrable domain if it is missing. */
-  function ensure(name: string): Zone {
-    const held = holding(name)
-    if (held !== undefined && !held.isParent) return held
+  /** Returns the zone of a name; creates a zone for its registrable domain, and the parent zones, if there is none. */
+  function ensureZone(name: string): Zone {
+    const existing = findZone(name)
+    if (existing !== undefined && !existing.isParent) return existing
     const labels = name.split('.')
     const top = labels.at(-1) ?? ''
     const isThird = labels.length > 2 && top.length === 2 && SECOND_LEVELS.includes(labels.at(-2) ?? '')
-    for (const parent of ['', top]) if (!zones.has(parent)) create(parent, true)
-    return create(labels.slice(isThird ? -3 : -2).join('.'), false)
+    for (const parent of ['', top]) if (!zones.has(parent)) createZone(parent, true)
+    return createZone(labels.slice(isThird ? -3 : -2).join('.'), false)
   }
 
-  /** Puts these records in the place of those with the same name and type; none removes them. */
-  function set(name: string, type: RecordType, data: readonly RecordData[]): void {
-    const held = holding(name)
-    const zone = held?.apex === name ? held : ensure(name)
+  /** Replaces the RRset of a name and type; empty data deletes the RRset. Increments the zone's serial. */
+  function setRecords(name: string, type: RecordType, data: readonly RecordData[]): void {
+    const existing = findZone(name)
+    const zone = existing?.apex === name ? existing : ensureZone(name)
     const types = names.get(name) ?? new Map<RecordType, readonly RecordData[]>()
     if (data.length > 0) types.set(type, data)
     else if (!types.delete(type)) return
@@ -85,20 +88,20 @@ export function createZones() {
     zone.serial += 1
   }
 
-  for (const host of [...NAME_SERVERS, REGISTRY_SERVER]) {
-    ensure(host)
-    set(host, 'A', ['127.0.0.1'])
+  for (const host of [...NAME_SERVERS, PARENT_SERVER]) {
+    ensureZone(host)
+    setRecords(host, 'A', ['127.0.0.1'])
   }
-  set(PARKED_HOST, 'A', ['192.0.2.80'])
-  ensure('example.com')
+  setRecords(PARKED_HOST, 'A', ['192.0.2.80'])
+  ensureZone('example.com')
 
   return {
-    holding,
-    ensure,
-    set,
-    typesAt: (name: string): ReadonlyMap<RecordType, readonly RecordData[]> | undefined => names.get(name),
-    /** Whether anything lives at or below the name, which tells NODATA from NXDOMAIN (RFC 8020). */
-    exists(name: string): boolean {
+    findZone,
+    ensureZone,
+    setRecords,
+    recordsAt: (name: string): ReadonlyMap<RecordType, readonly RecordData[]> | undefined => names.get(name),
+    /** Whether records exist at or below the name: if so, a missing type is NODATA, not NXDOMAIN (RFC 8020). */
+    nameExists(name: string): boolean {
       if (names.has(name)) return true
       for (const other of names.keys()) if (other.endsWith(`.${name}`)) return true
       return false
@@ -106,8 +109,8 @@ export function createZones() {
   }
 }
 
-/** A TXT record with this text, in strings of at most 255 bytes (RFC 1035, section 3.3.14). */
-export function txt(text: string): RecordData {
+/** Returns the data of a TXT record: the text split into character strings of at most 255 bytes (RFC 1035, section 3.3.14). */
+export function txtData(text: string): RecordData {
   const bytes = Buffer.from(text)
   const pieces: Buffer[] = []
   for (let at = 0; at === 0 || at < bytes.length; at += 255) pieces.push(bytes.subarray(at, at + 255))
@@ -125,9 +128,10 @@ export interface DnsAnswer {
 }
 
 /**
- * What the server says (RFC 1034, section 4.3.2, with the wildcards of RFC 4592).
- * @param asked the name as the question wrote it
- * @param recursion whether it is asked as a resolver, not as a name server of root, registry or zone
+ * Answers a question (RFC 1034, section 4.3.2), with wildcards (RFC 4592).
+ * @param asked the name in the question's own case, which the answer's owner name repeats
+ * @param recursion whether the query has RD set: then answer as a recursive resolver, else as an authoritative server
+ * @returns 'silence' to send no response
  */
 export function answerQuestion(
   zones: Zones,
@@ -136,22 +140,22 @@ export function answerQuestion(
   recursion: boolean,
 ): DnsAnswer | 'silence' {
   const owner = asked.replace(/\.$/, '').toLowerCase()
-  // The parent answers for DS (RFC 4035, section 3.1.4.1).
-  const isOfParent = type === 'DS' && owner !== '' && zones.holding(owner)?.apex === owner
-  const zone = zones.holding(isOfParent ? parentName(owner) : owner)
+  // DS records belong to the parent side of a zone cut (RFC 4035, section 3.1.4.1).
+  const isOfParent = type === 'DS' && owner !== '' && zones.findZone(owner)?.apex === owner
+  const zone = zones.findZone(isOfParent ? parentName(owner) : owner)
   if (zone === undefined) return { rcode: RCODES.refused }
-  const instead = troubled(zones, zone, type, recursion)
-  if (instead !== undefined) return instead
+  const faultAnswer = answerWithFault(zones, zone, type, recursion)
+  if (faultAnswer !== undefined) return faultAnswer
 
-  const types = typesAt(zones, zone, owner)
+  const types = findRecords(zones, zone, owner)
   const authorities = [soa(zone, NEGATIVE_TTL)]
   if (types === undefined) return { rcode: RCODES.nxDomain, authoritative: true, authorities }
   const isApex = type === 'SOA' && owner === zone.apex
-  const found = isApex ? [soa(zone, 3600)] : records(asked, type as RecordType, types.get(type as RecordType))
+  const found = isApex ? [soa(zone, 3600)] : toRRs(asked, type as RecordType, types.get(type as RecordType))
   const [target] = types.get('CNAME') ?? []
   if (found.length === 0 && typeof target === 'string') {
     const answer = answerQuestion(zones, target, type, recursion)
-    const alias = records(asked, 'CNAME', [target])
+    const alias = toRRs(asked, 'CNAME', [target])
     return answer === 'silence' ? answer : { ...answer, answers: [...alias, ...(answer.answers ?? [])] }
   }
   return {
@@ -163,43 +167,44 @@ export function answerQuestion(
   }
 }
 
-/** What is said about a zone in trouble, where that shows. */
-function troubled(
+/** Returns the response of a zone with a fault; undefined if the fault doesn't affect this type of query. */
+function answerWithFault(
   zones: Zones,
   zone: Zone,
   type: string,
   recursion: boolean,
 ): DnsAnswer | 'silence' | undefined {
-  if (zone.trouble === undefined) return undefined
-  if (zone.trouble === 'cached') {
-    const isOld = recursion && type === 'TXT'
-    return isOld ? { rcode: RCODES.noError, authorities: [soa(zone, NEGATIVE_TTL)] } : undefined
+  if (zone.fault === undefined) return undefined
+  if (zone.fault === 'cached') {
+    const isCached = recursion && type === 'TXT'
+    return isCached ? { rcode: RCODES.noError, authorities: [soa(zone, NEGATIVE_TTL)] } : undefined
   }
-  // A resolver still knows where the zone is.
+  // Only TXT queries to a resolver fail: the walk to the zone (SOA, NS, A) would succeed from the resolver's cache.
   if (recursion) return type === 'TXT' ? { rcode: RCODES.servFail } : undefined
-  // What the registry would answer, which has the same address as the servers of the zone.
+  // Refer to the zone's servers, as the registry does. The registry and the faulty servers share one address here, so SOA and
+  // NS queries count as questions to the registry.
   if (type === 'SOA' || type === 'NS') {
-    const hosts = zones.typesAt(zone.apex)?.get('NS')
-    const authorities = records(zone.apex, 'NS', hosts)
+    const hosts = zones.recordsAt(zone.apex)?.get('NS')
+    const authorities = toRRs(zone.apex, 'NS', hosts)
     return { rcode: RCODES.noError, authorities, additionals: glue(zones, hosts) }
   }
-  if (zone.trouble === 'silent') return 'silence'
-  return { rcode: zone.trouble === 'refused' ? RCODES.refused : RCODES.noError }
+  if (zone.fault === 'silent') return 'silence'
+  return { rcode: zone.fault === 'refused' ? RCODES.refused : RCODES.noError }
 }
 
-/** The records at a name, or at the wildcard that covers it; undefined if the name doesn't exist. */
-function typesAt(zones: Zones, zone: Zone, name: string): ReturnType<Zones['typesAt']> {
-  const types = zones.typesAt(name)
+/** Returns the RRsets at a name or at the wildcard that covers it (RFC 4592); undefined if the name doesn't exist. */
+function findRecords(zones: Zones, zone: Zone, name: string): ReturnType<Zones['recordsAt']> {
+  const types = zones.recordsAt(name)
   if (types !== undefined) return types
-  if (zones.exists(name)) return new Map()
+  if (zones.nameExists(name)) return new Map()
   let encloser = parentName(name)
-  while (encloser !== zone.apex && !zones.exists(encloser)) encloser = parentName(encloser)
-  return zones.typesAt(`*.${encloser}`)
+  while (encloser !== zone.apex && !zones.nameExists(encloser)) encloser = parentName(encloser)
+  return zones.recordsAt(`*.${encloser}`)
 }
 
 function glue(zones: Zones, hosts: readonly RecordData[] | undefined): Answer[] {
   return (hosts ?? []).flatMap((host) =>
-    typeof host === 'string' ? records(host, 'A', zones.typesAt(host)?.get('A')) : [],
+    typeof host === 'string' ? toRRs(host, 'A', zones.recordsAt(host)?.get('A')) : [],
   )
 }
 
@@ -220,10 +225,10 @@ function soa(zone: Zone, ttl: number): Answer {
   }
 }
 
-function records(name: string, type: RecordType, data: readonly RecordData[] | undefined): Answer[] {
+function toRRs(name: string, type: RecordType, data: readonly RecordData[] | undefined): Answer[] {
   const owner = name === '' ? '.' : name
   return (data ?? []).map((one) => {
-    // The encoder changes the list of strings that it gets.
+    // Copy the list, because dns-packet's encoder modifies it.
     const value = typeof one === 'string' ? one : [...one]
     return { type, name: owner, ttl: TTL[type], data: value } as Answer
   })

@@ -1,6 +1,6 @@
 import type { Context, HttpRequest, HttpTransport } from '../context.ts'
+import { writeLines } from '../terminal/notices.ts'
 import { redact } from '../terminal/redact.ts'
-import { sanitizeLine } from '../terminal/sanitize.ts'
 
 /** What is shown of headers: nothing that could be a credential, a cookie or a code. */
 const SHOWN =
@@ -10,10 +10,14 @@ const SHOWN =
  * For `--verbose`: a transport that logs every exchange to stderr: method, address, status, time and some headers. Never a
  * body: those of the token endpoint are secrets.
  */
-export function logExchanges({ http, clock, stderr }: Context): HttpTransport {
+export function logExchanges(context: Context): HttpTransport {
+  const { http, clock } = context
   // If the reader of stderr has gone away, an answer still counts.
   const log = (sign: '>' | '<', lines: readonly string[]) =>
-    stderr.write(lines.map((line) => `${sign} ${sanitizeLine(line)}\n`).join('')).catch(() => undefined)
+    writeLines(
+      [...lines].map((line) => `${sign} ${line}`),
+      context,
+    ).catch(() => undefined)
   return {
     async send(request) {
       const started = clock.monotonic()

@@ -35,7 +35,7 @@ export function signedOut(code: ErrorCode, message: string, hint: string, cause?
 export function notSignedIn(profile: string, others: readonly string[] = [], why = ''): CliError {
   const hint =
     others.length === 0
-      ? `run ${withProfile('mailclaim login', profile)}, or set MAILCLAIM_API_KEY`
+      ? `set MAILCLAIM_API_KEY, or sign in: ${withProfile('mailclaim login', profile)}`
       : `sign in, or use a profile that is signed in (${others.join(', ')}): mailclaim auth switch ${others[0]}`
   return signedOut('not_signed_in', `profile ${profile} is not signed in${why}`, hint)
 }
@@ -43,7 +43,7 @@ export function notSignedIn(profile: string, others: readonly string[] = [], why
 /** The refresh token may have been sent, and nobody knows what became of it. @param why what is known */
 export function interrupted(profile: string, why = 'the last renewal was interrupted'): CliError {
   const message = `the refresh token of profile ${profile} may have been sent: ${why}`
-  const hint = `${signInHint(profile)} (trying the old token: docs/token-safety.md)`
+  const hint = `to try the old token, see docs/token-safety.md; else ${signInHint(profile)}`
   return signedOut('refresh_interrupted', message, hint)
 }
 

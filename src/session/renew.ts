@@ -381,5 +381,9 @@ export function accessOf({ access, why }: Extract<Settled, { kind: 'success' }>,
 /** Somebody signed in or out while the session was renewed. */
 export function replacedMeanwhile(profile: string): CliError {
   const message = `profile ${profile} was signed in again, or out, while this command renewed its session`
-  return signedOut('session_elsewhere', message, `see ${withProfile('mailclaim auth status', profile)}`)
+  return signedOut(
+    'session_elsewhere',
+    message,
+    `to see the session: ${withProfile('mailclaim auth status', profile)}`,
+  )
 }

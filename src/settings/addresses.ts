@@ -3,6 +3,11 @@ import type { DnsAddress } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { parseList } from './parse-value.ts'
 
+/** A scheme, two slashes, and a host without anything that the URL class decodes or drops; no blank, backslash or quotation mark. */
+const AS_TYPED =
+  /^[a-z]+:\/\/(?:[^/?#\\]*@)?(?:\[[\da-f:.]+\]|[\w.\u0080-\uffff-]+)(?::\d+)?(?:[/?#][^\s\\"\x00-\x1f\x7f]*)?$/i
+/** Beyond ASCII, characters that are invisible, or no letter of a name. */
+const ODD = /(?![\x00-\x7f])[\p{C}\p{DI}\p{Z}\p{P}\p{S}]/u
 /** A pattern, because `node:net` takes long to load and every command asks. */
 const LOOPBACK_V4 = /^127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/
 
@@ -50,9 +55,12 @@ export function parseServiceUrl(
 ): URL {
   const unusable = (why: string, hint = `write it as ${example}`) =>
     fail(`${name}: ${JSON.stringify(maskUrl(text))} ${why}`, hint)
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  // The URL class would drop line breaks and tabs.
-  if (url === undefined || /\s/.test(text.trim())) throw unusable('is not a URL')
+  const typed = text.trim()
+  const url = URL.canParse(typed) ? new URL(typed) : undefined
+  // The URL class drops control and invisible characters, adds slashes, and decodes `%61` in a host. Most addresses are ASCII, for
+  // which the Unicode pattern would only delay the start.
+  const isOdd = /[^\x00-\x7f]/.test(typed) && ODD.test(typed)
+  if (url === undefined || isOdd || !AS_TYPED.test(typed)) throw unusable('is not a URL')
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw unusable('is not an https address')
   if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
     throw unusable(

@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { backoff, SILENT_MS } from '../timeout.ts'
+import { backoff, NOTICE_DELAY_MS } from '../timeout.ts'
 import { type Disk, realDisk } from './atomic-file.ts'
 import { codeOf, reason, remedy } from './file-errors.ts'
 
@@ -56,7 +56,7 @@ export async function withLock<T>(
       const hint = 'wait for it or stop it, then run this command again'
       throw options.busy?.() ?? new CliError('session_busy', message, { hint })
     }
-    if (waited >= SILENT_MS) {
+    if (waited >= NOTICE_DELAY_MS) {
       await onWait?.()
       onWait = undefined
     }

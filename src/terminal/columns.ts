@@ -1,5 +1,5 @@
 import type { Palette } from './color.ts'
-import { sanitizeLine, stringifyJson } from './sanitize.ts'
+import { clip, sanitizeLine, stringifyJson } from './sanitize.ts'
 
 /** UTF-16 units of a value for people: nobody reads a longer one to its end, and laying it out takes seconds. */
 const LONGEST_TEXT = 4000
@@ -92,6 +92,12 @@ export function cellText(value: unknown): string {
     return stringifyJson(value)
   }
   return value.map((entry) => cellText(entry).replaceAll(/[\\,]/g, '\\$&')).join(',')
+}
+
+/** The first of many values, shortened to 80 characters, and the number of the others: for a cell of a table for people. */
+export function firstOf([first = DASH, ...others]: readonly string[]): string {
+  const shown = clip(first, 80)
+  return others.length === 0 ? shown : `${shown} and ${others.length} more`
 }
 
 /** The value of a column as a person reads it, sanitized and on one line; an ellipsis stands for what is too long. */

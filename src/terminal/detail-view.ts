@@ -1,5 +1,5 @@
 import { type Column, DASH, humanText, type Item, paintOf, type RenderContext, titleOf } from './columns.ts'
-import { widthOf, wrap } from './measure.ts'
+import { indent, widthOf, wrap } from './measure.ts'
 
 const GAP = 2
 const NARROWEST_VALUE = 16
@@ -23,7 +23,7 @@ export function renderDetailView(item: Item, columns: readonly Column[], context
       const isId = column.kind === 'id'
       if (widthOf(text) > room && (isId || room < NARROWEST_VALUE)) {
         const pieces = isId ? [text] : wrap(text, width - GAP)
-        return [palette.faint(title), ...pieces.map((piece) => ' '.repeat(GAP) + paint(piece))]
+        return [palette.faint(title), ...pieces.map((piece) => paint(indent(piece, GAP, width)))]
       }
       const [first = '', ...rest] = wrap(text, room)
       const head = palette.faint(title) + ' '.repeat(label - widthOf(title))

@@ -1,8 +1,8 @@
 import { type Context, OutputClosedError } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
-import { SILENT_MS } from '../timeout.ts'
+import { NOTICE_DELAY_MS } from '../timeout.ts'
 import type { Column, Item } from './columns.ts'
-import { writeLabeled, writeText } from './notices.ts'
+import { writeLabeled, writeLines } from './notices.ts'
 import {
   createListWriter,
   isToldOnStderr,
@@ -43,15 +43,15 @@ export function createIo(outer: Context, settings: Settings): Io {
     ...context,
     settings,
     progress,
-    async say(text) {
-      if (!settings.quiet) await writeText(text, context)
+    async say(...lines) {
+      if (!settings.quiet) await writeLines(lines, context)
     },
     warn: (text) => warn(text, context, settings),
     async hint(text) {
       if (!settings.silent) await writeLabeled('hint', text, context, settings.colorOption)
     },
     async waiting(text, work) {
-      const cancel = context.clock.alarm(SILENT_MS, () => void io.say(text))
+      const cancel = context.clock.alarm(NOTICE_DELAY_MS, () => void io.say(text))
       try {
         return await work
       } finally {
@@ -86,7 +86,7 @@ export function untilClosed(context: Context, settings: Settings): Context {
     } catch (error) {
       isOpen = false
       if (!(error instanceof OutputClosedError)) throw error
-      await warn('nobody reads the output anymore; the work goes on without it', context, settings)
+      await warn('the output has no reader left; the work continues without it', context, settings)
     }
   }
   return { ...context, stdout: withWrite(stdout, write) }

@@ -1,16 +1,19 @@
 import type { Context } from '../context.ts'
 import { maskUserInfo } from '../settings/addresses.ts'
 import { createPalette, hasColor } from './color.ts'
-import { sanitizeLine, sanitizeLines } from './sanitize.ts'
+import { sanitizeLine } from './sanitize.ts'
 
-/** Reports on stderr. Line feeds in the text stay. */
-export async function writeText(text: string, { stderr }: Pick<Context, 'stderr'>): Promise<void> {
-  await stderr.write(`${await fitted(sanitizeLines(text), stderr.columns)}\n`)
+/** Writes each text to stderr as one line, whatever the text holds; a terminal gets it wrapped at words. */
+export async function writeLines(
+  texts: readonly string[],
+  { stderr }: Pick<Context, 'stderr'>,
+): Promise<void> {
+  const lines = await Promise.all(texts.map((text) => fitted(sanitizeLine(text), stderr.columns)))
+  await stderr.write(lines.map((line) => `${line}\n`).join(''))
 }
 
 /**
- * Writes `error: …`, `warning: …` or `hint: …` to stderr, with a colored label on a terminal, wrapped at words. The command at the
- * end of a hint is for pasting: it stays whole, on a line of its own if it doesn't fit. Line feeds in a hint stay.
+ * Writes `error: …`, `warning: …` or `hint: …` to stderr as one line, with a colored label on a terminal, wrapped at words.
  */
 export async function writeLabeled(
   label: 'error' | 'warning' | 'hint',
@@ -18,35 +21,21 @@ export async function writeLabeled(
   { stderr, environment }: Pick<Context, 'stderr' | 'environment'>,
   colorOption: boolean | undefined,
 ): Promise<void> {
-  const shown = `${label}: ${maskUserInfo(text)}`
-  const lines = await (label === 'hint'
-    ? fittedHint(sanitizeLines(shown), stderr.columns)
-    : fitted(sanitizeLine(shown), stderr.columns))
+  const shown = sanitizeLine(`${label}: ${maskUserInfo(text)}`)
+  const lines = await fitted(shown, stderr.columns)
   const { strong, bad, warning, accent } = await createPalette(hasColor(environment, colorOption, stderr))
   const head = `${label}:`
   const painted = { error: strong(bad(head)), warning: strong(warning(head)), hint: accent(head) }[label]
   await stderr.write(`${painted}${lines.slice(head.length)}\n`)
 }
 
-async function fittedHint(text: string, width = Number.POSITIVE_INFINITY): Promise<string> {
-  const [words, command] = text.split(/: (?=mailclaim .*$)/)
-  if (text.length <= width || command === undefined) return fitted(text, width)
-  return `${await fitted(`${words}:`, width)}\n  ${command}`
-}
-
-/**
- * Wraps each line at words. What continues is indented more, since no text from outside may look like a line of our own.
- */
-async function fitted(text: string, width = Number.POSITIVE_INFINITY): Promise<string> {
-  if (text.length <= width / 2) return text
-  const { widthOf, wrap } = await import('./measure.ts')
-  return text
-    .split('\n')
-    .map((line) => {
-      if (widthOf(line) <= width) return line
-      const words = line.trimStart()
-      const indent = ' '.repeat(line.length - words.length)
-      return indent + wrap(words, width - indent.length - 2, false).join(`\n${indent}  `)
-    })
-    .join('\n')
+/** Wraps a line as `wrapHint`. Continuation lines are indented, so that text from outside can't pass for a line of this program. */
+async function fitted(line: string, width = Number.POSITIVE_INFINITY): Promise<string> {
+  if (line.length <= width / 2) return line
+  const { indent, widthOf, wrapHint } = await import('./measure.ts')
+  if (widthOf(line) <= width) return line
+  const words = line.trimStart()
+  const before = line.length - words.length
+  const [first = '', ...rest] = wrapHint(words, width - before - 2)
+  return [indent(first, before, width), ...rest.map((piece) => indent(piece, before + 2, width))].join('\n')
 }

@@ -14,8 +14,8 @@ import { escapeTsv, stringifyJson } from './sanitize.ts'
 /** What the formats need of a command's `Io`. */
 export interface OutputContext extends Pick<Context, 'stdout' | 'environment' | 'clock'> {
   readonly settings: Settings
-  /** Says what happens, on stderr; nothing with `--quiet` or where a program reads. */
-  say(text: string): Promise<void>
+  /** Writes what happens to stderr, each text as one line; nothing with `--quiet` or where a program reads. */
+  say(...lines: readonly string[]): Promise<void>
   /** Suggests a next step, on stderr; nothing with `--quiet`. */
   hint(text: string): Promise<void>
 }

@@ -2,6 +2,7 @@ import type { Ora } from 'ora'
 import type { Context, Output } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
 import { createPalette, hasColor } from './color.ts'
+import { writeLines } from './notices.ts'
 import { sanitizeLine } from './sanitize.ts'
 
 /** Tells on stderr what is being done: one moving line for the step in progress, a line that stays for each that is done. */
@@ -88,7 +89,7 @@ export function createScreen(context: ProgressContext, settings: ProgressSetting
 function plainScreen({ stdout, stderr }: ProgressContext, { quiet }: ProgressSettings): Screen {
   let last = ''
   const say = async (text: string) => {
-    if (text !== last && !quiet) await stderr.write(`${sanitizeLine(text)}\n`)
+    if (text !== last && !quiet) await writeLines([text], { stderr })
     last = text
   }
   return { stdout, stderr, update: say, succeed: say, end: async () => {} }

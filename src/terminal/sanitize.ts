@@ -49,10 +49,10 @@ function escapeCharacter(character: string): string {
   return SHORT[character] ?? escapeCodePoint(character)
 }
 
-function escapeUnsafe(text: string, keep: string): string {
+function escapeUnsafe(text: string): string {
   return text.replace(unsafe(), (match: string, mark: string | undefined, hidden: string | undefined) => {
     const character = mark ?? hidden
-    return character === undefined || keep.includes(character) ? match : escapeCharacter(character)
+    return character === undefined ? match : escapeCharacter(character)
   })
 }
 
@@ -62,12 +62,7 @@ function escapeUnsafe(text: string, keep: string): string {
  * from text that already spelled it out.
  */
 export function sanitizeLine(text: string): string {
-  return PLAIN.test(text) ? text : escapeUnsafe(text, '')
-}
-
-/** Like `sanitizeLine`, but line feeds stay, for messages with several lines. */
-export function sanitizeLines(text: string): string {
-  return PLAIN.test(text) ? text : escapeUnsafe(text.replaceAll('\r\n', '\n'), '\n')
+  return PLAIN.test(text) ? text : escapeUnsafe(text)
 }
 
 /** The sanitized beginning of a text, for one line; beyond `length` characters it ends in an ellipsis. */
@@ -97,7 +92,7 @@ export function excerpt(text: string, length = 200): string {
  * one line and reversible: `\t`, `\n`, `\r`, `\\`, `\u{hex}`.
  */
 export function escapeTsv(text: string): string {
-  return PLAIN.test(text) && !text.includes('\\') ? text : escapeUnsafe(text.replaceAll('\\', '\\\\'), '')
+  return PLAIN.test(text) && !text.includes('\\') ? text : escapeUnsafe(text.replaceAll('\\', '\\\\'))
 }
 
 /** JSON.stringify escapes C0 inside strings, and writes line feeds itself between them. */

@@ -24,13 +24,13 @@ const action = parse(readFileSync(join(ROOT, 'action.yml'), 'utf8')) as {
   runs: { steps: Step[] }
 }
 
-/** What a runner has besides Node, as far as the action needs it. */
+/** Programs of a GitHub runner, besides Node, that the action uses. */
 const TOOLS = [
   ...'bash cat chmod cp curl cut env grep gzip head ldd ln ls mkdir mktemp mv od'.split(' '),
   ...'readlink rm rmdir sed sh sha256sum shasum tail tar tee tr uname'.split(' '),
 ]
 
-/** What a step writes to GITHUB_OUTPUT: `name=value`, or `name<<delimiter`, lines, and the delimiter. */
+/** Parses GITHUB_OUTPUT: `name=value`, or `name<<delimiter` with lines up to the delimiter. */
 function readOutputs(text: string): Record<string, string> {
   return Object.fromEntries(
     [...text.matchAll(/^([\w-]+)(?:=(.*)|<<(\S+)\n([\s\S]*?)\n\3)$/gm)].map(([, name = '', one, , lines]) => [
@@ -40,7 +40,7 @@ function readOutputs(text: string): Record<string, string> {
   )
 }
 
-/** What the runner takes for commands: nothing between `stop-commands` and its token. */
+/** Finds the workflow commands in a log; none between `::stop-commands::token` and `::token::`. */
 function commandsIn(log: string): string[] {
   return [...log.replace(/^::stop-commands::(\w+)$[\s\S]*?^::\1::$/gm, '').matchAll(/^::.*$/gm)].map(
     ([line]) => line,
@@ -60,7 +60,7 @@ describe.runIf(needs('posix', 'bash', 'curl'))('the action', () => {
     return () => child.kill()
   })
 
-  /** A machine of a job, with a command that publishes at the sandbox; the cache stays from run to run. */
+  /** Creates a job's machine with a command that publishes in the sandbox. The action's cache is kept between runs. */
   function createJob() {
     const world = serve()
     const temp = join(world.home, 'temp')
@@ -120,7 +120,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
   const secretsOutside = (log: string, { service }: ServedWorld) =>
     log.replace(`::add-mask::${service.api_key}\n`, '').includes(service.api_key)
 
-  test('claims a domain with a command that publishes, and keeps the domain id alone', () => {
+  test('the action claims a domain with a publish command, and caches only the domain id', () => {
     const { world, run, domain } = createJob()
     const { status, outputs, log, commands, kept } = run({ domain, publish: './publish.sh' })
     expect({ status, log }).toMatchObject({ status: 0 })
@@ -134,13 +134,13 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
       'record-value': expect.stringMatching(/^sandbox-domain-verification=\S+$/),
     })
     expect(Object.keys(outputs).toSorted()).toEqual(Object.keys(action.outputs).toSorted())
-    // Nothing that others print is a command, and nobody but mailclaim has the key.
+    // Output of other programs must not be a workflow command, and only mailclaim may get the API key.
     expect(commands).toEqual([`::add-mask::${world.service.api_key}`])
     expect(secretsOutside(log, world)).toBe(false)
     expect(readFileSync(join(world.home, 'environment'), 'utf8')).not.toMatch(/^MAILCLAIM_(?!RECORD_)/m)
   })
 
-  test('fails while the record is not in DNS, and continues that claim in the next run', () => {
+  test('the action fails while the record is not in DNS, and continues the same claim in the next run', () => {
     const { run, domain } = createJob()
     const first = run({ domain, timeout: '1', region: 'eu-west-1' })
     expect(first.status).toBe(8)
@@ -150,7 +150,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     expect(second.outputs).toMatchObject({ result: 'completed', 'domain-id': first.outputs['domain-id'] })
   })
 
-  test('says of a claim that a newer one replaced what to do, and starts no other', async () => {
+  test('the action reports a superseded claim with a remedy, and creates no other claim', async () => {
     const { world, run, domain } = createJob()
     const first = run({ domain, timeout: '1' })
     await world.control('POST', `claims/${domain}/outcome`, { status: 'superseded' })
@@ -174,7 +174,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     ],
     ['type', { record: { type: 'MX', name: 'DOMAIN', value: 'p=t' }, status: 'completed' }, NO_RECORD],
     ['status', { status: 'odd\n$(id)' }, { status: '' }],
-  ])('hands on no %s that would do harm', async (_what, fields, expected) => {
+  ])('the action outputs no harmful %s', async (_what, fields, expected) => {
     const { world, run, domain } = createJob()
     const own = JSON.parse(JSON.stringify(fields).replace('DOMAIN', domain)) as object
     await world.control('POST', 'faults', { kind: 'merge', path: '/domains/*', fields: own })
@@ -183,7 +183,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     expect(outputs).toMatchObject(expected)
   })
 
-  test('ends with the exit code of a refused key, and has no claim', () => {
+  test('the action with a refused API key fails with exit code 4 and caches no claim', () => {
     const { run, domain } = createJob()
     const { status, outputs, kept } = run({ domain, 'api-key': 'wrong', timeout: '1' })
     expect({ status, outputs, kept }).toMatchObject({
@@ -193,7 +193,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     })
   })
 
-  /** A machine without Node, and a directory with an archive in whose Node's place is the one that runs this. */
+  /** Returns the environment of a machine without Node, and an archive whose Node is a script that starts this one. */
   async function withoutNode({ home }: ServedWorld) {
     const [PATH, archives] = [join(home, 'tools'), join(home, 'archives')]
     mkdirSync(PATH)
@@ -211,7 +211,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     return { PATH, INSTALL_FROM: archives }
   }
 
-  test('takes the archive where Node is missing, and says in one line if there is none', async () => {
+  test('the action without Node installs the archive, and reports in one line if that fails', async () => {
     const { world, run, domain } = createJob()
     const machine = await withoutNode(world)
     const { outputs, log } = run({ domain, publish: './publish.sh' }, machine)
@@ -229,7 +229,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     })
   })
 
-  test('restores and keeps one file, and pins what it uses', () => {
+  test('the action caches one file, and pins the actions that it uses', () => {
     const caches = action.runs.steps.filter(({ uses }) => uses?.startsWith('actions/cache/'))
     expect(caches).toHaveLength(2)
     for (const { uses = '', with: options = {} } of caches) {

@@ -1,5 +1,5 @@
-// A registry on loopback that has the packed package and nothing else, so that the action can be tried as its users get it. Prints its
-// address, and runs until its stdin ends.
+// Serves an npm registry on loopback that has only this package, packed, so that the action is tested as its users get it. Prints
+// the registry's address, and runs until stdin ends.
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -8,7 +8,7 @@ import { join } from 'node:path'
 
 const root = join(import.meta.dirname, '../..')
 const directory = mkdtempSync(join(tmpdir(), 'mailclaim-registry-'))
-// Without scripts: it has been built. npm is a batch file on Windows.
+// Skip the package's scripts: the program is built already. On Windows, npm is a batch file, which needs a shell.
 const pack = ['pack', '--json', '--ignore-scripts', '--pack-destination', directory]
 const options = { cwd: root, encoding: 'utf8', shell: process.platform === 'win32' }
 const [{ filename, integrity }] = Object.values(JSON.parse(execFileSync('npm', pack, options)))

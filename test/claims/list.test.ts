@@ -58,7 +58,14 @@ test.each([
   ['a file in UTF-16', Buffer.from('\ufeffa.example', 'utf16le')],
   ['a file that is no text', Buffer.from([80, 75, 3, 4, 0, 0])],
   ['a list without a domain', Buffer.from('# none\n')],
-  ['a list with a line break in a cell', Buffer.from('domain,client\na.example,"ACME\nInc."\n')],
+  [
+    'a list with a quotation mark that hides the next line',
+    Buffer.from('client,domain\n"ACME,a.example\n"B",b.example\n'),
+  ],
+  [
+    'a list with a quotation mark that is never closed',
+    Buffer.from('client,domain\n"ACME,a.example\nB,b.example\n'),
+  ],
 ])('%s is refused', async (_what, bytes) => {
   await expect(read(bytes)).rejects.toMatchObject({ exit: 2 })
 })
@@ -82,12 +89,102 @@ test('of many bad lines the first ten are named, and all are counted', async () 
   expect(stderr).toContain("lines of <stdin> that can't be used: 200")
 })
 
+// Where a list is from a public report, its source stands beside it.
 test.each([
-  ['UTF-16', Buffer.from('\ufeffdomain,value\n', 'utf16le')],
-  ['another header', 'Domain name,Value\na.example,prefix=token\n'],
-])('a spreadsheet saved with %s is refused with how to save it', async (_what, text) => {
-  const hint = 'save it as CSV UTF-8, with a column named domain'
-  await expect(read(text)).rejects.toMatchObject({ exit: 2, hint })
+  [
+    'line breaks in a quoted cell',
+    'domain,client\r\na.example,"ACME\r\nInc."\r\nb.example,y\r\n',
+    'gr8b/zabbix-module-sqlexplorer#18',
+  ],
+  [
+    'a registrar that says Domain Name',
+    'Domain Name,TLD\na.example,com\nb.example,com\n',
+    'GoDaddy domain export',
+  ],
+  [
+    'a sheet with other words',
+    'Client,domainname ,TXT  Value\nX,a.example,\nY,b.example,\n',
+    'Google Sheets',
+  ],
+  ['lines that end in CR alone', 'a.example\rb.example\r', 'Excel CSV (Macintosh)'],
+  [
+    'claims list --format tsv',
+    'name\tstatus\tregion\trecord.value\na.example\tpending\t\t\nb.example\tpending\t\t\n',
+    'own output',
+  ],
+  ['empty rows at the end', 'sep=;\r\ndomain;value\r\na.example;\r\nb.example;\r\n;\r\n', 'Excel'],
+  ['a separator within a quoted header', '"Client, Inc.";domain\n"a,b";a.example\nc;b.example\n', 'Excel'],
+  ['quotation marks within cells', 'client,domain\n"Foo" Inc,a.example\n5" pipe,b.example\n', 'hand'],
+])('a list is read from %s', async (_what, text) => {
+  const { subjects, problems } = await read(text)
+  expect({ subjects, problems }).toEqual({
+    subjects: [{ domain: 'a.example' }, { domain: 'b.example' }],
+    problems: 0,
+  })
+})
+
+test('columns of values and regions are found by the names that our own output and sheets have', async () => {
+  const { subjects } = await read('Name\tRecord.Value\tREGION\na.example\tp=t\teu-west-1\n')
+  expect(subjects).toEqual([{ domain: 'a.example', value: 'p=t', region: 'eu-west-1' }])
+})
+
+test.each([
+  [
+    'another value',
+    'a.example,p=1\nb.example\nA.example.,p=2\na.example,p=1\n',
+    '<stdin>:3: "a.example" has another value',
+  ],
+  [
+    'another region',
+    'domain,region\na.example,eu-west-1\n# x\na.example,us-east-1\n',
+    '<stdin>:4: "a.example" has another region',
+  ],
+])('a domain that is listed again with %s is a bad line', async (_what, text, warning) => {
+  const { problems, stderr } = await read(text)
+  expect(problems).toBe(1)
+  expect(stderr).toContain(warning)
+})
+
+test('what one line of a domain leaves out, another one may say', async () => {
+  expect((await read('a.example\na.example,p=t\na.example\n')).subjects).toEqual([
+    { domain: 'a.example', value: 'p=t' },
+  ])
+})
+
+test('a bad line behind line breaks in a cell is named with its number in the file, and with the name that was meant', async () => {
+  const { stderr } = await read('domain,client\r\na.example,"X\r\nY"\r\n“b.example”,Z\r\n')
+  expect(stderr).toContain('<stdin>:4: "“b.example”" is not a domain name')
+  expect(stderr).toContain('(leave the quotation marks out: b.example)')
+})
+
+test.each([
+  ['UTF-16', Buffer.from('\ufeffdomain,value\n', 'utf16le'), "isn't text in UTF-8"],
+  ['cp1252', Buffer.from('domain\nm\xfcller.example\n\xfcber.example\n', 'latin1'), "isn't text in UTF-8"],
+  ['columns in German', 'Kunde;Domäne;TXT-Wert\nX;a.example;p=t\n', 'has no column "domain"'],
+  ['JSON', '[\n  "a.example",\n  "b.example"\n]\n', "isn't a list of domains"],
+  ['JSON on one line', '{"domains":["a.example","b.example"]}', "isn't a list of domains"],
+  ['YAML', 'domains:\n  - a.example\n  - b.example\n', "isn't a list of domains"],
+  [
+    'a zone file',
+    ';; Domain: a.example.\na.example.\t3600\tIN\tSOA\tns.example. x.example. 1 2 3 4 5\n',
+    "isn't a list of domains",
+  ],
+  ['HTML', '<!doctype html>\n<body>\na.example\n</body>\n', "isn't a list of domains"],
+])('a file in %s is refused with one sentence', async (_what, text, message) => {
+  const context = createFakeContext()
+  const stdin = { isTTY: false, stream: Readable.from([Buffer.from(text)]) as never }
+  const io = createIo({ ...context, stdin }, await fakeSettings(context))
+  await expect(readList('-', true, io)).rejects.toMatchObject({
+    exit: 2,
+    message: expect.stringContaining(message),
+  })
+  expect(context.stderr.text).toBe('')
+})
+
+test('a header without a column of domains is refused with the columns that it has', async () => {
+  await expect(read('Kunde;Domäne;TXT-Wert\nX;a.example;p=t\n')).rejects.toMatchObject({
+    hint: 'call one domain: Kunde, Domäne, TXT-Wert',
+  })
 })
 
 test.each([

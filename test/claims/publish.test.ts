@@ -106,7 +106,7 @@ describe('the command of --publish', () => {
     await expect(publish(record)).rejects.toMatchObject({
       code: 'publish_failed',
       exit: 7,
-      message: `the command of --publish ${why}`,
+      message: `the --publish command ${why}`,
     })
   })
 
@@ -115,7 +115,7 @@ describe('the command of --publish', () => {
     writeFileSync(`${output}.sh`, 'trap "" TERM; sleep 60 & echo $! > "$1"; wait; wait; sleep 60')
     await expect(publish(record)).rejects.toMatchObject({
       code: 'publish_failed',
-      message: 'the command of --publish was stopped after 120 seconds',
+      message: 'the --publish command was stopped after 120 seconds',
     })
     const pid = readFileSync(output, 'utf8').trim()
     // It may wait for somebody to take notice of its end.

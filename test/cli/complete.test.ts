@@ -8,7 +8,7 @@ import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 import { run } from '../run.ts'
 
-/** What a shell gets at the end of the line: the part after the last space is the typed part of the word at the cursor. */
+/** Returns the output lines for a Tab at the end of a command line; the text after the last space is the word at the cursor. */
 async function lines(line: string, context = createFakeContext()): Promise<string[]> {
   const before = context.stdout.text.length
   expect(await run(['__complete', '--', ...line.split(' ')], context)).toBe(0)
@@ -41,18 +41,18 @@ test.each<[string, readonly string[]]>([
   ['completion ', ['bash', 'zsh', 'fish', 'powershell']],
   ['config list --profile ', ['default']],
   ['--ver', ['--verbose', '--version']],
-])('mailclaim %s│', async (line, expected) => {
+])('completion of "mailclaim %s" offers the expected candidates', async (line, expected) => {
   expect(await offers(line)).toEqual(expected)
 })
 
-test('a candidate stands beside its meaning, and words from PowerShell have a dot in front', async () => {
+test('a candidate comes with its description, and --dotted strips the dots of PowerShell words', async () => {
   expect(await lines('config u')).toEqual(['unset\tremove a setting'])
   const context = createFakeContext()
   await run(['__complete', '--dotted', '.config', '.'], context)
   expect(context.stdout.text).toMatch(/^list\t/)
 })
 
-test('profiles come from the configuration', async () => {
+test('completion offers the configured profiles', async () => {
   const context = createFakeContext()
   for (const profile of ['work', 'ci'])
     await run(
@@ -62,7 +62,7 @@ test('profiles come from the configuration', async () => {
   expect(await offers('config list --profile ', context)).toEqual(['ci', 'default', 'work'])
 })
 
-test('domains are those known on this machine for the given profile', async () => {
+test('completion offers the domains that this machine remembers for the given profile', async () => {
   const context = createFakeContext()
   const claim = (name: string, domain_id: string) => ({
     object: 'domain_claim',
@@ -80,7 +80,7 @@ test('domains are those known on this machine for the given profile', async () =
   expect(await offers(`${get} --profile work `, context)).toEqual(['other.example'])
 })
 
-test('whatever is typed, the answer is silent, and every candidate continues the word in one line', async () => {
+test('completion prints nothing on stderr, and one candidate per line, each starting with the typed word', async () => {
   const word = fc.oneof(
     fc.constantFrom('', '-', '--', '--json', '--format', '--format=', '--profile', 'help', '../x'),
     fc.constantFrom(...[...everyCommand(tree)].flatMap(({ words }) => words)),

@@ -48,7 +48,7 @@ describe('auth token', () => {
     const { exit, stdout, stderr } = await mailclaim(world, 'auth', 'token')
     expect({ exit, stdout }).toEqual({ exit: 4, stdout: '' })
     expect(stderr).toMatch(
-      /^error: profile default is not signed in\nhint: run mailclaim login.*, or set MAILCLAIM_API_KEY\n$/,
+      /^error: profile default is not signed in\nhint: set MAILCLAIM_API_KEY, or sign in: mailclaim login.*\n$/,
     )
   })
 

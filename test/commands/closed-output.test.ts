@@ -6,7 +6,7 @@ import { createFakeClock, createFakeContext, createFakeOutput, jsonResponse } fr
 import { run } from '../run.ts'
 
 const DOMAINS = Array.from({ length: 40 }, (_, index) => `d${index}.example.com`)
-const WARNING = 'warning: nobody reads the output anymore; the work goes on without it\n'
+const WARNING = 'warning: the output has no reader left; the work continues without it\n'
 
 /** A machine whose standard output is read up to its first write, as by `head -1`, and which claims have been created. */
 function createWorld(failing?: string) {

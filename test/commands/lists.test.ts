@@ -55,10 +55,10 @@ describe('a list of the service', () => {
 
   describe('that breaks off', () => {
     /** A list of 250 imports of which only the first page comes. */
-    async function broken(line: string) {
+    async function broken(line: string, status = 503) {
       const { type, fault } = await sandboxWith({ imports: 250 })
       const all = ids((await type('imports list --all --format jsonl')).out)
-      await fault({ kind: 'status', status: 418, path: '/contacts/*', skip: 1 })
+      await fault({ kind: 'status', status, path: '/contacts/*', skip: 1, count: 10 })
       return { all, ...(await type(line)) }
     }
 
@@ -66,9 +66,18 @@ describe('a list of the service', () => {
       '%s says so, with the command for the rest',
       async (line, rest) => {
         const { all, exit, out, err } = await broken(line)
-        expect([exit, lines(out).length]).toEqual([6, line.includes('tsv') ? 101 : 100])
-        expect(err).toMatch(/^error: the service refused.*; the list ends after 100 items$/m)
+        expect([exit, lines(out).length]).toEqual([7, line.includes('tsv') ? 101 : 100])
+        expect(err).toMatch(/^error: the service failed.*; the list ends after 100 items$/m)
         expect(err).toContain(`hint: for the rest: mailclaim ${rest} --after ${all[99]}\n`)
+      },
+    )
+
+    it.each([404, 418, 422])(
+      'a cursor that the service refuses (%i) is not offered again',
+      async (status) => {
+        const { err } = await broken('imports list --all --format tsv', status)
+        expect(err).toContain('; the list ends after 100 items\n')
+        expect(err).not.toContain('--after')
       },
     )
 

@@ -64,6 +64,19 @@ test.each([
   expect(renderReport(report, LAYOUT)).toContain(said)
 })
 
+test('a large TXT set is counted in the table, and whole in the reports', () => {
+  const foreign = Array.from({ length: 30 }, (_, n) => `foreign-${n}=${'x'.repeat(160)}`)
+  const report = reportOn('example.com', ['prefix=token', ...foreign], { findings: [] })
+  for (const width of [60, 80, 120, Number.POSITIVE_INFINITY]) {
+    const rows = renderReport(report, { ...LAYOUT, width }).split('\n')
+    if (width > 80) expect(rows.join('\n').match(/prefix=token and 30 more/g)?.length).toBeGreaterThan(2)
+    expect(Math.max(...rows.map((row) => row.length))).toBeLessThanOrEqual(Math.min(width, 180))
+  }
+  for (const value of foreign)
+    for (const text of [renderMarkdown(report, CONTEXT), renderHtml(report, CONTEXT)])
+      expect(text).toContain(value)
+})
+
 test('words that stand for a fact begin a sentence as others do', () => {
   expect(renderReport(WRONG, LAYOUT)).toContain('→ Add a TXT record in the zone')
 })

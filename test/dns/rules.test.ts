@@ -447,6 +447,10 @@ test.each<[Partial<Observations>, string]>([
     { name: 'xn--mnchen-3ya.example', servers: [server()] },
     "the TXT record isn't at münchen.example; TXT values there: none",
   ],
+  [
+    { servers: [with_(...Array.from({ length: 6 }, (_, n) => `foreign-${n} ${'x'.repeat(250)}`))] },
+    "the TXT record isn't at example.com; TXT values there: 6",
+  ],
 ])('%j is told as: %s', (seen, message) => {
   expect(check(seen).findings[0]?.message).toContain(message)
 })

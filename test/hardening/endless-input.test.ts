@@ -6,7 +6,7 @@ import { withEffects } from '../session/sandbox-session.ts'
 
 const MEGABYTE = Buffer.alloc(1024 * 1024, 'a')
 
-/** An input that goes on until nobody reads it anymore, or until a limit that no careful reader comes near. */
+/** Creates an input of 300 MB that counts how many megabytes were read: a reader with a limit stops long before the end. */
 function endless(): { stream: Readable; taken: () => number } {
   let taken = 0
   const stream = new Readable({
@@ -18,8 +18,8 @@ function endless(): { stream: Readable; taken: () => number } {
   return { stream, taken: () => taken }
 }
 
-describe('an input without an end', () => {
-  test('an endless input is not an API key: reading stops after the first chunk', async () => {
+describe('an endless input', () => {
+  test('login --with-api-key stops reading an endless input after the first chunks', async () => {
     const { stream, taken } = endless()
     const context = withEffects(createFakeContext({ environment: { settings: { store: 'file' } } }), {
       stdin: { isTTY: false, stream: stream as never },
@@ -31,7 +31,7 @@ describe('an input without an end', () => {
   })
 })
 
-test('a claim of several megabytes is shown, and not stored in a file too large to read', async () => {
+test('a claim of several megabytes is shown, but not stored in the ledger, which could not read it again', async () => {
   const claim = { domain_id: 'd-1', name: 'example.com', status: 'pending', note: 'x'.repeat(5_000_000) }
   const context = createFakeContext({
     environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'k' },

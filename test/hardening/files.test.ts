@@ -18,7 +18,7 @@ import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 import { createServedWorld, type ServedWorld, type World } from '../stories/built-program.ts'
 import { type Client, createClient, expectCalmFailure, filesBelow } from './in-process-client.ts'
 
-/** Every file and directory below a directory, by its path from there. */
+/** Lists the relative paths of all files and directories below a directory. */
 function below(root: string): string[] {
   return readdirSync(root, { recursive: true, encoding: 'utf8' }).toSorted()
 }
@@ -45,7 +45,7 @@ function expectPrivate(world: World): void {
 
 describe.runIf(needs('posix'))('permissions', () => {
   test.each(['000', '0777'])(
-    'permissions are 0700 and 0600 under umask %s, whatever the command',
+    'directories are created with mode 0700 and files with 0600 under umask %s',
     async (umask) => {
       const world = await createServedWorld()
       const script = join(world.home, 'with-umask.mjs')
@@ -57,7 +57,7 @@ describe.runIf(needs('posix'))('permissions', () => {
     },
   )
 
-  test('loosened permissions are tightened by the next command that writes, except on a directory that the user named', async () => {
+  test('loosened permissions of files are tightened by the next command that writes them', async () => {
     const world = await createServedWorld()
     await world.login()
     await createEveryFile(world)
@@ -81,7 +81,7 @@ describe.runIf(needs('posix'))('permissions', () => {
   })
 })
 
-/** The files that a client has, by what they are. */
+/** Creates a signed-in client, and returns the paths of its configuration, session and ledger entry. */
 async function clientWithFiles(): Promise<{ client: Client; files: Readonly<Record<string, string>> }> {
   const sandbox = await sandboxForTest()
   const client = createClient(sandbox)
@@ -100,11 +100,11 @@ async function clientWithFiles(): Promise<{ client: Client; files: Readonly<Reco
   }
 }
 
-/** A command that needs the file, and how it ends when the file is unusable. */
+/** For each file, a command that needs it, and the command's exit code if the file is unusable. */
 const USERS: Readonly<Record<string, { words: readonly string[]; code: number; goesOn?: true }>> = {
   configuration: { words: ['imports', 'list'], code: 1 },
   session: { words: ['auth', 'refresh'], code: 4 },
-  // One bad entry must not hide the others.
+  // A damaged ledger entry causes only a warning, so that the list shows the other claims.
   'ledger entry': { words: ['claims', 'list'], code: 0, goesOn: true },
 }
 const DAMAGE: Readonly<Record<string, (text: string) => string | Buffer>> = {
@@ -120,7 +120,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
   const { words, code, goesOn } = USERS[what] ?? { words: [], code: 0 }
 
   test.each(Object.keys(DAMAGE))(
-    `if ${what} is damaged (%s), the error names the file and what to do, and the file is kept`,
+    `if the ${what} is damaged (%s), the error names the file and a remedy, and the file is kept`,
     async (damage) => {
       const { client, files } = await clientWithFiles()
       const path = files[what] ?? ''
@@ -137,7 +137,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
     },
   )
 
-  test(`if ${what} is a link, only the configuration is read and written through it`, async () => {
+  test(`if the ${what} is a symbolic link, only the configuration is read and written through it`, async () => {
     const { client, files } = await clientWithFiles()
     const path = files[what] ?? ''
     const elsewhere = join(client.context.directories.config, '..', 'elsewhere.json')
@@ -155,7 +155,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
     expect(lstatSync(path).isSymbolicLink()).toBe(isFollowed || what === 'ledger entry')
   })
 
-  test(`if ${what} is a directory, a pipe or another user's file, it is refused`, async () => {
+  test(`if the ${what} is a directory or another user's file, it is refused`, async () => {
     const { client, files } = await clientWithFiles()
     const path = files[what] ?? ''
     const text = readFileSync(path)
@@ -166,7 +166,7 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
     expectCalmFailure(directory)
     rmSync(path, { recursive: true })
     if (process.getuid?.() !== 0) return
-    // Only root can give files away.
+    // Only root can change a file's owner, so this part runs only as root.
     writeFileSync(path, text, { mode: 0o600 })
     chownSync(path, 65_534, 65_534)
     const foreign = await client.run(words)
@@ -177,9 +177,9 @@ describe.runIf(needs('posix')).each(Object.keys(USERS))('damage to the %s', (wha
 
 describe.runIf(needs('posix'))('a directory', () => {
   test.each([
-    ['is a link that leads nowhere', (path: string) => symlinkSync(join(path, '..', 'nowhere'), path)],
+    ['is a dangling link', (path: string) => symlinkSync(join(path, '..', 'nowhere'), path)],
     ['is a file', (path: string) => writeFileSync(path, '')],
-  ])('a directory that %s is refused, with the path and a remedy', async (_what, plant) => {
+  ])('a directory that %s is refused, and the error names its path', async (_what, plant) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     for (const which of ['config', 'state'] as const) {
       const client = createClient(sandbox)
@@ -194,7 +194,7 @@ describe.runIf(needs('posix'))('a directory', () => {
   })
 
   test.runIf(needs('root'))(
-    "another user's directory is refused before a secret is stored in it",
+    'a state directory of another user is refused before a secret is stored in it',
     async () => {
       const sandbox = await sandboxForTest({ autoApprove: true })
       const client = createClient(sandbox)
@@ -208,7 +208,7 @@ describe.runIf(needs('posix'))('a directory', () => {
     },
   )
 
-  test('a link planted below a directory leads no secret away', async () => {
+  test('a symbolic link planted below the state directory does not redirect secrets', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const client = createClient(sandbox)
     const { state } = client.context.directories

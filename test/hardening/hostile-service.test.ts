@@ -50,7 +50,7 @@ const CLAIM = {
 }
 const list = (item: object) => ({ object: 'list', has_more: false, data: [item, item] })
 
-/** Every command that shows what the service sent, with an answer that nothing is wrong with. */
+/** Every command that prints data of the service, each with a valid response. */
 const COMMANDS: readonly { readonly line: string; readonly answer: object }[] = [
   { line: 'auth status --online', answer: list(GRANT) },
   { line: 'grants list', answer: list(GRANT) },
@@ -78,7 +78,7 @@ interface Answered {
 async function perform(world: FakeContext, { line, respond, terminal }: Answered): Promise<Ran> {
   const size = terminal ? { columns: 80 } : undefined
   const stdout = createFakeOutput(size)
-  // Not a terminal: a spinner has sequences of its own.
+  // stderr isn't a terminal, because a spinner prints escape sequences of its own.
   const stderr = createFakeOutput()
   const http = { send: async () => respond(), close: async () => {} }
   const words = line.split(' ')
@@ -91,7 +91,7 @@ const world = () =>
     environment: { noColor: true, settings: { base_url: 'http://127.0.0.1:1' }, apiKey: KEY },
   })
 
-/** What holds whatever the service does. */
+/** Checks the guarantees of every run: one error, a documented exit code, no secret, no harmful characters. */
 async function expectPromised(ran: Ran): Promise<void> {
   expectCalmFailure(ran)
   expect(ran.stdout + ran.stderr).not.toContain(KEY)
@@ -124,15 +124,15 @@ describe('a hostile service', () => {
     ['502 with HTML', 7, () => textResponse(502, '<h1>Bad Gateway</h1>')],
     ['503, Retry-After 1', 7, () => jsonResponse(503, {}, { 'retry-after': '1' })],
     ['a redirect', 7, () => textResponse(307, '', { location: 'http://127.0.0.2:9/steal' })],
-    ['HTML called JSON', 7, () => textResponse(200, '<p>hello', { 'content-type': 'application/json' })],
-    ['nothing', 7, () => textResponse(200, '')],
-    ['half an answer', 7, () => textResponse(200, '{"object":"list","has_more":fa')],
-    ['an answer that is too long', 7, tooLong],
-    ['a reset', 7, fail('reset', 'maybe')],
-    ['silence', 7, fail('timeout', 'maybe')],
-    ['nobody there', 7, fail('connect', 'no')],
-    ['noise', 7, fail('protocol', 'maybe')],
-  ])('that answers with %s ends every command with exit %i', async (_what, exit, respond) => {
+    ['HTML labeled as JSON', 7, () => textResponse(200, '<p>hello', { 'content-type': 'application/json' })],
+    ['an empty body', 7, () => textResponse(200, '')],
+    ['a truncated body', 7, () => textResponse(200, '{"object":"list","has_more":fa')],
+    ['a body that is too long', 7, tooLong],
+    ['a connection reset', 7, fail('reset', 'maybe')],
+    ['no response', 7, fail('timeout', 'maybe')],
+    ['a refused connection', 7, fail('connect', 'no')],
+    ['a protocol error', 7, fail('protocol', 'maybe')],
+  ])('a service that responds with %s makes every command exit %i', async (_what, exit, respond) => {
     for (const { line } of COMMANDS) {
       const ran = await perform(world(), { line, respond })
       await expectPromised(ran)
@@ -140,14 +140,14 @@ describe('a hostile service', () => {
     }
   })
 
-  test('that answers as the interface says, called HTML, changes nothing', async () => {
+  test('a service that labels valid JSON responses as HTML is accepted', async () => {
     for (const { line, answer } of COMMANDS) {
       const respond = () => textResponse(200, JSON.stringify(answer), { 'content-type': 'text/html' })
       expect((await perform(world(), { line, respond })).code, line).toBe(0)
     }
   })
 
-  test('that nests what nobody asked for 100,000 levels deep ends every command with exit 7', async () => {
+  test('a service whose response is nested 100,000 levels deep makes every command exit 7', async () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
     for (const { line, answer } of COMMANDS) {
       const respond = () => textResponse(200, JSON.stringify(answer).replace(/\}$/, `,"deep":${deep}}`))
@@ -158,7 +158,7 @@ describe('a hostile service', () => {
   })
 })
 
-/** A value of any kind, hostile texts among them. */
+/** Generates any JSON value, also numbers out of range and hostile strings. */
 const anything: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom<unknown>(null, true, 0, -1, 1e308, '', [], {}, [[]], [null], { length: 3 }),
   fc.constantFrom('\u001b]0;x\u0007', '\u202egpj', '__proto__', '2026-13-45 99:99:99+00', 'x'.repeat(500)),
@@ -167,13 +167,13 @@ const anything: fc.Arbitrary<unknown> = fc.oneof(
   fc.jsonValue({ maxDepth: 3 }),
 )
 
-/** Every place in an answer: the path to each key, those of nested objects included. */
+/** Lists the paths of all keys of a response, including those of nested objects. */
 function places(value: unknown, path: readonly string[] = []): string[][] {
   if (typeof value !== 'object' || value === null) return []
   return Object.entries(value).flatMap(([key, below]) => [[...path, key], ...places(below, [...path, key])])
 }
 
-/** The answer with something else at one place; `undefined` takes it away. */
+/** Returns a copy of a response with another value at a path; `undefined` removes the key. */
 function put(answer: unknown, path: readonly string[], value: unknown): unknown {
   const copy = structuredClone(answer)
   let at = copy as Record<string, unknown> | undefined
@@ -207,7 +207,7 @@ const exchange = fc.constantFrom(...COMMANDS).chain(({ line, answer }) => {
   })
 })
 
-test('each of 500 random bodies ends with a documented exit code, one message, and harmless output', async () => {
+test('500 random response bodies each end in a documented exit code, one message and harmless output', async () => {
   await fc.assert(
     fc.asyncProperty(exchange, async ({ line, terminal, status, body }) => {
       await expectPromised(

@@ -20,7 +20,7 @@ import {
 import { run } from '../run.ts'
 import { expireAccessToken, newTokens, signInWith, withEffects } from '../session/sandbox-session.ts'
 
-/** A clock on which pauses of up to ten minutes pass at once; work takes the time that it takes. */
+/** Creates a clock that skips sleeps of up to ten minutes. Other work takes real time. */
 export function createHastyClock(): FakeClock {
   let ahead = 0
   const slept: number[] = []
@@ -40,7 +40,7 @@ export function createHastyClock(): FakeClock {
     async sleep(ms, signal) {
       signal?.throwIfAborted()
       slept.push(ms)
-      // What waits for a person or for a browser really waits; its timer ends with the work.
+      // A longer sleep is the time limit for a user's action: never let it end, only be aborted.
       if (ms > 600_000) {
         return new Promise((_resolve, reject) => {
           signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
@@ -53,7 +53,7 @@ export function createHastyClock(): FakeClock {
   }
 }
 
-/** A clock that takes the time it takes. */
+/** Creates a clock with real time and real sleeps. */
 export function createRealClock(): FakeClock {
   return {
     slept: [],
@@ -77,31 +77,31 @@ export interface Ran {
 
 export interface Client {
   readonly context: FakeContext
-  /** Runs one command in this process, as the program would. */
+  /** Runs one command in this process, through the same `run` as the program. */
   run(words: readonly string[], terminal?: { columns: number }): Promise<Ran>
   signIn(): Promise<void>
-  /** As if the access token had been received 15 minutes earlier. */
+  /** Makes the stored access token look expired. */
   expire(): void
-  /** Everything that must never be printed: the tokens that this client holds now, and the API key. */
+  /** Returns the secrets that must never be printed: the client's current tokens and the API key. */
   secrets(): string[]
 }
 
 export interface ClientOptions {
-  /** Where the client goes; the sandbox itself where absent. */
+  /** Base URL of the service. Default: the sandbox's. */
   readonly baseUrl?: string
-  /** Its id; that of the sandbox's own client where absent. */
+  /** OAuth client id. Default: the sandbox's default client. */
   readonly clientId?: string
   readonly proxies?: ProxySettings
-  /** Sends the sandbox's API key instead of a session. */
+  /** Whether to send the sandbox's API key instead of a session's token. */
   readonly apiKey?: true
-  /** Ends every exchange after this time, however long the program would wait. */
+  /** Timeout of each HTTP exchange in milliseconds, instead of the program's own. */
   readonly timeLimitMs?: number
-  /** The hasty clock where absent: DNS, whose deadlines are sleeps, needs a real one. */
+  /** Default: the clock that skips sleeps. Tests with DNS need a real clock, because DNS deadlines are sleeps. */
   readonly clock?: FakeClock
   readonly runProgram?: Context['runProgram']
 }
 
-/** A client with a home of its own: real HTTP, DNS and files, a clock on which no pause is waited for. */
+/** Creates a client that runs in this process, with its own home directory and real HTTP, DNS and files. */
 export function createClient(sandbox: Sandbox, options: ClientOptions = {}): Client {
   const transport = createTransport(options.proxies ?? {})
   onTestFinished(() => transport.close())
@@ -129,7 +129,7 @@ export function createClient(sandbox: Sandbox, options: ClientOptions = {}): Cli
   const context = withEffects(base, {
     random: { bytes: (length) => randomBytes(length), fraction: Math.random },
     dns: createDnsNetwork(),
-    // The person's browser: the sandbox approves by itself and redirects to the listener.
+    // Stands in for the browser: the sandbox approves at once, and `fetch` follows the redirect to the callback listener.
     openBrowser: async (url) => {
       await fetch(url).then(
         (page) => page.arrayBuffer(),
@@ -164,7 +164,7 @@ export function createClient(sandbox: Sandbox, options: ClientOptions = {}): Cli
   }
 }
 
-/** Every JSON file below a directory. */
+/** Lists the paths of all JSON files below a directory. */
 export function filesBelow(directory: string): string[] {
   if (!existsSync(directory)) return []
   return readdirSync(directory, { recursive: true, encoding: 'utf8' })
@@ -172,7 +172,7 @@ export function filesBelow(directory: string): string[] {
     .filter((path) => path.endsWith('.json') && statSync(path).isFile())
 }
 
-/** The directories of a client hold whole files of their own rights, and nothing temporary. */
+/** Checks that the client's files are valid JSON with mode 0600 in directories with 0700, and that no temporary file is left. */
 export function expectWholeFiles(client: Client): void {
   for (const root of Object.values(client.context.directories)) {
     if (!existsSync(root)) continue
@@ -186,7 +186,7 @@ export function expectWholeFiles(client: Client): void {
   }
 }
 
-/** What was printed fits what is promised for a failure: one message, one next step, no trace of the program's inside. */
+/** Checks a failure's output: one error, at most one hint, no stack trace or `undefined`, no harmful characters. */
 export function expectCalmFailure(ran: Ran): void {
   const where = `${ran.words.join(' ')}\n${ran.stderr}`
   const lines = ran.stderr.split('\n')
@@ -200,7 +200,7 @@ export function expectCalmFailure(ran: Ran): void {
   expect(ran.stderr.length, where).toBeLessThan(4000)
 }
 
-/** First and last code points of what no output may hold. Line feeds are ours; everything else here is an attack. */
+/** Ranges of code points that no output may contain, first to last. Tab (U+0009) and line feed (U+000A) are allowed. */
 const HARMFUL: readonly (readonly [number, number, string])[] = [
   [0x00, 0x08, 'C0'],
   [0x0b, 0x1f, 'C0'],
@@ -222,7 +222,7 @@ const HARMFUL: readonly (readonly [number, number, string])[] = [
   [0xe0000, 0xe0fff, 'tag'],
 ]
 
-/** What could act on a terminal, as `name U+XXXX in its surroundings`; nothing where a text is harmless. */
+/** Finds the harmful characters of a text, each described as `name U+XXXX in "context"`. */
 export function harmfulIn(text: string): string[] {
   const found: string[] = []
   let at = 0
@@ -238,7 +238,7 @@ export function harmfulIn(text: string): string[] {
   return found
 }
 
-/** A request to the control plane of a sandbox. */
+/** Sends a request to the sandbox's control API, and returns the parsed response. */
 export async function control(
   sandbox: Sandbox,
   method: string,

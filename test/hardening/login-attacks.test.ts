@@ -15,16 +15,16 @@ import { type Client, createClient, harmfulIn } from './in-process-client.ts'
 interface Login {
   readonly client: Client
   readonly sandbox: Sandbox
-  /** Where the service will redirect to, with the state of this login. */
+  /** The URL of the login's callback listener, without a query. */
   readonly callback: URL
   readonly state: string
-  /** The real answer of the service: the whole redirect. */
+  /** The genuine authorization response: the redirect's URL with code, state and iss. */
   readonly answer: URL
   readonly ended: Promise<number>
   readonly stderr: () => string
 }
 
-/** A login that waits in this process; the service has approved, and nobody has followed its redirect yet. */
+/** Starts a login in this process, up to the redirect of the approved request, which no browser has followed yet. */
 async function startLogin(words: readonly string[] = []): Promise<Login> {
   const sandbox = await sandboxForTest({ autoApprove: true })
   const client = createClient(sandbox)
@@ -50,7 +50,7 @@ async function startLogin(words: readonly string[] = []): Promise<Login> {
   }
 }
 
-/** A redirect as the service might send it, some parameters changed (undefined: left out). */
+/** Returns path and query of the callback with changed parameters; an undefined one is removed. */
 function changed({ answer }: Login, changes: Readonly<Record<string, string | undefined>>): string {
   const url = new URL(answer)
   for (const [name, value] of Object.entries(changes)) {
@@ -60,7 +60,7 @@ function changed({ answer }: Login, changes: Readonly<Record<string, string | un
   return url.pathname + url.search
 }
 
-/** One request as it is written, whatever a URL parser would make of it. */
+/** Sends a request with this exact target, which isn't normalized by a URL parser. Resolves with the status. */
 function hit(
   login: Login,
   target: string,
@@ -84,7 +84,7 @@ function hit(
   })
 }
 
-/** Bytes as they are; settles with what came back when the server closes. */
+/** Sends raw bytes to the listener; resolves with the received text when the connection is closed. */
 function raw(login: Login, bytes: string | Buffer): Promise<string> {
   return new Promise((resolve) => {
     let text = ''
@@ -97,7 +97,7 @@ function raw(login: Login, bytes: string | Buffer): Promise<string> {
   })
 }
 
-/** The browser arrives after all, and the login ends well. */
+/** Follows the genuine redirect, and checks that the login succeeds. */
 async function expectSignedIn(login: Login): Promise<void> {
   const page = await fetch(login.answer)
   expect(page.status).toBe(200)
@@ -120,15 +120,15 @@ describe('a waiting login', () => {
     ['two issuers', (l) => hit(l, `${changed(l, {})}&iss=https://evil.example`), 400],
     ['an empty code', (l) => hit(l, changed(l, { code: '' })), 400],
     [
-      'an issuer that only begins like it',
+      'an issuer that only begins like the right one',
       (l) => hit(l, changed(l, { iss: `${l.sandbox.baseUrl}.evil.example` })),
       400,
     ],
-    ['OPTIONS, as of a page that asks first', (l) => hit(l, changed(l, {}), { method: 'OPTIONS' }), 405],
+    ['OPTIONS, the CORS preflight of a page', (l) => hit(l, changed(l, {}), { method: 'OPTIONS' }), 405],
     ['a path that is the same when decoded', (l) => hit(l, `/%63allback${q(l)}`), 404],
     ['a path with dots', (l) => hit(l, `/x/../callback${q(l)}`), 404],
     [
-      'a Host that begins like it',
+      'a Host that only begins like the right one',
       (l) => hit(l, changed(l, {}), { headers: { host: `127.0.0.1.evil.example:${l.callback.port}` } }),
       421,
     ],
@@ -168,14 +168,14 @@ describe('a waiting login', () => {
     ],
   ]
 
-  test('a waiting login survives attacks, one after the other, and still accepts the real answer', async () => {
+  test('a waiting login refuses malformed and forged requests, and still accepts the genuine response', async () => {
     const login = await startLogin()
     for (const [what, attack, status] of attacks) expect(await attack(login), what).toEqual(status)
     expect(existsSync(profileFiles(login.client.context, 'default').session)).toBe(false)
     await expectSignedIn(login)
   })
 
-  test('a waiting login survives 50 clients that never finish and 200 wrong answers at once', async () => {
+  test('a waiting login survives 50 unfinished connections and 200 concurrent wrong responses', async () => {
     const login = await startLogin()
     const slow: Socket[] = []
     onTestFinished(() => {
@@ -191,11 +191,11 @@ describe('a waiting login', () => {
     )
     expect(new Set(wrong)).toEqual(new Set([400]))
     await expectSignedIn(login)
-    // Nothing listens anymore, and nobody's open connection kept the program waiting.
+    // The login has ended and closed its listener, although the 50 connections are still open.
     await expect(hit(login, '/callback')).rejects.toThrow(/ECONNREFUSED|ECONNRESET/)
   })
 
-  test('a waiting login listens on loopback only, and hides its answers from other pages', async () => {
+  test('a waiting login listens on loopback only, and sends no CORS header', async () => {
     const login = await startLogin()
     const page = await fetch(`${login.callback.href}?state=x`, {
       headers: { origin: 'https://evil.example' },
@@ -220,14 +220,14 @@ const MARKUP = [
   '{{7*7}}$ {7*7}\u0000\u2028',
 ]
 
-describe.runIf(needs('chromium'))('a browser', () => {
+describe.runIf(needs('chromium'))('the callback page in a browser', () => {
   let browser: Browser
   beforeAll(async () => {
     browser = await launchChromium()
   })
   afterAll(() => browser.close())
 
-  test('a browser runs, loads and follows nothing, whatever markup the parameters contain', async () => {
+  test('the callback page runs, loads and links nothing, whatever markup the parameters contain', async () => {
     const login = await startLogin()
     const page = await browser.newPage()
     const asked: string[] = []
@@ -239,7 +239,7 @@ describe.runIf(needs('chromium'))('a browser', () => {
     for (const markup of MARKUP) {
       const parameters = ['code', 'state', 'iss', 'error', 'error_description', 'error_uri', 'scope', markup]
       const everywhere = new URLSearchParams(parameters.map((name): [string, string] => [name, markup]))
-      // With the right state it is looked at further, and told what is wrong with it.
+      // The second target has the right state, so that its error page names the wrong parameter.
       const targets = [
         `?${everywhere}`,
         `${changed(login, { iss: markup }).replace(/^[^?]*/, '')}`,

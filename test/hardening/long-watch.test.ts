@@ -15,7 +15,7 @@ interface Service {
   readonly counts: { polls: number; refreshes: number; blips: number; reused: number; refused: number }
 }
 
-/** A service on a virtual clock: tokens that end, blips of every kind, and an answer that changes with the hours. */
+/** Creates a service on a virtual clock, with expiring tokens, transient errors, and a response that depends on the time. */
 function createService(clock: { monotonic(): number }, answerAt: (hours: number) => object): Service {
   const counts = { polls: 0, refreshes: 0, blips: 0, reused: 0, refused: 0 }
   let generation = 0
@@ -45,7 +45,7 @@ function createService(clock: { monotonic(): number }, answerAt: (hours: number)
         return jsonResponse(401, { name: 'invalid_token' })
       }
       counts.polls += 1
-      // A blip every fifty polls: each kind of it in turn, and once an outage of some minutes.
+      // Fail every fiftieth poll, with each kind of transient error in turn, and all polls during an outage of five minutes.
       if (counts.polls % 50 === 49 || (now > 2 * HOUR && now < 2 * HOUR + 5 * 60_000)) {
         const kinds = [
           () => Promise.reject(new TransportError('reset', 'maybe', 'the connection was closed')),
@@ -87,7 +87,7 @@ async function follow(words: readonly string[], answerAt: (hours: number) => obj
     scope: undefined,
   }
   await signInWith(createIo(context, settings), tokens, 'file')
-  // A minute of the first token is gone already.
+  // Let the first token expire after 840 s, as if it had been issued a minute ago.
   const files = profileFiles(context, 'default')
   changeSession(files, {
     access: {
@@ -125,11 +125,11 @@ test.each<[string, readonly string[], (hours: number) => object, number]>([
   expect(hours).toBeLessThan(5.1)
   expect(events.at(-1)?.event).toBe('done')
   expect(events.filter(({ event }) => event === 'warning').length).toBe(service.counts.blips)
-  // Every 15 minutes a new access token, each with the refresh token that was the newest.
+  // A renewal every 15 minutes, each with the newest refresh token, and no request with an expired access token.
   expect(service.counts).toMatchObject({ reused: 0, refused: 0 })
   expect(service.counts.refreshes).toBeGreaterThanOrEqual(20)
   expect(service.counts.refreshes).toBeLessThan(26)
   expect(service.counts.blips).toBeGreaterThan(10)
-  // At least ten seconds apart: no hammering, however long it takes.
+  // At most one poll per ten seconds.
   expect(service.counts.polls).toBeLessThan(5 * 380)
 })

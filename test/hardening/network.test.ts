@@ -24,7 +24,7 @@ async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** Runs the program with an API key against an address; nothing else of the environment takes part. */
+/** Runs `grants list` with an API key against a base URL. */
 function grants(
   world: World,
   baseUrl: string,
@@ -39,8 +39,8 @@ function grants(
 const errorOf = (ended: Ended): Record<string, unknown> =>
   (JSON.parse(ended.stderr.trim().split('\n').at(-1) ?? '{}') as { error: Record<string, unknown> }).error
 
-describe.runIf(needs('posix'))('a process that is stopped while it waits', () => {
-  test('a stopped process finds its answer although the time limit has passed meanwhile', async () => {
+describe.runIf(needs('posix'))('a process stopped by SIGSTOP', () => {
+  test('a process that was stopped while a response arrived reads it, even after the timeout', async () => {
     let pid = 0
     const port = await listen(
       createServer((_request, response) => {
@@ -57,7 +57,7 @@ describe.runIf(needs('posix'))('a process that is stopped while it waits', () =>
   })
 })
 
-test('an HTTP client that cannot be loaded says that it has sent nothing', async () => {
+test('an HTTP client that cannot be loaded is an error that says nothing was sent', async () => {
   const world = createWorld()
   const preload = join(world.home, 'preload.cjs')
   writeFileSync(
@@ -81,7 +81,7 @@ test('an HTTP client that cannot be loaded says that it has sent nothing', async
   })
 })
 
-describe('a redirect to another host', () => {
+describe('redirects', () => {
   test('a redirect to another host never gets a credential', async () => {
     const stolen: string[] = []
     const thief = await listen(
@@ -92,7 +92,7 @@ describe('a redirect to another host', () => {
     )
     const world = await createServedWorld()
     await world.login()
-    // One that would become a GET, and one that would be sent again as it is.
+    // HTTP clients turn a POST into a GET for 302, and repeat it with its body for 307.
     for (const status of [302, 307]) {
       await world.control('DELETE', 'faults')
       await world.control('POST', 'faults', {
@@ -109,9 +109,9 @@ describe('a redirect to another host', () => {
 })
 
 /**
- * A proxy of this test: it tunnels CONNECT, always to loopback, and remembers what was asked for.
+ * Starts a proxy that tunnels every CONNECT to the target's port on loopback, and records the requests.
  *
- * @param own the certificate of one that is spoken with over TLS
+ * @param own the certificate for a proxy that is itself reached over TLS
  */
 async function startProxy(own?: { key: Buffer; cert: Buffer }): Promise<{ url: string; seen: string[] }> {
   const seen: string[] = []
@@ -138,7 +138,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     execFileSync('openssl', words.split(' '), { cwd: directory, stdio: 'pipe' })
   const NEW_KEY = '-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes'
 
-  /** A certificate of the private authority. */
+  /** Creates a certificate that is signed by the private certificate authority. */
   function issue(name: string, subject: string, days: number): void {
     openssl(
       `req ${NEW_KEY} -keyout ${name}.key -out ${name}.csr -subj /CN=${name} -addext subjectAltName=${subject}`,
@@ -161,7 +161,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     cert: readFileSync(file(`${name}.pem`)),
   })
 
-  /** @returns also the URL under a name that only a proxy of this test finds */
+  /** Starts a TLS server. `named` is its URL with a host name that only the proxy of this test can resolve. */
   async function serve(name: string, more: TlsOptions = {}) {
     const requests: string[] = []
     const server = createTlsServer({ ...pair(name), ...more }, (request, response) => {
@@ -173,7 +173,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
   }
   const trusting = () => ({ NODE_EXTRA_CA_CERTS: file('ca.pem') })
 
-  test('a certificate of a private authority works with NODE_EXTRA_CA_CERTS', async () => {
+  test('a certificate of a private authority is accepted with NODE_EXTRA_CA_CERTS', async () => {
     const { url, requests } = await serve('right')
     expect(await grants(createWorld(), url, trusting())).toMatchObject({ code: 0, stderr: '' })
     expect(requests).toEqual(['GET /oauth/grants?limit=100'])
@@ -181,16 +181,16 @@ describe.runIf(needs('openssl'))('TLS', () => {
 
   test.each([
     [
-      'by an authority that nobody knows',
+      'from an unknown authority',
       'right',
       () => ({}),
       'not signed by a certificate authority that this machine trusts',
       'NODE_EXTRA_CA_CERTS',
     ],
     ['for another host', 'other', trusting, 'is for another host', 'check the base URL'],
-    ['that has expired', 'old', trusting, 'has expired', "check this machine's clock"],
+    ['expired', 'old', trusting, 'has expired', "check this machine's clock"],
   ])(
-    'a connection with a certificate %s sends nothing, and says why',
+    'a server whose certificate is %s gets no request, and the error names the reason',
     async (_what, name, env, why, hint) => {
       const { url, requests } = await serve(name)
       const ended = await grants(createWorld(), url, env())
@@ -204,7 +204,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     },
   )
 
-  test('where certificates are not checked, each command warns, and doctor names it', async () => {
+  test('with NODE_TLS_REJECT_UNAUTHORIZED=0, commands warn, and doctor reports it', async () => {
     const { url } = await serve('old')
     const env = { NODE_TLS_REJECT_UNAUTHORIZED: '0' }
     const warning = /^warning: whoever answers gets the credential: .*NODE_TLS_REJECT_UNAUTHORIZED=0\)$/m
@@ -217,7 +217,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     expect(doctor.stdout).toMatch(/network\twarning\t.*its certificate is not checked/)
   })
 
-  test('a TLS connection goes through HTTPS_PROXY in a tunnel, and the proxy sees no credential', async () => {
+  test('HTTPS_PROXY tunnels the TLS connection, so that the proxy sees no credential', async () => {
     const { named, requests } = await serve('right')
     const proxy = await startProxy()
     expect(await grants(createWorld(), named, { ...trusting(), HTTPS_PROXY: proxy.url })).toMatchObject({
@@ -227,7 +227,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     expect(proxy.seen).toEqual([`CONNECT ${new URL(named).host}`])
   })
 
-  test("an error distinguishes the proxy's certificate from the service's", async () => {
+  test('the error for an invalid proxy certificate names the proxy, not the service', async () => {
     const { named, requests } = await serve('right')
     const proxy = await startProxy(pair('other'))
     const ended = await grants(createWorld(), named, { ...trusting(), HTTPS_PROXY: proxy.url })
@@ -239,7 +239,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     expect([...requests, ...proxy.seen]).toEqual([])
   })
 
-  test('a TLS 1.3 server that requires a client certificate refuses after the request: it may have been processed', async () => {
+  test('when a TLS 1.3 server demands a client certificate, the error says that the request may have been processed', async () => {
     const { url } = await serve('right', { requestCert: true, minVersion: 'TLSv1.3' })
     const env = { MAILCLAIM_BASE_URL: url, MAILCLAIM_API_KEY: KEY, ...trusting() }
     const ended = await createWorld().run(['claims', 'create', 'example.com', '--json'], { env })
@@ -254,7 +254,7 @@ describe.runIf(needs('openssl'))('TLS', () => {
     ['1.1', (relay: RequestListener) => createTlsServer(pair('right'), relay)],
     ['2.0', (relay: unknown) => createHttp2Server(pair('right'), relay as () => void)],
   ])(
-    'DNS over HTTPS goes through the tunnel as well, to a resolver that knows HTTP/%s alone',
+    'DNS over HTTPS works through HTTPS_PROXY with a resolver that speaks only HTTP/%s',
     async (version, create) => {
       const world = await createServedWorld()
       const [address = '', port] = world.service.dns.split(':')

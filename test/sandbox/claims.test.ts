@@ -6,7 +6,7 @@ import { advance, api, control } from './talk.ts'
 
 const DAY = 86_400
 
-/** Minutes between the steps, so that only the virtual clock moves them. */
+/** Options with a minute between the steps of a claim, so that no step happens unless the virtual clock is advanced. */
 const SLOW = { stepSeconds: 60 }
 
 const create = (sandbox: Sandbox, fields: object) => api(sandbox, 'POST', '/domains/claim', { body: fields })
@@ -25,7 +25,7 @@ async function claimed(sandbox: Sandbox, name: string) {
   }
 }
 
-test('a new claim is 201 with the fields of the interface and its defaults', async () => {
+test('creating a claim responds 201 with every documented field and the defaults', async () => {
   const sandbox = await sandboxForTest()
   const { status, body } = await create(sandbox, { name: 'Example.com' })
   expect(status).toBe(201)
@@ -46,7 +46,7 @@ test('a new claim is 201 with the fields of the interface and its defaults', asy
   expect(at('expires_at') - at('created_at')).toBe(7 * DAY * 1000)
 })
 
-test('the same claim again is 200 and unchanged; with other options it replaces the first', async () => {
+test('an identical claim request responds 200 with the same claim; one with other options supersedes the claim', async () => {
   const sandbox = await sandboxForTest()
   const first = await create(sandbox, { name: 'example.com' })
   const same = await create(sandbox, { name: 'example.com', region: 'us-east-1', custom_return_path: 'send' })
@@ -71,12 +71,12 @@ test.each([
   { name: 'example.com', region: 'mars-1' },
   { name: 'example.com', open_tracking: 'yes' },
   { name: 'example.com', custom_return_path: 'a.b' },
-])('the claim request %j is refused', async (body) => {
+])('a claim request with the body %j is refused with 422', async (body) => {
   const sandbox = await sandboxForTest()
   expect(await create(sandbox, body)).toMatchObject({ status: 422, body: { name: 'validation_error' } })
 })
 
-test('unknown claims are 404', async () => {
+test('requests for an unknown claim respond 404', async () => {
   const sandbox = await sandboxForTest()
   expect((await api(sandbox, 'GET', '/domains/nothing/claim')).status).toBe(404)
   expect((await api(sandbox, 'POST', '/domains/nothing/claim/verify')).status).toBe(404)
@@ -101,7 +101,7 @@ test('a claim goes from pending to verified to completed once its record is in D
 })
 
 test.each(Object.keys(MISTAKES).slice(1))(
-  'the mistake %s keeps the claim pending, until it is corrected',
+  'a record published with the mistake %s keeps the claim pending until the record is corrected',
   async (mistake) => {
     const sandbox = await sandboxForTest(SLOW)
     const { verify, get } = await claimed(sandbox, 'mail.example.co.uk')
@@ -115,7 +115,7 @@ test.each(Object.keys(MISTAKES).slice(1))(
   },
 )
 
-test('the verifier finds the value among so many records that the answer needs TCP', async () => {
+test('verification finds the value in a TXT RRset that needs TCP', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { claim, verify, get } = await claimed(sandbox, 'example.com')
   const { value } = claim['record'] as { value: string }
@@ -126,7 +126,7 @@ test('the verifier finds the value among so many records that the answer needs T
   expect((await get())['status']).toBe('completed')
 })
 
-test('a pending claim expires after seven days; verification is refused then, and a new claim has a new value', async () => {
+test('a pending claim expires after seven days; then verification is refused, and a new claim has a new value', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { claim, verify, get } = await claimed(sandbox, 'example.com')
   await advance(sandbox, 7 * DAY - 1)
@@ -139,7 +139,7 @@ test('a pending claim expires after seven days; verification is refused then, an
   expect(again.body['record']).not.toEqual(claim['record'])
 })
 
-test('a jump of the clock past both the lookup and the expiry runs the lookup first', async () => {
+test('a clock jump past both the DNS lookup and the expiry of a claim runs the lookup first', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { verify, get } = await claimed(sandbox, 'example.com')
   await publish(sandbox, 'example.com')
@@ -157,7 +157,7 @@ test.each([
   [{ status: 'superseded' }, {}],
   [{ status: 'canceled' }, {}],
   [{ status: 'under_review' }, {}],
-])('the outcome %j can be set by domain and by id', async (outcome, reasons) => {
+])('the control API sets the outcome %j of a claim by domain and by id', async (outcome, reasons) => {
   const sandbox = await sandboxForTest(SLOW)
   const { claim, get } = await claimed(sandbox, 'example.com')
   for (const key of ['Example.com', String(claim['domain_id'])]) {
@@ -168,14 +168,14 @@ test.each([
   expect((await control(sandbox, 'GET', '/state')).body['claims']).toEqual([await get()])
 })
 
-test('an outcome without a status, or with a reason that is no text, is refused', async () => {
+test('the control API refuses an outcome without a status, or with a reason that is not a string', async () => {
   const sandbox = await sandboxForTest()
   await claimed(sandbox, 'example.com')
   for (const outcome of [{}, { status: 5 }, { status: 'failed', reason: 5 }])
     expect((await settle(sandbox, 'example.com', outcome)).status).toBe(422)
 })
 
-test('a claim that is no longer blocked proceeds', async () => {
+test('a blocked claim completes after its status is set to verified', async () => {
   const sandbox = await sandboxForTest(SLOW)
   const { verify, get } = await claimed(sandbox, 'blocked.example.com')
   await publish(sandbox, 'blocked.example.com')
@@ -194,7 +194,7 @@ test.each([
   ['superseded', { status: 'superseded' }],
   ['canceled', { status: 'canceled' }],
   ['constructor', { status: 'completed' }],
-])('the first label %s decides how the claim ends', async (label, ends) => {
+])('a claim for a domain with the first label %s ends as that label demands', async (label, ends) => {
   const sandbox = await sandboxForTest({ ...SLOW, autoPublish: true })
   const { verify, get } = await claimed(sandbox, `${label}.example.com`)
   await verify()
@@ -205,7 +205,7 @@ test.each([
 test.each([
   ['unclaimable.example.com', 403, 'claim_not_allowed'],
   ['own.example.com', 409, 'domain_already_owned'],
-])('%s cannot be claimed: %i %s', async (name, status, problem) => {
+])('creating a claim for %s responds %i %s', async (name, status, problem) => {
   const sandbox = await sandboxForTest()
   expect(await create(sandbox, { name })).toMatchObject({ status, body: { name: problem } })
 })

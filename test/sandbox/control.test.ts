@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { createVirtualClock, timestamp } from '../../src/sandbox/clock.ts'
+import { createVirtualClock, formatTimestamp } from '../../src/sandbox/clock.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import { sandboxForTest } from './start-sandbox.ts'
 import { api, codeFields, codeFor, control, refreshFields, token } from './talk.ts'
@@ -10,7 +10,7 @@ const fault = (sandbox: Sandbox, body: object) => control(sandbox, 'POST', '/fau
 const get = (sandbox: Sandbox, init: RequestInit = {}) =>
   fetch(`${sandbox.baseUrl}${PATH}`, { headers: { authorization: `Bearer ${sandbox.apiKey}` }, ...init })
 
-/** The text that a raw HTTP exchange gives, and how the connection ended. */
+/** Sends a raw HTTP request; resolves with the text received, and whether the connection was closed or reset. */
 function raw(sandbox: Sandbox): Promise<{ text: string; end: 'closed' | 'reset' }> {
   const { hostname, port, host } = new URL(sandbox.baseUrl)
   return new Promise((done) => {
@@ -29,7 +29,7 @@ function raw(sandbox: Sandbox): Promise<{ text: string; end: 'closed' | 'reset' 
 }
 
 describe('the fault', () => {
-  test('status answers with any status, headers and body', async () => {
+  test('the fault status responds with the given status, headers and body', async () => {
     const sandbox = await sandboxForTest()
     const headers = { 'Retry-After': '7' }
     await fault(sandbox, { kind: 'status', status: 429, headers, body: { message: 'slow' } })
@@ -38,19 +38,19 @@ describe('the fault', () => {
     expect(await response.json()).toEqual({ message: 'slow' })
   })
 
-  test('reset sends not one byte of an answer', async () => {
+  test('the fault reset resets the connection without sending a byte', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'reset' })
     expect(await raw(sandbox)).toEqual({ text: '', end: 'reset' })
   })
 
-  test('drop closes the connection without an answer', async () => {
+  test('the fault drop closes the connection without a response', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'drop' })
     expect(await raw(sandbox)).toEqual({ text: '', end: 'closed' })
   })
 
-  test('truncate sends all headers and half a body', async () => {
+  test('the fault truncate sends all headers and half of the body', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'truncate' })
     const [head = '', body = ''] = (await raw(sandbox)).text.split('\r\n\r\n')
@@ -58,7 +58,7 @@ describe('the fault', () => {
     await expect(get(sandbox).then((response) => response.text())).rejects.toThrow()
   })
 
-  test('merge puts headers and fields over those of the answer, and fields over each item', async () => {
+  test('the fault merge overwrites headers and fields of the response, and fields of each list item', async () => {
     const sandbox = await sandboxForTest()
     const more = {
       headers: { 'content-type': 'text/html' },
@@ -75,7 +75,7 @@ describe('the fault', () => {
     })
   })
 
-  test('delay sends the right answer later', async () => {
+  test('the fault delay sends the unchanged response later', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'delay', before_ms: 40, after_ms: 40 })
     const started = performance.now()
@@ -93,7 +93,7 @@ describe('the fault', () => {
     [{ kind: 'merge', fields: { refresh_token: null } }, 1],
     [{ kind: 'delay', after_ms: 600_000 }, 1],
     [{ kind: 'delay', before_ms: 600_000 }, 0],
-  ])('%j lets a refresh happen: %i', async (kind, refreshes) => {
+  ])('with the fault %j, the number of token refreshes that take effect is %i', async (kind, refreshes) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const session = (await token(sandbox, 'form', codeFields(sandbox, await codeFor(sandbox)))).body
     const fields = refreshFields(sandbox, session['refresh_token'])
@@ -106,7 +106,7 @@ describe('the fault', () => {
     expect((await token(sandbox, 'form', fields)).status).toBe(refreshes === 0 ? 200 : 400)
   })
 
-  test('applies `count` times after `skip` requests, where the path matches, until it is cleared', async () => {
+  test('a fault skips `skip` matching requests, hits the next `count` ones, and ends when it is cleared', async () => {
     const sandbox = await sandboxForTest()
     const unavailable = { kind: 'status', status: 503 }
     await fault(sandbox, { ...unavailable, path: '/contacts/*', skip: 1, count: 2 })
@@ -137,7 +137,7 @@ describe('the fault', () => {
     ['/x*', false],
     ['*tacts*con*', false],
     ['/contacts.imports', false],
-  ])('at %s hits /contacts/imports: %s', async (path, isHit) => {
+  ])('a fault with the path %s hits /contacts/imports: %s', async (path, isHit) => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'status', status: 418, path })
     expect((await get(sandbox)).status).toBe(isHit ? 418 : 200)
@@ -153,7 +153,7 @@ describe('the fault', () => {
     { kind: 'status', headers: { 'x-a': 'b\r\nset-cookie: c' } },
     { kind: 'status', headers: { 'x a': 'b' } },
     { kind: 'merge', headers: { 'x-a': '\u2026' } },
-  ])('%j is refused', async (body) => {
+  ])('the fault %j is refused with 422', async (body) => {
     expect((await fault(await sandboxForTest(), body)).status).toBe(422)
   })
 })
@@ -164,19 +164,19 @@ describe('the virtual clock', () => {
     return { errors, clock: createVirtualClock((error) => void errors.push(error)) }
   }
 
-  test('a jump runs everything due in order and awaits it, including what is planned meanwhile', async () => {
+  test('a jump of the virtual clock runs due timers in order and awaits them, also timers that they schedule', async () => {
     const { clock, errors } = clockOf()
     const start = clock.now()
     const ran: string[] = []
-    clock.at(start + 300_000, () => void ran.push('third'))
-    clock.at(start + 100_000, async (due) => {
+    clock.schedule(start + 300_000, () => void ran.push('third'))
+    clock.schedule(start + 100_000, async (due) => {
       await new Promise((resolve) => setImmediate(resolve))
       ran.push('first')
-      clock.at(due + 100_000, () => void ran.push('second'))
+      clock.schedule(due + 100_000, () => void ran.push('second'))
       throw new Error('of the first')
     })
-    clock.at(start + 150_000, () => void ran.push('called off'))()
-    clock.at(start + 2_000_000, () => void ran.push('later'))
+    clock.schedule(start + 150_000, () => void ran.push('called off'))()
+    clock.schedule(start + 2_000_000, () => void ran.push('later'))
     await clock.advance(1_000_000)
     expect(ran).toEqual(['first', 'second', 'third'])
     expect(clock.now() - start).toBeGreaterThanOrEqual(1_000_000)
@@ -186,17 +186,17 @@ describe('the virtual clock', () => {
     expect(ran).toHaveLength(3)
   })
 
-  test('what is due runs as real time passes', async () => {
+  test('a timer of the virtual clock fires as real time passes', async () => {
     const { clock } = clockOf()
     const started = clock.now()
-    const due = await new Promise<number>((done) => clock.at(started + 20, done))
+    const due = await new Promise<number>((done) => clock.schedule(started + 20, done))
     expect([due - started, clock.now() - started >= 20]).toEqual([20, true])
   })
 })
 
-test('timestamps have the format of the interface and keep their order', () => {
+test('timestamps have the documented format, and sort as text in the order of time', () => {
   for (const ms of [0, 1, 999, 1_700_000_000_000, 1_700_000_000_123, 4_000_000_000_010]) {
-    const text = timestamp(ms)
+    const text = formatTimestamp(ms)
     expect(text).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{1,6}\+00$/)
     expect(Math.floor(Number(`0${/\.\d+/.exec(text)?.[0]}`) * 1000 + 1e-9)).toBe(ms % 1000)
   }

@@ -10,7 +10,7 @@ type Transport = 'udp' | 'tcp'
 
 const portOf = ({ dns }: Sandbox) => Number(dns.split(':')[1])
 
-/** Sends bytes and gives the bytes of the answer; undefined where none comes. */
+/** Sends a DNS message; resolves with the bytes of the response, or undefined if none arrives. */
 function exchange(sandbox: Sandbox, transport: Transport, query: Buffer): Promise<Buffer | undefined> {
   return new Promise((done, fail) => {
     if (transport === 'udp') {
@@ -40,19 +40,19 @@ function exchange(sandbox: Sandbox, transport: Transport, query: Buffer): Promis
       socket.destroy()
       done(received.subarray(2))
     })
-    // In single bytes: a server has to put messages together.
+    // Send single bytes: TCP may split a message anywhere, and the server must reassemble it.
     for (const byte of Buffer.concat([length, query])) socket.write(Buffer.from([byte]))
   })
 }
 
 interface Ask {
   readonly transport?: Transport
-  /** The size that EDNS offers. */
+  /** UDP payload size in the query's EDNS record; without one if absent. */
   readonly edns?: number
   readonly recursion?: boolean
 }
 
-/** The answer to a question, its rcode, and its records as "name type". */
+/** Queries the sandbox; returns the decoded response, with each record as "name type". @throws if no response arrives */
 async function ask(sandbox: Sandbox, name: string, type: string, how: Ask = {}) {
   const { transport = 'udp', edns, recursion = false } = how
   const opt = {
@@ -98,7 +98,7 @@ async function planted(mistake: string): Promise<Sandbox> {
 describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => {
   const how = { transport }
 
-  test('has each delegation from the root down, with SOA and glue, and denies what is not registered', async () => {
+  test('the DNS server delegates from the root down, with SOA and glue, and denies unregistered names', async () => {
     const sandbox = await planted('none')
     for (const zone of ['.', 'uk', 'shop.co.uk']) {
       expect(await ask(sandbox, zone, 'SOA', how)).toMatchObject({
@@ -122,7 +122,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
     expect(await ask(sandbox, 'nobody.uk', 'TXT', how)).toMatchObject(denied)
   })
 
-  test('answers with authority, in the case of the question, and follows a CNAME', async () => {
+  test('an authoritative answer repeats the case of the question, and follows a CNAME', async () => {
     const sandbox = await planted('cname')
     await put(sandbox, 'shop.co.uk', 'one', 'two')
     const answer = await ask(sandbox, 'sHop.co.uk', 'TXT', how)
@@ -145,7 +145,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
     ['a name that does not exist', 'nothing.example.com', 'TXT', 3],
     ['a type that does not exist', 'a.b.example.com', 'A', 0],
     ['a name that has only names below it', 'b.example.com', 'TXT', 0],
-  ])('denies %s with the SOA in the authority section', async (_what, name, type, rcode) => {
+  ])('the response for %s is negative, with the SOA as authority', async (_what, name, type, rcode) => {
     const sandbox = await sandboxForTest()
     await put(sandbox, 'a.b.example.com', 'deep')
     const denied = await ask(sandbox, name, type, how)
@@ -153,7 +153,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
     expect(denied.packet.authorities?.[0]).toMatchObject({ ttl: 60, data: { minimum: 60 } })
   })
 
-  test('expands a wildcard unless the name exists', async () => {
+  test('a wildcard record is expanded only for names that do not exist', async () => {
     const sandbox = await sandboxForTest()
     await put(sandbox, '*.example.com', 'wild')
     await put(sandbox, 'a.b.example.com', 'deep')
@@ -162,7 +162,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
       expect(await ask(sandbox, name, 'TXT', how)).toMatchObject({ texts: [] })
   })
 
-  test('refuses names under top-level domains that it does not serve', async () => {
+  test('queries for names below an unknown top-level domain are REFUSED', async () => {
     const sandbox = await sandboxForTest()
     for (const [name, type] of [
       ['example.net', 'TXT'],
@@ -171,7 +171,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
       expect(await ask(sandbox, name, type, how)).toMatchObject({ rcode: 5, aa: false, answers: [] })
   })
 
-  test('answers no malformed query, no other operation and no answer', async () => {
+  test('malformed queries, opcodes other than QUERY, and responses get no response', async () => {
     const sandbox = await sandboxForTest()
     const proper = encode({ type: 'query', id: 9, questions: [{ name: 'example.com', type: 'TXT' }] })
     const notify = Buffer.from(proper)
@@ -188,7 +188,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
     ['lame', 0],
     ['silent', undefined],
   ])(
-    'the name servers of a zone can be %s, while registry and resolver still know them',
+    'the name servers of a zone can be %s while its registry and the resolver still know them',
     async (mistake, rcode) => {
       const sandbox = await planted(mistake)
       const asked = ask(sandbox, 'mail.shop.co.uk', 'TXT', how)
@@ -209,7 +209,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
   )
 })
 
-test('with the mistake cached only a resolver still denies the record', async () => {
+test('with the mistake cached, only the resolver still denies the record', async () => {
   const sandbox = await planted('cached')
   expect((await ask(sandbox, 'mail.shop.co.uk', 'TXT')).texts).toHaveLength(1)
   const old = await ask(sandbox, 'mail.shop.co.uk', 'TXT', { recursion: true })
@@ -220,11 +220,11 @@ test('with the mistake cached only a resolver still denies the record', async ()
 
 test.each([
   ['without EDNS', {}, true],
-  ['to EDNS of 600 bytes', { edns: 600 }, true],
-  ['to EDNS of less than 512 bytes', { edns: 100 }, true],
-  ['to EDNS of 4096 bytes', { edns: 4096 }, false],
-  ['by TCP', { transport: 'tcp' as const }, false],
-])('an answer of 800 bytes %s is truncated: %s', async (_what, how: Ask, truncated) => {
+  ['with EDNS of 600 bytes', { edns: 600 }, true],
+  ['with EDNS of less than 512 bytes', { edns: 100 }, true],
+  ['with EDNS of 4096 bytes', { edns: 4096 }, false],
+  ['over TCP', { transport: 'tcp' as const }, false],
+])('a response of 800 bytes to a query %s is truncated: %s', async (_what, how: Ask, truncated) => {
   const sandbox = await sandboxForTest()
   const long = Array.from({ length: 12 }, (_, n) => `${n}`.repeat(60))
   await put(sandbox, 'example.com', ...long)
@@ -233,7 +233,7 @@ test.each([
   expect(additionals).toEqual('edns' in how ? ['. OPT'] : [])
 })
 
-test('records are put and deleted through the control plane, and the serial grows', async () => {
+test('the control API replaces and deletes TXT records, and each change increments the serial', async () => {
   const sandbox = await sandboxForTest()
   let before = 0
   for (const values of [['one', 'ü “two” \u00a0'], ['x'.repeat(700)]]) {
@@ -260,12 +260,12 @@ test.each([
   ['example.com', { values: [] }],
   ['example.com', { values: 'one' }],
   ['example.com', { values: [['one']] }],
-])('putting a TXT record at %s with %j is refused', async (name, body) => {
+])('the control API refuses to set the TXT records of %s to %j', async (name, body) => {
   const sandbox = await sandboxForTest()
   expect((await control(sandbox, 'PUT', `/dns/${name}/TXT`, body)).status).toBe(422)
 })
 
-test('both ports can be chosen; a port in use is an error and leaves nothing open', async () => {
+test('HTTP and DNS ports can be chosen; a port in use is an error, and leaves no server listening', async () => {
   const first = await sandboxForTest()
   await expect(sandboxForTest({ dnsPort: portOf(first) })).rejects.toMatchObject({ code: 'EADDRINUSE' })
   const port = Number(new URL(first.baseUrl).port)

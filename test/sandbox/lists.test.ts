@@ -11,7 +11,7 @@ const items = (body: Record<string, unknown>) => body['data'] as Item[]
 const ids = (list: readonly Item[]) => list.map(({ id }) => id)
 
 describe.each(['/oauth/grants', '/contacts/imports'])('%s (interface 4.2, 4.3 and 8)', (path) => {
-  test('refuses a limit outside 1 to 100, both cursors together, and an unknown cursor', async () => {
+  test('a list refuses a limit outside 1 to 100, both cursors together, and an unknown cursor', async () => {
     const sandbox = await sandboxForTest({ imports: 150, grants: 150 })
     const bad = ['0', '-1', '101', '1.5', '10abc', '010', '', ' 5', '1e1', '1&limit=2']
     for (const query of [...bad.map((limit) => `limit=${limit}`), 'after=nothing', 'after=a&before=b'])
@@ -26,7 +26,7 @@ describe.each(['/oauth/grants', '/contacts/imports'])('%s (interface 4.2, 4.3 an
     }
   })
 
-  test('pages forward and backward through the same items, without the cursor', async () => {
+  test('paging forward and backward gives the same items, each without the cursor itself', async () => {
     const sandbox = await sandboxForTest({ imports: 25, grants: 25 })
     const walk = async (direction: 'after' | 'before', from = '') => {
       const seen: string[] = []
@@ -46,7 +46,7 @@ describe.each(['/oauth/grants', '/contacts/imports'])('%s (interface 4.2, 4.3 an
   })
 })
 
-test('without a limit imports come ten at a time and grants all at once, revoked ones included', async () => {
+test('without a limit, a page has ten imports, or all grants, revoked ones included', async () => {
   const sandbox = await sandboxForTest({ imports: 25, grants: 250 })
   const imports = (await api(sandbox, 'GET', '/contacts/imports')).body
   expect([items(imports).length, imports['has_more']]).toEqual([10, true])
@@ -61,7 +61,7 @@ test('without a limit imports come ten at a time and grants all at once, revoked
 })
 
 test.each(['queued', 'in_progress', 'completed', 'failed'])(
-  'a filter by %s leaves only those',
+  'a filter for the status %s leaves only imports with that status',
   async (status) => {
     const sandbox = await sandboxForTest({ imports: 60 })
     const all = items((await api(sandbox, 'GET', '/contacts/imports?limit=100')).body)
@@ -78,7 +78,7 @@ test.each(['queued', 'in_progress', 'completed', 'failed'])(
   },
 )
 
-test('an import is fetched by its id; an unknown id is 404, an unknown status 422', async () => {
+test('an import is found by its id; an unknown id responds 404, and a filter for an unknown status 422', async () => {
   const sandbox = await sandboxForTest()
   const [, , third] = items((await api(sandbox, 'GET', '/contacts/imports')).body)
   expect((await api(sandbox, 'GET', `/contacts/imports/${third?.id}`)).body).toMatchObject({ id: third?.id })
@@ -90,7 +90,7 @@ test('an import is fetched by its id; an unknown id is 404, an unknown status 42
   expect((await api(sandbox, 'GET', '/contacts/imports?status=done')).status).toBe(422)
 })
 
-test('imports in progress advance with the clock until they complete or fail', async () => {
+test('running imports progress with the virtual clock until they complete or fail', async () => {
   const sandbox = await sandboxForTest()
   const seen: unknown[] = []
   for (const seconds of [0, 15, 30, 60]) {
@@ -115,7 +115,7 @@ test('imports in progress advance with the clock until they complete or fail', a
   ])
 })
 
-test('a hundred thousand items cost nothing until they are requested, and requests are counted', async () => {
+test('the sandbox serves lists of 100,000 items, and counts requests by route', async () => {
   const sandbox = await sandboxForTest({ imports: 100_000, grants: 100_000 })
   for (const path of ['/oauth/grants', '/contacts/imports', '/contacts/imports/one'])
     await api(sandbox, 'GET', `${path}?limit=100`)
@@ -132,7 +132,7 @@ test.each([
   ['POST', '/domains/claim'],
   ['POST', '/domains/x/claim/verify'],
   ['GET', '/domains/x/claim'],
-])('%s %s requires a credential of this sandbox whose grant is not revoked', async (method, path) => {
+])('%s %s responds 401 without a valid credential of this sandbox', async (method, path) => {
   const sandbox = await sandboxForTest()
   const other = String((await control(await sandboxForTest(), 'POST', '/sessions')).body['access_token'])
   const own = String((await control(sandbox, 'POST', '/sessions')).body['access_token'])
@@ -145,7 +145,7 @@ test.each([
   }
 })
 
-test('unknown paths and other methods are 404, as JSON', async () => {
+test('unknown paths and methods respond 404 with a JSON error', async () => {
   const sandbox = await sandboxForTest()
   for (const path of ['/nothing', '/domains/claim'])
     expect(await api(sandbox, 'GET', path)).toMatchObject({ status: 404, body: { statusCode: 404 } })

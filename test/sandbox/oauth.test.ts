@@ -37,7 +37,7 @@ const state = async (sandbox: Sandbox) => (await control(sandbox, 'GET', '/state
 const INVALID_GRANT = { status: 400, body: { error: 'invalid_grant' } }
 
 describe('codes and tokens (interface 3.1)', () => {
-  test.each(ENCODINGS)('a code asked for in %s gives the tokens of the interface', async (encoding) => {
+  test.each(ENCODINGS)('a token request in %s exchanges a code for tokens', async (encoding) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const answer = await token(sandbox, encoding, await code(sandbox, 'emails:send'))
     expect(answer.headers.get('cache-control')).toBe('no-store')
@@ -54,7 +54,7 @@ describe('codes and tokens (interface 3.1)', () => {
     expect([900, 901]).toContain(exp - iat)
   })
 
-  test('a redeemed code is refused, and the grant stays as it is', async () => {
+  test('a code that was already redeemed is refused, without revoking the grant', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = await code(sandbox)
     expect((await token(sandbox, 'form', fields)).status).toBe(200)
@@ -65,7 +65,7 @@ describe('codes and tokens (interface 3.1)', () => {
   test.each([
     { seconds: 599, status: 200 },
     { seconds: 600, status: 400 },
-  ])('a code that is $seconds seconds old gives $status', async ({ seconds, status }) => {
+  ])('exchanging a code after $seconds seconds responds $status', async ({ seconds, status }) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = await code(sandbox)
     await advance(sandbox, seconds)
@@ -75,7 +75,7 @@ describe('codes and tokens (interface 3.1)', () => {
   test.each([
     { days: 59.99, status: 200 },
     { days: 60, status: 400 },
-  ])('a refresh token that was issued $days days ago gives $status', async ({ days, status }) => {
+  ])('using a refresh token after $days days responds $status', async ({ days, status }) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = await refresh(sandbox)
     await advance(sandbox, 59 * DAY)
@@ -85,7 +85,7 @@ describe('codes and tokens (interface 3.1)', () => {
     expect(await newestGrant(sandbox)).toMatchObject({ revoked_at: null })
   })
 
-  test('a rotated refresh token that comes back revokes the grant and ends all its tokens', async () => {
+  test('reuse of a rotated refresh token revokes the grant and all its tokens', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const first = await refresh(sandbox)
     const second = (await token(sandbox, 'form', first)).body
@@ -103,7 +103,7 @@ describe('codes and tokens (interface 3.1)', () => {
     expect(await state(sandbox)).toMatchObject({ refreshes: 1, reuse_detections: 1, grants_revoked: 1 })
   })
 
-  test('of twenty refreshes at once with one token one wins, and the grant is revoked', async () => {
+  test('of twenty concurrent refreshes with one refresh token, one succeeds, and the grant is revoked', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = await refresh(sandbox)
     const answers = await Promise.all(Array.from({ length: 20 }, () => token(sandbox, 'form', fields)))
@@ -111,7 +111,7 @@ describe('codes and tokens (interface 3.1)', () => {
     expect(await state(sandbox)).toMatchObject({ refreshes: 1, reuse_detections: 19, grants_revoked: 1 })
   })
 
-  test('a refused exchange uses up neither the code nor the refresh token', async () => {
+  test('a refused token request consumes neither the code nor the refresh token', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = await code(sandbox)
     expect((await token(sandbox, 'form', { ...fields, code_verifier: OTHER_VERIFIER })).status).toBe(400)
@@ -121,7 +121,7 @@ describe('codes and tokens (interface 3.1)', () => {
     expect((await token(sandbox, 'form', again)).status).toBe(200)
   })
 
-  test('a narrower scope applies to one access token only; the next refresh has the full scope', async () => {
+  test('a refresh with a narrower scope narrows one access token; the next refresh has the full scope', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const session = await signIn(sandbox, 'emails:send domains:read')
     const fields = refreshFields(sandbox, session['refresh_token'])
@@ -132,7 +132,7 @@ describe('codes and tokens (interface 3.1)', () => {
     expect(whole.body['scope']).toBe('emails:send domains:read')
   })
 
-  test('an access token is valid for its lifetime, 900 seconds or as configured', async () => {
+  test('an access token expires after its lifetime of 900 seconds, or the configured one', async () => {
     for (const seconds of [900, 2]) {
       const sandbox = await sandboxForTest({ autoApprove: true, accessTokenSeconds: seconds })
       const session = await signIn(sandbox)
@@ -150,9 +150,9 @@ type Row = [row: string, error: string, from: (sandbox: Sandbox) => Promise<Fiel
 
 const REFUSALS: readonly Row[] = [
   ...['grant_type', 'client_id', 'code', 'redirect_uri', 'code_verifier'].map(
-    (name): Row => [`a code exchange without ${name}`, 'invalid_request', code, { [name]: '' }],
+    (name): Row => [`no ${name}`, 'invalid_request', code, { [name]: '' }],
   ),
-  ['a refresh without a token', 'invalid_request', refresh, { refresh_token: '' }],
+  ['no refresh token', 'invalid_request', refresh, { refresh_token: '' }],
   ['an unknown grant type', 'invalid_request', code, { grant_type: 'password' }],
   ['a short verifier', 'invalid_request', code, { code_verifier: 'short' }],
   ['a scope beyond the grant', 'invalid_scope', refresh, { scope: 'other' }],
@@ -163,11 +163,11 @@ const REFUSALS: readonly Row[] = [
   ['another redirect URI', 'invalid_grant', code, { redirect_uri: `${REDIRECT_URI}/` }],
   ['an unknown client', 'invalid_client', code, { client_id: 'nobody' }],
   ['a disabled client', 'invalid_client', refresh, { client_id: CLIENTS.disabled.id }],
-  ['a refresh by a client for codes', 'unauthorized_client', refresh, { client_id: CLIENTS.codeOnly.id }],
+  ['a client registered for codes only', 'unauthorized_client', refresh, { client_id: CLIENTS.codeOnly.id }],
 ]
 
 describe('errors of the token endpoint (interface 7.1)', () => {
-  test.each(REFUSALS)('%s is refused with %s', async (_row, error, from, change) => {
+  test.each(REFUSALS)('a token request with %s is refused with %s', async (_row, error, from, change) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = { ...(await from(sandbox)), ...change }
     for (const encoding of ENCODINGS) {
@@ -183,7 +183,7 @@ describe('errors of the token endpoint (interface 7.1)', () => {
     ['a field that is not a text', 'application/json', '{"code":1}'],
     ['another media type', 'text/plain', 'code=a'],
     ['a repeated field', 'application/x-www-form-urlencoded', 'code=a&code=b'],
-  ])('%s is an invalid_request', async (_row, type, body) => {
+  ])('a token request with %s is refused with invalid_request', async (_row, type, body) => {
     const sandbox = await sandboxForTest()
     const request = { method: 'POST', headers: { 'content-type': type }, body }
     const response = await fetch(`${sandbox.baseUrl}/oauth/token`, request)
@@ -191,7 +191,7 @@ describe('errors of the token endpoint (interface 7.1)', () => {
     expect(await response.json()).toMatchObject({ error: 'invalid_request' })
   })
 
-  test('a token request may have parameters that nobody knows, whatever they hold', async () => {
+  test('unknown parameters of a token request are ignored, whatever their type', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const fields = { ...(await code(sandbox)), unknown: 5, nested: {} } as unknown as Fields
     expect((await token(sandbox, 'json', fields)).status).toBe(200)
@@ -205,7 +205,7 @@ describe('the authorization endpoint', () => {
     ['a plain challenge', { code_challenge_method: 'plain' }, 'invalid_request'],
     ['an unknown scope', { scope: 'everything' }, 'invalid_scope'],
     ['a relative resource', { resource: 'mail' }, 'invalid_target'],
-  ])('reports %s to the client', async (_row, changes, error) => {
+  ])('an authorization request with %s redirects with an error', async (_row, changes, error) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const target = await authorize(sandbox, changes)
     expect(target?.origin).toBe('http://127.0.0.1:41234')
@@ -224,7 +224,7 @@ describe('the authorization endpoint', () => {
     ['a host that begins like loopback', { redirect_uri: 'http://127.0.0.1.evil.example/callback' }],
     ['a port that there is not', { redirect_uri: 'http://127.0.0.1:65536/callback' }],
     ['no port', { redirect_uri: 'http://127.0.0.1/callback' }],
-  ])('does not redirect for %s', async (_row, changes) => {
+  ])('an authorization request with %s is not redirected', async (_row, changes) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     expect(await authorize(sandbox, changes)).toBeUndefined()
   })
@@ -234,14 +234,14 @@ describe('the authorization endpoint', () => {
     'http://127.0.0.1:65535/callback',
     'http://[::1]:8080/callback',
     'http://localhost:3000/callback',
-  ])('accepts %s (RFC 8252, section 7.3), and names the issuer (RFC 9207)', async (redirectUri) => {
+  ])('the redirect URI %s is accepted, and the response has iss (RFC 9207)', async (redirectUri) => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const target = await authorize(sandbox, { redirect_uri: redirectUri })
     expect(target?.href.startsWith(`${redirectUri}?code=`)).toBe(true)
     expect(target?.searchParams.get('iss')).toBe(sandbox.baseUrl)
   })
 
-  test('keeps the resource with the grant and puts it into the access token', async () => {
+  test('a resource indicator is kept with the grant, and is the audience of the access token', async () => {
     const sandbox = await sandboxForTest({ autoApprove: true })
     const resource = 'https://api.example/mail'
     const session = await token(sandbox, 'form', codeFields(sandbox, await codeFor(sandbox, { resource })))
@@ -249,7 +249,7 @@ describe('the authorization endpoint', () => {
     expect(await newestGrant(sandbox)).toMatchObject({ resource, client: { name: 'mailclaim' } })
   })
 
-  test('is named by the metadata of RFC 8414', async () => {
+  test('the authorization server metadata (RFC 8414) names both endpoints', async () => {
     const { baseUrl } = await sandboxForTest()
     const metadata = await fetch(`${baseUrl}/.well-known/oauth-authorization-server`)
     expect(await metadata.json()).toMatchObject({

@@ -11,7 +11,7 @@ import { advance, api, authorizationParameters, codeFields, control, token } fro
 const authorizeUrl = (sandbox: Sandbox, changes: Readonly<Record<string, string>> = {}) =>
   `${sandbox.baseUrl}/oauth/authorize?${new URLSearchParams({ ...authorizationParameters(sandbox), ...changes })}`
 
-test('the pages load nothing, run nothing, cannot be framed or stored, and escape what they show', async () => {
+test('the pages load nothing, run no script, cannot be framed or cached, and escape untrusted text', async () => {
   const sandbox = await sandboxForTest()
   const resource = 'https://api.example/?a="><script>'
   for (const url of [
@@ -30,7 +30,7 @@ test('the pages load nothing, run nothing, cannot be framed or stored, and escap
   }
 })
 
-/** A request as no browser's fetch would send it. */
+/** Sends a request with any Host and Origin header, which `fetch` doesn't allow. */
 function rawRequest(
   sandbox: Sandbox,
   options: { path: string; method?: string; headers: object },
@@ -55,7 +55,7 @@ describe('requests from another website', () => {
     { origin: 'null', 'content-type': 'text/plain' },
     { 'sec-fetch-site': 'cross-site', 'content-type': 'text/plain' },
     { 'sec-fetch-site': 'cross-site' },
-  ])('a form with %j changes nothing', async (headers) => {
+  ])('a cross-site form with the headers %j changes nothing', async (headers) => {
     const sandbox = await sandboxForTest()
     const before = Date.now()
     const paths = ['clock', 'faults', 'dns', 'sessions', 'claims/x/outcome'].map(
@@ -77,7 +77,7 @@ describe('requests from another website', () => {
   })
 
   test.each(['evil.example', '127.0.0.1', '127.0.0.1:1', '127.0.0.1.evil.example'])(
-    'a request under the host name %s is refused',
+    'a request with the Host header %s is refused with 421',
     async (host) => {
       const sandbox = await sandboxForTest()
       for (const path of [
@@ -91,7 +91,7 @@ describe('requests from another website', () => {
     },
   )
 
-  test('an approval without the ticket of the page, with a used one, or after ten minutes, is refused', async () => {
+  test('an approval without the ticket of the consent page, with a used or ten minutes old one, is refused', async () => {
     const sandbox = await sandboxForTest()
     const ticketOf = async () =>
       /name="ticket" value="([^"]+)"/.exec(await (await fetch(authorizeUrl(sandbox))).text())?.[1]
@@ -158,7 +158,7 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
     },
   )
 
-  test('Approve by keyboard alone leads back with a code that works', async () => {
+  test('Approve on the consent page works by keyboard alone, and redirects with a valid code', async () => {
     const sandbox = await sandboxForTest()
     const page = await open(authorizeUrl(sandbox, { redirect_uri: redirectUri() }))
     await page.keyboard.press('Tab')
@@ -172,7 +172,7 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
     expect((await token(sandbox, 'form', fields)).status).toBe(200)
   })
 
-  test('Deny leads back with access_denied', async () => {
+  test('Deny on the consent page redirects with access_denied', async () => {
     const sandbox = await sandboxForTest()
     const page = await open(authorizeUrl(sandbox, { redirect_uri: redirectUri() }))
     await page.getByRole('button', { name: 'Deny' }).click()
@@ -181,7 +181,7 @@ describe.runIf(needs('chromium'))('the pages in Chromium', () => {
     expect([searchParams.get('error'), searchParams.has('code')]).toEqual(['access_denied', false])
   })
 
-  test('a mistake is planted from the menu of a claim', async () => {
+  test('a mistake can be published from the menu of a claim on the DNS page', async () => {
     const sandbox = await withClaim()
     const page = await open(`${sandbox.baseUrl}/_sandbox/dns`)
     await page.getByLabel(/plant a mistake/).selectOption({ label: 'Quotation marks typed into the value' })

@@ -2,10 +2,10 @@ import { afterEach, expect } from 'vitest'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts'
 
 const running: Sandbox[] = []
-/** What a sandbox logs means that it has a bug. */
+/** Lines that a sandbox logged. Each one is an unexpected error, so a test with any fails. */
 const complaints: string[] = []
 
-/** Starts a sandbox in this process on free ports; it is closed after the test. */
+/** Starts a sandbox in this process on free ports, and closes it after the test. */
 export async function sandboxForTest(options: Omit<SandboxOptions, 'log'> = {}): Promise<Sandbox> {
   const sandbox = await startSandbox({ ...options, log: (line) => void complaints.push(line) })
   running.push(sandbox)

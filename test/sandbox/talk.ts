@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 
-/** The two encodings that the token endpoint takes (interface, section 4.1). */
+/** Encodings of a token request: form encoding and JSON (interface, section 4.1). */
 export const ENCODINGS = ['form', 'json'] as const
 export type Encoding = (typeof ENCODINGS)[number]
 
@@ -27,7 +27,7 @@ async function read(response: Response): Promise<Answer> {
   }
 }
 
-/** Sends fields to the token endpoint. */
+/** Sends a token request. */
 export async function token(
   { baseUrl }: Sandbox,
   encoding: Encoding,
@@ -43,7 +43,7 @@ export async function token(
   )
 }
 
-/** An API request with a bearer credential; the API key where none is given. */
+/** Sends an API request. @param bearer the bearer credential: the API key by default, none if null */
 export async function api(
   sandbox: Sandbox,
   method: string,
@@ -62,7 +62,7 @@ export async function api(
   )
 }
 
-/** A request to the control plane, which takes no credential. */
+/** Sends a request to the control API, which needs no credential. */
 export function control(sandbox: Sandbox, method: string, path: string, body?: unknown): Promise<Answer> {
   return api(
     sandbox,
@@ -76,7 +76,7 @@ export function advance(sandbox: Sandbox, seconds: number): Promise<Answer> {
   return control(sandbox, 'POST', '/clock', { advance_seconds: seconds })
 }
 
-/** The parameters of an authorization request that nothing is wrong with. */
+/** Returns the parameters of a valid authorization request. */
 export function authorizationParameters(sandbox: Sandbox): Record<string, string> {
   return {
     response_type: 'code',
@@ -88,7 +88,7 @@ export function authorizationParameters(sandbox: Sandbox): Record<string, string
   }
 }
 
-/** Where the authorization endpoint redirects to (a sandbox that approves by itself), or undefined. */
+/** Sends an authorization request to a sandbox with `autoApprove`; returns the redirect's URL, undefined if there is none. */
 export async function authorize(
   sandbox: Sandbox,
   changes: Readonly<Record<string, string | undefined>> = {},
@@ -103,7 +103,7 @@ export async function authorize(
   return location === null ? undefined : new URL(location)
 }
 
-/** A code for the given client. */
+/** Returns an authorization code, from a sandbox with `autoApprove`. */
 export async function codeFor(
   sandbox: Sandbox,
   changes: Readonly<Record<string, string | undefined>> = {},
@@ -113,7 +113,7 @@ export async function codeFor(
   return code
 }
 
-/** The fields of a code exchange that nothing is wrong with. */
+/** Returns the fields of a valid token request for an authorization code. */
 export function codeFields(sandbox: Sandbox, code: string): Record<string, string> {
   return {
     grant_type: 'authorization_code',

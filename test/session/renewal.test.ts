@@ -158,7 +158,7 @@ describe('what an answer means', () => {
     const world = await signedIn([() => 'reset'])
     await expect(currentCredential(world.io)).rejects.toMatchObject({
       message: 'the refresh token of profile default may have been sent: the connection was reset',
-      hint: 'sign in again: mailclaim login (trying the old token: docs/token-safety.md)',
+      hint: 'to try the old token, see docs/token-safety.md; else sign in again: mailclaim login',
     })
     expect(await describeSession(world.io)).toMatchObject({ state: 'interrupted' })
   })

@@ -19,8 +19,9 @@ describe('the base URL', () => {
     ['http://127.9.9.9', 'http://127.9.9.9'],
     ['http://[::1]:1', 'http://[::1]:1'],
     ['http://localhost', 'http://localhost'],
+    [' https://bücher.example/v1\n', 'https://xn--bcher-kva.example/v1'],
     ['https://api.example.com/v1/?#', 'https://api.example.com/v1'],
-  ])('%s is %s', (text, issuer) => {
+  ])('the base URL %s is normalized to %s', (text, issuer) => {
     expect(issuerOf(parseBaseUrl(text, '--base-url'))).toBe(issuer)
   })
 
@@ -37,10 +38,17 @@ describe('the base URL', () => {
     'http://service.localhost',
     'https://api.example\n.com',
     'https://api.example.com/a\tb',
+    'https://api.example.com\u0001',
+    'https://api.exam\u00adple.com',
+    'https://api.exam\u034fple.com',
+    'https://%61pi.example.com',
+    'https:\\\\api.example.com',
+    'https:api.example.com',
+    'https://“api.example.com”',
     'https://u:p@x',
     'https://x/?a=1',
     'https://x/#a',
-  ])('%j is unusable: exit 3', (text) => {
+  ])('the base URL %j is refused with exit 3', (text) => {
     expect(() => parseBaseUrl(text, '--base-url')).toThrow(
       expect.objectContaining({ exit: 3, code: 'base_url_unusable' }),
     )
@@ -57,7 +65,7 @@ describe('the base URL', () => {
     'https://user:PASS\nPASSWORD@api.example.com',
     'ftp://user:PASSWORD@api.example.com',
     'HTTPS://user:PASSWORD@api.example.com',
-  ])('the message about %j shows no password', (text) => {
+  ])('the error about the base URL %j contains no password', (text) => {
     expect(() => parseBaseUrl(text, '--base-url')).toThrow(
       expect.objectContaining({
         code: 'base_url_unusable',
@@ -66,7 +74,7 @@ describe('the base URL', () => {
     )
   })
 
-  it('the URL of an operation keeps the path of the base URL', () => {
+  it('the URL of an API operation keeps the path of the base URL', () => {
     expect(operationUrl(parseBaseUrl('https://x.example/api/v1/', '--base-url'), '/oauth/token').href).toBe(
       'https://x.example/api/v1/oauth/token',
     )
@@ -80,7 +88,7 @@ describe('the address of a DNS server', () => {
     ['::1', '::1', 53],
     ['[::1]', '::1', 53],
     ['[2620:fe::fe]:5353', '2620:fe::fe', 5353],
-  ])('%s is %s port %s', (text, address, port) => {
+  ])('the DNS server %s has the address %s and port %s', (text, address, port) => {
     expect(parseServerAddress(text, '--resolver')).toEqual({ address, port })
   })
 
@@ -95,7 +103,7 @@ describe('the address of a DNS server', () => {
     '[::1',
     '::1]:53',
     '[9.9.9.9',
-  ])('%j is a usage error', (text) => {
+  ])('the DNS server %j is a usage error', (text) => {
     expect(() => parseServerAddress(text, '--resolver')).toThrow(expect.objectContaining({ exit: 2 }))
   })
 
@@ -104,7 +112,7 @@ describe('the address of a DNS server', () => {
     ['https://9.9.9.9:8443/dns-query', 'https://9.9.9.9:8443/dns-query'],
     ['HTTPS://dns.example', 'https://dns.example/'],
     ['http://127.0.0.1:8053/dns-query', 'http://127.0.0.1:8053/dns-query'],
-  ])('%s is a resolver over HTTPS', (text, href) => {
+  ])('the resolver %s is used over HTTPS', (text, href) => {
     expect(parseResolver(text, '--resolver')).toEqual(new URL(href))
   })
 
@@ -114,13 +122,13 @@ describe('the address of a DNS server', () => {
     ['https://me:secret@dns.example/dns-query', '"https://…@dns.example/dns-query" contains a user name'],
     ['tls://dns.example', 'is not an https address'],
     ['dns.example/dns-query', 'is not a URL'],
-  ])('%s is none: it %s', (text, why) => {
+  ])('the resolver %s is refused: %s', (text, why) => {
     expect(() => parseResolver(text, '--resolver')).toThrow(
       expect.objectContaining({ exit: 2, message: expect.stringContaining(why) }),
     )
   })
 
-  it('every address of a DNS server can be written and read back', () => {
+  it('formatting and parsing a DNS server address gives the same address', () => {
     const port = fc.integer({ min: 1, max: 65535 })
     fc.assert(
       fc.property(fc.ipV4(), port, (address, at) => {
@@ -136,7 +144,7 @@ describe('the address of a DNS server', () => {
   })
 })
 
-it.each(['1e3', '-1', '0', '65536', ' ', '80x', '0x50'])('%j is not a port', (text) => {
+it.each(['1e3', '-1', '0', '65536', ' ', '80x', '0x50'])('the port %j is refused', (text) => {
   expect(() => parseCount(text, '--port', 1, HIGHEST_PORT)).toThrow(expect.objectContaining({ exit: 2 }))
 })
 
@@ -150,6 +158,6 @@ it.each([
   ['127.0.0.1.evil.example', false],
   ['localhost.evil.example', false],
   ['10.0.0.1', false],
-])('%s is loopback: %s', (host, expected) => {
+])('the host %s is loopback: %s', (host, expected) => {
   expect(isLoopback(host)).toBe(expected)
 })

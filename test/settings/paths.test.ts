@@ -12,7 +12,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 describe('the directories of the platform', () => {
   const linux = (env: Record<string, string>) => readDirectories({ env, platform: 'linux' })
 
-  it('the directories on Linux are those of the XDG Base Directory specification', () => {
+  it('the directories on Linux follow the XDG Base Directory Specification', () => {
     expect(linux({ XDG_CONFIG_HOME: '/c', XDG_STATE_HOME: '/s' })).toEqual({
       config: '/c/mailclaim',
       state: '/s/mailclaim',
@@ -21,7 +21,7 @@ describe('the directories of the platform', () => {
     expect(linux({ XDG_STATE_HOME: '' }).state).toMatch(/\/\.local\/state\/mailclaim$/)
   })
 
-  it('the directories are the Library on macOS, and AppData on Windows', () => {
+  it('the directories are in Library on macOS, and in AppData on Windows', () => {
     expect(readDirectories({ env: {}, platform: 'darwin' })).toEqual({
       config: expect.stringMatching(/\/Library\/Preferences\/mailclaim$/),
       state: expect.stringMatching(/\/Library\/Application Support\/mailclaim$/),
@@ -32,12 +32,12 @@ describe('the directories of the platform', () => {
   })
 })
 
-describe('a user whom the system does not know, without HOME', () => {
+describe('a user without an entry in /etc/passwd and without HOME', () => {
   it.runIf(needs('root'))(
     'a user without an entry or HOME can use a key, with and without MAILCLAIM_CONFIG_DIR and MAILCLAIM_STATE_DIR',
     () => {
       const env = { MAILCLAIM_CONFIG_DIR: '/nonexistent/c', MAILCLAIM_STATE_DIR: '/nonexistent/s' }
-      // The program itself may lie in a directory that only root can enter.
+      // Copy the program: the repository may be in a directory that only root can enter.
       const copy = mkdtempSync(join(tmpdir(), 'mailclaim-copy-'))
       onTestFinished(() => rmSync(copy, { recursive: true, force: true }))
       chmodSync(copy, 0o755)

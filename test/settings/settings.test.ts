@@ -47,7 +47,7 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
     const chosen = async (given: GlobalOptions, context: Context) =>
       (await resolveSettings(given, [], context)).chosen[key]
 
-    test('is stored, printed, listed and removed by mailclaim config', async () => {
+    test('the setting is stored, printed, listed and removed by mailclaim config', async () => {
       const context = createFakeContext()
       expect(await run(['config', 'set', name, valid], context)).toBe(0)
       expect(await run(['config', 'get', name], context)).toBe(0)
@@ -58,7 +58,7 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
       expect(await run(['config', 'get', name], context)).toBe(5)
     })
 
-    test('comes from its option before its variable, the profile and the default', async () => {
+    test('the setting is taken from its option before its variable, the profile and the default', async () => {
       const context = createFakeContext()
       expect(await chosen({}, context)).toEqual(
         setting.default && { value: setting.default, source: 'default' },
@@ -80,37 +80,37 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
     })
 
     if (invalid === null) return
-    test('refuses what it cannot be', async () => {
+    test('the setting refuses an invalid value', async () => {
       const context = createFakeContext()
       expect(await run(['config', 'set', name, invalid], context)).toBe(2)
       expect(context.stderr.text).toMatch(new RegExp(`^error: .*(${name}|${JSON.stringify(invalid)})`))
       const settings = await resolveSettings({}, [], createFakeContext(inVariable(key, invalid)))
-      // It stops only what uses it.
+      // An invalid value is an error only in commands that use the setting.
       expect(() => settingValue(key, settings)).toThrow(setting.variable ?? name)
     })
   },
 )
 
-test('every setting accepts its own default', () => {
+test('the default of each setting is a valid value', () => {
   for (const key of SETTING_KEYS) {
     const setting: Setting<unknown> = SETTINGS[key]
     if (setting.default !== undefined) expect(() => setting.parse(setting.default ?? '', key)).not.toThrow()
   }
 })
 
-test('a bad resolver does not stop a command that queries no DNS', async () => {
+test('an invalid resolver is no error in a command that does not query DNS', async () => {
   const settings = { base_url: 'http://127.0.0.1:1', resolver: 'dns.example' }
   const context = createFakeContext({ environment: { settings }, respond: () => jsonResponse(200, {}) })
   context.stdin.stream.end('key_0123456789')
   expect(await run(['login', '--with-api-key', '--store', 'file'], context), context.stderr.text).toBe(0)
 })
 
-describe('whether a question may be asked', () => {
+describe('interactive prompts', () => {
   const mayAsk = async (options: GlobalOptions, environment: Partial<Context['environment']> = {}) =>
     (await resolveSettings(options, [], createFakeContext({ terminal: { columns: 80 }, environment })))
       .interactive
 
-  test('a person on a terminal is asked, nobody else', async () => {
+  test('prompts are shown on a terminal and nowhere else', async () => {
     expect(await mayAsk({})).toBe(true)
     expect(await mayAsk({ format: 'tsv' })).toBe(true)
     expect((await resolveSettings({}, [], createFakeContext())).interactive).toBe(false)
@@ -123,7 +123,7 @@ describe('whether a question may be asked', () => {
     ['MAILCLAIM_NO_INPUT=1', {}, { settings: { no_input: '1' } }, false],
     ['MAILCLAIM_NO_INPUT=0', {}, { settings: { no_input: '0' } }, true],
     ['CI=true', {}, { ci: true }, false],
-  ])('with %s', async (_what, options, environment, asks) => {
+  ])('interactive prompts respect %s', async (_what, options, environment, asks) => {
     expect(await mayAsk(options, environment)).toBe(asks)
   })
 })

@@ -19,35 +19,35 @@ export interface Ended {
 export interface Running {
   readonly child: ChildProcess
   readonly ended: Promise<Ended>
-  /** Settles with the match when the output (both streams, as it came) matches; rejects when the process ends first. */
+  /** Resolves with the match once stdout and stderr, interleaved, match; rejects if the process ends first. */
   seen(pattern: RegExp): Promise<RegExpExecArray>
   type(text: string): void
 }
 
 export interface StartOptions {
   readonly env?: Readonly<Record<string, string | undefined>>
-  /** Written to stdin, which is then closed; `open` leaves it open; nothing: closed from the start. */
+  /** Text to write to stdin before closing it; `open` for a pipe that stays open; if absent, stdin is the null device. */
   readonly stdin?: string | 'open'
   readonly nodeOptions?: readonly string[]
-  /** In a process group of its own, as a shell starts it: `interruptGroup` is its Ctrl-C. */
+  /** Whether to start a process group, as shells do, so that `interruptGroup` can send Ctrl-C to it. */
   readonly group?: true
-  /** On a pseudo-terminal of util-linux's `script`: what is written to either stream comes as stdout, with CRLF. */
+  /** Whether to run on a pseudo-terminal (`script` of util-linux), whose output is all on stdout, with CRLF. */
   readonly terminal?: boolean
 }
 
 export interface ScriptOptions extends Pick<StartOptions, 'env' | 'terminal'> {
-  /** `bash` by default. */
+  /** The shell that runs the script. Default: `bash`. */
   readonly shell?: string
 }
 
 export interface World {
   readonly home: string
   readonly env: Record<string, string>
-  /** Starts the built program as a process of its own. */
+  /** Starts the built program as a child process. */
   start(words: readonly string[], options?: StartOptions): Running
-  /** Runs the built program to its end. */
+  /** Runs the built program, and resolves when it has exited. */
   run(words: readonly string[], options?: StartOptions): Promise<Ended>
-  /** Runs a script in a real shell; `install` makes `mailclaim` one of its words. On a terminal, nobody types. */
+  /** Runs a script in a real shell. `install` puts `mailclaim` in its PATH. With `terminal`, nothing is typed. */
   script(text: string, options?: ScriptOptions): Promise<Ended>
 }
 
@@ -58,23 +58,23 @@ export interface ServedWorld extends World {
     readonly client_id: string
     readonly api_key: string
   }
-  /** Signs in with the file store, the test being the browser. */
+  /** Signs in with the file store: the test opens the authorization URL instead of a browser. */
   login(words?: readonly string[]): Promise<Ended>
-  /** A request to the sandbox's control plane. */
+  /** Sends a request to the sandbox's control API. */
   control(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown): Promise<unknown>
-  /** Publishes the records of claims, or plants a mistake. */
+  /** Publishes the records of the domains' claims in the sandbox's DNS, correctly or with a mistake. */
   publish(domains: readonly string[], mistake?: string): Promise<void>
 }
 
-/** Where the end of a world is registered: with the test that runs, unless a whole file shares it. */
+/** Registers the cleanup of a world: `onTestFinished`, unless the tests of a file share the world. */
 export type OnEnd = (end: () => void) => void
 
-/** Ctrl-C: SIGINT for every process of the group. */
+/** Sends SIGINT to every process of the group, as a terminal does for Ctrl-C. */
 export function interruptGroup({ child }: Running): void {
   if (child.pid !== undefined) process.kill(-child.pid, 'SIGINT')
 }
 
-/** A home directory of its own and nothing of this machine's environment that the program would heed. */
+/** Creates a home directory and an environment without any variable of this machine that affects the program. */
 export function createWorld(onEnd: OnEnd = onTestFinished): World {
   const home = mkdtempSync(join(tmpdir(), 'mailclaim-story-'))
   const running = new Set<ChildProcess>()
@@ -134,7 +134,7 @@ export function createWorld(onEnd: OnEnd = onTestFinished): World {
       both += text
       note()
     })
-    child.stdin?.on('error', () => {}) // The program may end before it has read everything.
+    child.stdin?.on('error', () => {}) // EPIPE: the program may exit before it has read all input.
     if (options.stdin !== undefined && options.stdin !== 'open') child.stdin?.end(options.stdin)
     const ended = new Promise<Ended>((resolve, reject) => {
       child.once('error', reject)
@@ -174,7 +174,7 @@ export function createWorld(onEnd: OnEnd = onTestFinished): World {
   }
 }
 
-/** A world with a sandbox in a process of its own, which the program is pointed at by its environment. */
+/** Creates a world with a sandbox in a child process; environment variables give the program its addresses. */
 export async function createServedWorld(
   sandboxWords: readonly string[] = ['--auto-approve'],
   onEnd: OnEnd = onTestFinished,
@@ -192,10 +192,10 @@ export async function createServedWorld(
 }
 
 /**
- * One sandbox for a whole file, since starting a process takes longer than most stories. To be called at the top of
- * the file.
+ * Starts one sandbox for all tests of a file, because starting a process takes longer than most tests. Call this at the top
+ * of the file.
  *
- * @returns what makes a world with a home of its own for each test, at that sandbox.
+ * @returns a function that creates a world for a test, with its own home directory and this sandbox
  */
 export function shareSandbox(sandboxWords: readonly string[] = ['--auto-approve']): () => ServedWorld {
   let service: ServedWorld['service'] | undefined
@@ -218,7 +218,7 @@ export function shareSandbox(sandboxWords: readonly string[] = ['--auto-approve'
   }
 }
 
-/** Makes `mailclaim` a word of the shells that run in this world, as an installation would. */
+/** Puts a `mailclaim` command in the PATH of this world, as an installation does. */
 export function install(world: World): void {
   const bin = join(world.home, 'bin')
   mkdirSync(bin, { recursive: true })
@@ -226,7 +226,7 @@ export function install(world: World): void {
   world.env['PATH'] = `${bin}:${world.env['PATH']}`
 }
 
-/** Writes a shell script that can be run by its name. */
+/** Writes an executable shell script. */
 export function program(directory: string, name: string, script: string): void {
   writeFileSync(join(directory, name), `#!/bin/sh\n${script}\n`)
   chmodSync(join(directory, name), 0o755)

@@ -31,10 +31,10 @@ describe.runIf(needs('posix'))('claim', () => {
     ['SIGINT', 130],
     ['SIGKILL', 'SIGKILL'],
   ] as const)(
-    'a claim that %s (%s) ends at each step and that is started again stays one claim, and completes',
+    'a claim run that %s (%s) stops at each step and that is started again completes the same claim',
     async (signal, code) => {
       const world = keyed()
-      // A block that lasts keeps the last station from being over before the signal.
+      // Block the claim, so that it can't complete before the signal arrives in the last step.
       const domain = `blocked.${signal.toLowerCase()}.example`
       const start = () => world.start(['claim', domain, '--format', 'jsonl', '--through-blocked'])
       const stop = async (running: Running, station: RegExp) => {
@@ -79,7 +79,7 @@ describe.runIf(needs('posix'))('claim', () => {
 test('claims watch survives a restart of the service, and reports that the service lost the claim', async () => {
   const world = keyed()
   const { port } = new URL(world.service.base_url)
-  // A second service whose life is short.
+  // Start a second sandbox, which this test stops and restarts.
   const second = serve()
   const first = second.start(['sandbox', '--json', '--exit-with-stdin'], { stdin: 'open' })
   const [line] = await first.seen(/\{.*\}/)
@@ -96,6 +96,7 @@ test('claims watch survives a restart of the service, and reports that the servi
     stdin: 'open',
   })
   const ended = await running.ended
-  // Its key and its claims were in memory: the watch ends with what the new service says, not with a lost network.
+  // The restarted sandbox has no claims and another API key: the watch must fail with its response (exit 4 or 5), not with
+  // a network error.
   expect([4, 5], ended.stderr).toContain(ended.code)
 })

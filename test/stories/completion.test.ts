@@ -10,7 +10,7 @@ import { run } from '../run.ts'
 import { createWorld, install, type World } from './built-program.ts'
 import { openTerminal } from './terminal.ts'
 
-/** A home where `mailclaim` is in the PATH, with two profiles and two remembered domains, one of them hostile. */
+/** Creates a home directory with `mailclaim` in the PATH, two profiles and one remembered domain. */
 async function createHome(): Promise<World> {
   const world = createWorld()
   install(world)
@@ -25,7 +25,7 @@ async function createHome(): Promise<World> {
   return world
 }
 
-/** A shell in a terminal of its own; `tab` types a line, presses Tab and waits until the screen shows what is expected. */
+/** Opens a shell in a terminal. `tab` types a line, presses Tab, and waits until the screen matches. */
 function openShell(command: string, world: World) {
   const terminal = openTerminal(world, command, { columns: 150 })
   return {
@@ -51,7 +51,7 @@ async function exercise(shell: ReturnType<typeof openShell>): Promise<void> {
 }
 
 describe.runIf(needs('bash', 'tmux'))('bash', () => {
-  test('the shell completes commands, options, values, profiles and domains', async () => {
+  test('bash completes commands, options, values, profiles and domains', async () => {
     const world = await createHome()
     writeFileSync(join(world.home, 'rc'), `PS1='$ '\nsource <(mailclaim completion bash)\necho ready\n`)
     const shell = openShell(`bash --noprofile --rcfile '${join(world.home, 'rc')}' -i`, world)
@@ -74,13 +74,13 @@ describe.runIf(needs('bash', 'tmux'))('bash', () => {
 
 describe.runIf(needs('zsh', 'tmux'))('zsh', () => {
   test.each([
-    ['sourced', 'autoload -Uz compinit && compinit -u -D\nsource <(mailclaim completion zsh)'],
-    ['sourced where nobody started the completion system', 'source <(mailclaim completion zsh)'],
+    ['when sourced', 'autoload -Uz compinit && compinit -u -D\nsource <(mailclaim completion zsh)'],
+    ['when sourced without compinit', 'source <(mailclaim completion zsh)'],
     [
-      'in a directory of completions',
+      'from a directory of fpath',
       'mkdir -p fn && mailclaim completion zsh > fn/_mailclaim && fpath=($PWD/fn $fpath)\nautoload -Uz compinit && compinit -u -D',
     ],
-  ])('zsh completes commands, options, values, profiles and domains: %s', async (_how, setUp) => {
+  ])('zsh completes commands, options, values, profiles and domains %s', async (_how, setUp) => {
     const world = await createHome()
     writeFileSync(join(world.home, '.zshrc'), `PS1='$ '\n${setUp}\necho ready\n`)
     const shell = openShell(`env ZDOTDIR='${world.home}' zsh -o no_global_rcs -i`, world)
@@ -91,7 +91,7 @@ describe.runIf(needs('zsh', 'tmux'))('zsh', () => {
 })
 
 describe.runIf(needs('fish'))('fish', () => {
-  test('the shell completes commands, options, values, profiles and domains', async () => {
+  test('fish completes commands, options, values, profiles and domains', async () => {
     const world = await createHome()
     const ask = (line: string) => {
       const script = `mailclaim completion fish | source; complete -C '${line}'`

@@ -16,14 +16,14 @@ const schemas = readSchemas(SCHEMAS)
 const FORMATS = ['json', 'jsonl'] as const
 const NAMES = [...everyCommand(tree)].map(({ words }) => words.join(' '))
 
-/** How a command ended. */
+/** Exit code and output of a command. */
 interface Ended {
   readonly code: unknown
   readonly stdout: string
   readonly stderr: string
 }
 
-/** A client in this process, and the sandbox that it talks to. */
+/** A client that runs in this process, and its sandbox. */
 interface World extends Client {
   readonly sandbox: Sandbox
   publish(domain: string, mistake?: string): Promise<unknown>
@@ -38,7 +38,7 @@ interface Described {
 
 let described: readonly Described[] = []
 
-// The built program says the same of itself; all else runs in this process.
+// Ask the built program which schema each command's output has. Everything else runs in this process, which is faster.
 beforeAll(async () => {
   const ends: (() => void)[] = []
   const { stdout } = await createWorld((end) => ends.push(end)).run(['commands', '--json'])
@@ -46,7 +46,7 @@ beforeAll(async () => {
   described = JSON.parse(stdout).data
 })
 
-/** Checks all that a command printed in a format: what is described by a schema, the others' fields, the error. */
+/** Checks a command's JSON output against its schema, or its fields if it has none, and the error against `error.json`. */
 function expectDescribed(line: string, format: (typeof FORMATS)[number], ended: Ended): unknown[] {
   const where = `${line} ${ended.stdout}\n${ended.stderr}`
   const command = described.find((one) => `${line} `.startsWith(`${one.command} `)) ?? expect.fail(line)
@@ -94,8 +94,8 @@ async function serve(options: { readonly apiKey?: true } = {}): Promise<World> {
   }
 }
 
-describe('what the program prints as JSON is what its schemas describe', () => {
-  test('signed in, with a claim from its start to its end', async () => {
+describe('JSON output matches its schemas', () => {
+  test('the JSON output of a claim from creation to completion matches its schemas', async () => {
     const world = await serve({ apiKey: true })
     for (const [line, code] of [
       ['claims create a.example', 0],
@@ -118,7 +118,7 @@ describe('what the program prints as JSON is what its schemas describe', () => {
     expect(await expectLine(world, 'claims forget a.example', expect.any(Number))).toHaveLength(1)
   })
 
-  test.each(['blocked', 'failed', 'expired', 'unheard-of'])('a claim that ends as %s', async (status) => {
+  test.each(['blocked', 'failed', 'expired', 'unheard-of'])('a %s claim fits its schema', async (status) => {
     const world = await serve({ apiKey: true })
     const domain = `${status}.example.org`
     await world.run(['claims', 'create', domain])
@@ -128,7 +128,7 @@ describe('what the program prints as JSON is what its schemas describe', () => {
   })
 
   test.each(['none', 'wildcard', 'cname', 'lame', 'silent', 'quotes'])(
-    'the report of the mistake %s',
+    'the DNS report of a record published with the mistake %s matches its schema',
     async (mistake) => {
       const world = await serve({ apiKey: true })
       const domain = `${mistake}.example.net`
@@ -138,7 +138,7 @@ describe('what the program prints as JSON is what its schemas describe', () => {
     },
   )
 
-  test('lists, imports, settings, profiles, a login, the session and a setup with problems', async () => {
+  test('the JSON output of lists, imports, settings, profiles, sessions and doctor matches its schemas', async () => {
     const world = await serve()
     await world.signIn()
     const [list] = (await expectLine(world, 'imports list', 0)) as [{ data: { id: string }[] }]
@@ -166,7 +166,7 @@ describe('what the program prints as JSON is what its schemas describe', () => {
   })
 
   test.each(['claim', ...['create', 'record', 'check', 'verify', 'watch'].map((word) => `claims ${word}`)])(
-    'mailclaim %s of several domains, done and not',
+    'the JSON output of mailclaim %s for several domains in different states matches its schemas',
     async (name) => {
       const world = await serve({ apiKey: true })
       await world.run(['claims', 'create', 'done.example', 'mistaken.example'])
@@ -185,7 +185,7 @@ describe('what the program prints as JSON is what its schemas describe', () => {
     },
   )
 
-  test.each(NAMES)('mailclaim %s, with nothing configured, and with an unknown option', async (name) => {
+  test.each(NAMES)('mailclaim %s fits its schemas unconfigured and with a usage error', async (name) => {
     const definition = await [...everyCommand(tree)]
       .find(({ words }) => words.join(' ') === name)
       ?.leaf.load()

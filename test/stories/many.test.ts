@@ -7,7 +7,7 @@ import { openTerminal } from './terminal.ts'
 
 const newWorld = shareSandbox()
 
-/** A world with a key, and domains that no other test has. */
+/** Number of worlds so far, which makes each world's domains unique in the shared sandbox. */
 let worlds = 0
 function keyed(): ServedWorld & {
   list(name: string, lines: readonly string[]): string
@@ -32,7 +32,7 @@ const linesOf = (text: string) => text.trimEnd().split('\n')
 const jsonLines = (text: string) => linesOf(text).map((line) => JSON.parse(line) as Record<string, unknown>)
 
 describe('several domains', () => {
-  test.runIf(needs('tmux'))('claim prints a record in one piece on a narrow terminal, too', async () => {
+  test.runIf(needs('tmux'))('claim prints each record on one line on a narrow terminal', async () => {
     const world = keyed()
     const terminal = openTerminal(world, `mailclaim claim ${world.domains(2).join(' ')} --timeout 2`, {
       columns: 40,
@@ -41,11 +41,11 @@ describe('several domains', () => {
     expect(await terminal.exit()).toBe(8)
     for (const domain of world.domains(2))
       expect(terminal.lines().join('\n')).toMatch(
-        new RegExp(`add to DNS: ${domain} TXT sandbox-domain-verification=\\S{32}$`, 'm'),
+        new RegExp(`add to DNS: ${domain} TXT\\s+sandbox-domain-verification=\\S{32}$`, 'm'),
       )
   })
 
-  test('claim says which record to add only if it is not in DNS already', async () => {
+  test('claim prints the record to add only for domains whose record is not in DNS yet', async () => {
     const world = keyed()
     const [there = '', missing = ''] = world.domains(2)
     await world.run(['claims', 'create', there, missing, '--quiet'])
@@ -55,7 +55,7 @@ describe('several domains', () => {
     expect(stderr.match(/add to DNS: \S+/g)).toEqual([`add to DNS: ${missing}`])
   })
 
-  test('without a credential, the run ends at once', async () => {
+  test('a run over many domains without a credential fails at once', async () => {
     const world = keyed()
     const list = world.list('domains.txt', world.domains(50))
     const { code, stderr } = await world.run(['claims', 'create', '--from', list], {
@@ -65,7 +65,7 @@ describe('several domains', () => {
     expect(stderr).toContain('not signed in')
   })
 
-  test('Ctrl-C ends within a second, loses nothing, and says how to go on', async () => {
+  test('Ctrl-C ends a run over many domains within a second, without losing a claim, and tells how to continue', async () => {
     const world = keyed()
     const domains = world.domains(100)
     const list = world.list('domains.txt', domains)
@@ -83,19 +83,19 @@ describe('several domains', () => {
     const rest = await world.run(['claims', 'create', '--from', list, '--fields', 'name'])
     expect(rest.code).toBe(0)
     const before = Number(/open before (\d+)/.exec(rest.stderr)?.[1])
-    // A request that was on its way may have arrived.
+    // Up to 16 requests were in flight at the interrupt, and the service may have processed them.
     expect(before).toBeGreaterThanOrEqual(done)
     expect(before).toBeLessThanOrEqual(done + 16)
     expect(linesOf(rest.stdout)).toHaveLength(101)
   })
 
-  test('Ctrl-C ends a run that waits for more lines, too', async () => {
+  test('Ctrl-C ends a run that waits for more lines of its input', async () => {
     const world = keyed()
     const running = world.start(['claims', 'check', '--from', '-', '--format', 'jsonl'], {
       group: true,
       stdin: 'open',
     })
-    // More than fits into a pipe: once all is written, most of it has been read.
+    // Write more than a pipe holds: when the write has finished, the program is reading.
     await new Promise((resolve) => running.child.stdin?.write('# a comment\n'.repeat(100_000), resolve))
     const at = performance.now()
     interruptGroup(running)
@@ -103,7 +103,7 @@ describe('several domains', () => {
     expect(performance.now() - at).toBeLessThan(1500)
   })
 
-  test('few open files are enough', async () => {
+  test('checking 60 domains at once works with a limit of 256 open files', async () => {
     const world = keyed()
     install(world)
     const domains = world.domains(60)
@@ -119,7 +119,7 @@ describe('several domains', () => {
   })
 })
 
-test('killed again and again, a run creates each domain exactly once', async () => {
+test('a run over many domains that is killed repeatedly creates each claim exactly once', async () => {
   const world = keyed()
   const domains = world.domains(60)
   const list = world.list('domains.txt', domains)

@@ -7,15 +7,15 @@ import { openTerminal } from './terminal.ts'
 
 const SECRET = 'hook-secret-0123456789'
 
-/** What the program wrote to a file in its home. */
+/** Reads a file that the publish command wrote in the home directory. */
 const written = (world: World, name: string) => readFileSync(join(world.home, name), 'utf8')
 
-/** Waits until a file is there. */
+/** Waits until a file in the home directory exists. */
 async function untilWritten(world: World, name: string): Promise<void> {
   while (!existsSync(join(world.home, name))) await new Promise((resolve) => setTimeout(resolve, 20))
 }
 
-/** Whether a process does anything; nobody may have taken notice of its end yet. */
+/** Whether a process is running. A zombie, which has exited but wasn't waited for, isn't. */
 function isRunning(pid: number): boolean {
   try {
     return readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ')[2] !== 'Z'
@@ -24,16 +24,16 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** Waits until a process is gone; a test that waits for too long fails. */
+/** Waits until a process has exited; the test's timeout limits the wait. */
 async function untilGone(pid: number): Promise<void> {
   while (isRunning(pid)) await new Promise((resolve) => setTimeout(resolve, 20))
 }
 
-describe.runIf(needs('posix', 'bash'))('a program of the user', () => {
+describe.runIf(needs('posix', 'bash'))('the publish command', () => {
   const serve = shareSandbox()
   let count = 0
 
-  /** A person with a claim of a domain of their own, and a program. */
+  /** Creates a world with a claim that no other test has, and a script for `--publish`. */
   async function createPublisher(script: string) {
     const world = serve()
     world.env['MAILCLAIM_API_KEY'] = world.service.api_key
@@ -46,7 +46,7 @@ describe.runIf(needs('posix', 'bash'))('a program of the user', () => {
     }
   }
 
-  test('shows what it prints on stderr, nothing of it is kept, and it gets nothing of ours but the record', async () => {
+  test('a publish command gets only the record; its output is shown on stderr and not stored', async () => {
     const { world, words, publish } = await createPublisher('')
     program(
       world.home,
@@ -72,7 +72,7 @@ describe.runIf(needs('posix', 'bash'))('a program of the user', () => {
   test.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-  ] as const)('gets SIGTERM when we get %s, and is gone when we are', async (signal, code) => {
+  ] as const)('a publish command gets SIGTERM on %s, and ends before mailclaim', async (signal, code) => {
     const { world, words } = await createPublisher(
       "echo $$ > pid; trap 'echo bye > got; exit' TERM; sleep 300 & wait",
     )
@@ -85,7 +85,7 @@ describe.runIf(needs('posix', 'bash'))('a program of the user', () => {
     await untilGone(Number(written(world, 'pid')))
   })
 
-  test.runIf(needs('tmux'))('cannot act on the terminal with what it prints', async () => {
+  test.runIf(needs('tmux'))('the output of a publish command is sanitized for the terminal', async () => {
     const { world, words } = await createPublisher("printf '\\033[2J\\033]0;title\\007harmless\\n'; exit 1")
     const terminal = openTerminal(world, `mailclaim ${words.join(' ')}`, { columns: 120 })
     expect(await terminal.exit()).toBe(7)

@@ -7,23 +7,23 @@ import { openTerminal } from './terminal.ts'
 const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
 const ADDRESS = /http:\/\/\S+\/oauth\/authorize\S+/
 
-/** The commands of the first screen: what stands above the second heading. */
-function firstScreen(): string[] {
-  const [, screen = ''] = README.split(/^#+ .*$/m)
+/** Commands of the section "Quick start", one per line. */
+function quickStart(): string[] {
+  const screen = README.split(/^## /m).find((section) => section.startsWith('Quick start')) ?? ''
   return [...screen.matchAll(/^```sh.*\n([^`]*)^```$/gm)].flatMap(([, text = '']) => text.trim().split('\n'))
 }
 
-describe.runIf(needs('tmux'))("the README's first screen", () => {
-  test('leads from nothing to a completed claim in at most ten commands', async () => {
+describe.runIf(needs('tmux'))("the README's quick start", () => {
+  test('the quick start leads from nothing to a completed claim in at most ten commands', async () => {
     const world = await createServedWorld(['--auto-approve'])
     const { base_url, client_id } = world.service
-    // A real account has none of what a sandbox's user pastes; its DNS alone is private.
+    // Unset the variables that a user of a real account doesn't have. The sandbox's DNS addresses must stay.
     delete world.env['MAILCLAIM_BASE_URL']
     delete world.env['MAILCLAIM_CLIENT_ID']
     delete world.env['MAILCLAIM_STORE']
     install(world)
 
-    const commands = firstScreen()
+    const commands = quickStart()
     expect(commands.length).toBeLessThanOrEqual(10)
     expect(commands[0]).toBe('npm install --global mailclaim')
     const [login = '', claim = '', ...others] = commands.slice(1)
@@ -31,7 +31,7 @@ describe.runIf(needs('tmux'))("the README's first screen", () => {
 
     const typed = login.replace('https://api.example.net', base_url).replace('YOUR_CLIENT_ID', client_id)
     const signIn = openTerminal(world, typed, { columns: 120 })
-    // No keychain here: it offers a file.
+    // This machine has no keychain, so the login offers the file store.
     await signIn.until(/Keep the secret in a file that only you can read instead\?/)
     signIn.keys('y', 'Enter')
     await signIn.until(ADDRESS)

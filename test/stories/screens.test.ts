@@ -16,7 +16,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
   }
 
   test.each(WIDTHS)(
-    'help, lists, a record and a check fit %i columns, ids and values whole',
+    'help, lists, records and checks fit %i columns without breaking ids and values',
     async (columns) => {
       const world = signedIn()
       const domain = `w${columns}.example`
@@ -32,7 +32,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
         const terminal = openTerminal(world, line, { columns, rows: 200 })
         expect(await terminal.exit(), line).toBe(expected)
         expect(terminal.cursorIsShown()).toBe(true)
-        // What the terminal itself wraps is a hint to paste, a value or an id.
+        // Only a command to paste, a value or an id may be longer than the terminal is wide.
         for (const row of terminal.lines())
           if (row.length > columns)
             expect(row).toMatch(/^(hint: |\s+(→|mailclaim) |.*=\S+$|Id|\s*[\da-f-]{36})/)
@@ -44,7 +44,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
   )
 
   test('a table has its full width on a terminal that reports a width of 0', async () => {
-    // As serial lines and some containers do.
+    // Serial consoles and some containers report 0 columns.
     const terminal = openTerminal(signedIn(), 'stty cols 0; mailclaim imports list --limit 2', {
       columns: 120,
     })
@@ -68,7 +68,10 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       const ended = terminal.screen()
       expect(ended).not.toMatch(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]/)
       expect(ended.match(/^✔ /gm)?.length).toBeGreaterThan(2)
-      expect(ended.split('sandbox-domain-verification=').length, 'the record once').toBe(2)
+      expect(ended.match(/^Value/gm), 'the record once').toHaveLength(1)
+      // Whole where they are to be copied: in the record, and in what to do about its absence.
+      expect(ended.match(/sandbox-domain-verification=\w{32}$/gm)).toHaveLength(2)
+      expect(flat(ended)).toContain(`TXT values there: none hint: add a TXT record in the zone ${domain}`)
     },
   )
 
@@ -87,7 +90,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       expect(terminal.colors()).toBe(terminal.screen())
   })
 
-  test('the first run asks for what is missing, remembers it, and never shows a key that is typed', async () => {
+  test('the first login asks for missing settings, stores them, and never shows the typed API key', async () => {
     const world = serve()
     const { base_url, api_key } = world.service
     delete world.env['MAILCLAIM_BASE_URL']
@@ -108,7 +111,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     expect((await world.run(['auth', 'token'])).stdout.trim()).toBe(api_key)
   })
 
-  test('a missing claim is picked from a list, but not with --no-input', async () => {
+  test('claims get without a domain offers the known claims, and fails with --no-input', async () => {
     const world = signedIn()
     for (const name of ['one.example', 'two.example']) await world.run(['claims', 'create', name])
     const terminal = openTerminal(world, 'mailclaim claims get')
@@ -123,7 +126,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     expect(mute.screen()).toMatch(/^error: /)
   })
 
-  test('the end of the input (Ctrl-D) at a question counts as Ctrl-C', async () => {
+  test('Ctrl-D at a prompt exits 130, as Ctrl-C does', async () => {
     const terminal = openTerminal(createWorld(), 'mailclaim login && echo went on')
     await terminal.until(/Base URL of the service:/)
     terminal.keys('C-d')
@@ -131,7 +134,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
     expect(terminal.screen()).not.toContain('went on')
   })
 
-  test('domains that are done all at once leave their rows, and nothing that moves', async () => {
+  test('claim for many completed domains leaves a table without progress indicators', async () => {
     const world = signedIn()
     const domains = Array.from({ length: 12 }, (_, n) => `done${n}.example`)
     await world.run(['claims', 'create', ...domains])
@@ -146,13 +149,13 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
   })
 
   test.each<[at: string, line: string, shows: RegExp]>([
-    ['DNS is waited for', 'mailclaim claim i2.example', /next\s+check\s+in/],
+    ['claim waits for DNS', 'mailclaim claim i2.example', /next\s+check\s+in/],
     ['claims watch waits', 'mailclaim claims watch i4.example', /waiting for the TXT/],
-    ['a claim is picked', 'mailclaim claims get', /Which claim\?/],
-    ['a domain is typed', 'mailclaim claim', /Domain to claim:/],
-    ['a login waits', 'mailclaim login --store file --no-browser', /Waiting for your approval/],
+    ['claims get prompts for a claim', 'mailclaim claims get', /Which claim\?/],
+    ['claim prompts for a domain', 'mailclaim claim', /Domain to claim:/],
+    ['login waits for approval', 'mailclaim login --store file --no-browser', /Waiting for your approval/],
     ['the sandbox runs', 'mailclaim sandbox', /Ctrl-C/],
-  ])('Ctrl-C while %s is exit 130, and the cursor is visible', async (_at, line, shows) => {
+  ])('Ctrl-C while %s exits 130 and leaves the cursor visible', async (_at, line, shows) => {
     const world = signedIn()
     await world.run(['claims', 'create', 'i4.example'])
     const terminal = openTerminal(world, line, { columns: 100 })

@@ -49,7 +49,7 @@ describe.runIf(needs('posix'))('exit codes, as a script sees them', () => {
       'mailclaim claims create term.example; timeout --preserve-status -s TERM 1 mailclaim claims watch term.example',
     ],
   ])('a script sees exit code %i for: %s', async (code, _what, line) => {
-    // `|| code=$?` keeps the code under `set -e`.
+    // Capture the exit code with `|| code=$?`, because `set -e` would end the script.
     const text = `set -eu\n(\n${line}\n) && code=0 || code=$?\necho "code $code"`
     const ended = await script(scripted(), text)
     expect(ended.stdout.trimEnd().split('\n').at(-1), ended.stderr).toBe(`code ${code}`)
@@ -59,7 +59,7 @@ describe.runIf(needs('posix'))('exit codes, as a script sees them', () => {
 
 describe.runIf(needs('posix'))('the ends of a pipe', () => {
   test.each(['', '--all --format jsonl', '--json --all', '--format table'])(
-    'imports list %s | head -1 ends silently',
+    'imports list %s | head -1 exits 0 without a message',
     async (options) => {
       const ended = await script(
         scripted(),
@@ -67,13 +67,13 @@ describe.runIf(needs('posix'))('the ends of a pipe', () => {
         'bash',
       )
       expect(ended.stdout).toBe('0\n')
-      // On a busy machine, it says what it waits for.
+      // Allow the notice of what the program waits for, which appears on a busy machine.
       expect(ended.stderr.replace(/^(hint: there are more:|Waiting for) .*\n/gm, '')).toBe('')
     },
   )
 
   test.each(['2> >(true)', '2>/dev/full'])(
-    'a watch that loses its log (%s) before its end does not succeed',
+    'claims watch whose stderr fails (%s) still exits with the code of its result',
     async (log) => {
       const world = scripted()
       await world.run(['claims', 'create', 'unread.example'])
@@ -83,11 +83,11 @@ describe.runIf(needs('posix'))('the ends of a pipe', () => {
   )
 
   test.each([
-    ['stdin closed where a claim is left out', 'mailclaim claims get <&-', 2],
-    ['stderr closed and an error', 'mailclaim imports list --limit 0 2>&-', 2],
-    ['stderr full, and a hint to give', 'mailclaim imports list --limit 1 2>/dev/full', 0],
-    ['stdout full', 'mailclaim imports list --limit 1 >/dev/full', 1],
-  ] as const)('a command works as documented with %s', async (_what, line, code) => {
+    ['stdin closed and no domain given', 'mailclaim claims get <&-', 2],
+    ['stderr closed and a usage error', 'mailclaim imports list --limit 0 2>&-', 2],
+    ['stderr on a full disk', 'mailclaim imports list --limit 1 2>/dev/full', 0],
+    ['stdout on a full disk', 'mailclaim imports list --limit 1 >/dev/full', 1],
+  ] as const)('a command exits with the documented code with %s', async (_what, line, code) => {
     const ended = await script(scripted(), `${line}\necho "code $?" >>log; cat log`)
     expect(ended.stdout, ended.stderr).toMatch(new RegExp(`code ${code}\\n$`))
   })
@@ -104,11 +104,11 @@ describe.runIf(needs('posix'))('the ends of a pipe', () => {
       'a stdin whose terminal has hung up, and a full stderr',
       (lines: readonly string[]) => {
         const all = inBackground('<&0 >/dev/null 2>/dev/full')(lines)
-        // The first read ends when its terminal is gone.
+        // The first `read` returns when the terminal has hung up; then run the commands.
         return `mkfifo done; timeout -k 1 50 script -qc ${posixQuote(`trap "" HUP; { read -r _; ${all}; echo >done; } <&0 &`)} /dev/null >log; read -r _ <done`
       },
     ],
-  ])('every command ends as documented with %s', async (_what, inStreams) => {
+  ])('every command exits with a documented code with %s', async (_what, inStreams) => {
     const world = scripted()
     const own: Record<string, readonly string[]> = {
       login: ['--no-browser --timeout 1 --store file', '--with-api-key --store file'],
@@ -135,7 +135,7 @@ describe.runIf(needs('posix'))('the ends of a pipe', () => {
 })
 
 describe.runIf(needs('posix'))('environments', () => {
-  test('FORCE_COLOR colors a table in a pipe, and never the data', async () => {
+  test('FORCE_COLOR colors a table in a pipe, but never JSON or TSV', async () => {
     const world = scripted()
     const list = (format: string) =>
       script(world, `mailclaim imports list --format ${format}`, 'sh', { FORCE_COLOR: '1' })
@@ -144,9 +144,9 @@ describe.runIf(needs('posix'))('environments', () => {
       expect((await list(format)).stdout, format).not.toContain('\u001b')
   })
 
-  test('a read-only HOME fails only commands that write there, and the error names the path', async () => {
+  test('with a read-only HOME, only commands that write there fail, with the path in the error', async () => {
     const world = scripted()
-    // Read-only for everybody, the superuser included.
+    // /sys is read-only even for root.
     const at = (line: string) =>
       script(world, `unset MAILCLAIM_CONFIG_DIR MAILCLAIM_STATE_DIR\n${line}`, 'sh', { HOME: '/sys' })
     expect((await at('mailclaim imports list --limit 1')).code).toBe(0)

@@ -10,19 +10,19 @@ export interface TerminalOptions {
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** A real terminal (tmux) in which one command line runs; it goes when the test ends. */
+/** A real terminal (tmux) that runs one command line, and is closed when the test ends. */
 export interface Terminal {
-  /** What is on the screen, without the blank lines at its end. */
+  /** Returns the screen's text without trailing blank lines. */
   screen(): string
-  /** Its lines as they were written: one that is wider than the terminal stays one. */
+  /** Returns the lines as the program wrote them, with lines that the terminal wrapped joined again. */
   lines(): string[]
-  /** The screen with the escape sequences of its colors. */
+  /** Returns the screen's text with the escape sequences of its colors. */
   colors(): string
-  /** Waits until the screen shows it. */
+  /** Waits until the screen matches, and returns its text. @throws after `LIMIT_MS` */
   until(pattern: RegExp): Promise<string>
-  /** Waits until the command has ended and gives its exit code; the screen then shows what it left. */
+  /** Waits until the command has exited, and returns its exit code. The screen keeps the command's output. */
   exit(): Promise<number>
-  /** Names of keys as tmux knows them: `Enter`, `Down`, `C-c`. */
+  /** Presses keys, by tmux's names: `Enter`, `Down`, `C-c`. */
   keys(...keys: string[]): void
   type(text: string): void
   cursorIsShown(): boolean
@@ -31,8 +31,8 @@ export interface Terminal {
 const LIMIT_MS = 30_000
 
 /**
- * Runs a command line of `sh` in a terminal, with `mailclaim` in its PATH. The line `[exit N]` follows what the command
- * leaves on the screen.
+ * Runs a command line with `sh` in a terminal, with `mailclaim` in the PATH. When the command exits, the line `[exit N]` is
+ * printed after its output.
  */
 export function openTerminal(world: World, line: string, options: TerminalOptions = {}): Terminal {
   const { columns = 80, rows = 40, env = {} } = options
@@ -44,7 +44,7 @@ export function openTerminal(world: World, line: string, options: TerminalOption
   writeFileSync(settings, 'set -g status off\nset -g escape-time 0\nset -g default-terminal tmux-256color\n')
   const script = join(world.home, `${name}.sh`)
   const variables = Object.entries(env).map(([key, value]) => `export ${key}='${value}'\n`)
-  // The shell outlives Ctrl-C, to tell how the program took it.
+  // Trap SIGINT, so that the shell survives Ctrl-C and can print the command's exit code.
   writeFileSync(
     script,
     `trap : INT\n${variables.join('')}${line}\nprintf '[exit %s]\\n' $?\nexec cat >/dev/null\n`,

@@ -9,7 +9,7 @@ import { openTerminal } from './terminal.ts'
 
 const ADDRESS = /http:\/\/\S+\/oauth\/authorize\S+/
 
-/** From the signed-in person to the domain that is theirs, each step a process of its own. */
+/** Claims a domain as a signed-in user, with one process per step, and logs out. */
 async function claimStepByStep(world: ServedWorld, domain: string): Promise<void> {
   const grants = await world.run(['grants', 'list', '--json'])
   expect(grants.code, grants.stderr).toBe(0)
@@ -19,7 +19,7 @@ async function claimStepByStep(world: ServedWorld, domain: string): Promise<void
   const lines = imports.stdout.trim().split('\n')
   expect(lines).toHaveLength(3)
   const first = JSON.parse(lines[0] ?? '')
-  // Its counts may have grown meanwhile.
+  // Compare only constant fields: the counts of a running import may have grown.
   const { id, created_at } = first
   const one = await world.run(['imports', 'get', id, '--json'])
   expect(JSON.parse(one.stdout)).toMatchObject({ id, created_at })
@@ -91,7 +91,7 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
     while (!existsSync(file)) await new Promise((resolve) => setTimeout(resolve, 20))
     const page = await open(readFileSync(file, 'utf8'))
     await page.waitForURL(address)
-    // What a browser inherits stays in it.
+    // The browser's environment must not contain mailclaim's variables, such as secrets: processes that it starts inherit them.
     const environment = join(world.home, 'environment')
     if (existsSync(environment)) expect(readFileSync(environment, 'utf8')).not.toContain('MAILCLAIM_')
 
@@ -104,7 +104,7 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
     expect(new URL(page.url()).origin).toBe(redirect.origin)
     const ended = await login.ended
     expect(ended.code, ended.stderr).toBe(0)
-    // The listener is gone with it.
+    // The login has closed its callback listener.
     await expect(fetch(redirect)).rejects.toThrow()
     expect((await world.run(['auth', 'status'])).code).toBe(0)
   })
@@ -113,20 +113,20 @@ describe.runIf(needs('chromium'))('signing in with Chromium', () => {
 describe.runIf(needs('posix'))('signing in without a browser on this machine', () => {
   const serve = shareSandbox(['--auto-approve'])
 
-  /** Where the browser of another machine ends: the listener is not reached from there. */
+  /** Returns the callback URL that a browser on another machine ends at, which can't reach the listener. */
   async function redirectOf(address: string): Promise<string> {
     const response = await fetch(address, { redirect: 'manual' })
     return response.headers.get('location') ?? expect.fail(`no redirect: ${response.status}`)
   }
 
-  /** The address that belongs to this login, but for its state. */
+  /** Returns the callback URL with another state, as one of another login has. */
   function ofAnother(address: string): string {
     const url = new URL(address)
     url.searchParams.set('state', 'x')
     return url.href
   }
 
-  test('an address is accepted from a pipe after wrong ones, and a domain is claimed step by step', async () => {
+  test('a login accepts the callback URL from a pipe after wrong input, and then a domain is claimed step by step', async () => {
     const world = serve()
     const login = world.start(['login', '--store', 'file', '--no-browser'], { stdin: 'open' })
     const right = await redirectOf((await login.seen(ADDRESS))[0])
@@ -140,7 +140,7 @@ describe.runIf(needs('posix'))('signing in without a browser on this machine', (
     await claimStepByStep(world, 'pasted.example.com')
   })
 
-  test.runIf(needs('tmux'))('and from a terminal', async () => {
+  test.runIf(needs('tmux'))('a login accepts the callback URL typed in a terminal', async () => {
     const world = serve()
     const terminal = openTerminal(world, 'mailclaim login --store file --no-browser', { columns: 300 })
     const right = await redirectOf(ADDRESS.exec(await terminal.until(ADDRESS))?.[0] ?? '')

@@ -21,7 +21,7 @@ describe('a duration', () => {
     [60 * DAY, '60 days', '60 days'],
     [800 * DAY, '2 years', '2 years'],
     [Number.POSITIVE_INFINITY, 'more than a year', 'more than a year'],
-  ])('a duration of %d seconds reads "%s", in narrow places "%s"', (seconds, long, short) => {
+  ])('a duration of %d seconds is formatted as "%s", in short form "%s"', (seconds, long, short) => {
     expect(formatDuration(seconds)).toBe(long)
     expect(formatDuration(seconds, 'short')).toBe(short)
   })
@@ -45,13 +45,13 @@ describe('a time relative to now', () => {
     [7 * 86_400_000 - 1, 'in 7 days'],
     [6 * 86_400_000 + 3 * 3600_000, 'in 6 days'],
     [48 * 3600_000 - 1, 'in 2 days'],
-  ])('a time %d milliseconds away reads "%s"', (offset, text) => {
+  ])('a time %d milliseconds from now is formatted as "%s"', (offset, text) => {
     expect(relativeTime(now + offset, now)).toBe(text)
   })
 })
 
 describe('a time in full', () => {
-  test('people read a time to the second, in UTC', () => {
+  test('a full time is formatted in UTC to the second', () => {
     expect(formatTime(Date.parse('2026-11-21T16:29:28.501Z'))).toBe('2026-11-21 16:29:28 UTC')
   })
 })

@@ -43,13 +43,13 @@ async function one(item: object, options: GlobalOptions, columns?: number) {
 }
 
 describe('a list', () => {
-  test('in JSON is one document, with what else the envelope has', async () => {
+  test('a list in JSON is one document with all fields of the envelope', async () => {
     const envelope = { total: 2, object: 'list', data: [], has_more: true }
     const { out } = await list([[{ id: 'a' }], [{ id: 'b' }]], { json: true }, { envelope, hasMore: true })
     expect(out).toBe('{"object":"list","total":2,"data":[{"id":"a"},{"id":"b"}],"has_more":true}\n')
   })
 
-  test('in JSON parses, and has an item a line on a terminal, whatever the items and the pages', async () => {
+  test('a list in JSON is valid, with one item per line on a terminal, for any items and pages', async () => {
     const item = fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 4 })
     const pages = fc.array(fc.array(item, { maxLength: 3 }), { maxLength: 3 })
     await fc.assert(
@@ -64,7 +64,7 @@ describe('a list', () => {
   })
 
   test.each(['json', 'jsonl', 'tsv', 'table'])(
-    'in %s has a page on stdout before the next one comes',
+    'a list in %s prints each page before it requests the next one',
     async (format) => {
       const { io, context } = await ioFor({ format })
       await io.list(COLUMNS).page({ items: [{ id: ID }] })
@@ -72,7 +72,7 @@ describe('a list', () => {
     },
   )
 
-  test('in jsonl is an item per line, in TSV a heading and full values without the columns for people', async () => {
+  test('a list is one item per line in jsonl, and a heading and full values in TSV', async () => {
     const items = [{ id: ID, client: { name: 'A\tB\n' }, count: 0, only_programs: null }, { id: 'x' }]
     expect((await list([items], { format: 'jsonl' })).out).toBe(
       items.map((item) => `${JSON.stringify(item)}\n`).join(''),
@@ -83,20 +83,20 @@ describe('a list', () => {
     expect((await list([], { format: 'tsv' })).out).toBe('id\tclient.name\tcount\tonly_programs\n')
   })
 
-  test('without items is a message on stderr for people', async () => {
+  test('an empty list prints a message on stderr in table format', async () => {
     expect(await list([[]], { format: 'table' })).toEqual({ out: '', err: 'There is nothing.\n' })
     expect((await list([[]], { format: 'tsv' })).err).toBe('')
   })
 })
 
 describe('fields', () => {
-  test('--fields chooses columns in the given order, and reaches into objects and lists', async () => {
+  test('--fields selects columns in the given order, also members of objects and lists', async () => {
     const item = { id: 'a', client: { name: 'n' }, scopes: ['x', 'y'], findings: [{ code: 'c', fix: 'f' }] }
     const fields = ['findings.code', 'client.name', 'scopes', 'findings.0.fix']
     expect(await one(item, { format: 'tsv', fields })).toBe(`${fields.join('\t')}\nc\tn\tx,y\tf\n`)
   })
 
-  test('a list in a cell has one form, and its parts can be told apart', () => {
+  test('a list in a cell is formatted so that its items can be told apart', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ minLength: 1 }), { minLength: 1 }), (parts) => {
         const read = cellText(parts).match(/(?:[^\\,]|\\.)+/gs)
@@ -105,7 +105,7 @@ describe('fields', () => {
     )
   })
 
-  test('members that every object inherits are no fields', () => {
+  test('inherited members of objects, such as constructor, are not fields', () => {
     expect(valueAt({}, 'constructor')).toBeUndefined()
     expect(valueAt({}, '__proto__.polluted')).toBeUndefined()
   })
@@ -114,7 +114,7 @@ describe('fields', () => {
 describe('one object', () => {
   const item = { object: 'thing', id: ID, client: { name: null }, count: 3, added_lately: { a: 1 } }
 
-  test('on a terminal is a detail view, with a dash for null and unknown fields at the end', async () => {
+  test('an object on a terminal is a detail view with dashes for null, and unknown fields at the end', async () => {
     expect(await one(item, {}, 80)).toMatchInlineSnapshot(`
       "Id            6f1c2a4e-0000-4000-8000-000000000001
       Client        –
@@ -126,7 +126,7 @@ describe('one object', () => {
     expect(await one(item, {}, 30)).toContain(`Id\n  ${ID}\n`)
   })
 
-  test("in a pipe is a heading and a record, in JSON the service's own", async () => {
+  test("an object in a pipe is a heading and a record; in JSON it is the service's own object", async () => {
     expect(await one(item, {})).toBe(`id\tclient.name\tcount\tonly_programs\n${ID}\t\t3\t\n`)
     expect(await one(item, { json: true })).toBe(`${JSON.stringify(item)}\n`)
   })
@@ -139,7 +139,7 @@ describe('a table', () => {
     createTable(columns, { palette, width, now: 0 })
   const long = 'a rather long name of a client that does not fit'
 
-  test('is as wide as necessary, and wraps text but never an id', () => {
+  test('a table is as wide as necessary, and wraps text but never an id', () => {
     expect(tableOf(200).render([{ id: id(1), name: 'News', count: 5 }])).toMatchInlineSnapshot(`
       "Id                                    Name  Count
       6f1c2a4e-0000-4000-8000-000000000001  News      5
@@ -154,7 +154,7 @@ describe('a table', () => {
     `)
   })
 
-  test('leaves out an optional column rather than break words, and becomes detail views on 40 columns', () => {
+  test('a table drops optional columns before it breaks words, and becomes detail views in 40 columns', () => {
     const columns: readonly Column[] = [...TABLE.slice(0, 2), { field: 'created', optional: true }]
     const item = { id: id(1), name: 'contacts:write', created: '3 hours ago' }
     const table = tableOf(60, columns)
@@ -163,7 +163,7 @@ describe('a table', () => {
     expect(tableOf(40).render([item, item])).toMatch(/^Id\n {2}6f.*\nName +contacts:write\nCount +–\n\nId\n/)
   })
 
-  test('has the widths that its pages so far need, and shows the heading once', () => {
+  test('a table adapts its column widths to each page, and prints the heading once', () => {
     const renderer = tableOf(56)
     renderer.render([{ id: id(1), name: 'Newsletter', count: 5 }])
     const second = renderer.render([{ id: id(2), name: long, count: 6 }])
@@ -173,7 +173,7 @@ describe('a table', () => {
   })
 
   test.each(['日本語のクライアント', '👩‍💻 dev', '❤️ heart', 'e\u0301clair', '🇨🇭 flag', 'plain'])(
-    'keeps its columns straight around %s',
+    'a table aligns its columns around %s',
     (name) => {
       const items = [name, 'x'].map((text, index) => ({ id: id(index), name: text, count: 7 }))
       const lines = tableOf(200).render(items).trimEnd().split('\n')
@@ -181,7 +181,7 @@ describe('a table', () => {
     },
   )
 
-  test('fits the terminal and has every id in one piece, whatever the names', () => {
+  test('a table fits the terminal and keeps ids whole, for any names', () => {
     const name = fc.oneof(
       fc.string({ maxLength: 60 }),
       fc.lorem({ maxCount: 30 }),
@@ -202,7 +202,7 @@ describe('a table', () => {
     )
   })
 
-  test('in color keeps its shape', async () => {
+  test('a table has the same layout with and without color', async () => {
     const columns: readonly Column[] = [
       { field: 'name', paint: (_value, { palette }) => palette.good },
       { field: 'id' },
@@ -212,7 +212,7 @@ describe('a table', () => {
       expect(line).toMatch(/^\x1b\[32m[^\x1b]+\x1b\[39m( +x)?$/)
   })
 
-  test('takes time that grows with the length of a very long cell, not with its square', () => {
+  test('laying out a very long cell takes linear, not quadratic time', () => {
     for (const name of ['x'.repeat(200_000), 'word '.repeat(40_000), '👩‍👩‍👧'.repeat(120)]) {
       const before = process.cpuUsage()
       tableOf(80).render([{ id: id(1), name, count: 1 }])
@@ -221,7 +221,7 @@ describe('a table', () => {
   })
 })
 
-test('wrapping loses nothing', () => {
+test('wrapping a text keeps all its characters', () => {
   const text = fc.string({ unit: fc.constantFrom('a', 'b', 'c', '日', ' ', '-'), maxLength: 60 })
   fc.assert(
     fc.property(text, fc.integer({ min: 2, max: 30 }), (line, width) => {
@@ -235,20 +235,20 @@ test('wrapping loses nothing', () => {
 describe('color', () => {
   const environment = { settings: {}, noColor: false, ci: false, ssh: false, term: 'xterm' }
   test.each<[string, object, boolean | undefined, boolean, boolean]>([
-    ['a terminal has it', {}, undefined, true, true],
-    ['a pipe has none', {}, undefined, false, false],
-    ['--no-color takes it away', { forceColor: '3' }, false, true, false],
-    ['NO_COLOR takes it away', { noColor: true }, undefined, true, false],
-    ['FORCE_COLOR beats NO_COLOR and a pipe', { forceColor: '1', noColor: true }, undefined, false, true],
-    ['FORCE_COLOR=0 takes it away', { forceColor: '0' }, undefined, true, false],
-    ['TERM=dumb has none', { term: 'dumb' }, undefined, true, false],
+    ['a terminal gets color', {}, undefined, true, true],
+    ['a pipe gets no color', {}, undefined, false, false],
+    ['--no-color disables color', { forceColor: '3' }, false, true, false],
+    ['NO_COLOR disables color', { noColor: true }, undefined, true, false],
+    ['FORCE_COLOR overrides NO_COLOR and pipes', { forceColor: '1', noColor: true }, undefined, false, true],
+    ['FORCE_COLOR=0 disables color', { forceColor: '0' }, undefined, true, false],
+    ['TERM=dumb disables color', { term: 'dumb' }, undefined, true, false],
   ])('%s', (_what, more, option, isTTY, expected) => {
     expect(hasColor({ ...environment, ...more }, option, { isTTY })).toBe(expected)
   })
 })
 
-describe('what people read on stderr', () => {
-  test('progress is a line per text without a terminal, and nothing with --quiet or --json', async () => {
+describe('messages on stderr', () => {
+  test('progress is one line per text without a terminal, and nothing with --quiet or --json', async () => {
     for (const options of [{}, { quiet: true }, { json: true }] as const) {
       const { io, context } = await ioFor(options)
       await io.progress.update('waiting')
@@ -263,7 +263,7 @@ describe('what people read on stderr', () => {
     }
   })
 
-  test('on a terminal a step moves, what is written meanwhile appears above it, and a done step stays', async () => {
+  test('on a terminal, a running step is animated below other output, and a finished step stays', async () => {
     const { io, context } = await ioFor({}, 60)
     await io.progress.update('waiting for DNS')
     await io.warn('no answer yet')
@@ -276,14 +276,15 @@ describe('what people read on stderr', () => {
     expect(context.stderr.text).toContain('\x1b[?25h')
   })
 
-  test('messages wrap at words on a terminal, and the command of a hint stays whole', async () => {
+  test('messages wrap at words on a terminal, but the command in a hint stays on one line', async () => {
     const { io, context } = await ioFor({}, 20)
     await io.warn('one two three four five')
     await io.hint('one two three: mailclaim claims get example.com')
     expect(context.stderr.text).toMatchInlineSnapshot(`
       "warning: one two
         three four five
-      hint: one two three:
+      hint: one two
+        three:
         mailclaim claims get example.com
       "
     `)

@@ -11,7 +11,7 @@ describe('progress on a terminal', () => {
     ['an end before the first is drawn', ({ update, end }) => [update('a'), end()], 0],
     ['a result before the first is drawn', ({ update, succeed }) => [update('a'), succeed('done')], 0],
     ['a text after an end that came early', ({ update, end }) => [update('a'), end(), update('b')], 1],
-  ])('%s: one spinner at a time, and none is left', async (_what, use, spinners) => {
+  ])('progress with %s shows one spinner at a time, and leaves none behind', async (_what, use, spinners) => {
     const context = createFakeContext({ terminal: { columns: 80 } })
     const screen = createScreen(context, await fakeSettings(context, { color: false }))
     await Promise.all(use(screen))
@@ -21,7 +21,7 @@ describe('progress on a terminal', () => {
     expect(text.split(SHOWS), 'stops').toHaveLength(spinners + 1)
   })
 
-  test('nothing is drawn after an interrupt', async () => {
+  test('progress draws nothing after an interrupt', async () => {
     const context = createFakeContext({ terminal: { columns: 80 } })
     const screen = createScreen(context, await fakeSettings(context, { color: false }))
     const drawn = screen.update('a')

@@ -14,7 +14,7 @@ const WAYS: readonly ((character: string) => string)[] = [
   (character) => `&#${character.codePointAt(0)};`,
 ]
 
-/** What RFC 6750 lets a token be made of, and more: any visible ASCII. */
+/** Generates secrets of any visible ASCII: the characters of a bearer token (RFC 6750, section 2.1) and more. */
 const secrets = fc.string({
   unit: fc
     .integer({ min: 0x21, max: 0x7e })
@@ -25,14 +25,14 @@ const secrets = fc.string({
 })
 
 describe('a secret in a text', () => {
-  it('a secret is removed however it is escaped, and the text around it stays', () => {
+  it('a secret is redacted in any escaped form, and the surrounding text is kept', () => {
     fc.assert(
       fc.property(
         secrets,
         fc.array(fc.constantFrom(...WAYS), { minLength: 40, maxLength: 40 }),
         (secret, ways) => {
           const written = Array.from(secret, (character, at) => (ways[at] ?? String)(character)).join('')
-          // A backslash that belonged to the first character may stay.
+          // A backslash that escapes the secret's first character may be left.
           const redacted = redact(`before "${written}" after`, [secret]).replace('\\', '')
           expect(redacted).toBe('before "[left out]" after')
         },
@@ -41,7 +41,7 @@ describe('a secret in a text', () => {
     )
   })
 
-  it('an unescaped secret is removed, whatever it looks like', () => {
+  it('an unescaped secret is redacted, whatever its characters', () => {
     fc.assert(
       fc.property(secrets, (secret) => {
         expect(redact(`>${secret}<${secret}`, [secret], '#')).toBe('>#<#')
@@ -49,14 +49,14 @@ describe('a secret in a text', () => {
     )
   })
 
-  it('a shortened secret is removed too', () => {
+  it('a truncated secret is redacted too', () => {
     expect(redact('no for re_live_0123456789abcde!', ['re_live_0123456789abcdef'], '#')).toBe('no for #!')
     expect(redact('a key begins with re_live_', ['re_live_0123456789abcdef'], '#')).toBe(
       'a key begins with re_live_',
     )
   })
 
-  it('a secret of any length is removed', () => {
+  it('a secret of any length is redacted', () => {
     for (const length of [2500, 10_000, 300_000]) {
       const secret = Array.from({ length }, (_, at) => String.fromCharCode(0x30 + ((at * at) % 70))).join('')
       expect(redact(`say "${encodeURIComponent(secret)}" ${'.'.repeat(length)}`, [secret], '#')).toBe(
@@ -65,7 +65,7 @@ describe('a secret in a text', () => {
     }
   })
 
-  it('a secret that is not in the text changes nothing', () => {
+  it('a text without the secret is unchanged by redaction', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         expect(redact(text, ['', 'a-secret-of-nobody'])).toBe(text)
@@ -73,7 +73,7 @@ describe('a secret in a text', () => {
     )
   })
 
-  it('a hostile text is redacted in one pass', () => {
+  it('redacting a hostile text takes linear time', () => {
     for (const filler of ['\\', '%', '&#', 'aaaaaaab', '\\u00'])
       expect(redact(filler.repeat(200_000), ['aaaaaaaaaaaaaaaa'])).toHaveLength(filler.length * 200_000)
   })

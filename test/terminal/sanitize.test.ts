@@ -1,20 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  escapeTsv,
-  excerpt,
-  sanitizeLine,
-  sanitizeLines,
-  stringifyJson,
-} from '../../src/terminal/sanitize.ts'
+import { escapeTsv, excerpt, sanitizeLine, stringifyJson } from '../../src/terminal/sanitize.ts'
 
-/** Written out by hand, not taken from the code under test: what a terminal acts on, reorders by, or hides. */
+/** Characters that a terminal acts on, reorders text by, or hides, with their expected escapes; written by hand. */
 const HARMFUL =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ufffe\uffff]|[\u{e0000}-\u{e0fff}]|[\ud800-\udfff](?<![\ud800-\udbff][\udc00-\udfff])(?![\udc00-\udfff])/u
 
 const CORPUS: readonly [what: string, text: string, shown: string][] = [
   ['a clipboard write (OSC 52)', 'x\x1b]52;c;ZXZpbA==\x07', 'x\\u{1b}]52;c;ZXZpbA==\\u{7}'],
-  ['a link that lies (OSC 8)', '\x1b]8;;http://evil\x1b\\ok', '\\u{1b}]8;;http://evil\\u{1b}\\ok'],
+  ['a deceptive hyperlink (OSC 8)', '\x1b]8;;http://evil\x1b\\ok', '\\u{1b}]8;;http://evil\\u{1b}\\ok'],
   ['a screen wipe (CSI)', '\x1b[2J\x1b[H', '\\u{1b}[2J\\u{1b}[H'],
   ['an eight-bit CSI', '\x9b31m', '\\u{9b}31m'],
   ['backspaces', 'abc\b\b\b', 'abc\\u{8}\\u{8}\\u{8}'],
@@ -24,33 +18,33 @@ const CORPUS: readonly [what: string, text: string, shown: string][] = [
   ['delete', 'a\x7f', 'a\\u{7f}'],
   ['bidi override', 'a\u202ecba', 'a\\u{202e}cba'],
   ['bidi isolates', '\u2066a\u2069', '\\u{2066}a\\u{2069}'],
-  ['marks of direction', '\u061c\u200e\u200f', '\\u{61c}\\u{200e}\\u{200f}'],
+  ['directional marks', '\u061c\u200e\u200f', '\\u{61c}\\u{200e}\\u{200f}'],
   ['zero-width characters', 'a\u200bb\u200cc\u200dd\ufeff', 'a\\u{200b}b\\u{200c}c\\u{200d}d\\u{feff}'],
   ['line and paragraph separators', 'a\u2028b\u2029', 'a\\u{2028}b\\u{2029}'],
   ['tag characters', 'a\u{e0041}', 'a\\u{e0041}'],
   ['a lone surrogate', 'a\ud800b\udc00', 'a\\u{d800}b\\u{dc00}'],
-  ['a selector that hides in digits', 'token=12\ufe0f3', 'token=12\\u{fe0f}3'],
+  ['a variation selector between digits', 'token=12\ufe0f3', 'token=12\\u{fe0f}3'],
   ['fillers', '\u3164\u115f', '\\u{3164}\\u{115f}'],
-  ['a mark that would sit on our text', '\u0338granted', '\\u{338}granted'],
+  ['a combining mark without a base character', '\u0338granted', '\\u{338}granted'],
 ]
 
-describe('a line of a terminal', () => {
-  it.each(CORPUS)('shows %s as visible escapes', (_what, text, shown) => {
+describe('a sanitized line', () => {
+  it.each(CORPUS)('a sanitized line shows %s as visible escapes', (_what, text, shown) => {
     expect(sanitizeLine(text)).toBe(shown)
   })
 
   it.each(['plain', 'Grüße', '日本語', 'e\u0301', '👩‍💻', '❤️', '1️⃣', '👨‍👩‍👧', '👍🏽', 'C:\\new'])(
-    'leaves %s alone',
+    'a sanitized line leaves %s unchanged',
     (text) => {
       expect(sanitizeLine(text)).toBe(text)
     },
   )
 
-  it('combining marks cannot pile up over the lines above', () => {
+  it('a sanitized line limits combining marks per letter, which could cover the lines above', () => {
     expect(sanitizeLine(`a${'\u0301'.repeat(50)}`).match(/\u0301/g)).toHaveLength(6)
   })
 
-  it('a sanitized line holds nothing harmful, whatever comes in, and stays the same when sanitized again', () => {
+  it('sanitizing any text leaves nothing harmful, and is idempotent', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const once = sanitizeLine(text)
@@ -60,19 +54,15 @@ describe('a line of a terminal', () => {
       { numRuns: 2000 },
     )
   })
-
-  it('line feeds stay only if several lines are wanted', () => {
-    expect(sanitizeLines('a\r\nb\n\x1b[31mc\rd')).toBe('a\nb\n\\u{1b}[31mc\\rd')
-  })
 })
 
 describe('an excerpt', () => {
-  it('an excerpt of markup reads as words', () => {
+  it('an excerpt of an HTML page contains only its text', () => {
     const page = '<html><style>p{}</style><h1>502 Bad\n Gateway</h1><script>x()</script><p>nginx</p>'
     expect(excerpt(page)).toBe('502 Bad Gateway nginx')
   })
 
-  it('an excerpt is short and sanitized', () => {
+  it('an excerpt is at most as long as its limit, and sanitized', () => {
     const text = excerpt(`\x1b[31m${'é'.repeat(100_000)}`, 20)
     expect(text).not.toMatch(HARMFUL)
     expect(text.length).toBeLessThan(40)
@@ -80,7 +70,7 @@ describe('an excerpt', () => {
   })
 })
 
-/** Undoes the escapes of `escapeTsv` as its docstring promises. */
+/** Reverses `escapeTsv`, as documented there. */
 function unescapeTsv(cell: string): string {
   return cell.replace(/\\(u\{([0-9a-f]+)\}|.)/g, (_all, what: string, hex: string | undefined) =>
     hex === undefined
@@ -90,7 +80,7 @@ function unescapeTsv(cell: string): string {
 }
 
 describe('tab-separated values', () => {
-  it('tab-separated values are one harmless line per record, and reversible', () => {
+  it('an escaped TSV cell is harmless, has no tab or line feed, and can be reversed', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const cell = escapeTsv(text)
@@ -103,7 +93,7 @@ describe('tab-separated values', () => {
 })
 
 describe('JSON', () => {
-  it('JSON is harmless byte by byte and preserves the value exactly', () => {
+  it('escaped JSON contains only harmless characters and parses to the same value', () => {
     fc.assert(
       fc.property(fc.jsonValue({ noUnicodeString: false, stringUnit: 'binary' }), (value) => {
         const text = stringifyJson(value)
@@ -115,7 +105,7 @@ describe('JSON', () => {
     )
   })
 
-  it.each(CORPUS)('JSON contains %s as an escape', (_what, text) => {
+  it.each(CORPUS)('JSON output contains %s as an escape', (_what, text) => {
     expect(stringifyJson({ [text]: text })).not.toMatch(HARMFUL)
     expect(JSON.parse(stringifyJson({ [text]: text }))).toEqual({ [text]: text })
   })

@@ -14,7 +14,7 @@ const DEMO = fileURLToPath(new URL('../../scripts/demo.mjs', import.meta.url))
 describe.runIf(needs('wine'))('the built program on Windows, in Wine', () => {
   const wine = shareWine()
 
-  /** A world with a sandbox in this process, and a profile that is signed in there. */
+  /** Creates a world with a sandbox in this process, and a signed-in profile. */
   async function createSession(store: 'file' | 'keychain') {
     const world = wine()
     const sandbox = await sandboxForTest({ autoApprove: true })
@@ -38,13 +38,13 @@ describe.runIf(needs('wine'))('the built program on Windows, in Wine', () => {
     return { ...world, files, state, fault, session: () => sessionIn(files) }
   }
 
-  test('the demo goes from a sign-in to the end of a claim', async () => {
+  test('the demo runs from sign-in to a completed claim on Windows', async () => {
     const { code, stdout, stderr } = await wine().start(['node', DEMO]).ended
     expect(code, stdout + stderr).toBe(0)
     expect(stdout).toContain('The claim is completed')
   })
 
-  test('ten processes renew a session in the Credential Manager once', async () => {
+  test('ten concurrent processes renew a session in the Credential Manager once', async () => {
     const world = await createSession('keychain')
     expect(world.session()).toMatchObject({ store: 'keychain', generation: 1 })
     expect(world.session().refreshToken).toBeUndefined()
@@ -59,7 +59,7 @@ describe.runIf(needs('wine'))('the built program on Windows, in Wine', () => {
     expect(readdirSync(world.files.directory)).toEqual(['lock'])
   })
 
-  test('a token that was being used in a kill is not sent again', async () => {
+  test('a refresh token is not sent again after the process that sent it was killed', async () => {
     const world = await createSession('file')
     expireAccessToken(world.files)
     await world.fault({ kind: 'delay', after_ms: 20_000, path: '/oauth/token' })
@@ -72,10 +72,10 @@ describe.runIf(needs('wine'))('the built program on Windows, in Wine', () => {
     expect(await world.state()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
   })
 
-  test('while another program holds the session open, commands go on with the token that is beside it', async () => {
+  test('while another program holds the session file open, commands use the token stored beside it', async () => {
     const world = await createSession('file')
     expireAccessToken(world.files)
-    // cmd opens what it redirects in a way that lets nobody replace the file.
+    // cmd opens a redirected file without FILE_SHARE_DELETE, so that no process can replace the file.
     writeFileSync(
       join(world.home, 'hold.cjs'),
       `const { existsSync, writeFileSync } = require('node:fs')
@@ -99,7 +99,7 @@ describe.runIf(needs('wine'))('the built program on Windows, in Wine', () => {
     expect(await world.state()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
   })
 
-  test('Ctrl-C leaves nothing running of what --publish has started', async () => {
+  test('Ctrl-C ends all processes that the --publish command has started', async () => {
     const world = await createSession('file')
     const hook = join(world.home, 'hook.cjs')
     writeFileSync(
@@ -119,7 +119,7 @@ describe.runIf(needs('wine'))('the built program on Windows, in Wine', () => {
     await expect.poll(() => processesWith(windowsPath(hook))).toEqual([])
   })
 
-  test('the lines of the sandbox point cmd at it; those for PowerShell say the same; Ctrl-C ends it with 130', async () => {
+  test('the variables that sandbox prints work in cmd and match those for PowerShell; Ctrl-C exits 130', async () => {
     const world = wine()
     const sandbox = world.start(['node', PROGRAM, 'sandbox', '--format', 'table'])
     await expect.poll(sandbox.written).toContain('Press Ctrl-C')
@@ -140,7 +140,7 @@ describe.runIf(needs('wine'))('the built program on Windows, in Wine', () => {
   })
 })
 
-/** The processes of this machine with a word in their arguments. */
+/** Lists the ids of this machine's processes whose arguments contain the text. */
 function processesWith(word: string): string[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -148,7 +148,7 @@ function processesWith(word: string): string[] {
       try {
         return readFileSync(`/proc/${id}/cmdline`, 'utf8').includes(word)
       } catch {
-        // It has ended.
+        // The process has exited since the directory was read.
         return false
       }
     })

@@ -22,10 +22,10 @@ const LIBRARIES = '/usr/lib/x86_64-linux-gnu/wine/x86_64-windows'
 
 const windowsNode = () => process.env['MAILCLAIM_TEST_WINDOWS_NODE'] ?? ''
 
-/** What Windows calls a path of this machine. */
+/** Returns the Windows path of a file of this machine. Wine's drive Z: is the root directory. */
 export const windowsPath = (path: string) => `Z:${path.replaceAll('/', '\\')}`
 
-/** A registry with the little that Node needs: Wine's own takes ten seconds and 700 MB to make. */
+/** A Windows registry with only the keys that Node needs: creating Wine's default one takes ten seconds and 700 MB. */
 const REGISTRY = {
   system: String.raw`
 [Software\\Microsoft\\Cryptography\\Defaults\\Provider\\Microsoft Strong Cryptographic Provider] 1
@@ -53,8 +53,8 @@ const REGISTRY = {
 }
 
 /**
- * What Wine lacks, loaded before each script: TCP_KEEPALIVE; and taskkill's `/T`, so `taskkill.exe` is Node and does it here, with
- * the tree of processes that Wine's debugger prints, hexadecimal ids indented by their depth.
+ * Script that Node preloads to replace features that Wine lacks: TCP keep-alive, and `taskkill /T`. A copy of Node named
+ * `taskkill.exe` finds the process tree in the output of Wine's debugger: hexadecimal ids, indented by depth.
  */
 const LACKING = `
 require('node:net').Socket.prototype.setKeepAlive = function () { return this }
@@ -69,36 +69,36 @@ if (path.basename(process.execPath).toLowerCase() === 'taskkill.exe') {
     if (parseInt(hex, 16) === Number(id)) depth = indent.length
     else if (depth === undefined || indent.length <= depth) { depth = undefined; continue }
     process.kill(parseInt(hex, 16))
-    // Whoever believes that all has ended with the first now leaves the rest.
+    // Wait after the first kill: a program under test that doesn't wait for the whole tree exits now and leaves processes.
     if (indent.length === depth) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000)
   }
   process.exit(0)
 }
 `
 
-/** A program in Wine. */
+/** A running Windows program. */
 export interface InWine {
   readonly child: ChildProcess
   readonly ended: Promise<Ended>
-  /** What it has written so far, to stdout and then to stderr. */
+  /** Returns the output so far: all of stdout, then all of stderr. */
   written(): string
 }
 
 export interface Wine {
   readonly home: string
   readonly env: Record<string, string>
-  /** Windows' name of its Node. */
+  /** Windows path of Node for Windows. */
   readonly node: string
-  /** Starts a program of Windows; `node` is Windows' Node. */
+  /** Starts a Windows program; `node` stands for Node for Windows. */
   start(commandLine: readonly string[]): InWine
-  /** Runs the built program to its end. */
+  /** Runs the built program, and resolves when it has exited. */
   mailclaim(...words: readonly string[]): Promise<Ended>
 }
 
 /**
- * One Windows for a whole file, to be called at its top: programs of Windows, in Wine, on this machine's loopback and in its files.
+ * Starts Wine for all tests of a file; call this at the top of the file. Windows programs use this machine's loopback and files.
  *
- * @returns what makes a world with a home of its own for each test.
+ * @returns a function that creates a world for a test, with its own home directory
  */
 export function shareWine(): () => Wine {
   let prefix = ''
@@ -120,10 +120,10 @@ export function shareWine(): () => Wine {
     symlinkSync(windowsNode(), join(system, 'taskkill.exe'))
     for (const [name, text] of Object.entries(REGISTRY))
       writeFileSync(join(prefix, `${name}.reg`), `WINE REGISTRY Version 2\n\n#arch=win64\n${text}`)
-    // Else Wine would make its own.
+    // This stops Wine from updating the prefix, which would create the default registry.
     writeFileSync(join(prefix, '.update-timestamp'), 'disable\n')
     writeFileSync(join(prefix, 'lacking.cjs'), LACKING)
-    // Until it is told to end.
+    // `--persistent` keeps the server running between programs, until `--kill`.
     execFileSync(SERVER, ['--persistent'], { env: environment(), stdio: 'ignore' })
     return () => {
       execFileSync(SERVER, ['--kill', '--wait'], { env: environment(), stdio: 'ignore' })
@@ -148,7 +148,7 @@ function createWine(environment: Record<string, string>): Wine {
   }
   let started = 0
   const start: Wine['start'] = ([program = '', ...words]) => {
-    // To files: Node for Windows can't write to a pipe of this machine.
+    // Redirect output to files, because Node for Windows can't write to a Linux pipe.
     const paths = ['stdout', 'stderr'].map((name) => join(home, `${started}.${name}`))
     started++
     const outputs = paths.map((path) => openSync(path, 'w'))
@@ -165,7 +165,7 @@ function createWine(environment: Record<string, string>): Wine {
       const [stdout = '', stderr = ''] = read()
       return { code: signal ?? code, stdout, stderr }
     })
-    // Of a program that nobody waits for.
+    // Avoid an unhandled rejection for programs that the test doesn't wait for.
     ended.catch(() => {})
     return { child, ended, written: () => read().join('') }
   }

@@ -2,7 +2,7 @@ import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { isMany, MANY_OPTIONS, WAIT_SECONDS } from '../../claims/definition.ts'
 import { type CheckReportJson, REPORT_FIELDS, reportJson } from '../../dns/report.ts'
 import { usageError } from '../../errors.ts'
-import type { Column, Item } from '../../terminal/columns.ts'
+import { type Column, firstOf, type Item } from '../../terminal/columns.ts'
 import { deadlineOf } from '../../timeout.ts'
 import { defineCommand, PUBLIC_RESOLVERS, timeoutOption } from '../definition.ts'
 
@@ -29,7 +29,7 @@ const COLUMNS: readonly Column[] = [
     title: 'TXT values',
     optional: true,
     // Beside a value to look for, the findings say more.
-    text: (_values, _look, item) => (reportOf(item).expected === null ? undefined : ''),
+    text: (values, _look, item) => (reportOf(item).expected === null ? firstOf(values as string[]) : ''),
     value: (item) => [...new Set(reportOf(item).nameservers.flatMap(({ values }) => values))],
   },
 ]
@@ -40,7 +40,7 @@ export const command = defineCommand({
   arguments: [
     {
       syntax: '[domain...]',
-      description: 'a domain name, or the domain_id of a claim; or several',
+      description: 'a domain name, or a placeholder domain id; or several',
       completion: 'domains',
     },
   ],
@@ -83,13 +83,10 @@ export const command = defineCommand({
       if (name !== undefined && (domains.length > 0 || value === undefined))
         throw usageError(
           '--name needs --value and no domain',
-          'to see what is there: mailclaim claims check <domain>',
+          'to see what is in DNS: mailclaim claims check example.com',
         )
       if (value !== undefined && name === undefined && domains.length === 0)
-        throw usageError(
-          '--value needs a domain',
-          'give it as in: mailclaim claims check example.com --value …',
-        )
+        throw usageError('--value needs a domain', 'as in: mailclaim claims check example.com --value …')
       const given = { value, isExact: name !== undefined }
       const checked = await checkSubject(
         name ?? domains[0],
@@ -122,7 +119,7 @@ export const command = defineCommand({
         deadline: check.deadline,
         renews,
         async perform(subject, run) {
-          const each = { ...check, ...run.dns, letNext: run.letNext }
+          const each = { ...check, ...run.dns, letNext: run.letNext, tell: run.tell }
           const { report, error } = await checkSubject(subject.domain, subject, each, run.readClaim, run.io)
           if (hasOnlyLooked(report) && !isNoted) {
             isNoted = true

@@ -17,7 +17,7 @@ export const command = defineCommand({
     ])
     const { entry, domainId, name: ascii = '' } = await findClaim(argument, io)
     if (entry === undefined)
-      throw await claimUnknown(domainId, 'to see those that are known: mailclaim claims list', io)
+      throw await claimUnknown(domainId, 'to list known claims: mailclaim claims list', io)
     await forget(entry, io)
     const { name = null } = entry.claim
     await io.writeOutcome({ name, domain_id: domainId }, COLUMNS)

@@ -1,25 +1,11 @@
-import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
+import { ERROR_COLUMNS, ERROR_FIELDS, RECORD_COLUMNS } from '../../claims/columns.ts'
 import { isMany, MANY_OPTIONS } from '../../claims/definition.ts'
 import type { ClaimReader, KnownClaim } from '../../claims/load.ts'
-import type { Column } from '../../terminal/columns.ts'
 import type { Io } from '../../terminal/io.ts'
 import { CLAIM_ARGUMENTS, defineCommand } from '../definition.ts'
 
 /** The fields of a claim's record. */
 const RECORD_FIELDS = ['type', 'name', 'value', 'ttl'] as const
-
-const COLUMNS: readonly Column[] = [
-  { field: 'type' },
-  { field: 'host', title: 'Host', kind: 'id', only: 'people', value: (item) => (item as Card).host },
-  { field: 'name', title: 'Full name', kind: 'id' },
-  { field: 'value', kind: 'id', paint: (_value, { palette }) => palette.strong },
-  { field: 'ttl', title: 'TTL' },
-]
-
-/** A record as people see it. */
-interface Card {
-  readonly host?: string
-}
 
 export const command = defineCommand({
   description: 'Prints the TXT record that proves ownership, as it has to be added to DNS.',
@@ -28,7 +14,7 @@ export const command = defineCommand({
   output: {
     schema: 'record',
     fields: [...RECORD_FIELDS, ...ERROR_FIELDS],
-    columns: COLUMNS,
+    columns: RECORD_COLUMNS,
     formats: ['zone', 'value'],
   },
   examples: {
@@ -59,35 +45,24 @@ export const command = defineCommand({
     }
     if (!isMany(domains, options)) {
       const known = await findClaim(domains[0], io)
-      const { claim, text, found, isCompleted } = await recordFor(
-        known,
-        createClaimReader(io, { renews: true }),
-        io,
-      )
+      const readClaim = createClaimReader(io, { renews: true })
+      const { claim, text, found, isCompleted } = await recordFor(known, readClaim, io)
       if (isCompleted) await io.warn(`the claim is completed: ${nameOf(claim)} no longer needs its record`)
       if (format === 'zone' || format === 'value') return io.stdout.write(text)
-      await io.write(
-        format === 'table' ? { ...claim.record, host: place.hostText(found) } : { ...claim.record },
-        COLUMNS,
-      )
-      if (found?.dnsHost !== undefined && !io.settings.quiet) await io.hint(`add it at ${found.dnsHost}`)
-      return
+      const host = format === 'table' ? { host: place.hostText(found) } : {}
+      return io.write({ ...claim.record, ...host }, RECORD_COLUMNS)
     }
     const { runForAll } = await import('../../claims/many.ts')
     await runForAll(
       domains,
       options,
       {
-        columns: [...COLUMNS, ...ERROR_COLUMNS],
+        columns: [...RECORD_COLUMNS, ...ERROR_COLUMNS],
         takesIds: true,
         async perform({ domain }, run) {
-          const { claim, text, found } = await recordFor(
-            await findClaim(domain, run.io),
-            run.readClaim,
-            run.io,
-          )
-          const host = found === undefined ? {} : { host: found.host }
-          return { label: claim.status ?? 'no status', item: { ...claim.record, ...host }, text }
+          const known = await findClaim(domain, run.io)
+          const { claim, text, found } = await recordFor(known, run.readClaim, run.io)
+          return { label: claim.status ?? 'no status', item: { ...claim.record, host: found?.host }, text }
         },
       },
       io,

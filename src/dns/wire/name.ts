@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { domainToASCII, domainToUnicode } from 'node:url'
+import { clip } from '../../terminal/sanitize.ts'
 
 /** In characters without the trailing dot, which makes 255 octets on the wire (RFC 1035 section 2.3.4). */
 const MAX_NAME_LENGTH = 253
@@ -7,40 +8,87 @@ const MAX_NAME_LENGTH = 253
 /** Of an ASCII form, underscores allowed (RFC 1035 section 2.3.1, RFC 8552). */
 const LABEL = /^(?=.{1,63}$)[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/
 /** Characters that nobody sees, bidi marks among them, except the joiners that some scripts need. */
-const INVISIBLE = /(?![\u200c\u200d])[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu
+const INVISIBLE = /(?!\p{Join_C})[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu
+const QUOTES = /[\p{Quotation_Mark}`´′″]/gu
+/** What stands between two names: blanks and line breaks of every kind, and the separators of a list. */
+const SEPARATORS = /[\t-\r\u0085\p{Z},;|]+/u
+/**
+ * Characters that IDNA2008 allows in a label (RFC 5892 section 2), letters and dots that normalization turns into these, and
+ * dots. Of symbols and punctuation only the exceptions of section 2.6 are allowed, in the context of its appendix A.
+ */
+const ALLOWED =
+  /(?![ªº])[\p{L}\p{M}\p{Nd}_.。．｡－\p{Join_C}\u06fd\u06fe\u0f0b\u3007-]|(?<=l)·(?=l)|\u0375(?=\p{sc=Grek})|(?<=\p{sc=Hebr})[\u05f3\u05f4]|(?<=[\p{scx=Hira}\p{scx=Kana}\p{scx=Han}])[・･]/giu
+/** Names that can't have anything else in them. */
+const PLAIN = /^[\w.-]+$/
 
 export type NameCheck =
   | { readonly ok: true; readonly ascii: string; readonly unicode: string }
   | { readonly ok: false; readonly problem: string; readonly fix: string }
 
 /**
- * Reads a domain name as a person types it. IDNs become their ASCII form (RFC 5891); a trailing dot and underscore
- * labels are allowed. For a pasted web or e-mail address, the fix suggests the name that was probably meant.
+ * Reads a domain name as a user types it. IDNs become their ASCII form (RFC 5891); a trailing dot and underscore labels are
+ * allowed. The accepted name is the typed text up to letter case, Unicode normalization, the trailing dot and surrounding blanks:
+ * `domainToASCII` deletes line breaks and tabs, decodes `%61` and accepts punctuation, so such text is refused before it gets
+ * there. The fix suggests the name that was probably meant.
  */
 export function checkName(input: string): NameCheck {
-  const text = input.trim()
-  const refuse = (problem: string, meant = text): NameCheck => {
+  // Far longer than any name, so the beginning of a whole file is refused as well, without a look at each of its words.
+  const text = input.trim().slice(0, 10_000)
+  const refuse = (problem: string, meant = text, advice = 'use the name alone'): NameCheck => {
     const name = meant === text ? undefined : checkName(meant)
-    const fix = name?.ok ? `use the name alone: ${name.unicode}` : 'give a domain name such as example.com'
-    return { ok: false, problem: `"${text}" ${problem}`, fix }
+    const fix = name?.ok ? `${advice}: ${name.unicode}` : name?.fix
+    const shown = text.length > MAX_NAME_LENGTH ? clip(text, 100) : text
+    return {
+      ok: false,
+      problem: `"${shown}" ${problem}`,
+      fix: fix ?? 'give a domain name such as example.com',
+    }
   }
-  if (/[/?#]|:\d+$/.test(text) && isIP(text) === 0)
-    return refuse('is a web address, not a domain name', hostOf(text))
-  if (text.includes('@'))
-    return refuse('is an e-mail address, not a domain name', text.slice(text.lastIndexOf('@') + 1))
-  // The IDN rules drop these without a word, and the name that is left isn't the one that was shown. They decide about joiners
-  // themselves (RFC 5892 appendix A).
-  const visible = text.replace(INVISIBLE, '')
-  if (visible !== text) return refuse('has an invisible character', visible)
-  const ascii = domainToASCII(text.replace(/\.$/, '')).toLowerCase()
+  if (!PLAIN.test(text)) {
+    const unquoted = text.replace(QUOTES, '')
+    if (unquoted !== text) return refuse(has('quotation marks'), unquoted, 'leave the quotation marks out')
+    const [word = '', ...words] = text.split(SEPARATORS)
+    if (words.length > 0) {
+      const problem = has(describeCharacter(text.slice(word.length)))
+      if (checkName(word).ok) return refuse(problem, word, 'give one name at a time')
+      return refuse(problem, word + words.join(''))
+    }
+    if (isIP(text) === 0 && /[/?#]|:\d+$/.test(text))
+      return refuse('is a web address, not a domain name', hostOf(text))
+    if (text.includes('@'))
+      return refuse('is an e-mail address, not a domain name', text.slice(text.lastIndexOf('@') + 1))
+    // The IDN rules decide about joiners themselves (RFC 5892 appendix A).
+    const visible = text.replace(INVISIBLE, '')
+    if (visible !== text) return refuse('has an invisible character', visible)
+    const [odd] = text.replace(ALLOWED, '')
+    const bare = text.replace(/\p{Pd}/gu, '-').replace(/^[^\p{L}\p{N}_]+|[^\p{L}\p{M}\p{N}_.]+$/gu, '')
+    if (odd !== undefined) return refuse(has(describeCharacter(odd)), bare)
+  }
+  const typed = text.replace(/[.。．｡]$/, '')
+  const ascii = domainToASCII(typed).toLowerCase()
   const unicode = domainToUnicode(ascii)
   const labels = ascii.split('.')
   // Newer releases of Node return an invalid IDN label unchanged.
   const isName = labels.every((label) => LABEL.test(label)) && !/(^|\.)xn--/.test(unicode)
-  if (!isName || isIP(ascii) !== 0 || ascii.length > MAX_NAME_LENGTH)
-    return refuse('is not a domain name', text.replace(/^\*?\.|(?<=\.)\.+/g, ''))
+  // The name in U-labels (RFC 5890 section 2.3.2.1), as it was typed.
+  const uLabels = foldCase(typed).replace(/(?<![^.])xn--[^.]+/g, (label) => domainToUnicode(label))
+  if (!isName || uLabels !== foldCase(unicode) || isIP(ascii) !== 0 || ascii.length > MAX_NAME_LENGTH)
+    return refuse('is not a domain name', text.replace(/^\.|(?<=\.)\.+/g, ''))
   if (labels.length < 2) return refuse('is not a whole domain name')
   return { ok: true, ascii, unicode }
+}
+
+/** With one sigma: which of them a word ends in depends on its other letters, if it was in capitals. */
+const foldCase = (text: string): string =>
+  text.normalize('NFKC').toLowerCase().replaceAll('ς', 'σ').replaceAll('。', '.').normalize()
+
+const has = (what: string): string => `is not a domain name: it has ${what}`
+
+/** The first character of a text, by its code point unless it has a well-known name. */
+function describeCharacter([character = '']: string): string {
+  if (/[\t ]/.test(character)) return character === ' ' ? 'a space' : 'a tab'
+  const codePoint = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')
+  return /[\n\r]/.test(character) ? 'a line break' : `"${character}" (U+${codePoint})`
 }
 
 function hostOf(text: string): string {
@@ -76,16 +124,4 @@ export function isAskable(name: string): boolean {
     /^[\x21-\x7e]+$/.test(name) &&
     name.split('.').every((label) => label.length >= 1 && label.length <= 63)
   )
-}
-
-/** Letters that nobody takes for others: Latin ones, those of East Asia and India, or Cyrillic or Greek throughout. */
-const PLAIN_LABEL =
-  /^(?:[a-z\d\u00df-\u024f_*-]+|[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}\p{sc=Deva}ー\d-]+)$/u
-const ONE_SCRIPT = /^(?:[\p{sc=Cyrl}\d.-]+|[\p{sc=Grek}\d.-]+)$/u
-
-/** A name as people write it: with U-labels (RFC 5890 section 2.3.2.1), unless these look like another name. */
-export function writtenName(name: string): string {
-  const unicode = domainToUnicode(name)
-  const isPlain = ONE_SCRIPT.test(unicode) || unicode.split('.').every((label) => PLAIN_LABEL.test(label))
-  return isPlain ? unicode : name
 }

@@ -57,7 +57,7 @@ async function replace({ etcd, access }: SharedStore, session: Session): Promise
     if (!isSilent) throw error
     throw error.with({
       message: `the sign-in may not be stored: ${error.message}`,
-      hint: `see ${withProfile('mailclaim auth status', session.profile)}, and sign in again if it is not there`,
+      hint: `sign in again unless this shows the session: ${withProfile('mailclaim auth status', session.profile)}`,
     })
   }
 }

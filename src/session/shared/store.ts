@@ -143,7 +143,7 @@ export function interruptedAt(
   const status = withProfile('mailclaim auth status', profile)
   const there = host === io.program.host ? `another machine named ${host}` : host
   const hint = isElsewhere
-    ? `run ${status} on ${there}, which may hold the new token; else sign in again`
+    ? `${there} may hold the new token; sign in again unless it does, as this says there: ${status}`
     : signInHint(profile)
   return signedOut('refresh_interrupted', message, hint)
 }

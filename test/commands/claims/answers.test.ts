@@ -191,5 +191,5 @@ test.each(['pending', 'under_review'])('shows the record that a claim waits for:
   const { stdout } = await createWorld({ respond: () => claimOf({ status }) }).run(
     ...['claims', 'get', 'd1', '--format', 'table'],
   )
-  expect(stdout).toMatch(new RegExp(`Host +@.*\\n(.*\\n)*.*${VALUE}`))
+  expect(stdout).toMatch(new RegExp(`host +@.*\\n(.*\\n)*.*${VALUE}`))
 })

@@ -77,13 +77,13 @@ describe('claims check', () => {
     expect(stderr.match(/^warning/gm)).toHaveLength(1)
   })
 
-  test('of a domain that is listed twice, takes the first line', async () => {
+  test('a domain that is listed again with another value is a bad line, and its first value is checked', async () => {
     const world = createWorld({ apiKey: undefined })
     const list = join(world.context.directories.state, '..', 'list.txt')
     writeFileSync(list, `example.com,${VALUE}\nexample.com,prefix=other\n`)
     const { code, stdout } = await world.run('claims', 'check', '--from', list, '--format', 'jsonl')
     expect({ code, expected: jsonLines(stdout).map(({ expected }) => expected) }).toEqual({
-      code: 0,
+      code: 2,
       expected: [VALUE],
     })
   })
@@ -115,6 +115,17 @@ describe('claims check', () => {
     expect(world.questions.filter(({ server, type }) => server === '192.0.2.53' && type === 'TXT')).toEqual(
       [],
     )
+  })
+
+  test('a table of several domains counts a large TXT set, and JSON has all of it', async () => {
+    const values = Array.from({ length: 30 }, (_, n) => `foreign-${n}=${'x'.repeat(160)}`)
+    const world = createWorld({ txt: () => values })
+    const check = ['claims', 'check', 'example.com', 'www.example.com', '--format']
+    const { stdout } = await world.run(...check, 'table')
+    expect(stdout).toMatch(/foreign-\d+=x+… and 29 more/)
+    expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThan(180)
+    const [line = ''] = (await world.run(...check, 'jsonl')).stdout.split('\n')
+    expect(JSON.parse(line).nameservers[0].values).toHaveLength(30)
   })
 
   test.each([['example.com'], ['example.com', 'www.example.com']])(
@@ -185,9 +196,42 @@ describe('claims check --wait', () => {
     })
     const { code, stderr } = await world.run('claims', 'check', 'example.com', '--wait')
     expect(code, stderr).toBe(0)
-    expect(stderr).toContain('next check in')
     // Once at the start, and not again within a minute.
     expect(world.asked).toHaveLength(1)
+  })
+
+  test.each([
+    ['claim', 'example.com'],
+    ['claims', 'check', 'example.com', '--wait'],
+  ])(
+    '%s %s tells each change once, with what to do below, and each minute that it waits',
+    async (...words) => {
+      const states = [[`"${VALUE}"`], [VALUE.slice(0, -2)], [VALUE]]
+      const world = await knowing({
+        txt: () => states[Math.floor(world.clock.monotonic() / 200_000)] ?? [VALUE],
+      })
+      const { stderr } = await world.run(...words)
+      const lines = stderr.split('\n')
+      const told = lines.slice(lines.findIndex((line) => line.includes('stored value')))
+      expect(told.filter((line) => !/so far\)$/.test(line)).slice(0, 4)).toEqual([
+        'the stored value has quotation marks or backslashes in it: "prefix=token"',
+        'hint: enter the value without quotation marks; the DNS provider adds those that it needs',
+        'the stored value is cut off: "prefix=tok"',
+        'hint: correct the value of that record, at the host @ in the zone example.com: prefix=token',
+      ])
+      expect(stderr.match(/so far\)$/gm)?.length).toBeGreaterThan(2)
+      expect(stderr.match(/^hint: (enter|correct)/gm)).toHaveLength(2)
+    },
+  )
+
+  test('a run of many tells what is wrong while it waits, once for each mistake', async () => {
+    const world = await knowing({ txt: () => [`"${VALUE}"`] })
+    const names = ['a.example.com', 'b.example.com', 'example.com']
+    const list = join(world.context.directories.state, '..', 'list.csv')
+    writeFileSync(list, names.map((name) => `${name},${VALUE}\n`).join(''))
+    const { stderr } = await world.run('claims', 'check', '--from', list, '--wait', '--timeout', '60')
+    expect(stderr.match(/^\S+: the stored value has quotation marks/gm)).toHaveLength(1)
+    expect(stderr).toMatch(/^ {2}fix: enter the value without quotation marks/m)
   })
 
   test('waits for the record that the claim has by now', async () => {

@@ -1,3 +1,5 @@
+import { domainToUnicode } from 'node:url'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { canonicalAddress, formatDnsAddress } from '../../../src/dns/wire/address.ts'
 import { ancestors, checkName, isAskable, isWithin, relativeName } from '../../../src/dns/wire/name.ts'
@@ -11,6 +13,11 @@ describe('a name that people type', () => {
     ['例え。テスト', 'xn--r8jz45g.xn--zckzah'],
     [`${'a'.repeat(63)}.com`, `${'a'.repeat(63)}.com`],
     ['xn--bcher-kva.example', 'xn--bcher-kva.example'],
+    ['XN--BCHER-KVA.пример', 'xn--bcher-kva.xn--e1afmkfd'],
+    ['ΟΔΟΣ.example', 'xn--pxavbq.example'],
+    ['ｅｘａｍｐｌｅ．ｃｏｍ', 'example.com'],
+    ['col·lega.example', 'xn--collega-xma.example'],
+    ['\u00a0example.com\r\n', 'example.com'],
   ])('%j is %s', (input, ascii) => {
     expect(checkName(input)).toMatchObject({ ok: true, ascii })
   })
@@ -50,6 +57,76 @@ describe('a name that people type', () => {
     const name = checkName(input)
     expect(name).toMatchObject({ ok: false, fix: expect.stringMatching(/ab\.example$/) })
     if (!name.ok) expect(name.problem).toBe(`"${input}" has an invisible character`)
+  })
+
+  test.each<[string, string, string]>([
+    ['eta.com\ntheta.com', 'a line break', 'give one name at a time: eta.com'],
+    ['eta.com\r\ntheta.com', 'a line break', 'give one name at a time: eta.com'],
+    ['zeta.com\tACME', 'a tab', 'give one name at a time: zeta.com'],
+    ['four .com', 'a space', 'use the name alone: four.com'],
+    ['four\u00a0.com', '"\u00a0" (U+00A0)', 'use the name alone: four.com'],
+    ['four\u2028.com', '"\u2028" (U+2028)', 'use the name alone: four.com'],
+    ['four\u0000.com', '"\u0000" (U+0000)', 'give a domain name such as example.com'],
+    ...[
+      '"four.com"',
+      '„four.com“',
+      '“four.com”',
+      '‘four.com’',
+      '«four.com»',
+      '‹four.com›',
+      '「four.com」',
+      '`four.com´',
+    ].map((text): [string, string, string] => [
+      text,
+      'quotation marks',
+      'leave the quotation marks out: four.com',
+    ]),
+    ['"eta.com" "theta.com"', 'quotation marks', 'give one name at a time: eta.com'],
+    ['(four.com)', '"(" (U+0028)', 'use the name alone: four.com'],
+    ['my–shop.com', '"–" (U+2013)', 'use the name alone: my-shop.com'],
+    ['fo%75r.com', '"%" (U+0025)', 'give a domain name such as example.com'],
+    ['four™.com', '"™" (U+2122)', 'give a domain name such as example.com'],
+    ['four².com', '"²" (U+00B2)', 'give a domain name such as example.com'],
+    ['fo·ur.com', '"·" (U+00B7)', 'give a domain name such as example.com'],
+  ])('the name %j is refused because it has %s', (input, what, fix) => {
+    const problem = `"${input}" is not a domain name: it has ${what}`
+    expect(checkName(input)).toEqual({ ok: false, problem, fix })
+  })
+
+  test('an accepted name is the typed text, up to case, normalization, the final dot and blanks around it', () => {
+    const letter = fc.constantFrom(...'aZ0-_.', 'ü', 'ß', 'Σ', 'ﬁ', '中', 'م', 'ำ', '。', 'Ａ', '\u0308')
+    const name = fc.array(fc.oneof(letter, fc.string({ unit: 'binary', maxLength: 1 })), { maxLength: 8 })
+    const change = fc.constantFrom(
+      '',
+      '',
+      '\n',
+      '\t',
+      '\r',
+      ' ',
+      '\u00a0',
+      '\u00ad',
+      '%61',
+      '“',
+      "'",
+      '\0',
+      '\\',
+      '™',
+      '\u200b',
+    )
+    const fold = (text: string) =>
+      Array.from(text.normalize('NFKC').replaceAll('。', '.'), (one) => one.toLowerCase())
+        .join('')
+        .normalize()
+        .replace(/\.$/, '')
+    fc.assert(
+      fc.property(name, change, name, (before, between, after) => {
+        const text = `${before.join('')}${between}${after.join('')}.example`
+        const checked = checkName(text)
+        if (!checked.ok) return
+        expect([checked.ascii, domainToUnicode(checked.ascii)].map(fold)).toContain(fold(text.trim()))
+      }),
+      { numRuns: 5000 },
+    )
   })
 
   test('a joiner is refused where the rules of IDNs do not allow it', () => {
