@@ -38,6 +38,19 @@ export function timeFor({ leftMs }: Deadline): number {
   return Math.max(MIN_STEP_MS, leftMs())
 }
 
+/**
+ * A controller whose signal also aborts with the parent. `AbortSignal.any` would leave an entry in the parent for each signal made
+ * from it; a parent that lives as long as a run of thousands of domains would collect one for each DNS query.
+ */
+export function childController(parent: AbortSignal): AbortController {
+  const child = new AbortController()
+  const follow = () => child.abort(parent.reason)
+  child.signal.addEventListener('abort', () => parent.removeEventListener('abort', follow))
+  parent.addEventListener('abort', follow)
+  if (parent.aborted) follow()
+  return child
+}
+
 /** Parameters of exponential backoff between attempts. */
 export interface Delays {
   /** Milliseconds after the first attempt. */

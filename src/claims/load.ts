@@ -47,7 +47,7 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<K
 
 /** No claim of the domain is known in the profile in force. @param hint what to do if it isn't known in another one either */
 export async function claimUnknown(domain: string, hint: string, io: Io): Promise<CliError> {
-  const others = await otherLedgers(({ name }) => asciiName(name ?? '') === domain, io)
+  const others = await otherLedgers((other) => claimsNamed(domain, other), io)
   return new CliError('claim_unknown', `no claim of ${domain} is known ${ledgerInForce(io)}`, {
     hint: others.length === 0 ? hint : `there is one ${others.join(', ')}`,
   })

@@ -15,7 +15,7 @@ import { type Deadline, deadlineOf, MIN_STEP_MS } from '../timeout.ts'
 import { createTurns, type Turns } from '../turns.ts'
 import { MANY_CLAIM_COLUMNS } from './columns.ts'
 import { DEFAULT_JOBS, type ManyOptions } from './definition.ts'
-import { type LedgerEntry, ledgerInForce, openDomains, otherLedgers } from './ledger.ts'
+import { everyClaim, type LedgerEntry, ledgerInForce, openDomains, otherLedgers } from './ledger.ts'
 import { judge } from './lifecycle.ts'
 import { type DomainList, readDomain, readList, type Subject } from './list.ts'
 import { type ClaimReader, createClaimReader, findClaim } from './load.ts'
@@ -126,7 +126,8 @@ async function subjectsOf(
   if (all && domains.length > 0) throw usageError("a domain and --all can't be used together")
   const typed = all ? await openDomains(io) : domains.map((domain) => readDomain(domain, takesIds))
   if (all && typed.length === 0) {
-    const others = await otherLedgers((claim) => judge(claim, io.clock.now()).isOpen, io)
+    const isOpen = ({ claim }: LedgerEntry) => judge(claim, io.clock.now()).isOpen
+    const others = await otherLedgers(async (other) => (await everyClaim(other)).filter(isOpen), io)
     const elsewhere = others.length === 0 ? '' : `; there are some ${others.join(', ')}`
     await io.warn(`no open claim is known ${ledgerInForce(io)}${elsewhere}`)
   }

@@ -1,5 +1,5 @@
 import { usageError } from '../errors.ts'
-import { type Deadline, deadlineIn, timeFor } from '../timeout.ts'
+import { childController, type Deadline, deadlineIn, timeFor } from '../timeout.ts'
 import { observeDnssec } from './dnssec.ts'
 import { lookElsewhere } from './elsewhere.ts'
 import { locate, type Search } from './locate.ts'
@@ -77,10 +77,9 @@ export async function observe(
   const configured = request.resolvers === 'system' ? await dns.systemResolvers() : request.resolvers
   const resolvers = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
   const limited = limitQueries(dns, MAX_QUERIES)
-  const over = new AbortController()
-  const signal = AbortSignal.any([effects.signal, over.signal])
+  const over = childController(effects.signal)
   const share = request.share ?? createShare(clock)
-  const own = { ...effects, signal, dns: limited }
+  const own = { ...effects, signal: over.signal, dns: limited }
   const search: Search = { name, expected, resolvers, port, deadline, share, effects: own }
   try {
     const location = await locate(name, { ...search, deadline: toLocate })

@@ -2,6 +2,8 @@ import type { Clock, DnsAddress } from '../context.ts'
 
 /** How long what one check has found out is used by the others, in milliseconds. */
 const KEPT_MS = 5 * 60 * 1000
+/** Results kept, the newest: a run of thousands of domains, each in its own zone, would fill the memory with them. */
+const MOST_KEPT = 1000
 /** A server that left so many questions in a row unanswered isn't asked again meanwhile. */
 const SILENT_AFTER = 3
 
@@ -32,6 +34,8 @@ export function createShare(clock: Pick<Clock, 'monotonic'>): Share {
       if (known !== undefined && clock.monotonic() < known.until) return known.result as Promise<T>
       const result = look()
       results.set(key, { result, until: clock.monotonic() + KEPT_MS })
+      const [oldest = key] = results.keys()
+      if (results.size > MOST_KEPT) results.delete(oldest)
       const forget = () => results.delete(key)
       result.then((value) => isKept(value) || forget(), forget)
       return result

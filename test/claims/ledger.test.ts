@@ -18,7 +18,12 @@ async function ledger(baseUrl = 'https://api.example.com') {
   const context = createFakeContext()
   const at = async (url: string) => createIo(context, await fakeSettings(context, { baseUrl: url }))
   const directory = join(context.directories.state, 'claims', 'default')
-  return { context, io: await at(baseUrl), at, directory, files: () => readdirSync(directory).sort() }
+  const files = () =>
+    readdirSync(join(directory, 'names'), { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.json'))
+      .map((path) => path.replaceAll('\\', '/'))
+      .sort()
+  return { context, io: await at(baseUrl), at, directory, files }
 }
 
 describe('the ledger', () => {
@@ -28,22 +33,42 @@ describe('the ledger', () => {
     await remember(claimOf({ name: 'Bücher.example.', status: 'completed' }), io)
     await remember(claimOf({ domain_id: 'd2' }), io)
     expect(files()).toEqual([
-      expect.stringMatching(/^example\.com~[0-9a-f]{32}\.json$/),
-      expect.stringMatching(/^xn--bcher-kva\.example~[0-9a-f]{32}\.json$/),
+      expect.stringMatching(/^ex\/example\.com\/[0-9a-f]{32}\.json$/),
+      expect.stringMatching(/^xn\/xn--bcher-kva\.example\/[0-9a-f]{32}\.json$/),
     ])
     expect((await claimsNamed('xn--bcher-kva.example', io)).map(({ claim }) => claim.status)).toEqual([
       'completed',
     ])
   })
 
-  test('finds a name too long for a file, and a claim without one, by its id', async () => {
+  test.each([
+    ['a name of 231 characters', `${'a.'.repeat(110)}example.com`],
+    ['a name with a label of one letter', 'a.example.com'],
+    ['a name that is no domain', '../../../x'],
+    ['no name', null],
+  ])('the ledger finds a claim with %s by its id and by its name', async (_, name) => {
     const { io, files } = await ledger()
-    const long = `${'a.'.repeat(110)}example.com`
-    await remember(claimOf({ name: long }), io)
-    await remember(claimOf({ name: null, domain_id: 'd2' }), io)
-    expect(files().every((name) => /^[0-9a-f]{32}~[0-9a-f]{32}\.json$/.test(name))).toBe(true)
-    expect(await claimsNamed(long, io)).toHaveLength(1)
-    expect(await claimWithId('d2', io)).toMatchObject({ claim: { domain_id: 'd2' } })
+    await remember(claimOf(), io)
+    await remember(claimOf({ name, domain_id: 'd2' }), io)
+    expect(files()).toHaveLength(2)
+    expect(await claimWithId('d2', io)).toMatchObject({ claim: { name, domain_id: 'd2' } })
+    expect(await claimsNamed(name ?? '', io)).toHaveLength(1)
+    expect(await openDomains(io)).toHaveLength(2)
+  })
+
+  test('a claim is read beside claims that nobody may open', async () => {
+    const { io, files, directory } = await ledger()
+    for (let at = 0; at < 20; at++)
+      await remember(claimOf({ name: `d${at}.example.com`, domain_id: `d${at}` }), io)
+    // Whoever opens a claim but the one that is meant reports it as damaged.
+    for (const path of files().filter((file) => !file.includes('/d7.')))
+      writeFileSync(join(directory, 'names', path), 'no claim')
+    const damaged: string[] = []
+    const note = async ({ message }: { message: string }) => void damaged.push(message)
+    expect(await claimsNamed('d7.example.com', io, note)).toHaveLength(1)
+    expect(await claimWithId('d7', io, note)).toBeDefined()
+    expect(await claimWithId('example.com', io, note)).toBeUndefined()
+    expect(damaged).toEqual([])
   })
 
   test('means the newest claim of a name, whichever was looked at last', async () => {
@@ -76,17 +101,34 @@ describe('the ledger', () => {
     const [entry] = await claimsNamed('example.com', io)
     if (entry !== undefined) await forget(entry, io)
     expect(await knownDomains('exa', 5, io)).toEqual([['example.org', 'completed']])
+    expect(await knownDomains('ex', 5, io)).toHaveLength(1)
   })
 
   test('leaves a damaged file where it is, and goes on', async () => {
     const { io, directory, files } = await ledger()
     await remember(claimOf(), io)
-    writeFileSync(join(directory, files()[0] ?? ''), '{"format":1,"issuer":"x"')
+    writeFileSync(join(directory, 'names', files()[0] ?? ''), '{"format":1,"issuer":"x"')
     await remember(claimOf({ domain_id: 'd2' }), io)
     const damaged: string[] = []
     const found = await claimsNamed('example.com', io, async ({ code }) => void damaged.push(code))
     expect({ found: found.length, damaged }).toEqual({ found: 1, damaged: ['cannot_read'] })
     expect(files()).toHaveLength(2)
+  })
+
+  test('a claim is saved while another one of its domain is forgotten, at whatever moment', async () => {
+    const { io, context } = await ledger()
+    for (let round = 0; round < 60; round++) {
+      await remember(claimOf(), io)
+      const [entry] = await claimsNamed('example.com', io)
+      const saving = remember(claimOf({ domain_id: 'd2' }), io)
+      for (let turns = 0; turns < round % 20; turns++) await new Promise(setImmediate)
+      if (entry !== undefined) await forget(entry, io)
+      await saving
+      expect((await claimsNamed('example.com', io)).map(({ claim }) => claim.domain_id)).toEqual(['d2'])
+      const saved = await claimWithId('d2', io)
+      if (saved !== undefined) await forget(saved, io)
+    }
+    expect(context.stderr.text).toBe('')
   })
 
   test('warns, and goes on, where nothing can be written', async () => {

@@ -1,5 +1,5 @@
 import { type Context, type DnsExchange, type DnsNetwork, DnsTransportError } from '../../context.ts'
-import type { Deadline } from '../../timeout.ts'
+import { childController, type Deadline } from '../../timeout.ts'
 import type { Resolver } from './address.ts'
 import { exchangeHttps } from './https.ts'
 import { decodeAnswer, encodeQuery, type Message, type QueryFlags, type Question } from './message.ts'
@@ -57,8 +57,8 @@ export async function ask(
   const start = clock.monotonic()
   const elapsed = () => Math.round(clock.monotonic() - start)
   // Cancels whatever is still waiting once the answer is there.
-  const over = new AbortController()
-  const signal = AbortSignal.any([effects.signal, over.signal])
+  const over = childController(effects.signal)
+  const { signal } = over
   const sending = { ...effects, signal }
   const overHttps = (url: URL) => send(effects.dns.https, url, question, options, UDP_SIZE, sending)
   try {
