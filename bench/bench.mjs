@@ -1,14 +1,17 @@
-// Measures what is promised about speed, in about ten rows: `npm run bench`. `--node PATH` measures starts with another Node,
+// Measures what is promised about speed, in about twenty rows: `npm run bench`. `--node PATH` measures starts with another Node,
 // `--quick` makes fewer runs. A budget is what is promised, unless a comment beside it says what was measured.
 import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { createSocket } from 'node:dgram'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { cpus, loadavg, release, tmpdir, totalmem } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { beginScript, builtProgram } from '../scripts/begin.mjs'
 import { buildBareScripts } from './bare.mjs'
 import { compare, median, row, run, table } from './measure.mjs'
+import { startMemoryService } from './memory.mjs'
 import { major, nodesToMeasure } from './nodes.mjs'
 
 const { values } = beginScript({
@@ -22,6 +25,8 @@ const JOBS = 16
 /** Number of zones whose names are checked one after the other, to compute the ideal time. */
 const SAMPLE = 10
 const CROWD = 50
+const [FEW, MANY] = [500, 10_000]
+const CLAIMS = 100_000
 
 const version = process.versions.node
 const program = builtProgram()
@@ -284,7 +289,71 @@ async function publishedToCompleted(service) {
   show(row('`claim`: from published to completed, at most', version, [Math.max(...times)], 6, detail, 's'))
 }
 
+/** Runs of many domains, each in a zone of its own: the time for each domain, and the memory. */
+async function manyDomains(memory) {
+  const list = join(directory, 'many.txt')
+  for (const words of [
+    ['claims', 'create'],
+    ['claims', 'check'],
+    ['claim', '--no-check'],
+  ]) {
+    const measured = []
+    for (const count of [FEW, MANY]) {
+      const names = Array.from({ length: count }, (_, at) => `domain${at}.com`)
+      // Of claims that are known, a check would ask the service too.
+      const value = words[1] === 'check' ? ',prefix=token' : ''
+      await writeFile(list, names.map((name) => `${name}${value}\n`).join(''))
+      const env = { ...clean, ...memory.env, MAILCLAIM_STATE_DIR: join(directory, `${words[1]}-${count}`) }
+      const line = [...words, '--from', list, '--format', 'jsonl', '--quiet']
+      const { ms, lines, peak } = await done(ours(line, env, { peak: true }))
+      if (lines !== count) throw new Error(`${lines} of ${count} domains: ${line.join(' ')}`)
+      measured.push({ each: ms / count, peak })
+    }
+    const [few, many] = measured
+    const what = `\`${words.join(' ')}\` of ${MANY} domains`
+    const detail = `${many.each.toFixed(1)} ms over ${few.each.toFixed(1)} ms`
+    show(row(`${what} over ${FEW}, for each`, version, [many.each / few.each], 1.15, detail))
+    show(row(`memory of ${what}`, version, [many.peak], 160, '', 'MiB'))
+  }
+}
+
+/** One claim, and completion, beside so many others. */
+async function besideOthers(memory) {
+  const name = 'wanted.example.com'
+  const beside = []
+  for (const count of [10, CLAIMS]) {
+    const state = join(directory, `beside-${count}`)
+    const env = { ...clean, ...memory.env, MAILCLAIM_STATE_DIR: state }
+    await done(ours(['claims', 'create', name], env))
+    const hashOf = (text) => createHash('sha256').update(text).digest('hex').slice(0, 32)
+    for (let at = 0; at < count; at++) {
+      const other = `domain${at}.example.com`
+      const [issuer, id] = [memory.env.MAILCLAIM_BASE_URL, `other-${at}`]
+      const claim = { object: 'domain_claim', name: other, domain_id: id, status: 'pending' }
+      const [byName, byId] = [`names/do/${other}`, `ids/${hashOf(id)}`].map((path) =>
+        join(state, 'claims', 'default', path),
+      )
+      if (at === 0) mkdirSync(dirname(byName))
+      for (const path of [byName, byId]) mkdirSync(path)
+      const entry = { format: 1, issuer, seen_at: new Date().toISOString(), claim }
+      writeFileSync(join(byName, `${hashOf(`${issuer}\n${id}`)}.json`), JSON.stringify(entry))
+    }
+    const { stdout } = await done(ours(['claims', 'get', name, '--json'], env, { keep: true }))
+    beside.push({ env, id: JSON.parse(stdout).domain_id })
+  }
+  for (const [what, wordsOf, budget] of [
+    ['`claims get` by name', () => ['claims', 'get', name], 1.1],
+    ['`claims get` by id', ({ id }) => ['claims', 'get', id], 1.1],
+    ['completion of a domain', () => ['__complete', '--', 'claims', 'get', 'dom'], 1.2],
+  ]) {
+    const [few, many] = beside.map((one) => ours(wordsOf(one), one.env))
+    const { ratios } = await compare(many, few, RUNS)
+    show(row(`${what} beside ${CLAIMS} claims over 10`, version, ratios, budget))
+  }
+}
+
 let service
+let memory
 try {
   const bare = await buildBareScripts(directory)
   const nodes = nodesToMeasure(values.node)
@@ -293,7 +362,10 @@ try {
   for (const node of nodes) await startUp(node, bare, service)
   await streaming(bare, service)
   await checks(service)
-  await publishedToCompleted(service)
+  memory = await startMemoryService()
+  // The first mostly waits.
+  await Promise.all([publishedToCompleted(service), manyDomains(memory)])
+  await besideOthers(memory)
   await oneRefresh(service)
   const machine = `${cpus().length} × ${cpus()[0]?.model}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${process.platform} ${release()}`
   console.log(
@@ -302,5 +374,6 @@ try {
   if (rows.some(({ verdict }) => verdict === 'OVER')) process.exitCode = 1
 } finally {
   service?.child.stdin.end()
+  memory?.close()
   await rm(directory, { recursive: true, force: true })
 }

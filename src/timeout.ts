@@ -45,8 +45,7 @@ export function timeFor({ leftMs }: Deadline): number {
 export function childController(parent: AbortSignal): AbortController {
   const child = new AbortController()
   const follow = () => child.abort(parent.reason)
-  child.signal.addEventListener('abort', () => parent.removeEventListener('abort', follow))
-  parent.addEventListener('abort', follow)
+  parent.addEventListener('abort', follow, { signal: child.signal })
   if (parent.aborted) follow()
   return child
 }

@@ -72,11 +72,8 @@ export async function remember(claim: DomainClaim, io: Io): Promise<void> {
 /** Removes a claim from the ledger: the service still has it. @throws CliError `cannot_write`, exit 1 */
 export async function forget(entry: LedgerEntry, place: Place): Promise<void> {
   const path = pathOf(entry, place)
-  try {
-    rmSync(path, { force: true })
-  } catch (error) {
-    throw cannotWrite(path, error)
-  }
+  const failure = quietly(() => rmSync(path, { force: true }))
+  if (failure !== undefined) throw cannotWrite(path, failure)
   // Fails, as it should, while the domain has other claims.
   quietly(() => rmdirSync(dirname(path)))
 }

@@ -57,7 +57,8 @@ export function createVirtualClock(report: (error: unknown) => void) {
       for (const { timeout: armed } of timers) clearTimeout(armed)
       // Await each timer before the next: otherwise a claim could expire while an earlier DNS lookup for it is running.
       for (;;) {
-        const [first] = [...timers].sort((one, other) => one.due - other.due)
+        let first: Timer | undefined
+        for (const timer of timers) if (first === undefined || timer.due < first.due) first = timer
         if (first === undefined || first.due > now()) break
         await fire(first)
       }

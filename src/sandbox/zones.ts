@@ -46,6 +46,8 @@ export function createZones() {
   const zones = new Map<string, Zone>()
   /** The RRsets of all zones, by owner name and type. */
   const names = new Map<string, Map<RecordType, readonly RecordData[]>>()
+  /** Number of names with records at or below each name. */
+  const counts = new Map<string, number>()
 
   function createZone(apex: string, isParent: boolean): Zone {
     const zone: Zone = { apex, serial: 1, isParent, fault: undefined }
@@ -81,10 +83,13 @@ export function createZones() {
     const existing = findZone(name)
     const zone = existing?.apex === name ? existing : ensureZone(name)
     const types = names.get(name) ?? new Map<RecordType, readonly RecordData[]>()
+    const hadRecords = names.has(name)
     if (data.length > 0) types.set(type, data)
     else if (!types.delete(type)) return
     if (types.size > 0) names.set(name, types)
     else names.delete(name)
+    const change = Number(types.size > 0) - Number(hadRecords)
+    for (let at = name; at !== ''; at = parentName(at)) counts.set(at, (counts.get(at) ?? 0) + change)
     zone.serial += 1
   }
 
@@ -101,11 +106,7 @@ export function createZones() {
     setRecords,
     recordsAt: (name: string): ReadonlyMap<RecordType, readonly RecordData[]> | undefined => names.get(name),
     /** Whether records exist at or below the name: if so, a missing type is NODATA, not NXDOMAIN (RFC 8020). */
-    nameExists(name: string): boolean {
-      if (names.has(name)) return true
-      for (const other of names.keys()) if (other.endsWith(`.${name}`)) return true
-      return false
-    },
+    nameExists: (name: string): boolean => (counts.get(name) ?? 0) > 0,
   }
 }
 
