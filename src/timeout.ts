@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Clock, Context } from './context.ts'
 
 /** The time limit of a command or step. Each step of a command with `--timeout` gets at most the remaining time. */
@@ -44,8 +45,12 @@ export function timeFor({ leftMs }: Deadline): number {
  */
 export function childController(parent: AbortSignal): AbortController {
   const child = new AbortController()
+  // Any number of queries and waits follow it.
+  setMaxListeners(0, child.signal)
   const follow = () => child.abort(parent.reason)
-  parent.addEventListener('abort', follow, { signal: child.signal })
+  // Not with the option `signal`: Node keeps only the newest of such removals, and loses the others when it collects garbage.
+  child.signal.addEventListener('abort', () => parent.removeEventListener('abort', follow))
+  parent.addEventListener('abort', follow)
   if (parent.aborted) follow()
   return child
 }

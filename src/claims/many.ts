@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events'
 import { type HttpTransport, TransportError } from '../context.ts'
 import { dnsHostOf } from '../dns/hosts.ts'
 import type { CheckReport } from '../dns/report.ts'
@@ -11,7 +10,7 @@ import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { writeLines } from '../terminal/notices.ts'
-import { type Deadline, deadlineOf, MIN_STEP_MS } from '../timeout.ts'
+import { childController, type Deadline, deadlineOf, MIN_STEP_MS } from '../timeout.ts'
 import { createTurns, type Turns } from '../turns.ts'
 import { MANY_CLAIM_COLUMNS } from './columns.ts'
 import { DEFAULT_JOBS, type ManyOptions } from './definition.ts'
@@ -85,7 +84,7 @@ export async function runForAll(
   const { jobs = DEFAULT_JOBS } = options
   const { subjects, problems } = await subjectsOf(domains, options, work.takesIds, io)
   const reporter = createReporter(work, problems, io)
-  const stop = new AbortController()
+  const stop = childController(io.interrupts.signal)
   const { requireTime, ...shared } = shareAmong(jobs, work, stop.signal, io)
 
   const one = async (subject: Subject, letNext: () => void) => {
@@ -140,15 +139,12 @@ async function subjectsOf(
 /**
  * What the work on all domains shares.
  *
- * @param stop aborts if one fails for a reason that all have
+ * @param signal aborts on an interrupt, or if one domain fails for a reason that all have
  * @returns also `requireTime`, which throws once nothing may begin any more
  */
-function shareAmong(jobs: number, work: ManyWork, stop: AbortSignal, io: Io) {
+function shareAmong(jobs: number, work: ManyWork, signal: AbortSignal, io: Io) {
   const { clock, interrupts, settings } = io
   const deadline = work.deadline ?? deadlineOf({}, clock)
-  const signal = AbortSignal.any([interrupts.signal, stop])
-  // Any number of requests and waits follow it.
-  setMaxListeners(0, signal)
   const requireTime = () => {
     signal.throwIfAborted()
     if (deadline.leftMs() <= 0) throw new CliError('timed_out', 'the time was up before its turn')

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { observe } from '../../src/dns/check.ts'
 import { createShare } from '../../src/dns/share.ts'
@@ -109,4 +110,30 @@ describe('a server that is silent', () => {
     await clock.sleep(301_000)
     expect(share.isSilent(server)).toBe(false)
   })
+})
+
+test('checks of many domains leave no listener at the signal of the run, and keep what is known of the newest thousand zones', async () => {
+  const { effects, asked } = timedEffects(fakeInternet([COM, zone('shop.com', 10, 3)]))
+  const share = createShare(effects.clock)
+  const request = {
+    expected: null,
+    resolvers: [{ address: RESOLVER, port: 53 }],
+    authoritativePort: 53,
+    share,
+  }
+  const countOf = async (name: string) => {
+    const before = asked.length
+    await observe({ ...request, name }, effects)
+    return asked.length - before
+  }
+  const first = await countOf('d0.shop.com')
+  expect(await countOf('d1.shop.com')).toBeLessThan(first)
+  expect(getEventListeners(effects.signal, 'abort')).toEqual([])
+  for (let at = 0; at < 1000; at++)
+    await share.once(
+      `zone ${at}.com`,
+      async () => at,
+      () => true,
+    )
+  expect(await countOf('d2.shop.com')).toBe(first)
 })

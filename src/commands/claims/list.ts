@@ -28,7 +28,7 @@ export const command = defineCommand({
   },
   account: 'sometimes',
   async run({ options }, io) {
-    const { everyClaim, issuerIn } = await import('../../claims/ledger.ts')
+    const { everyClaim, ledgerInForce } = await import('../../claims/ledger.ts')
     const entries = await everyClaim(io, (error) => io.warn(`${error.message}; it is left out`))
     const refresher = options.refresh ? await createRefresher(io) : undefined
     async function* pages(): AsyncGenerator<DomainClaim[], void, void> {
@@ -37,8 +37,7 @@ export const command = defineCommand({
         yield refresher === undefined ? page.map(({ claim }) => claim) : await refresher.refresh(page)
       }
     }
-    const issuer = issuerIn(io.settings)
-    const nothing = `No claims${issuer === undefined ? '' : ` at ${issuer}`} are known in profile ${io.settings.profile.value}.`
+    const nothing = `No claims are known ${ledgerInForce(io)}.`
     await printPages(pages(), CLAIM_LIST_COLUMNS, nothing, io)
     if (entries.length === 0 && !io.settings.quiet)
       await io.hint('start one with: mailclaim claims create <domain>')
