@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events'
 import type { Clock, Context } from './context.ts'
 
 /** The time limit of a command or step. Each step of a command with `--timeout` gets at most the remaining time. */
@@ -37,22 +36,6 @@ export function deadlineOf(
  */
 export function timeFor({ leftMs }: Deadline): number {
   return Math.max(MIN_STEP_MS, leftMs())
-}
-
-/**
- * A controller whose signal also aborts with the parent. `AbortSignal.any` would leave an entry in the parent for each signal made
- * from it; a parent that lives as long as a run of thousands of domains would collect one for each DNS query.
- */
-export function childController(parent: AbortSignal): AbortController {
-  const child = new AbortController()
-  // Any number of queries and waits follow it.
-  setMaxListeners(0, child.signal)
-  const follow = () => child.abort(parent.reason)
-  // Not with the option `signal`: Node keeps only the newest of such removals, and loses the others when it collects garbage.
-  child.signal.addEventListener('abort', () => parent.removeEventListener('abort', follow))
-  parent.addEventListener('abort', follow)
-  if (parent.aborted) follow()
-  return child
 }
 
 /** Parameters of exponential backoff between attempts. */

@@ -1,5 +1,5 @@
 import { usageError } from '../errors.ts'
-import { childController, type Deadline, deadlineIn, timeFor } from '../timeout.ts'
+import { type Deadline, deadlineIn, timeFor } from '../timeout.ts'
 import { observeDnssec } from './dnssec.ts'
 import { lookElsewhere } from './elsewhere.ts'
 import { locate, type Search } from './locate.ts'
@@ -10,7 +10,7 @@ import { diagnose, isUnseen } from './rules.ts'
 import { askNameServers } from './servers.ts'
 import { createShare, type Share } from './share.ts'
 import { DNS_PORT, isPrivate, PUBLIC_RESOLVERS, type Resolver } from './wire/address.ts'
-import { type DnsEffects, limitQueries } from './wire/ask.ts'
+import { childController, type DnsEffects, limitQueries } from './wire/ask.ts'
 import { checkName } from './wire/name.ts'
 
 /** The record that is looked for. */

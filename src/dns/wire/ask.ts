@@ -1,5 +1,6 @@
+import { setMaxListeners } from 'node:events'
 import { type Context, type DnsExchange, type DnsNetwork, DnsTransportError } from '../../context.ts'
-import { childController, type Deadline } from '../../timeout.ts'
+import type { Deadline } from '../../timeout.ts'
 import type { Resolver } from './address.ts'
 import { exchangeHttps } from './https.ts'
 import { decodeAnswer, encodeQuery, type Message, type QueryFlags, type Question } from './message.ts'
@@ -21,6 +22,22 @@ export function dnsEffects(
   const { clock, random, dns, http, interrupts } = context
   const network = { ...dns, https: (exchange: DnsExchange<URL>) => exchangeHttps(exchange, http) }
   return { clock, random, dns: network, signal: interrupts.signal }
+}
+
+/**
+ * A controller whose signal also aborts with the parent. `AbortSignal.any` would leave an entry in the parent for each signal made
+ * from it; a parent that lives as long as a run of thousands of domains would collect one for each DNS query.
+ */
+export function childController(parent: AbortSignal): AbortController {
+  const child = new AbortController()
+  // Any number of queries and waits follow it.
+  setMaxListeners(0, child.signal)
+  const follow = () => child.abort(parent.reason)
+  // Not with the option `signal`: Node keeps only the newest of such removals, and loses the others when it collects garbage.
+  child.signal.addEventListener('abort', () => parent.removeEventListener('abort', follow))
+  parent.addEventListener('abort', follow)
+  if (parent.aborted) follow()
+  return child
 }
 
 export interface AskOptions extends QueryFlags {
