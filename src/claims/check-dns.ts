@@ -59,7 +59,8 @@ export async function checkSubject(
   if (isGiven) {
     if (entry === undefined)
       throw usageError(`"${domain}" is neither a domain nor a claim that is known ${ledgerInForce(io)}`)
-    return checkRecord({ ...wantedBy(entry.claim, asked), expected, isGiven }, undefined, options, io)
+    const known = wantedBy(entry.claim, asked)
+    return checkRecord({ ...known, expected, isGiven: expected !== known.expected }, undefined, options, io)
   }
   const first = await readClaim(found, options.deadline)
   let claim = first

@@ -3,15 +3,16 @@ import { type Deadline, deadlineIn, timeFor } from '../timeout.ts'
 import { observeDnssec } from './dnssec.ts'
 import { lookElsewhere } from './elsewhere.ts'
 import { locate, type Search } from './locate.ts'
-import { groupByOutcome, type Observations } from './observations.ts'
+import { groupByOutcome, interceptionOf, type Observations, withoutIntercepted } from './observations.ts'
 import type { CheckReport } from './report.ts'
 import { askResolver } from './resolvers.ts'
 import { diagnose, isUnseen } from './rules.ts'
 import { askNameServers } from './servers.ts'
 import { createShare, type Share } from './share.ts'
 import { DNS_PORT, isPrivate, PUBLIC_RESOLVERS, type Resolver } from './wire/address.ts'
-import { childController, type DnsEffects, limitQueries } from './wire/ask.ts'
+import { askFor, childController, type DnsEffects, limitQueries } from './wire/ask.ts'
 import { checkName } from './wire/name.ts'
+import { readTxt } from './wire/txt-answer.ts'
 
 /** The record that is looked for. */
 export interface Wanted {
@@ -46,6 +47,8 @@ const MARGIN_MS = 600
 const LOCATE_MS = 6000
 /** Of the rest: should they be silent, it is resolvers' turn. */
 const SERVERS_SHARE = 0.75
+/** For the alias that only resolvers show, in milliseconds. */
+const CNAME_MS = 2000
 /** Datagrams and connections of one check; most checks need fewer than forty. */
 const MAX_QUERIES = 120
 
@@ -75,7 +78,7 @@ export async function observe(
   const deadline = deadlineIn(Math.min(DEADLINE_MS, givenMs) - MARGIN_MS, clock)
   const toLocate = deadline.atMost(LOCATE_MS)
   const configured = request.resolvers === 'system' ? await dns.systemResolvers() : request.resolvers
-  const resolvers = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
+  const resolvers: readonly Resolver[] = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
   const limited = limitQueries(dns, MAX_QUERIES)
   const over = childController(effects.signal)
   const share = request.share ?? createShare(clock)
@@ -83,9 +86,10 @@ export async function observe(
   const search: Search = { name, expected, resolvers, port, deadline, share, effects: own }
   try {
     const location = await locate(name, { ...search, deadline: toLocate })
-    const isFound = location.kind === 'found'
+    const zone = location.kind === 'found' ? location.zone : null
     const toAsk = deadline.atMost(deadline.leftMs() * SERVERS_SHARE)
-    const survey = isFound ? await askNameServers(location, { ...search, deadline: toAsk }) : NOTHING
+    const survey =
+      location.kind === 'found' ? await askNameServers(location, { ...search, deadline: toAsk }) : NOTHING
     const { servers } = survey
     const isInside =
       port === DNS_PORT && servers.length > 0 && servers.every(({ address }) => isPrivate(address))
@@ -93,29 +97,30 @@ export async function observe(
       ...{ ...NOTHING, ...survey, name, expected, isGiven, isOverdue, location, isInside },
       limitReached: limited.isReached(),
     }
-    const { withRecord, withoutRecord } = groupByOutcome(servers)
+    const { withRecord, withoutRecord } = groupByOutcome(withoutIntercepted(seen))
     const [best] = [...withRecord, ...withoutRecord]
     const server = causes && best?.address ? { address: best.address, port } : undefined
     const isVisible = withRecord.length > 0 && withoutRecord.length === 0
     // A resolver that is asked too early caches the absence. If nobody else can tell, there is nothing to lose.
     const isTime = causes && (isVisible || isUnseen(seen))
+    // Where port 53 leads to this network's own zone, only resolvers over HTTPS see the public one.
+    const isOwnZone = interceptionOf(seen) === 'inside'
+    const toTrust = resolvers.flatMap((one) => (!isOwnZone || one instanceof URL ? one : (one.https ?? [])))
     const [seenBy, elsewhere, dnssec] = await Promise.all([
-      Promise.all(
-        (isTime ? resolvers : []).map((one) =>
-          askResolver(one, isVisible && isFound ? location.zone : null, search),
-        ),
-      ),
-      server && isFound && withRecord.length === 0 ? lookElsewhere(server, location.zone, search) : null,
-      server && isFound ? observeDnssec(location, server, search) : null,
+      Promise.all((isTime ? toTrust : []).map((one) => askResolver(one, isVisible ? zone : null, search))),
+      server && zone !== null && withRecord.length === 0 ? lookElsewhere(server, zone, search) : null,
+      server && location.kind === 'found' ? observeDnssec(location, server, search) : null,
     ])
-    return { ...seen, resolvers: seenBy, elsewhere, dnssec, limitReached: limited.isReached() }
+    // An alias that only resolvers show is an old one, or is beside the TXT records.
+    const isHidden = server && !servers.some((one) => one.alias) && seenBy.some((one) => one.alias)
+    const cname = isHidden ? await askFor(server, { name, type: 'CNAME' }, CNAME_MS, search) : undefined
+    const target = cname && readTxt(cname, name).alias
+    const beside = target ? { alias: { targets: [target], isKnown: true, isBeside: true as const } } : {}
+    return { ...seen, ...beside, resolvers: seenBy, elsewhere, dnssec, limitReached: limited.isReached() }
   } finally {
     // What was still being asked isn't needed any more.
     over.abort()
   }
 }
 
-const NOTHING = {
-  ...{ isGiven: false, isOverdue: false, servers: [], alias: null, isInside: false, resolvers: [] },
-  ...{ elsewhere: null, dnssec: null, limitReached: false },
-} as const
+const NOTHING = { servers: [], alias: null, resolvers: [], elsewhere: null, dnssec: null } as const

@@ -6,6 +6,8 @@ import { isAskable, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxt } from './wire/txt-answer.ts'
 
 const SERVER_MS = 2500
+/** Labels that other proofs of ownership have, and that people take over by habit. */
+const LABELS = ['_mailclaim', '_dmarc', '_vercel', '_acme-challenge']
 
 /**
  * The names where records end up by mistake, the most telling first. Providers append the zone to what is typed, so a full name
@@ -17,8 +19,8 @@ function candidateNames(
 ): readonly (readonly [how: MisplacedRecord['how'], name: string])[] {
   const [first = ''] = name.split('.')
   const parent = name.slice(first.length + 1)
-  // What a service makes of its prefix; without a value, what people make of this program's name.
-  const prefix = /^[a-z0-9_-]{1,40}(?==)/i.exec(expected ?? 'mailclaim=')?.[0].toLowerCase()
+  const prefix = /^[a-z0-9_-]{1,40}(?==)/i.exec(expected ?? '')?.[0].toLowerCase() ?? 'mailclaim'
+  const labels = [`_${prefix.replace(/^_/, '')}`, prefix, ...LABELS]
   const candidates = [
     ['used', `*.${name}`],
     ['used', `*.${parent}`],
@@ -30,9 +32,9 @@ function candidateNames(
     ['wrong', `@.${zone}`],
     ['wrong', name.replace(/(^|\.)_+/g, '$1')],
     ['wrong', `www.${name}`],
-    ['wrong', prefix === undefined ? name : `_${prefix.replace(/^_/, '')}.${name}`],
-    ['wrong', prefix === undefined ? name : `${prefix}.${name}`],
-    ['wrong', `_dmarc.${name}`],
+    // A final dot that a provider's form asks for, and that was left out of the zone's name.
+    ['wrong', `${name.slice(0, -zone.length)}${zone.slice(zone.indexOf('.') + 1)}.${zone}`],
+    ...labels.flatMap((label) => [name, zone].map((owner) => ['wrong', `${label}.${owner}`] as const)),
     ['used', parent],
     ['used', zone],
   ] as const

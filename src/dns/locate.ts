@@ -130,8 +130,9 @@ interface Signpost {
 }
 
 /**
- * Asks four of a zone's servers for the SOA of the target, and takes the first answer that leads further. A registry's
- * denial counts only if no other of its servers refers to the domain, which is new then.
+ * Asks four of a zone's servers for the SOA of the target, and takes the first answer that leads further. An answer of a
+ * registry's server without a referral counts only if no other server refers to the domain: a denial may be older than the
+ * domain, and an interceptor of one address family may have a zone of that name.
  */
 async function askServers(at: Found, target: string, search: Search): Promise<Signpost | undefined> {
   const { zone, registry } = at
@@ -140,14 +141,18 @@ async function askServers(at: Found, target: string, search: Search): Promise<Si
     if (search.share.isSilent(server)) return undefined
     const message = await askFor(server, { name: target, type: 'SOA' }, LEVEL_MS, search)
     if (message === undefined) return undefined
-    if (isRegistry(zone) && zone !== '.') registry.push({ address: server.address, isOdd: isOdd(message) })
     const referral = referralFrom(message, zone, target, search.port)
     const isEnd = message.aa && hasData(message) && isAnswer(message) && !isFromAbove(message, zone)
+    if (isRegistry(zone) && zone !== '.') {
+      const isBelow = isEnd && !isRegistry(soaOf(message)?.zone ?? target)
+      const isGenuine = isEnd || (referral !== undefined && !message.ra)
+      registry.push({ address: server.address, isOdd: isBelow ? null : !isGenuine })
+    }
     return referral !== undefined || isEnd ? { server, message, referral } : undefined
   }
   return await firstGood(
     servers.slice(0, 4).map(askOne),
-    ({ message }) => message.rcode !== 'NXDOMAIN' || !isRegistry(zone),
+    ({ referral }) => referral !== undefined || !isRegistry(zone),
   )
 }
 

@@ -1,5 +1,5 @@
 import { type CheckRequest, observe } from './check.ts'
-import { isDnsData } from './observations.ts'
+import { interceptionOf, isDnsData, withoutIntercepted } from './observations.ts'
 import type { DnsEffects } from './wire/ask.ts'
 import { distinctValues, haveSameValues, type TxtValue } from './wire/txt-answer.ts'
 
@@ -29,17 +29,19 @@ export async function look(
 ): Promise<Look> {
   const lost = (reason: string): Look => ({ zone: null, nameservers: [], set: null, reason, partial: [] })
   const all = { ...request, name, expected: null, publicResolvers: false }
-  const { location, servers, isInside } = await observe(all, effects, false)
+  const seen = await observe(all, effects, false)
+  const { location } = seen
   if (location.kind === 'no_domain') return lost(`${location.domain} doesn't exist in DNS`)
   if (location.kind === 'lost')
     return lost(`its name servers weren't found: ${location.replies.join(', ') || 'no resolver'}`)
   const { zone, hosts } = location
-  const answers = servers.filter(({ outcome, authoritative }) => isDnsData(outcome) && authoritative)
+  const reached = withoutIntercepted(seen)
+  const answers = reached.filter(({ outcome, authoritative }) => isDnsData(outcome) && authoritative)
   const [first] = answers
   const partial = answers.flatMap(({ values }) => values)
   const nameservers = [...hosts.keys()]
   const unknown = (reason: string): Look => ({ zone, nameservers, set: null, reason, partial })
-  if (isInside) return unknown(`this network has its own ${zone}, which others may not see`)
+  if (interceptionOf(seen) === 'inside') return unknown(`this network has its own ${zone}`)
   if (first === undefined) return unknown(`no name server of ${zone} gave a complete authoritative answer`)
   const alias = answers.find(({ outcome }) => outcome === 'alias')?.alias
   if (alias) return unknown(`${name} is an alias (CNAME) for ${alias}`)

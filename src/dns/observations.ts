@@ -1,5 +1,5 @@
 import type { DnsAddress } from '../context.ts'
-import type { Resolver } from './wire/address.ts'
+import { isV6, type Resolver } from './wire/address.ts'
 import type { Soa } from './wire/message.ts'
 import type { TxtValue } from './wire/txt-answer.ts'
 
@@ -37,8 +37,6 @@ export interface Answer {
   readonly values: readonly TxtValue[]
   /** Seconds, of the TXT set or of the first alias; null without either. From a resolver, what is left in its cache. */
   readonly ttl: number | null
-  /** Seconds, of the first alias; null without one. */
-  readonly aliasTtl: number | null
   /** Seconds that caches keep the absence (RFC 2308 section 5); null unless the answer is negative. */
   readonly negativeTtl: number | null
   /** The target of the first alias; null without one. */
@@ -56,7 +54,7 @@ export interface ServerObservation extends Answer {
   readonly address: string | null
   /** Whether it answered as no server of its own zone does; null without an answer. */
   readonly isOdd: boolean | null
-  /** Whether that was as a recursive resolver: it offered recursion, and had no authority. */
+  /** Whether it is a recursive resolver: offers recursion without authority, or answers for the zone of the registry. */
   readonly isResolver: boolean
   /** The zone's SOA record at this server; null if it gave none. */
   readonly soa: Soa | null
@@ -103,6 +101,8 @@ export interface AliasPath {
   readonly targets: readonly string[]
   /** Whether it is known what is at its end, even if that is nothing. */
   readonly isKnown: boolean
+  /** Whether the name has TXT records as well, which RFC 1034 section 3.6.2 forbids. */
+  readonly isBeside?: true
 }
 
 /**
@@ -131,8 +131,11 @@ export interface Found extends Delegation {
   readonly parent: DnsAddress | null
   /** From the top down. */
   readonly path: readonly Delegation[]
-  /** The servers of registries above that answered. All of them work, so an odd answer comes from this network. */
-  readonly registry: { readonly address: string; readonly isOdd: boolean }[]
+  /**
+   * The servers of registries above that answered. All registries work, so an odd answer comes from this network. Null: the answer
+   * came with authority from the domain's own zone, as only a server of both zones should give it.
+   */
+  readonly registry: { readonly address: string; readonly isOdd: boolean | null }[]
 }
 
 /** The registered domain doesn't exist, as that zone of a registry says; or no zone was found. */
@@ -179,6 +182,37 @@ export interface Observations {
   readonly isOverdue: boolean
   /** The check has sent as many queries as it may, so something wasn't asked. */
   readonly limitReached: boolean
+}
+
+/**
+ * Drops the servers whose answers come from an interceptor on this network. Over each address family, the registry's servers
+ * decide: if all of them answered oddly, port 53 is intercepted. Some networks leave registries out: a zone whose servers are all
+ * recursive resolvers is intercepted too. A record that is visible counts, whoever shows it.
+ */
+export function withoutIntercepted(seen: Pick<Observations, 'servers' | 'location'>): ServerObservation[] {
+  const heard = seen.servers.filter(({ isOdd }) => isOdd !== null)
+  const registry = seen.location.kind === 'found' ? seen.location.registry : []
+  // A server of both zones is among the domain's servers; an interceptor with a zone of that name answers at any address.
+  const isGenuine = ({ isOdd, address }: Pick<ServerObservation, 'isOdd' | 'address'>) =>
+    isOdd === null ? heard.some((one) => one.address === address && one.host !== address) : !isOdd
+  return seen.servers.filter((server) => {
+    const isNear = (other: Pick<ServerObservation, 'address'>) => isV6(other) === isV6(server)
+    if (server.isOdd === null || server.outcome === 'match') return true
+    if (heard.filter(isNear).every(({ isResolver }) => isResolver)) return false
+    return (registry.some(isNear) ? registry : heard).some((one) => isNear(one) && isGenuine(one))
+  })
+}
+
+/**
+ * Why no server of the zone was reached although something answered: `inside` if this network has a zone of the same name,
+ * `answered` otherwise; null if a server was reached, or none answered.
+ */
+export function interceptionOf(observations: Observations): 'inside' | 'answered' | null {
+  if (observations.isInside) return 'inside'
+  const reached = withoutIntercepted(observations)
+  const intercepted = observations.servers.filter((server) => !reached.includes(server))
+  if (intercepted.length === 0 || reached.some(({ isOdd }) => isOdd !== null)) return null
+  return intercepted.some(({ outcome }) => isDnsData(outcome)) ? 'inside' : 'answered'
 }
 
 /** The servers by what they answered. */

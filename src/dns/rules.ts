@@ -1,21 +1,22 @@
 import { dnsHostOf, useOf } from './hosts.ts'
 import {
   type Answer,
-  type Found,
   groupByOutcome,
+  interceptionOf,
   isDnsData,
   type MisplacedRecord,
   type Observations,
   oldStateTtl,
   type ResolverObservation,
   type ServerObservation,
+  withoutIntercepted,
 } from './observations.ts'
 import { type CheckReport, type Finding, findingOf } from './report.ts'
 import { type ExplainedValue, explainValues, faultOnItsOwn, isProof } from './value.ts'
 import { formatDnsAddress, isV6 } from './wire/address.ts'
 import { relativeName } from './wire/name.ts'
 import { isRegistry, listedRegistry, registeredDomainOf } from './wire/registry.ts'
-import { decodeValue, decodeValues, distinctValues, hasText } from './wire/txt-answer.ts'
+import { decodeValues, distinctValues, hasText } from './wire/txt-answer.ts'
 import { type Code, type Facts, rankOf, type ServerFact, type Verdict, verdictOf } from './words.ts'
 
 /**
@@ -28,14 +29,6 @@ type Seen = Observations &
     readonly parent: readonly string[]
     readonly holder: string | null
   }
-
-/** With the seconds after which what it waits for is over at the latest. */
-type Waiting = Finding & { readonly waitSeconds?: number }
-
-const waitingOf = (code: Code, facts: Facts, seconds: number): Waiting => ({
-  ...findingOf(code, { ...facts, seconds }),
-  waitSeconds: seconds,
-})
 
 /** The report on what was observed: first the findings that give its verdict, and of these causes before consequences. */
 export function diagnose(observations: Observations): CheckReport {
@@ -58,7 +51,7 @@ export function diagnose(observations: Observations): CheckReport {
     resolvers: resolvers.map(({ resolver, outcome, values, ttl, ms }) => ({
       ...{ address: formatDnsAddress(resolver), outcome, values: decodeValues(values), ttl, ms },
     })),
-    findings: found.map(({ waitSeconds: _, ...finding }) => finding),
+    findings: found,
     path: location.path,
   }
 }
@@ -77,10 +70,10 @@ const secondsToWait = (...known: readonly (number | null)[]): number =>
 function retryAfter(
   { servers, location, expected }: Observations,
   verdict: Verdict,
-  found: readonly Waiting[],
+  found: readonly Finding[],
 ): number | null {
   if (expected === null) return null
-  const left = found.flatMap(({ waitSeconds }) => waitSeconds ?? [])
+  const left = found.flatMap(({ evidence: { seconds } }) => (typeof seconds === 'number' ? seconds : []))
   if (left.length > 0) return Math.max(...left)
   if (verdict !== 'fix') return null
   const ttl =
@@ -91,16 +84,13 @@ function retryAfter(
 /** What stands for no answer that counts, from whichever name server. */
 const UNSEEN: readonly Code[] = ['nameserver_unreachable', 'resolver_unreachable', 'dns_intercepted']
 
-/**
- * Whether only resolvers can still tell what is at the name. A network's own zone is what its resolvers show as well, and an alias
- * comes from a name server.
- */
+/** Whether only resolvers can still tell what is at the name: an alias, though, comes from a name server. */
 export function isUnseen(observations: Observations): boolean {
   const [first] = fromServers({ ...observations, resolvers: [] })
-  return first !== undefined && UNSEEN.includes(first.code) && !observations.isInside && !observations.alias
+  return first !== undefined && UNSEEN.includes(first.code) && !observations.alias
 }
 
-function findAll(observations: Observations): Waiting[] {
+function findAll(observations: Observations): Finding[] {
   if (!isUnseen(observations)) return fromServers(observations)
   const found = fromServers({ ...observations, resolvers: [] })
   return found.flatMap((one) => (UNSEEN.includes(one.code) ? fromResolvers(observations, one) : [one]))
@@ -110,67 +100,45 @@ function findAll(observations: Observations): Waiting[] {
  * What resolvers show where no name server's answer counts. A value is there, whoever shows it; that there is none says nothing,
  * because that may be a cache's memory.
  */
-function fromResolvers(observations: Observations, unseen: Finding): Waiting[] {
+function fromResolvers(observations: Observations, unseen: Finding): Finding[] {
   const { name, expected, location } = observations
   const answers = observations.resolvers.filter(({ outcome }) => isDnsData(outcome))
   const having = answers.filter(({ outcome }) => outcome === 'match')
   if (having.length > 0) return [findingOf('resolver_only', { name, ...resolverFacts(having) })]
   if (answers.length === 0) return [unseen]
   const ttl = oldStateTtl(answers)
-  const waiting = ttl === null ? {} : { waitSeconds: secondsToWait(ttl) }
+  const facts = { seconds: ttl === null ? null : secondsToWait(ttl), ...resolverFacts(answers) }
   const values = valuesOf(answers)
   const best = expected === null ? undefined : explainValues(expected, values, observations.isGiven)
-  if (best === undefined) {
-    const facts = { values: decodeValues(values), seconds: ttl, ...resolverFacts(answers) }
-    return [{ ...findingOf(unseen.code, { ...unseen.evidence, ...facts }), ...waiting }]
-  }
+  if (best === undefined)
+    return [findingOf(unseen.code, { ...unseen.evidence, values: decodeValues(values), ...facts })]
   const zone = location.kind === 'found' ? location.zone : null
-  const found = valueFound({ ...observations, zone }, best, resolverFacts(answers))
-  return [{ ...found, ...waiting }, unseen]
+  return [valueFound({ ...observations, zone }, best, facts), unseen]
 }
 
 /** What the name servers show, or why they show nothing. */
-function fromServers(observations: Observations): Waiting[] {
+function fromServers(observations: Observations): Finding[] {
   const { name, location, limitReached } = observations
-  switch (location.kind) {
-    case 'no_domain':
-      return [findingOf('domain_not_found', { domain: location.domain, said_by: location.saidBy })]
-    case 'lost':
-      if (limitReached) return [findingOf('limit_reached', { name })]
-      return [findingOf('resolver_unreachable', { name, replies: location.replies })]
-    case 'found': {
-      const { zone, hosts, parent, registry } = location
-      if (observations.isInside) return [findingOf('dns_intercepted', { name, reason: 'inside' })]
-      const servers = reached(observations.servers, registry)
-      if (servers.length < observations.servers.length && servers.every(({ isOdd }) => isOdd === null))
-        return [findingOf('dns_intercepted', { name, reason: 'answered' })]
-      const above = location.path.at(-2)?.zone ?? registeredDomainOf(zone)
-      const holder = above === zone || isRegistry(above) ? null : above
-      const place = { zone, holder, parent: parent === null ? [] : [...hosts.keys()] }
-      const seen = { ...observations, ...place, servers, ...groupByOutcome(servers) }
-      return [...causes(seen), ...dnssecBroken(seen), ...serversFailing(seen), ...resolversLacking(seen)]
-    }
-  }
-}
-
-/**
- * The servers without those that nobody reached. A server of a registry, and almost any other, answers as one of its zones: where
- * over one address family nobody does, something on this network answers for all of them. Many networks intercept only one, and
- * some leave registries out: a zone whose servers are all recursive resolvers is answered for as well.
- */
-function reached(servers: readonly ServerObservation[], registry: Found['registry']) {
-  const answered = [...registry, ...servers].filter(({ isOdd }) => isOdd === false)
-  const others = servers.filter(({ isOdd, isResolver }) => isOdd !== null && !isResolver)
-  return servers.filter((server) => {
-    const isBeside = (one: Parameters<typeof isV6>[0]) => isV6(one) === isV6(server)
-    if (server.isResolver && !others.some(isBeside)) return false
-    return server.isOdd !== true || answered.some(isBeside)
-  })
+  if (location.kind === 'no_domain')
+    return [findingOf('domain_not_found', { domain: location.domain, said_by: location.saidBy })]
+  if (location.kind === 'lost' && limitReached) return [findingOf('limit_reached', { name })]
+  if (location.kind === 'lost')
+    return [findingOf('resolver_unreachable', { name, replies: location.replies })]
+  const { zone, hosts, parent } = location
+  const reason = interceptionOf(observations)
+  if (reason !== null) return [findingOf('dns_intercepted', { name, reason })]
+  const servers = withoutIntercepted(observations)
+  const above = location.path.at(-2)?.zone ?? registeredDomainOf(zone)
+  const holder = above === zone || isRegistry(above) ? null : above
+  const place = { zone, holder, parent: parent === null ? [] : [...hosts.keys()] }
+  const seen = { ...observations, ...place, servers, ...groupByOutcome(servers) }
+  return [...causes(seen), ...dnssecBroken(seen), ...serversFailing(seen), ...resolversLacking(seen)]
 }
 
 /** Why the record is missing, or missing at some servers: at most one error, the most likely cause. */
-function causes(seen: Seen): Waiting[] {
+function causes(seen: Seen): Finding[] {
   const { withRecord, withoutRecord } = seen
+  if (seen.expected !== null && seen.alias?.isBeside) return aliasFound(seen) ?? []
   if (withoutRecord.length === 0) return []
   if (seen.expected === null) return registryFound(seen) ?? lookedAt(seen)
   if (withRecord.length > 0) return [partly(seen)]
@@ -181,7 +149,8 @@ function causes(seen: Seen): Waiting[] {
   if (elsewhere !== undefined) return elsewhere
   if (best !== undefined) return [valueFound(seen, best)]
   const values = decodeValues(valuesOf(withoutRecord))
-  return registryFound(seen) ?? [findingOf('missing', { ...placeOf(seen), values })]
+  const owner = values.map((value) => /^heritage=([\w.-]+)/.exec(value)?.[1]).find(Boolean) ?? null
+  return registryFound(seen) ?? [findingOf('missing', { ...placeOf(seen), values, owner })]
 }
 
 const valuesOf = (answers: readonly Answer[]) => distinctValues(answers.flatMap(({ values }) => values))
@@ -194,7 +163,8 @@ function placeOf({ name, zone, expected, servers }: Placed) {
   const hosts = servers.map(({ host }) => host)
   const { use, server } = useOf(hosts)
   const host = zone === null ? name : relativeName(name, zone)
-  return { name, zone, provider: dnsHostOf(hosts), host, expected, use, at: server }
+  const place = { name, zone, provider: dnsHostOf(hosts), host, expected, use, at: server }
+  return { ...place, in_charge: zone === null ? null : [...new Set(hosts)] }
 }
 
 /**
@@ -211,7 +181,7 @@ function aliasFound(seen: Seen): Finding[] | undefined {
   const { alias, elsewhere } = seen
   if (!alias?.isKnown || elsewhere?.wildcard) return undefined
   const target = alias.targets.at(-1) ?? seen.name
-  const reason = isValueTarget(target) ? 'value_as_target' : 'other_target'
+  const reason = isValueTarget(target) ? 'value_as_target' : alias.isBeside ? 'beside' : 'other_target'
   return [findingOf('cname_at_name', { ...placeOf(seen), target, reason, chain: alias.targets })]
 }
 
@@ -263,10 +233,7 @@ function lookedAt(seen: Seen): Finding[] {
   const places = (seen.elsewhere?.misplaced ?? []).filter(
     ({ how, values: there }) =>
       // What the name has from the same service as well is no mistake.
-      how !== 'used' &&
-      there
-        .map(({ bytes }) => decodeValue(bytes))
-        .some((one) => isProof(one) && !prefixes.includes(prefixOf(one))),
+      how !== 'used' && decodeValues(there).some((one) => isProof(one) && !prefixes.includes(prefixOf(one))),
   )
   const found = [
     ...values.flatMap((value): Finding[] => {
@@ -281,8 +248,11 @@ function lookedAt(seen: Seen): Finding[] {
 
 const prefixOf = (value: string): string => value.slice(0, value.indexOf('=') + 1)
 
-/** Some servers have the record, others don't: copies of a zone take time, two zones never agree by themselves. */
-function partly(seen: Seen): Waiting {
+/**
+ * Some servers have the record, others don't: copies of a zone take time, two zones never agree by themselves, and neither does a
+ * copy that has a damaged value at the same serial.
+ */
+function partly(seen: Seen): Finding {
   const { name, zone, parent, holder, withRecord, withoutRecord } = seen
   if (areApart(seen, withoutRecord, withRecord) || areApart(seen, withRecord, withoutRecord)) {
     const isDelegated = ({ host }: ServerObservation) => parent.length === 0 || parent.includes(host)
@@ -295,8 +265,13 @@ function partly(seen: Seen): Waiting {
       in_zone: [...new Set(seen.servers.flatMap(({ nsSet }) => nsSet ?? []))],
     })
   }
+  const serials = withRecord.map(({ soa }) => soa?.serial)
+  const damaged = withoutRecord.filter(({ soa }) => soa !== null && serials.includes(soa.serial))
+  const best = explainValues(seen.expected ?? '', valuesOf(damaged))
+  if (best !== undefined && best.fault !== 'stale_token')
+    return valueFound(seen, best, { servers: damaged.map(serverFact) })
   const facts = { name, zone, with: withRecord.map(serverFact), without: withoutRecord.map(serverFact) }
-  return waitingOf('partial_propagation', facts, USUAL_WAIT_SECONDS)
+  return findingOf('partial_propagation', { ...facts, seconds: USUAL_WAIT_SECONDS })
 }
 
 /** Whether all of these are missing in the delegation, or in the zone that the others have: they serve another zone. */
@@ -320,7 +295,8 @@ function dnssecBroken(seen: Seen): Finding[] {
   if (!isSound(seen)) return [findingOf('dnssec_bogus', { zone, reason: dnssec?.state ?? null, ...facts })]
   if (rejecting.length === 0) return []
   const says = rejecting.flatMap(({ explanation }) => explanation ?? [])[0] ?? null
-  const of = { zone: alias?.targets.at(-1) ?? zone, reason: 'rejected', resolver_says: says }
+  const reason = alias === null && dnssec?.state === 'unsigned' ? 'unproven' : 'rejected'
+  const of = { zone: alias?.targets.at(-1) ?? zone, reason, resolver_says: says }
   return [findingOf('dnssec_bogus', { ...of, ...facts, ...resolverFacts(rejecting) })]
 }
 
@@ -347,14 +323,19 @@ function serversFailing(seen: Seen): Finding[] {
     // Those that only the zone itself names are set there.
     const isAbove = parent.length === 0 || some.some(({ host }) => parent.includes(host))
     const place = { name, zone, holder: isAbove ? holder : zone }
-    const facts = { ...place, reason, provider, servers: some.map(serverFact) }
+    const closed = reason === 'too_large' ? 'TCP port 53' : null
+    const facts = { ...place, reason, provider, closed, servers: some.map(serverFact) }
     return some.length === 0 ? [] : [findingOf(code, facts)]
   }
   const isLame = found('some_servers_lame', lame)
+  // These answered over UDP, but not with the whole set, and over TCP not at all.
+  const tooLarge = silent.filter(({ isOdd }) => isOdd !== null)
+  const dead = silent.filter(({ isOdd }) => isOdd === null)
   if (withRecord.length + withoutRecord.length > 0)
     return [
       ...isLame,
-      ...found('some_servers_silent', silent, 'dead'),
+      ...found('some_servers_silent', tooLarge, 'too_large'),
+      ...found('some_servers_silent', dead, 'dead'),
       ...found('some_servers_silent', nowhere, 'no_address'),
     ]
   const target = alias?.isKnown === false ? alias.targets.at(-1) : undefined
@@ -362,6 +343,7 @@ function serversFailing(seen: Seen): Finding[] {
     return [findingOf('nameserver_unreachable', { name: target, alias_of: name, reason: 'alias' })]
   if (lame.length === servers.length) return found('lame_nameserver', lame)
   if (seen.limitReached) return [findingOf('limit_reached', { name })]
+  if (tooLarge.length > 0) return [...found('nameserver_unreachable', tooLarge, 'too_large'), ...isLame]
   const unheard = servers.filter((server) => !lame.includes(server))
   const reason = unheard.every(({ outcome }) => outcome === 'not_checked') ? 'not_asked' : 'silent'
   return [...found('nameserver_unreachable', unheard, reason), ...isLame]
@@ -373,8 +355,8 @@ const resolverFacts = (some: readonly ResolverObservation[]): Facts => ({
 })
 
 /** Resolvers that lack a record which the authoritative servers have: what is cached goes, the rest is no matter. */
-function resolversLacking(seen: Seen): Waiting[] {
-  if (seen.expected === null) return []
+function resolversLacking(seen: Seen): Finding[] {
+  if (seen.expected === null || seen.alias?.isBeside) return []
   const kept = (one: ResolverObservation) => keptSeconds(one, seen)
   // Silence says nothing, and that the zone is broken is a finding already.
   const lacking = seen.resolvers.filter(
@@ -384,7 +366,7 @@ function resolversLacking(seen: Seen): Waiting[] {
   const others = lacking.filter((one) => kept(one) === null && !one.failsValidation)
   const seconds = secondsToWait(...caches.map(kept))
   return [
-    ...(caches.length === 0 ? [] : [waitingOf('cached', resolverFacts(caches), seconds)]),
+    ...(caches.length === 0 ? [] : [findingOf('cached', { ...resolverFacts(caches), seconds })]),
     ...(others.length === 0 ? [] : [findingOf('resolver_differs', resolverFacts(others))]),
   ]
 }
@@ -394,7 +376,7 @@ function resolversLacking(seen: Seen): Waiting[] {
  * keys; null if it has nothing like that (RFC 2308 section 5: no SOA, not cached), or isn't a cache.
  */
 function keptSeconds(resolver: ResolverObservation, { servers, dnssec, isOverdue }: Seen): number | null {
-  const { cached, alias, aliasTtl, authoritative, failsValidation } = resolver
+  const { cached, alias, ttl, authoritative, failsValidation } = resolver
   if (isOverdue || authoritative) return null
   const current = failsValidation ? (dnssec?.keys ?? null) : servers.map(({ host }) => host)
   const isOld = cached !== null && current !== null && cached.texts.some((text) => !current.includes(text))
@@ -402,7 +384,7 @@ function keptSeconds(resolver: ResolverObservation, { servers, dnssec, isOverdue
   const ttls = [
     isDnsData(resolver.outcome) ? oldStateTtl([resolver]) : null,
     isOld ? cached.ttl : null,
-    isOldAlias ? aliasTtl : null,
+    isOldAlias ? ttl : null,
   ].filter((ttl) => ttl !== null)
   return ttls.length === 0 ? null : Math.max(...ttls)
 }

@@ -1,13 +1,18 @@
 import type { DnsAddress } from '../context.ts'
 import { firstGood, isFromZone, isOdd, locate, MAX_HOSTS, resolveHost, type Search } from './locate.ts'
 import type { AliasPath, Answer, Found, Observations, Outcome, ServerObservation } from './observations.ts'
+import { isDnsData } from './observations.ts'
+import { DNS_PORT } from './wire/address.ts'
 import { ask, askFor, type Reply } from './wire/ask.ts'
 import { type Message, soaOf } from './wire/message.ts'
 import { isAskable, isWithin } from './wire/name.ts'
+import { listedRegistry } from './wire/registry.ts'
 import { hasText, MAX_ALIASES, readTxt, type TxtAnswer, type TxtValue } from './wire/txt-answer.ts'
 
 /** For one server, in milliseconds. */
 const SERVER_MS = 4000
+/** For the question about the registry, in milliseconds: whoever answers it may have to forward it. */
+const CONTROL_MS = 2000
 /** Each costs three queries; more servers of a zone tell nothing new. */
 const MAX_ADDRESSES = 24
 
@@ -27,7 +32,7 @@ export async function askNameServers(
   const askAddress = async (server: DnsAddress): Promise<Asked> => {
     const known = asked.get(server.address)
     if (known === undefined && asked.size >= MAX_ADDRESSES) return NOT_ASKED
-    const answer = known ?? askServer(server, zone, search)
+    const answer = known ?? askServer(server, location, search)
     asked.set(server.address, answer)
     return await answer
   }
@@ -53,6 +58,8 @@ export async function askNameServers(
   let alias: AliasPath | null = null
   const servers = await Promise.all(
     found.flat().map(async ({ txt, ...server }) => {
+      if (txt?.aliases.length === 0 && txt.alias)
+        alias ??= { targets: [txt.alias], isKnown: true, isBeside: true }
       if (txt === undefined || txt.aliases.length === 0) return server
       const key = txt.aliases.join(' ')
       const end = ends.get(key) ?? endOfAlias(zone, txt, server, search)
@@ -82,7 +89,7 @@ interface Asked extends ServerObservation {
 }
 
 const NO_ANSWER: Answer = {
-  ...{ outcome: 'not_checked', values: [], ttl: null, aliasTtl: null, negativeTtl: null, alias: null },
+  ...{ outcome: 'not_checked', values: [], ttl: null, negativeTtl: null, alias: null },
   ...{ authoritative: false, ms: null },
 }
 
@@ -92,8 +99,12 @@ const NOT_ASKED: Asked = {
   txt: undefined,
 }
 
-/** Asks one server for the name's TXT set and, if it answers, for the zone's SOA and NS set. */
-async function askServer(server: DnsAddress, zone: string, search: Search): Promise<Asked> {
+/**
+ * Asks one server for the name's TXT set and, if it answers, for the zone's SOA and NS set. An NS set without a host of the
+ * delegation is that of an earlier provider's copy, or of an interceptor's own zone: before the absence of a record in it counts,
+ * the server is asked about the registry, which only an interceptor answers.
+ */
+async function askServer(server: DnsAddress, { zone, hosts }: Found, search: Search): Promise<Asked> {
   const { name, expected, share, effects } = search
   if (share.isSilent(server)) return NOT_ASKED
   const deadline = search.deadline.atMost(SERVER_MS)
@@ -107,16 +118,31 @@ async function askServer(server: DnsAddress, zone: string, search: Search): Prom
   )
   const soa = soaAnswer?.aa === true ? soaOf(soaAnswer) : undefined
   const isLame = !['REFUSED', 'SERVFAIL'].includes(message.rcode) && !isFromZone(message, zone)
+  const nsSet = nsAnswer?.aa === true ? nsHosts(nsAnswer, zone) : null
+  const isAbsent = !isLame && isDnsData(answer.outcome) && answer.outcome !== 'match'
+  const isDoubtful = isAbsent && !nsSet?.some((host) => hosts.has(host))
+  const isInterceptor = isDoubtful && (await answersForRegistry(server, zone, search))
   return {
     ...NOT_ASKED,
     ...answer,
     ...(isLame ? { outcome: 'lame' as const } : {}),
-    isOdd: isOdd(message),
-    isResolver: message.ra && !message.aa,
+    isOdd: isInterceptor || isOdd(message),
+    isResolver: isInterceptor || (message.ra && !message.aa),
     soa: soa?.zone === zone ? soa : null,
-    nsSet: nsAnswer?.aa === true ? nsHosts(nsAnswer, zone) : null,
+    nsSet: isInterceptor ? null : nsSet,
     txt: isLame ? undefined : readTxt(message, name),
   }
+}
+
+/**
+ * Whether a server of the zone answers for the registry above it as well, recursion desired: other authoritative servers refuse or
+ * refer (RFC 1034 section 4.3.2). Networks intercept port 53 only.
+ */
+async function answersForRegistry(server: DnsAddress, zone: string, search: Search): Promise<boolean> {
+  if (server.port !== DNS_PORT) return false
+  const name = listedRegistry(zone) ?? zone.slice(zone.lastIndexOf('.') + 1)
+  const message = await askFor(server, { name, type: 'SOA' }, CONTROL_MS, search, { recursionDesired: true })
+  return message !== undefined && message.answers.length > 0 && (message.ra || !message.aa)
 }
 
 /** The hosts of a zone's NS set; null if the answer has none. */
@@ -130,14 +156,13 @@ export function readAnswer(reply: Reply, name: string, expected: string | null):
   if (reply.kind !== 'answer')
     return { ...NO_ANSWER, outcome: reply.kind, ms: reply.kind === 'not_checked' ? null : reply.ms }
   const { message, ms } = reply
-  const { values, ttl, aliasTtl, aliases } = readTxt(message, name)
+  const { values, ttl, aliases } = readTxt(message, name)
   const outcome = outcomeOf(message.rcode, values, expected)
   return {
     // Truncated, because TCP didn't bring the rest.
     outcome: message.tc && (outcome === 'mismatch' || outcome === 'absent') ? 'timeout' : outcome,
     values,
     ttl,
-    aliasTtl,
     negativeTtl: values.length > 0 ? null : (soaOf(message)?.negativeTtl ?? null),
     alias: aliases[0] ?? null,
     authoritative: message.aa,

@@ -115,9 +115,10 @@ function holdsWhole(text: string, wanted: string): boolean {
   return rests.some((rest) => !/^(?:[\w+/~-]+={0,2}|={1,2})(?![\w+/~=.-])/.test(rest))
 }
 
-/** Whether the value is only the beginning or the end of a longer one of the same form. */
+/** Whether the value is only the beginning of a longer one of the same form, or its end from a separator on. */
 const isPartOf = (text: string, wanted: string): boolean =>
-  isCompleteValue(text) && (text.startsWith(wanted) || text.endsWith(wanted))
+  isCompleteValue(text) &&
+  (text.startsWith(wanted) || (/[\W_]$/.test(text.slice(0, -wanted.length)) && text.endsWith(wanted)))
 
 /** Whether the text is what is left of the value: its start, its end, or both around an ellipsis. */
 function isCut(whole: string, text: string, least: number): boolean {
@@ -181,11 +182,8 @@ export const isCompleteValue = (value: string): boolean =>
  * token: whoever compares with a mangled value is told to break the right record.
  */
 export function readGivenValue(given: string): string | undefined {
-  const around = new RegExp(
-    `^(?:${QUOTES.source}|${INVISIBLE.source})+|(?:${QUOTES.source}|${INVISIBLE.source})+$`,
-    'gu',
-  )
-  const value = given.replace(around, '')
+  const around = `(?:${QUOTES.source}|${INVISIBLE.source})+`
+  const value = given.replace(new RegExp(`^${around}|${around}$`, 'gu'), '')
   return isCompleteValue(value) ? value : undefined
 }
 

@@ -14,7 +14,7 @@ interface Words {
 type Table = Readonly<Record<string, Words>>
 
 const ZONE = '[ in the zone {zone:name}]'
-const CORRECT = `correct the value of that record, at the host {host}${ZONE}: {expected}`
+const CORRECT = `correct the value of that record[ on {servers}], at the host {host}${ZONE}: {expected}`
 const VALUE = '[, and as its value {value}]'
 /** After a sentence that no name server's answer counts. */
 const AT_RESOLVERS = '[; TXT values at {resolvers}: {values:quoted}][, kept for {seconds:duration}]'
@@ -30,7 +30,7 @@ const MISTAKES = {
     fix: 'correct their names {holder:place}, or add the address records that are missing',
   },
   missing: {
-    message: "the TXT record isn't at {name:name}; TXT values there: {values:count}",
+    message: "the TXT record isn't at {name:name}; TXT values there: {values:count}[; {owner} manages them]",
     fix: '{use:remedy}',
   },
   doubled_name: {
@@ -52,7 +52,7 @@ const MISTAKES = {
   },
   quoted: {
     message: 'the stored value has quotation marks or backslashes in it: {seen:quoted}',
-    fix: 'enter the value without quotation marks; the DNS provider adds those that it needs',
+    fix: 'enter the value without quotation marks and backslashes; the DNS provider adds those that it needs',
   },
   whitespace: {
     message: 'the stored value differs in spaces or in characters that nobody sees: {seen:quoted}',
@@ -107,7 +107,7 @@ const UNKNOWNS = {
   },
   nameserver_unreachable: {
     message: `{reason:words}${AT_RESOLVERS}`,
-    fix: "check again from another network; if they don't answer there either, tell the DNS provider",
+    fix: "check again from another network; if they don't answer there either, tell the DNS provider[ to open {closed}]",
   },
   dns_intercepted: {
     message: `{reason:words}${AT_RESOLVERS}`,
@@ -138,7 +138,7 @@ const WAITS = {
 /** The record is there all the same. */
 const WARNINGS = {
   resolver_only: {
-    message: 'no name server can be reached from here, but resolvers show the record: {resolvers}',
+    message: "the name servers can't be queried from here, but resolvers show the record: {resolvers}",
     fix: 'nothing to do: verification asks from another network',
   },
   some_servers_lame: {
@@ -146,7 +146,7 @@ const WARNINGS = {
     fix: 'have the DNS provider[ {provider}] add or repair {zone:name} there or, if they are of an earlier one, remove them {holder:place}',
   },
   some_servers_silent: {
-    message: 'name servers of {zone:name} that {reason:words}: {servers}',
+    message: '{reason:words}: {servers}',
     fix: 'verification may fail if it queries one of them: {reason:remedy}',
   },
   resolver_differs: {
@@ -184,13 +184,15 @@ const REASONS: Readonly<Record<string, string>> = {
   wrong_ds: "the DS record at the registry matches none of the zone's keys",
   expired: 'the signatures have expired',
   rejected: 'a resolver rejects its signatures',
+  unproven: "it isn't signed, and the zone above doesn't prove that",
   answered: 'something, probably on this network, answers instead of the name servers of {name:name}',
   inside: 'this network has its own {name:name}, which others may not see',
   silent: 'no name server answers for {name:name}',
   alias: '{alias_of:name} is an alias (CNAME) for {name:name}, for which no name server answers',
   not_asked: 'the name servers of {name:name} have no address that this network can reach',
-  dead: "don't answer",
-  no_address: 'have no address',
+  too_large: "the TXT records of {name:name} are too large for UDP, and TCP port 53 doesn't answer",
+  dead: "name servers of {zone:name} that don't answer",
+  no_address: 'name servers of {zone:name} that have no address',
 }
 
 const CHANGE_DS =
@@ -198,13 +200,14 @@ const CHANGE_DS =
 
 /** What to do about a fact of the kind `remedy`. */
 const REMEDIES: Readonly<Record<string, string>> = {
-  active: `add a TXT record${ZONE}[ at {provider}], beside any others: host {host}, value {expected}`,
+  active: `add a TXT record${ZONE}[ at {provider}][, in the panel with the name servers {in_charge}], beside any others: host {host}, value {expected}`,
   parked:
     'the domain is parked ({at}): renew it if it has expired, or set other name servers, at the registrar first',
   suspended:
     'the domain is suspended ({at}): renew it, or confirm its contact address, at the registrar first',
   value_as_target: 'that was meant: its target is the value, so CNAME was chosen instead of TXT',
   other_target: 'and any address records, or add it at the target if that is yours',
+  beside: 'that is there beside it: a resolver that has cached the alias never sees that record',
   not_delegated: "remove {servers} from the NS records in the zone: they aren't set {holder:place}",
   delegated:
     'add the record there too or, if they are of an earlier provider, remove {servers} {holder:place}',
@@ -212,6 +215,8 @@ const REMEDIES: Readonly<Record<string, string>> = {
   wrong_ds: CHANGE_DS,
   expired: 'have the DNS provider sign the zone again',
   rejected: 'have the DNS provider correct the signatures; https://dnsviz.net shows which are wrong',
+  unproven: 'have whoever signs the zone above sign it again; https://dnsviz.net shows what is missing',
+  too_large: 'have the DNS provider open TCP port 53, or remove TXT records that nobody needs',
   dead: 'have the DNS provider repair them',
   no_address: 'correct their names {holder:place}, or remove them there',
 }

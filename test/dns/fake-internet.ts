@@ -102,6 +102,33 @@ export function fakeInternet(
   }
 }
 
+/** How a network redirects port 53 to a server of its own. */
+interface Interceptor {
+  /** Flags of the answers from its own zone. */
+  readonly flags: number
+  /** For names outside its own zone. */
+  readonly otherwise: 'forwards' | 'refuses'
+  readonly isRedirected?: (asked: Asked) => boolean
+}
+
+/** A network that redirects port 53, over UDP and TCP, to one server with a zone of its own; HTTPS passes. */
+export function intercepted(
+  world: (asked: Asked) => FakeReply,
+  own: FakeZone,
+  { flags, otherwise, isRedirected = () => true }: Interceptor,
+): (asked: Asked) => FakeReply {
+  const [server = ''] = Object.values(own.servers).flat()
+  const inside = fakeInternet([own])
+  return (asked) => {
+    if (asked.transport === 'https' || !isRedirected(asked)) return world(asked)
+    if (isWithin(asked.name, own.apex)) {
+      const reply = inside({ ...asked, server })
+      return typeof reply === 'string' ? reply : { ...reply, flags: (reply.flags ?? 0) | flags }
+    }
+    return otherwise === 'refuses' ? { flags: RCODE.REFUSED } : world({ ...asked, server: RESOLVER })
+  }
+}
+
 /** A registry for `com`, and `example.com` with these TXT records at 192.0.2.2. */
 export function smallWorld(values: () => readonly string[]): (asked: Asked) => FakeReply {
   return (asked) =>

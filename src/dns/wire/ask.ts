@@ -53,15 +53,18 @@ export type Reply =
 
 /** The EDNS size that avoids fragmentation on practically every path (DNS flag day 2020). */
 const UDP_SIZE = 1232
-/** After this long without an answer, or half of the time if that is shorter, another way is tried; UDP keeps listening. */
+/** The EDNS size for an answer that is larger and can't be had over TCP: fragments often pass (RFC 6891 section 6.2.5). */
+const FRAGMENTED_SIZE = 4096
+/** Milliseconds without an answer, or half of the time if that is less, before another way is tried; the first keeps listening. */
 const RETRY_AFTER_MS = { https: 500, tcp: 2000 }
 /** The answers of servers that don't know EDNS (RFC 6891 section 7). */
 const REJECTS_EDNS: readonly string[] = ['FORMERR', 'NOTIMP', 'BADVERS']
 
 /**
- * Asks one server one question over UDP with EDNS, and over TCP if there is no answer or a truncated one; without EDNS if the
- * server rejects it. Over HTTPS, whoever has an address for that: at the start, or if there is no answer. Rejects only if the
- * signal in the effects aborts: silence, refusals and junk are results.
+ * Asks one server one question over UDP with EDNS, and over TCP if there is no answer or a truncated one; over UDP with a larger
+ * buffer if TCP doesn't bring the whole of a truncated one; without EDNS if the server rejects it. Over HTTPS, whoever has an
+ * address for that: at the start, or if there is no answer. Rejects only if the signal in the effects aborts: silence, refusals
+ * and junk are results.
  */
 export async function ask(
   server: Resolver,
@@ -83,18 +86,22 @@ export async function ask(
     const via = (transport: 'udp' | 'tcp', udpSize: number | undefined) =>
       send(effects.dns[transport], server, question, options, udpSize, sending)
     const udp = via('udp', UDP_SIZE)
-    const halfTime = Math.max(0, options.deadline.leftMs()) / 2
-    const unlessEarly = (way: keyof typeof RETRY_AFTER_MS, ask: () => Promise<Message>) => {
-      const pause = clock.sleep(Math.min(RETRY_AFTER_MS[way], halfTime), signal)
-      return Promise.race([udp.catch(() => undefined), pause]).then((early) => early ?? ask())
+    const unlessEarly = (first: Promise<Message>, waitMs: number, next: () => Promise<Message>) => {
+      const pause = clock.sleep(Math.min(waitMs, Math.max(0, options.deadline.leftMs()) / 2), signal)
+      return Promise.race([first.catch(() => undefined), pause]).then((early) => early ?? next())
     }
-    const tcp = unlessEarly('tcp', () => via('tcp', UDP_SIZE))
+    const tcp = unlessEarly(udp, RETRY_AFTER_MS.tcp, () => via('tcp', UDP_SIZE))
     const { https } = server
-    const last = https === undefined ? tcp : unlessEarly('https', () => overHttps(https))
+    const last = https === undefined ? tcp : unlessEarly(udp, RETRY_AFTER_MS.https, () => overHttps(https))
     let message = await Promise.any([udp, tcp, last])
     const hasEdns = !REJECTS_EDNS.includes(message.rcode)
     if (!hasEdns) message = await via('udp', undefined).catch(() => message)
-    if (message.tc) message = await via('tcp', hasEdns ? UDP_SIZE : undefined).catch(() => message)
+    if (message.tc) {
+      const whole = via('tcp', hasEdns ? UDP_SIZE : undefined)
+      const larger = () => via('udp', hasEdns ? FRAGMENTED_SIZE : undefined)
+      const either = unlessEarly(whole, RETRY_AFTER_MS.tcp, larger).then((one) => (one.tc ? whole : one))
+      message = await Promise.any([whole, either]).catch(() => message)
+    }
     effects.signal.throwIfAborted()
     return { kind: 'answer', message, ms: elapsed() }
   } catch (error) {

@@ -1,7 +1,7 @@
 import packet from 'dns-packet'
 import { canonicalAddress } from './address.ts'
 
-type QuestionType = 'TXT' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'DS' | 'DNSKEY'
+type QuestionType = 'TXT' | 'CNAME' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'DS' | 'DNSKEY'
 
 export interface Question {
   /** Lowercase, without the trailing dot; the root is `.`. */

@@ -1,4 +1,4 @@
-import type { Message } from './message.ts'
+import type { Message, RecordOf } from './message.ts'
 
 /** One TXT record: its strings, and their bytes joined (RFC 1035 section 3.3.14). */
 export interface TxtValue {
@@ -56,7 +56,8 @@ export interface TxtAnswer {
   readonly values: readonly TxtValue[]
   /** Of the TXT set; without one, of the first alias. */
   readonly ttl: number | null
-  readonly aliasTtl: number | null
+  /** The target of the CNAME at the name, followed or not: RFC 1034 section 3.6.2 forbids TXT records beside it. */
+  readonly alias: string | null
 }
 
 /** The most that any common resolver follows. */
@@ -68,17 +69,17 @@ export const MAX_ALIASES = 16
  */
 export function readTxt({ answers }: Message, name: string): TxtAnswer {
   const aliases: string[] = []
-  let aliasTtl: number | null = null
+  let first: RecordOf<'CNAME'> | undefined
   let owner = name
   while (true) {
     const here = answers.filter((record) => record.name === owner)
     const txt = here.filter((record) => record.type === 'TXT')
     const cname = here.find((record) => record.type === 'CNAME')
+    first ??= cname
     const values = txt.map(({ strings }) => ({ bytes: Buffer.concat(strings), strings }))
     const isCircle = new Set([name, ...aliases]).size <= aliases.length
     if (cname === undefined || values.length > 0 || isCircle || aliases.length >= MAX_ALIASES)
-      return { aliases, values, ttl: txt[0]?.ttl ?? aliasTtl, aliasTtl }
-    aliasTtl ??= cname.ttl
+      return { aliases, alias: first?.target ?? null, values, ttl: (txt[0] ?? first)?.ttl ?? null }
     owner = cname.target
     aliases.push(owner)
   }
