@@ -192,6 +192,7 @@ const EXAMPLE = {
   seen: '…',
   values: ['…'],
   provider: null,
+  in_charge: ['ns1.example.net'],
   seconds: 300,
   found_at: 'example.com.example.com',
   target: 'web.example.net',

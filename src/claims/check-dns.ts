@@ -48,15 +48,14 @@ export async function checkSubject(
   const found = isExact ? { domain: parseDomain(domain ?? '') } : await findClaimOrDomain(domain, io)
   if (expected !== null && expected !== value)
     await io.warn('ignoring spaces, quotation marks, or invisible characters around --value')
-  const isGiven = expected !== null
   if ('domain' in found) {
     const { domain: name } = found
-    if (options.wait && !isGiven)
+    if (options.wait && expected === null)
       throw usageError(`--wait needs a value to wait for, and no claim of ${name} is known`, 'add --value')
-    return checkRecord({ name, expected, isGiven }, undefined, options, io)
+    return checkRecord({ name, expected, isGiven: true }, undefined, options, io)
   }
   const { entry, domainId, name: asked } = found
-  if (isGiven) {
+  if (expected !== null) {
     if (entry === undefined)
       throw usageError(`"${domain}" is neither a domain nor a claim that is known ${ledgerInForce(io)}`)
     const known = wantedBy(entry.claim, asked)

@@ -3,7 +3,7 @@ import { type Deadline, deadlineIn, timeFor } from '../timeout.ts'
 import { observeDnssec } from './dnssec.ts'
 import { lookElsewhere } from './elsewhere.ts'
 import { locate, type Search } from './locate.ts'
-import { groupByOutcome, interceptionOf, type Observations, withoutIntercepted } from './observations.ts'
+import { groupByOutcome, type Observations, separateIntercepted } from './observations.ts'
 import type { CheckReport } from './report.ts'
 import { askResolver } from './resolvers.ts'
 import { diagnose, isUnseen } from './rules.ts'
@@ -97,14 +97,15 @@ export async function observe(
       ...{ ...NOTHING, ...survey, name, expected, isGiven, isOverdue, location, isInside },
       limitReached: limited.isReached(),
     }
-    const { withRecord, withoutRecord } = groupByOutcome(withoutIntercepted(seen))
+    const { reached, interception } = separateIntercepted(seen)
+    const { withRecord, withoutRecord } = groupByOutcome(reached)
     const [best] = [...withRecord, ...withoutRecord]
     const server = causes && best?.address ? { address: best.address, port } : undefined
     const isVisible = withRecord.length > 0 && withoutRecord.length === 0
     // A resolver that is asked too early caches the absence. If nobody else can tell, there is nothing to lose.
     const isTime = causes && (isVisible || isUnseen(seen))
     // Where port 53 leads to this network's own zone, only resolvers over HTTPS see the public one.
-    const isOwnZone = interceptionOf(seen) === 'inside'
+    const isOwnZone = interception === 'inside'
     const toTrust = resolvers.flatMap((one) => (!isOwnZone || one instanceof URL ? one : (one.https ?? [])))
     const [seenBy, elsewhere, dnssec] = await Promise.all([
       Promise.all((isTime ? toTrust : []).map((one) => askResolver(one, isVisible ? zone : null, search))),

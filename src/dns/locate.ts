@@ -143,11 +143,9 @@ async function askServers(at: Found, target: string, search: Search): Promise<Si
     if (message === undefined) return undefined
     const referral = referralFrom(message, zone, target, search.port)
     const isEnd = message.aa && hasData(message) && isAnswer(message) && !isFromAbove(message, zone)
-    if (isRegistry(zone) && zone !== '.') {
-      const isBelow = isEnd && !isRegistry(soaOf(message)?.zone ?? target)
-      const isGenuine = isEnd || (referral !== undefined && !message.ra)
-      registry.push({ address: server.address, isOdd: isBelow ? null : !isGenuine })
-    }
+    // A registry refers or denies: whoever answers has the domain's own zone.
+    const isOddHere = message.answers.length > 0 ? null : isOdd(message)
+    if (isRegistry(zone) && zone !== '.') registry.push({ address: server.address, isOdd: isOddHere })
     return referral !== undefined || isEnd ? { server, message, referral } : undefined
   }
   return await firstGood(

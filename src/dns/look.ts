@@ -1,5 +1,5 @@
 import { type CheckRequest, observe } from './check.ts'
-import { interceptionOf, isDnsData, withoutIntercepted } from './observations.ts'
+import { isDnsData, separateIntercepted } from './observations.ts'
 import type { DnsEffects } from './wire/ask.ts'
 import { distinctValues, haveSameValues, type TxtValue } from './wire/txt-answer.ts'
 
@@ -35,13 +35,13 @@ export async function look(
   if (location.kind === 'lost')
     return lost(`its name servers weren't found: ${location.replies.join(', ') || 'no resolver'}`)
   const { zone, hosts } = location
-  const reached = withoutIntercepted(seen)
+  const { reached, interception } = separateIntercepted(seen)
   const answers = reached.filter(({ outcome, authoritative }) => isDnsData(outcome) && authoritative)
   const [first] = answers
   const partial = answers.flatMap(({ values }) => values)
   const nameservers = [...hosts.keys()]
   const unknown = (reason: string): Look => ({ zone, nameservers, set: null, reason, partial })
-  if (interceptionOf(seen) === 'inside') return unknown(`this network has its own ${zone}`)
+  if (interception === 'inside') return unknown(`this network has its own ${zone}`)
   if (first === undefined) return unknown(`no name server of ${zone} gave a complete authoritative answer`)
   const alias = answers.find(({ outcome }) => outcome === 'alias')?.alias
   if (alias) return unknown(`${name} is an alias (CNAME) for ${alias}`)

@@ -185,34 +185,33 @@ export interface Observations {
 }
 
 /**
- * Drops the servers whose answers come from an interceptor on this network. Over each address family, the registry's servers
- * decide: if all of them answered oddly, port 53 is intercepted. Some networks leave registries out: a zone whose servers are all
- * recursive resolvers is intercepted too. A record that is visible counts, whoever shows it.
+ * Tells the servers of the zone from an interceptor on this network. Over each address family, the registry's servers decide: if
+ * all of them answered oddly, port 53 is intercepted. Some networks leave registries out: a zone whose servers are all recursive
+ * resolvers is intercepted too. A record that is visible counts, whoever shows it.
+ *
+ * @returns the servers without those that were intercepted; if that leaves no answer, whether this network has a zone of the same
+ *   name (`inside`) or not (`answered`)
  */
-export function withoutIntercepted(seen: Pick<Observations, 'servers' | 'location'>): ServerObservation[] {
-  const heard = seen.servers.filter(({ isOdd }) => isOdd !== null)
-  const registry = seen.location.kind === 'found' ? seen.location.registry : []
+export function separateIntercepted(seen: Pick<Observations, 'servers' | 'location' | 'isInside'>) {
+  const { servers, location, isInside } = seen
+  const heard = servers.filter(({ isOdd }) => isOdd !== null)
+  const registry = location.kind === 'found' ? location.registry : []
   // A server of both zones is among the domain's servers; an interceptor with a zone of that name answers at any address.
   const isGenuine = ({ isOdd, address }: Pick<ServerObservation, 'isOdd' | 'address'>) =>
     isOdd === null ? heard.some((one) => one.address === address && one.host !== address) : !isOdd
-  return seen.servers.filter((server) => {
+  const isReached = (server: ServerObservation) => {
     const isNear = (other: Pick<ServerObservation, 'address'>) => isV6(other) === isV6(server)
     if (server.isOdd === null || server.outcome === 'match') return true
     if (heard.filter(isNear).every(({ isResolver }) => isResolver)) return false
     return (registry.some(isNear) ? registry : heard).some((one) => isNear(one) && isGenuine(one))
-  })
-}
-
-/**
- * Why no server of the zone was reached although something answered: `inside` if this network has a zone of the same name,
- * `answered` otherwise; null if a server was reached, or none answered.
- */
-export function interceptionOf(observations: Observations): 'inside' | 'answered' | null {
-  if (observations.isInside) return 'inside'
-  const reached = withoutIntercepted(observations)
-  const intercepted = observations.servers.filter((server) => !reached.includes(server))
-  if (intercepted.length === 0 || reached.some(({ isOdd }) => isOdd !== null)) return null
-  return intercepted.some(({ outcome }) => isDnsData(outcome)) ? 'inside' : 'answered'
+  }
+  const intercepted = servers.filter((server) => !isReached(server))
+  const isAnswered = intercepted.length > 0 && heard.length === intercepted.length
+  const hasZone = isInside || (isAnswered && intercepted.some(({ outcome }) => isDnsData(outcome)))
+  return {
+    reached: servers.filter((server) => !intercepted.includes(server)),
+    interception: hasZone ? 'inside' : isAnswered ? 'answered' : null,
+  }
 }
 
 /** The servers by what they answered. */

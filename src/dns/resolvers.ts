@@ -34,10 +34,7 @@ export async function askResolver(
     return {
       ...answer,
       ...(knowsNothing ? { outcome: 'not_checked' } : {}),
-      resolver,
-      failsValidation: false,
-      explanation: message?.explanation ?? null,
-      cached: null,
+      ...{ resolver, failsValidation: false, explanation: message?.explanation ?? null, cached: null },
     }
   }
   const cachedSet = async (

@@ -2,14 +2,13 @@ import { dnsHostOf, useOf } from './hosts.ts'
 import {
   type Answer,
   groupByOutcome,
-  interceptionOf,
   isDnsData,
   type MisplacedRecord,
   type Observations,
   oldStateTtl,
   type ResolverObservation,
   type ServerObservation,
-  withoutIntercepted,
+  separateIntercepted,
 } from './observations.ts'
 import { type CheckReport, type Finding, findingOf } from './report.ts'
 import { type ExplainedValue, explainValues, faultOnItsOwn, isProof } from './value.ts'
@@ -125,9 +124,8 @@ function fromServers(observations: Observations): Finding[] {
   if (location.kind === 'lost')
     return [findingOf('resolver_unreachable', { name, replies: location.replies })]
   const { zone, hosts, parent } = location
-  const reason = interceptionOf(observations)
+  const { reached: servers, interception: reason } = separateIntercepted(observations)
   if (reason !== null) return [findingOf('dns_intercepted', { name, reason })]
-  const servers = withoutIntercepted(observations)
   const above = location.path.at(-2)?.zone ?? registeredDomainOf(zone)
   const holder = above === zone || isRegistry(above) ? null : above
   const place = { zone, holder, parent: parent === null ? [] : [...hosts.keys()] }
@@ -192,12 +190,10 @@ function misplacedFound(seen: Seen): Finding[] | undefined {
   const { expected, elsewhere } = seen
   const places = elsewhere?.misplaced ?? []
   // Whoever took the wrong name may have made another mistake as well. Names above are used for other things.
+  const isFaulty = ({ values }: MisplacedRecord) => explainValues(expected ?? '', values, seen.isGiven)
   const place =
     places.find(({ values }) => hasText(values, expected)) ??
-    places.find(
-      ({ how, values }) =>
-        how !== 'used' && explainValues(expected ?? '', values, seen.isGiven) !== undefined,
-    )
+    places.find((one) => one.how !== 'used' && isFaulty(one) !== undefined)
   return place && misplaced(seen, place)
 }
 
@@ -256,20 +252,17 @@ function partly(seen: Seen): Finding {
   const { name, zone, parent, holder, withRecord, withoutRecord } = seen
   if (areApart(seen, withoutRecord, withRecord) || areApart(seen, withRecord, withoutRecord)) {
     const isDelegated = ({ host }: ServerObservation) => parent.length === 0 || parent.includes(host)
-    return findingOf('parent_child_mismatch', {
-      ...{ ...placeOf(seen), holder },
-      reason: withoutRecord.some(isDelegated) ? 'delegated' : 'not_delegated',
-      servers: withoutRecord.map(serverFact),
-      with: withRecord.map(serverFact),
-      at_registrar: parent,
-      in_zone: [...new Set(seen.servers.flatMap(({ nsSet }) => nsSet ?? []))],
-    })
+    const reason = withoutRecord.some(isDelegated) ? 'delegated' : 'not_delegated'
+    const inZone = [...new Set(seen.servers.flatMap(({ nsSet }) => nsSet ?? []))]
+    const both = { servers: withoutRecord.map(serverFact), with: withRecord.map(serverFact) }
+    const place = { ...placeOf(seen), holder, at_registrar: parent, in_zone: inZone }
+    return findingOf('parent_child_mismatch', { ...place, reason, ...both })
   }
   const serials = withRecord.map(({ soa }) => soa?.serial)
   const damaged = withoutRecord.filter(({ soa }) => soa !== null && serials.includes(soa.serial))
   const best = explainValues(seen.expected ?? '', valuesOf(damaged))
   if (best !== undefined && best.fault !== 'stale_token')
-    return valueFound(seen, best, { servers: damaged.map(serverFact) })
+    return valueFound(seen, best, { copies: damaged.map(serverFact) })
   const facts = { name, zone, with: withRecord.map(serverFact), without: withoutRecord.map(serverFact) }
   return findingOf('partial_propagation', { ...facts, seconds: USUAL_WAIT_SECONDS })
 }
@@ -291,13 +284,13 @@ const serverFact = ({ host, address, outcome, soa }: ServerObservation): ServerF
 function dnssecBroken(seen: Seen): Finding[] {
   const { zone, holder, dnssec, alias, resolvers } = seen
   const rejecting = resolvers.filter((one) => one.failsValidation && keptSeconds(one, seen) === null)
-  const facts = { holder, key_tags: dnssec?.keyTags ?? [] }
-  if (!isSound(seen)) return [findingOf('dnssec_bogus', { zone, reason: dnssec?.state ?? null, ...facts })]
+  const facts = { zone, holder, key_tags: dnssec?.keyTags ?? [] }
+  if (!isSound(seen)) return [findingOf('dnssec_bogus', { ...facts, reason: dnssec?.state ?? null })]
   if (rejecting.length === 0) return []
   const says = rejecting.flatMap(({ explanation }) => explanation ?? [])[0] ?? null
   const reason = alias === null && dnssec?.state === 'unsigned' ? 'unproven' : 'rejected'
   const of = { zone: alias?.targets.at(-1) ?? zone, reason, resolver_says: says }
-  return [findingOf('dnssec_bogus', { ...of, ...facts, ...resolverFacts(rejecting) })]
+  return [findingOf('dnssec_bogus', { ...facts, ...of, ...resolverFacts(rejecting) })]
 }
 
 /** Whether nothing is known to be wrong with the zone's signatures. */

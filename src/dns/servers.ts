@@ -1,7 +1,6 @@
 import type { DnsAddress } from '../context.ts'
 import { firstGood, isFromZone, isOdd, locate, MAX_HOSTS, resolveHost, type Search } from './locate.ts'
 import type { AliasPath, Answer, Found, Observations, Outcome, ServerObservation } from './observations.ts'
-import { isDnsData } from './observations.ts'
 import { DNS_PORT } from './wire/address.ts'
 import { ask, askFor, type Reply } from './wire/ask.ts'
 import { type Message, soaOf } from './wire/message.ts'
@@ -11,8 +10,6 @@ import { hasText, MAX_ALIASES, readTxt, type TxtAnswer, type TxtValue } from './
 
 /** For one server, in milliseconds. */
 const SERVER_MS = 4000
-/** For the question about the registry, in milliseconds: whoever answers it may have to forward it. */
-const CONTROL_MS = 2000
 /** Each costs three queries; more servers of a zone tell nothing new. */
 const MAX_ADDRESSES = 24
 
@@ -119,7 +116,7 @@ async function askServer(server: DnsAddress, { zone, hosts }: Found, search: Sea
   const soa = soaAnswer?.aa === true ? soaOf(soaAnswer) : undefined
   const isLame = !['REFUSED', 'SERVFAIL'].includes(message.rcode) && !isFromZone(message, zone)
   const nsSet = nsAnswer?.aa === true ? nsHosts(nsAnswer, zone) : null
-  const isAbsent = !isLame && isDnsData(answer.outcome) && answer.outcome !== 'match'
+  const isAbsent = !isLame && ['mismatch', 'absent', 'nxdomain'].includes(answer.outcome)
   const isDoubtful = isAbsent && !nsSet?.some((host) => hosts.has(host))
   const isInterceptor = isDoubtful && (await answersForRegistry(server, zone, search))
   return {
@@ -128,8 +125,7 @@ async function askServer(server: DnsAddress, { zone, hosts }: Found, search: Sea
     ...(isLame ? { outcome: 'lame' as const } : {}),
     isOdd: isInterceptor || isOdd(message),
     isResolver: isInterceptor || (message.ra && !message.aa),
-    soa: soa?.zone === zone ? soa : null,
-    nsSet: isInterceptor ? null : nsSet,
+    ...{ soa: soa?.zone === zone ? soa : null, nsSet: isInterceptor ? null : nsSet },
     txt: isLame ? undefined : readTxt(message, name),
   }
 }
@@ -141,7 +137,9 @@ async function askServer(server: DnsAddress, { zone, hosts }: Found, search: Sea
 async function answersForRegistry(server: DnsAddress, zone: string, search: Search): Promise<boolean> {
   if (server.port !== DNS_PORT) return false
   const name = listedRegistry(zone) ?? zone.slice(zone.lastIndexOf('.') + 1)
-  const message = await askFor(server, { name, type: 'SOA' }, CONTROL_MS, search, { recursionDesired: true })
+  const message = await askFor(server, { name, type: 'SOA' }, SERVER_MS / 2, search, {
+    recursionDesired: true,
+  })
   return message !== undefined && message.answers.length > 0 && (message.ra || !message.aa)
 }
 
@@ -161,12 +159,8 @@ export function readAnswer(reply: Reply, name: string, expected: string | null):
   return {
     // Truncated, because TCP didn't bring the rest.
     outcome: message.tc && (outcome === 'mismatch' || outcome === 'absent') ? 'timeout' : outcome,
-    values,
-    ttl,
+    ...{ values, ttl, alias: aliases[0] ?? null, authoritative: message.aa, ms },
     negativeTtl: values.length > 0 ? null : (soaOf(message)?.negativeTtl ?? null),
-    alias: aliases[0] ?? null,
-    authoritative: message.aa,
-    ms,
   }
 }
 

@@ -14,7 +14,7 @@ interface Words {
 type Table = Readonly<Record<string, Words>>
 
 const ZONE = '[ in the zone {zone:name}]'
-const CORRECT = `correct the value of that record[ on {servers}], at the host {host}${ZONE}: {expected}`
+const CORRECT = `correct the value of that record[ on {copies}], at the host {host}${ZONE}: {expected}`
 const VALUE = '[, and as its value {value}]'
 /** After a sentence that no name server's answer counts. */
 const AT_RESOLVERS = '[; TXT values at {resolvers}: {values:quoted}][, kept for {seconds:duration}]'
@@ -138,7 +138,7 @@ const WAITS = {
 /** The record is there all the same. */
 const WARNINGS = {
   resolver_only: {
-    message: "the name servers can't be queried from here, but resolvers show the record: {resolvers}",
+    message: 'from here, only resolvers show the record, and no name server: {resolvers}',
     fix: 'nothing to do: verification asks from another network',
   },
   some_servers_lame: {

@@ -452,14 +452,15 @@ describe('something on this network that answers for all servers', () => {
   })
 })
 
-describe('a check takes no longer than its longest chain of queries', () => {
+describe('a check takes no longer than its longest chain of queries, and asks no more than it needs', () => {
   // The resolver for `com` and its server, the registry, the TXT set, the SOA beside it, the resolver's TXT set or the other names.
   test.each([
-    ['ready', RECORD],
-    ['missing', []],
-  ])('%s', async (_title, records) => {
-    const { ms } = await timedObserve(fakeInternet([COM, zone(records)]))
+    ['ready', RECORD, 12],
+    ['missing', [], 26],
+  ])('%s', async (_title, records, questions) => {
+    const { ms, asked } = await timedObserve(fakeInternet([COM, zone(records)]))
     expect(ms).toBeLessThanOrEqual(6 * ROUND_MS * 1.1)
+    expect(asked).toHaveLength(questions)
   })
 
   test('and no more than ten seconds if everything is silent or slow', async () => {
