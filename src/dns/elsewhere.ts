@@ -6,8 +6,6 @@ import { isAskable, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxt } from './wire/txt-answer.ts'
 
 const SERVER_MS = 2500
-/** Labels that other proofs of ownership have, and that people take over by habit. */
-const LABELS = ['_mailclaim', '_dmarc', '_vercel', '_acme-challenge']
 
 /**
  * The names where records end up by mistake, the most telling first. Providers append the zone to what is typed, so a full name
@@ -19,8 +17,9 @@ function candidateNames(
 ): readonly (readonly [how: MisplacedRecord['how'], name: string])[] {
   const [first = ''] = name.split('.')
   const parent = name.slice(first.length + 1)
-  const prefix = /^[a-z0-9_-]{1,40}(?==)/i.exec(expected ?? '')?.[0].toLowerCase() ?? 'mailclaim'
-  const labels = [`_${prefix.replace(/^_/, '')}`, prefix, ...LABELS]
+  const prefix = /^_*([a-z0-9_-]{1,40})=/i.exec(expected ?? '')?.[1]?.toLowerCase() ?? 'mailclaim'
+  // Behind its own prefix, labels of other proofs of ownership, which people put in front by habit.
+  const labels = [`_${prefix}`, prefix, '_mailclaim', '_dmarc', '_vercel', '_acme-challenge']
   const candidates = [
     ['used', `*.${name}`],
     ['used', `*.${parent}`],

@@ -41,9 +41,8 @@ const UNUSED: readonly (readonly [servers: RegExp, use: 'parked' | 'suspended'])
 
 /** What a domain with these name servers is used for, and the server that tells. */
 export function useOf(nameservers: readonly string[]) {
-  const found = nameservers.flatMap((server) => {
-    const use = UNUSED.find(([servers]) => servers.test(server))?.[1]
-    return use === undefined ? [] : [{ use, server }]
-  })
+  const found = UNUSED.flatMap(([servers, use]) =>
+    nameservers.filter((server) => servers.test(server)).map((server) => ({ use, server })),
+  )
   return found[0] ?? ({ use: 'active', server: null } as const)
 }

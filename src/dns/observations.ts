@@ -208,10 +208,8 @@ export function separateIntercepted(seen: Pick<Observations, 'servers' | 'locati
   const intercepted = servers.filter((server) => !isReached(server))
   const isAnswered = intercepted.length > 0 && heard.length === intercepted.length
   const hasZone = isInside || (isAnswered && intercepted.some(({ outcome }) => isDnsData(outcome)))
-  return {
-    reached: servers.filter((server) => !intercepted.includes(server)),
-    interception: hasZone ? 'inside' : isAnswered ? 'answered' : null,
-  }
+  const interception = hasZone ? 'inside' : isAnswered ? 'answered' : null
+  return { reached: servers.filter(isReached), interception }
 }
 
 /** The servers by what they answered. */

@@ -92,8 +92,7 @@ const NO_ANSWER: Answer = {
 
 const NOT_ASKED: Asked = {
   ...NO_ANSWER,
-  ...{ host: '', address: null, isOdd: null, isResolver: false, soa: null, nsSet: null },
-  txt: undefined,
+  ...{ host: '', address: null, isOdd: null, isResolver: false, soa: null, nsSet: null, txt: undefined },
 }
 
 /**
