@@ -69,22 +69,19 @@ interface Incident {
 
 const MISTAKES: readonly Incident[] = [
   {
-    id: 'array',
-    source: 'facileManager/facileManager#697',
+    ...{ id: 'array', source: 'facileManager/facileManager#697' },
     setup: 'a bulk import put "Array" in front of the value',
     world: dns(value(`Array${VALUE}`)),
     ...{ verdict: 'fix', codes: ['extra_text'] },
   },
   {
-    id: 'eqesc',
-    source: 'octodns/octodns#229',
+    ...{ id: 'eqesc', source: 'octodns/octodns#229' },
     setup: 'a backslash is stored in front of the equals sign',
     world: dns(value(VALUE.replace('=', '\\='))),
     ...{ verdict: 'fix', codes: ['quoted'], says: 'without quotation marks and backslashes' },
   },
   {
-    id: 'zonelevel',
-    source: 'zordhalo/runs-on.dev#26',
+    ...{ id: 'zonelevel', source: 'zordhalo/runs-on.dev#26' },
     setup: 'the record of shop.example.com is one level above, under the label of another service',
     ...{ world: dns(value(VALUE, '_vercel.example.com')), name: 'shop.example.com' },
     ...{
@@ -94,72 +91,62 @@ const MISTAKES: readonly Incident[] = [
     },
   },
   {
-    id: 'zonelevel-prefix',
-    source: 'zordhalo/runs-on.dev#26',
+    ...{ id: 'zonelevel-prefix', source: 'zordhalo/runs-on.dev#26' },
     setup: 'the record of shop.example.com is one level above, under the prefix of its value',
     ...{ world: dns(value(VALUE, '_prefix.example.com')), name: 'shop.example.com' },
     ...{ verdict: 'fix', codes: ['other_name'], says: 'is at _prefix.example.com' },
   },
   {
-    id: 'sublabel',
-    source: 'is-a-good-dev/register#972',
+    ...{ id: 'sublabel', source: 'is-a-good-dev/register#972' },
     setup: 'the record of quack.example.com is below it, under the label of another service',
     ...{ world: dns(value(VALUE, '_vercel.quack.example.com')), name: 'quack.example.com' },
     ...{ verdict: 'fix', codes: ['other_name'] },
   },
   {
-    id: 'sublabel2',
-    source: 'is-a-good-dev/register#972',
+    ...{ id: 'sublabel2', source: 'is-a-good-dev/register#972' },
     setup: 'the record of quack.example.com is below it, under the prefix of its value',
     ...{ world: dns(value(VALUE, '_prefix.quack.example.com')), name: 'quack.example.com' },
     ...{ verdict: 'fix', codes: ['other_name'] },
   },
   {
-    id: 'chandra2',
-    source: 'is-a-dev/register#6840',
+    ...{ id: 'chandra2', source: 'is-a-dev/register#6840' },
     setup: 'the label is doubled',
     ...{ world: dns(value(VALUE, 'chandra.chandra.example.com')), name: 'chandra.example.com' },
     ...{ verdict: 'fix', codes: ['other_name'] },
   },
   {
-    id: 'nodot',
-    source: 'go-acme/lego#3156',
+    ...{ id: 'nodot', source: 'go-acme/lego#3156' },
     setup: 'the form wanted a final dot: the top-level domain is doubled',
     ...{ world: dns(value(VALUE, 'sub.com.example.com')), name: 'sub.example.com' },
     ...{ verdict: 'fix', codes: ['other_name'] },
   },
   {
-    id: 'extdns',
-    source: 'kubernetes-sigs/external-dns#692',
+    ...{ id: 'extdns', source: 'kubernetes-sigs/external-dns#692' },
     setup: 'a controller owns the TXT set of the name, and has overwritten it',
     world: dns(value('heritage=external-dns,external-dns/owner=prod')),
     ...{ verdict: 'fix', codes: ['missing'], says: 'external-dns manages them' },
   },
   {
-    id: 'aonly',
-    source: 'is-a-dev/register#25127',
+    ...{ id: 'aonly', source: 'is-a-dev/register#25127' },
     setup: 'the A record of a change was published, its TXT record was not',
     ...{ world: dns([a('app.example.com')]), name: 'app.example.com' },
     ...{ verdict: 'fix', codes: ['missing'] },
   },
   {
-    id: 'dup53',
-    source: 'a hosted zone made twice at Route 53',
+    ...{ id: 'dup53', source: 'a hosted zone made twice at Route 53' },
     setup: 'the record is in the one of two hosted zones that is not delegated',
     world: dns([], { servers: { 'ns-1.awsdns-01.com': [ONE], 'ns-2.awsdns-02.net': [TWO] } }),
     ...{ verdict: 'fix', codes: ['missing'] },
     says: 'at Amazon Route 53, in the panel with the name servers ns-1.awsdns-01.com, ns-2.awsdns-02.net',
   },
   {
-    id: 'ghcname',
-    source: 'js-org/js.org#8550',
+    ...{ id: 'ghcname', source: 'js-org/js.org#8550' },
     setup: 'the name is an alias for a host of static pages that does not exist',
     ...{ world: dns([cname('app.example.com', 'gone.example.net')]), name: 'app.example.com' },
     ...{ verdict: 'fix', codes: ['cname_at_name'] },
   },
   {
-    id: 'wildself',
-    source: 'go-acme/lego#248',
+    ...{ id: 'wildself', source: 'go-acme/lego#248' },
     setup: 'a wildcard alias answers for the name',
     name: 'app.example.com',
     world: odd(dns([a('web.example.com')]), ({ type, name }) =>
@@ -170,37 +157,32 @@ const MISTAKES: readonly Incident[] = [
     ...{ verdict: 'fix', codes: ['wildcard_answer'] },
   },
   {
-    id: 'tail3',
-    source: 'facileManager/facileManager#697',
+    ...{ id: 'tail3', source: 'facileManager/facileManager#697' },
     setup: 'a part of a page was copied along behind the value',
     world: dns(value(`${VALUE}</td>`)),
     ...{ verdict: 'fix', codes: ['extra_text'] },
   },
   {
-    id: 'vc-comma',
-    source: 'zordhalo/runs-on.dev#36',
+    ...{ id: 'vc-comma', source: 'zordhalo/runs-on.dev#36' },
     setup: 'the value is typed as another service has it, with the domain in it',
     world: dns(value(VALUE.replace('=', '=example.com,'))),
     ...{ verdict: 'fix', codes: ['characters_changed'] },
   },
   {
-    id: 'acme-oldmiss',
-    source: 'acme-dns/acme-dns#151',
+    ...{ id: 'acme-oldmiss', source: 'acme-dns/acme-dns#151' },
     setup: 'the name is an alias for a name that a server denies with its SOA record in the answer section',
     name: 'app.example.com',
     world: odd(dns([cname('app.example.com', 'x.auth.example.net')]), () => undefined),
     ...{ verdict: 'fix', codes: ['cname_at_name'] },
   },
   {
-    id: 'apexnx',
-    source: 'coredns/coredns#4374',
+    ...{ id: 'apexnx', source: 'coredns/coredns#4374' },
     setup: 'the server says NXDOMAIN at an apex that has no TXT record',
     world: odd(dns([]), (asked) => (isTxt(asked) ? { flags: AA | RCODE.NXDOMAIN } : undefined)),
     ...{ verdict: 'fix', codes: ['missing'] },
   },
   {
-    id: 'both-mix',
-    source: 'kubernetes-sigs/external-dns#330',
+    ...{ id: 'both-mix', source: 'kubernetes-sigs/external-dns#330' },
     setup: 'one answer has an alias and the record at the same name',
     world: odd(dns([]), (asked) =>
       isTxt(asked)
@@ -210,8 +192,7 @@ const MISTAKES: readonly Incident[] = [
     ...{ verdict: 'fix', codes: ['cname_at_name'], says: 'the TXT record that is there beside it' },
   },
   {
-    id: 'both-apart',
-    source: 'kubernetes-sigs/external-dns#330',
+    ...{ id: 'both-apart', source: 'kubernetes-sigs/external-dns#330' },
     setup: 'the servers have the record for TXT queries and an alias for others, which resolvers have cached',
     world: (asked) => {
       const alias = { flags: AA, answers: [cname('example.com', 'web.example.net')] }
@@ -221,38 +202,33 @@ const MISTAKES: readonly Incident[] = [
     ...{ verdict: 'fix', codes: ['cname_at_name'], says: 'the TXT record that is there beside it' },
   },
   {
-    id: 'firststr',
-    source: 'PowerDNS/pdns#112',
+    ...{ id: 'firststr', source: 'PowerDNS/pdns#112' },
     setup: 'a secondary has only the first string of the record, at the same serial',
     world: byAddress({ [TWO]: dns(value(VALUE.slice(0, 30))) }, PUBLIC),
     ...{ verdict: 'fix', codes: ['truncated'], says: 'on ns2.example.com' },
   },
   {
-    id: 'big-miss',
-    source: 'getprobo/probo#1335',
+    ...{ id: 'big-miss', source: 'getprobo/probo#1335' },
     setup: 'the record is missing in a TXT set of 5 kB, and one server drops TCP',
     world: byAddress({ [TWO]: large([], 'silent') }, large([], 'works')),
     ...{ verdict: 'fix', codes: ['missing', 'some_servers_silent'] },
   },
   {
-    id: 'big-none',
-    source: 'keybase/keybase-issues#1722',
+    ...{ id: 'big-none', source: 'keybase/keybase-issues#1722' },
     setup: 'the TXT set has 5 kB, and the servers are closed to TCP',
     world: large(value(VALUE), 'unreachable'),
     ...{ verdict: 'unknown', codes: ['nameserver_unreachable'] },
     says: "the TXT records of example.com are too large for UDP, and TCP port 53 doesn't answer",
   },
   {
-    id: 'tcp-drop-big',
-    source: 'bitwarden/server#2899',
+    ...{ id: 'tcp-drop-big', source: 'bitwarden/server#2899' },
     setup: 'the TXT set has 5 kB, and this network drops TCP on port 53',
     world: large(value(VALUE), 'silent'),
     ...{ verdict: 'unknown', codes: ['nameserver_unreachable'] },
     says: "check again from another network; if they don't answer there either, tell the DNS provider to open TCP",
   },
   {
-    id: 'childold',
-    source: 'anonaddy/anonaddy#662',
+    ...{ id: 'childold', source: 'anonaddy/anonaddy#662' },
     setup:
       'the registry names the new servers, the zone itself those of the earlier provider, which lacks the record',
     world: (() => {
@@ -265,8 +241,7 @@ const MISTAKES: readonly Incident[] = [
     ...{ verdict: 'fix', codes: ['parent_child_mismatch'] },
   },
   {
-    id: 'leftover',
-    source: 'anonaddy/anonaddy#662',
+    ...{ id: 'leftover', source: 'anonaddy/anonaddy#662' },
     setup: 'the registry still names the servers of the earlier provider, whose copy names the new one',
     world: (() => {
       const later = { 'ns.new.example.com': [OLD] }
@@ -278,8 +253,7 @@ const MISTAKES: readonly Incident[] = [
     ...{ verdict: 'fix', codes: ['parent_child_mismatch'] },
   },
   {
-    id: 'small-host',
-    source: 'a company that runs name server and resolver in one',
+    ...{ id: 'small-host', source: 'a company that runs name server and resolver in one' },
     setup: 'the name servers answer for any zone, and the record is missing in theirs',
     world: odd(dns([]), (asked) => {
       if (asked.name !== 'com') return undefined
@@ -291,15 +265,13 @@ const MISTAKES: readonly Incident[] = [
 
 const HEALTHY: readonly Incident[] = [
   {
-    id: 'twoboth',
-    source: 'acme-dns/acme-dns#353',
+    ...{ id: 'twoboth', source: 'acme-dns/acme-dns#353' },
     setup: 'the name has two values',
     world: dns([...value(VALUE), ...value('prefix=another-token-0123456789')]),
     ...{ verdict: 'ready', codes: [] },
   },
   {
-    id: 'acme-ok',
-    source: 'acme-dns/acme-dns#257',
+    ...{ id: 'acme-ok', source: 'acme-dns/acme-dns#257' },
     setup: 'the name is an alias for a name that its server denies for every type but TXT',
     name: 'app.example.com',
     world: (() => {
@@ -315,8 +287,7 @@ const HEALTHY: readonly Incident[] = [
     ...{ verdict: 'ready', codes: [] },
   },
   {
-    id: 'acme-direct',
-    source: 'acme-dns/acme-dns#257',
+    ...{ id: 'acme-direct', source: 'acme-dns/acme-dns#257' },
     setup: 'the servers leave out the AA bit and reject EDNS',
     world: odd(PUBLIC, (asked) => {
       if (asked.edns !== undefined) return { flags: RCODE.FORMERR }
@@ -326,8 +297,7 @@ const HEALTHY: readonly Incident[] = [
     ...{ verdict: 'ready', codes: [] },
   },
   {
-    id: 'ent-ok',
-    source: 'domainr/dnsr#30',
+    ...{ id: 'ent-ok', source: 'domainr/dnsr#30' },
     setup: 'the servers deny the empty non-terminal above the name',
     name: 'a.b.example.com',
     world: odd(dns(value(VALUE, 'a.b.example.com')), ({ name }) =>
@@ -336,29 +306,25 @@ const HEALTHY: readonly Incident[] = [
     ...{ verdict: 'ready', codes: [] },
   },
   {
-    id: 'nons',
-    source: 'kchristensen/udm-le#88',
+    ...{ id: 'nons', source: 'kchristensen/udm-le#88' },
     setup: 'the zone has no NS records of its own',
     world: odd(PUBLIC, ({ type }) => (type === 'NS' ? { flags: AA } : undefined)),
     ...{ verdict: 'ready', codes: [] },
   },
   {
-    id: 'tcp-drop-small',
-    source: 'lieser/dkim_verifier#366',
+    ...{ id: 'tcp-drop-small', source: 'lieser/dkim_verifier#366' },
     setup: 'this network drops TCP on port 53, and the TXT set is small',
     world: (asked) => (asked.transport === 'tcp' ? 'silent' : PUBLIC(asked)),
     ...{ verdict: 'ready', codes: [] },
   },
   {
-    id: 'tcp-drop-fragments',
-    source: 'bitwarden/server#2899',
+    ...{ id: 'tcp-drop-fragments', source: 'bitwarden/server#2899' },
     setup: 'this network drops TCP on port 53, and lets fragments of the TXT set pass',
     world: large(value(VALUE), 'silent', true),
     ...{ verdict: 'ready', codes: [] },
   },
   {
-    id: 'res21-ok',
-    source: 'microsoft/WSL#7698',
+    ...{ id: 'res21-ok', source: 'microsoft/WSL#7698' },
     setup: 'the resolver truncates, and its TCP never answers',
     world: odd(
       PUBLIC,
@@ -371,15 +337,13 @@ const HEALTHY: readonly Incident[] = [
     ...{ verdict: 'ready', codes: [] },
   },
   {
-    id: 'res25-ok',
-    source: 'AdguardTeam/dnsproxy#450',
+    ...{ id: 'res25-ok', source: 'AdguardTeam/dnsproxy#450' },
     setup: 'the resolver fails for TXT sets, and leaves out the RA bit',
     world: odd(PUBLIC, (asked) => (isTxt(asked) ? { flags: RCODE.SERVFAIL } : undefined), RESOLVER),
     ...{ verdict: 'ready', codes: [] },
   },
   {
-    id: 'res31-ok',
-    source: 'rancher/rancher#2931',
+    ...{ id: 'res31-ok', source: 'rancher/rancher#2931' },
     setup: 'the resolver gives an empty answer for what was truncated',
     world: odd(PUBLIC, (asked) => (isTxt(asked) ? { flags: RA } : undefined), RESOLVER),
     ...{ verdict: 'ready_with_warning', codes: ['resolver_differs'] },
@@ -388,29 +352,25 @@ const HEALTHY: readonly Incident[] = [
 
 const NETWORKS: readonly Incident[] = [
   {
-    id: 'istio',
-    source: 'cert-manager/cert-manager#5917',
+    ...{ id: 'istio', source: 'cert-manager/cert-manager#5917' },
     setup: 'a cluster redirects port 53 to a server that forwards, and has a zone of its own',
     world: intercepted(PUBLIC, OWN, { flags: AA, otherwise: 'forwards' }),
     ...{ verdict: 'unknown', codes: ['dns_intercepted'], says: 'this network has its own example.com' },
   },
   {
-    id: 'istio-ra',
-    source: 'cert-manager/cert-manager#5917',
+    ...{ id: 'istio-ra', source: 'cert-manager/cert-manager#5917' },
     setup: 'the same, and answers from its own zone offer recursion',
     world: intercepted(PUBLIC, OWN, { flags: AA | RA, otherwise: 'forwards' }),
     ...{ verdict: 'unknown', codes: ['dns_intercepted'], says: 'this network has its own example.com' },
   },
   {
-    id: 'istio-same-ns',
-    source: 'cert-manager/cert-manager#5917',
+    ...{ id: 'istio-same-ns', source: 'cert-manager/cert-manager#5917' },
     setup: 'the same, with an older copy of the public zone',
     world: intercepted(PUBLIC, zone([]), { flags: AA, otherwise: 'forwards' }),
     ...{ verdict: 'unknown', codes: ['dns_intercepted'], says: 'this network has its own example.com' },
   },
   {
-    id: 'istio-refuses',
-    source: 'cert-manager/cert-manager#820',
+    ...{ id: 'istio-refuses', source: 'cert-manager/cert-manager#820' },
     setup: 'all but the resolver is redirected to a server that refuses what is not in its own zone',
     world: intercepted(PUBLIC, OWN, {
       ...{ flags: AA, otherwise: 'refuses' },
@@ -419,8 +379,7 @@ const NETWORKS: readonly Incident[] = [
     ...{ verdict: 'unknown', codes: ['dns_intercepted'], says: 'this network has its own example.com' },
   },
   {
-    id: 'istio-v4',
-    source: 'cert-manager/cert-manager#5917',
+    ...{ id: 'istio-v4', source: 'cert-manager/cert-manager#5917' },
     setup: 'only IPv4 is redirected, and IPv6 shows the record',
     world: intercepted(DUAL, OWN, {
       ...{ flags: AA, otherwise: 'forwards' },
@@ -430,8 +389,7 @@ const NETWORKS: readonly Incident[] = [
     ...{ verdict: 'ready_with_warning', codes: ['resolver_differs'] },
   },
   {
-    id: 'istio-not-registry',
-    source: 'cert-manager/cert-manager#820',
+    ...{ id: 'istio-not-registry', source: 'cert-manager/cert-manager#820' },
     setup: 'the network leaves the servers of registries out',
     world: intercepted(PUBLIC, OWN, {
       ...{ flags: AA, otherwise: 'forwards' },
@@ -440,8 +398,7 @@ const NETWORKS: readonly Incident[] = [
     ...{ verdict: 'unknown', codes: ['dns_intercepted'], says: 'this network has its own example.com' },
   },
   {
-    id: 'istio-old-value',
-    source: 'cert-manager/cert-manager#5917',
+    ...{ id: 'istio-old-value', source: 'cert-manager/cert-manager#5917' },
     setup: 'the network’s own zone has a value of an earlier claim',
     world: intercepted(PUBLIC, zone(value('prefix=earlier-token-0123456789'), { servers: OWN.servers }), {
       ...{ flags: AA, otherwise: 'forwards' },
@@ -449,30 +406,26 @@ const NETWORKS: readonly Incident[] = [
     ...{ verdict: 'unknown', codes: ['dns_intercepted'] },
   },
   {
-    id: 'istio-https',
-    source: 'cert-manager/cert-manager#5917',
+    ...{ id: 'istio-https', source: 'cert-manager/cert-manager#5917' },
     setup: 'a resolver over HTTPS, as the fix says, sees past the network’s own zone',
     world: intercepted(PUBLIC, OWN, { flags: AA, otherwise: 'forwards' }),
     resolvers: ['https://dns.example/dns-query'],
     ...{ verdict: 'ready_with_warning', codes: ['resolver_only'] },
   },
   {
-    id: 'egress-drop-miss',
-    source: 'cert-manager/cert-manager#2337',
+    ...{ id: 'egress-drop-miss', source: 'cert-manager/cert-manager#2337' },
     setup: 'the network drops port 53 but to its resolver, and the record is missing',
     world: (asked) => (asked.server === RESOLVER ? dns([])(asked) : 'silent'),
     ...{ verdict: 'unknown', codes: ['nameserver_unreachable'] },
   },
   {
-    id: 'egress-reject-quoted',
-    source: 'cert-manager/cert-manager#903',
+    ...{ id: 'egress-reject-quoted', source: 'cert-manager/cert-manager#903' },
     setup: 'the network rejects port 53 but to its resolver, which shows quotation marks in the value',
     world: (asked) => (asked.server === RESOLVER ? dns(value(`"${VALUE}"`))(asked) : 'unreachable'),
     ...{ verdict: 'fix', codes: ['quoted', 'nameserver_unreachable'] },
   },
   {
-    id: 'v6only-v4ns',
-    source: 'TechnitiumSoftware/DnsServer#1098',
+    ...{ id: 'v6only-v4ns', source: 'TechnitiumSoftware/DnsServer#1098' },
     setup: 'this network has only IPv6, the name servers only IPv4, and the resolver shows the record',
     world: (asked) =>
       asked.server.includes('.') && asked.server !== RESOLVER ? 'not_checked' : PUBLIC(asked),

@@ -23,6 +23,7 @@ describe('the explanation of a wrong value', () => {
   test.each([
     [`${EXPECTED}Z`, 'given_value_cut'],
     [`old-${EXPECTED}`, 'given_value_cut'],
+    [`Array${EXPECTED}`, 'extra_text'],
     [`TXT ${EXPECTED}`, 'extra_text'],
     [`example.com. IN TXT "${EXPECTED}"`, 'extra_text'],
   ])('%s beside a value that a person gave, and may have cut: %s', (text, fault) => {
