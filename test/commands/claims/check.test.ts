@@ -105,6 +105,17 @@ describe('claims check', () => {
     expect(world.asked).toEqual([])
   })
 
+  test.each([`Array${VALUE}`, `${VALUE}3600`])(
+    'a known claim’s value that is given is not doubted beside %j',
+    async (value) => {
+      const world = await knowing({ txt: () => [value] })
+      const given = await world.run('claims', 'check', 'example.com', '--value', VALUE, '--json')
+      const own = await world.run('claims', 'check', 'example.com', '--json')
+      expect([given, own].map(({ code }) => code)).toEqual([8, 8])
+      expect(JSON.parse(given.stdout).findings[0].code).toBe(JSON.parse(own.stdout).findings[0].code)
+    },
+  )
+
   test('shows what is there without a value and a claim, and asks no resolver for the name', async () => {
     const world = createWorld({ apiKey: undefined })
     const { code, stdout } = await world.run('claims', 'check', 'example.com', '--json')
