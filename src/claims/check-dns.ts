@@ -10,21 +10,21 @@ import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { stdoutPalette } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { ledgerInForce } from './ledger.ts'
+import { describeLedger } from './ledger.ts'
 import { judge, nameOf } from './lifecycle.ts'
 import { type ClaimReader, findClaimOrDomain, parseDomain } from './load.ts'
-import { readValue, wantedBy } from './record.ts'
+import { expectedRecord, readValue } from './record.ts'
 import {
   type CheckOptions,
   checkOnce,
-  createWaitTeller,
-  notInTime,
+  createWaitReporter,
+  toTimeoutError,
   type WatchedClaim,
   watchDns,
 } from './watch-dns.ts'
 
 /** What came of a check. */
-export interface Checked {
+export interface CheckResult {
   readonly report: CheckReport
   /** How the command ends. */
   readonly error?: CliError | undefined
@@ -37,13 +37,13 @@ export interface Checked {
  * @param value what a person gave, instead of the value of the claim's record
  * @param isExact whether the domain is the name to check, whether or not it has a claim
  */
-export async function checkSubject(
+export async function checkDomain(
   domain: string | undefined,
   { value, isExact = false }: { readonly value?: string | undefined; readonly isExact?: boolean },
   options: CheckOptions,
   readClaim: ClaimReader,
   io: Io,
-): Promise<Checked> {
+): Promise<CheckResult> {
   const expected = value === undefined ? null : readValue(value, '--value')
   const found = isExact ? { domain: parseDomain(domain ?? '') } : await findClaimOrDomain(domain, io)
   if (expected !== null && expected !== value)
@@ -57,8 +57,8 @@ export async function checkSubject(
   const { entry, domainId, name: asked } = found
   if (expected !== null) {
     if (entry === undefined)
-      throw usageError(`"${domain}" is neither a domain nor a claim that is known ${ledgerInForce(io)}`)
-    const known = wantedBy(entry.claim, asked)
+      throw usageError(`"${domain}" is neither a domain nor a claim that is known ${describeLedger(io)}`)
+    const known = expectedRecord(entry.claim, asked)
     return checkRecord({ ...known, expected, isGiven: expected !== known.expected }, undefined, options, io)
   }
   const first = await readClaim(found, options.deadline)
@@ -69,13 +69,15 @@ export async function checkSubject(
   }
   // A claim that is over may have no record.
   const isOver = !judge(first, io.clock.now()).isOpen && !first.record?.value
-  const wanted = isOver ? { name: asked ?? first.name ?? domainId, expected: null } : wantedBy(first, asked)
+  const wanted = isOver
+    ? { name: asked ?? first.name ?? domainId, expected: null }
+    : expectedRecord(first, asked)
   const checked = await checkRecord(wanted, { claim: first, read: again }, options, io)
   return withClaim(checked, claim, io.clock.now())
 }
 
 /** What a check means for the claim: one that the service has accepted or completed no longer needs the record. */
-function withClaim({ report, error }: Checked, claim: DomainClaim, now: number): Checked {
+function withClaim({ report, error }: CheckResult, claim: DomainClaim, now: number): CheckResult {
   const judged = judge(claim, now)
   const own = { ...report, claim: { status: claim.status ?? 'unknown' } }
   if (!judged.isOpen && judged.error !== undefined) return { report: own, error: judged.error }
@@ -95,7 +97,7 @@ async function checkRecord(
   of: WatchedClaim | undefined,
   options: CheckOptions,
   io: Io,
-): Promise<Checked> {
+): Promise<CheckResult> {
   const waits =
     options.wait && wanted.expected !== null && (!of || judge(of.claim, io.clock.now()).needsRecord)
   if (waits || io.stderr.isTTY) await io.progress.update(`querying the name servers of ${wanted.name}`)
@@ -105,17 +107,17 @@ async function checkRecord(
       return { report, error: exitErrorOf(report, isShown(io)) }
     }
     let last: CheckReport | undefined
-    const { tell = createWaitTeller(io) } = options
+    const { reportWait = createWaitReporter(io) } = options
     for await (const { report, nextInMs, news } of watchDns(wanted, of, options, io)) {
       last = report
       if (nextInMs === null) break
-      options.letNext?.()
-      await tell(report, news, nextInMs)
+      options.releaseTurn?.()
+      await reportWait(report, news, nextInMs)
     }
     // There is at least one check.
     const report = last as CheckReport
     const failure = exitErrorOf(report, isShown(io))
-    return { report, error: failure && notInTime(failure, options.deadline) }
+    return { report, error: failure && toTimeoutError(failure, options.deadline) }
   } finally {
     await io.progress.end()
   }
@@ -129,7 +131,7 @@ const ONLY_LOOKED =
   'no claim is known here, so no value was looked for: give it with --value, or as domain,value in a list'
 
 /** A person who doesn't see the findings is warned if nothing was seen at all, which is exit 0 as well. */
-export async function sayItOnlyLooked(
+export async function explainMissingValue(
   { findings, nameservers, resolvers }: CheckReportJson,
   io: Io,
 ): Promise<void> {
@@ -155,7 +157,7 @@ export const emptyReport = (name: string): CheckReportJson => ({
 
 /** Writes the report of one domain in the chosen format. @param options of the check */
 export async function writeReport(
-  { report }: Checked,
+  { report }: CheckResult,
   { publicResolvers }: CheckOptions,
   columns: readonly Column[],
   io: Io,

@@ -5,12 +5,12 @@ import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from './columns.ts'
 import type { ManyOptions } from './definition.ts'
-import { claimsNamed } from './ledger.ts'
+import { findClaimsByName } from './ledger.ts'
 import { judge } from './lifecycle.ts'
-import { parseDomain, startClaim } from './load.ts'
-import { completedBefore, runForAll } from './many.ts'
-import { beginClaim, withoutEffect } from './workflow.ts'
-import { noteEvent, writeClaim } from './write.ts'
+import { parseDomain, requestClaim } from './load.ts'
+import { completedResult, processDomains } from './many.ts'
+import { describeIgnoredOptions, startClaim } from './workflow.ts'
+import { printEvent, writeClaim } from './write.ts'
 
 /** The request for a domain in its ASCII form. @param region what its line in a list says, if anything */
 type RequestFor = (name: string, region?: string) => ClaimRequest
@@ -19,9 +19,9 @@ type RequestFor = (name: string, region?: string) => ClaimRequest
 export async function createOne(domain: string, requestFor: RequestFor, io: Io): Promise<void> {
   const request = requestFor(parseDomain(domain))
   const { name } = request
-  const [newest] = await claimsNamed(name, io)
-  const events = beginClaim(request, newest?.claim, connect(io), io)
-  const claim = await drain(events, (event) => noteEvent(event, io))
+  const [newest] = await findClaimsByName(name, io)
+  const events = startClaim(request, newest?.claim, connect(io), io)
+  const claim = await drain(events, (event) => printEvent(event, io))
   await writeClaim(claim, io)
   if (io.settings.quiet) return
   if (judge(claim, io.clock.now()).needsRecord)
@@ -42,7 +42,7 @@ export async function createSeveral(
     ...['record.name', 'record.value'].map((field): Column => ({ field, kind: 'id', only: 'people' })),
     ...MANY_CLAIM_COLUMNS.slice(2),
   ]
-  await runForAll(
+  await processDomains(
     domains,
     flags,
     {
@@ -50,19 +50,19 @@ export async function createSeveral(
       takesIds: false,
       async perform({ domain, region }, { io, client, warn }) {
         const now = io.clock.now()
-        const [newest] = await claimsNamed(domain, io)
-        const done = completedBefore(newest, now)
+        const [newest] = await findClaimsByName(domain, io)
+        const done = completedResult(newest, now)
         if (done !== undefined) return done
         const before = newest && judge(newest.claim, now)
         if (newest !== undefined && before?.isOpen) {
-          const why = withoutEffect(requestFor(domain, region), newest.claim)
+          const why = describeIgnoredOptions(requestFor(domain, region), newest.claim)
           if (why !== undefined) await warn(`${domain}: ${why}`)
           return { label: 'open before', item: { ...newest.claim, seen_at: newest.seen_at } }
         }
         // Another claim would end the newer one, which may be somebody else's: that takes the command for this domain.
         if (newest !== undefined && before?.phase === 'superseded')
           return { label: 'superseded', item: newest.claim, error: before.error }
-        const { claim, created } = await startClaim(requestFor(domain, region), client(), io)
+        const { claim, created } = await requestClaim(requestFor(domain, region), client(), io)
         return { label: created ? 'created' : 'open before', item: claim }
       },
     },

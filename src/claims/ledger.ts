@@ -47,7 +47,7 @@ export interface LedgerEntry {
  * Saves a claim as it is now. If the file can't be written (a read-only home, a full disk), that's a warning: the command still
  * has to show the claim.
  */
-export async function remember(claim: DomainClaim, io: Io): Promise<void> {
+export async function saveClaim(claim: DomainClaim, io: Io): Promise<void> {
   const issuer = issuerIn(io.settings)
   if (!claim.domain_id || issuer === undefined) return
   const seen_at = new Date(io.clock.now()).toISOString()
@@ -62,7 +62,7 @@ export async function remember(claim: DomainClaim, io: Io): Promise<void> {
     writeDurable(path, text)
   }
   try {
-    // Between two steps of this, `forget` in another process may remove the domain's directory; the second attempt recreates it.
+    // Between two steps of this, `forgetClaim` in another process may remove the domain's directory; the second attempt recreates it.
     await save().catch(save)
   } catch (error) {
     await io.warn(`couldn't save the claim on this machine: ${cannotWrite(path, error).message}`)
@@ -70,7 +70,7 @@ export async function remember(claim: DomainClaim, io: Io): Promise<void> {
 }
 
 /** Removes a claim from the ledger: the service still has it. @throws CliError `cannot_write`, exit 1 */
-export async function forget(entry: LedgerEntry, place: Place): Promise<void> {
+export async function forgetClaim(entry: LedgerEntry, place: Place): Promise<void> {
   const path = pathOf(entry, place)
   const failure = quietly(() => rmSync(path, { force: true }))
   if (failure !== undefined) throw cannotWrite(path, failure)
@@ -83,12 +83,12 @@ export async function forget(entry: LedgerEntry, place: Place): Promise<void> {
  *
  * @param name in its ASCII form
  */
-export function claimsNamed(name: string, place: Place, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
+export function findClaimsByName(name: string, place: Place, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
   return read([nameKey(name)], place, onDamaged)
 }
 
 /** The claim with this placeholder domain id at the service in force, or without one at any. */
-export async function claimWithId(
+export async function findClaimById(
   domainId: string,
   place: Place,
   onDamaged?: OnDamaged,
@@ -98,12 +98,12 @@ export async function claimWithId(
 }
 
 /** All claims at the service in force, or without one at any, the newest first. */
-export function everyClaim(place: Place, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
+export function readAllClaims(place: Place, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
   return read(keysIn(place), place, onDamaged)
 }
 
 /** The ledger in force, as the rest of a sentence: a claim is known in one profile, at one service. */
-export function ledgerInForce({ settings }: Pick<Place, 'settings'>): string {
+export function describeLedger({ settings }: Pick<Place, 'settings'>): string {
   return nameOfLedger(settings.profile.value, issuerIn(settings))
 }
 
@@ -111,11 +111,11 @@ const nameOfLedger = (profile: string, issuer?: string): string =>
   `in profile ${profile}${issuer === undefined ? '' : ` at ${issuer}`}`
 
 /**
- * The other ledgers of this machine with such claims, as `ledgerInForce` names one; sorted.
+ * The other ledgers of this machine with such claims, as `describeLedger` names one; sorted.
  *
  * @param find returns such claims of one profile, at any service
  */
-export async function otherLedgers(
+export async function findOtherLedgers(
   find: (other: Place) => Promise<readonly LedgerEntry[]>,
   place: Place,
 ): Promise<string[]> {
@@ -127,12 +127,12 @@ export async function otherLedgers(
     const claims = await find({ directories, settings: { chosen, profile } })
     for (const { issuer } of claims) found.add(nameOfLedger(value, issuer))
   }
-  found.delete(ledgerInForce(place))
+  found.delete(describeLedger(place))
   return [...found].sort()
 }
 
 /** The names of the domains whose newest claim is open, or the id of one without a name; sorted. */
-export async function openDomains(place: Place & Pick<Context, 'clock'>): Promise<string[]> {
+export async function listOpenDomains(place: Place & Pick<Context, 'clock'>): Promise<string[]> {
   const open: string[] = []
   for (const key of keysIn(place)) {
     const claims = await read([key], place)
@@ -150,14 +150,18 @@ export async function openDomains(place: Place & Pick<Context, 'clock'>): Promis
  *
  * @param most how many domains
  */
-export async function knownDomains(prefix: string, most: number, place: Place): Promise<[string, string][]> {
+export async function listKnownDomains(
+  prefix: string,
+  most: number,
+  place: Place,
+): Promise<[string, string][]> {
   const shown: string[] = []
   for (const name of keysIn(place, prefix.toLowerCase(), MOST_READ))
     if (name.includes('.') && shown.push(name) === most) break
   if (shown.length > MOST_OPENED) return shown.map((name) => [name, ''])
   const found: [string, string][] = []
   for (const name of shown) {
-    const [newest] = await claimsNamed(name, place)
+    const [newest] = await findClaimsByName(name, place)
     if (newest !== undefined) found.push([name, newest.claim.status ?? ''])
   }
   return found

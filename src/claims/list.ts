@@ -10,7 +10,7 @@ import { parseDomain } from './load.ts'
 import { readValue } from './record.ts'
 
 /** One domain of a run over several, with what its line says beside the name. */
-export interface Subject {
+export interface DomainInput {
   /** In its ASCII form; or a placeholder domain id. */
   readonly domain: string
   /** The complete TXT value to expect. */
@@ -20,9 +20,9 @@ export interface Subject {
 
 /** What a list holds. */
 export interface DomainList {
-  readonly subjects: readonly Subject[]
+  readonly inputs: readonly DomainInput[]
   /** How many lines can't be used; the first ones have been named on stderr: `FILE:LINE: why`. */
-  readonly problems: number
+  readonly badLines: number
 }
 
 /** Texts that a header has for each column, in lower case and without blanks; the first of them wins. */
@@ -68,27 +68,27 @@ export async function readList(from: string, takesIds: boolean, io: Io): Promise
   const known = ['', ...DOMAIN, ...VALUE, ...REGION]
   const ignored = first.filter((_, at) => hasHeader && !known.includes(header[at] ?? '')).join(', ')
   if (ignored !== '') await io.warn(`ignored columns of ${name}: ${ignored.toLowerCase()}`)
-  const subjects = new Map<string, Subject>()
-  const problems: CliError[] = []
+  const inputs = new Map<string, DomainInput>()
+  const badLines: CliError[] = []
   for (const { cells, line } of rows.slice(hasHeader ? 1 : 0)) {
     try {
-      const subject = subjectOf(cells, hasHeader ? header : NO_HEADER, takesIds)
-      subjects.set(subject.domain, mergeSubjects(subject, subjects.get(subject.domain)))
+      const input = inputOf(cells, hasHeader ? header : NO_HEADER, takesIds)
+      inputs.set(input.domain, mergeInputs(input, inputs.get(input.domain)))
     } catch (error) {
       if (!(error instanceof CliError)) throw error
-      problems.push(error.with({ message: `${name}:${line}: ${error.message}` }))
+      badLines.push(error.with({ message: `${name}:${line}: ${error.message}` }))
     }
   }
-  if (problems[0] !== undefined && (isOther || (!hasHeader && subjects.size === 0)))
-    throw usageError(`${name} isn't a list of domains: ${problems[0].message}`, WRITE_AS)
-  for (const { message, hint } of problems.slice(0, MOST_NAMED))
+  if (badLines[0] !== undefined && (isOther || (!hasHeader && inputs.size === 0)))
+    throw usageError(`${name} isn't a list of domains: ${badLines[0].message}`, WRITE_AS)
+  for (const { message, hint } of badLines.slice(0, MOST_NAMED))
     await io.warn(hint === undefined ? message : `${message} (${hint})`)
-  if (problems.length > MOST_NAMED)
+  if (badLines.length > MOST_NAMED)
     await io.warn(
-      `lines of ${name} that can't be used: ${problems.length}, of which the first ${MOST_NAMED} are named`,
+      `lines of ${name} that can't be used: ${badLines.length}, of which the first ${MOST_NAMED} are named`,
     )
-  if (subjects.size + problems.length === 0) throw usageError(`${name} has no domain`, WRITE_AS)
-  return { subjects: [...subjects.values()], problems: problems.length }
+  if (inputs.size + badLines.length === 0) throw usageError(`${name} has no domain`, WRITE_AS)
+  return { inputs: [...inputs.values()], badLines: badLines.length }
 }
 
 /** Without a byte order mark. @throws CliError exit 2 if the stream can't be read */
@@ -146,15 +146,15 @@ async function parseRows(text: string, name: string) {
 }
 
 /** What the lines of one domain say together. @throws CliError exit 2 if they contradict each other */
-function mergeSubjects(subject: Subject, earlier: Subject = subject): Subject {
-  const merged = { ...earlier, ...subject }
+function mergeInputs(input: DomainInput, earlier: DomainInput = input): DomainInput {
+  const merged = { ...earlier, ...input }
   const other = (['value', 'region'] as const).find((key) => merged[key] !== (earlier[key] ?? merged[key]))
   if (other === undefined) return merged
-  throw usageError(`"${subject.domain}" has another ${other} on an earlier line`)
+  throw usageError(`"${input.domain}" has another ${other} on an earlier line`)
 }
 
 /** @throws CliError exit 2 */
-function subjectOf(cells: readonly string[], columns: readonly string[], takesIds: boolean): Subject {
+function inputOf(cells: readonly string[], columns: readonly string[], takesIds: boolean): DomainInput {
   if (cells.length > columns.length) throw usageError(`columns: ${cells.length} instead of ${columns.length}`)
   const [domain, value, region] = [DOMAIN, VALUE, REGION].map((texts) => {
     const column = texts.find((text) => columns.includes(text))

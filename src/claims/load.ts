@@ -11,14 +11,14 @@ import { relativeTime } from '../terminal/time.ts'
 import { type Deadline, timeFor } from '../timeout.ts'
 import {
   asciiName,
-  claimsNamed,
-  claimWithId,
-  everyClaim,
+  describeLedger,
+  findClaimById,
+  findClaimsByName,
+  findOtherLedgers,
   issuerIn,
   type LedgerEntry,
-  ledgerInForce,
-  otherLedgers,
-  remember,
+  readAllClaims,
+  saveClaim,
 } from './ledger.ts'
 import { asArgument, judge, nameOf } from './lifecycle.ts'
 import { recordOf } from './record.ts'
@@ -38,7 +38,7 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<K
   const found = await findClaimOrDomain(argument, io)
   if ('domainId' in found) return found
   const { domain } = found
-  throw await claimUnknown(
+  throw await unknownClaimError(
     domain,
     'if it was made elsewhere, give its domain_id once; to list known claims: mailclaim claims list',
     io,
@@ -46,9 +46,9 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<K
 }
 
 /** No claim of the domain is known in the profile in force. @param hint what to do if it isn't known in another one either */
-export async function claimUnknown(domain: string, hint: string, io: Io): Promise<CliError> {
-  const others = await otherLedgers((other) => claimsNamed(domain, other), io)
-  return new CliError('claim_unknown', `no claim of ${domain} is known ${ledgerInForce(io)}`, {
+export async function unknownClaimError(domain: string, hint: string, io: Io): Promise<CliError> {
+  const others = await findOtherLedgers((other) => findClaimsByName(domain, other), io)
+  return new CliError('claim_unknown', `no claim of ${domain} is known ${describeLedger(io)}`, {
     hint: others.length === 0 ? hint : `there is one ${others.join(', ')}`,
   })
 }
@@ -59,12 +59,12 @@ export async function findClaimOrDomain(
   io: Io,
 ): Promise<KnownClaim | { readonly domain: string }> {
   const onDamaged = (error: CliError) => io.warn(`${error.message}; skipping it`)
-  if (argument === undefined) return pick(await everyClaim(io, onDamaged), io)
+  if (argument === undefined) return pick(await readAllClaims(io, onDamaged), io)
   const name = checkName(argument)
-  const byName = name.ok ? (await claimsNamed(name.ascii, io, onDamaged))[0] : undefined
-  if (name.ok && byName !== undefined) return { ...knownOf(byName), name: name.ascii }
-  const byId = await claimWithId(argument, io, onDamaged)
-  if (byId !== undefined) return knownOf(byId)
+  const byName = name.ok ? (await findClaimsByName(name.ascii, io, onDamaged))[0] : undefined
+  if (name.ok && byName !== undefined) return { ...toKnownClaim(byName), name: name.ascii }
+  const byId = await findClaimById(argument, io, onDamaged)
+  if (byId !== undefined) return toKnownClaim(byId)
   if (looksLikeId(argument)) return { domainId: argument, name: undefined, entry: undefined }
   if (name.ok) return { domain: name.ascii }
   // Without a service there is none that could know it as an id.
@@ -84,7 +84,7 @@ export function parseDomain(text: string): string {
 }
 
 /** The claim that the ledger has. */
-export function knownOf(entry: LedgerEntry): KnownClaim {
+export function toKnownClaim(entry: LedgerEntry): KnownClaim {
   const { name, domain_id } = entry.claim
   // Every claim in the ledger has an id.
   return { domainId: domain_id ?? '', name: name ? asciiName(name) : undefined, entry }
@@ -96,12 +96,12 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim
       'which claim? give its domain name or its domain_id',
       entries.length > 0
         ? 'to list known claims: mailclaim claims list'
-        : `none is known ${ledgerInForce(io)}; to see what is in DNS: mailclaim claims check example.com`,
+        : `none is known ${describeLedger(io)}; to see what is in DNS: mailclaim claims check example.com`,
     )
   const now = io.clock.now()
   const choices = entries.map((entry) => ({
     name: sanitizeLine(`${nameOf(entry.claim)}  ${entry.claim.status ?? ''}`),
-    value: knownOf(entry),
+    value: toKnownClaim(entry),
     description: sanitizeLine(judge(entry.claim, now).text),
   }))
   return io.prompts.select({ message: 'Which claim?', choices })
@@ -143,7 +143,7 @@ export async function fetchClaim(
     throw isGone(error) && known.entry !== undefined ? goneError(known.entry.claim, error) : error
   })
   const claim = requireAsked(answer, known)
-  await remember(claim, io)
+  await saveClaim(claim, io)
   return claim
 }
 
@@ -154,7 +154,7 @@ export async function fetchClaim(
  * @returns the claim, and whether it is new
  * @throws CliError as `createClaim`; exit 7 if it isn't the one asked for, or as `recordOf`
  */
-export async function startClaim(
+export async function requestClaim(
   request: ClaimRequest,
   client: ServiceClient,
   io: Io,
@@ -163,7 +163,7 @@ export async function startClaim(
     const { claim: answer, created } = await createClaim(client, request)
     const name = asciiName(request.name)
     const claim = requireAsked(answer, { name })
-    await remember(claim, io)
+    await saveClaim(claim, io)
     // Nobody is told to add a record that the service has no business to ask for.
     if (judge(claim, io.clock.now()).needsRecord) recordOf(claim, name)
     return { claim, created }
@@ -181,7 +181,7 @@ export async function startClaim(
  *
  * @throws CliError the refusal if its status is still the same
  */
-export async function askToVerify(
+export async function requestVerification(
   access: ClaimAccess,
   before: DomainClaim,
   options?: RequestOptions,
@@ -189,7 +189,7 @@ export async function askToVerify(
   const { known, client, io } = access
   try {
     const claim = requireAsked(await verifyClaim(client, known.domainId, options), known)
-    await remember(claim, io)
+    await saveClaim(claim, io)
     return claim
   } catch (refusal) {
     if (isGone(refusal)) throw goneError(before, refusal)
@@ -217,7 +217,7 @@ const BRIEF_MS = 5000
 const PAUSE_MS = 30_000
 
 /** The request of who can go on without an answer. */
-export const briefly = (deadline: Deadline | undefined): RequestOptions => ({
+export const briefRequest = (deadline: Deadline | undefined): RequestOptions => ({
   maxAttempts: 1,
   timeoutMs: Math.min(BRIEF_MS, deadline === undefined ? BRIEF_MS : timeFor(deadline)),
 })
@@ -246,7 +246,7 @@ export function createClaimReader(
     if (entry !== undefined && (isCompleted || clock.monotonic() < pauseEnd)) return entry.claim
     try {
       client ??= connect(createIo(io, { ...io.settings, quiet: true, silent: true }), { renews })
-      return await fetchClaim({ known, client, io }, entry && briefly(deadline))
+      return await fetchClaim({ known, client, io }, entry && briefRequest(deadline))
     } catch (error) {
       if (!(error instanceof CliError) || error instanceof InterruptedError || entry === undefined)
         throw error

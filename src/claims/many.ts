@@ -15,14 +15,20 @@ import { type Deadline, deadlineOf, MIN_STEP_MS } from '../timeout.ts'
 import { createTurns, type Turns } from '../turns.ts'
 import { MANY_CLAIM_COLUMNS } from './columns.ts'
 import { DEFAULT_JOBS, type ManyOptions } from './definition.ts'
-import { everyClaim, type LedgerEntry, ledgerInForce, openDomains, otherLedgers } from './ledger.ts'
+import {
+  describeLedger,
+  findOtherLedgers,
+  type LedgerEntry,
+  listOpenDomains,
+  readAllClaims,
+} from './ledger.ts'
 import { judge } from './lifecycle.ts'
-import { type DomainList, readDomain, readList, type Subject } from './list.ts'
+import { type DomainInput, type DomainList, readDomain, readList } from './list.ts'
 import { type ClaimReader, createClaimReader, findClaim } from './load.ts'
 import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimWork } from './workflow.ts'
 
 /** How the work on one of several domains ended. */
-export interface Done {
+export interface DomainResult {
   /** What it is counted as. */
   readonly label: string
   /** The row. */
@@ -35,7 +41,7 @@ export interface Done {
 }
 
 /** What the work on one domain uses, shared with the others. */
-export interface OneRun {
+export interface DomainRun {
   /** Quiet: the summary says what is worth saying. */
   readonly io: Io
   /** @throws CliError exit 3 without a usable base URL */
@@ -45,15 +51,15 @@ export interface OneRun {
   /** Asks the service about a claim, for a command that can go on without an answer. */
   readonly readClaim: ClaimReader
   /** Says that the work on this domain mostly waits from now on: the next one may begin. */
-  readonly letNext: () => void
+  readonly releaseTurn: () => void
   readonly warn: Io['warn']
   /** Writes lines to stderr that can't wait for the end. */
   readonly say: (...lines: readonly string[]) => Promise<void>
   /** Tells what one domain waits for and what to do: the first time that a run sees the finding's code, as an example. */
-  readonly tell: (report: CheckReport) => Promise<void>
+  readonly reportWait: (report: CheckReport) => Promise<void>
 }
 
-export interface ManyWork {
+export interface DomainWork {
   readonly columns: readonly Column[]
   /** Whether a placeholder domain id may stand for a domain. */
   readonly takesIds: boolean
@@ -66,7 +72,7 @@ export interface ManyWork {
   /** For all of them together. */
   readonly deadline?: Deadline
   /** Does for one domain what the command does. @throws CliError if there is nothing to show beside the error */
-  readonly perform: (subject: Subject, run: OneRun) => Promise<Done>
+  readonly perform: (input: DomainInput, run: DomainRun) => Promise<DomainResult>
 }
 
 /**
@@ -76,23 +82,23 @@ export interface ManyWork {
  *
  * @throws CliError with the most severe exit code if not all are done
  */
-export async function runForAll(
+export async function processDomains(
   domains: readonly string[],
   options: ManyOptions,
-  work: ManyWork,
+  work: DomainWork,
   io: Io,
 ): Promise<void> {
   const { jobs = DEFAULT_JOBS } = options
-  const { subjects, problems } = await subjectsOf(domains, options, work.takesIds, io)
-  const reporter = createReporter(work, problems, io)
+  const { inputs, badLines } = await inputsOf(domains, options, work.takesIds, io)
+  const reporter = createReporter(work, badLines, io)
   const stop = childController(io.interrupts.signal)
   const { requireTime, ...shared } = shareAmong(jobs, work, stop.signal, io)
 
-  const one = async (subject: Subject, letNext: () => void) => {
-    const { domain } = subject
+  const one = async (input: DomainInput, releaseTurn: () => void) => {
+    const { domain } = input
     try {
       requireTime()
-      await reporter.done(domain, await work.perform(subject, { ...shared, ...reporter, letNext }))
+      await reporter.done(domain, await work.perform(input, { ...shared, ...reporter, releaseTurn }))
     } catch (error) {
       if (error instanceof InterruptedError || shared.io.interrupts.signal.aborted) throw error
       const failure = error instanceof CliError ? error : new CliError('bug', `this is a bug: ${error}`)
@@ -103,7 +109,7 @@ export async function runForAll(
   }
   const inTurn = createTurns(jobs)
   const stopAll = (error: unknown) => stop.abort(error)
-  await Promise.all(subjects.map((subject) => inTurn((leave) => one(subject, leave).catch(stopAll))))
+  await Promise.all(inputs.map((input) => inTurn((leave) => one(input, leave).catch(stopAll))))
 
   const ends = await reporter.end()
   const { signal } = io.interrupts
@@ -113,28 +119,28 @@ export async function runForAll(
     throw (signal.reason as CliError).with({ message: `${message} after ${ends.length} domains`, hint })
   }
   stop.signal.throwIfAborted()
-  throwUnlessAllDone(ends, problems, work.hasEvents)
+  throwUnlessAllDone(ends, badLines, work.hasEvents)
 }
 
 /** The domains of a run, each once, with what its lines in the list say. @throws CliError exit 2, as `readList` */
-async function subjectsOf(
+async function inputsOf(
   domains: readonly string[],
   { from, all }: ManyOptions,
   takesIds: boolean,
   io: Io,
 ): Promise<DomainList> {
   if (all && domains.length > 0) throw usageError("a domain and --all can't be used together")
-  const typed = all ? await openDomains(io) : domains.map((domain) => readDomain(domain, takesIds))
+  const typed = all ? await listOpenDomains(io) : domains.map((domain) => readDomain(domain, takesIds))
   if (all && typed.length === 0) {
     const isOpen = ({ claim }: LedgerEntry) => judge(claim, io.clock.now()).isOpen
-    const others = await otherLedgers(async (other) => (await everyClaim(other)).filter(isOpen), io)
+    const others = await findOtherLedgers(async (other) => (await readAllClaims(other)).filter(isOpen), io)
     const elsewhere = others.length === 0 ? '' : `; there are some ${others.join(', ')}`
-    await io.warn(`no open claim is known ${ledgerInForce(io)}${elsewhere}`)
+    await io.warn(`no open claim is known ${describeLedger(io)}${elsewhere}`)
   }
-  const listed = from === undefined ? { subjects: [], problems: 0 } : await readList(from, takesIds, io)
-  const every = [...typed.map((domain): Subject => ({ domain })), ...listed.subjects]
-  const byDomain = new Map(every.map((subject) => [subject.domain, subject]))
-  return { subjects: [...byDomain.values()], problems: listed.problems }
+  const listed = from === undefined ? { inputs: [], badLines: 0 } : await readList(from, takesIds, io)
+  const every = [...typed.map((domain): DomainInput => ({ domain })), ...listed.inputs]
+  const byDomain = new Map(every.map((input) => [input.domain, input]))
+  return { inputs: [...byDomain.values()], badLines: listed.badLines }
 }
 
 /**
@@ -143,7 +149,7 @@ async function subjectsOf(
  * @param signal aborts on an interrupt, or if one domain fails for a reason that all have
  * @returns also `requireTime`, which throws once nothing may begin any more
  */
-function shareAmong(jobs: number, work: ManyWork, signal: AbortSignal, io: Io) {
+function shareAmong(jobs: number, work: DomainWork, signal: AbortSignal, io: Io) {
   const { clock, interrupts, settings } = io
   const deadline = work.deadline ?? deadlineOf({}, clock)
   const requireTime = () => {
@@ -174,13 +180,13 @@ function shareAmong(jobs: number, work: ManyWork, signal: AbortSignal, io: Io) {
 }
 
 /** @throws CliError with the most severe exit code, unless all are done */
-function throwUnlessAllDone(ends: readonly End[], problems: number, hasEvents = false): void {
+function throwUnlessAllDone(ends: readonly End[], badLines: number, hasEvents = false): void {
   const exits: readonly ExitCode[] = ends.flatMap(({ error }) => error?.exit ?? [])
-  const exit = EXIT_ORDER.find((code) => exits.includes(code) || (code === Exit.usage && problems > 0))
+  const exit = EXIT_ORDER.find((code) => exits.includes(code) || (code === Exit.usage && badLines > 0))
   if (exit === undefined) return
   const parts = [
     ...(exits.length > 0 ? [`domains not done: ${exits.length} of ${ends.length}`] : []),
-    ...(problems > 0 ? [`lines that can't be used: ${problems}`] : []),
+    ...(badLines > 0 ? [`lines that can't be used: ${badLines}`] : []),
   ]
   const hint = "to continue, run the same command again: completed domains aren't repeated"
   throw new CliError('domains_failed', parts.join('; '), { exit, ...(hasEvents && { hint }) })
@@ -214,7 +220,7 @@ function untilEnd({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
 }
 
 /** What is counted of a domain that has ended. */
-interface End extends Pick<Done, 'label' | 'error'> {
+interface End extends Pick<DomainResult, 'label' | 'error'> {
   readonly domain: string
   readonly cause: ReturnType<typeof causeOf>
 }
@@ -223,7 +229,7 @@ interface End extends Pick<Done, 'label' | 'error'> {
  * The mistake in DNS if that is why a domain isn't done, or a warning beside a record that is ready; else the error. Other domains
  * may have it as well; the first one's own words are the example.
  */
-function causeOf({ error, report }: Done) {
+function causeOf({ error, report }: DomainResult) {
   const isDns = error === undefined || error.exit === Exit.notYet
   const finding = isDns ? report?.findings[0] : undefined
   const cause = finding ?? error
@@ -234,23 +240,23 @@ function causeOf({ error, report }: Done) {
   return { title, message: cause.message, fix: 'fix' in cause ? cause.fix : cause.hint }
 }
 
-/** Prints each domain as it ends, and at the end counts and causes for people. @param problems lines that can't be used */
-function createReporter(work: ManyWork, problems: number, io: Io) {
+/** Prints each domain as it ends, and at the end counts and causes for people. @param badLines lines that can't be used */
+function createReporter(work: DomainWork, badLines: number, io: Io) {
   const { format, quiet } = io.settings
   const isText = format === 'zone' || format === 'value'
   const rows = io.list(work.columns)
   const inTurn = createTurns(1)
   const ends: End[] = []
   const told = new Set<string>()
-  const say: OneRun['say'] = (...lines) => inTurn(() => writeLines(lines, io))
+  const say: DomainRun['say'] = (...lines) => inTurn(() => writeLines(lines, io))
   return {
     say,
-    async tell({ name, findings: [first] }: CheckReport) {
+    async reportWait({ name, findings: [first] }: CheckReport) {
       if (quiet || first === undefined || told.has(first.code)) return
       told.add(first.code)
       await say(`${name}: ${first.message}`, `  fix: ${first.fix}`)
     },
-    async done(domain: string, done: Done): Promise<void> {
+    async done(domain: string, done: DomainResult): Promise<void> {
       const { label, error } = done
       ends.push({ domain, label, error, cause: causeOf(done) })
       const at = new Date(io.clock.now()).toISOString()
@@ -265,7 +271,7 @@ function createReporter(work: ManyWork, problems: number, io: Io) {
     async end() {
       await io.progress.end()
       if (!isText) await rows.end(false)
-      if (!quiet && ends.length + problems > 0) await io.say(...summaryOf(ends, problems))
+      if (!quiet && ends.length + badLines > 0) await io.say(...summaryOf(ends, badLines))
       return ends
     },
   }
@@ -275,10 +281,10 @@ function createReporter(work: ManyWork, problems: number, io: Io) {
 const NAMED = 3
 
 /** Counts, and causes: the most frequent first. */
-function summaryOf(ends: readonly End[], problems: number): string[] {
+function summaryOf(ends: readonly End[], badLines: number): string[] {
   const counts = [...groupBy(ends, ({ label }) => label)].map(([label, { length }]) => `${label} ${length}`)
   const lines = [`domains: ${ends.length}${counts.length > 0 ? ` (${counts.toSorted().join(', ')})` : ''}`]
-  if (problems > 0) lines.push(`lines that can't be used: ${problems}`)
+  if (badLines > 0) lines.push(`lines that can't be used: ${badLines}`)
   const causes = groupBy(ends, ({ cause }) => cause?.title)
   causes.delete(undefined)
   for (const [title, group] of [...causes].sort(([, one], [, other]) => other.length - one.length)) {
@@ -302,39 +308,39 @@ function groupBy<T, K>(all: readonly T[], keyOf: (one: T) => K): Map<K, T[]> {
 }
 
 /** Does the work on each of several claims, each to its end. */
-export function runClaims(
+export function processClaims(
   domains: readonly string[],
   flags: ManyOptions,
   options: ClaimOptions,
   begin: (work: ClaimWork) => ClaimEvents,
   io: Io,
 ): Promise<void> {
-  const perform = async ({ domain }: Subject, run: OneRun) => {
+  const perform = async ({ domain }: DomainInput, run: DomainRun) => {
     const known = await findClaim(domain, run.io)
     const work = { known, client: run.client(), io: run.io, options: { ...options, ...run.dns } }
-    return completedBefore(known.entry, io.clock.now()) ?? drainOne(begin(work), run)
+    return completedResult(known.entry, io.clock.now()) ?? drainClaimEvents(begin(work), run)
   }
   const shown = { columns: MANY_CLAIM_COLUMNS, takesIds: true, hasEvents: true }
-  return runForAll(domains, flags, { ...shown, deadline: options.deadline, perform }, io)
+  return processDomains(domains, flags, { ...shown, deadline: options.deadline, perform }, io)
 }
 
 /** One of several claims that the ledger has as completed isn't asked about again: its row says when that was seen. */
-export function completedBefore(newest: LedgerEntry | undefined, now: number): Done | undefined {
+export function completedResult(newest: LedgerEntry | undefined, now: number): DomainResult | undefined {
   if (newest === undefined || judge(newest.claim, now).phase !== 'completed') return undefined
   return { label: 'completed', item: { ...newest.claim, seen_at: newest.seen_at } }
 }
 
 /** Runs the events of the work on one of several claims; the next one begins as soon as this one waits. */
-export async function drainOne(
+export async function drainClaimEvents(
   events: ClaimEvents,
-  { letNext, warn, tell }: OneRun,
+  { releaseTurn, warn, reportWait }: DomainRun,
   onEvent?: (event: ClaimEvent) => Promise<void>,
-): Promise<Done> {
+): Promise<DomainResult> {
   const { claim, error, report } = await drain(events, async (seen) => {
-    if (seen.event === 'waiting' || seen.event === 'status') letNext()
+    if (seen.event === 'waiting' || seen.event === 'status') releaseTurn()
     if (seen.error?.code === 'claim_replaced' || seen.error?.code === 'options_ignored')
       await warn(`${seen.claim.name}: ${seen.text}`)
-    if (seen.report !== undefined) await tell(seen.report)
+    if (seen.report !== undefined) await reportWait(seen.report)
     await onEvent?.(seen)
   })
   return { label: claim.status ?? 'no status', item: claim, error, report }

@@ -34,7 +34,7 @@ export async function findPlace(name: string, io: Io): Promise<RecordPlace | und
 }
 
 /** What to type into a provider's "host" field. */
-export function hostText(place: RecordPlace | undefined): string {
+export function formatHost(place: RecordPlace | undefined): string {
   return place === undefined
     ? 'the name without your zone, @ for the zone itself'
     : `${place.host}   (in the zone ${place.zone}${place.dnsHost ? `, hosted by ${place.dnsHost}` : ''})`

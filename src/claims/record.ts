@@ -80,7 +80,7 @@ export function recordOf(claim: DomainClaim, domain = asciiName(claim.name ?? ''
 }
 
 /** What a check of DNS looks for, for the record of a claim. @throws CliError as `recordOf` */
-export function wantedBy(claim: DomainClaim, domain?: string): Wanted {
+export function expectedRecord(claim: DomainClaim, domain?: string): Wanted {
   const { name, value: expected } = recordOf(claim, domain)
   return { name, expected }
 }
@@ -116,5 +116,5 @@ export const quoteValue = (value: string): string =>
   quoteStrings((value.match(/.{1,255}/gs) ?? []).map((string) => Buffer.from(string)))
 
 /** A line of a zone file. */
-export const zoneLine = (record: TxtRecord): string =>
+export const formatZoneLine = (record: TxtRecord): string =>
   `${record.name}.\t${record.ttl ?? DEFAULT_TTL}\tIN\tTXT\t${quoteValue(record.value)}`

@@ -11,7 +11,7 @@ import { formatDuration } from '../terminal/time.ts'
 import type { Deadline } from '../timeout.ts'
 import type { Turns } from '../turns.ts'
 import { judge } from './lifecycle.ts'
-import { wantedBy } from './record.ts'
+import { expectedRecord } from './record.ts'
 
 /** How the checks of one run go: until its time is up, and each in its turn if there are many. */
 export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'share'> {
@@ -19,10 +19,10 @@ export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'sh
   /** Whether to go on until the record is ready, or the claim has ended. */
   readonly wait?: boolean
   /** Says that it mostly waits from now on: the next one may begin. */
-  readonly letNext?: () => void
+  readonly releaseTurn?: () => void
   readonly inTurn?: Turns
-  /** Tells what the wait is for, instead of `createWaitTeller`, in a run of many. */
-  readonly tell?: (report: CheckReport) => Promise<void>
+  /** Tells what the wait is for, instead of `createWaitReporter`, in a run of many. */
+  readonly reportWait?: (report: CheckReport) => Promise<void>
 }
 
 /** While it waits for DNS, the service is asked about the claim this often. */
@@ -76,7 +76,7 @@ export async function* watchDns(
       if (of === undefined || now === undefined || now === of.claim) continue
       if (!judge(now, clock.now()).needsRecord) return
       // What the service doesn't send can't differ.
-      const next = now.record == null || !now.name ? wanted : wantedBy(now)
+      const next = now.record == null || !now.name ? wanted : expectedRecord(now)
       if (next.name !== wanted.name || next.expected !== wanted.expected)
         return yield* watchDns(next, { ...of, claim: now }, options, io)
     }
@@ -96,7 +96,7 @@ function stateInDns({ verdict, findings, nameservers }: CheckReport): string {
  * Returns a function that tells a user who waits for DNS what is wrong and, below, what to do: once for each change. What shows that
  * the wait continues is a line without the fix, or on a terminal the moving one.
  */
-export function createWaitTeller(io: Io) {
+export function createWaitReporter(io: Io) {
   let told: string | undefined
   return async ({ findings: [first] }: CheckReport, news: string | undefined, nextInMs = 0) => {
     if (io.settings.quiet) return
@@ -121,5 +121,5 @@ export function isWorthVerifying({ verdict, findings }: CheckReport, isLongLag: 
 }
 
 /** The error of a wait whose time is up. @param failure the error of the last check */
-export const notInTime = (failure: CliError, { timeoutMs }: Deadline): CliError =>
+export const toTimeoutError = (failure: CliError, { timeoutMs }: Deadline): CliError =>
   failure.with({ message: `timed out after ${formatDuration(timeoutMs / 1000)}: ${failure.message}` })

@@ -8,12 +8,19 @@ import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { deadlineIn, timeFor } from '../timeout.ts'
 import type { CLAIM_EVENTS } from './definition.ts'
-import { asciiName, claimsNamed } from './ledger.ts'
+import { asciiName, findClaimsByName } from './ledger.ts'
 import { asArgument, judge, nameOf } from './lifecycle.ts'
-import { askToVerify, briefly, type ClaimAccess, claimUnknown, fetchClaim, startClaim } from './load.ts'
+import {
+  briefRequest,
+  type ClaimAccess,
+  fetchClaim,
+  requestClaim,
+  requestVerification,
+  unknownClaimError,
+} from './load.ts'
 import type { Publish } from './publish.ts'
-import { recordOf, wantedBy } from './record.ts'
-import { type CheckOptions, checkOnce, isWorthVerifying, notInTime, watchDns } from './watch-dns.ts'
+import { expectedRecord, recordOf } from './record.ts'
+import { type CheckOptions, checkOnce, isWorthVerifying, toTimeoutError, watchDns } from './watch-dns.ts'
 
 /** What a command tells of its work on a claim: a step that is done, a wait, a warning, or the end. */
 export interface ClaimEvent {
@@ -114,7 +121,7 @@ async function* createOrResume(
   io: Io,
 ): AsyncGenerator<ClaimEvent, DomainClaim, void> {
   const { name, region } = request
-  const [entry] = await claimsNamed(name, io)
+  const [entry] = await findClaimsByName(name, io)
   // An open claim in another region than the one asked for isn't resumed.
   const isElsewhere =
     !resumeOnly &&
@@ -133,22 +140,22 @@ async function* createOrResume(
     const isRestarted = (phase === 'expired' || phase === 'ended') && !resumeOnly
     if (claim && !isRestarted) return yield* goOn(request, claim, `resumed: ${text}`)
   }
-  if (resumeOnly) throw await claimUnknown(name, `to start one: mailclaim claim ${name}`, io)
-  const claim = yield* beginClaim(request, entry?.claim, client, io)
+  if (resumeOnly) throw await unknownClaimError(name, `to start one: mailclaim claim ${name}`, io)
+  const claim = yield* startClaim(request, entry?.claim, client, io)
   if (!claim.domain_id)
     throw unexpectedAnswer(`it sent no domain_id for ${nameOf(claim)}, so the claim can't be followed`)
   return claim
 }
 
 /** Starts a claim, which the service may already have. @param before the one that this machine knows, open or not */
-export async function* beginClaim(
+export async function* startClaim(
   request: ClaimRequest,
   before: DomainClaim | undefined,
   client: ServiceClient,
   io: Io,
 ): AsyncGenerator<ClaimEvent, DomainClaim, void> {
   const earlier = before !== undefined && judge(before, io.clock.now()).isOpen ? before : undefined
-  const { claim, created } = await startClaim(request, client, io)
+  const { claim, created } = await requestClaim(request, client, io)
   if (!created) return yield* goOn(request, claim, 'the claim was already pending')
   const value = earlier === undefined ? before?.record?.value : undefined
   const after = value ? `; remove the TXT value "${clip(value, MAX_TEXT)}" of the earlier one` : ''
@@ -167,14 +174,14 @@ function* goOn(
   text: string,
 ): Generator<ClaimEvent, DomainClaim, void> {
   yield { event: 'created', claim, text }
-  const why = withoutEffect(request, claim)
+  const why = describeIgnoredOptions(request, claim)
   if (why !== undefined)
     yield { event: 'warning', claim, text: why, error: new CliError('options_ignored', why) }
   return claim
 }
 
 /** Which options of a request do nothing to a claim that already exists, if any. */
-export function withoutEffect({ name: _, ...options }: ClaimRequest, { region }: DomainClaim) {
+export function describeIgnoredOptions({ name: _, ...options }: ClaimRequest, { region }: DomainClaim) {
   const flags = Object.entries(options)
     .filter(([key, value]) => key !== 'region' || value !== region)
     .map(([key, value]) => `--${value === false ? 'no-' : ''}${key.replaceAll('_', '-')}`)
@@ -191,13 +198,18 @@ async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
   const { clock } = io
   const lag = deadlineIn(Math.min(MAX_LAG_MS, options.deadline.leftMs() / 2), clock)
   const read = () =>
-    fetchClaim(work, briefly(options.deadline)).catch((error: unknown) => {
+    fetchClaim(work, briefRequest(options.deadline)).catch((error: unknown) => {
       if (error instanceof CliError && (error.exit === Exit.unavailable || error.exit === Exit.refused))
         return undefined
       throw error
     })
   let last: ClaimEnd = { claim: begun }
-  for await (const step of watchDns(wantedBy(begun, work.known.name), { claim: begun, read }, options, io)) {
+  for await (const step of watchDns(
+    expectedRecord(begun, work.known.name),
+    { claim: begun, read },
+    options,
+    io,
+  )) {
     const { report, claim = begun, nextInMs, news: text } = step
     if (!needsRecord(claim, io)) return { claim }
     const failure = exitErrorOf(report)
@@ -205,7 +217,7 @@ async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
       yield { event: 'dns', claim, text: `the record is visible at ${report.name}` }
       return { claim }
     }
-    last = { claim, error: notInTime(failure, options.deadline), report }
+    last = { claim, error: toTimeoutError(failure, options.deadline), report }
     if (report.verdict === 'unknown' || isWorthVerifying(report, lag.leftMs() <= 0)) {
       const text = `${failure.message}; asking the service anyway`
       yield { event: 'warning', claim, text, error: failure, hint: failure.hint }
@@ -228,7 +240,7 @@ async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimEnd): C
       ...options,
       delays: WATCH_DELAYS,
       known: claim,
-      fetch: (request) => askToVerify(work, claim, request),
+      fetch: (request) => requestVerification(work, claim, request),
       describe: (seen) =>
         seen === claim
           ? { status: 'unasked', text: 'the service has confirmed no request to verify it' }
@@ -306,7 +318,7 @@ const askFirst = (claim: DomainClaim): string =>
  * Checks DNS once, asks the service to verify, and with `wait` follows the claim. A mistake in the record stops it before the service
  * is asked; what only this machine can't see, or caches still have, doesn't.
  */
-export async function* verifyClaimOf(work: ClaimWork): ClaimEvents {
+export async function* checkAndVerify(work: ClaimWork): ClaimEvents {
   const { known, options, io } = work
   const { clock } = io
   const before = await fetchClaim(work, { timeoutMs: timeFor(options.deadline) })
@@ -318,7 +330,7 @@ export async function* verifyClaimOf(work: ClaimWork): ClaimEvents {
   }
   let unseen: CheckReport | undefined
   if (options.check) {
-    const report = await checkOnce(wantedBy(before, known.name), options, io)
+    const report = await checkOnce(expectedRecord(before, known.name), options, io)
     const failure = exitErrorOf(report)
     if (report.verdict === 'fix') {
       const message = `${failure?.message}; the service wasn't asked to verify`
@@ -334,7 +346,7 @@ export async function* verifyClaimOf(work: ClaimWork): ClaimEvents {
   }
   // A blocked claim is asked about as well: the service may have lifted the block.
   if (options.wait) return yield* verifyAndFollow(work, { claim: before, report: unseen })
-  const claim = await askToVerify(work, before)
+  const claim = await requestVerification(work, before)
   const after = judge(claim, clock.now())
   yield { event: 'verification', claim, text: 'verification requested' }
   if (after.phase === 'completed' || after.error !== undefined)

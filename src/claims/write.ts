@@ -6,7 +6,7 @@ import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { CLAIM_COLUMNS } from './columns.ts'
 import { judge, nameOf } from './lifecycle.ts'
-import { findPlace, hostText } from './place.ts'
+import { findPlace, formatHost } from './place.ts'
 import { recordOf, type TxtRecord } from './record.ts'
 import type { ClaimEvent, ClaimEvents } from './workflow.ts'
 
@@ -31,7 +31,7 @@ export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
       CLAIM_COLUMNS.filter(({ field }) => !/^record\.(name|value)$/.test(field)),
     )
   const place = await findPlace(record.name, io)
-  const host: Column = { field: 'record.host', title: 'Record host', value: () => hostText(place) }
+  const host: Column = { field: 'record.host', title: 'Record host', value: () => formatHost(place) }
   const columns = CLAIM_COLUMNS.flatMap((column) =>
     column.field === 'record.name' ? [host, column] : [column],
   )
@@ -48,7 +48,7 @@ function writeEvent({ event, claim, report, error, earlier }: ClaimEvent, io: Io
 export interface Presenter {
   readonly show: (event: ClaimEvent) => Promise<void>
   /** Whether it shows all that there is of a claim, but that it is completed. */
-  readonly isFull?: boolean
+  readonly showsClaim?: boolean
 }
 
 /**
@@ -58,9 +58,9 @@ export interface Presenter {
  * @returns the claim as last seen
  * @throws CliError why the claim isn't completed
  */
-export async function showWork(
+export async function presentEvents(
   events: ClaimEvents,
-  { show, isFull = false }: Presenter,
+  { show, showsClaim = false }: Presenter,
   before: DomainClaim | undefined,
   io: Io,
 ): Promise<DomainClaim> {
@@ -69,7 +69,7 @@ export async function showWork(
   const { claim, error } = await drain(events, (event) =>
     isEvents ? writeEvent(event, io) : show(event),
   ).finally(() => io.progress.end())
-  const isShown = isFull && error !== undefined && format === 'table'
+  const isShown = showsClaim && error !== undefined && format === 'table'
   if (!isEvents && !isShown) await writeClaim(claim, io)
   if (error !== undefined) throw error
   const isCompleted = (one: DomainClaim) => judge(one, io.clock.now()).phase === 'completed'
@@ -78,7 +78,7 @@ export async function showWork(
 }
 
 /** How people follow a claim without a terminal's help: a line for each event that says something. */
-export async function noteEvent({ event, claim, text, hint }: ClaimEvent, io: Io): Promise<void> {
+export async function printEvent({ event, claim, text, hint }: ClaimEvent, io: Io): Promise<void> {
   if (event === 'warning') await io.warn(text)
   else if (event !== 'done') await io.say(`${nameOf(claim)}: ${text}`)
   if (hint !== undefined && !io.settings.quiet) await io.hint(hint)

@@ -1,10 +1,10 @@
 import { RECORD_COLUMNS } from '../claims/columns.ts'
 import { judge, nameOf } from '../claims/lifecycle.ts'
-import { findPlace, hostText } from '../claims/place.ts'
+import { findPlace, formatHost } from '../claims/place.ts'
 import { recordOf } from '../claims/record.ts'
-import { createWaitTeller } from '../claims/watch-dns.ts'
+import { createWaitReporter } from '../claims/watch-dns.ts'
 import type { ClaimEvent } from '../claims/workflow.ts'
-import { noteEvent, type Presenter } from '../claims/write.ts'
+import { type Presenter, printEvent } from '../claims/write.ts'
 import { createPalette, hasColor } from '../terminal/color.ts'
 import type { Io } from '../terminal/io.ts'
 
@@ -30,25 +30,25 @@ export function createChecklist(publishes: boolean, io: Io): Presenter {
     await io.say(publishes ? 'The TXT record:' : 'Add this TXT record to DNS:')
     const palette = await createPalette(hasColor(io.environment, io.settings.colorOption, io.stderr))
     const { renderDetailView } = await import('../terminal/detail-view.ts')
-    const record = { ...claim.record, host: hostText(place), name, value }
+    const record = { ...claim.record, host: formatHost(place), name, value }
     const layout = { palette, width: io.stderr.columns ?? Number.POSITIVE_INFINITY, now: 0 }
     await io.stderr.write(renderDetailView(record, RECORD_COLUMNS, layout))
   }
-  const tell = createWaitTeller(io)
+  const reportWait = createWaitReporter(io)
   return {
-    isFull: true,
+    showsClaim: true,
     async show(event) {
       const { claim, text, error, report, nextInMs } = event
       switch (event.event) {
         case 'warning':
           // What it waited for before may no longer be so.
           await io.progress.end()
-          return noteEvent(event, io)
+          return printEvent(event, io)
         case 'record':
           return judge(claim, io.clock.now()).needsRecord ? showRecord(event) : undefined
         case 'waiting':
         case 'status':
-          return report ? tell(report, text, nextInMs) : io.progress.update(text)
+          return report ? reportWait(report, text, nextInMs) : io.progress.update(text)
         default: {
           const title = TITLES[event.event]
           const isCompleted = judge(claim, io.clock.now()).phase === 'completed'

@@ -58,7 +58,7 @@ export const command = defineCommand({
   changes: true,
   async run({ arguments: domains, options }, io) {
     const { timeout = WAIT_SECONDS, throughBlocked = false, check = true, publicResolvers, publish } = options
-    const [{ runClaim }, { claimsNamed }] = await Promise.all([
+    const [{ runClaim }, { findClaimsByName }] = await Promise.all([
       import('../claims/workflow.ts'),
       import('../claims/ledger.ts'),
     ])
@@ -75,7 +75,7 @@ export const command = defineCommand({
       resumeOnly,
     }
     if (!isMany(domains, options)) {
-      const [{ parseDomain }, { showWork }, { connect }, { createChecklist }] = await Promise.all([
+      const [{ parseDomain }, { presentEvents }, { connect }, { createChecklist }] = await Promise.all([
         import('../claims/load.ts'),
         import('../claims/write.ts'),
         import('../session/connect.ts'),
@@ -83,16 +83,17 @@ export const command = defineCommand({
       ])
       const request = claimRequest(parseDomain(domains[0] ?? (await askForDomain(io))), options)
       const events = runClaim(request, { ...flow, publish: publisher }, connect(io), io)
-      const [newest] = await claimsNamed(request.name, io)
-      await showWork(events, createChecklist(publish !== undefined, io), newest?.claim, io)
+      const [newest] = await findClaimsByName(request.name, io)
+      await presentEvents(events, createChecklist(publish !== undefined, io), newest?.claim, io)
       return
     }
-    const [{ completedBefore, drainOne, runForAll }, { judge }, { recordOf }] = await Promise.all([
-      import('../claims/many.ts'),
-      import('../claims/lifecycle.ts'),
-      import('../claims/record.ts'),
-    ])
-    await runForAll(
+    const [{ completedResult, drainClaimEvents, processDomains }, { judge }, { recordOf }] =
+      await Promise.all([
+        import('../claims/many.ts'),
+        import('../claims/lifecycle.ts'),
+        import('../claims/record.ts'),
+      ])
+    await processDomains(
       domains,
       options,
       {
@@ -101,8 +102,8 @@ export const command = defineCommand({
         hasEvents: true,
         deadline: flow.deadline,
         async perform({ domain, region }, run) {
-          const [newest] = await claimsNamed(domain, run.io)
-          const done = completedBefore(newest, io.clock.now())
+          const [newest] = await findClaimsByName(domain, run.io)
+          const done = completedResult(newest, io.clock.now())
           if (done !== undefined) return done
           const says = (line: string) => run.say(`${domain}: ${line}`)
           const publishes: Publish | undefined =
@@ -110,7 +111,7 @@ export const command = defineCommand({
           const request = claimRequest(domain, options, region)
           const events = runClaim(request, { ...flow, ...run.dns, publish: publishes }, run.client(), run.io)
           let isSaid = publish !== undefined
-          return drainOne(events, run, async ({ event, claim }) => {
+          return drainClaimEvents(events, run, async ({ event, claim }) => {
             if (isSaid || event !== 'waiting' || !judge(claim, io.clock.now()).needsRecord) return
             isSaid = true
             const { name, value } = recordOf(claim, domain)

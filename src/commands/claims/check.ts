@@ -74,7 +74,7 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { name, value, wait = false, publicResolvers, timeout = WAIT_SECONDS } = options
-    const [{ checkSubject, emptyReport, sayItOnlyLooked, writeReport }, { createClaimReader }] =
+    const [{ checkDomain, emptyReport, explainMissingValue, writeReport }, { createClaimReader }] =
       await Promise.all([import('../../claims/check-dns.ts'), import('../../claims/load.ts')])
     // A check never costs a session its refresh token.
     const renews = false
@@ -88,7 +88,7 @@ export const command = defineCommand({
       if (value !== undefined && name === undefined && domains.length === 0)
         throw usageError('--value needs a domain', 'as in: mailclaim claims check example.com --value …')
       const given = { value, isExact: name !== undefined }
-      const checked = await checkSubject(
+      const checked = await checkDomain(
         name ?? domains[0],
         given,
         check,
@@ -97,7 +97,7 @@ export const command = defineCommand({
       )
       await writeReport(checked, check, COLUMNS, io)
       if (checked.error !== undefined) throw checked.error
-      if (hasOnlyLooked(checked.report)) await sayItOnlyLooked(checked.report, io)
+      if (hasOnlyLooked(checked.report)) await explainMissingValue(checked.report, io)
       return
     }
     if (value !== undefined || name !== undefined)
@@ -107,9 +107,9 @@ export const command = defineCommand({
       )
     if (['markdown', 'html'].includes(io.settings.format))
       throw usageError(`--format ${io.settings.format} is for one domain`, 'for several: --format jsonl')
-    const { runForAll } = await import('../../claims/many.ts')
+    const { processDomains } = await import('../../claims/many.ts')
     let isNoted = false
-    await runForAll(
+    await processDomains(
       domains,
       options,
       {
@@ -118,12 +118,12 @@ export const command = defineCommand({
         emptyItem: emptyReport,
         deadline: check.deadline,
         renews,
-        async perform(subject, run) {
-          const each = { ...check, ...run.dns, letNext: run.letNext, tell: run.tell }
-          const { report, error } = await checkSubject(subject.domain, subject, each, run.readClaim, run.io)
+        async perform(input, run) {
+          const each = { ...check, ...run.dns, releaseTurn: run.releaseTurn, reportWait: run.reportWait }
+          const { report, error } = await checkDomain(input.domain, input, each, run.readClaim, run.io)
           if (hasOnlyLooked(report) && !isNoted) {
             isNoted = true
-            await sayItOnlyLooked(report, io)
+            await explainMissingValue(report, io)
           }
           const label = hasOnlyLooked(report) ? 'no value to look for' : report.verdict
           return { label, item: reportJson(report), error, report }

@@ -28,8 +28,8 @@ export const command = defineCommand({
   },
   account: 'sometimes',
   async run({ options }, io) {
-    const { everyClaim, ledgerInForce } = await import('../../claims/ledger.ts')
-    const entries = await everyClaim(io, (error) => io.warn(`${error.message}; it is left out`))
+    const { readAllClaims, describeLedger } = await import('../../claims/ledger.ts')
+    const entries = await readAllClaims(io, (error) => io.warn(`${error.message}; it is left out`))
     const refresher = options.refresh ? await createRefresher(io) : undefined
     async function* pages(): AsyncGenerator<DomainClaim[], void, void> {
       for (let at = 0; at < entries.length; at += PAGE) {
@@ -37,7 +37,7 @@ export const command = defineCommand({
         yield refresher === undefined ? page.map(({ claim }) => claim) : await refresher.refresh(page)
       }
     }
-    const nothing = `No claims are known ${ledgerInForce(io)}.`
+    const nothing = `No claims are known ${describeLedger(io)}.`
     await printPages(pages(), CLAIM_LIST_COLUMNS, nothing, io)
     if (entries.length === 0 && !io.settings.quiet)
       await io.hint('start one with: mailclaim claims create <domain>')
@@ -47,7 +47,7 @@ export const command = defineCommand({
 
 /** Requests claims from the service; notes its last failure, and forgets what it no longer has. */
 async function createRefresher(io: Io) {
-  const [{ fetchClaim, knownOf }, { forget }, { nameOf }, { connect }] = await Promise.all([
+  const [{ fetchClaim, toKnownClaim }, { forgetClaim }, { nameOf }, { connect }] = await Promise.all([
     import('../../claims/load.ts'),
     import('../../claims/ledger.ts'),
     import('../../claims/lifecycle.ts'),
@@ -60,13 +60,13 @@ async function createRefresher(io: Io) {
   const one = async (entry: LedgerEntry): Promise<DomainClaim[]> => {
     const { claim } = entry
     try {
-      const now = await fetchClaim({ known: knownOf(entry), client, io })
+      const now = await fetchClaim({ known: toKnownClaim(entry), client, io })
       inRow = 0
       return [now]
     } catch (error) {
       if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
       if (error.exit === Exit.notFound) {
-        await forget(entry, io)
+        await forgetClaim(entry, io)
         await io.warn(
           `the service no longer has the claim of ${nameOf(claim)} (${claim.domain_id}): it is forgotten`,
         )

@@ -26,7 +26,7 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { format } = io.settings
-    const [{ createClaimReader, findClaim }, { recordOf, zoneLine }, { judge, nameOf }, place] =
+    const [{ createClaimReader, findClaim }, { recordOf, formatZoneLine }, { judge, nameOf }, place] =
       await Promise.all([
         import('../../claims/load.ts'),
         import('../../claims/record.ts'),
@@ -38,7 +38,7 @@ export const command = defineCommand({
       const { phase, isOpen, error } = judge(claim, io.clock.now())
       if (!isOpen && error !== undefined) throw error
       const record = recordOf(claim, known.name)
-      const text = format === 'zone' ? `${zoneLine(record)}\n` : `${record.value}\n`
+      const text = format === 'zone' ? `${formatZoneLine(record)}\n` : `${record.value}\n`
       const isShown = format === 'table' && own.settings.fields === undefined
       const found = isShown ? await place.findPlace(record.name, own) : undefined
       return { claim, record, text, found, isCompleted: phase === 'completed' }
@@ -49,11 +49,11 @@ export const command = defineCommand({
       const { claim, text, found, isCompleted } = await recordFor(known, readClaim, io)
       if (isCompleted) await io.warn(`the claim is completed: ${nameOf(claim)} no longer needs its record`)
       if (format === 'zone' || format === 'value') return io.stdout.write(text)
-      const host = format === 'table' ? { host: place.hostText(found) } : {}
+      const host = format === 'table' ? { host: place.formatHost(found) } : {}
       return io.write({ ...claim.record, ...host }, RECORD_COLUMNS)
     }
-    const { runForAll } = await import('../../claims/many.ts')
-    await runForAll(
+    const { processDomains } = await import('../../claims/many.ts')
+    await processDomains(
       domains,
       options,
       {

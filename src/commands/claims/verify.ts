@@ -27,8 +27,8 @@ export const command = defineCommand({
   async run({ arguments: domains, options }, io) {
     const { wait = false, check = true, publicResolvers, throughBlocked = false } = options
     const verify = { deadline: deadlineOf(options, io.clock), wait, check, publicResolvers, throughBlocked }
-    const { verifyClaimOf } = await import('../../claims/workflow.ts')
-    const claim = await workOnClaims(domains, options, verify, verifyClaimOf, io)
+    const { checkAndVerify } = await import('../../claims/workflow.ts')
+    const claim = await workOnClaims(domains, options, verify, checkAndVerify, io)
     if (!wait && claim !== undefined && claim.status !== 'completed' && !io.settings.quiet)
       await io.hint(`to follow it: mailclaim claims watch${domains.map((domain) => ` ${domain}`)}`)
   },

@@ -64,16 +64,16 @@ export async function workOnClaims(
   io: Io,
 ): Promise<DomainClaim | undefined> {
   if (isMany(domains, flags)) {
-    const { runClaims } = await import('../../claims/many.ts')
-    await runClaims(domains, flags, options, begin, io)
+    const { processClaims } = await import('../../claims/many.ts')
+    await processClaims(domains, flags, options, begin, io)
     return undefined
   }
-  const [{ findClaim }, { connect }, { noteEvent, showWork }] = await Promise.all([
+  const [{ findClaim }, { connect }, { printEvent, presentEvents }] = await Promise.all([
     import('../../claims/load.ts'),
     import('../../session/connect.ts'),
     import('../../claims/write.ts'),
   ])
   const known = await findClaim(domains[0], io)
-  const show = (event: ClaimEvent) => noteEvent(event, io)
-  return showWork(begin({ known, client: connect(io), io, options }), { show }, known.entry?.claim, io)
+  const show = (event: ClaimEvent) => printEvent(event, io)
+  return presentEvents(begin({ known, client: connect(io), io, options }), { show }, known.entry?.claim, io)
 }
