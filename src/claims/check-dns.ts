@@ -16,7 +16,6 @@ import { type ClaimReader, findClaimOrDomain, parseDomain } from './load.ts'
 import { expectedRecord, readValue } from './record.ts'
 import {
   type CheckOptions,
-  checkOnce,
   createWaitReporter,
   toTimeoutError,
   type WatchedClaim,
@@ -102,22 +101,18 @@ async function checkRecord(
     options.wait && wanted.expected !== null && (!of || judge(of.claim, io.clock.now()).needsRecord)
   if (waits || io.stderr.isTTY) await io.progress.update(`querying the name servers of ${wanted.name}`)
   try {
-    if (!waits) {
-      const report = await checkOnce(wanted, options, io)
-      return { report, error: exitErrorOf(report, isShown(io)) }
-    }
     let last: CheckReport | undefined
     const { reportWait = createWaitReporter(io) } = options
     for await (const { report, nextInMs, news } of watchDns(wanted, of, options, io)) {
       last = report
-      if (nextInMs === null) break
+      if (!waits || nextInMs === null) break
       options.releaseTurn?.()
       await reportWait(report, news, nextInMs)
     }
     // There is at least one check.
     const report = last as CheckReport
     const failure = exitErrorOf(report, isShown(io))
-    return { report, error: failure && toTimeoutError(failure, options.deadline) }
+    return { report, error: waits ? failure && toTimeoutError(failure, options.deadline) : failure }
   } finally {
     await io.progress.end()
   }
@@ -181,12 +176,11 @@ export async function writeReport(
       resolvers: asked,
       command: commandLine(['claims', 'check', ...words], io.platform),
     }
-    if (format === 'markdown') {
-      const { renderMarkdown } = await import('../dns/markdown.ts')
-      return stdout.write(renderMarkdown(report, made))
-    }
-    const { renderHtml } = await import('../dns/html.ts')
-    return stdout.write(renderHtml(report, made))
+    const render =
+      format === 'markdown'
+        ? (await import('../dns/markdown.ts')).renderMarkdown
+        : (await import('../dns/html.ts')).renderHtml
+    return stdout.write(render(report, made))
   }
   if (format !== 'table' || settings.fields !== undefined) return io.write(reportJson(report), columns)
   if (report.remark !== undefined) return stdout.write(`${sanitizeLine(report.remark)}\n`)

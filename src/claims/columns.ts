@@ -73,9 +73,7 @@ export const MANY_CLAIM_COLUMNS: readonly Column[] = [
 ]
 
 /** The fields of JSON that an error has. */
-export const ERROR_FIELDS: readonly string[] = ['code', 'message', 'hint', 'status', 'exit'].map(
-  (field) => `error.${field}`,
-)
+export const ERROR_FIELDS = ['code', 'message', 'hint', 'status', 'exit'].map((field) => `error.${field}`)
 
 /** When the claim expires; undefined once it can't: a date beside a completed claim would look like a deadline. */
 function expiry(claim: DomainClaim, now: number): unknown {

@@ -8,7 +8,7 @@ import type { ManyOptions } from './definition.ts'
 import { findClaimsByName } from './ledger.ts'
 import { judge } from './lifecycle.ts'
 import { parseDomain, requestClaim } from './load.ts'
-import { completedResult, processDomains } from './many.ts'
+import { completedResult, type DomainWork, processDomains } from './many.ts'
 import { describeIgnoredOptions, startClaim } from './workflow.ts'
 import { printEvent, writeClaim } from './write.ts'
 
@@ -19,8 +19,7 @@ type RequestFor = (name: string, region?: string) => ClaimRequest
 export async function createOne(domain: string, requestFor: RequestFor, io: Io): Promise<void> {
   const request = requestFor(parseDomain(domain))
   const { name } = request
-  const [newest] = await findClaimsByName(name, io)
-  const events = startClaim(request, newest?.claim, connect(io), io)
+  const events = startClaim(request, { client: connect(io), io })
   const claim = await drain(events, (event) => printEvent(event, io))
   await writeClaim(claim, io)
   if (io.settings.quiet) return
@@ -42,30 +41,26 @@ export async function createSeveral(
     ...['record.name', 'record.value'].map((field): Column => ({ field, kind: 'id', only: 'people' })),
     ...MANY_CLAIM_COLUMNS.slice(2),
   ]
-  await processDomains(
-    domains,
-    flags,
-    {
-      columns,
-      takesIds: false,
-      async perform({ domain, region }, { io, client, warn }) {
-        const now = io.clock.now()
-        const [newest] = await findClaimsByName(domain, io)
-        const done = completedResult(newest, now)
-        if (done !== undefined) return done
-        const before = newest && judge(newest.claim, now)
-        if (newest !== undefined && before?.isOpen) {
-          const why = describeIgnoredOptions(requestFor(domain, region), newest.claim)
-          if (why !== undefined) await warn(`${domain}: ${why}`)
-          return { label: 'open before', item: { ...newest.claim, seen_at: newest.seen_at } }
-        }
-        // Another claim would end the newer one, which may be somebody else's: that takes the command for this domain.
-        if (newest !== undefined && before?.phase === 'superseded')
-          return { label: 'superseded', item: newest.claim, error: before.error }
-        const { claim, created } = await requestClaim(requestFor(domain, region), client(), io)
-        return { label: created ? 'created' : 'open before', item: claim }
-      },
+  const work: DomainWork = {
+    columns,
+    takesIds: false,
+    async perform({ domain, region }, { io, client, warn }) {
+      const now = io.clock.now()
+      const [newest] = await findClaimsByName(domain, io)
+      const done = completedResult(newest, now)
+      if (done !== undefined) return done
+      const before = newest && judge(newest.claim, now)
+      if (newest !== undefined && before?.isOpen) {
+        const why = describeIgnoredOptions(requestFor(domain, region), newest.claim)
+        if (why !== undefined) await warn(`${domain}: ${why}`)
+        return { label: 'open before', item: { ...newest.claim, seen_at: newest.seen_at } }
+      }
+      // Another claim would end the newer one, which may be somebody else's: that takes the command for this domain.
+      if (newest !== undefined && before?.phase === 'superseded')
+        return { label: 'superseded', item: newest.claim, error: before.error }
+      const { claim, created } = await requestClaim(requestFor(domain, region), { client: client(), io })
+      return { label: created ? 'created' : 'open before', item: claim }
     },
-    io,
-  )
+  }
+  await processDomains(domains, flags, work, io)
 }

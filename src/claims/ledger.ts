@@ -135,11 +135,9 @@ export async function findOtherLedgers(
 export async function listOpenDomains(place: Place & Pick<Context, 'clock'>): Promise<string[]> {
   const open: string[] = []
   for (const key of keysIn(place)) {
-    const claims = await read([key], place)
-    // Each claim without a name stands for itself.
-    for (const [age, { claim }] of claims.entries())
-      if ((age === 0 || !claim.name) && judge(claim, place.clock.now()).isOpen)
-        open.push(asciiName(claim.name ?? '') || (claim.domain_id ?? ''))
+    const [newest] = await read([key], place)
+    if (newest !== undefined && judge(newest.claim, place.clock.now()).isOpen)
+      open.push(asciiName(newest.claim.name ?? '') || (newest.claim.domain_id ?? ''))
   }
   return open.sort()
 }

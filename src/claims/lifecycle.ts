@@ -33,22 +33,22 @@ export interface Judgement {
   /** For people, as the rest of a sentence: "waiting for the TXT record". */
   readonly text: string
   /** How a command ends whose claim is blocked or has ended: exit 9. */
-  readonly error?: CliError
+  readonly error: CliError | undefined
 }
 
-const BLOCKED_REASONS: Readonly<Record<string, string>> = {
-  grace_period: 'the domain changed hands or was verified recently and is in a grace period',
-  recent_owner_activity: 'the current owner used the domain recently',
-  pending_scheduled_emails: 'the current owner has scheduled e-mails from the domain',
-}
+const BLOCKED_REASONS: ReadonlyMap<string, string> = new Map([
+  ['grace_period', 'the domain changed hands or was verified recently and is in a grace period'],
+  ['recent_owner_activity', 'the current owner used the domain recently'],
+  ['pending_scheduled_emails', 'the current owner has scheduled e-mails from the domain'],
+])
 
 /** The ends of a claim that services of this kind have, besides success. */
-const ENDS: Readonly<Record<string, readonly [phase: Phase, code: ErrorCode, text: string]>> = {
-  expired: ['expired', 'claim_expired', 'the claim expired before it was verified'],
-  superseded: ['superseded', 'claim_superseded', 'a newer claim replaced this one'],
-  canceled: ['ended', 'claim_canceled', 'the claim was canceled'],
-  failed: ['ended', 'claim_failed', 'the claim failed'],
-}
+const ENDS: ReadonlyMap<string, readonly [phase: Phase, code: ErrorCode, text: string]> = new Map([
+  ['expired', ['expired', 'claim_expired', 'the claim expired before it was verified']],
+  ['superseded', ['superseded', 'claim_superseded', 'a newer claim replaced this one']],
+  ['canceled', ['ended', 'claim_canceled', 'the claim was canceled']],
+  ['failed', ['ended', 'claim_failed', 'the claim failed']],
+])
 
 /** Characters of a name in a message (RFC 1035 section 2.3.4). */
 const MAX_NAME_LENGTH = 255
@@ -79,7 +79,7 @@ export function judge(claim: DomainClaim, now: number): Judgement {
   const why = failure ? ` (${clip(failure, MAX_WORD_LENGTH)})` : ''
   if (status === 'completed') return judged('completed', 'the domain is yours')
   if (status === 'verified') return judged('accepted', 'TXT record accepted, transfer in progress')
-  const end = Object.hasOwn(ENDS, status ?? '') ? ENDS[status ?? ''] : undefined
+  const end = ENDS.get(status ?? '')
   if (end !== undefined) {
     const [phase, code, text] = end
     return ended(claim, phase, code, `${text}${status === 'failed' ? why : ''}`)
@@ -100,12 +100,9 @@ export function judge(claim: DomainClaim, now: number): Judgement {
   return judged('unknown', `unknown ${word}; still waiting`)
 }
 
-const judged = (phase: Phase, text: string, error?: CliError): Judgement => ({
-  phase,
-  ...PHASES[phase],
-  text,
-  ...(error && { error }),
-})
+const judged = (phase: Phase, text: string, error?: CliError): Judgement => {
+  return { ...PHASES[phase], phase, text, error }
+}
 
 function ended(claim: DomainClaim, phase: Phase, code: ErrorCode, text: string): Judgement {
   const again = `mailclaim claims create${asArgument(claim)}`
@@ -118,8 +115,7 @@ function ended(claim: DomainClaim, phase: Phase, code: ErrorCode, text: string):
 
 function blocked(claim: DomainClaim): Judgement {
   const { blocked_reason: reason } = claim
-  const known = Object.hasOwn(BLOCKED_REASONS, reason ?? '') ? BLOCKED_REASONS[reason ?? ''] : undefined
-  const text = `${known ?? 'a safety check stopped the claim'} (${reason ? clip(reason, MAX_WORD_LENGTH) : 'no reason given'})`
+  const text = `${BLOCKED_REASONS.get(reason ?? '') ?? 'a safety check stopped the claim'} (${reason ? clip(reason, MAX_WORD_LENGTH) : 'no reason given'})`
   const hint = `a block can lift by itself; to wait for that: mailclaim claims watch${asArgument(claim)} --through-blocked`
   const message = `${nameOf(claim)} is blocked: ${text}`
   return judged('blocked', text, new CliError('claim_blocked', message, { hint }))

@@ -18,13 +18,6 @@ export interface DomainInput {
   readonly region?: string | undefined
 }
 
-/** What a list holds. */
-export interface DomainList {
-  readonly inputs: readonly DomainInput[]
-  /** How many lines can't be used; the first ones have been named on stderr: `FILE:LINE: why`. */
-  readonly badLines: number
-}
-
 /** Texts that a header has for each column, in lower case and without blanks; the first of them wins. */
 const DOMAIN: readonly string[] = ['domain', 'domainname', 'name']
 const VALUE: readonly string[] = ['value', 'txtvalue', 'record.value']
@@ -49,9 +42,10 @@ export function readDomain(text: string, takesIds: boolean): string {
  * its lines agree.
  *
  * @param from a path, or `-` for standard input
+ * @returns also the number of lines that can't be used; the first ones have been named on stderr: `FILE:LINE: why`
  * @throws CliError exit 2 if it can't be read; the reason of the interrupt signal
  */
-export async function readList(from: string, takesIds: boolean, io: Io): Promise<DomainList> {
+export async function readList(from: string, takesIds: boolean, io: Io) {
   if (from === '-' && io.stdin.isTTY)
     throw usageError('--from - reads standard input, which is a terminal', 'pipe the domains into it')
   const name = from === '-' ? '<stdin>' : from
@@ -147,10 +141,11 @@ async function parseRows(text: string, name: string) {
 
 /** What the lines of one domain say together. @throws CliError exit 2 if they contradict each other */
 function mergeInputs(input: DomainInput, earlier: DomainInput = input): DomainInput {
-  const merged = { ...earlier, ...input }
-  const other = (['value', 'region'] as const).find((key) => merged[key] !== (earlier[key] ?? merged[key]))
-  if (other === undefined) return merged
-  throw usageError(`"${input.domain}" has another ${other} on an earlier line`)
+  const { domain, value = earlier.value, region = earlier.region } = input
+  const other =
+    value !== (earlier.value ?? value) ? 'value' : region !== (earlier.region ?? region) && 'region'
+  if (other) throw usageError(`"${domain}" has another ${other} on an earlier line`)
+  return { domain, value, region }
 }
 
 /** @throws CliError exit 2 */
@@ -163,9 +158,5 @@ function inputOf(cells: readonly string[], columns: readonly string[], takesIds:
   if (domain === undefined) throw usageError('the domain is missing')
   if (region !== undefined && !(REGIONS as readonly string[]).includes(region))
     throw usageError(`"${region}" is not a region (${REGIONS.join(', ')})`)
-  return {
-    domain: readDomain(domain, takesIds),
-    ...(value === undefined ? {} : { value: readValue(value, 'the value') }),
-    ...(region === undefined ? {} : { region }),
-  }
+  return { domain: readDomain(domain, takesIds), value: value && readValue(value, 'the value'), region }
 }

@@ -37,12 +37,9 @@ export interface KnownClaim {
 export async function findClaim(argument: string | undefined, io: Io): Promise<KnownClaim> {
   const found = await findClaimOrDomain(argument, io)
   if ('domainId' in found) return found
-  const { domain } = found
-  throw await unknownClaimError(
-    domain,
-    'if it was made elsewhere, give its domain_id once; to list known claims: mailclaim claims list',
-    io,
-  )
+  const hint =
+    'if it was made elsewhere, give its domain_id once; to list known claims: mailclaim claims list'
+  throw await unknownClaimError(found.domain, hint, io)
 }
 
 /** No claim of the domain is known in the profile in force. @param hint what to do if it isn't known in another one either */
@@ -65,11 +62,10 @@ export async function findClaimOrDomain(
   if (name.ok && byName !== undefined) return { ...toKnownClaim(byName), name: name.ascii }
   const byId = await findClaimById(argument, io, onDamaged)
   if (byId !== undefined) return toKnownClaim(byId)
-  if (looksLikeId(argument)) return { domainId: argument, name: undefined, entry: undefined }
-  if (name.ok) return { domain: name.ascii }
   // Without a service there is none that could know it as an id.
-  if (issuerIn(io.settings) !== undefined && /^[\w-]{1,128}$/.test(argument))
-    return { domainId: argument, name: undefined, entry: undefined }
+  const isId = !name.ok && issuerIn(io.settings) !== undefined && /^[\w-]{1,128}$/.test(argument)
+  if (isId || looksLikeId(argument)) return { domainId: argument, name: undefined, entry: undefined }
+  if (name.ok) return { domain: name.ascii }
   throw usageError(name.problem, name.fix)
 }
 
@@ -114,24 +110,28 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim
  * @returns the claim, with the name that is known if the service doesn't send it
  * @throws CliError `unexpected_answer`, exit 7
  */
-function requireAsked(
-  claim: DomainClaim,
-  known: Partial<Pick<KnownClaim, 'name' | 'domainId'>>,
-): DomainClaim {
+async function acceptAnswer(answer: DomainClaim, known: Partial<KnownClaim>, io: Io): Promise<DomainClaim> {
   const { name, domainId } = known
-  if (name !== undefined && claim.name && asciiName(claim.name) !== name)
-    throw new OtherAnswerError(`asked for the claim of ${name}, got that of ${clip(claim.name, 255)}`)
-  if (domainId !== undefined && claim.domain_id && claim.domain_id !== domainId)
-    throw new OtherAnswerError(`asked for the claim ${domainId}, got the claim ${clip(claim.domain_id, 255)}`)
-  if (claim.name) known.name ??= asciiName(claim.name)
-  return claim.name || known.name === undefined ? claim : { ...claim, name: known.name }
+  if (name !== undefined && answer.name && asciiName(answer.name) !== name)
+    throw new OtherAnswerError(`asked for the claim of ${name}, got that of ${clip(answer.name, 255)}`)
+  if (domainId !== undefined && answer.domain_id && answer.domain_id !== domainId)
+    throw new OtherAnswerError(
+      `asked for the claim ${domainId}, got the claim ${clip(answer.domain_id, 255)}`,
+    )
+  if (answer.name) known.name ??= asciiName(answer.name)
+  const claim = answer.name || known.name === undefined ? answer : { ...answer, name: known.name }
+  await saveClaim(claim, io)
+  return claim
+}
+
+export interface ServiceAccess {
+  readonly client: ServiceClient
+  readonly io: Io
 }
 
 /** A claim at the service that is asked about it. */
-export interface ClaimAccess {
+export interface ClaimAccess extends ServiceAccess {
   readonly known: KnownClaim
-  readonly client: ServiceClient
-  readonly io: Io
 }
 
 /** Gets the claim from the service, and saves it. @throws CliError as `getClaim`; exit 5 names a claim that this machine has seen */
@@ -142,9 +142,7 @@ export async function fetchClaim(
   const answer = await getClaim(client, known.domainId, options).catch((error: unknown) => {
     throw isGone(error) && known.entry !== undefined ? goneError(known.entry.claim, error) : error
   })
-  const claim = requireAsked(answer, known)
-  await saveClaim(claim, io)
-  return claim
+  return acceptAnswer(answer, known, io)
 }
 
 /**
@@ -154,16 +152,11 @@ export async function fetchClaim(
  * @returns the claim, and whether it is new
  * @throws CliError as `createClaim`; exit 7 if it isn't the one asked for, or as `recordOf`
  */
-export async function requestClaim(
-  request: ClaimRequest,
-  client: ServiceClient,
-  io: Io,
-): Promise<{ readonly claim: DomainClaim; readonly created: boolean }> {
+export async function requestClaim(request: ClaimRequest, { client, io }: ServiceAccess) {
   try {
     const { claim: answer, created } = await createClaim(client, request)
     const name = asciiName(request.name)
-    const claim = requireAsked(answer, { name })
-    await saveClaim(claim, io)
+    const claim = await acceptAnswer(answer, { name }, io)
     // Nobody is told to add a record that the service has no business to ask for.
     if (judge(claim, io.clock.now()).needsRecord) recordOf(claim, name)
     return { claim, created }
@@ -188,9 +181,7 @@ export async function requestVerification(
 ): Promise<DomainClaim> {
   const { known, client, io } = access
   try {
-    const claim = requireAsked(await verifyClaim(client, known.domainId, options), known)
-    await saveClaim(claim, io)
-    return claim
+    return await acceptAnswer(await verifyClaim(client, known.domainId, options), known, io)
   } catch (refusal) {
     if (isGone(refusal)) throw goneError(before, refusal)
     if (!(refusal instanceof CliError) || refusal.exit !== Exit.refused) throw refusal
@@ -202,7 +193,7 @@ export async function requestVerification(
   }
 }
 
-const isGone = (error: unknown): error is CliError =>
+export const isGone = (error: unknown): error is CliError =>
   error instanceof CliError && error.exit === Exit.notFound
 
 function goneError(claim: DomainClaim, error: CliError): CliError {
@@ -253,11 +244,12 @@ export function createClaimReader(
       if (error.exit === Exit.notFound || error.code === 'unexpected_answer') throw error
       if (error.exit !== Exit.refused) pauseEnd = clock.monotonic() + PAUSE_MS
       const { claim, seen_at } = entry
-      const seen = relativeTime(Date.parse(seen_at), clock.now())
-      const text = `couldn't ask the service about the claim of ${nameOf(claim)}, last seen ${seen}: ${error.message}`
-      const isFirst = !isWarned
+      if (isWarned) return claim
       isWarned = true
-      if (isFirst) await warn(text)
+      const seen = relativeTime(Date.parse(seen_at), clock.now())
+      await warn(
+        `couldn't ask the service about the claim of ${nameOf(claim)}, last seen ${seen}: ${error.message}`,
+      )
       return claim
     }
   }

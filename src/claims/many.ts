@@ -23,7 +23,7 @@ import {
   readAllClaims,
 } from './ledger.ts'
 import { judge } from './lifecycle.ts'
-import { type DomainInput, type DomainList, readDomain, readList } from './list.ts'
+import { type DomainInput, readDomain, readList } from './list.ts'
 import { type ClaimReader, createClaimReader, findClaim } from './load.ts'
 import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimWork } from './workflow.ts'
 
@@ -98,12 +98,12 @@ export async function processDomains(
     const { domain } = input
     try {
       requireTime()
-      await reporter.done(domain, await work.perform(input, { ...shared, ...reporter, releaseTurn }))
+      await reporter.addResult(domain, await work.perform(input, { ...shared, ...reporter, releaseTurn }))
     } catch (error) {
       if (error instanceof InterruptedError || shared.io.interrupts.signal.aborted) throw error
       const failure = error instanceof CliError ? error : new CliError('bug', `this is a bug: ${error}`)
       const item = work.emptyItem?.(domain) ?? { name: domain }
-      await reporter.done(domain, { label: labelOf(failure), item, error: failure })
+      await reporter.addResult(domain, { label: labelOf(failure), item, error: failure })
       if (failure.exit === Exit.notConfigured || failure.exit === Exit.notSignedIn) throw failure
     }
   }
@@ -111,24 +111,16 @@ export async function processDomains(
   const stopAll = (error: unknown) => stop.abort(error)
   await Promise.all(inputs.map((input) => inTurn((leave) => one(input, leave).catch(stopAll))))
 
-  const ends = await reporter.end()
-  const { signal } = io.interrupts
-  if (signal.aborted) {
-    const { message } = signal.reason as CliError
-    const hint = 'nothing is lost; to continue, run the same command again'
-    throw (signal.reason as CliError).with({ message: `${message} after ${ends.length} domains`, hint })
-  }
+  const { finished, error } = await reporter.end()
+  const { aborted, reason }: { aborted: boolean; reason: CliError } = io.interrupts.signal
+  const hint = 'nothing is lost; to continue, run the same command again'
+  if (aborted) throw reason.with({ message: `${reason.message} after ${finished} domains`, hint })
   stop.signal.throwIfAborted()
-  throwUnlessAllDone(ends, badLines, work.hasEvents)
+  if (error !== undefined) throw error
 }
 
 /** The domains of a run, each once, with what its lines in the list say. @throws CliError exit 2, as `readList` */
-async function inputsOf(
-  domains: readonly string[],
-  { from, all }: ManyOptions,
-  takesIds: boolean,
-  io: Io,
-): Promise<DomainList> {
+async function inputsOf(domains: readonly string[], { from, all }: ManyOptions, takesIds: boolean, io: Io) {
   if (all && domains.length > 0) throw usageError("a domain and --all can't be used together")
   const typed = all ? await listOpenDomains(io) : domains.map((domain) => readDomain(domain, takesIds))
   if (all && typed.length === 0) {
@@ -179,19 +171,6 @@ function shareAmong(jobs: number, work: DomainWork, signal: AbortSignal, io: Io)
   }
 }
 
-/** @throws CliError with the most severe exit code, unless all are done */
-function throwUnlessAllDone(ends: readonly End[], badLines: number, hasEvents = false): void {
-  const exits: readonly ExitCode[] = ends.flatMap(({ error }) => error?.exit ?? [])
-  const exit = EXIT_ORDER.find((code) => exits.includes(code) || (code === Exit.usage && badLines > 0))
-  if (exit === undefined) return
-  const parts = [
-    ...(exits.length > 0 ? [`domains not done: ${exits.length} of ${ends.length}`] : []),
-    ...(badLines > 0 ? [`lines that can't be used: ${badLines}`] : []),
-  ]
-  const hint = "to continue, run the same command again: completed domains aren't repeated"
-  throw new CliError('domains_failed', parts.join('; '), { exit, ...(hasEvents && { hint }) })
-}
-
 /** What is counted if there is nothing but an error: the status of a claim that has ended is in its code. */
 function labelOf({ code, exit }: CliError): string {
   if (code === 'timed_out') return 'not started'
@@ -219,25 +198,26 @@ function untilEnd({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
   }
 }
 
-/** What is counted of a domain that has ended. */
-interface End extends Pick<DomainResult, 'label' | 'error'> {
-  readonly domain: string
-  readonly cause: ReturnType<typeof causeOf>
+/** A cause that some domains share, in the words of the first. */
+interface Cause {
+  readonly title: string
+  readonly message: string
+  readonly fix: string | undefined
+  readonly domains: string[]
 }
 
 /**
  * The mistake in DNS if that is why a domain isn't done, or a warning beside a record that is ready; else the error. Other domains
  * may have it as well; the first one's own words are the example.
  */
-function causeOf({ error, report }: DomainResult) {
+function causeOf({ error, report }: DomainResult): Cause | undefined {
   const isDns = error === undefined || error.exit === Exit.notYet
   const finding = isDns ? report?.findings[0] : undefined
-  const cause = finding ?? error
-  if (cause === undefined) return undefined
-  const host = report && finding ? dnsHostOf(report.nameservers.map((server) => server.host)) : null
-  const code = cause instanceof CliError ? cause.shownCode : cause.code
-  const title = host === null ? code : `${code} at ${host}`
-  return { title, message: cause.message, fix: 'fix' in cause ? cause.fix : cause.hint }
+  if (report !== undefined && finding !== undefined) {
+    const host = dnsHostOf(report.nameservers.map((server) => server.host))
+    return { ...finding, title: host === null ? finding.code : `${finding.code} at ${host}`, domains: [] }
+  }
+  return error && { title: error.shownCode, message: error.message, fix: error.hint, domains: [] }
 }
 
 /** Prints each domain as it ends, and at the end counts and causes for people. @param badLines lines that can't be used */
@@ -246,7 +226,10 @@ function createReporter(work: DomainWork, badLines: number, io: Io) {
   const isText = format === 'zone' || format === 'value'
   const rows = io.list(work.columns)
   const inTurn = createTurns(1)
-  const ends: End[] = []
+  const labels = new Map<string, number>()
+  const causes = new Map<string, Cause>()
+  const exits: ExitCode[] = []
+  let finished = 0
   const told = new Set<string>()
   const say: DomainRun['say'] = (...lines) => inTurn(() => writeLines(lines, io))
   return {
@@ -256,55 +239,54 @@ function createReporter(work: DomainWork, badLines: number, io: Io) {
       told.add(first.code)
       await say(`${name}: ${first.message}`, `  fix: ${first.fix}`)
     },
-    async done(domain: string, done: DomainResult): Promise<void> {
-      const { label, error } = done
-      ends.push({ domain, label, error, cause: causeOf(done) })
+    async addResult(domain: string, result: DomainResult): Promise<void> {
+      const { label, error } = result
+      finished += 1
+      labels.set(label, (labels.get(label) ?? 0) + 1)
+      if (error !== undefined) exits.push(error.exit)
+      const cause = causeOf(result)
+      if (cause !== undefined) {
+        if (!causes.has(cause.title)) causes.set(cause.title, cause)
+        causes.get(cause.title)?.domains.push(domain)
+      }
       const at = new Date(io.clock.now()).toISOString()
       const isEvent = format === 'jsonl' && work.hasEvents
-      const item = isEvent ? { event: 'done', at, name: domain, claim: done.item } : done.item
-      if (io.stderr.isTTY) await io.progress.update(`domains done: ${ends.length}`)
-      await inTurn(async () => {
-        if (isText) return done.text === undefined ? undefined : io.stdout.write(done.text)
+      const item = isEvent ? { event: 'done', at, name: domain, claim: result.item } : result.item
+      if (io.stderr.isTTY) await io.progress.update(`domains done: ${finished}`)
+      await inTurn(() => {
+        if (isText) return io.stdout.write(result.text ?? '')
         return rows.page({ items: [{ ...item, ...error?.toJSON() }] })
       })
     },
+    /** @returns an error with the most severe exit code, unless all are done */
     async end() {
       await io.progress.end()
       if (!isText) await rows.end(false)
-      if (!quiet && ends.length + badLines > 0) await io.say(...summaryOf(ends, badLines))
-      return ends
+      const bad = badLines > 0 ? [`lines that can't be used: ${badLines}`] : []
+      const counts = [...labels].map(([label, count]) => `${label} ${count}`).sort()
+      const all = `domains: ${finished}${counts.length > 0 ? ` (${counts.join(', ')})` : ''}`
+      const lines = [...causes.values()].sort(byDomainCount).flatMap(formatCause)
+      if (!quiet && finished + badLines > 0) await io.say(all, ...bad, ...lines)
+      const exit = EXIT_ORDER.find((code) => exits.includes(code) || (code === Exit.usage && badLines > 0))
+      if (exit === undefined) return { finished }
+      const failed = exits.length > 0 ? [`domains not done: ${exits.length} of ${finished}`] : []
+      const hint = "to continue, run the same command again: completed domains aren't repeated"
+      const details = { exit, ...(work.hasEvents && { hint }) }
+      return { finished, error: new CliError('domains_failed', [...failed, ...bad].join('; '), details) }
     },
   }
 }
+
+const byDomainCount = (one: Cause, other: Cause): number => other.domains.length - one.domains.length
 
 /** Domains that the summary names of each cause. */
 const NAMED = 3
 
-/** Counts, and causes: the most frequent first. */
-function summaryOf(ends: readonly End[], badLines: number): string[] {
-  const counts = [...groupBy(ends, ({ label }) => label)].map(([label, { length }]) => `${label} ${length}`)
-  const lines = [`domains: ${ends.length}${counts.length > 0 ? ` (${counts.toSorted().join(', ')})` : ''}`]
-  if (badLines > 0) lines.push(`lines that can't be used: ${badLines}`)
-  const causes = groupBy(ends, ({ cause }) => cause?.title)
-  causes.delete(undefined)
-  for (const [title, group] of [...causes].sort(([, one], [, other]) => other.length - one.length)) {
-    const names = group.slice(0, NAMED).map(({ domain }) => domain)
-    const more = group.length > NAMED ? ', …' : ''
-    const { message, fix } = group[0]?.cause ?? {}
-    lines.push(`  ${title}: ${group.length} (${names.join(', ')}${more})`, `    ${message}`)
-    if (fix) lines.push(`    fix: ${fix}`)
-  }
-  return lines
-}
-
-function groupBy<T, K>(all: readonly T[], keyOf: (one: T) => K): Map<K, T[]> {
-  const groups = new Map<K, T[]>()
-  for (const one of all) {
-    const group = groups.get(keyOf(one)) ?? []
-    group.push(one)
-    groups.set(keyOf(one), group)
-  }
-  return groups
+function formatCause({ title, message, fix, domains }: Cause): string[] {
+  const names = domains.slice(0, NAMED).join(', ')
+  const more = domains.length > NAMED ? ', …' : ''
+  const lines = [`  ${title}: ${domains.length} (${names}${more})`, `    ${message}`]
+  return fix ? [...lines, `    fix: ${fix}`] : lines
 }
 
 /** Does the work on each of several claims, each to its end. */

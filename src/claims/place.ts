@@ -12,7 +12,7 @@ export interface RecordPlace {
   /** The name relative to the zone; `@` if it is the zone itself. */
   readonly host: string
   /** Who hosts the zone, if its name servers tell. */
-  readonly dnsHost?: string | undefined
+  readonly dnsHost: string | null
 }
 
 /** The longest that a command waits to show a host, in milliseconds. */
@@ -23,19 +23,13 @@ export async function findPlace(name: string, io: Io): Promise<RecordPlace | und
   const checked = checkName(name)
   if (!checked.ok) return undefined
   const request = { ...dnsSettings(io.settings), deadline: deadlineIn(TIMEOUT_MS, io.clock) }
-  const found = await look(checked.ascii, request, dnsEffects(io))
-  const { zone, nameservers } = found
+  const { zone, nameservers } = await look(checked.ascii, request, dnsEffects(io))
   if (zone === null) return undefined
-  return {
-    zone,
-    host: relativeName(checked.ascii, zone),
-    dnsHost: dnsHostOf(nameservers) ?? undefined,
-  }
+  return { zone, host: relativeName(checked.ascii, zone), dnsHost: dnsHostOf(nameservers) }
 }
 
 /** What to type into a provider's "host" field. */
 export function formatHost(place: RecordPlace | undefined): string {
-  return place === undefined
-    ? 'the name without your zone, @ for the zone itself'
-    : `${place.host}   (in the zone ${place.zone}${place.dnsHost ? `, hosted by ${place.dnsHost}` : ''})`
+  if (place === undefined) return 'the name without your zone, @ for the zone itself'
+  return `${place.host}   (in the zone ${place.zone}${place.dnsHost ? `, hosted by ${place.dnsHost}` : ''})`
 }

@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import type { ProgramEnd } from '../context.ts'
-import { look } from '../dns/look.ts'
+import { type Look, look } from '../dns/look.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { checkName, relativeName } from '../dns/wire/name.ts'
-import { hasText, type TxtValue } from '../dns/wire/txt-answer.ts'
+import { hasText } from '../dns/wire/txt-answer.ts'
 import { CliError, InterruptedError, usageError } from '../errors.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
 import { dnsSettings } from '../settings/settings.ts'
@@ -46,7 +46,7 @@ export async function createPublisher(command: string, io: Io) {
     if (hasText(set?.values ?? partial, record.value))
       return `${name} has the TXT value already: the command wasn't run`
     if (set === null || zone === null) throw valuesUnknown(name, reason ?? 'its zone has no name')
-    const variables = variablesOf({ ...record, name }, zone, set.values, set.ttl)
+    const variables = variablesOf({ ...record, name }, zone, set)
     const end = await io.interrupts.shield(
       async () => {
         io.interrupts.signal.throwIfAborted()
@@ -70,14 +70,13 @@ export async function createPublisher(command: string, io: Io) {
   }
 }
 
+type TxtSet = NonNullable<Look['set']>
+
 /** What the command gets. @throws CliError `values_unknown`, exit 8, for a value that can't be a line */
-function variablesOf(
-  record: TxtRecord,
-  zone: string,
-  values: readonly TxtValue[],
-  ttl: number | null,
-): Record<string, string> {
-  const old = values.map((value) => lineOf(value, record.name))
+function variablesOf(record: TxtRecord, zone: string, { values, ttl }: TxtSet): Record<string, string> {
+  const old = values.map(({ bytes }) => Buffer.from(bytes).toString())
+  if (!values.every(({ bytes }) => isUtf8(bytes)) || /\p{Cc}/u.test(old.join('')))
+    throw valuesUnknown(record.name, 'one of them has control characters, or bytes that are not UTF-8')
   const set = [...values.map(({ strings }) => quoteStrings(strings)), quoteValue(record.value)]
   return {
     MAILCLAIM_RECORD_NAME: record.name,
@@ -91,17 +90,6 @@ function variablesOf(
     MAILCLAIM_RECORD_RDATA: quoteValue(record.value),
     MAILCLAIM_RECORD_SET: set.join('\n'),
   }
-}
-
-/**
- * A value as a line of `MAILCLAIM_RECORD_OLD_VALUES`.
- *
- * @throws CliError `values_unknown`, exit 8, if it has a line break or no text
- */
-function lineOf({ bytes }: TxtValue, name: string): string {
-  const text = Buffer.from(bytes).toString()
-  if (isUtf8(bytes) && !/\p{Cc}/u.test(text)) return text
-  throw valuesUnknown(name, 'one of them has control characters, or bytes that are not UTF-8')
 }
 
 function valuesUnknown(name: string, reason: string): CliError {

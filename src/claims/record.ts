@@ -60,14 +60,13 @@ export function recordOf(claim: DomainClaim, domain = asciiName(claim.name ?? ''
   // that begins an option, or invisible ones. Some Unicode letters are invisible (U+3164).
   if (!RECORD_NAME.test(name) || sanitizeLine(name) !== name)
     throw unexpectedAnswer(`${JSON.stringify(name.slice(0, 300))} is not a valid record name`)
+  const shown = clip(name, 300)
   const within = asciiName(name)
   if (domain === '' || !isWithin(within, domain))
-    throw unexpectedAnswer(`the record's name ${clip(name, 300)} isn't within ${domain || 'a domain'}`)
+    throw unexpectedAnswer(`the record's name ${shown} isn't within ${domain || 'a domain'}`)
   const reserved = within.split('.').find((label) => RESERVED_LABELS.has(label))
   if (reserved !== undefined)
-    throw unexpectedAnswer(
-      `the record's name ${clip(name, 300)} is reserved: ${reserved} proves other things`,
-    )
+    throw unexpectedAnswer(`the record's name ${shown} is reserved: ${reserved} proves other things`)
   // A service that asks for anything else isn't asking for a proof, and a command that is written carelessly would run it.
   if (!isCompleteValue(record.value))
     throw unexpectedAnswer(

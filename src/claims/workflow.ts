@@ -1,6 +1,5 @@
 import { type CheckReport, exitErrorOf } from '../dns/report.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
-import type { ServiceClient } from '../service/client.ts'
 import { follow } from '../service/follow.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
@@ -14,8 +13,10 @@ import {
   briefRequest,
   type ClaimAccess,
   fetchClaim,
+  isGone,
   requestClaim,
   requestVerification,
+  type ServiceAccess,
   unknownClaimError,
 } from './load.ts'
 import type { Publish } from './publish.ts'
@@ -31,7 +32,7 @@ export interface ClaimEvent {
   /** While it waits for DNS. */
   readonly report?: CheckReport | undefined
   /** The milliseconds until the next check of DNS. */
-  readonly nextInMs?: number
+  readonly nextInMs?: number | undefined
   /** What a warning is about; why the claim isn't completed. */
   readonly error?: CliError | undefined
   /** What people may have to do first. */
@@ -55,6 +56,9 @@ export type ClaimEvents = AsyncGenerator<ClaimEvent, ClaimEnd, void>
 export interface ClaimWork extends ClaimAccess {
   readonly options: ClaimOptions
 }
+
+/** Events that end with the claim to work on. */
+type ClaimSearch = AsyncGenerator<ClaimEvent, DomainClaim, void>
 
 /** How a claim is worked on; whether is no if it isn't said. */
 export interface ClaimOptions extends CheckOptions {
@@ -84,27 +88,22 @@ const MAX_TEXT = 255
  *
  * @throws CliError what the operations throw; exit 5 with `resumeOnly` if there is no claim
  */
-export async function* runClaim(
-  request: ClaimRequest,
-  options: ClaimOptions,
-  client: ServiceClient,
-  io: Io,
-): ClaimEvents {
-  const claim = yield* createOrResume(request, options, client, io)
+export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimWork, 'known'>): ClaimEvents {
+  const { options, io } = setup
+  const claim = yield* createOrResume(request, options, setup)
   const name = asciiName(request.name)
-  const known = { domainId: claim.domain_id ?? '', name, entry: undefined }
-  const work = { known, options, client, io }
+  const work = { ...setup, known: { domainId: claim.domain_id ?? '', name, entry: undefined } }
   if (!judge(claim, io.clock.now()).isOpen) return yield* followClaim(work, claim)
   const record = recordOf(claim, name)
   yield { event: 'record', claim, text: `TXT  ${record.name}  ${record.value}` }
   if (!needsRecord(claim, io)) return yield* followClaim(work, claim)
   if (options.publish !== undefined) {
-    const done = await options.publish(record).catch((failure: unknown) => {
-      if (failure instanceof CliError && !(failure instanceof InterruptedError)) return failure
-      throw failure
-    })
-    if (done instanceof CliError) return { claim, error: done }
-    yield { event: 'published', claim, text: done }
+    try {
+      yield { event: 'published', claim, text: await options.publish(record) }
+    } catch (error) {
+      if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
+      return { claim, error }
+    }
   }
   const seen = options.check ? yield* waitForDns(claim, work) : { claim }
   if (seen.error !== undefined) return seen
@@ -117,47 +116,40 @@ const needsRecord = (claim: DomainClaim, { clock }: Io): boolean => judge(claim,
 async function* createOrResume(
   request: ClaimRequest,
   { resumeOnly, deadline }: ClaimOptions,
-  client: ServiceClient,
-  io: Io,
-): AsyncGenerator<ClaimEvent, DomainClaim, void> {
+  access: ServiceAccess,
+): ClaimSearch {
+  const { io } = access
   const { name, region } = request
   const [entry] = await findClaimsByName(name, io)
+  const isOtherRegion = (entry?.claim.region ?? region) !== (region ?? entry?.claim.region)
   // An open claim in another region than the one asked for isn't resumed.
-  const isElsewhere =
-    !resumeOnly &&
-    entry !== undefined &&
-    judge(entry.claim, io.clock.now()).isOpen &&
-    (entry.claim.region ?? region) !== (region ?? entry.claim.region)
-  if (entry !== undefined && !isElsewhere) {
+  const isReplaced = isOtherRegion && entry !== undefined && judge(entry.claim, io.clock.now()).isOpen
+  if (entry !== undefined && (resumeOnly || !isReplaced)) {
     const known = { domainId: entry.claim.domain_id ?? '', name, entry }
-    const claim = await fetchClaim({ known, client, io }, { timeoutMs: timeFor(deadline) }).catch(
-      (error: unknown) => {
-        if (!resumeOnly && error instanceof CliError && error.exit === Exit.notFound) return undefined
-        throw error
-      },
-    )
+    const limit = { timeoutMs: timeFor(deadline) }
+    const claim = await fetchClaim({ ...access, known }, limit).catch((error: unknown) => {
+      if (resumeOnly || !isGone(error)) throw error
+    })
     const { phase, text } = judge(claim ?? entry.claim, io.clock.now())
-    const isRestarted = (phase === 'expired' || phase === 'ended') && !resumeOnly
-    if (claim && !isRestarted) return yield* goOn(request, claim, `resumed: ${text}`)
+    if (claim && (resumeOnly || (phase !== 'expired' && phase !== 'ended')))
+      return yield* continueClaim(request, claim, `resumed: ${text}`)
   }
   if (resumeOnly) throw await unknownClaimError(name, `to start one: mailclaim claim ${name}`, io)
-  const claim = yield* startClaim(request, entry?.claim, client, io)
+  const claim = yield* startClaim(request, access)
   if (!claim.domain_id)
     throw unexpectedAnswer(`it sent no domain_id for ${nameOf(claim)}, so the claim can't be followed`)
   return claim
 }
 
 /** Starts a claim, which the service may already have. @param before the one that this machine knows, open or not */
-export async function* startClaim(
-  request: ClaimRequest,
-  before: DomainClaim | undefined,
-  client: ServiceClient,
-  io: Io,
-): AsyncGenerator<ClaimEvent, DomainClaim, void> {
-  const earlier = before !== undefined && judge(before, io.clock.now()).isOpen ? before : undefined
-  const { claim, created } = await requestClaim(request, client, io)
-  if (!created) return yield* goOn(request, claim, 'the claim was already pending')
-  const value = earlier === undefined ? before?.record?.value : undefined
+export async function* startClaim(request: ClaimRequest, access: ServiceAccess): ClaimSearch {
+  const { io } = access
+  const [before] = await findClaimsByName(request.name, io)
+  const earlier =
+    before !== undefined && judge(before.claim, io.clock.now()).isOpen ? before.claim : undefined
+  const { claim, created } = await requestClaim(request, access)
+  if (!created) return yield* continueClaim(request, claim, 'the claim was already pending')
+  const value = earlier === undefined ? before?.claim.record?.value : undefined
   const after = value ? `; remove the TXT value "${clip(value, MAX_TEXT)}" of the earlier one` : ''
   yield { event: 'created', claim, text: `a new claim${after}`, ...(earlier && { earlier }) }
   if (earlier !== undefined) {
@@ -168,11 +160,7 @@ export async function* startClaim(
 }
 
 /** Goes on with a claim that already exists, and warns of options that have no effect on it: the service shows only its region. */
-function* goOn(
-  request: ClaimRequest,
-  claim: DomainClaim,
-  text: string,
-): Generator<ClaimEvent, DomainClaim, void> {
+async function* continueClaim(request: ClaimRequest, claim: DomainClaim, text: string): ClaimSearch {
   yield { event: 'created', claim, text }
   const why = describeIgnoredOptions(request, claim)
   if (why !== undefined)
@@ -195,13 +183,12 @@ export function describeIgnoredOptions({ name: _, ...options }: ClaimRequest, { 
  */
 async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
   const { options, io } = work
-  const { clock } = io
-  const lag = deadlineIn(Math.min(MAX_LAG_MS, options.deadline.leftMs() / 2), clock)
+  const lag = deadlineIn(Math.min(MAX_LAG_MS, options.deadline.leftMs() / 2), io.clock)
   const read = () =>
     fetchClaim(work, briefRequest(options.deadline)).catch((error: unknown) => {
-      if (error instanceof CliError && (error.exit === Exit.unavailable || error.exit === Exit.refused))
-        return undefined
-      throw error
+      if (!(error instanceof CliError)) throw error
+      if (error.exit !== Exit.unavailable && error.exit !== Exit.refused) throw error
+      return undefined
     })
   let last: ClaimEnd = { claim: begun }
   for await (const step of watchDns(
@@ -214,19 +201,25 @@ async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
     if (!needsRecord(claim, io)) return { claim }
     const failure = exitErrorOf(report)
     if (failure === undefined) {
-      yield { event: 'dns', claim, text: `the record is visible at ${report.name}` }
+      yield recordSeen(claim, report)
       return { claim }
     }
     last = { claim, error: toTimeoutError(failure, options.deadline), report }
     if (report.verdict === 'unknown' || isWorthVerifying(report, lag.leftMs() <= 0)) {
-      const text = `${failure.message}; asking the service anyway`
-      yield { event: 'warning', claim, text, error: failure, hint: failure.hint }
+      yield dnsWarning(claim, `${failure.message}; asking the service anyway`, failure)
       return { claim, report }
     }
-    if (text !== undefined)
-      yield { event: 'waiting', claim, text, report, ...(nextInMs !== null && { nextInMs }) }
+    if (text !== undefined) yield { event: 'waiting', claim, text, report, nextInMs: nextInMs ?? undefined }
   }
   return last
+}
+
+const recordSeen = (claim: DomainClaim, { name }: CheckReport): ClaimEvent => {
+  return { event: 'dns', claim, text: `the record is visible at ${name}` }
+}
+
+const dnsWarning = (claim: DomainClaim, text: string, error: CliError): ClaimEvent => {
+  return { event: 'warning', claim, text, error, hint: error.hint }
 }
 
 /**
@@ -245,11 +238,7 @@ async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimEnd): C
         seen === claim
           ? { status: 'unasked', text: 'the service has confirmed no request to verify it' }
           : { status: 'asked', text: 'verification requested', end: {} },
-      timeout: () => ({
-        code: 'claim_in_flight',
-        what: nameOf(claim),
-        hint: `to ask again: mailclaim claims verify${asArgument(claim)} --wait`,
-      }),
+      timeout: () => inFlight(claim, `to ask again: mailclaim claims verify${asArgument(claim)} --wait`),
     },
     io,
   )
@@ -291,13 +280,11 @@ export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimE
           ...(isEnd && { end: { error } }),
         }
       },
-      timeout: (claim) => ({
-        code: 'claim_in_flight',
-        what: nameOf(claim),
-        hint: maybeUnasked(claim)
-          ? askFirst(claim)
-          : `it continues; to keep watching: mailclaim claims watch${asArgument(claim)}${options.throughBlocked ? ' --through-blocked' : ''}`,
-      }),
+      timeout(claim) {
+        const flag = options.throughBlocked ? ' --through-blocked' : ''
+        const watch = `it continues; to keep watching: mailclaim claims watch${asArgument(claim)}${flag}`
+        return inFlight(claim, maybeUnasked(claim) ? askFirst(claim) : watch)
+      },
     },
     io,
   )
@@ -306,9 +293,12 @@ export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimE
     if (done) return { claim: step.value, error: step.error }
     const { value: claim, ...event } = step
     const isFirst = event.event === 'status' && maybeUnasked(claim)
-    yield { ...event, claim, ...(isFirst && { hint: askFirst(claim) }) }
+    yield { ...event, claim, hint: isFirst ? askFirst(claim) : undefined }
   }
 }
+
+const inFlight = (claim: DomainClaim, hint: string) =>
+  ({ code: 'claim_in_flight', what: nameOf(claim), hint }) as const
 
 /** What to do about a claim that the service never looks at if nobody asks it to. */
 const askFirst = (claim: DomainClaim): string =>
@@ -320,9 +310,8 @@ const askFirst = (claim: DomainClaim): string =>
  */
 export async function* checkAndVerify(work: ClaimWork): ClaimEvents {
   const { known, options, io } = work
-  const { clock } = io
   const before = await fetchClaim(work, { timeoutMs: timeFor(options.deadline) })
-  const { phase, isOpen, text, error } = judge(before, clock.now())
+  const { phase, isOpen, text, error } = judge(before, io.clock.now())
   if (!isOpen || phase === 'accepted') {
     if (options.wait) return yield* followClaim(work, before)
     yield { event: isOpen ? 'verification' : 'done', claim: before, text, error }
@@ -337,17 +326,14 @@ export async function* checkAndVerify(work: ClaimWork): ClaimEvents {
       return { claim: before, error: failure?.with({ message }), report }
     }
     unseen = failure && report
-    if (failure === undefined)
-      yield { event: 'dns', claim: before, text: `the record is visible at ${report.name}` }
-    else {
-      const { hint } = failure
-      yield { event: 'warning', claim: before, text: `DNS: ${failure.message}`, error: failure, hint }
-    }
+    yield failure === undefined
+      ? recordSeen(before, report)
+      : dnsWarning(before, `DNS: ${failure.message}`, failure)
   }
   // A blocked claim is asked about as well: the service may have lifted the block.
   if (options.wait) return yield* verifyAndFollow(work, { claim: before, report: unseen })
   const claim = await requestVerification(work, before)
-  const after = judge(claim, clock.now())
+  const after = judge(claim, io.clock.now())
   yield { event: 'verification', claim, text: 'verification requested' }
   if (after.phase === 'completed' || after.error !== undefined)
     yield { event: 'done', claim, text: after.text, error: after.error }

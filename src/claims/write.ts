@@ -32,10 +32,8 @@ export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
     )
   const place = await findPlace(record.name, io)
   const host: Column = { field: 'record.host', title: 'Record host', value: () => formatHost(place) }
-  const columns = CLAIM_COLUMNS.flatMap((column) =>
-    column.field === 'record.name' ? [host, column] : [column],
-  )
-  await io.write(claim, columns)
+  const at = CLAIM_COLUMNS.findIndex(({ field }) => field === 'record.name')
+  await io.write(claim, CLAIM_COLUMNS.toSpliced(at, 0, host))
 }
 
 /** An event as a line of `--format jsonl`. */

@@ -82,7 +82,7 @@ export const command = defineCommand({
         import('./claim-checklist.ts'),
       ])
       const request = claimRequest(parseDomain(domains[0] ?? (await askForDomain(io))), options)
-      const events = runClaim(request, { ...flow, publish: publisher }, connect(io), io)
+      const events = runClaim(request, { options: { ...flow, publish: publisher }, client: connect(io), io })
       const [newest] = await findClaimsByName(request.name, io)
       await presentEvents(events, createChecklist(publish !== undefined, io), newest?.claim, io)
       return
@@ -109,7 +109,8 @@ export const command = defineCommand({
           const publishes: Publish | undefined =
             publisher && ((record) => run.dns.inTurn(() => publisher(record, says)))
           const request = claimRequest(domain, options, region)
-          const events = runClaim(request, { ...flow, ...run.dns, publish: publishes }, run.client(), run.io)
+          const own = { ...flow, ...run.dns, publish: publishes }
+          const events = runClaim(request, { options: own, client: run.client(), io: run.io })
           let isSaid = publish !== undefined
           return drainClaimEvents(events, run, async ({ event, claim }) => {
             if (isSaid || event !== 'waiting' || !judge(claim, io.clock.now()).needsRecord) return
