@@ -22,19 +22,21 @@ import {
   watchDns,
 } from './watch-dns.ts'
 
-/** What came of a check. */
+/** The result of a DNS check for a command. */
 export interface CheckResult {
   readonly report: CheckReport
-  /** How the command ends. */
+  /** The error that the command ends with; undefined for exit 0. */
   readonly error?: CliError | undefined
 }
 
 /**
- * Checks the record of a claim, or for a value at its name; of a domain without a known claim, shows what is in DNS.
+ * Checks DNS for the record of a claim, or for a given value. Without a value and a known claim, reports the TXT values of the
+ * name.
  *
- * @param domain a claim or a domain; picked from a list if nothing was typed
- * @param value what a person gave, instead of the value of the claim's record
- * @param isExact whether the domain is the name to check, whether or not it has a claim
+ * @param domain a claim or a domain; the user picks one from a list if undefined
+ * @param value the TXT value to expect instead of the claim's
+ * @param isExact whether to check exactly the name `domain` (`--name`), even if it has a claim with a record at another name
+ * @throws CliError as `findClaimOrDomain` and `expectedRecord`; exit 2 for a malformed value, or for nothing to wait for
  */
 export async function checkDomain(
   domain: string | undefined,
@@ -62,21 +64,24 @@ export async function checkDomain(
   }
   const first = await readClaim(found, options.deadline)
   let claim = first
-  const again = async () => {
+  const readAgain = async () => {
     claim = await readClaim({ ...found, entry: entry && { ...entry, claim } }, options.deadline)
     return claim
   }
-  // A claim that is over may have no record.
+  // The service may omit the record of a claim that has ended; then report the TXT values of its name.
   const isOver = !judge(first, io.clock.now()).isOpen && !first.record?.value
   const wanted = isOver
     ? { name: asked ?? first.name ?? domainId, expected: null }
     : expectedRecord(first, asked)
-  const checked = await checkRecord(wanted, { claim: first, read: again }, options, io)
-  return withClaim(checked, claim, io.clock.now())
+  const checked = await checkRecord(wanted, { claim: first, read: readAgain }, options, io)
+  return applyClaim(checked, claim, io.clock.now())
 }
 
-/** What a check means for the claim: one that the service has accepted or completed no longer needs the record. */
-function withClaim({ report, error }: CheckResult, claim: DomainClaim, now: number): CheckResult {
+/**
+ * Adds the claim's status to a result. A claim that the service has accepted or completed no longer needs its record, so the check
+ * is `ready`; a claim that has ended otherwise ends the command with the claim's error.
+ */
+function applyClaim({ report, error }: CheckResult, claim: DomainClaim, now: number): CheckResult {
   const judged = judge(claim, now)
   const own = { ...report, claim: { status: claim.status ?? 'unknown' } }
   if (!judged.isOpen && judged.error !== undefined) return { report: own, error: judged.error }
@@ -90,7 +95,7 @@ function withClaim({ report, error }: CheckResult, claim: DomainClaim, now: numb
   }
 }
 
-/** Checks once, or with `wait` until the record is ready, the claim no longer needs it, or the time is up. */
+/** Checks once, or with `wait` until the record is ready, the claim no longer needs the record, or the deadline has passed. */
 async function checkRecord(
   wanted: Wanted,
   of: WatchedClaim | undefined,
@@ -109,34 +114,37 @@ async function checkRecord(
       options.releaseTurn?.()
       await reportWait(report, news, nextInMs)
     }
-    // There is at least one check.
+    // `watchDns` yields at least one check.
     const report = last as CheckReport
-    const failure = exitErrorOf(report, isShown(io))
+    const failure = exitErrorOf(report, printsFindings(io))
     return { report, error: waits ? failure && toTimeoutError(failure, options.deadline) : failure }
   } finally {
     await io.progress.end()
   }
 }
 
-/** Whether people have just read the findings, so that the error needn't repeat them. */
-const isShown = ({ settings }: Io): boolean => ['table', 'markdown', 'html'].includes(settings.format)
+/** Whether the format prints the findings for the user, so that the error needn't repeat them. */
+const printsFindings = ({ settings }: Io): boolean => ['table', 'markdown', 'html'].includes(settings.format)
 
-/** What exit 0 doesn't say of a check that only looked. */
-const ONLY_LOOKED =
+/** Notice for a check without an expected value, which ends with exit 0 whatever DNS has. */
+const NO_VALUE_NOTICE =
   'no claim is known here, so no value was looked for: give it with --value, or as domain,value in a list'
 
-/** A person who doesn't see the findings is warned if nothing was seen at all, which is exit 0 as well. */
+/**
+ * Tells the user that a check had no value to look for, or, if no server answered and the format doesn't print findings, warns of
+ * the first finding instead.
+ */
 export async function explainMissingValue(
   { findings, nameservers, resolvers }: CheckReportJson,
   io: Io,
 ): Promise<void> {
   const [first] = findings
   const hasSeen = [...nameservers, ...resolvers].some(({ outcome }) => isDnsData(outcome))
-  if (first === undefined || hasSeen || isShown(io)) await io.say(ONLY_LOOKED)
+  if (first === undefined || hasSeen || printsFindings(io)) await io.say(NO_VALUE_NOTICE)
   else await io.warn(first.message)
 }
 
-/** What there is of a domain that wasn't checked. */
+/** Returns the report of a domain whose check failed before the first query. */
 export const emptyReport = (name: string): CheckReportJson => ({
   name,
   expected: null,
@@ -150,7 +158,12 @@ export const emptyReport = (name: string): CheckReportJson => ({
   findings: [],
 })
 
-/** Writes the report of one domain in the chosen format. @param options of the check */
+/**
+ * Writes the report of one domain to stdout, in the format in use.
+ *
+ * @param options of the check, for the command line in a Markdown or HTML report
+ * @param columns of the report in TSV
+ */
 export async function writeReport(
   { report }: CheckResult,
   { publicResolvers }: CheckOptions,
@@ -163,7 +176,7 @@ export async function writeReport(
     const { name, expected } = report
     const { resolvers, authoritativePort } = dnsSettings(settings)
     const asked = (resolvers === 'system' ? await io.dns.systemResolvers() : resolvers).map(formatDnsAddress)
-    // Wherever the value and the resolvers came from.
+    // Name the value and the resolvers, so that the command repeats the check also where no claim and no setting provides them.
     const words = [
       ...(expected === null ? [name] : ['--name', name, '--value', expected]),
       ...(resolvers === 'system' ? [] : asked.flatMap((one) => ['--resolver', one])),

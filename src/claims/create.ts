@@ -12,10 +12,14 @@ import { completedResult, type DomainWork, processDomains } from './many.ts'
 import { describeIgnoredOptions, startClaim } from './workflow.ts'
 import { printEvent, writeClaim } from './write.ts'
 
-/** The request for a domain in its ASCII form. @param region what its line in a list says, if anything */
+/**
+ * Creates the request for a domain from the command's options.
+ *
+ * @param region from the domain's line in a list, instead of `--region`
+ */
 type RequestFor = (name: string, region?: string) => ClaimRequest
 
-/** Starts the claim of one domain, and shows it with the record to add. */
+/** Starts a claim of one domain, and prints the claim with the record to add. */
 export async function createOne(domain: string, requestFor: RequestFor, io: Io): Promise<void> {
   const request = requestFor(parseDomain(domain))
   const { name } = request
@@ -28,14 +32,14 @@ export async function createOne(domain: string, requestFor: RequestFor, io: Io):
   else await io.hint(`to follow it: mailclaim claims watch ${name}`)
 }
 
-/** Starts the claims of several domains. An open claim isn't started again: the new one would end it. */
+/** Starts claims of several domains. Skips a domain with an open claim, which a new claim would supersede. */
 export async function createSeveral(
   domains: readonly string[],
   flags: ManyOptions,
   requestFor: RequestFor,
   io: Io,
 ): Promise<void> {
-  // The record is what people need next.
+  // Users add the record next, so show its name and value in the terminal too.
   const columns = [
     ...CLAIM_COLUMNS.slice(0, 2),
     ...['record.name', 'record.value'].map((field): Column => ({ field, kind: 'id', only: 'people' })),
@@ -55,7 +59,7 @@ export async function createSeveral(
         if (why !== undefined) await warn(`${domain}: ${why}`)
         return { label: 'open before', item: { ...newest.claim, seen_at: newest.seen_at } }
       }
-      // Another claim would end the newer one, which may be somebody else's: that takes the command for this domain.
+      // A new claim would end the newer claim, whose owner may be another team, so require `claims create` for this domain alone.
       if (newest !== undefined && before?.phase === 'superseded')
         return { label: 'superseded', item: newest.claim, error: before.error }
       const { claim, created } = await requestClaim(requestFor(domain, region), { client: client(), io })

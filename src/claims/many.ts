@@ -27,60 +27,62 @@ import { type DomainInput, readDomain, readList } from './list.ts'
 import { type ClaimReader, createClaimReader, findClaim } from './load.ts'
 import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimWork } from './workflow.ts'
 
-/** How the work on one of several domains ended. */
+/** The result of the work on one of several domains. */
 export interface DomainResult {
-  /** What it is counted as. */
+  /** Heading under which the summary counts the domain, such as `created` or a claim's status. */
   readonly label: string
-  /** The row. */
+  /** The domain's row or line of JSON. */
   readonly item: object
   readonly error?: CliError | undefined
-  /** What DNS has to do with it. */
+  /** The domain's last DNS check, whose first finding may explain the error. */
   readonly report?: CheckReport | undefined
-  /** What is printed instead of a row. */
+  /** Printed instead of a row with `--format zone` and `value`, with its line break. */
   readonly text?: string
 }
 
-/** What the work on one domain uses, shared with the others. */
+/** Effects and limits for the work on one domain; all but `releaseTurn` are shared by all domains of the run. */
 export interface DomainRun {
-  /** Quiet: the summary says what is worth saying. */
+  /** Prints no warnings or progress, and its requests respect the run's rate limit, deadline and interrupts. */
   readonly io: Io
-  /** @throws CliError exit 3 without a usable base URL */
+  /** Returns the client that all domains share. @throws CliError exit 3 without a usable base URL */
   readonly client: () => ServiceClient
-  /** How its DNS checks go: at most as many at once as there are jobs, and none once the time is up. */
+  /** Options for DNS checks: at most `--jobs` at once and none after the deadline, with a cache of delegations. */
   readonly dns: { readonly inTurn: Turns; readonly share: ReturnType<typeof createShare> }
-  /** Asks the service about a claim, for a command that can go on without an answer. */
+  /** Gets a claim from the service, or from the ledger if the service can't be reached. */
   readonly readClaim: ClaimReader
-  /** Says that the work on this domain mostly waits from now on: the next one may begin. */
+  /** Lets the work on the next domain begin: this domain only waits and polls from now on. */
   readonly releaseTurn: () => void
   readonly warn: Io['warn']
-  /** Writes lines to stderr that can't wait for the end. */
+  /** Writes lines to stderr at once, even with `--quiet`, instead of in the summary. */
   readonly say: (...lines: readonly string[]) => Promise<void>
-  /** Tells what one domain waits for and what to do: the first time that a run sees the finding's code, as an example. */
+  /** Prints the report's first finding and its fix as an example, once per finding code and run. */
   readonly reportWait: (report: CheckReport) => Promise<void>
 }
 
+/** The work of a command that takes several domains. */
 export interface DomainWork {
   readonly columns: readonly Column[]
-  /** Whether a placeholder domain id may stand for a domain. */
+  /** Whether the user can give a placeholder domain id instead of a domain name. */
   readonly takesIds: boolean
-  /** Whether a line of `--format jsonl` is an event, and what is completed isn't done again. */
+  /** Whether each line of `--format jsonl` is a `done` event, and a repeated run skips completed domains. */
   readonly hasEvents?: boolean
-  /** Whether `readClaim` may renew the session: yes by default. */
+  /** Whether `readClaim` may renew the session. Default: true. */
   readonly renews?: boolean
-  /** What there is of a domain if there is nothing but an error; its name by default. */
+  /** Creates the row of a domain whose work threw an error. Default: a row with only the name. */
   readonly emptyItem?: (domain: string) => object
-  /** For all of them together. */
+  /** Time limit of the whole run, for all domains together. */
   readonly deadline?: Deadline
-  /** Does for one domain what the command does. @throws CliError if there is nothing to show beside the error */
+  /** Does the command's work for one domain. @throws CliError for a domain whose row holds only the error */
   readonly perform: (input: DomainInput, run: DomainRun) => Promise<DomainResult>
 }
 
 /**
- * Does the same work for several domains, and reports each as it ends: a row, or a line of JSON. For people, counts and causes
- * follow. They share one client with its credential, the rate limit of the service, and what DNS says about the zones above them. A
- * domain that fails doesn't stop the others, except for a reason that all have: no credential, or no address of the service.
+ * Does the same work for several domains, at most `--jobs` at once, and prints a row or a line of JSON as each ends, then a
+ * summary on stderr. The domains share one client, the service's rate limit and a cache of DNS delegations. An error of one domain
+ * doesn't stop the others, unless all would fail with it: no usable credential, or no usable base URL.
  *
- * @throws CliError with the most severe exit code if not all are done
+ * @throws CliError `domains_failed` with the most severe exit code, if a domain failed or a line of the list can't be used;
+ *   the error that stops all domains; `InterruptedError`
  */
 export async function processDomains(
   domains: readonly string[],
@@ -89,12 +91,12 @@ export async function processDomains(
   io: Io,
 ): Promise<void> {
   const { jobs = DEFAULT_JOBS } = options
-  const { inputs, badLines } = await inputsOf(domains, options, work.takesIds, io)
+  const { inputs, badLines } = await readInputs(domains, options, work.takesIds, io)
   const reporter = createReporter(work, badLines, io)
   const stop = childController(io.interrupts.signal)
-  const { requireTime, ...shared } = shareAmong(jobs, work, stop.signal, io)
+  const { requireTime, ...shared } = createShared(jobs, work, stop.signal, io)
 
-  const one = async (input: DomainInput, releaseTurn: () => void) => {
+  const processInput = async (input: DomainInput, releaseTurn: () => void) => {
     const { domain } = input
     try {
       requireTime()
@@ -109,7 +111,7 @@ export async function processDomains(
   }
   const inTurn = createTurns(jobs)
   const stopAll = (error: unknown) => stop.abort(error)
-  await Promise.all(inputs.map((input) => inTurn((leave) => one(input, leave).catch(stopAll))))
+  await Promise.all(inputs.map((input) => inTurn((leave) => processInput(input, leave).catch(stopAll))))
 
   const { finished, error } = await reporter.end()
   const { aborted, reason }: { aborted: boolean; reason: CliError } = io.interrupts.signal
@@ -119,8 +121,13 @@ export async function processDomains(
   if (error !== undefined) throw error
 }
 
-/** The domains of a run, each once, with what its lines in the list say. @throws CliError exit 2, as `readList` */
-async function inputsOf(domains: readonly string[], { from, all }: ManyOptions, takesIds: boolean, io: Io) {
+/**
+ * Collects the domains from the command line, the list or, with `--all`, the ledger, without duplicates, and counts the list's
+ * unusable lines.
+ *
+ * @throws CliError exit 2, as `readList`
+ */
+async function readInputs(domains: readonly string[], { from, all }: ManyOptions, takesIds: boolean, io: Io) {
   if (all && domains.length > 0) throw usageError("a domain and --all can't be used together")
   const typed = all ? await listOpenDomains(io) : domains.map((domain) => readDomain(domain, takesIds))
   if (all && typed.length === 0) {
@@ -136,12 +143,12 @@ async function inputsOf(domains: readonly string[], { from, all }: ManyOptions, 
 }
 
 /**
- * What the work on all domains shares.
+ * Creates the part of `DomainRun` that all domains share.
  *
- * @param signal aborts on an interrupt, or if one domain fails for a reason that all have
- * @returns also `requireTime`, which throws once nothing may begin any more
+ * @param signal aborts on an interrupt, or when an error of one domain stops all
+ * @returns also `requireTime`, which throws after the deadline or the abort, when no more work may begin
  */
-function shareAmong(jobs: number, work: DomainWork, signal: AbortSignal, io: Io) {
+function createShared(jobs: number, work: DomainWork, signal: AbortSignal, io: Io) {
   const { clock, interrupts, settings } = io
   const deadline = work.deadline ?? deadlineOf({}, clock)
   const requireTime = () => {
@@ -150,7 +157,7 @@ function shareAmong(jobs: number, work: DomainWork, signal: AbortSignal, io: Io)
   }
   const http = paceRequests(untilEnd(io, deadline), clock, { concurrent: jobs })
   const context = { ...io, http, interrupts: { ...interrupts, signal } }
-  const own = createIo(context, { ...settings, quiet: true, silent: true, interactive: false })
+  const sharedIo = createIo(context, { ...settings, quiet: true, silent: true, interactive: false })
   const turns = createTurns(jobs)
   const inTurn: Turns = (check) =>
     turns(async (leave) => {
@@ -160,18 +167,18 @@ function shareAmong(jobs: number, work: DomainWork, signal: AbortSignal, io: Io)
   let client: ServiceClient | undefined
   return {
     requireTime,
-    io: own,
+    io: sharedIo,
     warn: io.warn,
     client() {
-      client ??= connect(own)
+      client ??= connect(sharedIo)
       return client
     },
-    readClaim: createClaimReader(own, { renews: work.renews !== false, warn: io.warn }),
+    readClaim: createClaimReader(sharedIo, { renews: work.renews !== false, warn: io.warn }),
     dns: { inTurn, share: createShare(clock) },
   }
 }
 
-/** What is counted if there is nothing but an error: the status of a claim that has ended is in its code. */
+/** Returns the heading under which the summary counts an error: of a claim that has ended, the status, as in the error's code. */
 function labelOf({ code, exit }: CliError): string {
   if (code === 'timed_out') return 'not started'
   if (exit === Exit.negativeEnd) return code.replace(/^claim_/, '')
@@ -179,9 +186,9 @@ function labelOf({ code, exit }: CliError): string {
 }
 
 /**
- * Requests that are over two seconds after the end at the latest, except for a renewal of the session and the creation of a claim
- * (the only request with a body), which keep their own limit; those that change something get their answer although the run stops,
- * since otherwise nobody would know of it.
+ * Returns a transport whose requests end two seconds after the deadline at the latest. The renewal of a session and the creation
+ * of a claim (the only request with a body) keep their own timeout. When one domain's error stops the run, a request that isn't a
+ * GET still gets its response, because its change would go unseen otherwise; only an interrupt cancels such a request.
  */
 function untilEnd({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
   return {
@@ -198,17 +205,19 @@ function untilEnd({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
   }
 }
 
-/** A cause that some domains share, in the words of the first. */
+/** A DNS finding or an error that several domains share. */
 interface Cause {
+  /** The code, with the DNS host of the first domain. Domains with the same title are counted together. */
   readonly title: string
+  /** Message and fix of the first domain, as an example. */
   readonly message: string
   readonly fix: string | undefined
   readonly domains: string[]
 }
 
 /**
- * The mistake in DNS if that is why a domain isn't done, or a warning beside a record that is ready; else the error. Other domains
- * may have it as well; the first one's own words are the example.
+ * Returns why a domain failed: the first DNS finding if the record isn't ready (exit 8), else the error. Also returns the first
+ * warning about a record that is ready; undefined without error and finding.
  */
 function causeOf({ error, report }: DomainResult): Cause | undefined {
   const isDns = error === undefined || error.exit === Exit.notYet
@@ -220,7 +229,11 @@ function causeOf({ error, report }: DomainResult): Cause | undefined {
   return error && { title: error.shownCode, message: error.message, fix: error.hint, domains: [] }
 }
 
-/** Prints each domain as it ends, and at the end counts and causes for people. @param badLines lines that can't be used */
+/**
+ * Creates the output of a run over several domains: a row for each, then the summary with counts and causes on stderr.
+ *
+ * @param badLines number of unusable lines in the list
+ */
 function createReporter(work: DomainWork, badLines: number, io: Io) {
   const { format, quiet } = io.settings
   const isText = format === 'zone' || format === 'value'
@@ -230,13 +243,13 @@ function createReporter(work: DomainWork, badLines: number, io: Io) {
   const causes = new Map<string, Cause>()
   const exits: ExitCode[] = []
   let finished = 0
-  const told = new Set<string>()
+  const printedCodes = new Set<string>()
   const say: DomainRun['say'] = (...lines) => inTurn(() => writeLines(lines, io))
   return {
     say,
     async reportWait({ name, findings: [first] }: CheckReport) {
-      if (quiet || first === undefined || told.has(first.code)) return
-      told.add(first.code)
+      if (quiet || first === undefined || printedCodes.has(first.code)) return
+      printedCodes.add(first.code)
       await say(`${name}: ${first.message}`, `  fix: ${first.fix}`)
     },
     async addResult(domain: string, result: DomainResult): Promise<void> {
@@ -258,7 +271,7 @@ function createReporter(work: DomainWork, badLines: number, io: Io) {
         return rows.page({ items: [{ ...item, ...error?.toJSON() }] })
       })
     },
-    /** @returns an error with the most severe exit code, unless all are done */
+    /** Prints the summary. @returns the number of domains that ended, and an error with the most severe exit code if one failed */
     async end() {
       await io.progress.end()
       if (!isText) await rows.end(false)
@@ -277,19 +290,20 @@ function createReporter(work: DomainWork, badLines: number, io: Io) {
   }
 }
 
+/** Orders causes by the number of their domains, the most frequent cause first. */
 const byDomainCount = (one: Cause, other: Cause): number => other.domains.length - one.domains.length
 
-/** Domains that the summary names of each cause. */
-const NAMED = 3
+/** Maximum number of domains that the summary names for each cause. */
+const MAX_NAMED_DOMAINS = 3
 
 function formatCause({ title, message, fix, domains }: Cause): string[] {
-  const names = domains.slice(0, NAMED).join(', ')
-  const more = domains.length > NAMED ? ', …' : ''
+  const names = domains.slice(0, MAX_NAMED_DOMAINS).join(', ')
+  const more = domains.length > MAX_NAMED_DOMAINS ? ', …' : ''
   const lines = [`  ${title}: ${domains.length} (${names}${more})`, `    ${message}`]
   return fix ? [...lines, `    fix: ${fix}`] : lines
 }
 
-/** Does the work on each of several claims, each to its end. */
+/** Runs the events of each of several claims to their end. @param begin starts the work on one claim */
 export function processClaims(
   domains: readonly string[],
   flags: ManyOptions,
@@ -306,13 +320,19 @@ export function processClaims(
   return processDomains(domains, flags, { ...shown, deadline: options.deadline, perform }, io)
 }
 
-/** One of several claims that the ledger has as completed isn't asked about again: its row says when that was seen. */
+/**
+ * Returns the result of a domain whose newest claim was completed when last seen, with the time in `seen_at`: a run over several
+ * domains sends no request for such a claim. Undefined for any other claim.
+ */
 export function completedResult(newest: LedgerEntry | undefined, now: number): DomainResult | undefined {
   if (newest === undefined || judge(newest.claim, now).phase !== 'completed') return undefined
   return { label: 'completed', item: { ...newest.claim, seen_at: newest.seen_at } }
 }
 
-/** Runs the events of the work on one of several claims; the next one begins as soon as this one waits. */
+/**
+ * Runs the events of the work on one of several claims to their end, prints warnings and DNS findings, and releases the turn once
+ * the claim waits.
+ */
 export async function drainClaimEvents(
   events: ClaimEvents,
   { releaseTurn, warn, reportWait }: DomainRun,

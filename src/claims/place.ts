@@ -6,19 +6,19 @@ import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { deadlineIn } from '../timeout.ts'
 
-/** Where a record goes at a DNS provider, which asks for a zone and a host. */
+/** Location of a record in the form in which DNS providers ask for it: a zone, and a host within the zone. */
 export interface RecordPlace {
   readonly zone: string
-  /** The name relative to the zone; `@` if it is the zone itself. */
+  /** The record's name relative to the zone; `@` at the zone's apex. */
   readonly host: string
-  /** Who hosts the zone, if its name servers tell. */
+  /** Name of the company that hosts the zone, according to its name servers; null if unknown. */
   readonly dnsHost: string | null
 }
 
-/** The longest that a command waits to show a host, in milliseconds. */
+/** Maximum milliseconds to look for the zone. */
 const TIMEOUT_MS = 4000
 
-/** Finds the zone that holds a record; undefined if DNS doesn't show it within four seconds, or if the name is invalid. */
+/** Finds the zone of a record in DNS; undefined if there is no answer within four seconds, or if the name is invalid. */
 export async function findPlace(name: string, io: Io): Promise<RecordPlace | undefined> {
   const checked = checkName(name)
   if (!checked.ok) return undefined
@@ -28,7 +28,7 @@ export async function findPlace(name: string, io: Io): Promise<RecordPlace | und
   return { zone, host: relativeName(checked.ascii, zone), dnsHost: dnsHostOf(nameservers) }
 }
 
-/** What to type into a provider's "host" field. */
+/** Returns the text for a provider's "host" field, with the zone; general instructions if the place is unknown. */
 export function formatHost(place: RecordPlace | undefined): string {
   if (place === undefined) return 'the name without your zone, @ for the zone itself'
   return `${place.host}   (in the zone ${place.zone}${place.dnsHost ? `, hosted by ${place.dnsHost}` : ''})`

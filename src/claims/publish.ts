@@ -11,33 +11,39 @@ import type { Io } from '../terminal/io.ts'
 import { writeLines } from '../terminal/notices.ts'
 import { DEFAULT_TTL, quoteStrings, quoteValue, type TxtRecord } from './record.ts'
 
-/** How long the command may take, in milliseconds. */
+/** Maximum milliseconds for the `--publish` command. */
 const TIMEOUT_MS = 120_000
 
-/** Adds a record to DNS, and says what was done. @throws CliError if it isn't there and couldn't be added */
+/**
+ * Adds a record to DNS, unless DNS has the value already, and returns a message for the user.
+ *
+ * @throws CliError `values_unknown`, exit 8; `publish_failed` or `unexpected_answer`, exit 7
+ */
 export type Publish = (record: TxtRecord) => Promise<string>
 
 /**
- * What runs a person's command that adds a record to DNS, with the record in its environment (docs/publish.md). It isn't run if
- * DNS has the value already, nor without the values to keep: a tool that replaces the set would delete them. Once a person has
- * interrupted the program, no other begins.
+ * Creates the function that runs the `--publish` command, with the record in its environment (docs/publish.md). The command doesn't
+ * run if DNS has the value already, or if the other TXT values at the name can't be seen: a tool that replaces the whole set would
+ * delete them. After an interrupt no further command starts.
  *
- * @throws CliError exit 2 for a command whose first word the shell doesn't find; what only a shell understands, such as a quoted word,
- *   isn't looked up, and on Windows nothing is. The function throws `values_unknown`, exit 8; `publish_failed` or `unexpected_answer`, exit 7; `InterruptedError`, after the
+ * The function throws `values_unknown`, exit 8, `publish_failed` or `unexpected_answer`, exit 7, and `InterruptedError` after the
  * command has ended.
+ *
+ * @throws CliError exit 2 if the shell doesn't find the command's first word; not checked on Windows, and for words that need a
+ *   shell to read, such as quoted ones
  */
 export async function createPublisher(command: string, io: Io) {
   const [, word] = /^\s*(?:\w+=[\w./:-]*\s+)*([\w.~/+-]+)(?=\s|$)/.exec(command) ?? []
   if (word !== undefined && io.platform !== 'win32') {
     const looking = { variables: {}, timeoutMs: TIMEOUT_MS, onLine: async () => {} }
-    if (problemOf(await io.runProgram({ command: `command -v ${word}`, ...looking })) !== undefined)
+    if (describeFailure(await io.runProgram({ command: `command -v ${word}`, ...looking })) !== undefined)
       throw usageError(
         `--publish: there is no command "${word}"`,
         'give its path, or add its directory to PATH',
       )
   }
   const stop = new AbortController()
-  /** @param say what becomes of its lines, if not as they are on stderr */
+  /** Runs the command. @param say prints a line of the command's output; by default on stderr */
   return async (record: TxtRecord, say = (line: string) => writeLines([line], io)): Promise<string> => {
     const checked = checkName(record.name)
     if (!checked.ok) throw unexpectedAnswer(checked.problem)
@@ -55,14 +61,14 @@ export async function createPublisher(command: string, io: Io) {
           command,
           variables,
           timeoutMs: TIMEOUT_MS,
-          // What begins like an error or a command of CI is neither.
+          // The prefix keeps a line such as `error: …` or `::error::` from being taken for this program's, or for a command by CI.
           onLine: (line) => say(`publish: ${line}`),
           signal: AbortSignal.any([stop.signal, io.interrupts.signal]),
         })
       },
       (signal) => stop.abort(new InterruptedError(signal === 'SIGINT' ? 'SIGINT' : 'SIGTERM')),
     )
-    const problem = problemOf(end)
+    const problem = describeFailure(end)
     if (problem === undefined) return 'the command ended without an error'
     throw new CliError('publish_failed', `the --publish command ${problem}`, {
       hint: 'fix what its output says, then run the same command again: it continues the same claim',
@@ -70,9 +76,14 @@ export async function createPublisher(command: string, io: Io) {
   }
 }
 
+/** All TXT values at a name, with the TTL of the set. */
 type TxtSet = NonNullable<Look['set']>
 
-/** What the command gets. @throws CliError `values_unknown`, exit 8, for a value that can't be a line */
+/**
+ * Returns the command's environment variables.
+ *
+ * @throws CliError `values_unknown`, exit 8, for a value that isn't one line of text
+ */
 function variablesOf(record: TxtRecord, zone: string, { values, ttl }: TxtSet): Record<string, string> {
   const old = values.map(({ bytes }) => Buffer.from(bytes).toString())
   if (!values.every(({ bytes }) => isUtf8(bytes)) || /\p{Cc}/u.test(old.join('')))
@@ -98,7 +109,8 @@ function valuesUnknown(name: string, reason: string): CliError {
   return new CliError('values_unknown', message, { hint })
 }
 
-function problemOf(end: ProgramEnd): string | undefined {
+/** Returns how the command failed, as the rest of a sentence; undefined after exit code 0. */
+function describeFailure(end: ProgramEnd): string | undefined {
   switch (end.kind) {
     case 'exited':
       return end.code === 0 ? undefined : `ended with exit code ${end.code}`
