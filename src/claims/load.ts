@@ -8,7 +8,7 @@ import { connect } from '../session/connect.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
 import { relativeTime } from '../terminal/time.ts'
-import { type Deadline, timeFor } from '../timeout.ts'
+import { type Deadline, stepTimeout } from '../timeout.ts'
 import {
   asciiName,
   claimsNamed,
@@ -219,7 +219,7 @@ const PAUSE_MS = 30_000
 /** The request of who can go on without an answer. */
 export const briefly = (deadline: Deadline | undefined): RequestOptions => ({
   maxAttempts: 1,
-  timeoutMs: Math.min(BRIEF_MS, deadline === undefined ? BRIEF_MS : timeFor(deadline)),
+  timeoutMs: Math.min(BRIEF_MS, deadline === undefined ? BRIEF_MS : stepTimeout(deadline)),
 })
 
 /** Asks about a claim: as the service has it, or as it was last seen if the service can't be asked. */

@@ -4,6 +4,7 @@ import type { CheckReport } from '../dns/report.ts'
 import { createShare } from '../dns/share.ts'
 import { childController } from '../dns/wire/ask.ts'
 import { CliError, EXIT_ORDER, Exit, type ExitCode, InterruptedError, usageError } from '../errors.ts'
+import { createLimiter, type Limiter } from '../limiter.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { drain } from '../service/follow.ts'
 import { paceRequests } from '../service/pace.ts'
@@ -11,8 +12,7 @@ import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { writeLines } from '../terminal/notices.ts'
-import { type Deadline, deadlineOf, MIN_STEP_MS } from '../timeout.ts'
-import { createTurns, type Turns } from '../turns.ts'
+import { commandDeadline, type Deadline, MIN_STEP_MS } from '../timeout.ts'
 import { MANY_CLAIM_COLUMNS } from './columns.ts'
 import { DEFAULT_JOBS, type ManyOptions } from './definition.ts'
 import { everyClaim, type LedgerEntry, ledgerInForce, openDomains, otherLedgers } from './ledger.ts'
@@ -41,7 +41,7 @@ export interface OneRun {
   /** @throws CliError exit 3 without a usable base URL */
   readonly client: () => ServiceClient
   /** How its DNS checks go: at most as many at once as there are jobs, and none once the time is up. */
-  readonly dns: { readonly inTurn: Turns; readonly share: ReturnType<typeof createShare> }
+  readonly dns: { readonly inTurn: Limiter; readonly share: ReturnType<typeof createShare> }
   /** Asks the service about a claim, for a command that can go on without an answer. */
   readonly readClaim: ClaimReader
   /** Says that the work on this domain mostly waits from now on: the next one may begin. */
@@ -101,7 +101,7 @@ export async function runForAll(
       if (failure.exit === Exit.notConfigured || failure.exit === Exit.notSignedIn) throw failure
     }
   }
-  const inTurn = createTurns(jobs)
+  const inTurn = createLimiter(jobs)
   const stopAll = (error: unknown) => stop.abort(error)
   await Promise.all(subjects.map((subject) => inTurn((leave) => one(subject, leave).catch(stopAll))))
 
@@ -145,16 +145,16 @@ async function subjectsOf(
  */
 function shareAmong(jobs: number, work: ManyWork, signal: AbortSignal, io: Io) {
   const { clock, interrupts, settings } = io
-  const deadline = work.deadline ?? deadlineOf({}, clock)
+  const deadline = work.deadline ?? commandDeadline({}, clock)
   const requireTime = () => {
     signal.throwIfAborted()
-    if (deadline.leftMs() <= 0) throw new CliError('timed_out', 'the time was up before its turn')
+    if (deadline.remainingMs() <= 0) throw new CliError('timed_out', 'the time was up before its turn')
   }
   const http = paceRequests(untilEnd(io, deadline), clock, { concurrent: jobs })
   const context = { ...io, http, interrupts: { ...interrupts, signal } }
   const own = createIo(context, { ...settings, quiet: true, silent: true, interactive: false })
-  const turns = createTurns(jobs)
-  const inTurn: Turns = (check) =>
+  const turns = createLimiter(jobs)
+  const inTurn: Limiter = (check) =>
     turns(async (leave) => {
       requireTime()
       return check(leave)
@@ -203,7 +203,7 @@ function untilEnd({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
     close: () => http.close(),
     async send(request) {
       if (request.beforeSend !== undefined) return http.send(request)
-      const leftMs = deadline.leftMs() + MIN_STEP_MS
+      const leftMs = deadline.remainingMs() + MIN_STEP_MS
       if (leftMs <= 0) throw new TransportError('timeout', 'no', 'the time was up')
       const { method, body, signal } = request
       const timeoutMs = body === undefined ? Math.min(request.timeoutMs, leftMs) : request.timeoutMs
@@ -239,7 +239,7 @@ function createReporter(work: ManyWork, problems: number, io: Io) {
   const { format, quiet } = io.settings
   const isText = format === 'zone' || format === 'value'
   const rows = io.list(work.columns)
-  const inTurn = createTurns(1)
+  const inTurn = createLimiter(1)
   const ends: End[] = []
   const told = new Set<string>()
   const say: OneRun['say'] = (...lines) => inTurn(() => writeLines(lines, io))

@@ -4,7 +4,7 @@ import { dnsEffects } from '../dns/wire/ask.ts'
 import { checkName, relativeName } from '../dns/wire/name.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
-import { deadlineIn } from '../timeout.ts'
+import { createDeadline } from '../timeout.ts'
 
 /** Where a record goes at a DNS provider, which asks for a zone and a host. */
 export interface RecordPlace {
@@ -22,7 +22,7 @@ const TIMEOUT_MS = 4000
 export async function findPlace(name: string, io: Io): Promise<RecordPlace | undefined> {
   const checked = checkName(name)
   if (!checked.ok) return undefined
-  const request = { ...dnsSettings(io.settings), deadline: deadlineIn(TIMEOUT_MS, io.clock) }
+  const request = { ...dnsSettings(io.settings), deadline: createDeadline(TIMEOUT_MS, io.clock) }
   const found = await look(checked.ascii, request, dnsEffects(io))
   const { zone, nameservers } = found
   if (zone === null) return undefined

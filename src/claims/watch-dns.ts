@@ -3,13 +3,13 @@ import type { CheckReport } from '../dns/report.ts'
 import { type WaitStep, waitForRecord } from '../dns/wait.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { CliError } from '../errors.ts'
+import type { Limiter } from '../limiter.ts'
 import { newsOnly } from '../service/follow.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import type { Deadline } from '../timeout.ts'
-import type { Turns } from '../turns.ts'
 import { judge } from './lifecycle.ts'
 import { wantedBy } from './record.ts'
 
@@ -20,7 +20,7 @@ export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'sh
   readonly wait?: boolean
   /** Says that it mostly waits from now on: the next one may begin. */
   readonly letNext?: () => void
-  readonly inTurn?: Turns
+  readonly inTurn?: Limiter
   /** Tells what the wait is for, instead of `createWaitTeller`, in a run of many. */
   readonly tell?: (report: CheckReport) => Promise<void>
 }

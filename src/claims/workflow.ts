@@ -6,7 +6,7 @@ import { unexpectedAnswer } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
-import { deadlineIn, timeFor } from '../timeout.ts'
+import { createDeadline, stepTimeout } from '../timeout.ts'
 import type { CLAIM_EVENTS } from './definition.ts'
 import { asciiName, claimsNamed } from './ledger.ts'
 import { asArgument, judge, nameOf } from './lifecycle.ts'
@@ -123,7 +123,7 @@ async function* createOrResume(
     (entry.claim.region ?? region) !== (region ?? entry.claim.region)
   if (entry !== undefined && !isElsewhere) {
     const known = { domainId: entry.claim.domain_id ?? '', name, entry }
-    const claim = await fetchClaim({ known, client, io }, { timeoutMs: timeFor(deadline) }).catch(
+    const claim = await fetchClaim({ known, client, io }, { timeoutMs: stepTimeout(deadline) }).catch(
       (error: unknown) => {
         if (!resumeOnly && error instanceof CliError && error.exit === Exit.notFound) return undefined
         throw error
@@ -189,7 +189,7 @@ export function withoutEffect({ name: _, ...options }: ClaimRequest, { region }:
 async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
   const { options, io } = work
   const { clock } = io
-  const lag = deadlineIn(Math.min(MAX_LAG_MS, options.deadline.leftMs() / 2), clock)
+  const lag = createDeadline(Math.min(MAX_LAG_MS, options.deadline.remainingMs() / 2), clock)
   const read = () =>
     fetchClaim(work, briefly(options.deadline)).catch((error: unknown) => {
       if (error instanceof CliError && (error.exit === Exit.unavailable || error.exit === Exit.refused))
@@ -206,7 +206,7 @@ async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
       return { claim }
     }
     last = { claim, error: notInTime(failure, options.deadline), report }
-    if (report.verdict === 'unknown' || isWorthVerifying(report, lag.leftMs() <= 0)) {
+    if (report.verdict === 'unknown' || isWorthVerifying(report, lag.remainingMs() <= 0)) {
       const text = `${failure.message}; asking the service anyway`
       yield { event: 'warning', claim, text, error: failure, hint: failure.hint }
       return { claim, report }
@@ -309,7 +309,7 @@ const askFirst = (claim: DomainClaim): string =>
 export async function* verifyClaimOf(work: ClaimWork): ClaimEvents {
   const { known, options, io } = work
   const { clock } = io
-  const before = await fetchClaim(work, { timeoutMs: timeFor(options.deadline) })
+  const before = await fetchClaim(work, { timeoutMs: stepTimeout(options.deadline) })
   const { phase, isOpen, text, error } = judge(before, clock.now())
   if (!isOpen || phase === 'accepted') {
     if (options.wait) return yield* followClaim(work, before)

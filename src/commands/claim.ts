@@ -3,7 +3,7 @@ import { CLAIM_EVENTS, isMany, MANY_OPTIONS, WAIT_SECONDS } from '../claims/defi
 import type { Publish } from '../claims/publish.ts'
 import { REPORT_FIELDS } from '../dns/report.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
-import { deadlineOf } from '../timeout.ts'
+import { commandDeadline } from '../timeout.ts'
 import { askForDomain, CREATE_OPTIONS, claimRequest } from './claims/create-options.ts'
 import { defineCommand, eventFields, PUBLIC_RESOLVERS, timeoutOption } from './definition.ts'
 
@@ -68,7 +68,7 @@ export const command = defineCommand({
         : await (await import('../claims/publish.ts')).createPublisher(publish, io)
     const resumeOnly = options.all === true
     const flow = {
-      deadline: deadlineOf({ timeout }, io.clock),
+      deadline: commandDeadline({ timeout }, io.clock),
       throughBlocked,
       check,
       publicResolvers,

@@ -1,5 +1,5 @@
 import { usageError } from '../errors.ts'
-import { type Deadline, deadlineIn, timeFor } from '../timeout.ts'
+import { createDeadline, type Deadline, stepTimeout } from '../timeout.ts'
 import { observeDnssec } from './dnssec.ts'
 import { lookElsewhere } from './elsewhere.ts'
 import { locate, type Search } from './locate.ts'
@@ -74,9 +74,9 @@ export async function observe(
   const checked = checkName(request.name)
   if (!checked.ok) throw usageError(checked.problem, checked.fix)
   const name = checked.ascii
-  const givenMs = request.deadline ? timeFor(request.deadline) : DEADLINE_MS
-  const deadline = deadlineIn(Math.min(DEADLINE_MS, givenMs) - MARGIN_MS, clock)
-  const toLocate = deadline.atMost(LOCATE_MS)
+  const givenMs = request.deadline ? stepTimeout(request.deadline) : DEADLINE_MS
+  const deadline = createDeadline(Math.min(DEADLINE_MS, givenMs) - MARGIN_MS, clock)
+  const toLocate = deadline.limitedTo(LOCATE_MS)
   const configured = request.resolvers === 'system' ? await dns.systemResolvers() : request.resolvers
   const resolvers: readonly Resolver[] = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
   const limited = limitQueries(dns, MAX_QUERIES)
@@ -87,7 +87,7 @@ export async function observe(
   try {
     const location = await locate(name, { ...search, deadline: toLocate })
     const zone = location.kind === 'found' ? location.zone : null
-    const toAsk = deadline.atMost(deadline.leftMs() * SERVERS_SHARE)
+    const toAsk = deadline.limitedTo(deadline.remainingMs() * SERVERS_SHARE)
     const survey =
       location.kind === 'found' ? await askNameServers(location, { ...search, deadline: toAsk }) : NOTHING
     const { servers } = survey

@@ -81,7 +81,7 @@ async function askResolvers(
   replies: Set<string>,
 ): Promise<Delegation | undefined> {
   const askOne = async (resolver: Resolver): Promise<Delegation | undefined> => {
-    const own = deadline.atMost(RESOLVER_MS)
+    const own = deadline.limitedTo(RESOLVER_MS)
     const options = { recursionDesired: true, checkingDisabled: true, deadline: own }
     const reply = await ask(resolver, { name: level, type: 'NS' }, options, effects)
     const answer = reply.kind === 'answer' ? reply.message.rcode : (reply.reason ?? OUTCOMES[reply.kind])

@@ -23,7 +23,7 @@ export async function askResolver(
   search: Search,
 ): Promise<ResolverObservation> {
   const { name, expected } = search
-  const deadline = search.deadline.atMost(RESOLVER_MS)
+  const deadline = search.deadline.limitedTo(RESOLVER_MS)
   const observe = async (checkingDisabled: boolean): Promise<ResolverObservation> => {
     const options = { recursionDesired: true, checkingDisabled, deadline }
     const reply = await ask(resolver, { name, type: 'TXT' }, options, search.effects)

@@ -103,7 +103,7 @@ const NOT_ASKED: Asked = {
 async function askServer(server: DnsAddress, { zone, hosts }: Found, search: Search): Promise<Asked> {
   const { name, expected, share, effects } = search
   if (share.isSilent(server)) return NOT_ASKED
-  const deadline = search.deadline.atMost(SERVER_MS)
+  const deadline = search.deadline.limitedTo(SERVER_MS)
   const reply = await ask(server, { name, type: 'TXT' }, { deadline }, effects)
   if (reply.kind !== 'not_checked') share.heard(server, reply.kind !== 'timeout')
   const answer = readAnswer(reply, name, expected)

@@ -1,4 +1,4 @@
-import { backoff, type Deadline, deadlineIn } from '../timeout.ts'
+import { backoff, createDeadline, type Deadline } from '../timeout.ts'
 import { type CheckRequest, checkDns } from './check.ts'
 import type { CheckReport } from './report.ts'
 import { askFor, type DnsEffects } from './wire/ask.ts'
@@ -14,7 +14,7 @@ export interface WaitStep {
   /** The delay until the next check, or null after the last one. */
   readonly nextInMs: number | null
   /** What is left of the wait. */
-  readonly leftMs: number
+  readonly remainingMs: number
 }
 
 /**
@@ -37,17 +37,17 @@ export async function* waitForRecord(
       const isOverdue = caches !== undefined && clock.monotonic() - caches.since > caches.longestMs
       return checkDns({ ...request, isOverdue }, effects)
     })
-    const leftMs = Math.max(0, request.deadline.leftMs())
+    const remainingMs = Math.max(0, request.deadline.remainingMs())
     const namedMs = (report.retry_after_seconds ?? 0) * 1000
     caches = report.findings.some(({ code }) => code === 'cached')
       ? { since: caches?.since ?? clock.monotonic(), longestMs: Math.max(namedMs, caches?.longestMs ?? 0) }
       : undefined
     const delay = backoff(checks, DELAYS)
-    const isOver = report.ready || leftMs === 0
+    const isOver = report.ready || remainingMs === 0
     // Where only a resolver can be asked: for as long as it keeps that there is no record, it has nothing new.
     const keptMs = report.verdict === 'unknown' ? namedMs : 0
-    const nextInMs = isOver ? null : Math.min(Math.max(delay, keptMs), leftMs)
-    yield { report, nextInMs, leftMs }
+    const nextInMs = isOver ? null : Math.min(Math.max(delay, keptMs), remainingMs)
+    yield { report, nextInMs, remainingMs }
     if (nextInMs === null) return report
     await pause(nextInMs, () => hasNews(report, request.authoritativePort, effects), effects)
   }
@@ -56,12 +56,12 @@ export async function* waitForRecord(
 /** Waits for this long, or until there is news. */
 async function pause(ms: number, hasNews: () => Promise<boolean>, effects: DnsEffects): Promise<void> {
   const { clock, signal } = effects
-  const { leftMs } = deadlineIn(ms, clock)
-  while (leftMs() > GLANCE_MS) {
+  const { remainingMs } = createDeadline(ms, clock)
+  while (remainingMs() > GLANCE_MS) {
     await clock.sleep(GLANCE_MS, signal)
     if (await hasNews()) return
   }
-  await clock.sleep(Math.max(0, leftMs()), signal)
+  await clock.sleep(Math.max(0, remainingMs()), signal)
 }
 
 /** How long that server may take: only one that has answered is asked. */
@@ -72,7 +72,7 @@ async function hasNews({ name, nameservers }: CheckReport, port: number, effects
   const lacking = nameservers.find(({ outcome }) => ['absent', 'mismatch', 'nxdomain'].includes(outcome))
   if (lacking === undefined || lacking.address === null) return false
   const server = { address: lacking.address, port }
-  const deadline = deadlineIn(GLANCE_TIMEOUT_MS, effects.clock)
+  const deadline = createDeadline(GLANCE_TIMEOUT_MS, effects.clock)
   const message = await askFor(server, { name, type: 'TXT' }, GLANCE_TIMEOUT_MS, { deadline, effects })
   const seen = message && decodeValues(readTxt(message, name).values).toSorted()
   return seen !== undefined && JSON.stringify(seen) !== JSON.stringify(lacking.values.toSorted())

@@ -3,7 +3,7 @@ import { formatDnsAddress } from '../dns/wire/address.ts'
 import { ask, dnsEffects } from '../dns/wire/ask.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
-import { deadlineIn } from '../timeout.ts'
+import { createDeadline } from '../timeout.ts'
 import { type Finding, ok, skipped, warning } from './finding.ts'
 
 /** Milliseconds to wait for a resolver, which may have to query other servers first. */
@@ -28,7 +28,7 @@ export async function examineResolvers(io: Io): Promise<Finding> {
   const { resolvers: chosen } = dnsSettings(io.settings)
   const resolvers = chosen === 'system' ? await io.dns.systemResolvers() : chosen
   if (resolvers.length === 0) return warning('the system has no usable resolver', OVER_HTTPS)
-  const options = { recursionDesired: true, deadline: deadlineIn(RESOLVER_TIMEOUT_MS, io.clock) }
+  const options = { recursionDesired: true, deadline: createDeadline(RESOLVER_TIMEOUT_MS, io.clock) }
   const replies = await Promise.all(
     resolvers.map((resolver) => ask(resolver, KNOWN_NAME, options, dnsEffects(io))),
   )
@@ -54,7 +54,7 @@ export async function examineDirectDns(io: Io): Promise<Finding> {
   const { resolvers, authoritativePort } = dnsSettings(io.settings)
   if (authoritativePort !== 53 || resolvers !== 'system')
     return skipped('not applicable with a custom resolver or port, since DNS may be private')
-  const deadline = deadlineIn(ROOT_TIMEOUT_MS, io.clock)
+  const deadline = createDeadline(ROOT_TIMEOUT_MS, io.clock)
   const replies = await Promise.all(
     ROOT_SERVERS.map((server) => ask(server, ROOT_QUESTION, { deadline }, dnsEffects(io))),
   )

@@ -17,7 +17,7 @@ export interface OptionDefinition {
   readonly choices?: readonly string[]
   /** What holds without the option, for help. */
   readonly default?: string
-  /** Turns the text into the value. @param name where the text comes from, for the message @throws CliError exit 2. */
+  /** Limiter the text into the value. @param name where the text comes from, for the message @throws CliError exit 2. */
   readonly parse?: (text: string, name: string) => unknown
   readonly completion?: Completion
   /** The environment variable that does the same. */

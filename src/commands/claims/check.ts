@@ -3,7 +3,7 @@ import { isMany, MANY_OPTIONS, WAIT_SECONDS } from '../../claims/definition.ts'
 import { type CheckReportJson, REPORT_FIELDS, reportJson } from '../../dns/report.ts'
 import { usageError } from '../../errors.ts'
 import { type Column, firstOf, type Item } from '../../terminal/columns.ts'
-import { deadlineOf } from '../../timeout.ts'
+import { commandDeadline } from '../../timeout.ts'
 import { defineCommand, PUBLIC_RESOLVERS, timeoutOption } from '../definition.ts'
 
 const reportOf = (item: Item) => item as unknown as CheckReportJson
@@ -78,7 +78,7 @@ export const command = defineCommand({
       await Promise.all([import('../../claims/check-dns.ts'), import('../../claims/load.ts')])
     // A check never costs a session its refresh token.
     const renews = false
-    const check = { publicResolvers, wait, deadline: deadlineOf(wait ? { timeout } : {}, io.clock) }
+    const check = { publicResolvers, wait, deadline: commandDeadline(wait ? { timeout } : {}, io.clock) }
     if (!isMany(domains, options)) {
       if (name !== undefined && (domains.length > 0 || value === undefined))
         throw usageError(

@@ -1,9 +1,9 @@
 import { CLAIM_LIST_COLUMNS } from '../../claims/columns.ts'
 import type { LedgerEntry } from '../../claims/ledger.ts'
 import { CliError, Exit, InterruptedError } from '../../errors.ts'
+import { createLimiter } from '../../limiter.ts'
 import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
 import type { Io } from '../../terminal/io.ts'
-import { createTurns } from '../../turns.ts'
 import { defineCommand } from '../definition.ts'
 import { printPages } from '../lists.ts'
 
@@ -54,7 +54,7 @@ async function createRefresher(io: Io) {
     import('../../session/connect.ts'),
   ])
   const client = connect(io)
-  const inTurn = createTurns(PARALLEL)
+  const inTurn = createLimiter(PARALLEL)
   let failure: CliError | undefined
   let inRow = 0
   const one = async (entry: LedgerEntry): Promise<DomainClaim[]> => {

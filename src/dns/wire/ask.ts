@@ -87,7 +87,7 @@ export async function ask(
       send(effects.dns[transport], server, question, options, udpSize, sending)
     const udp = via('udp', UDP_SIZE)
     const unlessEarly = (first: Promise<Message>, waitMs: number, next: () => Promise<Message>) => {
-      const pause = clock.sleep(Math.min(waitMs, Math.max(0, options.deadline.leftMs()) / 2), signal)
+      const pause = clock.sleep(Math.min(waitMs, Math.max(0, options.deadline.remainingMs()) / 2), signal)
       return Promise.race([first.catch(() => undefined), pause]).then((early) => early ?? next())
     }
     const tcp = unlessEarly(udp, RETRY_AFTER_MS.tcp, () => via('tcp', UDP_SIZE))
@@ -121,7 +121,7 @@ export async function askFor(
   { deadline, effects }: { readonly deadline: Deadline; readonly effects: DnsEffects },
   options: QueryFlags = {},
 ): Promise<Message | undefined> {
-  const reply = await ask(server, question, { ...options, deadline: deadline.atMost(limitMs) }, effects)
+  const reply = await ask(server, question, { ...options, deadline: deadline.limitedTo(limitMs) }, effects)
   return reply.kind === 'answer' ? reply.message : undefined
 }
 
@@ -137,7 +137,7 @@ async function send<Server extends Resolver>(
   const [high = 0, low = 0] = effects.random.bytes(2)
   // Over HTTPS it has no use, and would keep caches from answering (RFC 8484 section 4.1).
   const id = server instanceof URL ? 0 : (high << 8) | low
-  const timeoutMs = options.deadline.leftMs()
+  const timeoutMs = options.deadline.remainingMs()
   if (timeoutMs <= 0) throw new DnsTransportError('not_checked', 'no time left')
   let answer: Message | undefined
   await exchange({

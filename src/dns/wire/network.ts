@@ -3,8 +3,8 @@ import { getServers } from 'node:dns'
 import { readFile } from 'node:fs/promises'
 import { connect, isIPv6 } from 'node:net'
 import { type DnsAddress, type DnsExchange, type DnsNetwork, DnsTransportError } from '../../context.ts'
+import { createLimiter } from '../../limiter.ts'
 import { parseServerAddress } from '../../settings/addresses.ts'
-import { createTurns } from '../../turns.ts'
 import { canonicalAddress } from './address.ts'
 
 /** Sockets at once: systems with a low limit of open files allow 256, and a run of many has other things open as well. */
@@ -12,7 +12,7 @@ const MAX_SOCKETS = 200
 
 /** The real network. Each exchange has its own socket, so every query comes from a different port. */
 export function createDnsNetwork(): DnsNetwork {
-  const inTurn = createTurns(MAX_SOCKETS)
+  const inTurn = createLimiter(MAX_SOCKETS)
   return {
     udp: (exchange) => inTurn(() => exchangeUdp(exchange)),
     tcp: (exchange) => inTurn(() => exchangeTcp(exchange)),

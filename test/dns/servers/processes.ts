@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { createServer } from 'node:net'
 import { ask } from '../../../src/dns/wire/ask.ts'
-import { deadlineIn } from '../../../src/timeout.ts'
+import { createDeadline } from '../../../src/timeout.ts'
 import { realEffects } from '../real-effects.ts'
 
 /** A running server; its output is kept for error messages. */
@@ -59,7 +59,7 @@ export async function untilAnswering(
     const reply = await ask(
       { address, port },
       { name, type: 'SOA' },
-      { deadline: deadlineIn(500, effects.clock), recursionDesired: true },
+      { deadline: createDeadline(500, effects.clock), recursionDesired: true },
       effects,
     )
     if (reply.kind === 'answer' && reply.message.rcode === 'NOERROR') return

@@ -1,8 +1,8 @@
 /** Runs work under a concurrency limit, in order of arrival. The slot is free again when the work ends or calls `release`. */
-export type Turns = <T>(work: (release: () => void) => Promise<T>) => Promise<T>
+export type Limiter = <T>(work: (release: () => void) => Promise<T>) => Promise<T>
 
 /** Creates a concurrency limiter that runs at most `limit` pieces of work at once. */
-export function createTurns(limit: number): Turns {
+export function createLimiter(limit: number): Limiter {
   let freeSlots = limit
   const queue: (() => void)[] = []
   return async (work) => {
