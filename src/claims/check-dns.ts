@@ -1,4 +1,4 @@
-import type { Wanted } from '../dns/check.ts'
+import type { WantedRecord } from '../dns/check.ts'
 import { isDnsData } from '../dns/observations.ts'
 import { type CheckReport, type CheckReportJson, exitErrorOf, reportJson } from '../dns/report.ts'
 import { formatDnsAddress } from '../dns/wire/address.ts'
@@ -91,7 +91,7 @@ function withClaim({ report, error }: Checked, claim: DomainClaim, now: number):
 
 /** Checks once, or with `wait` until the record is ready, the claim no longer needs it, or the time is up. */
 async function checkRecord(
-  wanted: Wanted,
+  wanted: WantedRecord,
   of: WatchedClaim | undefined,
   options: CheckOptions,
   io: Io,

@@ -1,5 +1,5 @@
 import { dnsHostOf } from '../dns/hosts.ts'
-import { look } from '../dns/look.ts'
+import { lookUpTxt } from '../dns/lookup.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { checkName, relativeName } from '../dns/wire/name.ts'
 import { dnsSettings } from '../settings/settings.ts'
@@ -23,7 +23,7 @@ export async function findPlace(name: string, io: Io): Promise<RecordPlace | und
   const checked = checkName(name)
   if (!checked.ok) return undefined
   const request = { ...dnsSettings(io.settings), deadline: createDeadline(TIMEOUT_MS, io.clock) }
-  const found = await look(checked.ascii, request, dnsEffects(io))
+  const found = await lookUpTxt(checked.ascii, request, dnsEffects(io))
   const { zone, nameservers } = found
   if (zone === null) return undefined
   return {

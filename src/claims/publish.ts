@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { ProgramEnd } from '../context.ts'
-import { look } from '../dns/look.ts'
+import { lookUpTxt } from '../dns/lookup.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { checkName, relativeName } from '../dns/wire/name.ts'
 import { hasText, type TxtValue } from '../dns/wire/txt-answer.ts'
@@ -42,7 +42,7 @@ export async function createPublisher(command: string, io: Io) {
     const checked = checkName(record.name)
     if (!checked.ok) throw unexpectedAnswer(checked.problem)
     const name = checked.ascii
-    const { zone, set, reason, partial } = await look(name, dnsSettings(io.settings), dnsEffects(io))
+    const { zone, set, reason, partial } = await lookUpTxt(name, dnsSettings(io.settings), dnsEffects(io))
     if (hasText(set?.values ?? partial, record.value))
       return `${name} has the TXT value already: the command wasn't run`
     if (set === null || zone === null) throw valuesUnknown(name, reason ?? 'its zone has no name')

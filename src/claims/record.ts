@@ -1,4 +1,4 @@
-import type { Wanted } from '../dns/check.ts'
+import type { WantedRecord } from '../dns/check.ts'
 import { isCompleteValue, readGivenValue } from '../dns/value.ts'
 import { isWithin } from '../dns/wire/name.ts'
 import { CliError, usageError } from '../errors.ts'
@@ -80,7 +80,7 @@ export function recordOf(claim: DomainClaim, domain = asciiName(claim.name ?? ''
 }
 
 /** What a check of DNS looks for, for the record of a claim. @throws CliError as `recordOf` */
-export function wantedBy(claim: DomainClaim, domain?: string): Wanted {
+export function wantedBy(claim: DomainClaim, domain?: string): WantedRecord {
   const { name, value: expected } = recordOf(claim, domain)
   return { name, expected }
 }

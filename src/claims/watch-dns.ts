@@ -1,4 +1,4 @@
-import { type CheckRequest, checkDns, type Wanted } from '../dns/check.ts'
+import { type CheckRequest, checkDns, type WantedRecord } from '../dns/check.ts'
 import type { CheckReport } from '../dns/report.ts'
 import { type WaitStep, waitForRecord } from '../dns/wait.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
@@ -14,7 +14,7 @@ import { judge } from './lifecycle.ts'
 import { wantedBy } from './record.ts'
 
 /** How the checks of one run go: until its time is up, and each in its turn if there are many. */
-export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'share'> {
+export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'cache'> {
   readonly deadline: Deadline
   /** Whether to go on until the record is ready, or the claim has ended. */
   readonly wait?: boolean
@@ -28,7 +28,7 @@ export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'sh
 /** While it waits for DNS, the service is asked about the claim this often. */
 const ASK_EVERY_MS = 60_000
 
-export function checkOnce(wanted: Wanted, options: CheckOptions, io: Io): Promise<CheckReport> {
+export function checkOnce(wanted: WantedRecord, options: CheckOptions, io: Io): Promise<CheckReport> {
   const check = () => checkDns({ ...options, ...dnsSettings(io.settings), ...wanted }, dnsEffects(io))
   return options.inTurn === undefined ? check() : options.inTurn(check)
 }
@@ -53,7 +53,7 @@ export interface DnsStep extends WaitStep {
  * and ends if that no longer needs its record; a record that has changed is waited for instead.
  */
 export async function* watchDns(
-  wanted: Wanted,
+  wanted: WantedRecord,
   of: WatchedClaim | undefined,
   options: CheckOptions,
   io: Io,

@@ -1,21 +1,21 @@
 import { usageError } from '../errors.ts'
 import { createDeadline, type Deadline, stepTimeout } from '../timeout.ts'
 import { observeDnssec } from './dnssec.ts'
-import { lookElsewhere } from './elsewhere.ts'
-import { locate, type Search } from './locate.ts'
+import { findZone, type Search } from './locate.ts'
 import { groupByOutcome, type Observations, separateIntercepted } from './observations.ts'
+import { findOtherNames } from './other-names.ts'
 import type { CheckReport } from './report.ts'
 import { askResolver } from './resolvers.ts'
-import { diagnose, isUnseen } from './rules.ts'
+import { diagnose, needsResolvers } from './rules.ts'
 import { askNameServers } from './servers.ts'
-import { createShare, type Share } from './share.ts'
+import { createSharedCache, type SharedCache } from './shared-cache.ts'
 import { DNS_PORT, isPrivate, PUBLIC_RESOLVERS, type Resolver } from './wire/address.ts'
-import { askFor, childController, type DnsEffects, limitQueries } from './wire/ask.ts'
+import { childController, type DnsEffects, limitQueries, query } from './wire/ask.ts'
 import { checkName } from './wire/name.ts'
 import { readTxt } from './wire/txt-answer.ts'
 
 /** The record that is looked for. */
-export interface Wanted {
+export interface WantedRecord {
   /** The name of the record, as a person writes it. */
   readonly name: string
   /** The whole TXT value; null to see which values are there. */
@@ -25,7 +25,7 @@ export interface Wanted {
 }
 
 /** What is looked for, whom to ask, and until when. */
-export interface CheckRequest extends Wanted {
+export interface CheckRequest extends WantedRecord {
   /** Where the search for the zone starts: resolvers, or authoritative servers of private DNS. */
   readonly resolvers: readonly Resolver[] | 'system'
   /** 53, except for private DNS. */
@@ -37,7 +37,7 @@ export interface CheckRequest extends Wanted {
   /** Of the command; the check itself takes 10 seconds at most. */
   readonly deadline?: Deadline
   /** What the checks of a run of many share. */
-  readonly share?: Share | undefined
+  readonly cache?: SharedCache | undefined
 }
 
 const DEADLINE_MS = 10_000
@@ -80,12 +80,12 @@ export async function observe(
   const configured = request.resolvers === 'system' ? await dns.systemResolvers() : request.resolvers
   const resolvers: readonly Resolver[] = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
   const limited = limitQueries(dns, MAX_QUERIES)
-  const over = childController(effects.signal)
-  const share = request.share ?? createShare(clock)
-  const own = { ...effects, signal: over.signal, dns: limited }
-  const search: Search = { name, expected, resolvers, port, deadline, share, effects: own }
+  const controller = childController(effects.signal)
+  const cache = request.cache ?? createSharedCache(clock)
+  const own = { ...effects, signal: controller.signal, dns: limited }
+  const search: Search = { name, expected, resolvers, port, deadline, cache, effects: own }
   try {
-    const location = await locate(name, { ...search, deadline: toLocate })
+    const location = await findZone(name, { ...search, deadline: toLocate })
     const zone = location.kind === 'found' ? location.zone : null
     const toAsk = deadline.limitedTo(deadline.remainingMs() * SERVERS_SHARE)
     const survey =
@@ -97,31 +97,31 @@ export async function observe(
       ...{ ...NOTHING, ...survey, name, expected, isGiven, isOverdue, location, isInside },
       limitReached: limited.isReached(),
     }
-    const { reached, interception } = separateIntercepted(seen)
-    const { withRecord, withoutRecord } = groupByOutcome(reached)
+    const { genuine, interception } = separateIntercepted(seen)
+    const { withRecord, withoutRecord } = groupByOutcome(genuine)
     const [best] = [...withRecord, ...withoutRecord]
     const server = causes && best?.address ? { address: best.address, port } : undefined
     const isVisible = withRecord.length > 0 && withoutRecord.length === 0
     // A resolver that is asked too early caches the absence. If nobody else can tell, there is nothing to lose.
-    const isTime = causes && (isVisible || isUnseen(seen))
+    const isTime = causes && (isVisible || needsResolvers(seen))
     // Where port 53 leads to this network's own zone, only resolvers over HTTPS see the public one.
     const isOwnZone = interception === 'inside'
     const toTrust = resolvers.flatMap((one) => (!isOwnZone || one instanceof URL ? one : (one.https ?? [])))
-    const [seenBy, elsewhere, dnssec] = await Promise.all([
+    const [seenBy, otherNames, dnssec] = await Promise.all([
       Promise.all((isTime ? toTrust : []).map((one) => askResolver(one, isVisible ? zone : null, search))),
-      server && zone !== null && withRecord.length === 0 ? lookElsewhere(server, zone, search) : null,
+      server && zone !== null && withRecord.length === 0 ? findOtherNames(server, zone, search) : null,
       server && location.kind === 'found' ? observeDnssec(location, server, search) : null,
     ])
     // An alias that only resolvers show is an old one, or is beside the TXT records.
     const isHidden = server && !servers.some((one) => one.alias) && seenBy.some((one) => one.alias)
-    const cname = isHidden ? await askFor(server, { name, type: 'CNAME' }, CNAME_MS, search) : undefined
+    const cname = isHidden ? await query(server, { name, type: 'CNAME' }, CNAME_MS, search) : undefined
     const target = cname && readTxt(cname, name).alias
     const beside = target ? { alias: { targets: [target], isKnown: true, isBeside: true as const } } : {}
-    return { ...seen, ...beside, resolvers: seenBy, elsewhere, dnssec, limitReached: limited.isReached() }
+    return { ...seen, ...beside, resolvers: seenBy, otherNames, dnssec, limitReached: limited.isReached() }
   } finally {
     // What was still being asked isn't needed any more.
-    over.abort()
+    controller.abort()
   }
 }
 
-const NOTHING = { servers: [], alias: null, resolvers: [], elsewhere: null, dnssec: null } as const
+const NOTHING = { servers: [], alias: null, resolvers: [], otherNames: null, dnssec: null } as const

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { DnsAddress } from '../context.ts'
 import type { Search } from './locate.ts'
-import type { DnssecObservation, Found } from './observations.ts'
-import { askFor } from './wire/ask.ts'
+import type { DnssecObservation, Zone } from './observations.ts'
+import { query } from './wire/ask.ts'
 import type { Message, RecordOf } from './wire/message.ts'
 
 const SERVER_MS = 2000
@@ -17,13 +17,13 @@ const DIGESTS: Readonly<Record<number, string>> = { 1: 'sha1', 2: 'sha256', 4: '
  * @param server authoritative for the zone
  */
 export async function observeDnssec(
-  { zone, parent }: Found,
+  { zone, parent }: Zone,
   server: DnsAddress,
   search: Search,
 ): Promise<DnssecObservation | null> {
   if (parent === null) return null
   const options = { dnssecOk: true }
-  const ds = await askFor(parent, { name: zone, type: 'DS' }, SERVER_MS, search, options)
+  const ds = await query(parent, { name: zone, type: 'DS' }, SERVER_MS, search, options)
   if (ds?.aa !== true) return null
   const signers = recordsOf(ds, 'DS').filter(
     ({ algorithm, digestType }) => ALGORITHMS.includes(algorithm) && digestType in DIGESTS,
@@ -36,7 +36,7 @@ export async function observeDnssec(
   if (signers.length === 0) return observed('unsigned')
   const [dnskey, soa] = await Promise.all(
     (['DNSKEY', 'SOA'] as const).map((type) =>
-      askFor(server, { name: zone, type }, SERVER_MS, search, options),
+      query(server, { name: zone, type }, SERVER_MS, search, options),
     ),
   )
   // A truncated answer may lack the key that matches.

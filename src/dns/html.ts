@@ -53,7 +53,7 @@ function summary(view: ReportView, name: string): Html {
 ${status(tone, capitalize(result))}
 <h1 id="name">${name}</h1>
 <dl>${expected === null ? valuesFound(view) : record(view, expected)}
-${claim === null ? '' : html`<dt>Claim</dt><dd>${shown(claim.status)}</dd>`}
+${claim === null ? '' : html`<dt>Claim</dt><dd>${show(claim.status)}</dd>`}
 ${wait === undefined ? '' : html`<dt>Waiting</dt><dd>${wait}</dd>`}</dl>
 </section>`
 }
@@ -62,9 +62,9 @@ ${wait === undefined ? '' : html`<dt>Waiting</dt><dd>${wait}</dd>`}</dl>
 function record({ name, zone }: ReportView, expected: string): Html {
   const place =
     zone === null
-      ? html`<dt>Name</dt><dd><code>${shown(name)}</code></dd>`
+      ? html`<dt>Name</dt><dd><code>${show(name)}</code></dd>`
       : html`<dt>Zone</dt><dd><code>${zone}</code></dd><dt>Host</dt><dd><code>${relativeName(name, zone)}</code></dd>`
-  return html`${place}<dt>Type</dt><dd>TXT</dd><dt>Value</dt><dd><code>${shown(expected)}</code></dd>`
+  return html`${place}<dt>Type</dt><dd>TXT</dd><dt>Value</dt><dd><code>${show(expected)}</code></dd>`
 }
 
 function valuesFound({ zone, values }: ReportView): Html {
@@ -85,7 +85,7 @@ function findingItem({ code, severity, tone, message, fix, evidence }: FindingVi
 <p><strong>Fix:</strong> ${phrase(fix)}</p>
 <details><summary>Evidence: <code>${code}</code></summary><dl>${Object.entries(evidence).map(
     ([key, fact]) =>
-      html`<dt>${key.replaceAll('_', ' ')}</dt><dd><code>${shown(typeof fact === 'string' ? fact : stringifyJson(fact))}</code></dd>`,
+      html`<dt>${key.replaceAll('_', ' ')}</dt><dd><code>${show(typeof fact === 'string' ? fact : stringifyJson(fact))}</code></dd>`,
   )}</dl></details></li>
 `
 }
@@ -94,10 +94,10 @@ function findingItem({ code, severity, tone, message, fix, evidence }: FindingVi
 function comparison({ expected, seen }: Facts): Html {
   if (typeof expected !== 'string' || typeof seen !== 'string') return html``
   const pieces = comparedPieces(expected, seen)
-  return html`<dl class="compare"><dt>Expected</dt><dd>${pieces.expected.map((piece) => marked(piece, 'ins'))}</dd><dt>Found</dt><dd>${pieces.seen.map((piece) => marked(piece, 'del'))}</dd></dl>`
+  return html`<dl class="compare"><dt>Expected</dt><dd>${pieces.expected.map((piece) => markPiece(piece, 'ins'))}</dd><dt>Found</dt><dd>${pieces.seen.map((piece) => markPiece(piece, 'del'))}</dd></dl>`
 }
 
-function marked(piece: Piece, as: 'ins' | 'del'): Html {
+function markPiece(piece: Piece, as: 'ins' | 'del'): Html {
   const text = readablePiece({ ...piece, text: shorten(piece.text, LONGEST_SHOWN) })
   if (piece.text === '' || !piece.differs) return html`${text}`
   return as === 'ins' ? html`<ins>${text}</ins>` : html`<del>${text}</del>`
@@ -128,7 +128,7 @@ function path({ path, nameservers, resolvers, zone, host }: ReportView): Html {
 }
 
 const names = (hosts: readonly string[]): Html[] =>
-  hosts.slice(0, MOST_SHOWN).map((host, index) => html`${index === 0 ? '' : ', '}<code>${shown(host)}</code>`)
+  hosts.slice(0, MOST_SHOWN).map((host, index) => html`${index === 0 ? '' : ', '}<code>${show(host)}</code>`)
 
 /** What one server answered. */
 function card({ host, address, label, tone, values, ttl, serial, ms }: AnswerView): Html {
@@ -139,17 +139,17 @@ function card({ host, address, label, tone, values, ttl, serial, ms }: AnswerVie
     ...(ms === null ? [] : [`${ms} ms`]),
   ]
   return html`<li class="${tone}">${status(tone, label)}
-<p><code>${shown(title)}</code>${meta === undefined ? '' : html` <code class="meta">${meta}</code>`}</p>
+<p><code>${show(title)}</code>${meta === undefined ? '' : html` <code class="meta">${meta}</code>`}</p>
 ${values.length === 0 ? '' : list(values)}${facts.length === 0 ? '' : html`<p class="meta">${facts.join(' · ')}</p>`}</li>
 `
 }
 
 const list = (values: readonly string[]): Html =>
-  html`<ul class="values">${values.map((value) => html`<li><code>${shown(value)}</code></li>`)}</ul>`
+  html`<ul class="values">${values.map((value) => html`<li><code>${show(value)}</code></li>`)}</ul>`
 
 function footer({ resolvers, version, command }: ReportContext): Html {
   const started = resolvers.length === 0 ? 'no resolver' : names(resolvers)
-  return html`<footer><p>Made by mailclaim ${version}; the search started at ${started}. To repeat: <code>${shown(command)}</code>. This file loads nothing and runs nothing.</p></footer>`
+  return html`<footer><p>Made by mailclaim ${version}; the search started at ${started}. To repeat: <code>${show(command)}</code>. This file loads nothing and runs nothing.</p></footer>`
 }
 
 const status = (tone: Tone, label: string): Html =>
@@ -157,7 +157,7 @@ const status = (tone: Tone, label: string): Html =>
 
 /** A sentence with its facts set apart. */
 function phrase(text: Text): Inserted[] {
-  return text.map((part) => (typeof part === 'string' ? part : html`<code>${shown(part.value)}</code>`))
+  return text.map((part) => (typeof part === 'string' ? part : html`<code>${show(part.value)}</code>`))
 }
 
-const shown = (value: string): string => (value === '' ? '(empty)' : shorten(value, LONGEST_SHOWN))
+const show = (value: string): string => (value === '' ? '(empty)' : shorten(value, LONGEST_SHOWN))

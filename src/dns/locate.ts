@@ -1,9 +1,9 @@
 import type { DnsAddress } from '../context.ts'
 import type { Deadline } from '../timeout.ts'
-import { type Delegation, type Found, type NotFound, OUTCOMES } from './observations.ts'
-import type { Share } from './share.ts'
+import { type Delegation, type NoZone, OUTCOMES, type Zone } from './observations.ts'
+import type { SharedCache } from './shared-cache.ts'
 import { formatDnsAddress, isServerAddress, isV6, type Resolver } from './wire/address.ts'
-import { ask, askFor, type DnsEffects } from './wire/ask.ts'
+import { ask, type DnsEffects, query } from './wire/ask.ts'
 import { type Message, type ResourceRecord, soaOf } from './wire/message.ts'
 import { ancestors, isAskable, isWithin, labelCount } from './wire/name.ts'
 import { isRegistry, registeredDomainOf } from './wire/registry.ts'
@@ -20,7 +20,7 @@ export interface Search {
   readonly port: number
   readonly deadline: Deadline
   readonly effects: DnsEffects
-  readonly share: Share
+  readonly cache: SharedCache
 }
 
 /** For one question to a resolver, which may have to ask others. */
@@ -37,9 +37,9 @@ export const MAX_HOSTS = 26
  * down, but not for the name itself, which may not exist yet; and at last for the root's servers, which know whether the
  * top-level domain exists. The registered domain's zone is shared with other checks.
  */
-export async function locate(name: string, search: Search): Promise<Found | NotFound> {
+export async function findZone(name: string, search: Search): Promise<Zone | NoZone> {
   const domain = registeredDomainOf(name)
-  const above = await search.share.once(
+  const above = await search.cache.memoize(
     `zone ${domain}`,
     () => findFrom([...ancestors(domain), domain, '.'], domain, search),
     ({ kind }) => kind === 'found',
@@ -52,13 +52,9 @@ export async function locate(name: string, search: Search): Promise<Found | NotF
 }
 
 /** Asks the resolvers for the NS records of each level in turn, and walks from there until one leads to the target's zone. */
-async function findFrom(
-  levels: readonly string[],
-  target: string,
-  search: Search,
-): Promise<Found | NotFound> {
+async function findFrom(levels: readonly string[], target: string, search: Search): Promise<Zone | NoZone> {
   const replies = new Set<string>()
-  const registry: Found['registry'] = []
+  const registry: Zone['registry'] = []
   let path: readonly Delegation[] = []
   for (const level of levels) {
     const delegation = await askResolvers(level, search, replies)
@@ -92,7 +88,7 @@ async function askResolvers(
     if (delegation !== undefined || resolver instanceof URL) return delegation
     // No recursion: an authoritative server was given as the resolver, and the walk starts there.
     const isAuthoritative = !message.ra && message.rcode !== 'NXDOMAIN'
-    return isAuthoritative ? standIn('.', resolver) : undefined
+    return isAuthoritative ? singleServerZone('.', resolver) : undefined
   }
   // Any other resolver knows more than one without recursion.
   return await firstGood(resolvers.slice(0, 3).map(askOne), ({ zone }) => zone !== '.')
@@ -102,12 +98,12 @@ async function askResolvers(
  * Follows referrals down to the zone of the target. If no server of a zone leads further, that zone is the result, unless it is a
  * registry's: then undefined.
  */
-async function walk(target: string, start: Found, search: Search): Promise<Found | NotFound | undefined> {
+async function walk(target: string, start: Zone, search: Search): Promise<Zone | NoZone | undefined> {
   let at = start
   while (at.zone !== target) {
     const answer = await askServers(at, target, search)
     if (answer === undefined) return isRegistry(at.zone) ? undefined : at
-    if (answer.referral === undefined) return await endAt(at, answer, target, search)
+    if (answer.referral === undefined) return await findFinalZone(at, answer, target, search)
     at = stepDown(at, answer.referral, answer.server)
   }
   return at
@@ -115,15 +111,15 @@ async function walk(target: string, start: Found, search: Search): Promise<Found
 
 /** One zone further down. */
 function stepDown(
-  { path, registry }: Pick<Found, 'path' | 'registry'>,
+  { path, registry }: Pick<Zone, 'path' | 'registry'>,
   delegation: Delegation,
-  parent: Found['parent'],
-): Found {
+  parent: Zone['parent'],
+): Zone {
   return { kind: 'found', ...delegation, parent, registry, path: [...path, delegation] }
 }
 
 /** What a server of a zone says about the way to the target; without a referral, it says that the way ends there. */
-interface Signpost {
+interface WalkAnswer {
   readonly server: DnsAddress
   readonly message: Message
   readonly referral: Delegation | undefined
@@ -134,18 +130,18 @@ interface Signpost {
  * registry's server without a referral counts only if no other server refers to the domain: a denial may be older than the
  * domain, and an interceptor of one address family may have a zone of that name.
  */
-async function askServers(at: Found, target: string, search: Search): Promise<Signpost | undefined> {
+async function askServers(at: Zone, target: string, search: Search): Promise<WalkAnswer | undefined> {
   const { zone, registry } = at
   const servers = await serversOf(at, search)
-  const askOne = async (server: DnsAddress): Promise<Signpost | undefined> => {
-    if (search.share.isSilent(server)) return undefined
-    const message = await askFor(server, { name: target, type: 'SOA' }, LEVEL_MS, search)
+  const askOne = async (server: DnsAddress): Promise<WalkAnswer | undefined> => {
+    if (search.cache.isSilent(server)) return undefined
+    const message = await query(server, { name: target, type: 'SOA' }, LEVEL_MS, search)
     if (message === undefined) return undefined
     const referral = referralFrom(message, zone, target, search.port)
     const isEnd = message.aa && hasData(message) && isAnswer(message) && !isFromAbove(message, zone)
     // A registry refers or denies: whoever answers has the domain's own zone.
-    const isOddHere = message.answers.length > 0 ? null : isOdd(message)
-    if (isRegistry(zone) && zone !== '.') registry.push({ address: server.address, isOdd: isOddHere })
+    const isSuspect = message.answers.length > 0 ? null : isSuspectReply(message)
+    if (isRegistry(zone) && zone !== '.') registry.push({ address: server.address, isSuspect })
     return referral !== undefined || isEnd ? { server, message, referral } : undefined
   }
   return await firstGood(
@@ -155,9 +151,9 @@ async function askServers(at: Found, target: string, search: Search): Promise<Si
 }
 
 /** The zone that an answer without a referral comes from: that of the server, one below it, or none because a registry denies it. */
-async function endAt(at: Found, signpost: Signpost, target: string, search: Search) {
-  const { server, message } = signpost
-  const soa = await enclosingSoa(signpost, target, at.zone, search)
+async function findFinalZone(at: Zone, reply: WalkAnswer, target: string, search: Search) {
+  const { server, message } = reply
+  const soa = await enclosingSoa(reply, target, at.zone, search)
   const zone = soa?.zone ?? at.zone
   if (message.rcode === 'NXDOMAIN' && isRegistry(zone)) {
     const facts = { domain: registeredDomainOf(target), saidBy: zone, negativeTtl: soa?.negativeTtl ?? null }
@@ -165,23 +161,23 @@ async function endAt(at: Found, signpost: Signpost, target: string, search: Sear
   }
   if (zone === at.zone) return at
   // A server of both parent and child answers for the child at once, so the delegation between them isn't seen.
-  const answer = await askFor(server, { name: zone, type: 'NS' }, LEVEL_MS, search)
+  const answer = await query(server, { name: zone, type: 'NS' }, LEVEL_MS, search)
   const own = answer && delegationFrom(answer, zone, search.port)
   const isUsable = own !== undefined && (await serversOf(own, search)).length > 0
-  return stepDown(at, isUsable ? own : standIn(zone, server), null)
+  return stepDown(at, isUsable ? own : singleServerZone(zone, server), null)
 }
 
 /** A server instead of those that the zone would name. */
-const standIn = (zone: string, server: DnsAddress): Delegation => ({
+const singleServerZone = (zone: string, server: DnsAddress): Delegation => ({
   zone,
   hosts: new Map([[server.address, [server]]]),
 })
 
 /** The SOA of the zone that an answer comes from. An alias hides it (RFC 6604 section 3): then the names above are asked for. */
-async function enclosingSoa({ server, message }: Signpost, target: string, zone: string, search: Search) {
+async function enclosingSoa({ server, message }: WalkAnswer, target: string, zone: string, search: Search) {
   const levels = [target, ...ancestors(target).toReversed()]
   for (const name of levels.filter((level) => isWithin(level, zone))) {
-    const answer = name === target ? message : await askFor(server, { name, type: 'SOA' }, LEVEL_MS, search)
+    const answer = name === target ? message : await query(server, { name, type: 'SOA' }, LEVEL_MS, search)
     const isAlias = answer?.answers.some(({ type }) => type === 'CNAME')
     const soa = answer === undefined || isAlias ? undefined : soaOf(answer)
     if (soa !== undefined && isWithin(target, soa.zone) && isWithin(soa.zone, zone)) return soa
@@ -193,7 +189,7 @@ const hasData = (message: Message): boolean => soaOf(message) !== undefined || m
 const isAnswer = ({ rcode }: Message): boolean => rcode === 'NOERROR' || rcode === 'NXDOMAIN'
 
 /** Whether a server answers as no server of a zone does: it refuses or fails, or offers recursion and has no authority. */
-export function isOdd(message: Message): boolean {
+export function isSuspectReply(message: Message): boolean {
   return !isAnswer(message) || (message.ra && !(message.aa && hasData(message)))
 }
 
@@ -250,10 +246,10 @@ function byFamily(servers: readonly DnsAddress[]): DnsAddress[] {
  * addresses that no other machine can have.
  */
 export function resolveHost(host: string, search: Search): Promise<readonly DnsAddress[] | undefined> {
-  const { resolvers, port, share } = search
+  const { resolvers, port, cache } = search
   const options = { recursionDesired: true, checkingDisabled: true }
   const lookUp = async (resolver: Resolver, type: 'A' | 'AAAA') => {
-    const message = await askFor(resolver, { name: host, type }, RESOLVER_MS, search, options)
+    const message = await query(resolver, { name: host, type }, RESOLVER_MS, search, options)
     if (message === undefined) return undefined
     const all = addressesIn(message.answers, port)
     const isDenied = all.length === 0 && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && message.ra
@@ -271,7 +267,7 @@ export function resolveHost(host: string, search: Search): Promise<readonly DnsA
     const addresses = families.flatMap((found) => found ?? [])
     return addresses.length > 0 || !families.includes(undefined) ? addresses : undefined
   }
-  return share.once(`host ${host}`, look, (addresses) => addresses !== undefined && addresses.length > 0)
+  return cache.memoize(`host ${host}`, look, (addresses) => addresses !== undefined && addresses.length > 0)
 }
 
 /** The addresses in records, each once. */

@@ -53,7 +53,7 @@ export interface ServerObservation extends Answer {
   /** Null if the host has no address: `unreachable` if that is certain, `timeout` if it couldn't be looked up. */
   readonly address: string | null
   /** Whether it answered as no server of its own zone does; null without an answer. */
-  readonly isOdd: boolean | null
+  readonly isSuspect: boolean | null
   /** Whether it is a recursive resolver: offers recursion without authority, or answers for the zone of the registry. */
   readonly isResolver: boolean
   /** The zone's SOA record at this server; null if it gave none. */
@@ -80,7 +80,7 @@ export interface CachedSet {
 }
 
 /** What one authoritative server has at other names. */
-export interface Elsewhere {
+export interface OtherNames {
   /** TXT records at names where the record doesn't belong. What only a wildcard shows isn't among them. */
   readonly misplaced: readonly MisplacedRecord[]
   /** What the name shows if a wildcard answers for it, so that it has no record of its own; otherwise null. */
@@ -125,7 +125,7 @@ export interface Delegation {
 }
 
 /** The zone that holds the name. */
-export interface Found extends Delegation {
+export interface Zone extends Delegation {
   readonly kind: 'found'
   /** The server of the parent zone that refers to these hosts; null if none was asked. */
   readonly parent: DnsAddress | null
@@ -135,11 +135,11 @@ export interface Found extends Delegation {
    * The servers of registries above that answered. All registries work, so an odd answer comes from this network. Null: the answer
    * came with authority from the domain's own zone, as only a server of both zones should give it.
    */
-  readonly registry: { readonly address: string; readonly isOdd: boolean | null }[]
+  readonly registry: { readonly address: string; readonly isSuspect: boolean | null }[]
 }
 
 /** The registered domain doesn't exist, as that zone of a registry says; or no zone was found. */
-export type NotFound = {
+export type NoZone = {
   /** As far as the search came. */
   readonly path: readonly Delegation[]
 } & (
@@ -162,7 +162,7 @@ export interface Observations {
   /** A person gave that value, and may have cut it. */
   readonly isGiven: boolean
   /** The zone that holds the name, or why it isn't known. */
-  readonly location: Found | NotFound
+  readonly location: Zone | NoZone
   /** Each address once; two hosts at one address are both listed. Empty unless the zone was found. */
   readonly servers: readonly ServerObservation[]
   /** Null unless a server shows an alias at the name. */
@@ -175,7 +175,7 @@ export interface Observations {
    */
   readonly resolvers: readonly ResolverObservation[]
   /** Null unless the record is missing or, without an expected value, whenever a server answered. */
-  readonly elsewhere: Elsewhere | null
+  readonly otherNames: OtherNames | null
   /** Null if it couldn't be queried. */
   readonly dnssec: DnssecObservation | null
   /** Caches have had as much time as they ever named: who still has the old state isn't one. */
@@ -194,22 +194,22 @@ export interface Observations {
  */
 export function separateIntercepted(seen: Pick<Observations, 'servers' | 'location' | 'isInside'>) {
   const { servers, location, isInside } = seen
-  const heard = servers.filter(({ isOdd }) => isOdd !== null)
+  const heard = servers.filter(({ isSuspect }) => isSuspect !== null)
   const registry = location.kind === 'found' ? location.registry : []
   // A server of both zones is among the domain's servers; an interceptor with a zone of that name answers at any address.
-  const isGenuine = ({ isOdd, address }: Pick<ServerObservation, 'isOdd' | 'address'>) =>
-    isOdd === null ? heard.some((one) => one.address === address && one.host !== address) : !isOdd
-  const isReached = (server: ServerObservation) => {
+  const isPlausible = ({ isSuspect, address }: Pick<ServerObservation, 'isSuspect' | 'address'>) =>
+    isSuspect === null ? heard.some((one) => one.address === address && one.host !== address) : !isSuspect
+  const isGenuine = (server: ServerObservation) => {
     const isNear = (other: Pick<ServerObservation, 'address'>) => isV6(other) === isV6(server)
-    if (server.isOdd === null || server.outcome === 'match') return true
+    if (server.isSuspect === null || server.outcome === 'match') return true
     if (heard.filter(isNear).every(({ isResolver }) => isResolver)) return false
-    return (registry.some(isNear) ? registry : heard).some((one) => isNear(one) && isGenuine(one))
+    return (registry.some(isNear) ? registry : heard).some((one) => isNear(one) && isPlausible(one))
   }
-  const intercepted = servers.filter((server) => !isReached(server))
+  const intercepted = servers.filter((server) => !isGenuine(server))
   const isAnswered = intercepted.length > 0 && heard.length === intercepted.length
   const hasZone = isInside || (isAnswered && intercepted.some(({ outcome }) => isDnsData(outcome)))
   const interception = hasZone ? 'inside' : isAnswered ? 'answered' : null
-  return { reached: servers.filter(isReached), interception }
+  return { genuine: servers.filter(isGenuine), interception }
 }
 
 /** The servers by what they answered. */

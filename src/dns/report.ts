@@ -2,12 +2,12 @@ import { CliError } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import type { Delegation, Outcome } from './observations.ts'
 import {
-  type Code,
   type Facts,
-  plainText,
+  type FindingCode,
   type Severity,
   severityOf,
   textOf,
+  toPlainText,
   type Verdict,
   WORDS,
 } from './words.ts'
@@ -42,7 +42,7 @@ export interface CheckReport extends CheckReportJson {
 
 /** One thing that the observations show, and what to tell a person about it. */
 export interface Finding {
-  code: Code
+  code: FindingCode
   severity: Severity
   message: string
   fix: string
@@ -83,12 +83,12 @@ export function reportJson({ path: _path, remark: _remark, ...report }: CheckRep
 }
 
 /** A finding with its words. */
-export function findingOf(code: Code, facts: Facts): Finding {
+export function findingOf(code: FindingCode, facts: Facts): Finding {
   const { message, fix } = WORDS[code]
   return {
     ...{ code, severity: severityOf(code) },
-    message: plainText(textOf(message, facts)),
-    fix: plainText(textOf(fix, facts)),
+    message: toPlainText(textOf(message, facts)),
+    fix: toPlainText(textOf(fix, facts)),
     evidence: facts,
   }
 }

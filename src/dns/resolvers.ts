@@ -3,7 +3,7 @@ import type { Search } from './locate.ts'
 import { type CachedSet, isDnsData, type ResolverObservation } from './observations.ts'
 import { nsHosts, readAnswer } from './servers.ts'
 import type { Resolver } from './wire/address.ts'
-import { ask, askFor } from './wire/ask.ts'
+import { ask, query } from './wire/ask.ts'
 import type { Message } from './wire/message.ts'
 
 /** A resolver with a cold cache has to ask everybody from the root on. */
@@ -43,7 +43,7 @@ export async function askResolver(
   ): Promise<CachedSet> => {
     const options = { recursionDesired: true, checkingDisabled: true, dnssecOk: true }
     const asked = types.map((type) =>
-      askFor(resolver, { name: zone ?? name, type }, CACHED_MS, search, options),
+      query(resolver, { name: zone ?? name, type }, CACHED_MS, search, options),
     )
     const messages = (await Promise.all(asked)).flatMap((message) => message ?? [])
     const ttls = messages.flatMap(({ answers }) => answers.map(({ ttl }) => ttl))

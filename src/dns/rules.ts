@@ -11,18 +11,18 @@ import {
   separateIntercepted,
 } from './observations.ts'
 import { type CheckReport, type Finding, findingOf } from './report.ts'
-import { type ExplainedValue, explainValues, faultOnItsOwn, isProof } from './value.ts'
+import { type ExplainedValue, explainValues, isTokenValue, obviousFault } from './value.ts'
 import { formatDnsAddress, isV6 } from './wire/address.ts'
 import { relativeName } from './wire/name.ts'
 import { isRegistry, listedRegistry, registeredDomainOf } from './wire/registry.ts'
 import { decodeValues, distinctValues, hasText } from './wire/txt-answer.ts'
-import { type Code, type Facts, rankOf, type ServerFact, type Verdict, verdictOf } from './words.ts'
+import { type Facts, type FindingCode, rankOf, type ServerFact, type Verdict, verdictOf } from './words.ts'
 
 /**
  * An observation of a name whose zone was found, with the servers by what they answered; `parent`: the hosts in the delegation,
  * none if it isn't known; `holder`: the zone with the delegation, null if the registrar sets it.
  */
-type Seen = Observations &
+type ZoneState = Observations &
   ReturnType<typeof groupByOutcome> & {
     readonly zone: string
     readonly parent: readonly string[]
@@ -81,16 +81,16 @@ function retryAfter(
 }
 
 /** What stands for no answer that counts, from whichever name server. */
-const UNSEEN: readonly Code[] = ['nameserver_unreachable', 'resolver_unreachable', 'dns_intercepted']
+const UNSEEN: readonly FindingCode[] = ['nameserver_unreachable', 'resolver_unreachable', 'dns_intercepted']
 
 /** Whether only resolvers can still tell what is at the name: an alias, though, comes from a name server. */
-export function isUnseen(observations: Observations): boolean {
+export function needsResolvers(observations: Observations): boolean {
   const [first] = fromServers({ ...observations, resolvers: [] })
   return first !== undefined && UNSEEN.includes(first.code) && !observations.alias
 }
 
 function findAll(observations: Observations): Finding[] {
-  if (!isUnseen(observations)) return fromServers(observations)
+  if (!needsResolvers(observations)) return fromServers(observations)
   const found = fromServers({ ...observations, resolvers: [] })
   return found.flatMap((one) => (UNSEEN.includes(one.code) ? fromResolvers(observations, one) : [one]))
 }
@@ -112,7 +112,7 @@ function fromResolvers(observations: Observations, unseen: Finding): Finding[] {
   if (best === undefined)
     return [findingOf(unseen.code, { ...unseen.evidence, values: decodeValues(values), ...facts })]
   const zone = location.kind === 'found' ? location.zone : null
-  return [valueFound({ ...observations, zone }, best, facts), unseen]
+  return [wrongValue({ ...observations, zone }, best, facts), unseen]
 }
 
 /** What the name servers show, or why they show nothing. */
@@ -124,31 +124,32 @@ function fromServers(observations: Observations): Finding[] {
   if (location.kind === 'lost')
     return [findingOf('resolver_unreachable', { name, replies: location.replies })]
   const { zone, hosts, parent } = location
-  const { reached: servers, interception: reason } = separateIntercepted(observations)
+  const { genuine: servers, interception: reason } = separateIntercepted(observations)
   if (reason !== null) return [findingOf('dns_intercepted', { name, reason })]
   const above = location.path.at(-2)?.zone ?? registeredDomainOf(zone)
   const holder = above === zone || isRegistry(above) ? null : above
   const place = { zone, holder, parent: parent === null ? [] : [...hosts.keys()] }
-  const seen = { ...observations, ...place, servers, ...groupByOutcome(servers) }
-  return [...causes(seen), ...dnssecBroken(seen), ...serversFailing(seen), ...resolversLacking(seen)]
+  const state = { ...observations, ...place, servers, ...groupByOutcome(servers) }
+  const searches = [findCauses, findBrokenDnssec, findBrokenServers, findStaleResolvers]
+  return searches.flatMap((find) => find(state))
 }
 
 /** Why the record is missing, or missing at some servers: at most one error, the most likely cause. */
-function causes(seen: Seen): Finding[] {
-  const { withRecord, withoutRecord } = seen
-  if (seen.expected !== null && seen.alias?.isBeside) return aliasFound(seen) ?? []
+function findCauses(state: ZoneState): Finding[] {
+  const { withRecord, withoutRecord } = state
+  if (state.expected !== null && state.alias?.isBeside) return findAlias(state) ?? []
   if (withoutRecord.length === 0) return []
-  if (seen.expected === null) return registryFound(seen) ?? lookedAt(seen)
-  if (withRecord.length > 0) return [partly(seen)]
-  const best = explainValues(seen.expected, valuesOf(withoutRecord), seen.isGiven)
+  if (state.expected === null) return findRegistry(state) ?? findSuspicions(state)
+  if (withRecord.length > 0) return [findDisagreement(state)]
+  const best = explainValues(state.expected, valuesOf(withoutRecord), state.isGiven)
   // Another token doesn't say where the right one was put.
   const isFault = best !== undefined && best.fault !== 'stale_token'
-  const elsewhere = isFault ? undefined : (aliasFound(seen) ?? misplacedFound(seen) ?? wildcardFound(seen))
-  if (elsewhere !== undefined) return elsewhere
-  if (best !== undefined) return [valueFound(seen, best)]
+  const otherNames = isFault ? undefined : (findAlias(state) ?? findMisplaced(state) ?? findWildcard(state))
+  if (otherNames !== undefined) return otherNames
+  if (best !== undefined) return [wrongValue(state, best)]
   const values = decodeValues(valuesOf(withoutRecord))
   const owner = values.map((value) => /^heritage=([\w.-]+)/.exec(value)?.[1]).find(Boolean) ?? null
-  return registryFound(seen) ?? [findingOf('missing', { ...placeOf(seen), values, owner })]
+  return findRegistry(state) ?? [findingOf('missing', { ...placeOf(state), values, owner })]
 }
 
 const valuesOf = (answers: readonly Answer[]) => distinctValues(answers.flatMap(({ values }) => values))
@@ -169,75 +170,76 @@ function placeOf({ name, zone, expected, servers }: Placed) {
  * The name isn't registered: a registry's zone holds it. Registries, and a few others with names like theirs, have records too; a
  * private top-level domain is its owner's to edit.
  */
-function registryFound({ name, zone }: Seen): Finding[] | undefined {
+function findRegistry({ name, zone }: ZoneState): Finding[] | undefined {
   if (name === zone || (zone !== '.' && listedRegistry(zone) !== zone)) return undefined
   return [findingOf('domain_not_found', { domain: registeredDomainOf(name), said_by: zone })]
 }
 
 /** A name with a CNAME can't have other records (RFC 1034 section 3.6.2). */
-function aliasFound(seen: Seen): Finding[] | undefined {
-  const { alias, elsewhere } = seen
-  if (!alias?.isKnown || elsewhere?.wildcard) return undefined
-  const target = alias.targets.at(-1) ?? seen.name
+function findAlias(state: ZoneState): Finding[] | undefined {
+  const { alias, otherNames } = state
+  if (!alias?.isKnown || otherNames?.wildcard) return undefined
+  const target = alias.targets.at(-1) ?? state.name
   const reason = isValueTarget(target) ? 'value_as_target' : alias.isBeside ? 'beside' : 'other_target'
-  return [findingOf('cname_at_name', { ...placeOf(seen), target, reason, chain: alias.targets })]
+  return [findingOf('cname_at_name', { ...placeOf(state), target, reason, chain: alias.targets })]
 }
 
 /** No host has an equals sign in its name: the value was entered as the target, in whatever case, perhaps with the zone added. */
 const isValueTarget = (target: string): boolean => target.includes('=')
 
-function misplacedFound(seen: Seen): Finding[] | undefined {
-  const { expected, elsewhere } = seen
-  const places = elsewhere?.misplaced ?? []
+function findMisplaced(state: ZoneState): Finding[] | undefined {
+  const { expected, otherNames } = state
+  const places = otherNames?.misplaced ?? []
   // Whoever took the wrong name may have made another mistake as well. Names above are used for other things.
-  const isFaulty = ({ values }: MisplacedRecord) => explainValues(expected ?? '', values, seen.isGiven)
+  const isFaulty = ({ values }: MisplacedRecord) => explainValues(expected ?? '', values, state.isGiven)
   const place =
     places.find(({ values }) => hasText(values, expected)) ??
     places.find((one) => one.how !== 'used' && isFaulty(one) !== undefined)
-  return place && misplaced(seen, place)
+  return place && explainMisplaced(state, place)
 }
 
 /** The record at a wrong name, with the value there; and what is wrong with that, so that nobody moves a wrong value. */
-function misplaced(seen: Seen, { name, how, values }: MisplacedRecord): Finding[] {
-  const isRight = hasText(values, seen.expected)
-  const fault = isRight ? undefined : explainValues(seen.expected ?? '', values, seen.isGiven)
-  const there = isRight ? [seen.expected] : (fault?.seen ?? decodeValues(values))
+function explainMisplaced(state: ZoneState, { name, how, values }: MisplacedRecord): Finding[] {
+  const isRight = hasText(values, state.expected)
+  const fault = isRight ? undefined : explainValues(state.expected ?? '', values, state.isGiven)
+  const there = isRight ? [state.expected] : (fault?.seen ?? decodeValues(values))
   const code = how === 'doubled' ? 'doubled_name' : 'other_name'
-  const value = fault === undefined || fault.fault === 'given_value_cut' ? null : seen.expected
+  const value = fault === undefined || fault.fault === 'given_value_cut' ? null : state.expected
   return [
-    findingOf(code, { ...placeOf(seen), found_at: name, values: there, value }),
-    ...(fault === undefined ? [] : [valueFound(seen, fault)]),
+    findingOf(code, { ...placeOf(state), found_at: name, values: there, value }),
+    ...(fault === undefined ? [] : [wrongValue(state, fault)]),
   ]
 }
 
-function wildcardFound(seen: Seen): Finding[] | undefined {
-  const wildcard = seen.elsewhere?.wildcard
+function findWildcard(state: ZoneState): Finding[] | undefined {
+  const wildcard = state.otherNames?.wildcard
   if (!wildcard) return undefined
   const values = wildcard.length === 0 ? null : decodeValues(wildcard)
-  return [findingOf('wildcard_answer', { ...placeOf(seen), values })]
+  return [findingOf('wildcard_answer', { ...placeOf(state), values })]
 }
 
-function valueFound(seen: Placed, { fault, seen: values }: ExplainedValue, more: Facts = {}): Finding {
+function wrongValue(state: Placed, { fault, seen: values }: ExplainedValue, more: Facts = {}): Finding {
   const [first = ''] = values
-  return findingOf(fault, { ...placeOf(seen), seen: values.length === 1 ? first : values, ...more })
+  return findingOf(fault, { ...placeOf(state), seen: values.length === 1 ? first : values, ...more })
 }
 
 /** What looks like a mistake although nothing says which value is the right one. */
-function lookedAt(seen: Seen): Finding[] {
-  const values = decodeValues(valuesOf(seen.servers))
+function findSuspicions(state: ZoneState): Finding[] {
+  const values = decodeValues(valuesOf(state.servers))
   const prefixes = values.map(prefixOf)
-  const places = (seen.elsewhere?.misplaced ?? []).filter(
+  const places = (state.otherNames?.misplaced ?? []).filter(
     ({ how, values: there }) =>
       // What the name has from the same service as well is no mistake.
-      how !== 'used' && decodeValues(there).some((one) => isProof(one) && !prefixes.includes(prefixOf(one))),
+      how !== 'used' &&
+      decodeValues(there).some((one) => isTokenValue(one) && !prefixes.includes(prefixOf(one))),
   )
   const found = [
     ...values.flatMap((value): Finding[] => {
-      const fault = faultOnItsOwn(value)
-      return fault === undefined ? [] : [valueFound(seen, { fault, seen: [value] })]
+      const fault = obviousFault(value)
+      return fault === undefined ? [] : [wrongValue(state, { fault, seen: [value] })]
     }),
-    ...places.slice(0, 1).flatMap((place) => misplaced(seen, place)),
-    ...(isValueTarget(seen.alias?.targets.at(-1) ?? '') ? (aliasFound(seen) ?? []) : []),
+    ...places.slice(0, 1).flatMap((place) => explainMisplaced(state, place)),
+    ...(isValueTarget(state.alias?.targets.at(-1) ?? '') ? (findAlias(state) ?? []) : []),
   ]
   return found.map((one) => ({ ...one, severity: 'warning' }))
 }
@@ -248,28 +250,28 @@ const prefixOf = (value: string): string => value.slice(0, value.indexOf('=') + 
  * Some servers have the record, others don't: copies of a zone take time, two zones never agree by themselves, and neither does a
  * copy that has a damaged value at the same serial.
  */
-function partly(seen: Seen): Finding {
-  const { name, zone, parent, holder, withRecord, withoutRecord } = seen
-  if (areApart(seen, withoutRecord, withRecord) || areApart(seen, withRecord, withoutRecord)) {
+function findDisagreement(state: ZoneState): Finding {
+  const { name, zone, parent, holder, withRecord, withoutRecord } = state
+  if (areInOtherZone(state, withoutRecord, withRecord) || areInOtherZone(state, withRecord, withoutRecord)) {
     const isDelegated = ({ host }: ServerObservation) => parent.length === 0 || parent.includes(host)
     const reason = withoutRecord.some(isDelegated) ? 'delegated' : 'not_delegated'
-    const inZone = [...new Set(seen.servers.flatMap(({ nsSet }) => nsSet ?? []))]
+    const inZone = [...new Set(state.servers.flatMap(({ nsSet }) => nsSet ?? []))]
     const both = { servers: withoutRecord.map(serverFact), with: withRecord.map(serverFact) }
-    const place = { ...placeOf(seen), holder, at_registrar: parent, in_zone: inZone }
+    const place = { ...placeOf(state), holder, at_registrar: parent, in_zone: inZone }
     return findingOf('parent_child_mismatch', { ...place, reason, ...both })
   }
   const serials = withRecord.map(({ soa }) => soa?.serial)
   const damaged = withoutRecord.filter(({ soa }) => soa !== null && serials.includes(soa.serial))
-  const best = explainValues(seen.expected ?? '', valuesOf(damaged))
+  const best = explainValues(state.expected ?? '', valuesOf(damaged))
   if (best !== undefined && best.fault !== 'stale_token')
-    return valueFound(seen, best, { copies: damaged.map(serverFact) })
+    return wrongValue(state, best, { copies: damaged.map(serverFact) })
   const facts = { name, zone, with: withRecord.map(serverFact), without: withoutRecord.map(serverFact) }
   return findingOf('partial_propagation', { ...facts, seconds: USUAL_WAIT_SECONDS })
 }
 
 /** Whether all of these are missing in the delegation, or in the zone that the others have: they serve another zone. */
-function areApart(
-  { parent }: Seen,
+function areInOtherZone(
+  { parent }: ZoneState,
   some: readonly ServerObservation[],
   others: readonly ServerObservation[],
 ): boolean {
@@ -281,11 +283,11 @@ const serverFact = ({ host, address, outcome, soa }: ServerObservation): ServerF
   ...{ host, address, outcome, serial: soa?.serial ?? null },
 })
 
-function dnssecBroken(seen: Seen): Finding[] {
-  const { zone, holder, dnssec, alias, resolvers } = seen
-  const rejecting = resolvers.filter((one) => one.failsValidation && keptSeconds(one, seen) === null)
+function findBrokenDnssec(state: ZoneState): Finding[] {
+  const { zone, holder, dnssec, alias, resolvers } = state
+  const rejecting = resolvers.filter((one) => one.failsValidation && keptSeconds(one, state) === null)
   const facts = { zone, holder, key_tags: dnssec?.keyTags ?? [] }
-  if (!isSound(seen)) return [findingOf('dnssec_bogus', { ...facts, reason: dnssec?.state ?? null })]
+  if (!isDnssecSound(state)) return [findingOf('dnssec_bogus', { ...facts, reason: dnssec?.state ?? null })]
   if (rejecting.length === 0) return []
   const says = rejecting.flatMap(({ explanation }) => explanation ?? [])[0] ?? null
   const reason = alias === null && dnssec?.state === 'unsigned' ? 'unproven' : 'rejected'
@@ -294,24 +296,25 @@ function dnssecBroken(seen: Seen): Finding[] {
 }
 
 /** Whether nothing is known to be wrong with the zone's signatures. */
-const isSound = ({ dnssec }: Seen): boolean => ['ok', 'unsigned', undefined].includes(dnssec?.state)
+const isDnssecSound = ({ dnssec }: ZoneState): boolean =>
+  ['ok', 'unsigned', undefined].includes(dnssec?.state)
 
 /** Servers that don't answer for the zone, whatever the record. */
-function serversFailing(seen: Seen): Finding[] {
-  const { name, zone, parent, holder, servers, alias, withRecord, withoutRecord, lame } = seen
+function findBrokenServers(state: ZoneState): Finding[] {
+  const { name, zone, parent, holder, servers, alias, withRecord, withoutRecord, lame } = state
   const nowhere = servers.filter(({ address, outcome }) => address === null && outcome === 'unreachable')
   if (nowhere.length === servers.length)
     return [findingOf('no_nameservers', { zone, holder, hosts: nowhere.map(({ host }) => host) })]
   // A server that answered with an alias isn't dead, even if nothing is known about the alias; nor is a host that answers over IPv4
   // and not over IPv6, which may be this machine's.
-  const heard = servers.filter(({ isOdd }) => isOdd !== null)
-  const silent = seen.silent.filter(
+  const heard = servers.filter(({ isSuspect }) => isSuspect !== null)
+  const silent = state.silent.filter(
     (server) =>
       server.alias === null &&
       !nowhere.includes(server) &&
       !(isV6(server) && heard.some((one) => one.host === server.host && !isV6(one))),
   )
-  const found = (code: Code, some: typeof servers, reason: string | null = null): Finding[] => {
+  const found = (code: FindingCode, some: typeof servers, reason: string | null = null): Finding[] => {
     const provider = dnsHostOf(some.map(({ host }) => host))
     // Those that only the zone itself names are set there.
     const isAbove = parent.length === 0 || some.some(({ host }) => parent.includes(host))
@@ -322,8 +325,8 @@ function serversFailing(seen: Seen): Finding[] {
   }
   const isLame = found('some_servers_lame', lame)
   // These answered over UDP, but not with the whole set, and over TCP not at all.
-  const tooLarge = silent.filter(({ isOdd }) => isOdd !== null)
-  const dead = silent.filter(({ isOdd }) => isOdd === null)
+  const tooLarge = silent.filter(({ isSuspect }) => isSuspect !== null)
+  const dead = silent.filter(({ isSuspect }) => isSuspect === null)
   if (withRecord.length + withoutRecord.length > 0)
     return [
       ...isLame,
@@ -335,7 +338,7 @@ function serversFailing(seen: Seen): Finding[] {
   if (target !== undefined)
     return [findingOf('nameserver_unreachable', { name: target, alias_of: name, reason: 'alias' })]
   if (lame.length === servers.length) return found('lame_nameserver', lame)
-  if (seen.limitReached) return [findingOf('limit_reached', { name })]
+  if (state.limitReached) return [findingOf('limit_reached', { name })]
   if (tooLarge.length > 0) return [...found('nameserver_unreachable', tooLarge, 'too_large'), ...isLame]
   const unheard = servers.filter((server) => !lame.includes(server))
   const reason = unheard.every(({ outcome }) => outcome === 'not_checked') ? 'not_asked' : 'silent'
@@ -348,14 +351,14 @@ const resolverFacts = (some: readonly ResolverObservation[]): Facts => ({
 })
 
 /** Resolvers that lack a record which the authoritative servers have: what is cached goes, the rest is no matter. */
-function resolversLacking(seen: Seen): Finding[] {
-  if (seen.expected === null || seen.alias?.isBeside) return []
-  const kept = (one: ResolverObservation) => keptSeconds(one, seen)
+function findStaleResolvers(state: ZoneState): Finding[] {
+  if (state.expected === null || state.alias?.isBeside) return []
+  const kept = (one: ResolverObservation) => keptSeconds(one, state)
   // Silence says nothing, and that the zone is broken is a finding already.
-  const lacking = seen.resolvers.filter(
+  const lacking = state.resolvers.filter(
     (one) => !['match', 'timeout', 'unreachable', 'not_checked'].includes(one.outcome),
   )
-  const caches = lacking.filter((one) => kept(one) !== null && (isSound(seen) || !one.failsValidation))
+  const caches = lacking.filter((one) => kept(one) !== null && (isDnssecSound(state) || !one.failsValidation))
   const others = lacking.filter((one) => kept(one) === null && !one.failsValidation)
   const seconds = secondsToWait(...caches.map(kept))
   return [
@@ -368,7 +371,10 @@ function resolversLacking(seen: Seen): Finding[] {
  * For how many seconds a resolver keeps what is no longer so: the record's absence or its old value, an alias, name servers, or
  * keys; null if it has nothing like that (RFC 2308 section 5: no SOA, not cached), or isn't a cache.
  */
-function keptSeconds(resolver: ResolverObservation, { servers, dnssec, isOverdue }: Seen): number | null {
+function keptSeconds(
+  resolver: ResolverObservation,
+  { servers, dnssec, isOverdue }: ZoneState,
+): number | null {
   const { cached, alias, ttl, authoritative, failsValidation } = resolver
   if (isOverdue || authoritative) return null
   const current = failsValidation ? (dnssec?.keys ?? null) : servers.map(({ host }) => host)

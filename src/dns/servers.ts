@@ -1,8 +1,16 @@
 import type { DnsAddress } from '../context.ts'
-import { firstGood, isFromZone, isOdd, locate, MAX_HOSTS, resolveHost, type Search } from './locate.ts'
-import type { AliasPath, Answer, Found, Observations, Outcome, ServerObservation } from './observations.ts'
+import {
+  findZone,
+  firstGood,
+  isFromZone,
+  isSuspectReply,
+  MAX_HOSTS,
+  resolveHost,
+  type Search,
+} from './locate.ts'
+import type { AliasPath, Answer, Observations, Outcome, ServerObservation, Zone } from './observations.ts'
 import { DNS_PORT } from './wire/address.ts'
-import { ask, askFor, type Reply } from './wire/ask.ts'
+import { ask, query, type Reply } from './wire/ask.ts'
 import { type Message, soaOf } from './wire/message.ts'
 import { isAskable, isWithin } from './wire/name.ts'
 import { listedRegistry } from './wire/registry.ts'
@@ -18,22 +26,22 @@ const MAX_ADDRESSES = 24
  * itself names. Aliases are followed at the authoritative servers of their targets, which may not exist yet either.
  */
 export async function askNameServers(
-  location: Found,
+  location: Zone,
   search: Search,
 ): Promise<Pick<Observations, 'servers' | 'alias'>> {
   const { expected } = search
   const { zone } = location
   const hosts = new Set<string>()
-  const asked = new Map<string, Promise<Asked>>()
+  const asked = new Map<string, Promise<ServerReply>>()
 
-  const askAddress = async (server: DnsAddress): Promise<Asked> => {
+  const askAddress = async (server: DnsAddress): Promise<ServerReply> => {
     const known = asked.get(server.address)
     if (known === undefined && asked.size >= MAX_ADDRESSES) return NOT_ASKED
     const answer = known ?? askServer(server, location, search)
     asked.set(server.address, answer)
     return await answer
   }
-  const askHost = async (host: string): Promise<Asked[]> => {
+  const askHost = async (host: string): Promise<ServerReply[]> => {
     if (hosts.has(host) || hosts.size >= MAX_HOSTS) return []
     hosts.add(host)
     const addresses = await addressesOf(host, location, search)
@@ -72,7 +80,7 @@ export async function askNameServers(
 }
 
 /** The addresses of a name server, by the parent's glue or the resolvers; undefined if nobody knows. */
-async function addressesOf(host: string, { zone, hosts, parent }: Found, search: Search) {
+async function addressesOf(host: string, { zone, hosts, parent }: Zone, search: Search) {
   const glue = hosts.get(host) ?? []
   const addresses = glue.length > 0 ? glue : await resolveHost(host, search)
   // Without any glue in the parent zone, nobody can find servers inside the zone.
@@ -81,7 +89,7 @@ async function addressesOf(host: string, { zone, hosts, parent }: Found, search:
 }
 
 /** One server's answer, with the aliases in it. */
-interface Asked extends ServerObservation {
+interface ServerReply extends ServerObservation {
   readonly txt: TxtAnswer | undefined
 }
 
@@ -90,9 +98,10 @@ const NO_ANSWER: Answer = {
   ...{ authoritative: false, ms: null },
 }
 
-const NOT_ASKED: Asked = {
+const NOT_ASKED: ServerReply = {
   ...NO_ANSWER,
-  ...{ host: '', address: null, isOdd: null, isResolver: false, soa: null, nsSet: null, txt: undefined },
+  ...{ host: '', address: null, isSuspect: null, isResolver: false },
+  ...{ soa: null, nsSet: null, txt: undefined },
 }
 
 /**
@@ -100,17 +109,17 @@ const NOT_ASKED: Asked = {
  * delegation is that of an earlier provider's copy, or of an interceptor's own zone: before the absence of a record in it counts,
  * the server is asked about the registry, which only an interceptor answers.
  */
-async function askServer(server: DnsAddress, { zone, hosts }: Found, search: Search): Promise<Asked> {
-  const { name, expected, share, effects } = search
-  if (share.isSilent(server)) return NOT_ASKED
+async function askServer(server: DnsAddress, { zone, hosts }: Zone, search: Search): Promise<ServerReply> {
+  const { name, expected, cache, effects } = search
+  if (cache.isSilent(server)) return NOT_ASKED
   const deadline = search.deadline.limitedTo(SERVER_MS)
   const reply = await ask(server, { name, type: 'TXT' }, { deadline }, effects)
-  if (reply.kind !== 'not_checked') share.heard(server, reply.kind !== 'timeout')
+  if (reply.kind !== 'not_checked') cache.recordReply(server, reply.kind !== 'timeout')
   const answer = readAnswer(reply, name, expected)
   if (reply.kind !== 'answer') return { ...NOT_ASKED, ...answer }
   const { message } = reply
   const [soaAnswer, nsAnswer] = await Promise.all(
-    (['SOA', 'NS'] as const).map((type) => askFor(server, { name: zone, type }, SERVER_MS, search)),
+    (['SOA', 'NS'] as const).map((type) => query(server, { name: zone, type }, SERVER_MS, search)),
   )
   const soa = soaAnswer?.aa === true ? soaOf(soaAnswer) : undefined
   const isLame = !['REFUSED', 'SERVFAIL'].includes(message.rcode) && !isFromZone(message, zone)
@@ -122,7 +131,7 @@ async function askServer(server: DnsAddress, { zone, hosts }: Found, search: Sea
     ...NOT_ASKED,
     ...answer,
     ...(isLame ? { outcome: 'lame' as const } : {}),
-    isOdd: isInterceptor || isOdd(message),
+    isSuspect: isInterceptor || isSuspectReply(message),
     isResolver: isInterceptor || (message.ra && !message.aa),
     ...{ soa: soa?.zone === zone ? soa : null, nsSet: isInterceptor ? null : nsSet },
     txt: isLame ? undefined : readTxt(message, name),
@@ -136,7 +145,7 @@ async function askServer(server: DnsAddress, { zone, hosts }: Found, search: Sea
 async function answersForRegistry(server: DnsAddress, zone: string, search: Search): Promise<boolean> {
   if (server.port !== DNS_PORT) return false
   const name = listedRegistry(zone) ?? zone.slice(zone.lastIndexOf('.') + 1)
-  const message = await askFor(server, { name, type: 'SOA' }, SERVER_MS / 2, search, {
+  const message = await query(server, { name, type: 'SOA' }, SERVER_MS / 2, search, {
     recursionDesired: true,
   })
   return message !== undefined && message.answers.length > 0 && (message.ra || !message.aa)
@@ -198,14 +207,14 @@ async function followAlias(visited: readonly string[], search: Search): Promise<
   const nothing = (isKnown: boolean): AliasEnd => ({ targets, isKnown, values: [], ttl: null })
   // Nobody has a name of one label: it is the value, of a record that became a CNAME instead of a TXT record.
   if (targets.length > MAX_ALIASES || !isAskable(target) || !target.includes('.')) return nothing(true)
-  const location = await locate(target, search)
+  const location = await findZone(target, search)
   if (location.kind !== 'found') return nothing(location.kind === 'no_domain')
   const hosts = [...location.hosts.keys()].slice(0, 4)
   const known = await Promise.all(hosts.map((host) => addressesOf(host, location, search)))
   const servers = known.flatMap((addresses) => addresses ?? []).slice(0, 4)
   const isGood = (one: Message) =>
     ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(one.rcode) && isFromZone(one, location.zone)
-  const answers = servers.map((server) => askFor(server, { name: target, type: 'TXT' }, SERVER_MS, search))
+  const answers = servers.map((server) => query(server, { name: target, type: 'TXT' }, SERVER_MS, search))
   const message = await firstGood(answers, isGood)
   // Where nobody can be asked, or all that answer refuse, nobody finds a value either.
   if (message === undefined) return nothing(known.every((addresses) => addresses?.length === 0))

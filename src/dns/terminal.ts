@@ -12,7 +12,7 @@ import {
   type Tone,
   viewReport,
 } from './view.ts'
-import { capitalize, plainText } from './words.ts'
+import { capitalize, toPlainText } from './words.ts'
 
 /** How to lay out a report; the width is in columns. */
 export interface Layout {
@@ -37,7 +37,7 @@ function headline(view: ReportView, layout: Layout): string {
   const inZone = zone === null || zone === name ? '' : ` in the zone ${zone}`
   const place = `${title}${inZone}${host === null ? '' : `, hosted by ${host}`}`
   const heading = paragraph(`${place}: TXT ${expected ?? 'records'}`, '', layout, palette.strong)
-  if (view.hasLooked) {
+  if (view.isListing) {
     const others = values.length > LISTED_VALUES ? [`and ${values.length - LISTED_VALUES} more`] : []
     const listed = values.length === 0 ? ['no TXT record'] : [...values.slice(0, LISTED_VALUES), ...others]
     return heading + listed.map((value) => paragraph(value, '  ', layout)).join('')
@@ -77,14 +77,14 @@ const SYMBOLS = { error: '✗', warning: '!' } as const
 function renderFinding(finding: FindingView, layout: Layout): string {
   const { palette } = layout
   const paint = palette[finding.tone]
-  const message = plainText(finding.message)
+  const message = toPlainText(finding.message)
   return (
     // Only the symbol is red: a paragraph in red is hard to read.
     paragraph(`${message} [${finding.code}]`, `${SYMBOLS[finding.severity]} `, layout, undefined, paint) +
     differenceLines(finding.evidence, layout.width - 2, palette)
       .map((line) => `  ${line}\n`)
       .join('') +
-    paragraph(plainText(finding.fix), '  → ', layout)
+    paragraph(toPlainText(finding.fix), '  → ', layout)
   )
 }
 

@@ -44,8 +44,8 @@ const MAX_VALUE_BYTES = 65_279
 const MAX_LENGTH = 4096
 const MAX_VALUES = 1000
 
-const visible = (text: string): string => text.replace(INVISIBLE, '')
-const bare = (text: string): string => visible(text).replace(QUOTES, '')
+const stripInvisible = (text: string): string => text.replace(INVISIBLE, '')
+const stripQuotes = (text: string): string => stripInvisible(text).replace(QUOTES, '')
 
 /**
  * What is wrong with the value that comes closest to the expected one; undefined if none has to do with it.
@@ -74,17 +74,17 @@ export function explainValues(
  */
 export function explainValue(expected: string, value: TxtValue, isGiven = false): ValueFault | undefined {
   const seen = decodeValue(value.bytes)
-  const wanted = bare(expected)
+  const wanted = stripQuotes(expected)
   if (seen === expected || wanted === '') return undefined
-  if (visible(seen) === visible(expected)) return 'whitespace'
-  const inner = bare(seen)
+  if (stripInvisible(seen) === stripInvisible(expected)) return 'whitespace'
+  const inner = stripQuotes(seen)
   if (inner === wanted) return 'quoted'
   if (inner.toLowerCase() === wanted.toLowerCase()) return 'case_changed'
   if (isGiven && !/\s/.test(seen.trim()) && isPartOf(inner, wanted)) return 'given_value_cut'
   // Two strings of a record are no more one word than two records are.
   const apart = value.strings.map(decodeValue).join(' ')
   if ([seen, apart, inner].some((text) => holdsWhole(text, wanted))) return 'extra_text'
-  const { prefix, token } = halves(wanted)
+  const { prefix, token } = splitAtEquals(wanted)
   if ([prefix, `${prefix}=`, token].includes(inner)) return 'prefix_or_token_only'
   if (isCut(wanted, inner, (prefix?.length ?? 2) + 2) || isCut(token ?? '', inner, 4)) return 'truncated'
   if (isMistyped(wanted, inner, token ?? wanted)) return 'characters_changed'
@@ -97,13 +97,13 @@ export function explainValue(expected: string, value: TxtValue, isGiven = false)
 /** The value for people. Its strings are kept apart if one of them is the expected value: joined, they'd make no sense. */
 function shownValue(expected: string, { bytes, strings }: TxtValue): string {
   const texts = strings.map(decodeValue)
-  return texts.length > 1 && texts.some((text) => bare(text) === bare(expected))
+  return texts.length > 1 && texts.some((text) => stripQuotes(text) === stripQuotes(expected))
     ? texts.map((text) => `"${text}"`).join(' ')
     : decodeValue(bytes)
 }
 
 /** What is before and after the first `=`; neither if the value has another form, such as base64 with its padding. */
-function halves(value: string): { prefix?: string | undefined; token?: string | undefined } {
+function splitAtEquals(value: string): { prefix?: string | undefined; token?: string | undefined } {
   const parts = /^([^=]+)=(.*[^=].*)$/s.exec(value)
   return parts === null ? {} : { prefix: parts[1], token: parts[2] }
 }
@@ -134,12 +134,12 @@ function isMistyped(wanted: string, seen: string, token: string): boolean {
   if (Math.abs(wanted.length - seen.length) > 8) return false
   const plain = (text: string) => Array.from(text.normalize('NFKC').toLowerCase())
   const [a, b] = [plain(wanted), plain(seen)]
-  const { start, end } = sameEnds(a, b)
+  const { start, end } = commonEnds(a, b)
   return Math.max(a.length, b.length) - start - end <= Math.min(3, Math.floor(token.length / 6))
 }
 
 /** How many characters are the same at the start, and how many of the others at the end. */
-function sameEnds(a: readonly string[], b: readonly string[]): { start: number; end: number } {
+function commonEnds(a: readonly string[], b: readonly string[]): { start: number; end: number } {
   const least = Math.min(a.length, b.length)
   let start = 0
   while (start < least && a[start] === b[start]) start += 1
@@ -161,16 +161,16 @@ function splitRecords(expected: string, seen: readonly string[]): string[] | und
 }
 
 /** Whether a value that nobody expected looks like one that a service asked for: one word of a prefix and a token. */
-export function isProof(value: string): boolean {
+export function isTokenValue(value: string): boolean {
   const words = value.replace(QUOTES, '').replace(INVISIBLE, (character) => (character === ' ' ? ' ' : ''))
   return PREFIX_AND_TOKEN.test(words.trim())
 }
 
 /** What is surely wrong with a service's value, whatever it should be. */
-export function faultOnItsOwn(value: string): 'quoted' | 'whitespace' | undefined {
-  if (!isProof(value)) return undefined
-  if (visible(value) !== value) return 'whitespace'
-  return bare(value) === value ? undefined : 'quoted'
+export function obviousFault(value: string): 'quoted' | 'whitespace' | undefined {
+  if (!isTokenValue(value)) return undefined
+  if (stripInvisible(value) !== value) return 'whitespace'
+  return stripQuotes(value) === value ? undefined : 'quoted'
 }
 
 /** Whether a value is one that somebody may add to DNS, look for there, or hand to a command. */
@@ -201,8 +201,8 @@ export function comparedPieces(expected: string, seen: string): { expected: Piec
   const [wanted, got] = [Array.from(expected), Array.from(seen)]
   const at = seen.indexOf(expected)
   const isInside = at >= 0
-  const start = isInside ? Array.from(seen.slice(0, at)).length : sameEnds(wanted, got).start
-  const end = isInside ? got.length - start - wanted.length : sameEnds(wanted, got).end
+  const start = isInside ? Array.from(seen.slice(0, at)).length : commonEnds(wanted, got).start
+  const end = isInside ? got.length - start - wanted.length : commonEnds(wanted, got).end
   const cut = (all: readonly string[], from: number, to: number) =>
     [all.slice(0, from), all.slice(from, to), all.slice(to)].map(
       (part, index): Piece => ({ text: part.join(''), differs: (index === 1) !== isInside }),

@@ -6,7 +6,7 @@ import { dnsHostOf } from './hosts.ts'
 import { isDnsData, OUTCOMES } from './observations.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
 import { comparedPieces, readablePiece } from './value.ts'
-import { type Facts, sentence, textOf, type Verdict, WORDS } from './words.ts'
+import { type Facts, textOf, toSentence, type Verdict, WORDS } from './words.ts'
 
 /** How something looks: good, bad, a warning, or neither. */
 export type Tone = 'good' | 'bad' | 'warning' | 'faint'
@@ -28,9 +28,9 @@ export type AnswerView = ReturnType<typeof viewAnswer>
 /** What every format of a report for people shows, in words; how it looks is theirs. */
 export function viewReport(report: CheckReport) {
   const { name, expected, nameservers, resolvers, findings } = report
-  const hasLooked =
+  const isListing =
     expected === null && [...nameservers, ...resolvers].some(({ outcome }) => isDnsData(outcome))
-  const [result, tone]: readonly [string, Tone] = hasLooked
+  const [result, tone]: readonly [string, Tone] = isListing
     ? ['no value was expected', 'faint']
     : expected === null && findings[0]?.code === 'domain_not_found'
       ? ["the domain isn't in DNS", 'bad']
@@ -41,7 +41,7 @@ export function viewReport(report: CheckReport) {
     /** In Unicode, followed by its ASCII form if that differs (RFC 5890 section 2.3.2.1). */
     title: unicode === '' || unicode === name ? name : `${unicode} (${name})`,
     /** Whether no value was expected, and at least one name server said which TXT records there are. */
-    hasLooked,
+    isListing,
     /** What came of the check, in a few words. */
     result: report.remark !== undefined ? 'ready: the claim no longer needs its record' : result,
     tone,
@@ -54,8 +54,8 @@ export function viewReport(report: CheckReport) {
     resolvers: resolvers.map((answer) => viewAnswer(answer, report)),
     findings: findings.map(({ code, severity, evidence }) => ({
       ...{ code, severity, evidence, tone: SEVERITY_TONES[severity] },
-      message: sentence(textOf(WORDS[code].message, evidence)),
-      fix: sentence(textOf(WORDS[code].fix, evidence)),
+      message: toSentence(textOf(WORDS[code].message, evidence)),
+      fix: toSentence(textOf(WORDS[code].fix, evidence)),
     })),
   }
 }

@@ -1,13 +1,13 @@
 import { backoff, createDeadline, type Deadline } from '../timeout.ts'
 import { type CheckRequest, checkDns } from './check.ts'
 import type { CheckReport } from './report.ts'
-import { askFor, type DnsEffects } from './wire/ask.ts'
+import { type DnsEffects, query } from './wire/ask.ts'
 import { decodeValues, readTxt } from './wire/txt-answer.ts'
 
 /** Between checks. */
 const DELAYS = { first: 5000, max: 30_000, jitter: 0 } as const
 /** Between two checks, one server without the record is asked for it this often, in milliseconds. */
-const GLANCE_MS = 3000
+const POLL_INTERVAL_MS = 3000
 
 export interface WaitStep {
   readonly report: CheckReport
@@ -49,31 +49,31 @@ export async function* waitForRecord(
     const nextInMs = isOver ? null : Math.min(Math.max(delay, keptMs), remainingMs)
     yield { report, nextInMs, remainingMs }
     if (nextInMs === null) return report
-    await pause(nextInMs, () => hasNews(report, request.authoritativePort, effects), effects)
+    await pause(nextInMs, () => hasChanged(report, request.authoritativePort, effects), effects)
   }
 }
 
 /** Waits for this long, or until there is news. */
-async function pause(ms: number, hasNews: () => Promise<boolean>, effects: DnsEffects): Promise<void> {
+async function pause(ms: number, hasChanged: () => Promise<boolean>, effects: DnsEffects): Promise<void> {
   const { clock, signal } = effects
   const { remainingMs } = createDeadline(ms, clock)
-  while (remainingMs() > GLANCE_MS) {
-    await clock.sleep(GLANCE_MS, signal)
-    if (await hasNews()) return
+  while (remainingMs() > POLL_INTERVAL_MS) {
+    await clock.sleep(POLL_INTERVAL_MS, signal)
+    if (await hasChanged()) return
   }
   await clock.sleep(Math.max(0, remainingMs()), signal)
 }
 
 /** How long that server may take: only one that has answered is asked. */
-const GLANCE_TIMEOUT_MS = 2000
+const POLL_TIMEOUT_MS = 2000
 
 /** Whether a server of the report that lacks the record has another answer by now. */
-async function hasNews({ name, nameservers }: CheckReport, port: number, effects: DnsEffects) {
+async function hasChanged({ name, nameservers }: CheckReport, port: number, effects: DnsEffects) {
   const lacking = nameservers.find(({ outcome }) => ['absent', 'mismatch', 'nxdomain'].includes(outcome))
   if (lacking === undefined || lacking.address === null) return false
   const server = { address: lacking.address, port }
-  const deadline = createDeadline(GLANCE_TIMEOUT_MS, effects.clock)
-  const message = await askFor(server, { name, type: 'TXT' }, GLANCE_TIMEOUT_MS, { deadline, effects })
+  const deadline = createDeadline(POLL_TIMEOUT_MS, effects.clock)
+  const message = await query(server, { name, type: 'TXT' }, POLL_TIMEOUT_MS, { deadline, effects })
   const seen = message && decodeValues(readTxt(message, name).values).toSorted()
   return seen !== undefined && JSON.stringify(seen) !== JSON.stringify(lacking.values.toSorted())
 }

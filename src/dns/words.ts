@@ -161,7 +161,7 @@ const WARNINGS = {
  */
 export const WORDS = { ...MISTAKES, ...UNKNOWNS, ...WAITS, ...WARNINGS } as const
 
-export type Code = keyof typeof WORDS
+export type FindingCode = keyof typeof WORDS
 
 /** What a finding makes of the report, the worst first. */
 const VERDICTS: readonly (readonly [verdict: Verdict, words: Table])[] = [
@@ -172,11 +172,11 @@ const VERDICTS: readonly (readonly [verdict: Verdict, words: Table])[] = [
 ]
 
 /** How bad a code is: less is worse. */
-export const rankOf = (code: Code): number => VERDICTS.findIndex(([, words]) => code in words)
+export const rankOf = (code: FindingCode): number => VERDICTS.findIndex(([, words]) => code in words)
 /** What a report comes to if this is the worst in it. */
-export const verdictOf = (code: Code): Verdict => VERDICTS[rankOf(code)]?.[0] ?? 'fix'
+export const verdictOf = (code: FindingCode): Verdict => VERDICTS[rankOf(code)]?.[0] ?? 'fix'
 /** What passes by itself, or does no harm, is a warning. */
-export const severityOf = (code: Code): Severity => (rankOf(code) < 2 ? 'error' : 'warning')
+export const severityOf = (code: FindingCode): Severity => (rankOf(code) < 2 ? 'error' : 'warning')
 
 /** The words that a fact of the kind `words` stands for. */
 const REASONS: Readonly<Record<string, string>> = {
@@ -233,13 +233,13 @@ export type Fact = string | number | null | ServerFact | readonly Fact[]
 export type Facts = Readonly<Record<string, Fact>>
 
 /** A fact in a text: it may hold anything, and each format quotes it differently. */
-export interface Value {
+export interface FactValue {
   readonly value: string
   /** TXT values are: spaces at their ends count. Those that end a fix aren't, so that they are easy to copy. */
   readonly isQuoted?: boolean
 }
 /** A sentence with its facts kept apart. */
-export type Text = readonly (string | Value)[]
+export type Text = readonly (string | FactValue)[]
 
 /** In characters. Real values have fewer than a hundred, and nobody reads a message with 64 kilobytes in it. */
 const LONGEST_VALUE = 300
@@ -301,13 +301,13 @@ function eachHostOnce(facts: readonly Fact[]): readonly Fact[] {
 }
 
 /** The text on one line, for terminals, scripts and errors. */
-export const plainText = (text: Text): string =>
+export const toPlainText = (text: Text): string =>
   text
     .map((part) => (typeof part === 'string' ? part : part.isQuoted ? `"${part.value}"` : part.value))
     .join('')
 
 /** The text with a capital letter in front, if it begins with words of our own. */
-export function sentence([first = '', ...rest]: Text): Text {
+export function toSentence([first = '', ...rest]: Text): Text {
   return typeof first === 'string' ? [capitalize(first), ...rest] : [first, ...rest]
 }
 

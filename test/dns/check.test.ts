@@ -295,7 +295,7 @@ describe('resolvers are asked about the name', () => {
   test('once all servers that answer have the record', async () => {
     const { seen } = await timedObserve(fakeInternet([COM, zone()]))
     expect(seen.resolvers).toMatchObject([{ outcome: 'match', resolver: { address: RESOLVER } }])
-    expect(seen.elsewhere).toBeNull()
+    expect(seen.otherNames).toBeNull()
   })
 
   test.each([
@@ -382,7 +382,7 @@ describe('records at wrong names', () => {
     for (const expected of at === '_prefix.example.com' ? ['prefix=token'] : ['prefix=token', null]) {
       const world = fakeInternet([COM, zone([txt(at, 'prefix=token')])])
       const { seen, asked } = await timedObserve(world, { name, expected })
-      expect(seen.elsewhere?.misplaced).toMatchObject([{ name: at, how }])
+      expect(seen.otherNames?.misplaced).toMatchObject([{ name: at, how }])
       expect(recursive(asked, 'example.com').filter(({ name: of }) => !of.startsWith('ns'))).toEqual([])
     }
   })
@@ -400,7 +400,7 @@ describe('records at wrong names', () => {
 
   test('a wildcard that answers for the name, and for all wrong names', async () => {
     const { seen } = await timedObserve(wild([]), { name: 'app.example.com' })
-    expect(seen.elsewhere).toMatchObject({
+    expect(seen.otherNames).toMatchObject({
       misplaced: [{ how: 'used' }, { how: 'used' }],
       wildcard: [expect.anything()],
     })
@@ -422,7 +422,7 @@ describe('records at wrong names', () => {
           : world(asked),
       { name: 'app.example.com' },
     )
-    expect(seen.elsewhere?.wildcard).toBeNull()
+    expect(seen.otherNames?.wildcard).toBeNull()
   })
 })
 
@@ -468,7 +468,7 @@ describe('a check takes no longer than its longest chain of queries, and asks no
     for (const isSilent of [() => true, (at: string) => at !== RESOLVER, (at: string) => at === RESOLVER]) {
       const { ms, seen } = await timedObserve((asked) => (isSilent(asked.server) ? 'silent' : world(asked)))
       expect(ms).toBeLessThanOrEqual(10_000)
-      expect(seen.elsewhere).toBeNull()
+      expect(seen.otherNames).toBeNull()
     }
     // Six rounds of these would take longer.
     expect((await timedObserve(world, { roundMs: 1900 })).ms).toBeLessThanOrEqual(10_000)

@@ -4,7 +4,7 @@ import {
   comparedPieces,
   explainValue,
   explainValues,
-  faultOnItsOwn,
+  obviousFault,
   readGivenValue,
 } from '../../src/dns/value.ts'
 import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
@@ -136,7 +136,7 @@ describe('what belongs to somebody else', () => {
       fc.property(mine, fc.array(others, { maxLength: 8 }), (expected, seen) => {
         const values = seen.map((value) => record(value))
         expect(explainValues(expected, values)).toBeUndefined()
-        expect(seen.map(faultOnItsOwn).filter(Boolean)).toEqual([])
+        expect(seen.map(obviousFault).filter(Boolean)).toEqual([])
       }),
     )
   })
@@ -159,7 +159,7 @@ test.each([
   ['"v=spf1 -all"', undefined],
   [EXPECTED, undefined],
 ])('%j without an expected value is %s', (value, fault) => {
-  expect(faultOnItsOwn(value)).toBe(fault)
+  expect(obviousFault(value)).toBe(fault)
 })
 
 test.each([

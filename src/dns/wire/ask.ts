@@ -77,8 +77,8 @@ export async function ask(
   const start = clock.monotonic()
   const elapsed = () => Math.round(clock.monotonic() - start)
   // Cancels whatever is still waiting once the answer is there.
-  const over = childController(effects.signal)
-  const { signal } = over
+  const controller = childController(effects.signal)
+  const { signal } = controller
   const sending = { ...effects, signal }
   const overHttps = (url: URL) => send(effects.dns.https, url, question, options, UDP_SIZE, sending)
   try {
@@ -86,20 +86,20 @@ export async function ask(
     const via = (transport: 'udp' | 'tcp', udpSize: number | undefined) =>
       send(effects.dns[transport], server, question, options, udpSize, sending)
     const udp = via('udp', UDP_SIZE)
-    const unlessEarly = (first: Promise<Message>, waitMs: number, next: () => Promise<Message>) => {
+    const fallBack = (first: Promise<Message>, waitMs: number, next: () => Promise<Message>) => {
       const pause = clock.sleep(Math.min(waitMs, Math.max(0, options.deadline.remainingMs()) / 2), signal)
       return Promise.race([first.catch(() => undefined), pause]).then((early) => early ?? next())
     }
-    const tcp = unlessEarly(udp, RETRY_AFTER_MS.tcp, () => via('tcp', UDP_SIZE))
+    const tcp = fallBack(udp, RETRY_AFTER_MS.tcp, () => via('tcp', UDP_SIZE))
     const { https } = server
-    const last = https === undefined ? tcp : unlessEarly(udp, RETRY_AFTER_MS.https, () => overHttps(https))
+    const last = https === undefined ? tcp : fallBack(udp, RETRY_AFTER_MS.https, () => overHttps(https))
     let message = await Promise.any([udp, tcp, last])
     const hasEdns = !REJECTS_EDNS.includes(message.rcode)
     if (!hasEdns) message = await via('udp', undefined).catch(() => message)
     if (message.tc) {
       const whole = via('tcp', hasEdns ? UDP_SIZE : undefined)
       const larger = () => via('udp', hasEdns ? FRAGMENTED_SIZE : undefined)
-      const either = unlessEarly(whole, RETRY_AFTER_MS.tcp, larger).then((one) => (one.tc ? whole : one))
+      const either = fallBack(whole, RETRY_AFTER_MS.tcp, larger).then((one) => (one.tc ? whole : one))
       message = await Promise.any([whole, either]).catch(() => message)
     }
     effects.signal.throwIfAborted()
@@ -109,12 +109,12 @@ export async function ask(
     const reason = error instanceof DnsTransportError ? { reason: error.message } : {}
     return { kind: kindOf(error), ms: elapsed(), ...reason }
   } finally {
-    over.abort()
+    controller.abort()
   }
 }
 
 /** The answer of a server within so many milliseconds, or undefined. */
-export async function askFor(
+export async function query(
   server: Resolver,
   question: Question,
   limitMs: number,

@@ -15,9 +15,9 @@ export function exchangeHttps(
   http: Pick<HttpTransport, 'send'>,
 ): Promise<Uint8Array> {
   return runExchange(exchange, (resolve, reject) => {
-    const over = new AbortController()
-    post(exchange, http, over.signal).then(resolve, reject)
-    return () => over.abort()
+    const controller = new AbortController()
+    post(exchange, http, controller.signal).then(resolve, reject)
+    return () => controller.abort()
   })
 }
 

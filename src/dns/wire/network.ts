@@ -12,10 +12,10 @@ const MAX_SOCKETS = 200
 
 /** The real network. Each exchange has its own socket, so every query comes from a different port. */
 export function createDnsNetwork(): DnsNetwork {
-  const inTurn = createLimiter(MAX_SOCKETS)
+  const limit = createLimiter(MAX_SOCKETS)
   return {
-    udp: (exchange) => inTurn(() => exchangeUdp(exchange)),
-    tcp: (exchange) => inTurn(() => exchangeTcp(exchange)),
+    udp: (exchange) => limit(() => exchangeUdp(exchange)),
+    tcp: (exchange) => limit(() => exchangeTcp(exchange)),
     systemResolvers: async () =>
       withScopes(getServers(), await readFile(RESOLV_CONF, 'utf8').catch(() => '')),
   }

@@ -4,7 +4,7 @@ import type { DnsEffects } from './wire/ask.ts'
 import { distinctValues, haveSameValues, type TxtValue } from './wire/txt-answer.ts'
 
 /** The zone of a name and its TXT set. */
-export interface Look {
+export interface TxtLookup {
   /** Null if it wasn't found. */
   readonly zone: string | null
   /** The hosts of its name servers. */
@@ -22,12 +22,13 @@ export interface Look {
  * authoritative answer, and all that did agree. Resolvers are never asked for them: a cache may be out of date. Rejects only if
  * the signal in the effects aborts.
  */
-export async function look(
+export async function lookUpTxt(
   name: string,
   request: Pick<CheckRequest, 'resolvers' | 'authoritativePort' | 'deadline'>,
   effects: DnsEffects,
-): Promise<Look> {
-  const lost = (reason: string): Look => ({ zone: null, nameservers: [], set: null, reason, partial: [] })
+): Promise<TxtLookup> {
+  const nothing = { zone: null, nameservers: [], set: null, partial: [] }
+  const lost = (reason: string): TxtLookup => ({ ...nothing, reason })
   const all = { ...request, name, expected: null, publicResolvers: false }
   const seen = await observe(all, effects, false)
   const { location } = seen
@@ -35,12 +36,12 @@ export async function look(
   if (location.kind === 'lost')
     return lost(`its name servers weren't found: ${location.replies.join(', ') || 'no resolver'}`)
   const { zone, hosts } = location
-  const { reached, interception } = separateIntercepted(seen)
-  const answers = reached.filter(({ outcome, authoritative }) => isDnsData(outcome) && authoritative)
+  const { genuine, interception } = separateIntercepted(seen)
+  const answers = genuine.filter(({ outcome, authoritative }) => isDnsData(outcome) && authoritative)
   const [first] = answers
   const partial = answers.flatMap(({ values }) => values)
   const nameservers = [...hosts.keys()]
-  const unknown = (reason: string): Look => ({ zone, nameservers, set: null, reason, partial })
+  const unknown = (reason: string): TxtLookup => ({ zone, nameservers, set: null, reason, partial })
   if (interception === 'inside') return unknown(`this network has its own ${zone}`)
   if (first === undefined) return unknown(`no name server of ${zone} gave a complete authoritative answer`)
   const alias = answers.find(({ outcome }) => outcome === 'alias')?.alias

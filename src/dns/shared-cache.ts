@@ -11,25 +11,25 @@ const SILENT_AFTER = 3
  * What the checks of many domains share: zones, the addresses of name servers, and which servers are silent. A check alone has
  * one of its own.
  */
-export interface Share {
+export interface SharedCache {
   /**
    * What was found out under this key in the last five minutes, or is being found out now, or else by `look`.
    *
    * @param isKept whether others may use the result; a failure may be over the next time.
    */
-  once<T>(key: string, look: () => Promise<T>, isKept: (result: T) => boolean): Promise<T>
+  memoize<T>(key: string, look: () => Promise<T>, isKept: (result: T) => boolean): Promise<T>
   /** Whether that server didn't answer the last three questions that were asked of it. */
   isSilent(server: DnsAddress): boolean
   /** Notes whether a server answered. */
-  heard(server: DnsAddress, answered: boolean): void
+  recordReply(server: DnsAddress, answered: boolean): void
 }
 
-export function createShare(clock: Pick<Clock, 'monotonic'>): Share {
+export function createSharedCache(clock: Pick<Clock, 'monotonic'>): SharedCache {
   const results = new Map<string, { readonly result: Promise<unknown>; readonly until: number }>()
   const silences = new Map<string, { count: number; until: number }>()
   const keyOf = ({ address, port }: DnsAddress) => `${address} ${port}`
   return {
-    once<T>(key: string, look: () => Promise<T>, isKept: (result: T) => boolean): Promise<T> {
+    memoize<T>(key: string, look: () => Promise<T>, isKept: (result: T) => boolean): Promise<T> {
       const known = results.get(key)
       if (known !== undefined && clock.monotonic() < known.until) return known.result as Promise<T>
       const result = look()
@@ -44,7 +44,7 @@ export function createShare(clock: Pick<Clock, 'monotonic'>): Share {
       const known = silences.get(keyOf(server))
       return known !== undefined && known.count >= SILENT_AFTER && clock.monotonic() < known.until
     },
-    heard(server, answered) {
+    recordReply(server, answered) {
       const key = keyOf(server)
       const count = answered ? 0 : (silences.get(key)?.count ?? 0) + 1
       silences.set(key, { count, until: clock.monotonic() + KEPT_MS })

@@ -1,7 +1,7 @@
 import type { DnsAddress } from '../context.ts'
 import { isFromZone, type Search } from './locate.ts'
-import type { Elsewhere, MisplacedRecord } from './observations.ts'
-import { askFor } from './wire/ask.ts'
+import type { MisplacedRecord, OtherNames } from './observations.ts'
+import { query } from './wire/ask.ts'
 import { isAskable, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxt } from './wire/txt-answer.ts'
 
@@ -46,11 +46,11 @@ function candidateNames(
  * Looks for TXT records at those names and for a wildcard, at one authoritative server. A query below the name shows whether the
  * wildcard covers the name as well: it doesn't reach past a name that exists (RFC 4592 section 3.3.1).
  */
-export async function lookElsewhere(server: DnsAddress, zone: string, search: Search): Promise<Elsewhere> {
+export async function findOtherNames(server: DnsAddress, zone: string, search: Search): Promise<OtherNames> {
   const { name } = search
   const txtAt = async (owner: string) => {
     if (!isAskable(owner)) return undefined
-    const message = await askFor(server, { name: owner, type: 'TXT' }, SERVER_MS, search)
+    const message = await query(server, { name: owner, type: 'TXT' }, SERVER_MS, search)
     return message && isFromZone(message, zone) ? readTxt(message, owner) : undefined
   }
   // What a server answers for a label that nobody uses, a wildcard makes.
