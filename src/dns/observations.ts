@@ -209,7 +209,10 @@ export function separateIntercepted(seen: Pick<Observations, 'servers' | 'locati
   const isAnswered = intercepted.length > 0 && heard.length === intercepted.length
   const hasZone = isInside || (isAnswered && intercepted.some(({ outcome }) => isDnsData(outcome)))
   const interception = hasZone ? 'inside' : isAnswered ? 'answered' : null
-  return { genuine: servers.filter(isGenuine), interception }
+  // The NS set of an interceptor's own zone names hosts of this network, which the public zone needn't have or repair.
+  const named = intercepted.flatMap(({ nsSet }) => nsSet ?? [])
+  const isForeign = ({ host, isSuspect }: ServerObservation) => isSuspect === null && named.includes(host)
+  return { genuine: servers.filter((server) => isGenuine(server) && !isForeign(server)), interception }
 }
 
 /** The servers by what they answered. */
