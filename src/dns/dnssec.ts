@@ -22,8 +22,7 @@ export async function observeDnssec(
   search: Search,
 ): Promise<DnssecObservation | null> {
   if (parent === null) return null
-  const options = { dnssecOk: true }
-  const ds = await query(parent, { name: zone, type: 'DS' }, SERVER_MS, search, options)
+  const ds = await query(parent, { name: zone, type: 'DS', dnssecOk: true }, SERVER_MS, search)
   if (ds?.aa !== true) return null
   const signers = recordsOf(ds, 'DS').filter(
     ({ algorithm, digestType }) => ALGORITHMS.includes(algorithm) && digestType in DIGESTS,
@@ -36,7 +35,7 @@ export async function observeDnssec(
   if (signers.length === 0) return observed('unsigned')
   const [dnskey, soa] = await Promise.all(
     (['DNSKEY', 'SOA'] as const).map((type) =>
-      query(server, { name: zone, type }, SERVER_MS, search, options),
+      query(server, { name: zone, type, dnssecOk: true }, SERVER_MS, search),
     ),
   )
   // A truncated answer may lack the key that matches.

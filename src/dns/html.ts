@@ -28,8 +28,6 @@ export function renderHtml(report: CheckReport, context: ReportContext): string 
 <meta charset="utf-8">
 <meta http-equiv="content-security-policy" content="default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="referrer" content="no-referrer">
 <meta name="robots" content="noindex">
 <title>${name}: ${view.result} · mailclaim</title>
 <style>${raw(STYLE)}</style>

@@ -25,6 +25,8 @@ export interface Search {
 
 /** For one question to a resolver, which may have to ask others. */
 const RESOLVER_MS = 2500
+/** Flags of a query to a recursive resolver, with the CD bit: broken DNSSEC must not hide a zone (RFC 4035 section 3.2.2). */
+const RECURSIVE = { recursionDesired: true, checkingDisabled: true } as const
 /** For the servers of one zone on the way. */
 const LEVEL_MS = 1500
 /** Working zones have fewer; a hostile one could name thousands. */
@@ -77,9 +79,8 @@ async function askResolvers(
   replies: Set<string>,
 ): Promise<Delegation | undefined> {
   const askOne = async (resolver: Resolver): Promise<Delegation | undefined> => {
-    const own = deadline.limitedTo(RESOLVER_MS)
-    const options = { recursionDesired: true, checkingDisabled: true, deadline: own }
-    const reply = await ask(resolver, { name: level, type: 'NS' }, options, effects)
+    const question = { name: level, type: 'NS', ...RECURSIVE } as const
+    const reply = await ask(resolver, question, deadline.limitedTo(RESOLVER_MS), effects)
     const answer = reply.kind === 'answer' ? reply.message.rcode : (reply.reason ?? OUTCOMES[reply.kind])
     replies.add(`${formatDnsAddress(resolver)}: ${answer}`)
     if (reply.kind !== 'answer') return undefined
@@ -247,9 +248,8 @@ function byFamily(servers: readonly DnsAddress[]): DnsAddress[] {
  */
 export function resolveHost(host: string, search: Search): Promise<readonly DnsAddress[] | undefined> {
   const { resolvers, port, cache } = search
-  const options = { recursionDesired: true, checkingDisabled: true }
   const lookUp = async (resolver: Resolver, type: 'A' | 'AAAA') => {
-    const message = await query(resolver, { name: host, type }, RESOLVER_MS, search, options)
+    const message = await query(resolver, { name: host, type, ...RECURSIVE }, RESOLVER_MS, search)
     if (message === undefined) return undefined
     const all = addressesIn(message.answers, port)
     const isDenied = all.length === 0 && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && message.ra

@@ -70,13 +70,7 @@ export interface ResolverObservation extends Answer {
   /** Why it failed, in its own words (RFC 8914); null if it doesn't say. */
   readonly explanation: string | null
   /** What it has of the zone: the hosts of the NS set or, if validation fails, the keys; null unless it was asked. */
-  readonly cached: CachedSet | null
-}
-
-/** Records as texts to compare, and how many seconds they are kept. */
-export interface CachedSet {
-  readonly texts: readonly string[]
-  readonly ttl: number
+  readonly cached: { readonly texts: readonly string[]; readonly ttl: number } | null
 }
 
 /** What one authoritative server has at other names. */

@@ -37,9 +37,10 @@ function candidateNames(
     ['used', parent],
     ['used', zone],
   ] as const
-  const isNew = ([, candidate]: (typeof candidates)[number], index: number) =>
-    candidate !== name && candidates.findIndex(([, other]) => other === candidate) === index
-  return candidates.filter((one, index) => isNew(one, index) && isAskable(one[1]) && isWithin(one[1], zone))
+  const names = candidates.map(([, candidate]) => candidate)
+  return candidates.filter(
+    ([, at], index) => at !== name && isWithin(at, zone) && names.indexOf(at) === index,
+  )
 }
 
 /**

@@ -1,6 +1,6 @@
 import { keyTexts } from './dnssec.ts'
 import type { Search } from './locate.ts'
-import { type CachedSet, isDnsData, type ResolverObservation } from './observations.ts'
+import { isDnsData, type ResolverObservation } from './observations.ts'
 import { nsHosts, readAnswer } from './servers.ts'
 import type { Resolver } from './wire/address.ts'
 import { ask, query } from './wire/ask.ts'
@@ -25,8 +25,8 @@ export async function askResolver(
   const { name, expected } = search
   const deadline = search.deadline.limitedTo(RESOLVER_MS)
   const observe = async (checkingDisabled: boolean): Promise<ResolverObservation> => {
-    const options = { recursionDesired: true, checkingDisabled, deadline }
-    const reply = await ask(resolver, { name, type: 'TXT' }, options, search.effects)
+    const question = { name, type: 'TXT', recursionDesired: true, checkingDisabled } as const
+    const reply = await ask(resolver, question, deadline, search.effects)
     const answer = readAnswer(reply, name, expected)
     const message = reply.kind === 'answer' ? reply.message : undefined
     // Without recursion or authority, it helped to find the zone but knows nothing about this name.
@@ -40,10 +40,10 @@ export async function askResolver(
   const cachedSet = async (
     types: readonly ('NS' | 'DS' | 'DNSKEY')[],
     textsOf: (message: Message) => readonly string[] | null,
-  ): Promise<CachedSet> => {
-    const options = { recursionDesired: true, checkingDisabled: true, dnssecOk: true }
+  ) => {
+    const flags = { recursionDesired: true, checkingDisabled: true, dnssecOk: true }
     const asked = types.map((type) =>
-      query(resolver, { name: zone ?? name, type }, CACHED_MS, search, options),
+      query(resolver, { name: zone ?? name, type, ...flags }, CACHED_MS, search),
     )
     const messages = (await Promise.all(asked)).flatMap((message) => message ?? [])
     const ttls = messages.flatMap(({ answers }) => answers.map(({ ttl }) => ttl))

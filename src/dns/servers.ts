@@ -112,8 +112,7 @@ const NOT_ASKED: ServerReply = {
 async function askServer(server: DnsAddress, { zone, hosts }: Zone, search: Search): Promise<ServerReply> {
   const { name, expected, cache, effects } = search
   if (cache.isSilent(server)) return NOT_ASKED
-  const deadline = search.deadline.limitedTo(SERVER_MS)
-  const reply = await ask(server, { name, type: 'TXT' }, { deadline }, effects)
+  const reply = await ask(server, { name, type: 'TXT' }, search.deadline.limitedTo(SERVER_MS), effects)
   if (reply.kind !== 'not_checked') cache.recordReply(server, reply.kind !== 'timeout')
   const answer = readAnswer(reply, name, expected)
   if (reply.kind !== 'answer') return { ...NOT_ASKED, ...answer }
@@ -145,9 +144,8 @@ async function askServer(server: DnsAddress, { zone, hosts }: Zone, search: Sear
 async function answersForRegistry(server: DnsAddress, zone: string, search: Search): Promise<boolean> {
   if (server.port !== DNS_PORT) return false
   const name = listedRegistry(zone) ?? zone.slice(zone.lastIndexOf('.') + 1)
-  const message = await query(server, { name, type: 'SOA' }, SERVER_MS / 2, search, {
-    recursionDesired: true,
-  })
+  const question = { name, type: 'SOA', recursionDesired: true } as const
+  const message = await query(server, question, SERVER_MS / 2, search)
   return message !== undefined && message.answers.length > 0 && (message.ra || !message.aa)
 }
 

@@ -13,8 +13,6 @@ export interface WaitStep {
   readonly report: CheckReport
   /** The delay until the next check, or null after the last one. */
   readonly nextInMs: number | null
-  /** What is left of the wait. */
-  readonly remainingMs: number
 }
 
 /**
@@ -47,7 +45,7 @@ export async function* waitForRecord(
     // Where only a resolver can be asked: for as long as it keeps that there is no record, it has nothing new.
     const keptMs = report.verdict === 'unknown' ? namedMs : 0
     const nextInMs = isOver ? null : Math.min(Math.max(delay, keptMs), remainingMs)
-    yield { report, nextInMs, remainingMs }
+    yield { report, nextInMs }
     if (nextInMs === null) return report
     await pause(nextInMs, () => hasChanged(report, request.authoritativePort, effects), effects)
   }

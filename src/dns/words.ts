@@ -292,12 +292,9 @@ const isServer = (fact: Fact): fact is ServerFact =>
 
 /** The host alone if it is listed at several addresses. */
 function eachHostOnce(facts: readonly Fact[]): readonly Fact[] {
-  const hosts = facts.map((fact) => (isServer(fact) ? fact.host : null))
-  return facts.flatMap((fact, index) => {
-    const host = hosts[index] ?? null
-    if (host === null || hosts.indexOf(host) === hosts.lastIndexOf(host)) return [fact]
-    return hosts.indexOf(host) === index ? [host] : []
-  })
+  const hosts = facts.flatMap((fact) => (isServer(fact) ? fact.host : []))
+  const isRepeated = (host: string) => hosts.indexOf(host) !== hosts.lastIndexOf(host)
+  return [...new Set(facts.map((fact) => (isServer(fact) && isRepeated(fact.host) ? fact.host : fact)))]
 }
 
 /** The text on one line, for terminals, scripts and errors. */

@@ -90,8 +90,8 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
     ],
   ])('%s in a cache is waited for as long as it stays there', async (_title, name, seconds, before) => {
     const effects = realEffects()
-    const options = { recursionDesired: true, deadline: createDeadline(5000, effects.clock) }
-    await ask(network.unbound, { name, type: 'TXT' }, options, effects)
+    const question = { name, type: 'TXT', recursionDesired: true } as const
+    await ask(network.unbound, question, createDeadline(5000, effects.clock), effects)
     await network.change(name, ...before, ['zone-set', name, '@', '222', 'TXT', `"${EXPECTED}"`])
     const report = await network.check(name, EXPECTED)
     expect([report.verdict, codesOf(report)]).toEqual(['wait', ['cached']])

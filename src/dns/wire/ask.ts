@@ -3,7 +3,7 @@ import { type Context, type DnsExchange, type DnsNetwork, DnsTransportError } fr
 import type { Deadline } from '../../timeout.ts'
 import type { Resolver } from './address.ts'
 import { exchangeHttps } from './https.ts'
-import { decodeAnswer, encodeQuery, type Message, type QueryFlags, type Question } from './message.ts'
+import { decodeAnswer, encodeQuery, type Message, type Question } from './message.ts'
 
 /** The ways to ask: the system's network, and HTTP. */
 export interface AskNetwork extends DnsNetwork {
@@ -40,10 +40,6 @@ export function childController(parent: AbortSignal): AbortController {
   return child
 }
 
-export interface AskOptions extends QueryFlags {
-  readonly deadline: Deadline
-}
-
 /** The result of one question to one server. `ms` counts from the first datagram to the answer. */
 export type Reply =
   /** If the message is truncated, TCP didn't bring the rest: records are missing. */
@@ -69,7 +65,7 @@ const REJECTS_EDNS: readonly string[] = ['FORMERR', 'NOTIMP', 'BADVERS']
 export async function ask(
   server: Resolver,
   question: Question,
-  options: AskOptions,
+  deadline: Deadline,
   effects: DnsEffects,
 ): Promise<Reply> {
   effects.signal.throwIfAborted()
@@ -80,14 +76,14 @@ export async function ask(
   const controller = childController(effects.signal)
   const { signal } = controller
   const sending = { ...effects, signal }
-  const overHttps = (url: URL) => send(effects.dns.https, url, question, options, UDP_SIZE, sending)
+  const overHttps = (url: URL) => send(effects.dns.https, url, question, deadline, UDP_SIZE, sending)
   try {
     if (server instanceof URL) return { kind: 'answer', message: await overHttps(server), ms: elapsed() }
     const via = (transport: 'udp' | 'tcp', udpSize: number | undefined) =>
-      send(effects.dns[transport], server, question, options, udpSize, sending)
+      send(effects.dns[transport], server, question, deadline, udpSize, sending)
     const udp = via('udp', UDP_SIZE)
     const fallBack = (first: Promise<Message>, waitMs: number, next: () => Promise<Message>) => {
-      const pause = clock.sleep(Math.min(waitMs, Math.max(0, options.deadline.remainingMs()) / 2), signal)
+      const pause = clock.sleep(Math.min(waitMs, Math.max(0, deadline.remainingMs()) / 2), signal)
       return Promise.race([first.catch(() => undefined), pause]).then((early) => early ?? next())
     }
     const tcp = fallBack(udp, RETRY_AFTER_MS.tcp, () => via('tcp', UDP_SIZE))
@@ -119,9 +115,8 @@ export async function query(
   question: Question,
   limitMs: number,
   { deadline, effects }: { readonly deadline: Deadline; readonly effects: DnsEffects },
-  options: QueryFlags = {},
 ): Promise<Message | undefined> {
-  const reply = await ask(server, question, { ...options, deadline: deadline.limitedTo(limitMs) }, effects)
+  const reply = await ask(server, question, deadline.limitedTo(limitMs), effects)
   return reply.kind === 'answer' ? reply.message : undefined
 }
 
@@ -130,19 +125,19 @@ async function send<Server extends Resolver>(
   exchange: (exchange: DnsExchange<Server>) => Promise<Uint8Array>,
   server: Server,
   question: Question,
-  options: AskOptions,
+  deadline: Deadline,
   udpSize: number | undefined,
   effects: DnsEffects,
 ): Promise<Message> {
   const [high = 0, low = 0] = effects.random.bytes(2)
   // Over HTTPS it has no use, and would keep caches from answering (RFC 8484 section 4.1).
   const id = server instanceof URL ? 0 : (high << 8) | low
-  const timeoutMs = options.deadline.remainingMs()
+  const timeoutMs = deadline.remainingMs()
   if (timeoutMs <= 0) throw new DnsTransportError('not_checked', 'no time left')
   let answer: Message | undefined
   await exchange({
     server,
-    message: encodeQuery(id, question, options, udpSize),
+    message: encodeQuery(id, question, udpSize),
     timeoutMs,
     signal: effects.signal,
     accept: (wire) => {
@@ -165,16 +160,11 @@ function kindOf(error: unknown): DnsTransportError['kind'] {
   return kinds.includes('timeout') ? 'timeout' : 'unreachable'
 }
 
-/** A network that sends at most so many queries, and whether it had to stop. */
-export interface LimitedNetwork extends AskNetwork {
-  isReached(): boolean
-}
-
 /**
  * A network that sends at most this many queries, retries, TCP and HTTPS included. A zone may name any servers and aliases: without a
  * limit, a hostile zone could make one check query thousands of strangers.
  */
-export function limitQueries(dns: AskNetwork, max: number): LimitedNetwork {
+export function limitQueries(dns: AskNetwork, max: number) {
   let left = max
   let isReached = false
   const limited =

@@ -7,6 +7,11 @@ export interface Question {
   /** Lowercase, without the trailing dot; the root is `.`. */
   readonly name: string
   readonly type: QuestionType
+  readonly recursionDesired?: boolean
+  /** The CD bit: asks for the data without DNSSEC validation (RFC 4035 section 3.2.2). */
+  readonly checkingDisabled?: boolean
+  /** The DO bit: asks for signatures as well (RFC 3225). */
+  readonly dnssecOk?: boolean
 }
 
 export interface Soa {
@@ -50,15 +55,6 @@ export interface Message {
   readonly additional: readonly ResourceRecord[]
 }
 
-/** What a query asks for besides its question. */
-export interface QueryFlags {
-  readonly recursionDesired?: boolean
-  /** Asks for the data without validation (RFC 4035 section 3.2.2). */
-  readonly checkingDisabled?: boolean
-  /** Asks for signatures as well (the DO bit, RFC 3225). */
-  readonly dnssecOk?: boolean
-}
-
 const EXTENDED_ERROR = 15
 const OPT = { type: 'OPT', name: '.', extendedRcode: 0, ednsVersion: 0 } as const
 
@@ -69,8 +65,7 @@ const OPT = { type: 'OPT', name: '.', extendedRcode: 0, ednsVersion: 0 } as cons
  */
 export function encodeQuery(
   id: number,
-  { type, name }: Question,
-  { recursionDesired = false, checkingDisabled = false, dnssecOk = false }: QueryFlags,
+  { type, name, recursionDesired = false, checkingDisabled = false, dnssecOk = false }: Question,
   udpSize: number | undefined,
 ): Uint8Array {
   const opt = { flags: dnssecOk ? packet.DNSSEC_OK : 0, flag_do: dnssecOk, options: [] }
@@ -146,14 +141,9 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
   const ttl = (record.ttl ?? 0) > 0x7fffffff ? 0 : (record.ttl ?? 0)
   const base = { name: canonicalName(record.name), ttl }
   switch (record.type) {
-    case 'TXT': {
-      const strings = Array.isArray(record.data) ? record.data : [record.data]
-      return {
-        ...base,
-        type: 'TXT',
-        strings: strings.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece)),
-      }
-    }
+    case 'TXT':
+      // dns-packet decodes TXT data as an array of buffers, one per character-string.
+      return { ...base, type: 'TXT', strings: record.data as Buffer[] }
     case 'NS':
     case 'CNAME':
       return { ...base, type: record.type, target: canonicalName(record.data) }

@@ -18,8 +18,6 @@ const SEPARATORS = /[\t-\r\u0085\p{Z},;|]+/u
  */
 const ALLOWED =
   /(?![ªº])[\p{L}\p{M}\p{Nd}_.。．｡－\p{Join_C}\u06fd\u06fe\u0f0b\u3007-]|(?<=l)·(?=l)|\u0375(?=\p{sc=Grek})|(?<=\p{sc=Hebr})[\u05f3\u05f4]|(?<=[\p{scx=Hira}\p{scx=Kana}\p{scx=Han}])[・･]/giu
-/** Names that can't have anything else in them. */
-const PLAIN = /^[\w.-]+$/
 
 export type NameCheck =
   | { readonly ok: true; readonly ascii: string; readonly unicode: string }
@@ -44,26 +42,24 @@ export function checkName(input: string): NameCheck {
       fix: fix ?? 'give a domain name such as example.com',
     }
   }
-  if (!PLAIN.test(text)) {
-    const unquoted = text.replace(QUOTES, '')
-    if (unquoted !== text) return refuse(has('quotation marks'), unquoted, 'leave the quotation marks out')
-    const [word = '', ...words] = text.split(SEPARATORS)
-    if (words.length > 0) {
-      const problem = has(describeCharacter(text.slice(word.length)))
-      if (checkName(word).ok) return refuse(problem, word, 'give one name at a time')
-      return refuse(problem, word + words.join(''))
-    }
-    if (isIP(text) === 0 && /[/?#]|:\d+$/.test(text))
-      return refuse('is a web address, not a domain name', hostOf(text))
-    if (text.includes('@'))
-      return refuse('is an e-mail address, not a domain name', text.slice(text.lastIndexOf('@') + 1))
-    // The IDN rules decide about joiners themselves (RFC 5892 appendix A).
-    const visible = text.replace(INVISIBLE, '')
-    if (visible !== text) return refuse('has an invisible character', visible)
-    const [odd] = text.replace(ALLOWED, '')
-    const bare = text.replace(/\p{Pd}/gu, '-').replace(/^[^\p{L}\p{N}_]+|[^\p{L}\p{M}\p{N}_.]+$/gu, '')
-    if (odd !== undefined) return refuse(has(describeCharacter(odd)), bare)
+  const unquoted = text.replace(QUOTES, '')
+  if (unquoted !== text) return refuse(has('quotation marks'), unquoted, 'leave the quotation marks out')
+  const [word = '', ...words] = text.split(SEPARATORS)
+  if (words.length > 0) {
+    const problem = has(describeCharacter(text.slice(word.length)))
+    if (checkName(word).ok) return refuse(problem, word, 'give one name at a time')
+    return refuse(problem, word + words.join(''))
   }
+  if (isIP(text) === 0 && /[/?#]|:\d+$/.test(text))
+    return refuse('is a web address, not a domain name', hostOf(text))
+  if (text.includes('@'))
+    return refuse('is an e-mail address, not a domain name', text.slice(text.lastIndexOf('@') + 1))
+  // The IDN rules decide about joiners themselves (RFC 5892 appendix A).
+  const visible = text.replace(INVISIBLE, '')
+  if (visible !== text) return refuse('has an invisible character', visible)
+  const [odd] = text.replace(ALLOWED, '')
+  const bare = text.replace(/\p{Pd}/gu, '-').replace(/^[^\p{L}\p{N}_]+|[^\p{L}\p{M}\p{N}_.]+$/gu, '')
+  if (odd !== undefined) return refuse(has(describeCharacter(odd)), bare)
   const typed = text.replace(/[.。．｡]$/, '')
   const ascii = domainToASCII(typed).toLowerCase()
   const unicode = domainToUnicode(ascii)

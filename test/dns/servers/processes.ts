@@ -58,8 +58,8 @@ export async function untilAnswering(
   while (effects.clock.monotonic() < end) {
     const reply = await ask(
       { address, port },
-      { name, type: 'SOA' },
-      { deadline: createDeadline(500, effects.clock), recursionDesired: true },
+      { name, type: 'SOA', recursionDesired: true },
+      createDeadline(500, effects.clock),
       effects,
     )
     if (reply.kind === 'answer' && reply.message.rcode === 'NOERROR') return

@@ -27,7 +27,7 @@ async function asking(
   const dns = createFakeDns(respond, clock)
   const limited = limitQueries(dns, max)
   const effects = { clock, dns: limited, random, signal: new AbortController().signal }
-  const reply = await ask(server, question, { deadline: createDeadline(timeoutMs, clock) }, effects)
+  const reply = await ask(server, question, createDeadline(timeoutMs, clock), effects)
   const tried = dns.asked.map(({ transport, edns }) =>
     edns === undefined ? transport : `${transport} ${edns}`,
   )
@@ -142,12 +142,12 @@ describe('one question to one server', () => {
       controller.abort(new Error('interrupted'))
       return 'silent'
     }, clock)
-    const asked = ask(
-      SERVER,
-      question,
-      { deadline: createDeadline(5000, clock) },
-      { clock, dns, random, signal: controller.signal },
-    )
+    const asked = ask(SERVER, question, createDeadline(5000, clock), {
+      clock,
+      dns,
+      random,
+      signal: controller.signal,
+    })
     await expect(asked).rejects.toThrow('interrupted')
   })
 })
