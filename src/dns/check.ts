@@ -76,7 +76,6 @@ export async function observe(
   const name = checked.ascii
   const givenMs = request.deadline ? stepTimeout(request.deadline) : DEADLINE_MS
   const deadline = createDeadline(Math.min(DEADLINE_MS, givenMs) - MARGIN_MS, clock)
-  const toLocate = deadline.limitedTo(LOCATE_MS)
   const configured = request.resolvers === 'system' ? await dns.systemResolvers() : request.resolvers
   const resolvers: readonly Resolver[] = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
   const limited = limitQueries(dns, MAX_QUERIES)
@@ -85,7 +84,7 @@ export async function observe(
   const own = { ...effects, signal: controller.signal, dns: limited }
   const search: Search = { name, expected, resolvers, port, deadline, cache, effects: own }
   try {
-    const location = await findZone(name, { ...search, deadline: toLocate })
+    const location = await findZone(name, { ...search, deadline: deadline.limitedTo(LOCATE_MS) })
     const zone = location.kind === 'found' ? location.zone : null
     const toAsk = deadline.limitedTo(deadline.remainingMs() * SERVERS_SHARE)
     const survey =

@@ -55,12 +55,11 @@ export async function observeDnssec(
 
 /** The DS and DNSKEY records in an answer, and the signatures of the latter, as texts to compare. */
 export function keyTexts({ answers }: Message): string[] {
-  return answers.flatMap((record) => {
-    if (record.type === 'DS') return [record.digest.toString('hex')]
-    if (record.type === 'DNSKEY') return [record.key.toString('hex')]
-    if (record.type !== 'RRSIG' || record.typeCovered !== 'DNSKEY') return []
-    return [record.signature.toString('hex')]
-  })
+  const ofKeys = answers.filter(
+    (one) =>
+      one.type === 'DS' || one.type === 'DNSKEY' || (one.type === 'RRSIG' && one.typeCovered === 'DNSKEY'),
+  )
+  return ofKeys.map(({ ttl: _ttl, ...record }) => JSON.stringify(record))
 }
 
 function recordsOf<T extends 'DS' | 'DNSKEY' | 'RRSIG'>({ answers }: Message, type: T): RecordOf<T>[] {

@@ -11,7 +11,6 @@ import { capitalize, type Facts, shorten, type Text } from './words.ts'
 
 /** Characters of one text, and how many of a list are shown. */
 const LONGEST_SHOWN = 1000
-const MOST_SHOWN = 20
 const ICONS: Readonly<Record<Tone, string>> = { good: '✓', bad: '✗', warning: '!', faint: 'i' }
 
 /**
@@ -103,30 +102,26 @@ function markPiece(piece: Piece, as: 'ins' | 'del'): Html {
 
 /** The way from the topmost zone to the name's own servers and what they answered, and then to the resolvers. */
 function path({ path, nameservers, resolvers, zone, host }: ReportView): Html {
-  const above = path.filter((step) => step.zone !== zone)
-  if (above.length + nameservers.length + resolvers.length === 0) return html``
+  const step = (heading: Inserted, content: Inserted) => html`<li><h3>${heading}</h3>${content}</li>
+`
+  const cards = (answers: readonly AnswerView[]) => html`<ul class="cards">${answers.map(card)}</ul>`
+  const zoneStep = (name: string, content: Inserted) => step(html`Zone <code>${name}</code>`, content)
+  const above = path.filter((one) => one.zone !== zone)
+  const steps = [
+    ...above.map((one) => zoneStep(one.zone, html`<p>${names([...one.hosts.keys()])}</p>`)),
+    ...(zone === null
+      ? []
+      : [zoneStep(zone, [host === null ? '' : html`<p>Hosted by ${host}</p>`, cards(nameservers)])]),
+    ...(resolvers.length === 0 ? [] : [step('Recursive resolvers', cards(resolvers))]),
+  ]
+  if (steps.length === 0) return html``
   return html`<section class="panel" aria-labelledby="path"><h2 id="path">The way to the record</h2>
-<ol class="path">${above.map(
-    (step) => html`<li><h3>Zone <code>${step.zone}</code></h3><p>${names([...step.hosts.keys()])}</p></li>
-`,
-  )}${
-    zone === null
-      ? ''
-      : html`<li><h3>Zone <code>${zone}</code></h3>${host === null ? '' : html`<p>Hosted by ${host}</p>`}
-<ul class="cards">${nameservers.map(card)}</ul></li>
-`
-  }${
-    resolvers.length === 0
-      ? ''
-      : html`<li><h3>Recursive resolvers</h3>
-<ul class="cards">${resolvers.map(card)}</ul></li>
-`
-  }</ol>
+<ol class="path">${steps}</ol>
 </section>`
 }
 
 const names = (hosts: readonly string[]): Html[] =>
-  hosts.slice(0, MOST_SHOWN).map((host, index) => html`${index === 0 ? '' : ', '}<code>${show(host)}</code>`)
+  hosts.map((host, index) => html`${index === 0 ? '' : ', '}<code>${show(host)}</code>`)
 
 /** What one server answered. */
 function card({ host, address, label, tone, values, ttl, serial, ms }: AnswerView): Html {

@@ -27,21 +27,18 @@ export async function lookUpTxt(
   request: Pick<CheckRequest, 'resolvers' | 'authoritativePort' | 'deadline'>,
   effects: DnsEffects,
 ): Promise<TxtLookup> {
-  const nothing = { zone: null, nameservers: [], set: null, partial: [] }
-  const lost = (reason: string): TxtLookup => ({ ...nothing, reason })
-  const all = { ...request, name, expected: null, publicResolvers: false }
-  const seen = await observe(all, effects, false)
+  const seen = await observe({ ...request, name, expected: null }, effects, false)
   const { location } = seen
-  if (location.kind === 'no_domain') return lost(`${location.domain} doesn't exist in DNS`)
-  if (location.kind === 'lost')
-    return lost(`its name servers weren't found: ${location.replies.join(', ') || 'no resolver'}`)
-  const { zone, hosts } = location
   const { genuine, interception } = separateIntercepted(seen)
   const answers = genuine.filter(({ outcome, authoritative }) => isDnsData(outcome) && authoritative)
   const [first] = answers
+  const [zone, hosts] = location.kind === 'found' ? [location.zone, location.hosts] : [null, new Map()]
+  const result = { zone, nameservers: [...hosts.keys()], set: null, reason: null, partial: [] }
   const partial = answers.flatMap(({ values }) => values)
-  const nameservers = [...hosts.keys()]
-  const unknown = (reason: string): TxtLookup => ({ zone, nameservers, set: null, reason, partial })
+  const unknown = (reason: string): TxtLookup => ({ ...result, reason, partial })
+  if (location.kind === 'no_domain') return unknown(`${location.domain} doesn't exist in DNS`)
+  if (location.kind === 'lost')
+    return unknown(`its name servers weren't found: ${location.replies.join(', ') || 'no resolver'}`)
   if (interception === 'inside') return unknown(`this network has its own ${zone}`)
   if (first === undefined) return unknown(`no name server of ${zone} gave a complete authoritative answer`)
   const alias = answers.find(({ outcome }) => outcome === 'alias')?.alias
@@ -51,5 +48,5 @@ export async function lookUpTxt(
   const values = distinctValues(first.values)
   // A server that counts the TTL down answers from a cache.
   const ttl = values.length === 0 ? null : Math.max(...answers.map((answer) => answer.ttl ?? 0))
-  return { zone, nameservers, set: { values, ttl }, reason: null, partial: [] }
+  return { ...result, set: { values, ttl } }
 }

@@ -85,13 +85,13 @@ const UNSEEN: readonly FindingCode[] = ['nameserver_unreachable', 'resolver_unre
 
 /** Whether only resolvers can still tell what is at the name: an alias, though, comes from a name server. */
 export function needsResolvers(observations: Observations): boolean {
-  const [first] = fromServers({ ...observations, resolvers: [] })
+  const [first] = fromServers(observations)
   return first !== undefined && UNSEEN.includes(first.code) && !observations.alias
 }
 
 function findAll(observations: Observations): Finding[] {
-  if (!needsResolvers(observations)) return fromServers(observations)
-  const found = fromServers({ ...observations, resolvers: [] })
+  const found = fromServers(observations)
+  if (!needsResolvers(observations)) return found
   return found.flatMap((one) => (UNSEEN.includes(one.code) ? fromResolvers(observations, one) : [one]))
 }
 
@@ -129,7 +129,9 @@ function fromServers(observations: Observations): Finding[] {
   const above = location.path.at(-2)?.zone ?? registeredDomainOf(zone)
   const holder = above === zone || isRegistry(above) ? null : above
   const place = { zone, holder, parent: parent === null ? [] : [...hosts.keys()] }
-  const state = { ...observations, ...place, servers, ...groupByOutcome(servers) }
+  const groups = groupByOutcome(servers)
+  const resolvers = groups.withRecord.length > 0 ? observations.resolvers : []
+  const state = { ...observations, ...place, servers, resolvers, ...groups }
   const searches = [findCauses, findBrokenDnssec, findBrokenServers, findStaleResolvers]
   return searches.flatMap((find) => find(state))
 }

@@ -183,10 +183,7 @@ function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string 
 }
 
 /** Where an alias leads, and what is there. */
-interface AliasEnd extends AliasPath {
-  readonly values: readonly TxtValue[]
-  readonly ttl: number | null
-}
+type AliasEnd = AliasPath & Pick<TxtAnswer, 'values' | 'ttl'>
 
 /** The end of the alias: as the server itself says if all is in its zone, or else as those of the targets' zones say. */
 async function endOfAlias(zone: string, txt: TxtAnswer, answer: Answer, search: Search): Promise<AliasEnd> {

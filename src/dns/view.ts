@@ -11,8 +11,6 @@ import { type Facts, textOf, toSentence, type Verdict, WORDS } from './words.ts'
 /** How something looks: good, bad, a warning, or neither. */
 export type Tone = 'good' | 'bad' | 'warning' | 'faint'
 
-const SEVERITY_TONES = { error: 'bad', warning: 'warning' } as const satisfies Record<string, Tone>
-
 const VERDICTS: Readonly<Record<Verdict, readonly [result: string, tone: Tone]>> = {
   ready: ['ready: the record is visible everywhere', 'good'],
   ready_with_warning: ['ready, with a warning', 'warning'],
@@ -53,7 +51,7 @@ export function viewReport(report: CheckReport) {
     nameservers: nameservers.map((answer) => viewAnswer(answer, report)),
     resolvers: resolvers.map((answer) => viewAnswer(answer, report)),
     findings: findings.map(({ code, severity, evidence }) => ({
-      ...{ code, severity, evidence, tone: SEVERITY_TONES[severity] },
+      ...{ code, severity, evidence, tone: severity === 'error' ? ('bad' as const) : severity },
       message: toSentence(textOf(WORDS[code].message, evidence)),
       fix: toSentence(textOf(WORDS[code].fix, evidence)),
     })),

@@ -26,13 +26,8 @@ export const command = defineCommand({
   changes: true,
   async run({ arguments: domains, options }, io) {
     const { wait = false, check = true, publicResolvers, throughBlocked = false } = options
-    const verify = {
-      deadline: commandDeadline(options, io.clock),
-      wait,
-      check,
-      publicResolvers,
-      throughBlocked,
-    }
+    const deadline = commandDeadline(options, io.clock)
+    const verify = { deadline, wait, check, publicResolvers, throughBlocked }
     const { verifyClaimOf } = await import('../../claims/workflow.ts')
     const claim = await workOnClaims(domains, options, verify, verifyClaimOf, io)
     if (!wait && claim !== undefined && claim.status !== 'completed' && !io.settings.quiet)

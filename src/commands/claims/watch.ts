@@ -42,10 +42,8 @@ export const command = defineCommand({
   errors: ['claim', 'follow', 'several'],
   account: 'signed_in',
   async run({ arguments: domains, options }, io) {
-    const watch = {
-      deadline: commandDeadline(options, io.clock),
-      throughBlocked: options.throughBlocked === true,
-    }
+    const deadline = commandDeadline(options, io.clock)
+    const watch = { deadline, throughBlocked: options.throughBlocked === true }
     const { followClaim } = await import('../../claims/workflow.ts')
     await workOnClaims(domains, options, watch, followClaim, io)
   },
