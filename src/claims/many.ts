@@ -1,7 +1,7 @@
 import { type HttpTransport, TransportError } from '../context.ts'
 import { dnsHostOf } from '../dns/hosts.ts'
 import type { CheckReport } from '../dns/report.ts'
-import { createSharedCache } from '../dns/shared-cache.ts'
+import { createSharedCache, type SharedCache } from '../dns/shared-cache.ts'
 import { childController } from '../dns/wire/ask.ts'
 import { CliError, EXIT_ORDER, Exit, type ExitCode, InterruptedError, usageError } from '../errors.ts'
 import { createLimiter, type Limiter } from '../limiter.ts'
@@ -41,7 +41,7 @@ export interface OneRun {
   /** @throws CliError exit 3 without a usable base URL */
   readonly client: () => ServiceClient
   /** How its DNS checks go: at most as many at once as there are jobs, and none once the time is up. */
-  readonly dns: { readonly inTurn: Limiter; readonly cache: ReturnType<typeof createSharedCache> }
+  readonly dns: { readonly inTurn: Limiter; readonly cache: SharedCache }
   /** Asks the service about a claim, for a command that can go on without an answer. */
   readonly readClaim: ClaimReader
   /** Says that the work on this domain mostly waits from now on: the next one may begin. */

@@ -42,7 +42,7 @@ const UNUSED: readonly (readonly [servers: RegExp, use: 'parked' | 'suspended'])
 /** What a domain with these name servers is used for, and the server that tells. */
 export function useOf(nameservers: readonly string[]) {
   const found = UNUSED.flatMap(([servers, use]) =>
-    nameservers.filter((server) => servers.test(server)).map((server) => ({ use, server })),
+    nameservers.filter((server) => servers.test(server)).map((at) => ({ use, at })),
   )
-  return found[0] ?? ({ use: 'active', server: null } as const)
+  return found[0] ?? ({ use: 'active', at: null } as const)
 }

@@ -4,7 +4,7 @@ import { type Delegation, type NoZone, OUTCOMES, type Zone } from './observation
 import type { SharedCache } from './shared-cache.ts'
 import { formatDnsAddress, isServerAddress, isV6, type Resolver } from './wire/address.ts'
 import { ask, type DnsEffects, query } from './wire/ask.ts'
-import { type Message, type ResourceRecord, soaOf } from './wire/message.ts'
+import { type Message, nsHosts, type ResourceRecord, soaOf } from './wire/message.ts'
 import { ancestors, isAskable, isWithin, labelCount } from './wire/name.ts'
 import { isRegistry, registeredDomainOf } from './wire/registry.ts'
 
@@ -212,7 +212,7 @@ function isFromAbove(message: Message, zone: string): boolean {
 function delegationFrom(message: Message, zone: string, port: number): Delegation | undefined {
   if (message.rcode !== 'NOERROR') return undefined
   const records = [...message.answers, ...message.authority]
-  const hosts = records.flatMap((one) => (one.type === 'NS' && one.name === zone ? [one.target] : []))
+  const hosts = nsHosts(records, zone)
   if (hosts.length === 0) return undefined
   const glue = (host: string) => message.additional.filter(({ name }) => name === host)
   const known = hosts.slice(0, MAX_HOSTS).map((host) => [host, addressesIn(glue(host), port)] as const)

@@ -58,8 +58,8 @@ export interface ServerObservation extends Answer {
   readonly isResolver: boolean
   /** The zone's SOA record at this server; null if it gave none. */
   readonly soa: Soa | null
-  /** The zone's NS set as this server has it; null if it gave none. */
-  readonly nsSet: readonly string[] | null
+  /** Hosts of the zone's NS set at this server; empty without an authoritative answer. */
+  readonly nsSet: readonly string[]
 }
 
 /** One recursive resolver. */
@@ -204,7 +204,7 @@ export function separateIntercepted(seen: Pick<Observations, 'servers' | 'locati
   const hasZone = isInside || (isAnswered && intercepted.some(({ outcome }) => isDnsData(outcome)))
   const interception = hasZone ? 'inside' : isAnswered ? 'answered' : null
   // The NS set of an interceptor's own zone names hosts of this network, which the public zone needn't have or repair.
-  const named = intercepted.flatMap(({ nsSet }) => nsSet ?? [])
+  const named = intercepted.flatMap(({ nsSet }) => nsSet)
   const isForeign = ({ host, isSuspect }: ServerObservation) => isSuspect === null && named.includes(host)
   return { genuine: servers.filter((server) => isGenuine(server) && !isForeign(server)), interception }
 }

@@ -1,10 +1,10 @@
 import { keyTexts } from './dnssec.ts'
 import type { Search } from './locate.ts'
 import { isDnsData, type ResolverObservation } from './observations.ts'
-import { nsHosts, readAnswer } from './servers.ts'
+import { readAnswer } from './servers.ts'
 import type { Resolver } from './wire/address.ts'
 import { ask, query } from './wire/ask.ts'
-import type { Message } from './wire/message.ts'
+import { type Message, nsHosts } from './wire/message.ts'
 
 /** A resolver with a cold cache has to ask everybody from the root on. */
 const RESOLVER_MS = 5000
@@ -39,7 +39,7 @@ export async function askResolver(
   }
   const cachedSet = async (
     types: readonly ('NS' | 'DS' | 'DNSKEY')[],
-    textsOf: (message: Message) => readonly string[] | null,
+    textsOf: (message: Message) => readonly string[],
   ) => {
     const flags = { recursionDesired: true, checkingDisabled: true, dnssecOk: true }
     const asked = types.map((type) =>
@@ -47,12 +47,12 @@ export async function askResolver(
     )
     const messages = (await Promise.all(asked)).flatMap((message) => message ?? [])
     const ttls = messages.flatMap(({ answers }) => answers.map(({ ttl }) => ttl))
-    return { texts: messages.flatMap((message) => textsOf(message) ?? []), ttl: Math.max(0, ...ttls) }
+    return { texts: messages.flatMap(textsOf), ttl: Math.max(0, ...ttls) }
   }
   const first = await observe(false)
   if (zone === null) return first
   if (isDnsData(first.outcome) && first.outcome !== 'match')
-    return { ...first, cached: await cachedSet(['NS'], (message) => nsHosts(message, zone)) }
+    return { ...first, cached: await cachedSet(['NS'], ({ answers }) => nsHosts(answers, zone)) }
   if (first.outcome !== 'servfail') return first
   const { outcome: unchecked } = await observe(true)
   if (!isDnsData(unchecked)) return first

@@ -162,9 +162,8 @@ type Placed = Observations & { readonly zone: string | null }
 /** Where the record belongs, as a provider's form asks for it. Many were added at a provider that doesn't host the zone. */
 function placeOf({ name, zone, expected, servers }: Placed) {
   const hosts = servers.map(({ host }) => host)
-  const { use, server } = useOf(hosts)
   const host = zone === null ? name : relativeName(name, zone)
-  const place = { name, zone, provider: dnsHostOf(hosts), host, expected, use, at: server }
+  const place = { name, zone, provider: dnsHostOf(hosts), host, expected, ...useOf(hosts) }
   return { ...place, in_charge: zone === null ? null : [...new Set(hosts)] }
 }
 
@@ -221,8 +220,8 @@ function findWildcard(state: ZoneState): Finding[] | undefined {
 }
 
 function wrongValue(state: Placed, { fault, seen: values }: ExplainedValue, more: Facts = {}): Finding {
-  const [first = ''] = values
-  return findingOf(fault, { ...placeOf(state), seen: values.length === 1 ? first : values, ...more })
+  const seen = values.length === 1 ? (values[0] ?? '') : values
+  return findingOf(fault, { ...placeOf(state), seen, ...more })
 }
 
 /** What looks like a mistake although nothing says which value is the right one. */
@@ -257,7 +256,7 @@ function findDisagreement(state: ZoneState): Finding {
   if (areInOtherZone(state, withoutRecord, withRecord) || areInOtherZone(state, withRecord, withoutRecord)) {
     const isDelegated = ({ host }: ServerObservation) => parent.length === 0 || parent.includes(host)
     const reason = withoutRecord.some(isDelegated) ? 'delegated' : 'not_delegated'
-    const inZone = [...new Set(state.servers.flatMap(({ nsSet }) => nsSet ?? []))]
+    const inZone = [...new Set(state.servers.flatMap(({ nsSet }) => nsSet))]
     const both = { servers: withoutRecord.map(serverFact), with: withRecord.map(serverFact) }
     const place = { ...placeOf(state), holder, at_registrar: parent, in_zone: inZone }
     return findingOf('parent_child_mismatch', { ...place, reason, ...both })
@@ -277,7 +276,7 @@ function areInOtherZone(
   some: readonly ServerObservation[],
   others: readonly ServerObservation[],
 ): boolean {
-  const listed = others.flatMap(({ nsSet }) => nsSet ?? [])
+  const listed = others.flatMap(({ nsSet }) => nsSet)
   return [parent, listed].some((hosts) => hosts.length > 0 && some.every(({ host }) => !hosts.includes(host)))
 }
 

@@ -11,7 +11,7 @@ import {
 import type { AliasPath, Answer, Observations, Outcome, ServerObservation, Zone } from './observations.ts'
 import { DNS_PORT } from './wire/address.ts'
 import { ask, query, type Reply } from './wire/ask.ts'
-import { type Message, soaOf } from './wire/message.ts'
+import { type Message, nsHosts, soaOf } from './wire/message.ts'
 import { isAskable, isWithin } from './wire/name.ts'
 import { listedRegistry } from './wire/registry.ts'
 import { hasText, MAX_ALIASES, readTxt, type TxtAnswer, type TxtValue } from './wire/txt-answer.ts'
@@ -50,7 +50,7 @@ export async function askNameServers(
     const seen = await Promise.all(
       addresses.map(async (server) => {
         const one = await askAddress(server)
-        const others = await Promise.all((one.nsSet ?? []).map(askHost))
+        const others = await Promise.all(one.nsSet.map(askHost))
         return [{ ...one, host, address: server.address }, ...others.flat()]
       }),
     )
@@ -101,7 +101,7 @@ const NO_ANSWER: Answer = {
 const NOT_ASKED: ServerReply = {
   ...NO_ANSWER,
   ...{ host: '', address: null, isSuspect: null, isResolver: false },
-  ...{ soa: null, nsSet: null, txt: undefined },
+  ...{ soa: null, nsSet: [], txt: undefined },
 }
 
 /**
@@ -122,9 +122,9 @@ async function askServer(server: DnsAddress, { zone, hosts }: Zone, search: Sear
   )
   const soa = soaAnswer?.aa === true ? soaOf(soaAnswer) : undefined
   const isLame = !['REFUSED', 'SERVFAIL'].includes(message.rcode) && !isFromZone(message, zone)
-  const nsSet = nsAnswer?.aa === true ? nsHosts(nsAnswer, zone) : null
+  const nsSet = nsAnswer?.aa === true ? nsHosts(nsAnswer.answers, zone) : []
   const isAbsent = !isLame && ['mismatch', 'absent', 'nxdomain'].includes(answer.outcome)
-  const isDoubtful = isAbsent && !nsSet?.some((host) => hosts.has(host))
+  const isDoubtful = isAbsent && !nsSet.some((host) => hosts.has(host))
   const isInterceptor = isDoubtful && (await answersForRegistry(server, zone, search))
   return {
     ...NOT_ASKED,
@@ -132,7 +132,7 @@ async function askServer(server: DnsAddress, { zone, hosts }: Zone, search: Sear
     ...(isLame ? { outcome: 'lame' as const } : {}),
     isSuspect: isInterceptor || isSuspectReply(message),
     isResolver: isInterceptor || (message.ra && !message.aa),
-    ...{ soa: soa?.zone === zone ? soa : null, nsSet: isInterceptor ? null : nsSet },
+    ...{ soa: soa?.zone === zone ? soa : null, nsSet: isInterceptor ? [] : nsSet },
     txt: isLame ? undefined : readTxt(message, name),
   }
 }
@@ -147,12 +147,6 @@ async function answersForRegistry(server: DnsAddress, zone: string, search: Sear
   const question = { name, type: 'SOA', recursionDesired: true } as const
   const message = await query(server, question, SERVER_MS / 2, search)
   return message !== undefined && message.answers.length > 0 && (message.ra || !message.aa)
-}
-
-/** The hosts of a zone's NS set; null if the answer has none. */
-export function nsHosts(message: Message, zone: string): string[] | null {
-  const hosts = message.answers.flatMap((r) => (r.type === 'NS' && r.name === zone ? [r.target] : []))
-  return hosts.length > 0 ? hosts : null
 }
 
 /** What a reply to a TXT query means, whoever gave it. Silence, refusals and incomplete answers are never absence. */
@@ -170,14 +164,10 @@ export function readAnswer(reply: Reply, name: string, expected: string | null):
   }
 }
 
-const RCODES: Readonly<Record<string, Outcome>> = {
-  NXDOMAIN: 'nxdomain',
-  REFUSED: 'refused',
-  SERVFAIL: 'servfail',
-}
-
 function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string | null): Outcome {
-  if (rcode !== 'NOERROR') return RCODES[rcode] ?? 'lame'
+  if (rcode === 'NXDOMAIN') return 'nxdomain'
+  if (rcode === 'REFUSED') return 'refused'
+  if (rcode !== 'NOERROR') return rcode === 'SERVFAIL' ? 'servfail' : 'lame'
   if (values.length === 0) return 'absent'
   return hasText(values, expected) ? 'match' : 'mismatch'
 }

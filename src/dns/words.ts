@@ -247,9 +247,6 @@ const LONGEST_VALUE = 300
 const MOST_LISTED = 6
 const MOST_LONG = 2
 
-/** How a fact is shown: as seconds, a TXT value, a number of them, a domain name, whoever holds a delegation, or words of our own; or as it is. */
-type Kind = 'duration' | 'quoted' | 'count' | 'name' | 'place' | 'words' | 'remedy' | undefined
-
 /** The words with the facts in place of the names in braces. @throws Error if a fact outside brackets isn't given, not even as null */
 export function textOf(words: string, facts: Facts): Text {
   return words.split(/\[([^\]]*)\]/).flatMap((part, index) => {
@@ -261,12 +258,16 @@ export function textOf(words: string, facts: Facts): Text {
       if (at % 3 !== 1) return at % 3 === 2 || piece === '' ? [] : [piece]
       const fact = facts[piece]
       if (fact === undefined) throw new Error(`no {${piece}} for: ${words}`)
-      return factText(fact, pieces[at + 1] as Kind, facts)
+      return factText(fact, pieces[at + 1], facts)
     })
   })
 }
 
-function factText(fact: Fact, kind: Kind, facts: Facts): Text {
+/**
+ * Returns a fact as text, by the kind behind its name: `duration` (of seconds), `quoted` (TXT values), `count` (of a list), `name` (a
+ * domain name), `place` (the holder of a delegation), `words` or `remedy` (a key of the tables above); without a kind, as is.
+ */
+function factText(fact: Fact, kind: string | undefined, facts: Facts): Text {
   if (kind === 'duration') return [formatDuration(Number(fact))]
   if (kind === 'words') return textOf(REASONS[String(fact)] ?? '', facts)
   if (kind === 'remedy') return textOf(REMEDIES[String(fact)] ?? '', facts)

@@ -27,7 +27,7 @@ function server(more: Partial<ServerObservation> = {}): ServerObservation {
   return {
     ...{ host: 'ns1.example.com', address: '192.0.2.1', outcome: 'absent', authoritative: true },
     ...{ values: [], ttl: null, negativeTtl: 60, alias: null, ms: 10 },
-    ...{ isSuspect: false, isResolver: false, soa: soa(1), nsSet: null },
+    ...{ isSuspect: false, isResolver: false, soa: soa(1), nsSet: [] },
     ...more,
   }
 }

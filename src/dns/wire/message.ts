@@ -176,3 +176,8 @@ function canonicalName(name: string): string {
 export function soaOf({ answers, authority }: Message): Soa | undefined {
   return [...answers, ...authority].find((record) => record.type === 'SOA')?.soa
 }
+
+/** Returns the hosts that a zone's NS records name. */
+export function nsHosts(records: readonly ResourceRecord[], zone: string): string[] {
+  return records.flatMap((one) => (one.type === 'NS' && one.name === zone ? [one.target] : []))
+}
