@@ -47,8 +47,6 @@ const MARGIN_MS = 600
 const LOCATE_MS = 6000
 /** Of the rest: should they be silent, it is resolvers' turn. */
 const SERVERS_SHARE = 0.75
-/** For the alias that only resolvers show, in milliseconds. */
-const CNAME_MS = 2000
 /** Datagrams and connections of one check; most checks need fewer than forty. */
 const MAX_QUERIES = 120
 
@@ -85,10 +83,9 @@ export async function observe(
   const search: Search = { name, expected, resolvers, port, deadline, cache, effects: own }
   try {
     const location = await findZone(name, { ...search, deadline: deadline.limitedTo(LOCATE_MS) })
-    const zone = location.kind === 'found' ? location.zone : null
+    const found = location.kind === 'found' ? location : undefined
     const toAsk = deadline.limitedTo(deadline.remainingMs() * SERVERS_SHARE)
-    const survey =
-      location.kind === 'found' ? await askNameServers(location, { ...search, deadline: toAsk }) : NOTHING
+    const survey = found ? await askNameServers(found, { ...search, deadline: toAsk }) : NOTHING
     const { servers } = survey
     const isInside =
       port === DNS_PORT && servers.length > 0 && servers.every(({ address }) => isPrivate(address))
@@ -107,13 +104,15 @@ export async function observe(
     const isOwnZone = interception === 'inside'
     const toTrust = resolvers.flatMap((one) => (!isOwnZone || one instanceof URL ? one : (one.https ?? [])))
     const [seenBy, otherNames, dnssec] = await Promise.all([
-      Promise.all((isTime ? toTrust : []).map((one) => askResolver(one, isVisible ? zone : null, search))),
-      server && zone !== null && withRecord.length === 0 ? findOtherNames(server, zone, search) : null,
-      server && location.kind === 'found' ? observeDnssec(location, server, search) : null,
+      Promise.all(
+        (isTime ? toTrust : []).map((one) => askResolver(one, isVisible ? found?.zone : undefined, search)),
+      ),
+      server && found && withRecord.length === 0 ? findOtherNames(server, found.zone, search) : null,
+      server && found ? observeDnssec(found, server, search) : null,
     ])
     // An alias that only resolvers show is an old one, or is beside the TXT records.
     const isHidden = server && !servers.some((one) => one.alias) && seenBy.some((one) => one.alias)
-    const cname = isHidden ? await query(server, { name, type: 'CNAME' }, CNAME_MS, search) : undefined
+    const cname = isHidden ? await query(server, { name, type: 'CNAME' }, search) : undefined
     const target = cname && readTxt(cname, name).alias
     const beside = target ? { alias: { targets: [target], isKnown: true, isBeside: true as const } } : {}
     return { ...seen, ...beside, resolvers: seenBy, otherNames, dnssec, limitReached: limited.isReached() }

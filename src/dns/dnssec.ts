@@ -5,7 +5,6 @@ import type { DnssecObservation, Zone } from './observations.ts'
 import { query } from './wire/ask.ts'
 import type { Message, RecordOf } from './wire/message.ts'
 
-const SERVER_MS = 2000
 /** What validators support (RFC 8624 sections 3.1 and 3.3); other DS records don't make a zone signed (RFC 4035 section 5.2). */
 const ALGORITHMS: readonly number[] = [5, 7, 8, 10, 13, 14, 15, 16]
 const DIGESTS: Readonly<Record<number, string>> = { 1: 'sha1', 2: 'sha256', 4: 'sha384' }
@@ -22,7 +21,7 @@ export async function observeDnssec(
   search: Search,
 ): Promise<DnssecObservation | null> {
   if (parent === null) return null
-  const ds = await query(parent, { name: zone, type: 'DS', dnssecOk: true }, SERVER_MS, search)
+  const ds = await query(parent, { name: zone, type: 'DS', dnssecOk: true }, search)
   if (ds?.aa !== true) return null
   const signers = recordsOf(ds, 'DS').filter(
     ({ algorithm, digestType }) => ALGORITHMS.includes(algorithm) && digestType in DIGESTS,
@@ -34,9 +33,7 @@ export async function observeDnssec(
   })
   if (signers.length === 0) return observed('unsigned')
   const [dnskey, soa] = await Promise.all(
-    (['DNSKEY', 'SOA'] as const).map((type) =>
-      query(server, { name: zone, type, dnssecOk: true }, SERVER_MS, search),
-    ),
+    (['DNSKEY', 'SOA'] as const).map((type) => query(server, { name: zone, type, dnssecOk: true }, search)),
   )
   // A truncated answer may lack the key that matches.
   if (dnskey?.aa !== true || dnskey.tc || dnskey.rcode !== 'NOERROR') return null

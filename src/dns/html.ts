@@ -5,13 +5,12 @@ import { formatTime } from '../terminal/time.ts'
 import type { CheckReport, ReportContext } from './report.ts'
 import { STYLE } from './style.ts'
 import { comparedPieces, type Piece, readablePiece } from './value.ts'
-import { type AnswerView, type FindingView, type ReportView, type Tone, viewReport } from './view.ts'
+import { type AnswerView, type FindingView, type ReportView, SYMBOLS, type Tone, viewReport } from './view.ts'
 import { relativeName } from './wire/name.ts'
 import { capitalize, type Facts, shorten, type Text } from './words.ts'
 
 /** Characters of one text, and how many of a list are shown. */
 const LONGEST_SHOWN = 1000
-const ICONS: Readonly<Record<Tone, string>> = { good: '✓', bad: '✗', warning: '!', faint: 'i' }
 
 /**
  * A report as one HTML file, to look at, to print, or to attach to a ticket. It runs nothing and loads nothing: its style is
@@ -146,7 +145,7 @@ function footer({ resolvers, version, command }: ReportContext): Html {
 }
 
 const status = (tone: Tone, label: string): Html =>
-  html`<span class="status"><span class="icon" aria-hidden="true">${ICONS[tone]}</span> ${label}</span>`
+  html`<span class="status"><span class="icon" aria-hidden="true">${SYMBOLS[tone]}</span> ${label}</span>`
 
 /** A sentence with its facts set apart. */
 function phrase(text: Text): Inserted[] {

@@ -136,13 +136,13 @@ async function askServers(at: Zone, target: string, search: Search): Promise<Wal
   const servers = await serversOf(at, search)
   const askOne = async (server: DnsAddress): Promise<WalkAnswer | undefined> => {
     if (search.cache.isSilent(server)) return undefined
-    const message = await query(server, { name: target, type: 'SOA' }, LEVEL_MS, search)
+    const message = await query(server, { name: target, type: 'SOA' }, search, LEVEL_MS)
     if (message === undefined) return undefined
     const referral = referralFrom(message, zone, target, search.port)
     const isEnd = message.aa && hasData(message) && isAnswer(message) && !isFromAbove(message, zone)
     // A registry refers or denies: whoever answers has the domain's own zone.
-    const isSuspect = message.answers.length > 0 ? null : isSuspectReply(message)
-    if (isRegistry(zone) && zone !== '.') registry.push({ address: server.address, isSuspect })
+    const verdict = message.answers.length > 0 ? null : isSuspect(message)
+    if (isRegistry(zone) && zone !== '.') registry.push({ address: server.address, isSuspect: verdict })
     return referral !== undefined || isEnd ? { server, message, referral } : undefined
   }
   return await firstGood(
@@ -157,12 +157,18 @@ async function findFinalZone(at: Zone, reply: WalkAnswer, target: string, search
   const soa = await enclosingSoa(reply, target, at.zone, search)
   const zone = soa?.zone ?? at.zone
   if (message.rcode === 'NXDOMAIN' && isRegistry(zone)) {
-    const facts = { domain: registeredDomainOf(target), saidBy: zone, negativeTtl: soa?.negativeTtl ?? null }
-    return { kind: 'no_domain' as const, ...facts, path: at.path }
+    const domain = registeredDomainOf(target)
+    return {
+      kind: 'no_domain' as const,
+      domain,
+      saidBy: zone,
+      negativeTtl: soa?.negativeTtl ?? null,
+      path: at.path,
+    }
   }
   if (zone === at.zone) return at
   // A server of both parent and child answers for the child at once, so the delegation between them isn't seen.
-  const answer = await query(server, { name: zone, type: 'NS' }, LEVEL_MS, search)
+  const answer = await query(server, { name: zone, type: 'NS' }, search, LEVEL_MS)
   const own = answer && delegationFrom(answer, zone, search.port)
   const isUsable = own !== undefined && (await serversOf(own, search)).length > 0
   return stepDown(at, isUsable ? own : singleServerZone(zone, server), null)
@@ -178,7 +184,7 @@ const singleServerZone = (zone: string, server: DnsAddress): Delegation => ({
 async function enclosingSoa({ server, message }: WalkAnswer, target: string, zone: string, search: Search) {
   const levels = [target, ...ancestors(target).toReversed()]
   for (const name of levels.filter((level) => isWithin(level, zone))) {
-    const answer = name === target ? message : await query(server, { name, type: 'SOA' }, LEVEL_MS, search)
+    const answer = name === target ? message : await query(server, { name, type: 'SOA' }, search, LEVEL_MS)
     const isAlias = answer?.answers.some(({ type }) => type === 'CNAME')
     const soa = answer === undefined || isAlias ? undefined : soaOf(answer)
     if (soa !== undefined && isWithin(target, soa.zone) && isWithin(soa.zone, zone)) return soa
@@ -190,7 +196,7 @@ const hasData = (message: Message): boolean => soaOf(message) !== undefined || m
 const isAnswer = ({ rcode }: Message): boolean => rcode === 'NOERROR' || rcode === 'NXDOMAIN'
 
 /** Whether a server answers as no server of a zone does: it refuses or fails, or offers recursion and has no authority. */
-export function isSuspectReply(message: Message): boolean {
+export function isSuspect(message: Message): boolean {
   return !isAnswer(message) || (message.ra && !(message.aa && hasData(message)))
 }
 
@@ -249,7 +255,7 @@ function byFamily(servers: readonly DnsAddress[]): DnsAddress[] {
 export function resolveHost(host: string, search: Search): Promise<readonly DnsAddress[] | undefined> {
   const { resolvers, port, cache } = search
   const lookUp = async (resolver: Resolver, type: 'A' | 'AAAA') => {
-    const message = await query(resolver, { name: host, type, ...RECURSIVE }, RESOLVER_MS, search)
+    const message = await query(resolver, { name: host, type, ...RECURSIVE }, search, RESOLVER_MS)
     if (message === undefined) return undefined
     const all = addressesIn(message.answers, port)
     const isDenied = all.length === 0 && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && message.ra
@@ -281,11 +287,9 @@ export async function firstGood<T>(
   tasks: readonly Promise<T | undefined>[],
   isGood: (result: T) => boolean,
 ): Promise<T | undefined> {
-  const good = tasks.map(async (task) => {
-    const result = await task
-    if (result === undefined || !isGood(result)) throw new Error('not good')
-    return result
-  })
+  const good = tasks.map((task) =>
+    task.then((result) => (result !== undefined && isGood(result) ? result : Promise.reject(result))),
+  )
   const others = Promise.all(tasks)
   others.catch(() => undefined)
   return await Promise.any(good).catch(async () => (await others).find((result) => result !== undefined))

@@ -51,7 +51,7 @@ export async function findOtherNames(server: DnsAddress, zone: string, search: S
   const { name } = search
   const txtAt = async (owner: string) => {
     if (!isAskable(owner)) return undefined
-    const message = await query(server, { name: owner, type: 'TXT' }, SERVER_MS, search)
+    const message = await query(server, { name: owner, type: 'TXT' }, search, SERVER_MS)
     return message && isFromZone(message, zone) ? readTxt(message, owner) : undefined
   }
   // What a server answers for a label that nobody uses, a wildcard makes.

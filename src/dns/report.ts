@@ -113,10 +113,9 @@ export interface ReportContext {
 export function exitErrorOf(report: CheckReport, findingsShown = false): CliError | undefined {
   const [first] = report.findings
   if (report.ready || report.expected === null) return undefined
-  const [code, summary] =
-    report.verdict === 'unknown'
-      ? (['dns_unavailable', `can't tell what is at ${report.name}`] as const)
-      : (['record_not_visible', `the record isn't ready at ${report.name}`] as const)
+  const isUnknown = report.verdict === 'unknown'
+  const code = isUnknown ? 'dns_unavailable' : 'record_not_visible'
+  const summary = `${isUnknown ? "can't tell what is" : "the record isn't ready"} at ${report.name}`
   if (first === undefined || findingsShown) return new CliError(code, summary)
   return new CliError(code, first.message, { hint: sanitizeLine(first.fix) })
 }

@@ -8,18 +8,16 @@ import { type Message, nsHosts } from './wire/message.ts'
 
 /** A resolver with a cold cache has to ask everybody from the root on. */
 const RESOLVER_MS = 5000
-/** For records that it has cached. */
-const CACHED_MS = 2000
 
 /**
  * Asks a resolver for a record that the authoritative servers have. If it lacks that, it is asked what else of the zone it has
  * cached: the NS set or, after SERVFAIL that checking disabled takes away, the keys.
  *
- * @param zone null if there is no authoritative server to compare with
+ * @param zone undefined if there is no authoritative server to compare with
  */
 export async function askResolver(
   resolver: Resolver,
-  zone: string | null,
+  zone: string | undefined,
   search: Search,
 ): Promise<ResolverObservation> {
   const { name, expected } = search
@@ -42,15 +40,13 @@ export async function askResolver(
     textsOf: (message: Message) => readonly string[],
   ) => {
     const flags = { recursionDesired: true, checkingDisabled: true, dnssecOk: true }
-    const asked = types.map((type) =>
-      query(resolver, { name: zone ?? name, type, ...flags }, CACHED_MS, search),
-    )
+    const asked = types.map((type) => query(resolver, { name: zone ?? name, type, ...flags }, search))
     const messages = (await Promise.all(asked)).flatMap((message) => message ?? [])
     const ttls = messages.flatMap(({ answers }) => answers.map(({ ttl }) => ttl))
     return { texts: messages.flatMap(textsOf), ttl: Math.max(0, ...ttls) }
   }
   const first = await observe(false)
-  if (zone === null) return first
+  if (zone === undefined) return first
   if (isDnsData(first.outcome) && first.outcome !== 'match')
     return { ...first, cached: await cachedSet(['NS'], ({ answers }) => nsHosts(answers, zone)) }
   if (first.outcome !== 'servfail') return first

@@ -253,7 +253,12 @@ const prefixOf = (value: string): string => value.slice(0, value.indexOf('=') + 
  */
 function findDisagreement(state: ZoneState): Finding {
   const { name, zone, parent, holder, withRecord, withoutRecord } = state
-  if (areInOtherZone(state, withoutRecord, withRecord) || areInOtherZone(state, withRecord, withoutRecord)) {
+  // Servers that the delegation, or the NS set of the other servers, leaves out serve another zone of the same name.
+  const areLeftOut = (some: readonly ServerObservation[], others: readonly ServerObservation[]) =>
+    [parent, others.flatMap(({ nsSet }) => nsSet)].some(
+      (hosts) => hosts.length > 0 && some.every(({ host }) => !hosts.includes(host)),
+    )
+  if (areLeftOut(withoutRecord, withRecord) || areLeftOut(withRecord, withoutRecord)) {
     const isDelegated = ({ host }: ServerObservation) => parent.length === 0 || parent.includes(host)
     const reason = withoutRecord.some(isDelegated) ? 'delegated' : 'not_delegated'
     const inZone = [...new Set(state.servers.flatMap(({ nsSet }) => nsSet))]
@@ -268,16 +273,6 @@ function findDisagreement(state: ZoneState): Finding {
     return wrongValue(state, best, { copies: damaged.map(serverFact) })
   const facts = { name, zone, with: withRecord.map(serverFact), without: withoutRecord.map(serverFact) }
   return findingOf('partial_propagation', { ...facts, seconds: USUAL_WAIT_SECONDS })
-}
-
-/** Whether all of these are missing in the delegation, or in the zone that the others have: they serve another zone. */
-function areInOtherZone(
-  { parent }: ZoneState,
-  some: readonly ServerObservation[],
-  others: readonly ServerObservation[],
-): boolean {
-  const listed = others.flatMap(({ nsSet }) => nsSet)
-  return [parent, listed].some((hosts) => hosts.length > 0 && some.every(({ host }) => !hosts.includes(host)))
 }
 
 const serverFact = ({ host, address, outcome, soa }: ServerObservation): ServerFact => ({

@@ -1,13 +1,5 @@
 import type { DnsAddress } from '../context.ts'
-import {
-  findZone,
-  firstGood,
-  isFromZone,
-  isSuspectReply,
-  MAX_HOSTS,
-  resolveHost,
-  type Search,
-} from './locate.ts'
+import { findZone, firstGood, isFromZone, isSuspect, MAX_HOSTS, resolveHost, type Search } from './locate.ts'
 import type { AliasPath, Answer, Observations, Outcome, ServerObservation, Zone } from './observations.ts'
 import { DNS_PORT } from './wire/address.ts'
 import { ask, query, type Reply } from './wire/ask.ts'
@@ -118,7 +110,7 @@ async function askServer(server: DnsAddress, { zone, hosts }: Zone, search: Sear
   if (reply.kind !== 'answer') return { ...NOT_ASKED, ...answer }
   const { message } = reply
   const [soaAnswer, nsAnswer] = await Promise.all(
-    (['SOA', 'NS'] as const).map((type) => query(server, { name: zone, type }, SERVER_MS, search)),
+    (['SOA', 'NS'] as const).map((type) => query(server, { name: zone, type }, search, SERVER_MS)),
   )
   const soa = soaAnswer?.aa === true ? soaOf(soaAnswer) : undefined
   const isLame = !['REFUSED', 'SERVFAIL'].includes(message.rcode) && !isFromZone(message, zone)
@@ -130,7 +122,7 @@ async function askServer(server: DnsAddress, { zone, hosts }: Zone, search: Sear
     ...NOT_ASKED,
     ...answer,
     ...(isLame ? { outcome: 'lame' as const } : {}),
-    isSuspect: isInterceptor || isSuspectReply(message),
+    isSuspect: isInterceptor || isSuspect(message),
     isResolver: isInterceptor || (message.ra && !message.aa),
     ...{ soa: soa?.zone === zone ? soa : null, nsSet: isInterceptor ? [] : nsSet },
     txt: isLame ? undefined : readTxt(message, name),
@@ -145,7 +137,7 @@ async function answersForRegistry(server: DnsAddress, zone: string, search: Sear
   if (server.port !== DNS_PORT) return false
   const name = listedRegistry(zone) ?? zone.slice(zone.lastIndexOf('.') + 1)
   const question = { name, type: 'SOA', recursionDesired: true } as const
-  const message = await query(server, question, SERVER_MS / 2, search)
+  const message = await query(server, question, search)
   return message !== undefined && message.answers.length > 0 && (message.ra || !message.aa)
 }
 
@@ -199,7 +191,7 @@ async function followAlias(visited: readonly string[], search: Search): Promise<
   const servers = known.flatMap((addresses) => addresses ?? []).slice(0, 4)
   const isGood = (one: Message) =>
     ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(one.rcode) && isFromZone(one, location.zone)
-  const answers = servers.map((server) => query(server, { name: target, type: 'TXT' }, SERVER_MS, search))
+  const answers = servers.map((server) => query(server, { name: target, type: 'TXT' }, search, SERVER_MS))
   const message = await firstGood(answers, isGood)
   // Where nobody can be asked, or all that answer refuse, nobody finds a value either.
   if (message === undefined) return nothing(known.every((addresses) => addresses?.length === 0))

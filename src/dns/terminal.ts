@@ -9,6 +9,7 @@ import {
   differenceLines,
   type FindingView,
   type ReportView,
+  SYMBOLS,
   type Tone,
   viewReport,
 } from './view.ts'
@@ -72,7 +73,6 @@ function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[
 
 /** Values of a check without one to expect. */
 const LISTED_VALUES = 20
-const SYMBOLS = { error: '✗', warning: '!' } as const
 
 function renderFinding(finding: FindingView, layout: Layout): string {
   const { palette } = layout
@@ -80,7 +80,7 @@ function renderFinding(finding: FindingView, layout: Layout): string {
   const message = toPlainText(finding.message)
   return (
     // Only the symbol is red: a paragraph in red is hard to read.
-    paragraph(`${message} [${finding.code}]`, `${SYMBOLS[finding.severity]} `, layout, undefined, paint) +
+    paragraph(`${message} [${finding.code}]`, `${SYMBOLS[finding.tone]} `, layout, undefined, paint) +
     differenceLines(finding.evidence, layout.width - 2, palette)
       .map((line) => `  ${line}\n`)
       .join('') +

@@ -8,8 +8,10 @@ import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
 import { comparedPieces, readablePiece } from './value.ts'
 import { type Facts, textOf, toSentence, type Verdict, WORDS } from './words.ts'
 
+/** Symbol of each tone, for readers who can't tell colors apart. */
+export const SYMBOLS = { good: '✓', bad: '✗', warning: '!', faint: 'i' } as const
 /** How something looks: good, bad, a warning, or neither. */
-export type Tone = 'good' | 'bad' | 'warning' | 'faint'
+export type Tone = keyof typeof SYMBOLS
 
 const VERDICTS: Readonly<Record<Verdict, readonly [result: string, tone: Tone]>> = {
   ready: ['ready: the record is visible everywhere', 'good'],

@@ -71,7 +71,7 @@ async function hasChanged({ name, nameservers }: CheckReport, port: number, effe
   if (lacking === undefined || lacking.address === null) return false
   const server = { address: lacking.address, port }
   const deadline = createDeadline(POLL_TIMEOUT_MS, effects.clock)
-  const message = await query(server, { name, type: 'TXT' }, POLL_TIMEOUT_MS, { deadline, effects })
+  const message = await query(server, { name, type: 'TXT' }, { deadline, effects })
   const seen = message && decodeValues(readTxt(message, name).values).toSorted()
   return seen !== undefined && JSON.stringify(seen) !== JSON.stringify(lacking.values.toSorted())
 }

@@ -109,12 +109,15 @@ export async function ask(
   }
 }
 
+/** Milliseconds that a name server or a resolver gets for data that it has at hand. */
+const QUERY_MS = 2000
+
 /** The answer of a server within so many milliseconds, or undefined. */
 export async function query(
   server: Resolver,
   question: Question,
-  limitMs: number,
   { deadline, effects }: { readonly deadline: Deadline; readonly effects: DnsEffects },
+  limitMs = QUERY_MS,
 ): Promise<Message | undefined> {
   const reply = await ask(server, question, deadline.limitedTo(limitMs), effects)
   return reply.kind === 'answer' ? reply.message : undefined

@@ -156,11 +156,9 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
       return { ...base, type: 'SOA', soa }
     }
     case 'DS':
-      return { ...base, ...record.data, type: 'DS' }
     case 'DNSKEY':
-      return { ...base, ...record.data, type: 'DNSKEY' }
     case 'RRSIG':
-      return { ...base, ...record.data, type: 'RRSIG' }
+      return { ...base, ...record.data, type: record.type } as ResourceRecord
     default:
       return undefined
   }

@@ -17,11 +17,9 @@ export function createDnsNetwork(): DnsNetwork {
     udp: (exchange) => limit(() => exchangeUdp(exchange)),
     tcp: (exchange) => limit(() => exchangeTcp(exchange)),
     systemResolvers: async () =>
-      withScopes(getServers(), await readFile(RESOLV_CONF, 'utf8').catch(() => '')),
+      withScopes(getServers(), await readFile('/etc/resolv.conf', 'utf8').catch(() => '')),
   }
 }
-
-const RESOLV_CONF = '/etc/resolv.conf'
 
 /**
  * The resolvers of the system, of which those that can't be used are left out. Node drops the scope of a link-local address

@@ -22,7 +22,6 @@ export function distinctValues(values: readonly TxtValue[]): TxtValue[] {
 
 /** Whether each list has the values of the other one, in the same strings and in any order. */
 export function haveSameValues(some: readonly TxtValue[], others: readonly TxtValue[]): boolean {
-  if (some.length !== others.length) return false
   const [one, other] = [byContent(some), byContent(others)]
   return one.size === other.size && [...one.keys()].every((content) => other.has(content))
 }
