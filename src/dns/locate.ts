@@ -157,14 +157,8 @@ async function findFinalZone(at: Zone, reply: WalkAnswer, target: string, search
   const soa = await enclosingSoa(reply, target, at.zone, search)
   const zone = soa?.zone ?? at.zone
   if (message.rcode === 'NXDOMAIN' && isRegistry(zone)) {
-    const domain = registeredDomainOf(target)
-    return {
-      kind: 'no_domain' as const,
-      domain,
-      saidBy: zone,
-      negativeTtl: soa?.negativeTtl ?? null,
-      path: at.path,
-    }
+    const facts = { domain: registeredDomainOf(target), saidBy: zone, negativeTtl: soa?.negativeTtl ?? null }
+    return { kind: 'no_domain' as const, ...facts, path: at.path }
   }
   if (zone === at.zone) return at
   // A server of both parent and child answers for the child at once, so the delegation between them isn't seen.

@@ -38,9 +38,7 @@ function candidateNames(
     ['used', zone],
   ] as const
   const names = candidates.map(([, candidate]) => candidate)
-  return candidates.filter(
-    ([, at], index) => at !== name && isWithin(at, zone) && names.indexOf(at) === index,
-  )
+  return candidates.filter(([, at], n) => at !== name && isWithin(at, zone) && names.indexOf(at) === n)
 }
 
 /**

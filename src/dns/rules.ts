@@ -32,7 +32,10 @@ type ZoneState = Observations &
 /** The report on what was observed: first the findings that give its verdict, and of these causes before consequences. */
 export function diagnose(observations: Observations): CheckReport {
   const { name, expected, location, servers, resolvers } = observations
-  const found = findAll(observations).toSorted((a, b) => rankOf(a.code) - rankOf(b.code))
+  const isUnseen = ({ code }: Finding) => needsResolvers(observations) && UNSEEN.includes(code)
+  const found = fromServers(observations)
+    .flatMap((one) => (isUnseen(one) ? fromResolvers(observations, one) : [one]))
+    .toSorted((a, b) => rankOf(a.code) - rankOf(b.code))
   const reason = found[0] === undefined ? 'ready' : verdictOf(found[0].code)
   const verdict = expected === null ? 'unknown' : reason
   return {
@@ -87,12 +90,6 @@ const UNSEEN: readonly FindingCode[] = ['nameserver_unreachable', 'resolver_unre
 export function needsResolvers(observations: Observations): boolean {
   const [first] = fromServers(observations)
   return first !== undefined && UNSEEN.includes(first.code) && !observations.alias
-}
-
-function findAll(observations: Observations): Finding[] {
-  const found = fromServers(observations)
-  if (!needsResolvers(observations)) return found
-  return found.flatMap((one) => (UNSEEN.includes(one.code) ? fromResolvers(observations, one) : [one]))
 }
 
 /**

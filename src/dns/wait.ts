@@ -9,6 +9,8 @@ const DELAYS = { first: 5000, max: 30_000, jitter: 0 } as const
 /** Between two checks, one server without the record is asked for it this often, in milliseconds. */
 const POLL_INTERVAL_MS = 3000
 
+type WaitRequest = CheckRequest & { readonly deadline: Deadline }
+
 export interface WaitStep {
   readonly report: CheckReport
   /** The delay until the next check, or null after the last one. */
@@ -23,7 +25,7 @@ export interface WaitStep {
  * @param inTurn runs each check when its turn comes, in a run of many; what it throws passes through.
  */
 export async function* waitForRecord(
-  request: CheckRequest & { readonly deadline: Deadline },
+  request: WaitRequest,
   effects: DnsEffects,
   inTurn: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
 ): AsyncGenerator<WaitStep, CheckReport, void> {
@@ -47,7 +49,7 @@ export async function* waitForRecord(
     const nextInMs = isOver ? null : Math.min(Math.max(delay, keptMs), remainingMs)
     yield { report, nextInMs }
     if (nextInMs === null) return report
-    await pause(nextInMs, () => hasChanged(report, request.authoritativePort, effects), effects)
+    await pause(nextInMs, () => hasChanged(report, request, effects), effects)
   }
 }
 
@@ -62,16 +64,12 @@ async function pause(ms: number, hasChanged: () => Promise<boolean>, effects: Dn
   await clock.sleep(Math.max(0, remainingMs()), signal)
 }
 
-/** How long that server may take: only one that has answered is asked. */
-const POLL_TIMEOUT_MS = 2000
-
 /** Whether a server of the report that lacks the record has another answer by now. */
-async function hasChanged({ name, nameservers }: CheckReport, port: number, effects: DnsEffects) {
+async function hasChanged({ name, nameservers }: CheckReport, request: WaitRequest, effects: DnsEffects) {
   const lacking = nameservers.find(({ outcome }) => ['absent', 'mismatch', 'nxdomain'].includes(outcome))
   if (lacking === undefined || lacking.address === null) return false
-  const server = { address: lacking.address, port }
-  const deadline = createDeadline(POLL_TIMEOUT_MS, effects.clock)
-  const message = await query(server, { name, type: 'TXT' }, { deadline, effects })
+  const server = { address: lacking.address, port: request.authoritativePort }
+  const message = await query(server, { name, type: 'TXT' }, { deadline: request.deadline, effects })
   const seen = message && decodeValues(readTxt(message, name).values).toSorted()
   return seen !== undefined && JSON.stringify(seen) !== JSON.stringify(lacking.values.toSorted())
 }

@@ -108,14 +108,12 @@ export function decodeAnswer(wire: Uint8Array, id: number, question: Question): 
 
 /** Of extended errors, those about DNSSEC, from code 5 on (RFC 8914 section 4). */
 const DNSSEC_ERRORS =
-  'DNSSEC indeterminate|DNSSEC bogus|signature expired|signature not yet valid|DNSKEY missing|RRSIGs missing'.split(
-    '|',
-  )
+  'DNSSEC indeterminate|DNSSEC bogus|signature expired|signature not yet valid|DNSKEY missing|RRSIGs missing'
 
 function explanationOf(opt: packet.OptAnswer | undefined): string | null {
   const data = opt?.options.find(({ code }) => Number(code) === EXTENDED_ERROR)?.data
   if (!data || data.length < 2) return null
-  const parts = [DNSSEC_ERRORS[data.readUInt16BE() - 5], data.subarray(2).toString()]
+  const parts = [DNSSEC_ERRORS.split('|')[data.readUInt16BE() - 5], data.subarray(2).toString()]
   return parts.filter(Boolean).join(': ') || null
 }
 
@@ -167,7 +165,7 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
 /** DNS names are case-insensitive in ASCII (RFC 4343). */
 function canonicalName(name: string): string {
   const lower = name.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
-  return lower === '.' || lower === '' ? '.' : lower.replace(/\.$/, '')
+  return lower.replace(/\.$/, '') || '.'
 }
 
 /** The SOA record of an answer: of the zone itself, or of the zone that denies something. */
