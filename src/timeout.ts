@@ -1,12 +1,12 @@
 import type { Clock, Context } from './context.ts'
 
-/** The time limit of a command or step. Each step of a command with `--timeout` gets at most the remaining time. */
+/** Time limit of a command or of one of its steps. */
 export interface Deadline {
   /** Total milliseconds from start to deadline; Infinity without `--timeout`. */
   readonly timeoutMs: number
   /** Returns the remaining milliseconds; negative after the deadline. */
   remainingMs(): number
-  /** Returns the deadline of a step that begins now: `limitMs` from now, but no later than this deadline. */
+  /** Returns the deadline of a step that starts now: `limitMs` milliseconds from now, but no later than this deadline. */
   limitedTo(limitMs: number): Deadline
 }
 

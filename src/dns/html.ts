@@ -9,12 +9,12 @@ import { type AnswerView, type FindingView, type ReportView, SYMBOLS, type Tone,
 import { relativeName } from './wire/name.ts'
 import { capitalize, type Facts, shorten, type Text } from './words.ts'
 
-/** Characters of one text, and how many of a list are shown. */
+/** Maximum number of characters shown of one text, such as a TXT value. */
 const LONGEST_SHOWN = 1000
 
 /**
- * A report as one HTML file, to look at, to print, or to attach to a ticket. It runs nothing and loads nothing: its style is
- * allowed by its hash, and everything else is forbidden.
+ * Renders a report as one HTML file to read, print or attach to a ticket. The file loads and runs nothing: its
+ * Content-Security-Policy allows only its style, by hash.
  */
 export function renderHtml(report: CheckReport, context: ReportContext): string {
   const view = viewReport(report)
@@ -54,7 +54,7 @@ ${wait === undefined ? '' : html`<dt>Waiting</dt><dd>${wait}</dd>`}</dl>
 </section>`
 }
 
-/** The record that has to be in DNS, field by field as providers ask for it. */
+/** Renders the expected record field by field, as the forms of DNS providers ask for it. */
 function record({ name, zone }: ReportView, expected: string): Html {
   const place =
     zone === null
@@ -86,7 +86,7 @@ function findingItem({ code, severity, tone, message, fix, evidence }: FindingVi
 `
 }
 
-/** The expected value above the one found, with the difference marked. */
+/** Renders the expected value above the value found, with the difference marked; nothing unless both are single values. */
 function comparison({ expected, seen }: Facts): Html {
   if (typeof expected !== 'string' || typeof seen !== 'string') return html``
   const pieces = comparedPieces(expected, seen)
@@ -99,7 +99,10 @@ function markPiece(piece: Piece, as: 'ins' | 'del'): Html {
   return as === 'ins' ? html`<ins>${text}</ins>` : html`<del>${text}</del>`
 }
 
-/** The way from the topmost zone to the name's own servers and what they answered, and then to the resolvers. */
+/**
+ * Renders the delegation path: the zones from the top down, then the answers of the zone's name servers, then those of the
+ * resolvers.
+ */
 function path({ path, nameservers, resolvers, zone, host }: ReportView): Html {
   const step = (heading: Inserted, content: Inserted) => html`<li><h3>${heading}</h3>${content}</li>
 `
@@ -122,7 +125,7 @@ function path({ path, nameservers, resolvers, zone, host }: ReportView): Html {
 const names = (hosts: readonly string[]): Html[] =>
   hosts.map((host, index) => html`${index === 0 ? '' : ', '}<code>${show(host)}</code>`)
 
-/** What one server answered. */
+/** Renders the answer of one name server or resolver. */
 function card({ host, address, label, tone, values, ttl, serial, ms }: AnswerView): Html {
   const [title = '', meta] = [host, address].filter((one) => one !== null)
   const facts = [
@@ -147,7 +150,7 @@ function footer({ resolvers, version, command }: ReportContext): Html {
 const status = (tone: Tone, label: string): Html =>
   html`<span class="status"><span class="icon" aria-hidden="true">${SYMBOLS[tone]}</span> ${label}</span>`
 
-/** A sentence with its facts set apart. */
+/** Renders a sentence with its facts in `code` elements. */
 function phrase(text: Text): Inserted[] {
   return text.map((part) => (typeof part === 'string' ? part : html`<code>${show(part.value)}</code>`))
 }

@@ -8,36 +8,39 @@ import { type Message, nsHosts, type ResourceRecord, soaOf } from './wire/messag
 import { ancestors, isAskable, isWithin, labelCount } from './wire/name.ts'
 import { isRegistry, registeredDomainOf } from './wire/registry.ts'
 
-/** What a check looks for, whom it asks, and until when. */
+/** Parameters of a check that its queries share: the record, the servers to query, and the time limit. */
 export interface Search {
-  /** In its ASCII form. */
+  /** Name of the record in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
   readonly name: string
-  /** The whole value; null if any will do. */
+  /** Expected TXT value, whole; null if any value is to be reported. */
   readonly expected: string | null
-  /** The first three are asked for zones and hosts: more wouldn't know more. */
+  /** Resolvers of the check. The first three look up zones and hosts; more of them would give the same answers. */
   readonly resolvers: readonly Resolver[]
-  /** Of authoritative servers: 53, except for private DNS. */
+  /** Port of authoritative servers: 53, except for private DNS. */
   readonly port: number
   readonly deadline: Deadline
   readonly effects: DnsEffects
   readonly cache: SharedCache
 }
 
-/** For one question to a resolver, which may have to ask others. */
+/** Maximum milliseconds for a query to a resolver, which might query other servers first. */
 const RESOLVER_MS = 2500
 /** Flags of a query to a recursive resolver, with the CD bit: broken DNSSEC must not hide a zone (RFC 4035 section 3.2.2). */
 const RECURSIVE = { recursionDesired: true, checkingDisabled: true } as const
-/** For the servers of one zone on the way. */
+/** Maximum milliseconds for a query to the servers of one zone on the delegation path. */
 const LEVEL_MS = 1500
-/** Working zones have fewer; a hostile one could name thousands. */
+/** Maximum number of name servers queried for a zone. Working zones have fewer; a hostile zone could name thousands. */
 export const MAX_HOSTS = 26
 
 /**
- * Finds the zone that holds a name, and its servers, from the top down: resolvers give the NS records of the top-level domain,
- * and from there on authoritative servers are asked without recursion, which can't plant a negative answer in a cache (RFC
- * 2308). If that leads nowhere (private DNS, servers that can't be reached from here), resolvers are asked for the next name
- * down, but not for the name itself, which may not exist yet; and at last for the root's servers, which know whether the
- * top-level domain exists. The registered domain's zone is shared with other checks.
+ * Finds the zone that holds a name, and the zone's name servers, from the top down. Resolvers give the NS records of the top-level
+ * domain; from there on, authoritative servers are queried without recursion, which can't plant a negative answer in a cache (RFC
+ * 2308).
+ *
+ * If the servers of the top-level domain lead nowhere (private DNS, or a network that blocks them), resolvers are queried for the
+ * NS records of each name below, but not for the record's own name, which might not exist yet; and last for the root's NS records,
+ * because the root servers know whether the top-level domain exists. The registered domain's zone is cached for the other checks of
+ * a run.
  */
 export async function findZone(name: string, search: Search): Promise<Zone | NoZone> {
   const domain = registeredDomainOf(name)
@@ -53,7 +56,10 @@ export async function findZone(name: string, search: Search): Promise<Zone | NoZ
   return found.kind === 'lost' ? above : found
 }
 
-/** Asks the resolvers for the NS records of each level in turn, and walks from there until one leads to the target's zone. */
+/**
+ * Queries the resolvers for the NS records of each level in turn, and follows referrals from there until a level leads to the zone
+ * of `target`.
+ */
 async function findFrom(levels: readonly string[], target: string, search: Search): Promise<Zone | NoZone> {
   const replies = new Set<string>()
   const registry: Zone['registry'] = []
@@ -70,8 +76,9 @@ async function findFrom(levels: readonly string[], target: string, search: Searc
 }
 
 /**
- * Where the resolvers' answers about the NS records of a level lead. That they deny it says nothing: some block everything, or
- * have a root of their own. Broken DNSSEC must not hide a zone: checking is disabled.
+ * Queries the resolvers for the NS records of one level; undefined if no resolver has any. A denial isn't reported as such: some
+ * resolvers block every name, or have a root zone of their own. Adds each resolver's reply to `replies`, such as `9.9.9.9: no
+ * answer`.
  */
 async function askResolvers(
   level: string,
@@ -87,17 +94,18 @@ async function askResolvers(
     const { message } = reply
     const delegation = delegationFrom(message, level, port)
     if (delegation !== undefined || resolver instanceof URL) return delegation
-    // No recursion: an authoritative server was given as the resolver, and the walk starts there.
+    // A resolver that doesn't offer recursion is an authoritative server, chosen by the user for private DNS: start with this
+    // server.
     const isAuthoritative = !message.ra && message.rcode !== 'NXDOMAIN'
     return isAuthoritative ? singleServerZone('.', resolver) : undefined
   }
-  // Any other resolver knows more than one without recursion.
+  // Prefer the NS records of a recursive resolver to an authoritative server that was given as a resolver.
   return await firstGood(resolvers.slice(0, 3).map(askOne), ({ zone }) => zone !== '.')
 }
 
 /**
- * Follows referrals down to the zone of the target. If no server of a zone leads further, that zone is the result, unless it is a
- * registry's: then undefined.
+ * Follows referrals down to the zone of `target`. Where no server refers further, returns the zone reached so far; undefined if
+ * that zone is a registry's.
  */
 async function walk(target: string, start: Zone, search: Search): Promise<Zone | NoZone | undefined> {
   let at = start
@@ -110,7 +118,7 @@ async function walk(target: string, start: Zone, search: Search): Promise<Zone |
   return at
 }
 
-/** One zone further down. */
+/** Appends a delegation to the path of a zone. */
 function stepDown(
   { path, registry }: Pick<Zone, 'path' | 'registry'>,
   delegation: Delegation,
@@ -119,7 +127,7 @@ function stepDown(
   return { kind: 'found', ...delegation, parent, registry, path: [...path, delegation] }
 }
 
-/** What a server of a zone says about the way to the target; without a referral, it says that the way ends there. */
+/** A name server's answer about the path to the target. Without a referral, the path ends in a zone of this server. */
 interface WalkAnswer {
   readonly server: DnsAddress
   readonly message: Message
@@ -127,9 +135,9 @@ interface WalkAnswer {
 }
 
 /**
- * Asks four of a zone's servers for the SOA of the target, and takes the first answer that leads further. An answer of a
- * registry's server without a referral counts only if no other server refers to the domain: a denial may be older than the
- * domain, and an interceptor of one address family may have a zone of that name.
+ * Queries four servers of a zone for the SOA of `target`, and returns the first answer that leads further; undefined if there is
+ * none. An answer of a registry's server without a referral counts only if no other server refers to the domain: the denial might
+ * be older than the domain, and an interceptor of one address family might have a zone of that name.
  */
 async function askServers(at: Zone, target: string, search: Search): Promise<WalkAnswer | undefined> {
   const { zone, registry } = at
@@ -140,7 +148,7 @@ async function askServers(at: Zone, target: string, search: Search): Promise<Wal
     if (message === undefined) return undefined
     const referral = referralFrom(message, zone, target, search.port)
     const isEnd = message.aa && hasData(message) && isAnswer(message) && !isFromAbove(message, zone)
-    // A registry refers or denies: whoever answers has the domain's own zone.
+    // A registry's server refers or denies. An answer with records comes from a server that has the domain's own zone.
     const verdict = message.answers.length > 0 ? null : isSuspect(message)
     if (isRegistry(zone) && zone !== '.') registry.push({ address: server.address, isSuspect: verdict })
     return referral !== undefined || isEnd ? { server, message, referral } : undefined
@@ -151,7 +159,10 @@ async function askServers(at: Zone, target: string, search: Search): Promise<Wal
   )
 }
 
-/** The zone that an answer without a referral comes from: that of the server, one below it, or none because a registry denies it. */
+/**
+ * Finds the zone of an answer without a referral: the server's zone, a zone below it on the same server, or none if a registry
+ * denies the domain.
+ */
 async function findFinalZone(at: Zone, reply: WalkAnswer, target: string, search: Search) {
   const { server, message } = reply
   const soa = await enclosingSoa(reply, target, at.zone, search)
@@ -161,20 +172,23 @@ async function findFinalZone(at: Zone, reply: WalkAnswer, target: string, search
     return { kind: 'no_domain' as const, ...facts, path: at.path }
   }
   if (zone === at.zone) return at
-  // A server of both parent and child answers for the child at once, so the delegation between them isn't seen.
+  // A server of both parent and child answers from the child at once, so no referral shows the delegation between the two.
   const answer = await query(server, { name: zone, type: 'NS' }, search, LEVEL_MS)
   const own = answer && delegationFrom(answer, zone, search.port)
   const isUsable = own !== undefined && (await serversOf(own, search)).length > 0
   return stepDown(at, isUsable ? own : singleServerZone(zone, server), null)
 }
 
-/** A server instead of those that the zone would name. */
+/** Returns a delegation to one known server, for a zone whose own NS records are unknown or unusable. */
 const singleServerZone = (zone: string, server: DnsAddress): Delegation => ({
   zone,
   hosts: new Map([[server.address, [server]]]),
 })
 
-/** The SOA of the zone that an answer comes from. An alias hides it (RFC 6604 section 3): then the names above are asked for. */
+/**
+ * Finds the SOA of the zone that an answer comes from. An answer with a CNAME has no SOA of that zone (RFC 6604 section 3), so the
+ * names above are queried as well.
+ */
 async function enclosingSoa({ server, message }: WalkAnswer, target: string, zone: string, search: Search) {
   const levels = [target, ...ancestors(target).toReversed()]
   for (const name of levels.filter((level) => isWithin(level, zone))) {
@@ -189,26 +203,30 @@ async function enclosingSoa({ server, message }: WalkAnswer, target: string, zon
 const hasData = (message: Message): boolean => soaOf(message) !== undefined || message.answers.length > 0
 const isAnswer = ({ rcode }: Message): boolean => rcode === 'NOERROR' || rcode === 'NXDOMAIN'
 
-/** Whether a server answers as no server of a zone does: it refuses or fails, or offers recursion and has no authority. */
+/**
+ * Whether no authoritative server of a zone answers like this message: it refuses or fails, or offers recursion (RA) without
+ * authority (AA).
+ */
 export function isSuspect(message: Message): boolean {
   return !isAnswer(message) || (message.ra && !(message.aa && hasData(message)))
 }
 
 /**
- * Whether an answer is that of a server of the zone. A few leave out the AA bit, and resolvers take their word all the same; but
- * what offers recursion is a resolver in the server's place, and a referral says that the server doesn't have the zone.
+ * Whether a message comes from a server of the zone. An answer without the AA bit counts, as for resolvers, because a few servers
+ * forget that bit. An answer without AA but with RA comes from a resolver in the server's place, and a referral from a server
+ * without the zone.
  */
 export function isFromZone(message: Message, zone: string): boolean {
   return (message.aa || (!message.ra && hasData(message))) && !isFromAbove(message, zone)
 }
 
-/** Whether a server answers from a zone above this one, which it then doesn't serve. */
+/** Whether a message denies the name on behalf of a zone above `zone`, so that its server doesn't serve `zone`. */
 function isFromAbove(message: Message, zone: string): boolean {
   const soa = soaOf(message)
   return message.answers.length === 0 && soa !== undefined && soa.zone !== zone && isWithin(zone, soa.zone)
 }
 
-/** The NS records of exactly this zone, from the answer or from a referral. */
+/** Reads the NS records of a zone, and their glue, from an answer or a referral; undefined without NS records. */
 function delegationFrom(message: Message, zone: string, port: number): Delegation | undefined {
   if (message.rcode !== 'NOERROR') return undefined
   const records = [...message.answers, ...message.authority]
@@ -219,7 +237,7 @@ function delegationFrom(message: Message, zone: string, port: number): Delegatio
   return { zone, hosts: new Map(known) }
 }
 
-/** A referral: NS records of a zone further down towards the name, without authority (RFC 1034 section 4.3.2). */
+/** Reads a referral: NS records of a zone closer to the name, in an answer without the AA bit (RFC 1034 section 4.3.2). */
 function referralFrom(message: Message, zone: string, name: string, port: number): Delegation | undefined {
   if (message.aa || message.answers.length > 0) return undefined
   const isBelow = (owner: string) => isWithin(name, owner) && owner !== zone && isWithin(owner, zone)
@@ -227,7 +245,10 @@ function referralFrom(message: Message, zone: string, name: string, port: number
   return owner === undefined ? undefined : delegationFrom(message, owner, port)
 }
 
-/** The addresses of a zone's servers. The parent's glue counts; only hosts without it are looked up, three at most. */
+/**
+ * Returns the addresses of a zone's servers from the parent's glue. With fewer than three, looks up at most three hosts without
+ * glue.
+ */
 async function serversOf({ hosts }: Delegation, search: Search): Promise<DnsAddress[]> {
   const glued = [...hosts.values()].flat()
   if (glued.length >= 3) return byFamily(glued)
@@ -236,15 +257,15 @@ async function serversOf({ hosts }: Delegation, search: Search): Promise<DnsAddr
   return byFamily([...glued, ...looked.flatMap((found) => found ?? [])])
 }
 
-/** IPv4 and IPv6 in turn: this machine may have only one of them. */
+/** Sorts addresses so that IPv4 and IPv6 alternate: a machine might have only one of the two families. */
 function byFamily(servers: readonly DnsAddress[]): DnsAddress[] {
   const [v6, v4] = [servers.filter(isV6), servers.filter((server) => !isV6(server))]
   return servers.flatMap((_, index) => [...v4.slice(index, index + 1), ...v6.slice(index, index + 1)])
 }
 
 /**
- * The IPv4 and IPv6 addresses of a name server, from the resolvers; undefined if nobody knows: without an answer, or with
- * addresses that no other machine can have.
+ * Looks up the IPv4 and IPv6 addresses of a name server at the resolvers. Empty if the host certainly has no address; undefined if
+ * no resolver answers, or all answers are loopback or unspecified addresses, as of a filter.
  */
 export function resolveHost(host: string, search: Search): Promise<readonly DnsAddress[] | undefined> {
   const { resolvers, port, cache } = search
@@ -270,13 +291,13 @@ export function resolveHost(host: string, search: Search): Promise<readonly DnsA
   return cache.memoize(`host ${host}`, look, (addresses) => addresses !== undefined && addresses.length > 0)
 }
 
-/** The addresses in records, each once. */
+/** Returns the addresses of A and AAAA records, each once. */
 function addressesIn(records: readonly ResourceRecord[], port: number): DnsAddress[] {
   const addresses = records.flatMap((record) => ('address' in record ? [record.address] : []))
   return [...new Set(addresses)].map((address) => ({ address, port }))
 }
 
-/** The first good result or, if there is none, any other once all have ended. */
+/** Returns the first result that `isGood` accepts; if there is none, any other result once all tasks have ended, or undefined. */
 export async function firstGood<T>(
   tasks: readonly Promise<T | undefined>[],
   isGood: (result: T) => boolean,

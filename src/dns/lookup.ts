@@ -3,24 +3,26 @@ import { isDnsData, separateIntercepted } from './observations.ts'
 import type { DnsEffects } from './wire/ask.ts'
 import { distinctValues, haveSameValues, type TxtValue } from './wire/txt-answer.ts'
 
-/** The zone of a name and its TXT set. */
+/** Result of a TXT lookup at the authoritative servers of a name. */
 export interface TxtLookup {
-  /** Null if it wasn't found. */
+  /** Zone that holds the name; null if it wasn't found. */
   readonly zone: string | null
-  /** The hosts of its name servers. */
+  /** Host names of the zone's name servers; empty if the zone wasn't found. */
   readonly nameservers: readonly string[]
-  /** All TXT values at the name, each once; null if that isn't certain. The TTL is in seconds, null without values. */
+  /** The complete TXT set at the name, with its TTL in seconds (null for an empty set); null if the set isn't known for certain. */
   readonly set: { readonly values: readonly TxtValue[]; readonly ttl: number | null } | null
-  /** Why the set isn't known, as the rest of a sentence; null if it is. */
+  /** Why the set isn't known, worded as the end of a sentence; null if it is known. */
   readonly reason: string | null
-  /** What single servers have: perhaps not all, and perhaps no longer. */
+  /** Values from single servers if the set isn't known: possibly incomplete or outdated. */
   readonly partial: readonly TxtValue[]
 }
 
 /**
- * Asks the name servers of a zone for all TXT values at a name. They count only if at least one server gave a complete
- * authoritative answer, and all that did agree. Resolvers are never asked for them: a cache may be out of date. Rejects only if
- * the signal in the effects aborts.
+ * Looks up the complete TXT set of a name at the authoritative servers of its zone. The set counts as known if at least one server
+ * gave a complete authoritative answer, and all such answers agree. Resolvers are never queried for the set, because a cache might
+ * be outdated.
+ *
+ * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
 export async function lookUpTxt(
   name: string,
@@ -46,7 +48,7 @@ export async function lookUpTxt(
   if (!answers.every((answer) => haveSameValues(answer.values, first.values)))
     return unknown(`the name servers of ${zone} disagree`)
   const values = distinctValues(first.values)
-  // A server that counts the TTL down answers from a cache.
+  // A server with a lower TTL counts it down, so it answers from a cache: the highest TTL is the zone's own.
   const ttl = values.length === 0 ? null : Math.max(...answers.map((answer) => answer.ttl ?? 0))
   return { ...result, set: { values, ttl } }
 }

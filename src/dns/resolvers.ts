@@ -6,14 +6,14 @@ import type { Resolver } from './wire/address.ts'
 import { ask, query } from './wire/ask.ts'
 import { type Message, nsHosts } from './wire/message.ts'
 
-/** A resolver with a cold cache has to ask everybody from the root on. */
+/** Maximum milliseconds for a resolver, which has to query servers from the root down if its cache is cold. */
 const RESOLVER_MS = 5000
 
 /**
- * Asks a resolver for a record that the authoritative servers have. If it lacks that, it is asked what else of the zone it has
- * cached: the NS set or, after SERVFAIL that checking disabled takes away, the keys.
+ * Queries a resolver for a record that the authoritative servers have. If the resolver lacks the record, also queries its cached
+ * data of the zone: the NS set or, if validation fails, the keys.
  *
- * @param zone undefined if there is no authoritative server to compare with
+ * @param zone zone of the name; undefined if no authoritative server can be compared with the resolver
  */
 export async function askResolver(
   resolver: Resolver,
@@ -27,7 +27,7 @@ export async function askResolver(
     const reply = await ask(resolver, question, deadline, search.effects)
     const answer = readAnswer(reply, name, expected)
     const message = reply.kind === 'answer' ? reply.message : undefined
-    // Without recursion or authority, it helped to find the zone but knows nothing about this name.
+    // A server without recursion and authority helped to find the zone, but has no data about the name.
     const knowsNothing = message?.ra === false && !message.aa
     return {
       ...answer,
@@ -52,7 +52,7 @@ export async function askResolver(
   if (first.outcome !== 'servfail') return first
   const { outcome: unchecked } = await observe(true)
   if (!isDnsData(unchecked)) return first
-  // It may have failed because a server was slow: then it has the answer by now.
+  // A SERVFAIL might come from a slow name server instead of validation: then a second query succeeds.
   const again = await observe(false)
   if (again.outcome !== 'servfail') return again
   return { ...again, failsValidation: true, cached: await cachedSet(['DS', 'DNSKEY'], keyTexts) }

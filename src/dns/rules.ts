@@ -19,8 +19,8 @@ import { decodeValues, distinctValues, hasText } from './wire/txt-answer.ts'
 import { type Facts, type FindingCode, rankOf, type ServerFact, type Verdict, verdictOf } from './words.ts'
 
 /**
- * An observation of a name whose zone was found, with the servers by what they answered; `parent`: the hosts in the delegation,
- * none if it isn't known; `holder`: the zone with the delegation, null if the registrar sets it.
+ * Answers of a check whose zone was found, with the genuine name servers grouped by outcome. `parent`: hosts of the delegation,
+ * empty if unknown. `holder`: zone that holds the delegation; null if the registrar sets it.
  */
 type ZoneState = Observations &
   ReturnType<typeof groupByOutcome> & {
@@ -29,7 +29,10 @@ type ZoneState = Observations &
     readonly holder: string | null
   }
 
-/** The report on what was observed: first the findings that give its verdict, and of these causes before consequences. */
+/**
+ * Derives the report from the answers of a check. Findings are sorted by severity; equally severe ones keep the order of the rules,
+ * causes before consequences.
+ */
 export function diagnose(observations: Observations): CheckReport {
   const { name, expected, location, servers, resolvers } = observations
   const isUnseen = ({ code }: Finding) => needsResolvers(observations) && UNSEEN.includes(code)
@@ -58,17 +61,23 @@ export function diagnose(observations: Observations): CheckReport {
   }
 }
 
-/** Keeps a script that waits as long as the report says from spinning. */
+/** Minimum of `retry_after_seconds`, so that a script that waits for so long doesn't spin. */
 const MIN_WAIT_SECONDS = 1
-/** A longer TTL is most likely a mistake, and many caches ignore it (RFC 2308 section 5, RFC 8767 section 4). */
+/**
+ * Maximum of `retry_after_seconds`: a longer TTL is most likely a mistake, and many caches limit it (RFC 2308 section 5, RFC 8767
+ * section 4).
+ */
 const MAX_WAIT_SECONDS = 86_400
-/** If nothing says how long the old state is kept. */
+/** Seconds to wait if no TTL tells how long the old state is kept. */
 const USUAL_WAIT_SECONDS = 60
 
 const secondsToWait = (...known: readonly (number | null)[]): number =>
   Math.min(MAX_WAIT_SECONDS, Math.max(MIN_WAIT_SECONDS, ...known.map((one) => one ?? USUAL_WAIT_SECONDS)))
 
-/** How long the findings wait; if something has to be corrected, how long caches then keep the old state. */
+/**
+ * Returns the seconds that the findings wait for; if the record needs a fix, how long caches keep the old state afterward; null if
+ * unknown.
+ */
 function retryAfter(
   { servers, location, expected }: Observations,
   verdict: Verdict,
@@ -83,18 +92,21 @@ function retryAfter(
   return ttl === null ? null : Math.min(MAX_WAIT_SECONDS, ttl)
 }
 
-/** What stands for no answer that counts, from whichever name server. */
+/** Findings that mean: no answer of a name server counts. */
 const UNSEEN: readonly FindingCode[] = ['nameserver_unreachable', 'resolver_unreachable', 'dns_intercepted']
 
-/** Whether only resolvers can still tell what is at the name: an alias, though, comes from a name server. */
+/**
+ * Whether only resolvers can tell the data at the name, because no answer of a name server counts. Not if a name server showed a
+ * CNAME.
+ */
 export function needsResolvers(observations: Observations): boolean {
   const [first] = fromServers(observations)
   return first !== undefined && UNSEEN.includes(first.code) && !observations.alias
 }
 
 /**
- * What resolvers show where no name server's answer counts. A value is there, whoever shows it; that there is none says nothing,
- * because that may be a cache's memory.
+ * Derives findings from the resolvers' answers if no answer of a name server counts. Values at a resolver prove that they are in
+ * DNS. Their absence proves nothing, because a cache might have kept a negative answer.
  */
 function fromResolvers(observations: Observations, unseen: Finding): Finding[] {
   const { name, expected, location } = observations
@@ -112,7 +124,7 @@ function fromResolvers(observations: Observations, unseen: Finding): Finding[] {
   return [wrongValue({ ...observations, zone }, best, facts), unseen]
 }
 
-/** What the name servers show, or why they show nothing. */
+/** Derives findings from the name servers' answers, or from the failure to get any. */
 function fromServers(observations: Observations): Finding[] {
   const { name, location, limitReached } = observations
   if (location.kind === 'no_domain')
@@ -133,7 +145,10 @@ function fromServers(observations: Observations): Finding[] {
   return searches.flatMap((find) => find(state))
 }
 
-/** Why the record is missing, or missing at some servers: at most one error, the most likely cause. */
+/**
+ * Returns why the record is missing, or missing at some servers: at most one mistake, the most likely one, plus a wrong value at a
+ * misplaced record.
+ */
 function findCauses(state: ZoneState): Finding[] {
   const { withRecord, withoutRecord } = state
   if (state.expected !== null && state.alias?.isBeside) return findAlias(state) ?? []
@@ -141,7 +156,7 @@ function findCauses(state: ZoneState): Finding[] {
   if (state.expected === null) return findRegistry(state) ?? findSuspicions(state)
   if (withRecord.length > 0) return [findDisagreement(state)]
   const best = explainValues(state.expected, valuesOf(withoutRecord), state.isGiven)
-  // Another token doesn't say where the right one was put.
+  // A stale token doesn't tell where the new one was put, so other names are searched as well.
   const isFault = best !== undefined && best.fault !== 'stale_token'
   const otherNames = isFault ? undefined : (findAlias(state) ?? findMisplaced(state) ?? findWildcard(state))
   if (otherNames !== undefined) return otherNames
@@ -153,10 +168,13 @@ function findCauses(state: ZoneState): Finding[] {
 
 const valuesOf = (answers: readonly Answer[]) => distinctValues(answers.flatMap(({ values }) => values))
 
-/** An observation with the zone of the name, null if that isn't known. */
+/** Answers of a check with the zone of the name; null if the zone wasn't found. */
 type Placed = Observations & { readonly zone: string | null }
 
-/** Where the record belongs, as a provider's form asks for it. Many were added at a provider that doesn't host the zone. */
+/**
+ * Facts about the place of the record, as a provider's form asks for it. Many records were added at a provider that doesn't host
+ * the zone, so the facts include the zone's name servers.
+ */
 function placeOf({ name, zone, expected, servers }: Placed) {
   const hosts = servers.map(({ host }) => host)
   const host = zone === null ? name : relativeName(name, zone)
@@ -165,15 +183,15 @@ function placeOf({ name, zone, expected, servers }: Placed) {
 }
 
 /**
- * The name isn't registered: a registry's zone holds it. Registries, and a few others with names like theirs, have records too; a
- * private top-level domain is its owner's to edit.
+ * Finds an unregistered domain: a registry's zone holds the name. Registries on the Public Suffix List have TXT records of their
+ * own at their apex, and a private top-level domain can be edited by its owner, so neither counts.
  */
 function findRegistry({ name, zone }: ZoneState): Finding[] | undefined {
   if (name === zone || (zone !== '.' && listedRegistry(zone) !== zone)) return undefined
   return [findingOf('domain_not_found', { domain: registeredDomainOf(name), said_by: zone })]
 }
 
-/** A name with a CNAME can't have other records (RFC 1034 section 3.6.2). */
+/** Finds a CNAME at the name, which can't have other records then (RFC 1034 section 3.6.2). */
 function findAlias(state: ZoneState): Finding[] | undefined {
   const { alias, otherNames } = state
   if (!alias?.isKnown || otherNames?.wildcard) return undefined
@@ -182,13 +200,14 @@ function findAlias(state: ZoneState): Finding[] | undefined {
   return [findingOf('cname_at_name', { ...placeOf(state), target, reason, chain: alias.targets })]
 }
 
-/** No host has an equals sign in its name: the value was entered as the target, in whatever case, perhaps with the zone added. */
+/** Whether a CNAME target is the TXT value, entered with the wrong record type: no host name has an equals sign. */
 const isValueTarget = (target: string): boolean => target.includes('=')
 
 function findMisplaced(state: ZoneState): Finding[] | undefined {
   const { expected, otherNames } = state
   const places = otherNames?.misplaced ?? []
-  // Whoever took the wrong name may have made another mistake as well. Names above are used for other things.
+  // A record at a wrong name can have a second mistake in its value. Names in use, such as the parent, have values of other
+  // services.
   const isFaulty = ({ values }: MisplacedRecord) => explainValues(expected ?? '', values, state.isGiven)
   const place =
     places.find(({ values }) => hasText(values, expected)) ??
@@ -196,7 +215,7 @@ function findMisplaced(state: ZoneState): Finding[] | undefined {
   return place && explainMisplaced(state, place)
 }
 
-/** The record at a wrong name, with the value there; and what is wrong with that, so that nobody moves a wrong value. */
+/** Returns the finding of a record at a wrong name, and of a mistake in its value, so that users don't move a wrong value. */
 function explainMisplaced(state: ZoneState, { name, how, values }: MisplacedRecord): Finding[] {
   const isRight = hasText(values, state.expected)
   const fault = isRight ? undefined : explainValues(state.expected ?? '', values, state.isGiven)
@@ -221,13 +240,16 @@ function wrongValue(state: Placed, { fault, seen: values }: ExplainedValue, more
   return findingOf(fault, { ...placeOf(state), seen, ...more })
 }
 
-/** What looks like a mistake although nothing says which value is the right one. */
+/**
+ * Finds likely mistakes without an expected value: faulty values, service values at wrong names, a value as CNAME target. All are
+ * warnings.
+ */
 function findSuspicions(state: ZoneState): Finding[] {
   const values = decodeValues(valuesOf(state.servers))
   const prefixes = values.map(prefixOf)
   const places = (state.otherNames?.misplaced ?? []).filter(
     ({ how, values: there }) =>
-      // What the name has from the same service as well is no mistake.
+      // A second value of a service that has one at the name already is no mistake.
       how !== 'used' &&
       decodeValues(there).some((one) => isTokenValue(one) && !prefixes.includes(prefixOf(one))),
   )
@@ -245,8 +267,8 @@ function findSuspicions(state: ZoneState): Finding[] {
 const prefixOf = (value: string): string => value.slice(0, value.indexOf('=') + 1)
 
 /**
- * Some servers have the record, others don't: copies of a zone take time, two zones never agree by themselves, and neither does a
- * copy that has a damaged value at the same serial.
+ * Explains why only some servers have the record: two zones of the same name, which never agree; a damaged copy of the value with
+ * the same SOA serial; or a zone transfer that takes time.
  */
 function findDisagreement(state: ZoneState): Finding {
   const { name, zone, parent, holder, withRecord, withoutRecord } = state
@@ -288,18 +310,18 @@ function findBrokenDnssec(state: ZoneState): Finding[] {
   return [findingOf('dnssec_bogus', { ...facts, ...of, ...resolverFacts(rejecting) })]
 }
 
-/** Whether nothing is known to be wrong with the zone's signatures. */
+/** Whether no check of DS records, keys and signature dates failed. */
 const isDnssecSound = ({ dnssec }: ZoneState): boolean =>
   ['ok', 'unsigned', undefined].includes(dnssec?.state)
 
-/** Servers that don't answer for the zone, whatever the record. */
+/** Finds servers that don't answer for the zone: without an address, lame, or silent. */
 function findBrokenServers(state: ZoneState): Finding[] {
   const { name, zone, parent, holder, servers, alias, withRecord, withoutRecord, lame } = state
   const nowhere = servers.filter(({ address, outcome }) => address === null && outcome === 'unreachable')
   if (nowhere.length === servers.length)
     return [findingOf('no_nameservers', { zone, holder, hosts: nowhere.map(({ host }) => host) })]
-  // A server that answered with an alias isn't dead, even if nothing is known about the alias; nor is a host that answers over IPv4
-  // and not over IPv6, which may be this machine's.
+  // A silent server isn't dead if it answered with a CNAME whose end is unknown, or if its host answers over IPv4: this machine
+  // might lack IPv6.
   const heard = servers.filter(({ isSuspect }) => isSuspect !== null)
   const silent = state.silent.filter(
     (server) =>
@@ -309,7 +331,7 @@ function findBrokenServers(state: ZoneState): Finding[] {
   )
   const found = (code: FindingCode, some: typeof servers, reason: string | null = null): Finding[] => {
     const provider = dnsHostOf(some.map(({ host }) => host))
-    // Those that only the zone itself names are set there.
+    // NS records that only the zone itself has are removed in the zone, not at the holder of the delegation.
     const isAbove = parent.length === 0 || some.some(({ host }) => parent.includes(host))
     const place = { name, zone, holder: isAbove ? holder : zone }
     const closed = reason === 'too_large' ? 'TCP port 53' : null
@@ -317,7 +339,7 @@ function findBrokenServers(state: ZoneState): Finding[] {
     return some.length === 0 ? [] : [findingOf(code, facts)]
   }
   const isLame = found('some_servers_lame', lame)
-  // These answered over UDP, but not with the whole set, and over TCP not at all.
+  // Servers that answered over UDP with a truncated TXT set (TC bit), and not at all over TCP.
   const tooLarge = silent.filter(({ isSuspect }) => isSuspect !== null)
   const dead = silent.filter(({ isSuspect }) => isSuspect === null)
   if (withRecord.length + withoutRecord.length > 0)
@@ -343,11 +365,14 @@ const resolverFacts = (some: readonly ResolverObservation[]): Facts => ({
   outcomes: some.map(({ outcome }) => outcome),
 })
 
-/** Resolvers that lack a record which the authoritative servers have: what is cached goes, the rest is no matter. */
+/**
+ * Finds resolvers that lack a record which the authoritative servers have. Stale caches are waited for; other resolvers are a
+ * warning.
+ */
 function findStaleResolvers(state: ZoneState): Finding[] {
   if (state.expected === null || state.alias?.isBeside) return []
   const kept = (one: ResolverObservation) => keptSeconds(one, state)
-  // Silence says nothing, and that the zone is broken is a finding already.
+  // A resolver's silence proves nothing, and failed validation of a broken zone is a finding already.
   const lacking = state.resolvers.filter(
     (one) => !['match', 'timeout', 'unreachable', 'not_checked'].includes(one.outcome),
   )
@@ -361,8 +386,8 @@ function findStaleResolvers(state: ZoneState): Finding[] {
 }
 
 /**
- * For how many seconds a resolver keeps what is no longer so: the record's absence or its old value, an alias, name servers, or
- * keys; null if it has nothing like that (RFC 2308 section 5: no SOA, not cached), or isn't a cache.
+ * Returns the seconds for which a resolver keeps outdated data: the record's absence or old value, a CNAME, an NS set, or keys.
+ * Null if nothing outdated is cached (RFC 2308 section 5: a negative answer without SOA isn't), or if the resolver isn't a cache.
  */
 function keptSeconds(
   resolver: ResolverObservation,

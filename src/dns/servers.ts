@@ -8,14 +8,15 @@ import { isAskable, isWithin } from './wire/name.ts'
 import { listedRegistry } from './wire/registry.ts'
 import { hasText, MAX_ALIASES, readTxt, type TxtAnswer, type TxtValue } from './wire/txt-answer.ts'
 
-/** For one server, in milliseconds. */
+/** Maximum milliseconds for a query to one name server. */
 const SERVER_MS = 4000
-/** Each costs three queries; more servers of a zone tell nothing new. */
+/** Maximum number of addresses queried. Each costs three queries, and more servers of a zone add no information. */
 const MAX_ADDRESSES = 24
 
 /**
- * Asks every address of every name server for the TXT set, each once: those that the parent zone names, and those that the zone
- * itself names. Aliases are followed at the authoritative servers of their targets, which may not exist yet either.
+ * Queries every address of every name server for the TXT set, each once. The hosts are those of the delegation and those of the
+ * zone's own NS set. CNAMEs are followed at the authoritative servers of their targets, since a resolver could cache that a target
+ * doesn't exist yet.
  */
 export async function askNameServers(
   location: Zone,
@@ -50,7 +51,7 @@ export async function askNameServers(
   }
 
   const found = await Promise.all([...location.hosts.keys()].map(askHost))
-  // Copies of one zone have the same alias.
+  // Ends of CNAME chains by their targets: copies of one zone have the same chain, which is followed once.
   const ends = new Map<string, Promise<AliasEnd>>()
   let alias: AliasPath | null = null
   const servers = await Promise.all(
@@ -71,16 +72,16 @@ export async function askNameServers(
   return { servers: servers.toSorted(byHost), alias }
 }
 
-/** The addresses of a name server, by the parent's glue or the resolvers; undefined if nobody knows. */
+/** Returns the addresses of a name server, by glue or by the resolvers; empty if it certainly has none, undefined if unknown. */
 async function addressesOf(host: string, { zone, hosts, parent }: Zone, search: Search) {
   const glue = hosts.get(host) ?? []
   const addresses = glue.length > 0 ? glue : await resolveHost(host, search)
-  // Without any glue in the parent zone, nobody can find servers inside the zone.
+  // Servers inside the zone can't be found by anybody if the delegation has no glue at all.
   const isUnfindable = parent !== null && [...hosts.values()].every((known) => known.length === 0)
   return addresses ?? (isUnfindable && isWithin(host, zone) ? [] : undefined)
 }
 
-/** One server's answer, with the aliases in it. */
+/** Reply of one server, with the TXT set and CNAMEs of its message; `txt` is undefined without a usable message. */
 interface ServerReply extends ServerObservation {
   readonly txt: TxtAnswer | undefined
 }
@@ -97,9 +98,9 @@ const NOT_ASKED: ServerReply = {
 }
 
 /**
- * Asks one server for the name's TXT set and, if it answers, for the zone's SOA and NS set. An NS set without a host of the
- * delegation is that of an earlier provider's copy, or of an interceptor's own zone: before the absence of a record in it counts,
- * the server is asked about the registry, which only an interceptor answers.
+ * Queries one server for the TXT set of the name and, if it answers, for the SOA and NS set of the zone. An NS set without any host
+ * of the delegation comes from an earlier provider's copy, or from an interceptor's own zone. So before such a server's denial
+ * counts, it is queried for the registry's SOA, which only an interceptor answers.
  */
 async function askServer(server: DnsAddress, { zone, hosts }: Zone, search: Search): Promise<ServerReply> {
   const { name, expected, cache, effects } = search
@@ -130,8 +131,8 @@ async function askServer(server: DnsAddress, { zone, hosts }: Zone, search: Sear
 }
 
 /**
- * Whether a server of the zone answers for the registry above it as well, recursion desired: other authoritative servers refuse or
- * refer (RFC 1034 section 4.3.2). Networks intercept port 53 only.
+ * Whether a server of the zone also answers a recursive query for the registry above: other authoritative servers refuse or refer
+ * (RFC 1034 section 4.3.2). Always false on other ports than 53, because networks intercept only that one.
  */
 async function answersForRegistry(server: DnsAddress, zone: string, search: Search): Promise<boolean> {
   if (server.port !== DNS_PORT) return false
@@ -141,7 +142,7 @@ async function answersForRegistry(server: DnsAddress, zone: string, search: Sear
   return message !== undefined && message.answers.length > 0 && (message.ra || !message.aa)
 }
 
-/** What a reply to a TXT query means, whoever gave it. Silence, refusals and incomplete answers are never absence. */
+/** Reads the reply to a TXT query. Silence, refusals and truncated answers are never `absent`. */
 export function readAnswer(reply: Reply, name: string, expected: string | null): Answer {
   if (reply.kind !== 'answer')
     return { ...NO_ANSWER, outcome: reply.kind, ms: reply.kind === 'not_checked' ? null : reply.ms }
@@ -149,7 +150,7 @@ export function readAnswer(reply: Reply, name: string, expected: string | null):
   const { values, ttl, aliases } = readTxt(message, name)
   const outcome = outcomeOf(message.rcode, values, expected)
   return {
-    // Truncated, because TCP didn't bring the rest.
+    // A truncated answer (TC bit) is incomplete because TCP failed, so it can't prove that the value is missing.
     outcome: message.tc && (outcome === 'mismatch' || outcome === 'absent') ? 'timeout' : outcome,
     ...{ values, ttl, alias: aliases[0] ?? null, authoritative: message.aa, ms },
     negativeTtl: values.length > 0 ? null : (soaOf(message)?.negativeTtl ?? null),
@@ -164,15 +165,18 @@ function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string 
   return hasText(values, expected) ? 'match' : 'mismatch'
 }
 
-/** Where an alias leads, and what is there. */
+/** End of a CNAME chain, with the TXT set and its TTL there. */
 type AliasEnd = AliasPath & Pick<TxtAnswer, 'values' | 'ttl'>
 
-/** The end of the alias: as the server itself says if all is in its zone, or else as those of the targets' zones say. */
+/**
+ * Finds the end of a CNAME chain: by the server's own answer if the whole chain is in its zone, otherwise at the servers of the
+ * targets' zones.
+ */
 async function endOfAlias(zone: string, txt: TxtAnswer, answer: Answer, search: Search): Promise<AliasEnd> {
   const { aliases, values, ttl } = txt
   const { outcome, negativeTtl } = answer
   const isInZone = aliases.every((target) => isWithin(target, zone))
-  // The rcode is about the end of the chain, if the server knows it (RFC 6604 section 3).
+  // The rcode belongs to the last name of the chain (RFC 6604 section 3).
   if (isInZone && (values.length > 0 || outcome === 'nxdomain' || negativeTtl !== null))
     return { targets: aliases, isKnown: true, values, ttl }
   return await followAlias([search.name, ...aliases], search)
@@ -182,7 +186,7 @@ async function followAlias(visited: readonly string[], search: Search): Promise<
   const targets = visited.slice(1)
   const target = targets.at(-1) ?? ''
   const nothing = (isKnown: boolean): AliasEnd => ({ targets, isKnown, values: [], ttl: null })
-  // Nobody has a name of one label: it is the value, of a record that became a CNAME instead of a TXT record.
+  // A target of one label is no host name: the TXT value was entered as a CNAME target.
   if (targets.length > MAX_ALIASES || !isAskable(target) || !target.includes('.')) return nothing(true)
   const location = await findZone(target, search)
   if (location.kind !== 'found') return nothing(location.kind === 'no_domain')
@@ -193,7 +197,8 @@ async function followAlias(visited: readonly string[], search: Search): Promise<
     ['NOERROR', 'NXDOMAIN', 'YXDOMAIN'].includes(one.rcode) && isFromZone(one, location.zone)
   const answers = servers.map((server) => query(server, { name: target, type: 'TXT' }, search, SERVER_MS))
   const message = await firstGood(answers, isGood)
-  // Where nobody can be asked, or all that answer refuse, nobody finds a value either.
+  // The end of the chain is known to be empty if no server has an address, or all that answer refuse: resolvers find no value
+  // either.
   if (message === undefined) return nothing(known.every((addresses) => addresses?.length === 0))
   if (!isGood(message)) return nothing(!message.ra)
   const { aliases, values, ttl } = readTxt(message, target)
@@ -203,7 +208,7 @@ async function followAlias(visited: readonly string[], search: Search): Promise<
   return await followAlias([...visited, ...aliases], search)
 }
 
-/** By host, IPv4 first. */
+/** Compares servers by host name, then IPv4 before IPv6, for `sort`. */
 function byHost(one: ServerObservation, other: ServerObservation): number {
   const key = ({ host, address }: ServerObservation) => `${host} ${address?.includes(':') ? 1 : 0} ${address}`
   return key(one) < key(other) ? -1 : 1

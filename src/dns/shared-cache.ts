@@ -1,10 +1,13 @@
 import type { Clock, DnsAddress } from '../context.ts'
 
-/** How long what one check has found out is used by the others, in milliseconds. */
+/** Milliseconds for which a result is shared with other checks. */
 const KEPT_MS = 5 * 60 * 1000
-/** Results kept, the newest: a run of thousands of domains, each in its own zone, would fill the memory with them. */
+/**
+ * Maximum number of results kept; older ones are dropped. Otherwise a run of thousands of domains, each in its own zone, would fill
+ * the memory.
+ */
 const MOST_KEPT = 1000
-/** A server that left so many questions in a row unanswered isn't asked again meanwhile. */
+/** Number of unanswered queries in a row after which a server counts as silent and isn't queried for five minutes. */
 const SILENT_AFTER = 3
 
 /** State that the checks of a run share: zones, the addresses of name servers, and which servers are silent. */
@@ -19,7 +22,7 @@ export function createSharedCache(clock: Pick<Clock, 'monotonic'>) {
     /**
      * Returns the result stored or still being loaded under `key`, at most five minutes old; calls `load` without one.
      *
-     * @param isKept whether to store the result for others; a failure, which may be over the next time, isn't
+     * @param isKept whether to store the result for others; a failure isn't, since it might be over at the next attempt
      */
     memoize<T>(key: string, load: () => Promise<T>, isKept: (result: T) => boolean): Promise<T> {
       const known = results.get(key)

@@ -15,13 +15,13 @@ import {
 } from './view.ts'
 import { capitalize, toPlainText } from './words.ts'
 
-/** How to lay out a report; the width is in columns. */
+/** Layout of a report in a terminal: colors, and the width in columns. */
 export interface Layout {
   readonly palette: Palette
   readonly width: number
 }
 
-/** The report for a terminal: what was checked, what each server answered, and the findings. */
+/** Renders a report for a terminal: the record, the answers of each server, and the findings. */
 export function renderReport(report: CheckReport, layout: Layout): string {
   const view = viewReport(report)
   return [
@@ -71,7 +71,7 @@ function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[
   ]
 }
 
-/** Values of a check without one to expect. */
+/** Maximum number of TXT values listed if no value is expected. */
 const LISTED_VALUES = 20
 
 function renderFinding(finding: FindingView, layout: Layout): string {
@@ -79,7 +79,7 @@ function renderFinding(finding: FindingView, layout: Layout): string {
   const paint = palette[finding.tone]
   const message = toPlainText(finding.message)
   return (
-    // Only the symbol is red: a paragraph in red is hard to read.
+    // Only the symbol is red, because a whole paragraph in red is hard to read.
     paragraph(`${message} [${finding.code}]`, `${SYMBOLS[finding.tone]} `, layout, undefined, paint) +
     differenceLines(finding.evidence, layout.width - 2, palette)
       .map((line) => `  ${line}\n`)
@@ -88,7 +88,10 @@ function renderFinding(finding: FindingView, layout: Layout): string {
   )
 }
 
-/** Text after a symbol, wrapped with a hanging indent; a value in it stays in one piece, so that it can be copied. */
+/**
+ * Renders text behind a symbol, wrapped with a hanging indent. Long words such as TXT values aren't broken, so that they can be
+ * copied.
+ */
 function paragraph(
   text: string,
   symbol: string,

@@ -4,25 +4,25 @@ import type { CheckReport } from './report.ts'
 import { type DnsEffects, query } from './wire/ask.ts'
 import { decodeValues, readTxt } from './wire/txt-answer.ts'
 
-/** Between checks. */
+/** Milliseconds between two checks. */
 const DELAYS = { first: 5000, max: 30_000, jitter: 0 } as const
-/** Between two checks, one server without the record is asked for it this often, in milliseconds. */
+/** Milliseconds between two polls of one server that lacks the record, while waiting for the next check. */
 const POLL_INTERVAL_MS = 3000
 
 type WaitRequest = CheckRequest & { readonly deadline: Deadline }
 
 export interface WaitStep {
   readonly report: CheckReport
-  /** The delay until the next check, or null after the last one. */
+  /** Milliseconds until the next check; null after the last one. */
   readonly nextInMs: number | null
 }
 
 /**
- * Checks until the record is ready or the time is over, and yields every check. Between two checks it asks one authoritative
- * server that lacks the record for it, and checks at once when its answer changes.
+ * Checks repeatedly until the record is ready or the deadline has passed, and yields each report. Between two checks, polls one
+ * authoritative server that lacks the record, and checks at once if its answer changes. Throws what `checkDns` throws.
  *
- * @param request its deadline is that of the whole wait, the first check included.
- * @param inTurn runs each check when its turn comes, in a run of many; what it throws passes through.
+ * @param request `deadline` is that of the whole wait, including the first check
+ * @param inTurn limiter for the checks of a run over many domains; its errors pass through
  */
 export async function* waitForRecord(
   request: WaitRequest,
@@ -30,7 +30,7 @@ export async function* waitForRecord(
   inTurn: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
 ): AsyncGenerator<WaitStep, CheckReport, void> {
   const { clock } = effects
-  // Since when only caches lack the record, and the longest time that they named.
+  // Time since which only caches have lacked the record, and the longest cache TTL named since then.
   let caches: { readonly since: number; readonly longestMs: number } | undefined
   for (let checks = 1; ; checks += 1) {
     const report = await inTurn(() => {
@@ -44,7 +44,7 @@ export async function* waitForRecord(
       : undefined
     const delay = backoff(checks, DELAYS)
     const isOver = report.ready || remainingMs === 0
-    // Where only a resolver can be asked: for as long as it keeps that there is no record, it has nothing new.
+    // If only resolvers can be queried, they have nothing new until their negative answer expires.
     const keptMs = report.verdict === 'unknown' ? namedMs : 0
     const nextInMs = isOver ? null : Math.min(Math.max(delay, keptMs), remainingMs)
     yield { report, nextInMs }
@@ -53,7 +53,7 @@ export async function* waitForRecord(
   }
 }
 
-/** Waits for this long, or until there is news. */
+/** Waits for `ms` milliseconds, or until `hasChanged` resolves to true. */
 async function pause(ms: number, hasChanged: () => Promise<boolean>, effects: DnsEffects): Promise<void> {
   const { clock, signal } = effects
   const { remainingMs } = createDeadline(ms, clock)
@@ -64,7 +64,7 @@ async function pause(ms: number, hasChanged: () => Promise<boolean>, effects: Dn
   await clock.sleep(Math.max(0, remainingMs()), signal)
 }
 
-/** Whether a server of the report that lacks the record has another answer by now. */
+/** Whether a server that lacked the record in the report answers differently now. */
 async function hasChanged({ name, nameservers }: CheckReport, request: WaitRequest, effects: DnsEffects) {
   const lacking = nameservers.find(({ outcome }) => ['absent', 'mismatch', 'nxdomain'].includes(outcome))
   if (lacking === undefined || lacking.address === null) return false

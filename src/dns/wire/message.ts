@@ -4,7 +4,7 @@ import { canonicalAddress } from './address.ts'
 type QuestionType = 'TXT' | 'CNAME' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'DS' | 'DNSKEY'
 
 export interface Question {
-  /** Lowercase, without the trailing dot; the root is `.`. */
+  /** Name in lowercase without the trailing dot; `.` for the root. */
   readonly name: string
   readonly type: QuestionType
   readonly recursionDesired?: boolean
@@ -17,7 +17,7 @@ export interface Question {
 export interface Soa {
   readonly zone: string
   readonly serial: number
-  /** Seconds to cache a negative answer: the smaller of the SOA's own TTL and its last field (RFC 2308 section 5). */
+  /** Negative TTL in seconds: the minimum of the SOA's own TTL and its MINIMUM field (RFC 2308 section 5). */
   readonly negativeTtl: number
 }
 
@@ -26,29 +26,29 @@ interface Base {
   readonly ttl: number
 }
 
-/** The types that the check reads; others are dropped. Names are lowercase, without the trailing dot. */
+/** A resource record of a type that the check reads; other types are dropped. Names are lowercase, without the trailing dot. */
 export type ResourceRecord =
   | (Base & { readonly type: 'TXT'; readonly strings: readonly Uint8Array[] })
   | (Base & { readonly type: 'SOA'; readonly soa: Soa })
   | (Base & { readonly type: 'NS'; readonly target: string })
   | (Base & { readonly type: 'CNAME'; readonly target: string })
   | (Base & { readonly type: 'A' | 'AAAA'; readonly address: string })
-  /** The digest of a key, in the parent zone (RFC 4034 section 5), and the key (section 2). */
+  /** DS: digest of a key, in the parent zone (RFC 4034 section 5). DNSKEY: the key (section 2). */
   | (Base & packet.DsData & { readonly type: 'DS' })
   | (Base & packet.DnskeyData & { readonly type: 'DNSKEY' })
-  /** RFC 4034 section 3; times are seconds since 1970, modulo 2^32. */
+  /** RRSIG (RFC 4034 section 3); times are seconds since 1970, modulo 2^32. */
   | (Base & packet.RrsigData & { readonly type: 'RRSIG' })
 
-/** The records of one type. */
+/** A resource record of type `T`. */
 export type RecordOf<T extends ResourceRecord['type']> = Extract<ResourceRecord, { readonly type: T }>
 
 export interface Message {
-  /** `NOERROR`, `NXDOMAIN`, … (IANA's names); `BADVERS` for every code that takes EDNS. */
+  /** Name of the rcode at IANA, such as `NXDOMAIN`; `BADVERS` for every extended rcode. */
   readonly rcode: string
   readonly aa: boolean
   readonly tc: boolean
   readonly ra: boolean
-  /** Why the server failed (RFC 8914); null if it doesn't say. */
+  /** Text of the extended DNS error (RFC 8914); null without one. */
   readonly explanation: string | null
   readonly answers: readonly ResourceRecord[]
   readonly authority: readonly ResourceRecord[]
@@ -59,9 +59,9 @@ const EXTENDED_ERROR = 15
 const OPT = { type: 'OPT', name: '.', extendedRcode: 0, ednsVersion: 0 } as const
 
 /**
- * The query on the wire. The name must have passed `checkName` or come from a decoded message.
+ * Encodes a query. The name must have passed `checkName` or come from a decoded message.
  *
- * @param udpSize the largest UDP answer asked for, or undefined for a query without EDNS
+ * @param udpSize EDNS buffer size in bytes; undefined for a query without EDNS
  */
 export function encodeQuery(
   id: number,
@@ -80,20 +80,20 @@ export function encodeQuery(
 }
 
 /**
- * The answer to exactly this query, or undefined for anything else: another id, another question, a query, junk. If the records
- * of a truncated answer can't be read, it comes without records: its header is enough to go on.
+ * Decodes the answer to a query. Returns undefined for another id or question, for a query, and for malformed bytes. A truncated
+ * answer with unreadable records is returned without records, because its TC bit is enough to retry over TCP.
  */
 export function decodeAnswer(wire: Uint8Array, id: number, question: Question): Message | undefined {
   const whole = tryDecode(Buffer.from(wire))
-  // The header says that there are no records.
+  // Decode the header alone, with zero counts of records.
   const header = tryDecode(Buffer.concat([wire.subarray(0, 4), Buffer.alloc(8)]))
   const decoded = whole ?? (header?.flag_tc ? header : undefined)
   if (decoded?.id !== id || decoded.type !== 'response' || decoded.opcode !== 'QUERY') return undefined
   const { questions: [asked, ...others] = [], additionals = [] } = decoded
   const isSame =
     asked?.type === question.type && asked.class === 'IN' && canonicalName(asked.name) === question.name
-  // A server that can't parse the query may leave the question out (RFC 1035 section 4.1.1, FORMERR; also NOTIMP), and
-  // unbound does so when it refuses a client.
+  // A server that can't parse the query may leave out the question (RFC 1035 section 4.1.1, FORMERR; also NOTIMP); unbound leaves
+  // it out when it refuses a client.
   const isBare = asked === undefined && ['FORMERR', 'NOTIMP', 'REFUSED'].includes(decoded.rcode)
   if (others.length > 0 || !(isSame || isBare || decoded === header)) return undefined
   const opt = additionals.find((record): record is packet.OptAnswer => record.type === 'OPT')
@@ -106,7 +106,7 @@ export function decodeAnswer(wire: Uint8Array, id: number, question: Question): 
   }
 }
 
-/** Of extended errors, those about DNSSEC, from code 5 on (RFC 8914 section 4). */
+/** Names of the extended errors about DNSSEC, from code 5 on (RFC 8914 section 4). */
 const DNSSEC_ERRORS =
   'DNSSEC indeterminate|DNSSEC bogus|signature expired|signature not yet valid|DNSKEY missing|RRSIGs missing'
 
@@ -117,13 +117,13 @@ function explanationOf(opt: packet.OptAnswer | undefined): string | null {
   return parts.filter(Boolean).join(': ') || null
 }
 
-/** What dns-packet decodes as well, although its types don't say so. */
+/** A packet as dns-packet decodes it, with fields that its types lack. */
 type Decoded = packet.DecodedPacket & { readonly rcode: string; readonly opcode: string }
 
 function tryDecode(buffer: Buffer): Decoded | undefined {
   try {
     const decoded = packet.decode(buffer) as Decoded
-    // Strings that are cut off don't make it throw.
+    // dns-packet doesn't throw for strings that are cut off, but counts more bytes than there are.
     return (packet.decode.bytes ?? 0) > buffer.length ? undefined : decoded
   } catch {
     return undefined
@@ -162,13 +162,13 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
   }
 }
 
-/** DNS names are case-insensitive in ASCII (RFC 4343). */
+/** Returns a name in lowercase ASCII, since DNS names are case-insensitive in ASCII only (RFC 4343), without the trailing dot. */
 function canonicalName(name: string): string {
   const lower = name.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
   return lower.replace(/\.$/, '') || '.'
 }
 
-/** The SOA record of an answer: of the zone itself, or of the zone that denies something. */
+/** Returns the SOA record of an answer: of the zone itself, or of the zone that denies the name. */
 export function soaOf({ answers, authority }: Message): Soa | undefined {
   return [...answers, ...authority].find((record) => record.type === 'SOA')?.soa
 }
