@@ -46,6 +46,7 @@ export interface CheckRequest extends WantedRecord {
   readonly cache?: SharedCache | undefined
 }
 
+/** Maximum milliseconds of one check, with the start and end of the program. */
 const DEADLINE_MS = 10_000
 /** Milliseconds reserved for the program's start and end on a busy machine, so that the whole command ends within 10 seconds. */
 const MARGIN_MS = 600
@@ -135,4 +136,5 @@ export async function observe(
   }
 }
 
+/** Observations of a check that queried no server. */
 const NOTHING = { servers: [], alias: null, resolvers: [], otherNames: null, dnssec: null } as const

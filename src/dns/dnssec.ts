@@ -62,6 +62,7 @@ export function keyTexts({ answers }: Message): string[] {
   return ofKeys.map(({ ttl: _ttl, ...record }) => JSON.stringify(record))
 }
 
+/** Returns the records of one type in an answer. */
 function recordsOf<T extends 'DS' | 'DNSKEY' | 'RRSIG'>({ answers }: Message, type: T): RecordOf<T>[] {
   return answers.filter((record): record is RecordOf<T> => record.type === type)
 }

@@ -43,6 +43,7 @@ ${footer(context)}
 `.toString()
 }
 
+/** Renders the head of the report: result, name, record, claim and waiting time. */
 function summary(view: ReportView, name: string): Html {
   const { tone, result, expected, claim, wait } = view
   return html`<section class="panel ${tone}" aria-labelledby="name">
@@ -63,11 +64,13 @@ function record({ name, zone }: ReportView, expected: string): Html {
   return html`${place}<dt>Type</dt><dd>TXT</dd><dt>Value</dt><dd><code>${show(expected)}</code></dd>`
 }
 
+/** Renders the zone and the TXT values, for a report without an expected value. */
 function valuesFound({ zone, values }: ReportView): Html {
   return html`<dt>Zone</dt><dd>${zone === null ? 'not found' : html`<code>${zone}</code>`}</dd>
 <dt>TXT records</dt><dd>${values.length === 0 ? 'none seen' : list(values)}</dd>`
 }
 
+/** Renders the list of findings. */
 function findings({ findings }: ReportView): Html {
   if (findings.length === 0) return html``
   return html`<section class="panel" aria-labelledby="findings"><h2 id="findings">Findings</h2>
@@ -75,6 +78,7 @@ function findings({ findings }: ReportView): Html {
 </section>`
 }
 
+/** Renders one finding with its evidence. */
 function findingItem({ code, severity, tone, message, fix, evidence }: FindingView): Html {
   return html`<li class="${tone}"><h3>${status(tone, capitalize(severity))}</h3>
 <p>${phrase(message)}</p>${comparison(evidence)}
@@ -93,6 +97,7 @@ function comparison({ expected, seen }: Facts): Html {
   return html`<dl class="compare"><dt>Expected</dt><dd>${pieces.expected.map((piece) => markPiece(piece, 'ins'))}</dd><dt>Found</dt><dd>${pieces.seen.map((piece) => markPiece(piece, 'del'))}</dd></dl>`
 }
 
+/** Renders a piece of a compared value, marked if it differs. */
 function markPiece(piece: Piece, as: 'ins' | 'del'): Html {
   const text = readablePiece({ ...piece, text: shorten(piece.text, LONGEST_SHOWN) })
   if (piece.text === '' || !piece.differs) return html`${text}`
@@ -122,6 +127,7 @@ function path({ path, nameservers, resolvers, zone, host }: ReportView): Html {
 </section>`
 }
 
+/** Renders host names separated by commas. */
 const names = (hosts: readonly string[]): Html[] =>
   hosts.map((host, index) => html`${index === 0 ? '' : ', '}<code>${show(host)}</code>`)
 
@@ -139,14 +145,17 @@ ${values.length === 0 ? '' : list(values)}${facts.length === 0 ? '' : html`<p cl
 `
 }
 
+/** Renders TXT values as a list. */
 const list = (values: readonly string[]): Html =>
   html`<ul class="values">${values.map((value) => html`<li><code>${show(value)}</code></li>`)}</ul>`
 
+/** Renders the origin of the report, and the command that repeats it. */
 function footer({ resolvers, version, command }: ReportContext): Html {
   const started = resolvers.length === 0 ? 'no resolver' : names(resolvers)
   return html`<footer><p>Made by mailclaim ${version}; the search started at ${started}. To repeat: <code>${show(command)}</code>. This file loads nothing and runs nothing.</p></footer>`
 }
 
+/** Renders a tone as symbol and label. */
 const status = (tone: Tone, label: string): Html =>
   html`<span class="status"><span class="icon" aria-hidden="true">${SYMBOLS[tone]}</span> ${label}</span>`
 
@@ -155,4 +164,5 @@ function phrase(text: Text): Inserted[] {
   return text.map((part) => (typeof part === 'string' ? part : html`<code>${show(part.value)}</code>`))
 }
 
+/** Returns a value for display: shortened, or `(empty)`. */
 const show = (value: string): string => (value === '' ? '(empty)' : shorten(value, LONGEST_SHOWN))

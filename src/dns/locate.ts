@@ -200,7 +200,9 @@ async function enclosingSoa({ server, message }: WalkAnswer, target: string, zon
   return undefined
 }
 
+/** Whether a message has records: answers, or the SOA of a denial. */
 const hasData = (message: Message): boolean => soaOf(message) !== undefined || message.answers.length > 0
+/** Whether a message tells data or their absence, instead of a failure. */
 const isAnswer = ({ rcode }: Message): boolean => rcode === 'NOERROR' || rcode === 'NXDOMAIN'
 
 /**

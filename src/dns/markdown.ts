@@ -36,6 +36,7 @@ export function renderMarkdown(report: CheckReport, context: ReportContext): str
   ].join('\n')
 }
 
+/** Renders a finding as an item of a numbered list. */
 function findingLines({ code: id, severity, message, fix, evidence }: FindingView, index: number): string[] {
   const difference = differenceLines(evidence, MOST_COLUMNS)
   // Every line of the block starts with a label, so that no value can start a line with the fence that ends the block.
@@ -46,6 +47,7 @@ function findingLines({ code: id, severity, message, fix, evidence }: FindingVie
   ]
 }
 
+/** Renders the answers of servers as a table. */
 function table(rows: readonly AnswerView[]): string[] {
   if (rows.length === 0) return []
   return [
@@ -62,6 +64,7 @@ function table(rows: readonly AnswerView[]): string[] {
   ]
 }
 
+/** Renders TXT values, one per line of a cell. */
 function values(list: readonly string[]): string {
   return list.map(code).join('<br>') || '–'
 }

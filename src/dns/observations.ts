@@ -28,6 +28,7 @@ export const OUTCOMES = {
   not_checked: 'not checked',
 } as const
 
+/** Outcome of a TXT query to one server. */
 export type Outcome = keyof typeof OUTCOMES
 
 /** Answer of a name server or a resolver to the TXT query of a check. */
@@ -90,6 +91,7 @@ export interface OtherNames {
   readonly wildcard: readonly TxtValue[] | null
 }
 
+/** TXT records at a name where the expected record often ends up by mistake. */
 export interface MisplacedRecord {
   readonly name: string
   /**
@@ -205,8 +207,8 @@ export interface Observations {
  * all of their answers are suspect, port 53 is intercepted. Some networks exempt registries, so a zone whose servers are all
  * recursive resolvers counts as intercepted too. A server with the expected record always counts as genuine.
  *
- * @returns `genuine`: servers that weren't intercepted; `interception`: null unless every answer was intercepted or this network
- * has a zone of the same name (`inside`); `answered` if it has no such zone
+ * @returns `genuine`: servers that weren't intercepted; `interception`: `inside` if this network has a zone of the same name,
+ *   `answered` if all answers came from an interceptor without such a zone, otherwise null
  */
 export function separateIntercepted(seen: Pick<Observations, 'servers' | 'location' | 'isInside'>) {
   const { servers, location, isInside } = seen

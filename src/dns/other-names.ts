@@ -5,6 +5,7 @@ import { query } from './wire/ask.ts'
 import { isAskable, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxt } from './wire/txt-answer.ts'
 
+/** Maximum milliseconds for a query to the name server. */
 const SERVER_MS = 2500
 
 /**
@@ -31,7 +32,7 @@ function candidateNames(
     ['wrong', `@.${zone}`],
     ['wrong', name.replace(/(^|\.)_+/g, '$1')],
     ['wrong', `www.${name}`],
-    // A relative name for a form that wants a full name with a trailing dot: the zone is typed without its first label.
+    // The zone's parent in front of the zone, as in `sub.com.example.com`: happens in forms that want a trailing dot.
     ['wrong', `${name.slice(0, -zone.length)}${zone.slice(zone.indexOf('.') + 1)}.${zone}`],
     ...labels.flatMap((label) => [name, zone].map((owner) => ['wrong', `${label}.${owner}`] as const)),
     ['used', parent],

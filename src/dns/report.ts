@@ -51,6 +51,7 @@ export interface Finding {
   evidence: Facts
 }
 
+/** Answer of one resolver in the JSON report; times are in milliseconds, TTLs in seconds. */
 export interface ResolverReport {
   /** IP address, or URL of a resolver over HTTPS; null if a name server's host has no address. */
   address: string | null
@@ -61,6 +62,7 @@ export interface ResolverReport {
   ms: number | null
 }
 
+/** Answer of one name server, at one of its addresses, in the JSON report. */
 export interface NameserverReport extends ResolverReport {
   host: string
   /** Whether the answer had the AA bit (RFC 1035 section 4.1.1). */

@@ -71,6 +71,7 @@ const MAX_WAIT_SECONDS = 86_400
 /** Seconds to wait if no TTL tells how long the old state is kept. */
 const USUAL_WAIT_SECONDS = 60
 
+/** Returns the longest of several times in seconds, within the limits; unknown times count as the usual one. */
 const secondsToWait = (...known: readonly (number | null)[]): number =>
   Math.min(MAX_WAIT_SECONDS, Math.max(MIN_WAIT_SECONDS, ...known.map((one) => one ?? USUAL_WAIT_SECONDS)))
 
@@ -166,6 +167,7 @@ function findCauses(state: ZoneState): Finding[] {
   return findRegistry(state) ?? [findingOf('missing', { ...placeOf(state), values, owner })]
 }
 
+/** Returns the TXT values of several answers, each once. */
 const valuesOf = (answers: readonly Answer[]) => distinctValues(answers.flatMap(({ values }) => values))
 
 /** Answers of a check with the zone of the name; null if the zone wasn't found. */
@@ -203,6 +205,7 @@ function findAlias(state: ZoneState): Finding[] | undefined {
 /** Whether a CNAME target is the TXT value, entered with the wrong record type: no host name has an equals sign. */
 const isValueTarget = (target: string): boolean => target.includes('=')
 
+/** Finds the expected value, or a faulty copy, at another name. */
 function findMisplaced(state: ZoneState): Finding[] | undefined {
   const { expected, otherNames } = state
   const places = otherNames?.misplaced ?? []
@@ -228,6 +231,7 @@ function explainMisplaced(state: ZoneState, { name, how, values }: MisplacedReco
   ]
 }
 
+/** Finds a wildcard that answers for the name. */
 function findWildcard(state: ZoneState): Finding[] | undefined {
   const wildcard = state.otherNames?.wildcard
   if (!wildcard) return undefined
@@ -235,6 +239,7 @@ function findWildcard(state: ZoneState): Finding[] | undefined {
   return [findingOf('wildcard_answer', { ...placeOf(state), values })]
 }
 
+/** Returns the finding of a wrong value. */
 function wrongValue(state: Placed, { fault, seen: values }: ExplainedValue, more: Facts = {}): Finding {
   const seen = values.length === 1 ? (values[0] ?? '') : values
   return findingOf(fault, { ...placeOf(state), seen, ...more })
@@ -249,7 +254,7 @@ function findSuspicions(state: ZoneState): Finding[] {
   const prefixes = values.map(prefixOf)
   const places = (state.otherNames?.misplaced ?? []).filter(
     ({ how, values: there }) =>
-      // A second value of a service that has one at the name already is no mistake.
+      // A service with a value at the name can have another one elsewhere, so a value with the same prefix is no mistake.
       how !== 'used' &&
       decodeValues(there).some((one) => isTokenValue(one) && !prefixes.includes(prefixOf(one))),
   )
@@ -264,6 +269,7 @@ function findSuspicions(state: ZoneState): Finding[] {
   return found.map((one) => ({ ...one, severity: 'warning' }))
 }
 
+/** Returns the prefix of a value, including the equals sign. */
 const prefixOf = (value: string): string => value.slice(0, value.indexOf('=') + 1)
 
 /**
@@ -294,10 +300,12 @@ function findDisagreement(state: ZoneState): Finding {
   return findingOf('partial_propagation', { ...facts, seconds: USUAL_WAIT_SECONDS })
 }
 
+/** Returns a name server as a fact. */
 const serverFact = ({ host, address, outcome, soa }: ServerObservation): ServerFact => ({
   ...{ host, address, outcome, serial: soa?.serial ?? null },
 })
 
+/** Finds broken DNSSEC: by the DS records, keys and signature dates of the zone, or by resolvers that reject its signatures. */
 function findBrokenDnssec(state: ZoneState): Finding[] {
   const { zone, holder, dnssec, alias, resolvers } = state
   const rejecting = resolvers.filter((one) => one.failsValidation && keptSeconds(one, state) === null)
@@ -360,6 +368,7 @@ function findBrokenServers(state: ZoneState): Finding[] {
   return [...found('nameserver_unreachable', unheard, reason), ...isLame]
 }
 
+/** Returns the facts about several resolvers: addresses and outcomes. */
 const resolverFacts = (some: readonly ResolverObservation[]): Facts => ({
   resolvers: some.map(({ resolver }) => formatDnsAddress(resolver)),
   outcomes: some.map(({ outcome }) => outcome),

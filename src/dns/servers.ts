@@ -86,11 +86,13 @@ interface ServerReply extends ServerObservation {
   readonly txt: TxtAnswer | undefined
 }
 
+/** Answer of a server that sent none. */
 const NO_ANSWER: Answer = {
   ...{ outcome: 'not_checked', values: [], ttl: null, negativeTtl: null, alias: null },
   ...{ authoritative: false, ms: null },
 }
 
+/** Reply of a server that was not queried. */
 const NOT_ASKED: ServerReply = {
   ...NO_ANSWER,
   ...{ host: '', address: null, isSuspect: null, isResolver: false },
@@ -157,6 +159,7 @@ export function readAnswer(reply: Reply, name: string, expected: string | null):
   }
 }
 
+/** Returns the outcome of a complete answer. */
 function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string | null): Outcome {
   if (rcode === 'NXDOMAIN') return 'nxdomain'
   if (rcode === 'REFUSED') return 'refused'
@@ -182,6 +185,7 @@ async function endOfAlias(zone: string, txt: TxtAnswer, answer: Answer, search: 
   return await followAlias([search.name, ...aliases], search)
 }
 
+/** Follows a CNAME chain at the authoritative servers of its last target, until a name without a CNAME, a loop, or the maximum length. */
 async function followAlias(visited: readonly string[], search: Search): Promise<AliasEnd> {
   const targets = visited.slice(1)
   const target = targets.at(-1) ?? ''

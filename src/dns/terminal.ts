@@ -32,6 +32,7 @@ export function renderReport(report: CheckReport, layout: Layout): string {
   ].join('\n')
 }
 
+/** Renders the name, the expected value and the result. */
 function headline(view: ReportView, layout: Layout): string {
   const { name, zone, expected, title, host, values } = view
   const { palette } = layout
@@ -47,6 +48,7 @@ function headline(view: ReportView, layout: Layout): string {
   return heading + paragraph(`${capitalize(view.result)}${claim}`, '', layout, palette[view.tone])
 }
 
+/** Renders the answers of name servers and of resolvers as tables. */
 function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[] {
   const render = <T extends object>(columns: readonly Column[], rows: readonly T[]) =>
     rows.length === 0 ? [] : [createTable(columns, { ...layout, now: 0 }).render(rows)]
@@ -74,6 +76,7 @@ function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[
 /** Maximum number of TXT values listed if no value is expected. */
 const LISTED_VALUES = 20
 
+/** Renders a finding: message, comparison of values, fix. */
 function renderFinding(finding: FindingView, layout: Layout): string {
   const { palette } = layout
   const paint = palette[finding.tone]

@@ -15,8 +15,10 @@ const FAULTS = [
   'stale_token',
 ] as const
 
+/** Fault of a TXT value; also a finding code. */
 export type ValueFault = (typeof FAULTS)[number]
 
+/** A fault, with the values at the name that show it. */
 export interface ExplainedValue {
   readonly fault: ValueFault
   /** The wrong values: a single one or, for `split_records`, the parts in order. */
@@ -40,14 +42,14 @@ const COMPLETE = /^(?!v=)[a-z0-9][\w.-]*=[\w+/-]+={0,2}$/i
  * sections 3.2.1 and 3.3.14).
  */
 const MAX_VALUE_BYTES = 65_279
-/**
- * Maximum bytes of a value, and maximum number of values, that are compared: real ones are far smaller, but a hostile server could
- * send megabytes.
- */
+/** Maximum bytes of a value that is compared: real values are far shorter, but a hostile server can send 64 KB. */
 const MAX_LENGTH = 4096
+/** Maximum number of values that are compared: real names have a few, but a hostile server can send thousands. */
 const MAX_VALUES = 1000
 
+/** Removes invisible characters from a text. */
 const stripInvisible = (text: string): string => text.replace(INVISIBLE, '')
+/** Removes quotation marks, backslashes and invisible characters from a text. */
 const stripQuotes = (text: string): string => stripInvisible(text).replace(QUOTES, '')
 
 /**

@@ -13,6 +13,7 @@ export const SYMBOLS = { good: '✓', bad: '✗', warning: '!', faint: 'i' } as 
 /** Appearance of a result: good, bad, a warning, or neutral (`faint`). */
 export type Tone = keyof typeof SYMBOLS
 
+/** Text and tone of each verdict. */
 const VERDICTS: Readonly<Record<Verdict, readonly [result: string, tone: Tone]>> = {
   ready: ['ready: the record is visible everywhere', 'good'],
   ready_with_warning: ['ready, with a warning', 'warning'],
@@ -21,8 +22,11 @@ const VERDICTS: Readonly<Record<Verdict, readonly [result: string, tone: Tone]>>
   unknown: ['unknown: this says nothing about the record', 'bad'],
 }
 
+/** A report prepared for users. */
 export type ReportView = ReturnType<typeof viewReport>
+/** A finding prepared for users. */
 export type FindingView = ReportView['findings'][number]
+/** A server's answer prepared for users. */
 export type AnswerView = ReturnType<typeof viewAnswer>
 
 /** Prepares a report for users: the texts and tones that every format shows. */

@@ -9,8 +9,10 @@ const DELAYS = { first: 5000, max: 30_000, jitter: 0 } as const
 /** Milliseconds between two polls of one server that lacks the record, while waiting for the next check. */
 const POLL_INTERVAL_MS = 3000
 
+/** Request of a wait: a check with a deadline. */
 type WaitRequest = CheckRequest & { readonly deadline: Deadline }
 
+/** One check of a wait, and the delay that follows. */
 export interface WaitStep {
   readonly report: CheckReport
   /** Milliseconds until the next check; null after the last one. */
@@ -44,7 +46,7 @@ export async function* waitForRecord(
       : undefined
     const delay = backoff(checks, DELAYS)
     const isOver = report.ready || remainingMs === 0
-    // If only resolvers can be queried, they have nothing new until their negative answer expires.
+    // With resolvers alone, wait until the negative answer in their caches expires: until then, nothing changes.
     const keptMs = report.verdict === 'unknown' ? namedMs : 0
     const nextInMs = isOver ? null : Math.min(Math.max(delay, keptMs), remainingMs)
     yield { report, nextInMs }

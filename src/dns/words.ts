@@ -1,7 +1,9 @@
 import { domainToUnicode } from 'node:url'
 import { formatDuration } from '../terminal/time.ts'
 
+/** Verdict of a report, as in its JSON. */
 export type Verdict = 'ready' | 'ready_with_warning' | 'wait' | 'fix' | 'unknown'
+/** Severity of a finding, as in the JSON report. */
 export type Severity = 'error' | 'warning'
 
 /**
@@ -16,8 +18,11 @@ interface Words {
 }
 type Table = Readonly<Record<string, Words>>
 
+/** Part of a fix: the zone of the record, if known. */
 const ZONE = '[ in the zone {zone:name}]'
+/** Fix for a wrong value that has to be replaced. */
 const CORRECT = `correct the value of that record[ on {copies}], at the host {host}${ZONE}: {expected}`
+/** Part of a fix: the right value, if the value at the wrong name has a fault as well. */
 const VALUE = '[, and as its value {value}]'
 /** Appended to messages which say that no answer of a name server counts. */
 const AT_RESOLVERS = '[; TXT values at {resolvers}: {values:quoted}][, kept for {seconds:duration}]'
@@ -163,6 +168,7 @@ const WARNINGS = {
  */
 export const WORDS = { ...MISTAKES, ...UNKNOWNS, ...WAITS, ...WARNINGS } as const
 
+/** Code of a finding, which scripts compare. */
 export type FindingCode = keyof typeof WORDS
 
 /** Verdicts with the codes that cause them, the most severe first. */
@@ -197,6 +203,7 @@ const REASONS: Readonly<Record<string, string>> = {
   no_address: 'name servers of {zone:name} that have no address',
 }
 
+/** Remedy for DS records that match no key of the zone. */
 const CHANGE_DS =
   'first remove the DS record {holder:place}, or replace it with that of the present DNS provider'
 
@@ -230,6 +237,7 @@ export interface ServerFact {
   readonly [detail: string]: string | number | null
 }
 
+/** A fact of a finding, as a JSON value. */
 export type Fact = string | number | null | ServerFact | readonly Fact[]
 /** Facts of a finding: its evidence in the JSON report, and the source of its texts. */
 export type Facts = Readonly<Record<string, Fact>>
@@ -248,10 +256,9 @@ export type Text = readonly (string | FactValue)[]
 
 /** Maximum number of characters shown of a fact. Real values have fewer than a hundred, but a hostile server can send 64 KB. */
 const LONGEST_VALUE = 300
-/**
- * Maximum number of list items in a message; fewer for name servers and TXT values, which are long. The evidence has all of them.
- */
+/** Maximum number of list items in a message; the evidence has all of them. */
 const MOST_LISTED = 6
+/** Maximum number of name servers or TXT values in a message, which are longer than other items. */
 const MOST_LONG = 2
 
 /**
@@ -298,7 +305,9 @@ function factText(fact: Fact, kind: string | undefined, facts: Facts): Text {
   return [...listed.slice(1), ...(all.length > most ? [` and ${all.length - most} more`] : [])]
 }
 
+/** Whether a fact is a list. */
 const isList = (fact: ServerFact | readonly Fact[]): fact is readonly Fact[] => Array.isArray(fact)
+/** Whether a fact is a name server. */
 const isServer = (fact: Fact): fact is ServerFact =>
   fact !== null && typeof fact === 'object' && !isList(fact)
 
@@ -328,12 +337,10 @@ export function shorten(text: string, length = LONGEST_VALUE): string {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text
 }
 
-/**
- * Labels that can't be mistaken for others (homographs): Latin, East Asian or Indian letters; `ONE_SCRIPT`: names in Cyrillic or
- * Greek only.
- */
+/** Labels that can't be mistaken for others (homographs): Latin, East Asian or Indian letters. */
 const PLAIN_LABEL =
   /^(?:[a-z\d\u00df-\u024f_*-]+|[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}\p{sc=Deva}ー\d-]+)$/u
+/** Names in Cyrillic or Greek letters only, which can't be mistaken for Latin names in part. */
 const ONE_SCRIPT = /^(?:[\p{sc=Cyrl}\d.-]+|[\p{sc=Grek}\d.-]+)$/u
 
 /** Formats a name in U-labels (RFC 5890 section 2.3.2.1), or in A-labels if it could be mistaken for another name. */

@@ -30,12 +30,14 @@ export function canonicalAddress(address: string): string {
   return new URL(`http://[${address}]/`).hostname.slice(1, -1)
 }
 
+/** Whether an address is an IPv6 address. */
 export const isV6 = ({ address }: { readonly address: string | null }): boolean =>
   address?.includes(':') === true
 
 /** Private addresses: RFC 1918, carrier-grade NAT (RFC 6598), and IPv6 unique local addresses (RFC 4193). */
 const PRIVATE = /^(?:10|192\.168|172\.(?:1[6-9]|2\d|3[01])|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\.|^f[cd]/
 
+/** Whether an address belongs to a private network. */
 export const isPrivate = (address: string | null): boolean => address !== null && PRIVATE.test(address)
 
 /** Addresses of the machine itself (RFC 1122 section 3.2.1.3), which DNS filters also give for blocked names. */

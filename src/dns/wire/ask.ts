@@ -16,6 +16,7 @@ export interface DnsEffects extends Pick<Context, 'clock' | 'random'> {
   readonly signal: AbortSignal
 }
 
+/** Returns the effects of DNS queries, from a command's context. */
 export function dnsEffects(
   context: Pick<Context, 'clock' | 'random' | 'dns' | 'http' | 'interrupts'>,
 ): DnsEffects {

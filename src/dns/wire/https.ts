@@ -2,6 +2,7 @@ import { type DnsExchange, DnsTransportError, type HttpTransport, TransportError
 import { excerpt } from '../../terminal/sanitize.ts'
 import { runExchange } from './network.ts'
 
+/** Media type of DNS messages (RFC 8484 section 6). */
 const MEDIA_TYPE = 'application/dns-message'
 /** Maximum bytes of a DNS message, as over TCP, where the length field has two bytes (RFC 1035 section 4.2.2). */
 const MAX_BYTES = 65_535
@@ -21,6 +22,7 @@ export function exchangeHttps(
   })
 }
 
+/** Sends the POST request, and returns the response's body if `accept` takes it. */
 async function post(
   { server, message, timeoutMs, accept }: DnsExchange<URL>,
   http: Pick<HttpTransport, 'send'>,
@@ -44,4 +46,5 @@ async function post(
   return wire
 }
 
+/** Creates the error for an HTTP response that is no usable answer. */
 const unusable = (reason: string, cause?: Error) => new DnsTransportError('unreachable', reason, cause)

@@ -1,8 +1,10 @@
 import packet from 'dns-packet'
 import { canonicalAddress } from './address.ts'
 
+/** Record types that the check queries. */
 type QuestionType = 'TXT' | 'CNAME' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'DS' | 'DNSKEY'
 
+/** Question of a DNS query (RFC 1035 section 4.1.2), with its flags. */
 export interface Question {
   /** Name in lowercase without the trailing dot; `.` for the root. */
   readonly name: string
@@ -14,6 +16,7 @@ export interface Question {
   readonly dnssecOk?: boolean
 }
 
+/** Data of an SOA record (RFC 1035 section 3.3.13). */
 export interface Soa {
   readonly zone: string
   readonly serial: number
@@ -21,6 +24,7 @@ export interface Soa {
   readonly negativeTtl: number
 }
 
+/** Fields of every resource record; the TTL is in seconds. */
 interface Base {
   readonly name: string
   readonly ttl: number
@@ -42,6 +46,7 @@ export type ResourceRecord =
 /** A resource record of type `T`. */
 export type RecordOf<T extends ResourceRecord['type']> = Extract<ResourceRecord, { readonly type: T }>
 
+/** A decoded DNS message (RFC 1035 section 4.1): flags and records. */
 export interface Message {
   /** Name of the rcode at IANA, such as `NXDOMAIN`; `BADVERS` for every extended rcode. */
   readonly rcode: string
@@ -55,7 +60,9 @@ export interface Message {
   readonly additional: readonly ResourceRecord[]
 }
 
+/** Option code of extended DNS errors in EDNS (RFC 8914 section 2). */
 const EXTENDED_ERROR = 15
+/** Constant fields of the OPT pseudo-record (RFC 6891 section 6.1.2). */
 const OPT = { type: 'OPT', name: '.', extendedRcode: 0, ednsVersion: 0 } as const
 
 /**
@@ -110,6 +117,7 @@ export function decodeAnswer(wire: Uint8Array, id: number, question: Question): 
 const DNSSEC_ERRORS =
   'DNSSEC indeterminate|DNSSEC bogus|signature expired|signature not yet valid|DNSKEY missing|RRSIGs missing'
 
+/** Returns the text of the extended DNS error (RFC 8914); null without one. */
 function explanationOf(opt: packet.OptAnswer | undefined): string | null {
   const data = opt?.options.find(({ code }) => Number(code) === EXTENDED_ERROR)?.data
   if (!data || data.length < 2) return null
@@ -120,6 +128,7 @@ function explanationOf(opt: packet.OptAnswer | undefined): string | null {
 /** A packet as dns-packet decodes it, with fields that its types lack. */
 type Decoded = packet.DecodedPacket & { readonly rcode: string; readonly opcode: string }
 
+/** Decodes a packet; undefined if it is malformed. */
 function tryDecode(buffer: Buffer): Decoded | undefined {
   try {
     const decoded = packet.decode(buffer) as Decoded
@@ -133,6 +142,7 @@ function tryDecode(buffer: Buffer): Decoded | undefined {
 const toRecords = (records: readonly packet.Answer[] = []): ResourceRecord[] =>
   records.map(toRecord).filter((record) => record !== undefined)
 
+/** Converts a decoded record; undefined for types and classes that the check ignores. */
 function toRecord(record: packet.Answer): ResourceRecord | undefined {
   if (record.type === 'OPT' || record.class !== 'IN') return undefined
   // A TTL with the highest bit set counts as 0 (RFC 2181 section 8).

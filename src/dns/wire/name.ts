@@ -9,6 +9,7 @@ const MAX_NAME_LENGTH = 253
 const LABEL = /^(?=.{1,63}$)[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/
 /** Invisible characters, including bidi marks, except the joiners that some scripts need. */
 const INVISIBLE = /(?!\p{Join_C})[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu
+/** Quotation marks, primes and accents that users or word processors put around names. */
 const QUOTES = /[\p{Quotation_Mark}`´′″]/gu
 /** Separators between two names: white space and line breaks of every kind, and the separators of a list. */
 const SEPARATORS = /[\t-\r\u0085\p{Z},;|]+/u
@@ -19,6 +20,7 @@ const SEPARATORS = /[\t-\r\u0085\p{Z},;|]+/u
 const ALLOWED =
   /(?![ªº])[\p{L}\p{M}\p{Nd}_.。．｡－\p{Join_C}\u06fd\u06fe\u0f0b\u3007-]|(?<=l)·(?=l)|\u0375(?=\p{sc=Grek})|(?<=\p{sc=Hebr})[\u05f3\u05f4]|(?<=[\p{scx=Hira}\p{scx=Kana}\p{scx=Han}])[・･]/giu
 
+/** Result of `checkName`: a name in A-labels and U-labels, or a problem and its fix, worded as message and hint. */
 export type NameCheck =
   | { readonly ok: true; readonly ascii: string; readonly unicode: string }
   | { readonly ok: false; readonly problem: string; readonly fix: string }
@@ -81,6 +83,7 @@ export function checkName(input: string): NameCheck {
 const foldCase = (text: string): string =>
   text.normalize('NFKC').toLowerCase().replaceAll('ς', 'σ').replaceAll('。', '.').normalize()
 
+/** Returns the problem of a name that contains something. */
 const has = (what: string): string => `is not a domain name: it has ${what}`
 
 /** Describes the first character of a text: by its name if that is well known, otherwise by its code point. */
@@ -90,6 +93,7 @@ function describeCharacter([character = '']: string): string {
   return /[\n\r]/.test(character) ? 'a line break' : `"${character}" (U+${codePoint})`
 }
 
+/** Returns the host of a web address, without scheme, user, port and path. */
 function hostOf(text: string): string {
   const rest = text.replace(/^[a-z][a-z0-9+.-]*:\/\//i, '').split(/[/?#]/)[0] ?? ''
   return rest.slice(rest.lastIndexOf('@') + 1).replace(/:\d+$/, '')
@@ -108,6 +112,7 @@ export function isWithin(name: string, zone: string): boolean {
   return zone === '.' || name === zone || name.endsWith(`.${zone}`)
 }
 
+/** Returns the number of labels of a name; 0 for the root. */
 export function labelCount(name: string): number {
   return name === '.' ? 0 : name.split('.').length
 }

@@ -49,6 +49,7 @@ export function withScopes(servers: readonly string[], config: string): DnsAddre
 /** Error codes of Node after which no packet has left this machine: no route, a firewall, no buffers or file descriptors left. */
 const UNSENT = 'ENETUNREACH EADDRNOTAVAIL EAFNOSUPPORT ENOBUFS ENOMEM EMFILE ENFILE EPERM EACCES'.split(' ')
 
+/** Converts a socket error to a transport error, whose kind tells whether a packet left this machine. */
 function toTransportError(error: NodeJS.ErrnoException, { address }: DnsAddress): DnsTransportError {
   const { code = '', message } = error
   // Some systems without an IPv6 gateway report EHOSTUNREACH instead of ENETUNREACH.
@@ -86,6 +87,7 @@ export async function runExchange(
   }
 }
 
+/** Sends a query over UDP, and waits for a datagram that `accept` takes. */
 const exchangeUdp = (exchange: DnsExchange): Promise<Uint8Array> =>
   runExchange(exchange, (resolve, reject) => {
     const { server, message, accept } = exchange
@@ -101,6 +103,7 @@ const exchangeUdp = (exchange: DnsExchange): Promise<Uint8Array> =>
     return () => socket.close()
   })
 
+/** Sends a query over TCP, with the two-byte length prefix (RFC 1035 section 4.2.2). */
 const exchangeTcp = (exchange: DnsExchange): Promise<Uint8Array> =>
   runExchange(exchange, (resolve, reject) => {
     const { server, message, accept } = exchange

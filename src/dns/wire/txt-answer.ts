@@ -45,10 +45,12 @@ export function decodeValue(bytes: Uint8Array): string {
   }
 }
 
+/** Decodes the bytes of TXT values as `decodeValue` does. */
 export function decodeValues(values: readonly TxtValue[]): string[] {
   return values.map(({ bytes }) => decodeValue(bytes))
 }
 
+/** TXT set and CNAMEs of an answer. */
 export interface TxtAnswer {
   /** Targets of the CNAME chain in order; the last one might close a loop. */
   readonly aliases: readonly string[]
