@@ -66,7 +66,7 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
     expect([resolver.verdict, codesOf(resolver)]).toEqual(['unknown', ['resolver_unreachable']])
   })
 
-  test('an authoritative server as the resolver', async () => {
+  test('an authoritative server works as the resolver', async () => {
     const resolvers = [{ address: HOSTS.a, port: network.port }]
     const report = await network.check('app.sub.test', EXPECTED, { resolvers })
     expect(report).toMatchObject({ ready: true, zone: 'sub.test' })

@@ -77,7 +77,7 @@ test('a large TXT set is counted in the table, and whole in the reports', () => 
       expect(text).toContain(value)
 })
 
-test('words that stand for a fact begin a sentence as others do', () => {
+test('a sentence that starts with words of our own starts with a capital letter', () => {
   expect(renderReport(WRONG, LAYOUT)).toContain('→ Add a TXT record in the zone')
 })
 
@@ -93,7 +93,7 @@ test('a terminal shows expected above found, with the difference marked in color
   )
 })
 
-test('so does Markdown, in a block of code that no value ends', () => {
+test('Markdown shows expected above found, in a block of code that no value can end', () => {
   const ticks = '`'.repeat(4)
   const report = reportOn('example.com', [`prefix=token${ticks}`, `prefix=taken${ticks}`])
   const all = everyToken(lexer(renderMarkdown(report, CONTEXT), { gfm: true }))

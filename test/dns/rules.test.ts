@@ -178,7 +178,7 @@ describe('a check', () => {
       expect(`${message} ${fix}`).not.toMatch(/[{}]|unknown|undefined|null/)
   })
 
-  test('has a row here for each code', () => {
+  test('each finding code has a row in this file', () => {
     const missing = Object.keys(WORDS).filter((code) => !ROWS.some(([tried]) => tried === code))
     expect(missing).toEqual([])
   })
@@ -205,12 +205,12 @@ describe('a check', () => {
     expect(check(seen)).toMatchObject({ verdict: 'ready', findings: [], retry_after_seconds: null })
   })
 
-  test('never takes silence for absence', () => {
+  test('a check never takes silence for absence', () => {
     for (const outcome of ['timeout', 'unreachable', 'not_checked'] as const)
       expect(check({ servers: [{ ...SILENT, outcome }] }).verdict).toBe('unknown')
   })
 
-  test('has one number for how long to wait', () => {
+  test('a report has one number for how long to wait', () => {
     const { retry_after_seconds, findings } = check({ servers: [{ ...MATCH, soa: soa(2) }, server(second)] })
     expect(retry_after_seconds).toBe(60)
     expect(findings[0]?.fix).toContain('check again in 60 seconds')
@@ -229,7 +229,7 @@ describe('a check', () => {
       }
   })
 
-  test('names the host relative to the zone', () => {
+  test('a fix names the host relative to the zone', () => {
     const [first] = check({ name: '_m.a.example.com', servers: [server()] }).findings
     expect(first?.fix).toBe(
       'add a TXT record in the zone example.com, in the panel with the name servers ns1.example.com, ' +
@@ -280,7 +280,7 @@ describe('a check', () => {
     },
   )
 
-  test('finds the right value at one wrong name rather than another one elsewhere', () => {
+  test('a check prefers the right value at one wrong name to a wrong value at another', () => {
     const misplaced = [
       ...at('example.com.example.com', 'doubled', 'prefix=older').misplaced,
       ...at('www.example.com', 'wrong').misplaced,
@@ -321,12 +321,12 @@ describe('a check', () => {
     )
   })
 
-  test('doesn’t tell anybody to wait for a cache while the zone itself is broken', () => {
+  test('a check doesn’t say to wait for a cache while the zone itself is broken', () => {
     expect(codes({ resolvers: [rejects] })).toEqual(['dnssec_bogus'])
     expect(codes({ resolvers: [rejects], dnssec: dnssec('expired') })).toEqual(['dnssec_bogus'])
   })
 
-  test('tells the reason of its verdict first', () => {
+  test('a report has the reason of its verdict first', () => {
     const servers = [server(), { ...SILENT, ...second }]
     expect(codes({ servers, dnssec: dnssec('no_key') })).toEqual([
       'missing',
@@ -360,7 +360,7 @@ describe('what is left in a cache', () => {
     })
   })
 
-  test('is nothing after as much time as it named', () => {
+  test('nothing counts as cached after all named TTLs have passed', () => {
     const resolvers = [resolver('absent', { negativeTtl: 45, cached: OLD_NS })]
     expect(codes({ isOverdue: true, resolvers })).toEqual(['resolver_differs'])
     expect(codes({ isOverdue: true, dnssec: dnssec('ok'), resolvers: [rejects] })).toEqual(['dnssec_bogus'])

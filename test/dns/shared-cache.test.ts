@@ -50,7 +50,7 @@ function createRun(respond: (asked: Asked) => FakeReply) {
 const isDead = ({ server }: Asked) => /^192\.0\.2\.1[12]$/.test(server)
 
 describe('what the checks of a run share', () => {
-  test('is the zone and its hosts, for five minutes, but never the record', async () => {
+  test('checks of a run share the zone and its hosts for five minutes, but never the record', async () => {
     const world = fakeInternet([COM, zone('example.com', 11, 3)])
     const { outcomesOf, asked, clock } = createRun(world)
     const above = () => asked.filter(({ server, type }) => /2\.[12]$/.test(server) && type === 'SOA').length
@@ -68,7 +68,7 @@ describe('what the checks of a run share', () => {
   test.each<[string, (before: (asked: Asked) => FakeReply) => (asked: Asked) => FakeReply]>([
     ['a search that failed', () => () => 'silent'],
     ['that a domain doesn’t exist, which may be registered meanwhile', (before) => before],
-  ])('isn’t %s', async (_title, early) => {
+  ])('checks of a run don’t share %s', async (_title, early) => {
     let isEarly = true
     const [world, before] = [fakeInternet([COM, zone('example.com', 11, 1)]), early(fakeInternet([COM]))]
     const { outcomesOf } = createRun((asked) => (isEarly ? before : world)(asked))
@@ -77,7 +77,7 @@ describe('what the checks of a run share', () => {
     expect(await outcomesOf('d0.example.com')).toBe('match,match')
   })
 
-  test('a registry that is asked by many at once is asked once', async () => {
+  test('many checks at once query a registry once', async () => {
     const { all, asked } = createRun(fakeInternet([COM, zone('example.com', 11, 16)]))
     const outcomes = await all(Array.from({ length: 16 }, (_, n) => `d${n}.example.com`))
     expect(new Set(outcomes.values())).toEqual(new Set(['match,match']))
@@ -88,7 +88,7 @@ describe('what the checks of a run share', () => {
 describe('a server that is silent', () => {
   const names = Array.from({ length: 300 }, (_, n) => `d${n}.example.com`)
 
-  test('costs a run of 300 domains less than ten seconds, and isn’t checked any more', async () => {
+  test('a silent server costs a run of 300 domains less than ten seconds, and isn’t queried anymore', async () => {
     const world = fakeInternet([COM, zone('example.com', 11, 300)])
     const healthy = createRun(world)
     await healthy.all(names)
@@ -99,7 +99,7 @@ describe('a server that is silent', () => {
     expect(outcomes.get('d299.example.com')).toBe('not_checked,not_checked')
   })
 
-  test('is one that left three questions in a row unanswered, for five minutes', async () => {
+  test('a server counts as silent for five minutes after three unanswered queries in a row', async () => {
     const clock = createVirtualClock()
     const cache = createSharedCache(clock)
     const server = { address: '192.0.2.11', port: 53 }

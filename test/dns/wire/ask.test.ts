@@ -35,7 +35,7 @@ async function asking(
 }
 
 describe('one question to one server', () => {
-  test('goes over UDP with EDNS and without recursion', async () => {
+  test('a question goes over UDP with EDNS and without recursion', async () => {
     const { reply, asked } = await asking(() => answer)
     expect(reply).toMatchObject({ kind: 'answer', message: { tc: false, answers: [{ type: 'TXT' }] } })
     expect(asked).toMatchObject([
@@ -83,7 +83,7 @@ describe('one question to one server', () => {
     expect(tried).toEqual(expected)
   })
 
-  test('is answered incompletely if TCP doesn’t bring the rest', async () => {
+  test('an answer stays truncated if TCP doesn’t deliver the rest', async () => {
     const { reply } = await asking(({ transport }) =>
       transport === 'udp' ? { flags: AA | TC } : 'unreachable',
     )
@@ -98,14 +98,14 @@ describe('one question to one server', () => {
     expect((await asking(() => behavior)).reply.kind).toBe(kind)
   })
 
-  test('isn’t asked after the deadline or beyond the limit, which says nothing about the server', async () => {
+  test('a question isn’t sent after the deadline or beyond the limit, which says nothing about the server', async () => {
     const late = await asking(() => answer, { timeoutMs: 0 })
     expect([late.reply.kind, late.asked]).toEqual(['not_checked', []])
     const beyond = await asking(() => answer, { max: 0 })
     expect([beyond.reply.kind, beyond.asked, beyond.limited.isReached()]).toEqual(['not_checked', [], true])
   })
 
-  test('what couldn’t be sent doesn’t count for the limit', async () => {
+  test('a query that couldn’t be sent doesn’t count for the limit', async () => {
     const { limited } = await asking(() => 'not_checked', { max: 1 })
     expect(limited.isReached()).toBe(false)
   })
@@ -126,7 +126,7 @@ describe('one question to one server', () => {
     expect(tried).toEqual(expected)
   })
 
-  test('counts for the limit over HTTPS too, and says what was wrong', async () => {
+  test('a query over HTTPS counts for the limit too, and its failure has a reason', async () => {
     const { reply, limited } = await asking(() => 'unreachable', { server: HTTPS, max: 1 })
     expect(reply).toMatchObject({ kind: 'unreachable', reason: 'unreachable' })
     await limited
@@ -135,7 +135,7 @@ describe('one question to one server', () => {
     expect(limited.isReached()).toBe(true)
   })
 
-  test('ends with the reason of the interrupt', async () => {
+  test('an interrupted question rejects with the reason of the interrupt', async () => {
     const clock = createVirtualClock()
     const controller = new AbortController()
     const dns = createFakeDns(() => {
