@@ -166,8 +166,13 @@ export interface HttpTransport {
  */
 export class TransportError extends Error {
   override readonly name = 'TransportError'
-  /** TLS failures: `untrusted` for an unknown issuer, `dated` for a certificate outside its validity period, `tls` for others. */
+  /**
+   * Kind of failure. `memory` and `descriptors` are limits of this machine. TLS: `untrusted` for an unknown issuer, `dated` for a
+   * certificate outside its validity period, `tls` for others.
+   */
   readonly kind:
+    | 'memory'
+    | 'descriptors'
     | 'lookup'
     | 'connect'
     | 'tls'

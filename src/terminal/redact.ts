@@ -1,8 +1,12 @@
 /** Shortest recognized part of a secret, longer than a prefix that many secrets share (`re_live_`). */
 const LEAST_PART = 12
 const BACKSLASH = 0x5c
-/** A character as JSON, a URL or HTML may write it. JSON that is quoted in JSON multiplies the backslashes. */
-const SPELLING = /\\+u([\da-f]{4})|\\+|%([\da-f]{2})|&#x([\da-f]{1,8});|&#(\d{1,8});/gi
+/** A character as JSON, JavaScript, a URL or HTML may write it. JSON that is quoted in JSON multiplies the backslashes. */
+const ESCAPED =
+  /\\+u([\da-f]{4})|\\+u\{([\da-f]{1,6})\}|\\+x([\da-f]{2})|\\+|%([\da-f]{2})|&#x([\da-f]{1,8});|&#(\d{1,8});/
+/** Controls other than white space, zero-width characters, U+FFFD: UTF-16 that is read as UTF-8 has a NUL beside each letter. */
+const INVISIBLE = /[\0-\b\u000e-\u001f\u007f\u00ad\u200b-\u200f\u2060\ufeff\ufffd]/
+const SPELLING = new RegExp(`${ESCAPED.source}|${INVISIBLE.source}|$`, 'gi')
 
 /**
  * A text from outside without the secrets that it quotes: as they are, escaped as in JSON (`\/`, `\u002f`), a URL (`%2F`)
@@ -17,44 +21,56 @@ export function redact(text: string, secrets: readonly string[], placeholder = '
 
 /** Replaces each place where the text, without its spellings, has parts of the secret: a service may quote any of it. */
 function redactOne(text: string, secret: string, placeholder: string): string {
-  const wanted = withoutSpellings(secret).plain
+  const wanted = inLowerCase(withoutSpellings(secret).plain)
   const size = Math.min(LEAST_PART, wanted.length)
   if (size === 0) return text
   const parts = new Set<string>()
   for (let at = 0; at + size <= wanted.length; at++) parts.add(wanted.slice(at, at + size))
-  const { plain, starts, ends } = withoutSpellings(text)
+  return replaceSpelled(text, placeholder, function* (plain) {
+    const lower = inLowerCase(plain)
+    for (let at = 0; at + size <= lower.length; at++)
+      if (parts.has(lower.slice(at, at + size))) yield [at, at + size]
+  })
+}
+
+type Span = readonly [from: number, to: number]
+
+/** Replaces spans of a text that are found in it without its spellings; overlapping ones once. */
+function replaceSpelled(text: string, placeholder: string, find: (plain: string) => Iterable<Span>): string {
+  const { plain, ends } = withoutSpellings(text)
   let left = ''
   let end = 0
-  for (let at = 0; at + size <= plain.length; at++) {
-    if (!parts.has(plain.slice(at, at + size))) continue
-    const start = starts[at] ?? 0
+  for (const [from, to] of find(plain)) {
+    const start = ends[from - 1] ?? 0
     left += start > end || end === 0 ? text.slice(end, start) + placeholder : ''
-    end = ends[at + size - 1] ?? text.length
+    end = ends[to - 1] ?? text.length
   }
   return left + text.slice(end)
 }
 
-/** A text in lower case with each spelling as the character it stands for, and where in the text each of these is. */
-function withoutSpellings(text: string) {
-  const units: string[] = []
-  const starts: number[] = []
+/** The text with the letters of ASCII in lower case, which leaves its length alone. */
+function inLowerCase(text: string): string {
+  return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
+}
+
+/** A text with each spelling as the character it stands for, without invisible ones, and where in the text each character ends. */
+function withoutSpellings(text: string): { readonly plain: string; readonly ends: readonly number[] } {
+  let plain = ''
   const ends: number[] = []
-  const add = (unit: string, start: number, end: number) => {
-    units.push(/[A-Z]/.test(unit) ? unit.toLowerCase() : unit)
-    starts.push(start)
-    ends.push(end)
+  let at = 0
+  for (const { 0: spelling, index, ...groups } of text.matchAll(SPELLING)) {
+    plain += text.slice(at, index)
+    while (at < index) ends.push(++at)
+    at += spelling.length
+    const hex = groups[1] ?? groups[2] ?? groups[3] ?? groups[4] ?? groups[5]
+    const code = hex === undefined ? Number(groups[6]) : Number.parseInt(hex, 16)
+    const character = String.fromCharCode(code)
+    // A backslash, however it is written, only escapes what follows. NaN, of an invisible character, becomes U+0000.
+    if (code === BACKSLASH || INVISIBLE.test(character)) continue
+    plain += character
+    ends.push(at)
   }
-  let from = 0
-  for (const { 0: spelling, 1: json, 2: url, 3: hex, 4: decimal, index } of text.matchAll(SPELLING)) {
-    for (; from < index; from++) add(text.charAt(from), from, from + 1)
-    from = index + spelling.length
-    const digits = json ?? url ?? hex
-    const code = digits === undefined ? Number(decimal) : Number.parseInt(digits, 16)
-    // A backslash, however it is written, only escapes what follows.
-    if (!Number.isNaN(code) && code !== BACKSLASH) add(String.fromCharCode(code), index, from)
-  }
-  for (; from < text.length; from++) add(text.charAt(from), from, from + 1)
-  return { plain: units.join(''), starts, ends }
+  return { plain, ends }
 }
 
 /** A long word, with what follows after dots; or three or more shorter ones with dots, like a JSON Web Token. */
@@ -68,9 +84,11 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
  * host names and media types in one case, and UUIDs that are named as the id of a request.
  */
 export function withoutTokens(text: string, placeholder = '[left out]'): string {
-  return text.replace(LIKE_TOKENS, (word, at: number) => {
-    const isWord = /^[a-z_/.-]+$|^[A-Z_/.-]+$/.test(word)
-    const isId = UUID.test(word) && REQUEST_ID.test(text.slice(Math.max(0, at - 40), at))
-    return isWord || isId ? word : placeholder
+  return replaceSpelled(text, placeholder, function* (plain) {
+    for (const { 0: word, index } of plain.matchAll(LIKE_TOKENS)) {
+      const isWord = /^[a-z_/.-]+$|^[A-Z_/.-]+$/.test(word)
+      const isId = UUID.test(word) && REQUEST_ID.test(plain.slice(Math.max(0, index - 40), index))
+      if (!isWord && !isId) yield [index, index + word.length]
+    }
   })
 }
