@@ -5,7 +5,7 @@ import { isLocked } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { relativeTime } from '../terminal/time.ts'
 import { environmentKey } from './credential.ts'
-import { interrupted, sessionOver, signedOut, type Trouble, troubleOf } from './messages.ts'
+import { sessionOver, signedOut, type Trouble, troubleOf } from './messages.ts'
 import { requireSession } from './profiles.ts'
 import { readItemIfAny, requireToken } from './secret.ts'
 import { isFresh, type ProfileFiles, profileFiles, requireSameService, type Session } from './session-file.ts'
@@ -71,7 +71,8 @@ async function stateOf(io: Io, files: ProfileFiles, session: Session): Promise<S
   if (ended !== undefined) throw sessionOver(profile, ended.why)
   const answer = await readItemIfAny(io, files, session)
   try {
-    if (requireToken(files, session, answer).isNoted) throw interrupted(profile)
+    const { interruption } = requireToken(files, session, answer)
+    if (interruption !== undefined) throw interruption
   } catch (error) {
     // Another process may be at it, or have ended since the session was read.
     if (await isLocked(files.lock, files.disk)) return 'refreshing'
