@@ -4,9 +4,9 @@ import { argumentText, globalOptions, PROGRAM, shownOptions } from '../commands/
 import { tree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode, usageError } from '../errors.ts'
-import { type GlobalOptions, isShared, resolveSettings, type Settings } from '../settings/settings.ts'
+import { type GlobalOptions, resolveSettings, type Settings, usesSharedStore } from '../settings/settings.ts'
 import { createPalette, hasColor, type Palette } from '../terminal/color.ts'
-import { createIo, type Io, untilClosed } from '../terminal/io.ts'
+import { continueWithoutReader, createIo, type Io } from '../terminal/io.ts'
 import {
   formatFirstScreen,
   formatHelpFooter,
@@ -160,7 +160,7 @@ async function runCommand(
   if (settings.configProblem !== undefined && !toleratesDamagedConfig) throw settings.configProblem
   checkFieldsOption(settings, definition)
   if (definition.account === 'signed_in') await checkProfile(settings, context)
-  const io = createIo(changes ? untilClosed(context, settings) : context, settings)
+  const io = createIo(changes ? continueWithoutReader(context, settings) : context, settings)
   if (io.environment.tlsUnchecked)
     await io.warn(
       'whoever answers gets the credential: certificates are not checked (NODE_TLS_REJECT_UNAUTHORIZED=0)',
@@ -186,7 +186,7 @@ async function addRequestLog(io: Io): Promise<Io> {
  */
 async function checkProfile(settings: Settings, context: Context): Promise<void> {
   const { profile, config } = settings
-  if (context.environment.apiKey !== undefined || isShared(settings)) return
+  if (context.environment.apiKey !== undefined || usesSharedStore(settings)) return
   if (profile.source === 'default' || Object.hasOwn(config.profiles, profile.value)) return
   const { requireKnownProfile } = await import('../session/profiles.ts')
   requireKnownProfile(profile.value, context, settings)

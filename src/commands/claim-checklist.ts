@@ -9,7 +9,7 @@ import { createPalette, hasColor } from '../terminal/color.ts'
 import type { Io } from '../terminal/io.ts'
 
 /** The steps of the workflow that people see ticked off. */
-const TITLES: Partial<Record<ClaimEvent['event'], string>> = {
+const STEP_TITLES: Partial<Record<ClaimEvent['event'], string>> = {
   created: 'Claim',
   published: 'Published',
   dns: 'Seen in DNS',
@@ -50,7 +50,7 @@ export function createChecklist(publishes: boolean, io: Io): Presenter {
         case 'status':
           return report ? tell(report, text, nextInMs) : io.progress.update(text)
         default: {
-          const title = TITLES[event.event]
+          const title = STEP_TITLES[event.event]
           const isCompleted = judge(claim, io.clock.now()).phase === 'completed'
           // Of a completed claim only the name: the claim on stdout says what that means.
           const news = event.event === 'created' ? `${nameOf(claim)}, ${text}` : text

@@ -24,7 +24,7 @@ import { globalOptions, loadCommand } from './program.ts'
 const COLUMNS: readonly Column[] = [{ field: 'command', kind: 'id' }, { field: 'summary' }]
 
 /** The type of an option's value, by the placeholder in its flags; text if it isn't here. */
-const TYPES: Readonly<Record<string, 'integer' | 'number'>> = {
+const VALUE_TYPES: Readonly<Record<string, 'integer' | 'number'>> = {
   n: 'integer',
   port: 'integer',
   seconds: 'number',
@@ -82,7 +82,7 @@ const FORMAT_MEANINGS: Readonly<Record<(typeof FORMATS)[number], string>> = {
 }
 
 /** The command that describes the commands of a tree, itself among them. */
-export function describing(tree: CommandTree): CommandDefinition {
+export function createCommandsCommand(tree: CommandTree): CommandDefinition {
   return defineCommand({
     description: 'Describes every command for programs: arguments, options, exit codes, formats and fields.',
     examples: {
@@ -123,7 +123,7 @@ export function describing(tree: CommandTree): CommandDefinition {
 }
 
 /** The errors that a command can end with. */
-export function errorsOf({
+export function errorCodesOf({
   account,
   errors = [],
 }: Pick<CommandDefinition, 'account' | 'errors'>): ErrorCode[] {
@@ -135,7 +135,7 @@ export function errorsOf({
 async function describeCommand({ words, leaf }: { words: readonly string[]; leaf: CommandLeaf }) {
   const definition = await loadCommand(words, leaf)
   const { description, output, events, examples, options = [], account = 'none' } = definition
-  const errors = errorsOf(definition)
+  const errors = errorCodesOf(definition)
   const exits = [Exit.done, ...errors.map((code) => ERRORS[code][1] ?? Exit.done)]
   const { schema, lineSchema = schema, formats = [], usualFormat = null } = output
   return {
@@ -180,7 +180,7 @@ function describeOption(option: OptionDefinition, others: readonly OptionDefinit
     name,
     value,
     value_required: /<.+>/.test(option.flags),
-    type: value === null ? 'boolean' : (TYPES[value] ?? 'string'),
+    type: value === null ? 'boolean' : (VALUE_TYPES[value] ?? 'string'),
     description: option.description,
     choices: option.choices ?? null,
     default: option.default ?? null,
@@ -193,8 +193,8 @@ function describeOption(option: OptionDefinition, others: readonly OptionDefinit
 }
 
 function describeSetting(key: SettingKey) {
-  const { description, variable, choices, unset, default: value }: Setting<unknown> = SETTINGS[key]
-  const [name, standard] = [settingName(key), unset ?? value ?? null]
+  const { description, variable, choices, defaultText, default: value }: Setting<unknown> = SETTINGS[key]
+  const [name, standard] = [settingName(key), defaultText ?? value ?? null]
   return { name, description, variable: variable ?? null, choices: choices ?? null, default: standard }
 }
 

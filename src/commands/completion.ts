@@ -1,6 +1,6 @@
 import { parseChoice } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
-import { defineCommand, VALUE } from './definition.ts'
+import { defineCommand, SINGLE_VALUE_OUTPUT } from './definition.ts'
 
 const COLUMNS: readonly Column[] = [{ field: 'shell' }, { field: 'script' }]
 
@@ -14,7 +14,7 @@ export const command = defineCommand({
     'mailclaim completion fish > ~/.config/fish/completions/mailclaim.fish': 'fish',
     'mailclaim completion powershell | Out-String | Invoke-Expression': 'in $PROFILE',
   },
-  output: { columns: COLUMNS, ...VALUE },
+  output: { columns: COLUMNS, ...SINGLE_VALUE_OUTPUT },
   toleratesDamagedConfig: true,
   async run({ arguments: [shell = ''] }, io) {
     const script = SCRIPTS[parseChoice(shell, 'shell', SHELLS)]
@@ -84,7 +84,7 @@ _mailclaim() {
 if [[ "${'$'}{funcstack[1]}" == "_mailclaim" ]]; then
   _mailclaim "$@"
 else
-  # Sourced rather than found by name: start the completion system if nobody has.
+  # SourcedValue rather than found by name: start the completion system if nobody has.
   if ! ((${'$'}{+functions[compdef]})); then
     autoload -Uz compinit && compinit
   fi

@@ -9,7 +9,7 @@ import {
   settingText,
 } from '../settings/table.ts'
 import type { Column } from '../terminal/columns.ts'
-import { type ArgumentDefinition, defineCommand, VALUE } from './definition.ts'
+import { type ArgumentDefinition, defineCommand, SINGLE_VALUE_OUTPUT } from './definition.ts'
 
 const SETTING: ArgumentDefinition = {
   syntax: '<setting>',
@@ -39,7 +39,7 @@ export const list = defineCommand({
     const items = SETTING_KEYS.flatMap((key) => {
       const { value, source } = settings.chosen[key] ?? {}
       if (value === undefined) return []
-      return { name: settingName(key), value: shown(value), source, meaning: SETTINGS[key].description }
+      return { name: settingName(key), value: maskValue(value), source, meaning: SETTINGS[key].description }
     })
     const { configPath } = await import('../settings/config.ts')
     const paths = { config: configPath(io), state: directories.state }
@@ -59,7 +59,7 @@ export const get = defineCommand({
     'mailclaim config get base-url': 'the address of the service',
     'mailclaim config get scope --profile ci': 'of another profile',
   },
-  output: { columns: GET_COLUMNS, ...VALUE },
+  output: { columns: GET_COLUMNS, ...SINGLE_VALUE_OUTPUT },
   errors: ['setting_unset'],
   async run({ arguments: [typed = ''] }, io) {
     const { profile, profileConfig, format } = io.settings
@@ -112,8 +112,8 @@ export const set = defineCommand({
     await updateConfig(io, (config) => {
       config.profiles[profile] = withSetting(config.profiles[profile], key, value)
     })
-    await io.writeOutcome({ profile, name, value: shown(value) }, SET_COLUMNS)
-    await io.say(`${profile}: ${name} is now ${shown(value)}`)
+    await io.writeOutcome({ profile, name, value: maskValue(value) }, SET_COLUMNS)
+    await io.say(`${profile}: ${name} is now ${maskValue(value)}`)
     if (io.environment.settings[key] !== undefined)
       await io.warn(`${setting.variable} is set, and overrides this`)
   },
@@ -149,6 +149,6 @@ export const unset = defineCommand({
 })
 
 /** A value as it may be printed. */
-function shown(value: string): string {
+function maskValue(value: string): string {
   return maskUserInfo(value.includes('://') ? value.split(' ').map(maskUrl).join(' ') : value)
 }

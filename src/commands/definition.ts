@@ -1,6 +1,6 @@
 import type { ErrorCode, ErrorGroup } from '../errors.ts'
 import type { Completion, OptionDefinition, OptionValues } from '../settings/option.ts'
-import { A_MONTH_SECONDS, parseSeconds } from '../settings/parse-value.ts'
+import { MAX_WAIT_SECONDS, parseSeconds } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 
@@ -84,7 +84,7 @@ export function knownFields({ fields = [], columns = [] }: OutputDefinition): re
 }
 
 /** The output of a command that prints one thing and nothing else, for a shell's `$(…)`, unless a format is given. */
-export const VALUE = { formats: ['value'], usualFormat: 'value' } as const
+export const SINGLE_VALUE_OUTPUT = { formats: ['value'], usualFormat: 'value' } as const
 
 /** The fields of an event: when it was and what happened, and those of the objects in it. */
 export function eventFields(objects: Readonly<Record<string, readonly string[]>>): readonly string[] {
@@ -104,7 +104,7 @@ export function timeoutOption(own: Partial<Pick<OptionDefinition, 'description' 
   return {
     flags: '--timeout <seconds>',
     description: 'give up after this long, with exit 8 (7 if the service never answered)',
-    parse: (text: string, name: string) => parseSeconds(text, name, A_MONTH_SECONDS),
+    parse: (text: string, name: string) => parseSeconds(text, name, MAX_WAIT_SECONDS),
     ...own,
   } as const
 }

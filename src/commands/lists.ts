@@ -61,7 +61,7 @@ export async function printList<T extends { readonly id?: string | null }>(
   const limit = flags.all ? undefined : (flags.limit ?? list.defaultLimit)
   let hasMore = false
   let printed = 0
-  let edge: string | undefined
+  let cursor: string | undefined
   try {
     const range = { limit, after: flags.after, before: flags.before, choose }
     for await (const page of pages(fetchPage, range, io.interrupts.signal)) {
@@ -70,27 +70,27 @@ export async function printList<T extends { readonly id?: string | null }>(
       hasMore = page.hasMore
       // The next command starts from the last item, or backwards from the first one.
       const item = isBackward ? page.items[0] : page.items.at(-1)
-      if (item !== undefined) edge = idOf(item)
+      if (item !== undefined) cursor = idOf(item)
     }
   } catch (error) {
     if (printed === 0 || !(error instanceof CliError) || error instanceof InterruptedError) throw error
     // The rest of a JSON document is no document. A refused cursor would be refused again.
     const mayPass = error.exit === Exit.unavailable && error.code !== 'no_progress'
-    const goesOn = !isBackward && settings.format !== 'json' && mayPass
+    const canContinue = !isBackward && settings.format !== 'json' && mayPass
     const rest = flags.limit === undefined ? {} : { '--limit': String(flags.limit - printed) }
     throw error.with({
       message: `${error.message}; the list ends after ${printed} items`,
-      ...(edge !== undefined &&
-        goesOn && { hint: `for the rest: ${again(io, { ...rest, '--after': edge })}` }),
+      ...(cursor !== undefined &&
+        canContinue && { hint: `for the rest: ${repeatCommand(io, { ...rest, '--after': cursor })}` }),
     })
   }
   await writer.end(hasMore)
-  if (hasMore && edge !== undefined)
-    await io.hint(`there are more: ${again(io, { [isBackward ? '--before' : '--after']: edge })}`)
+  if (hasMore && cursor !== undefined)
+    await io.hint(`there are more: ${repeatCommand(io, { [isBackward ? '--before' : '--after']: cursor })}`)
 }
 
 /** The command that was typed, with other values of these options: all other words are kept, quoted for the shell. */
-function again({ settings, platform }: Io, values: Readonly<Record<string, string>>): string {
+function repeatCommand({ settings, platform }: Io, values: Readonly<Record<string, string>>): string {
   const { argv } = settings
   const isOther = (word = '') => !Object.hasOwn(values, word.replace(/=.*/s, ''))
   const end = argv.indexOf('--')

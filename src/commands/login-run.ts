@@ -32,7 +32,7 @@ import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 
 /** How to sign in, besides what the settings say. */
-interface SignIn {
+interface SignInOptions {
   readonly withApiKey: boolean
   /** Whether to open the browser, rather than only print the address. */
   readonly opensBrowser: boolean
@@ -41,9 +41,9 @@ interface SignIn {
 }
 
 /** What OpenID Connect asks for with a scope: an ID token and a refresh token, not access. */
-const NOT_OF_ACCESS: readonly string[] = ['openid', 'offline_access']
+const OIDC_SCOPES: readonly string[] = ['openid', 'offline_access']
 /** Bytes; longer than any key: a file that was piped in by mistake. */
-const LONGEST_KEY = 2000
+const MAX_KEY_LENGTH = 2000
 
 /**
  * Signs in, with the browser or an API key, and remembers where. The session of the profile is replaced.
@@ -51,7 +51,7 @@ const LONGEST_KEY = 2000
  * @throws CliError exit 2 for a bad option or without a person, exit 3 for what is not configured, or as `prepareSignIn`, `login`
  *   and `exchangeCode`.
  */
-export async function signIn(how: SignIn, given: Io, columns: readonly Column[]): Promise<void> {
+export async function signIn(how: SignInOptions, given: Io, columns: readonly Column[]): Promise<void> {
   const { withApiKey } = how
   // A program that asks for JSON decides itself where the address is opened.
   const opens = how.opensBrowser && !isProgramFormat(given.settings)
@@ -63,17 +63,17 @@ export async function signIn(how: SignIn, given: Io, columns: readonly Column[])
       'set MAILCLAIM_API_KEY to a key or the token of a keeper (docs/fleet.md), or run: mailclaim login --with-api-key < key.txt',
     )
   }
-  const io = createIo(given, ofItsService(await askForMissing(given, withApiKey)))
+  const io = createIo(given, dropOtherServiceSettings(await promptForMissing(given, withApiKey)))
   // What could fail after the person's part is tried before it.
   requireBaseUrl(io.settings)
   if (!withApiKey) requireClientId(io.settings)
-  const prepared = await prepare(io, withApiKey ? 'api_key' : 'session')
+  const prepared = await prepareStore(io, withApiKey ? 'api_key' : 'session')
   try {
     const { result, closed } = withApiKey
       ? { result: await signInWithApiKey(prepared, io), closed: undefined }
       : await signInWithBrowser(opens, how.timeoutMs, prepared, io)
-    await remember(result.store, io)
-    await announce(result, io, columns)
+    await saveSettings(result.store, io)
+    await reportResult(result, io, columns)
     await closed
   } finally {
     prepared.discard()
@@ -83,7 +83,7 @@ export async function signIn(how: SignIn, given: Io, columns: readonly Column[])
 const QUESTIONS = { base_url: 'Base URL of the service:', client_id: 'OAuth client id:' } as const
 
 /** Asks a person for what is not configured; a script gets an error later. */
-async function askForMissing(io: Io, withApiKey: boolean): Promise<Settings> {
+async function promptForMissing(io: Io, withApiKey: boolean): Promise<Settings> {
   const { settings, prompts } = io
   if (!settings.interactive) return settings
   const needed = withApiKey ? (['base_url'] as const) : (['base_url', 'client_id'] as const)
@@ -98,14 +98,14 @@ async function askForMissing(io: Io, withApiKey: boolean): Promise<Settings> {
       key === 'base_url' && /^[\w-]+(\.[\w-]+)+(\/|$)/.test(text) ? `https://${text}` : text
     const value = await prompts.input({
       message: QUESTIONS[key],
-      validate: (text) => validate(() => SETTINGS[key].parse(complete(text), settingName(key))),
+      validate: (text) => validationOf(() => SETTINGS[key].parse(complete(text), settingName(key))),
     })
     chosen[key] = { value: complete(value), source: 'flag' }
   }
   return { ...settings, chosen }
 }
 
-function validate(check: () => unknown): true | string {
+function validationOf(check: () => unknown): true | string {
   try {
     check()
     return true
@@ -116,7 +116,7 @@ function validate(check: () => unknown): true | string {
 }
 
 /** Proves the store. Where there is no keychain and nobody has chosen one, a person may choose a file instead. */
-async function prepare(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
+async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
   const { settings, prompts } = io
   const store = settingValue('store', settings)
   if (store === 'etcd') {
@@ -166,11 +166,11 @@ async function signInWithBrowser(opens: boolean, timeoutMs: number, prepared: Pr
     issuer: settingValue('issuer', settings),
     authorizationEndpoint: settingValue('authorization_endpoint', settings),
   }
-  return login(chosen, exchange, reporter(chosen, io), io)
+  return login(chosen, exchange, createReporter(chosen, io), io)
 }
 
 /** Everything here is needed to continue, so --quiet doesn't silence it. A program gets the address as an event instead. */
-function reporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReporter {
+function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReporter {
   const { settings, stderr } = io
   const isForProgram = isProgramFormat(settings)
   const always = createIo(io, { ...settings, quiet: isForProgram && !stderr.isTTY, silent: false })
@@ -193,7 +193,7 @@ function reporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReport
 /** Reads an API key, tries it with the service, and stores it. */
 async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Session> {
   const value = await readApiKey(io)
-  const mistake = value.length > LONGEST_KEY ? 'it is too long' : mistakeInKey(value)
+  const mistake = value.length > MAX_KEY_LENGTH ? 'it is too long' : mistakeInKey(value)
   if (mistake !== undefined) throw usageError(`that is not an API key: ${mistake}`)
   const credential = { kind: 'api_key', value, description: 'the API key' } as const
   const authorizer = { credential: async () => credential, refused: async () => undefined }
@@ -223,7 +223,7 @@ async function readApiKey({ stdin, prompts, settings }: Io): Promise<string> {
   let text = ''
   for await (const piece of stdin.stream) {
     text += String(piece)
-    if (text.length > LONGEST_KEY) break
+    if (text.length > MAX_KEY_LENGTH) break
   }
   const key = text.trim()
   if (key === '') throw usageError('there is no API key on standard input: it is empty')
@@ -231,7 +231,7 @@ async function readApiKey({ stdin, prompts, settings }: Io): Promise<string> {
 }
 
 /** The settings without those of the profile that belong to another base URL. */
-function ofItsService(settings: Settings): Settings {
+function dropOtherServiceSettings(settings: Settings): Settings {
   const base = settingValue('base_url', settings)
   if (base === undefined) return settings
   const kept = withSetting(settings.profileConfig, 'base_url', base)
@@ -242,7 +242,7 @@ function ofItsService(settings: Settings): Settings {
 }
 
 /** Saves where the profile signed in and what it chose, so that the next command needs no options. */
-async function remember(store: StoreKind, io: Io): Promise<void> {
+async function saveSettings(store: StoreKind, io: Io): Promise<void> {
   const { settings } = io
   const { chosen, profileConfig } = settings
   const keys = SETTING_KEYS.filter(
@@ -272,7 +272,7 @@ async function remember(store: StoreKind, io: Io): Promise<void> {
 }
 
 /** Says what was stored and where, and prints the result. */
-async function announce(session: Session, io: Io, columns: readonly Column[]): Promise<void> {
+async function reportResult(session: Session, io: Io, columns: readonly Column[]): Promise<void> {
   const { kind, profile, service, scope, store } = session
   const { settings } = io
   const what = kind === 'session' ? 'Signed in' : 'API key stored'
@@ -284,7 +284,7 @@ async function announce(session: Session, io: Io, columns: readonly Column[]): P
     // Otherwise a command would be refused, much later.
     // Some services put commas between scopes; in others a comma is a part of one.
     const granted = [...scope.split(/\s+/), ...scope.split(/[\s,]+/)]
-    const missing = requested.filter((asked) => !granted.includes(asked) && !NOT_OF_ACCESS.includes(asked))
+    const missing = requested.filter((asked) => !granted.includes(asked) && !OIDC_SCOPES.includes(asked))
     if (missing.length > 0) await io.warn(`requested but not granted: ${missing.join(' ')}`)
   }
   // The address came as a line of JSON, so the result is one too, on a terminal as elsewhere.

@@ -2,7 +2,7 @@ import type { Forgotten } from '../session/sign-in.ts'
 import { withProfile } from '../settings/profiles.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
-import { isToldOnStderr } from '../terminal/output.ts'
+import { isReportedOnStderr } from '../terminal/output.ts'
 import { defineCommand } from './definition.ts'
 import { printPages } from './lists.ts'
 
@@ -22,15 +22,15 @@ export const command = defineCommand({
     const { value: current, source } = io.settings.profile
     const profiles = options.all ? profilesWithSecrets(io) : [current]
     const forgotten: Forgotten[] = []
-    for (const profile of profiles) forgotten.push(await forget(io, profile))
+    for (const profile of profiles) forgotten.push(await forgetProfile(io, profile))
     // Only now: the keychain may have had a secret of a profile whose files are gone. Otherwise it may be mistyped.
-    if (!options.all && source !== 'default' && forgotten.every(isNothing))
+    if (!options.all && source !== 'default' && forgotten.every(hadNoSecret))
       requireKnownProfile(current, io, io.settings)
-    if (!isToldOnStderr(io.settings)) {
+    if (!isReportedOnStderr(io.settings)) {
       const items = forgotten.map(({ profile, wasSignedIn }) => ({ profile, was_signed_in: wasSignedIn }))
       await printPages([items], COLUMNS, 'No profile is signed in.', io)
     }
-    await announce(forgotten, io)
+    await reportForgotten(forgotten, io)
     if (io.environment.apiKey !== undefined)
       await io.warn('MAILCLAIM_API_KEY is set, and commands keep using it')
     io.interrupts.signal.throwIfAborted()
@@ -41,12 +41,12 @@ export const command = defineCommand({
   },
 })
 
-const isNothing = ({ wasSignedIn, problem }: Forgotten): boolean => !wasSignedIn && problem === undefined
+const hadNoSecret = ({ wasSignedIn, problem }: Forgotten): boolean => !wasSignedIn && problem === undefined
 
 /** Forgets a profile's session where it is; of a profile in etcd that isn't the current one, what this machine keeps. */
-async function forget(io: Io, profile: string): Promise<Forgotten> {
-  const { isShared } = await import('../settings/settings.ts')
-  if (profile === io.settings.profile.value && isShared(io.settings)) {
+async function forgetProfile(io: Io, profile: string): Promise<Forgotten> {
+  const { usesSharedStore } = await import('../settings/settings.ts')
+  if (profile === io.settings.profile.value && usesSharedStore(io.settings)) {
     const { forgetShared } = await import('../session/shared/sign-in.ts')
     return forgetShared(io, profile)
   }
@@ -57,7 +57,7 @@ async function forget(io: Io, profile: string): Promise<Forgotten> {
   return forgetSession(io, profile)
 }
 
-async function announce(forgotten: readonly Forgotten[], io: Io): Promise<void> {
+async function reportForgotten(forgotten: readonly Forgotten[], io: Io): Promise<void> {
   if (forgotten.length === 0) await io.say('No profile is signed in.')
   for (const { profile, wasSignedIn, session, problem } of forgotten) {
     if (problem !== undefined) await io.warn(`the keychain may still hold a secret of profile ${profile}`)

@@ -26,7 +26,7 @@ export async function loadCommand(
 
 /** The options that set settings: those of every command, or those of one command. */
 function settingOptions(command?: string): OptionDefinition[] {
-  return PROFILE_AND_SETTINGS.flatMap(([key, { flags, commands, unset, parse, ...setting }]) => {
+  return PROFILE_AND_SETTINGS.flatMap(([key, { flags, commands, defaultText, parse, ...setting }]) => {
     const belongs = command === undefined ? commands === undefined : commands?.includes(command)
     if (flags === undefined || !belongs) return []
     return {
@@ -36,7 +36,7 @@ function settingOptions(command?: string): OptionDefinition[] {
         parse(text, name)
         return text
       },
-      ...(unset && { default: unset }),
+      ...(defaultText && { default: defaultText }),
       ...(Object.hasOwn(SETTINGS, key) && { setting: settingName(key) }),
     }
   })

@@ -54,7 +54,7 @@ export const command = defineCommand({
     const { startSandbox } = await import('../sandbox/sandbox.ts')
     const log = (line: string) => void io.warn(line).catch(() => {})
     const sandbox = await startSandbox({ ...chosen, log }).catch((error: unknown) => {
-      throw portError(error)
+      throw toPortError(error)
     })
     const { baseUrl, dns, clientId, apiKey } = sandbox
     const ready = { base_url: baseUrl, dns, client_id: clientId, api_key: apiKey }
@@ -62,7 +62,7 @@ export const command = defineCommand({
       if (io.settings.format === 'table' && io.settings.fields === undefined)
         await io.stdout.write(readyText(sandbox, io.platform))
       else await io.write(ready, COLUMNS)
-      await untilEnd(io, exitWithStdin === true)
+      await waitForEnd(io, exitWithStdin === true)
     } finally {
       await sandbox.close()
     }
@@ -108,7 +108,7 @@ Press Ctrl-C to end it.
 }
 
 /** Rejects when the person ends the program; with `withStdin`, settles when standard input closes. */
-async function untilEnd({ interrupts, stdin }: Context, withStdin: boolean): Promise<void> {
+async function waitForEnd({ interrupts, stdin }: Context, withStdin: boolean): Promise<void> {
   await new Promise<void>((done, fail) => {
     const interrupted = () => {
       fail((interrupts.signal.reason as CliError).with({ silent: true }))
@@ -121,7 +121,7 @@ async function untilEnd({ interrupts, stdin }: Context, withStdin: boolean): Pro
   })
 }
 
-function portError(error: unknown): unknown {
+function toPortError(error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code !== 'EADDRINUSE' && code !== 'EACCES') return error
   const why = code === 'EACCES' ? 'requires permissions that this user does not have' : 'is in use'

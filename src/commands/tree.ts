@@ -81,7 +81,7 @@ export const tree: CommandTree = {
   completion: leaf('print the completion script of a shell', () => import('./completion.ts'), SETUP),
   commands: leaf(
     'describe every command, for programs',
-    async () => ({ command: (await import('./commands.ts')).describing(tree) }),
+    async () => ({ command: (await import('./commands.ts')).createCommandsCommand(tree) }),
     SETUP,
   ),
 }

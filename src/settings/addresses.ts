@@ -4,10 +4,10 @@ import { CliError, usageError } from '../errors.ts'
 import { parseList } from './parse-value.ts'
 
 /** A scheme, two slashes, and a host without anything that the URL class decodes or drops; no blank, backslash or quotation mark. */
-const AS_TYPED =
+const PLAIN_URL =
   /^[a-z]+:\/\/(?:[^/?#\\]*@)?(?:\[[\da-f:.]+\]|[\w.\u0080-\uffff-]+)(?::\d+)?(?:[/?#][^\s\\"\x00-\x1f\x7f]*)?$/i
 /** Beyond ASCII, characters that are invisible, or no letter of a name. */
-const ODD = /(?![\x00-\x7f])[\p{C}\p{DI}\p{Z}\p{P}\p{S}]/u
+const INVISIBLE_OR_SYMBOL = /(?![\x00-\x7f])[\p{C}\p{DI}\p{Z}\p{P}\p{S}]/u
 /** A pattern, because `node:net` takes long to load and every command asks. */
 const LOOPBACK_V4 = /^127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/
 
@@ -59,8 +59,8 @@ export function parseServiceUrl(
   const url = URL.canParse(typed) ? new URL(typed) : undefined
   // The URL class drops control and invisible characters, adds slashes, and decodes `%61` in a host. Most addresses are ASCII, for
   // which the Unicode pattern would only delay the start.
-  const isOdd = /[^\x00-\x7f]/.test(typed) && ODD.test(typed)
-  if (url === undefined || isOdd || !AS_TYPED.test(typed)) throw unusable('is not a URL')
+  const hasInvisible = /[^\x00-\x7f]/.test(typed) && INVISIBLE_OR_SYMBOL.test(typed)
+  if (url === undefined || hasInvisible || !PLAIN_URL.test(typed)) throw unusable('is not a URL')
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw unusable('is not an https address')
   if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
     throw unusable(
@@ -111,7 +111,7 @@ const ADDRESS_HINT = `write it as 9.9.9.9, 9.9.9.9:5353, [2620:fe::fe]:53 or ${R
  *
  * @throws CliError `usage`, exit 2.
  */
-export function parseServerAddress(text: string, name: string): DnsAddress {
+export function parseDnsAddress(text: string, name: string): DnsAddress {
   const typed = text.trim()
   const [, v6, v4, number = '53'] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d+))?$/.exec(typed) ?? []
   const address = isIP(typed) === 0 ? (v6 ?? v4 ?? '') : typed
@@ -126,7 +126,7 @@ export function parseServerAddress(text: string, name: string): DnsAddress {
 export function parseResolver(text: string, name: string): DnsAddress | URL {
   return text.includes('/')
     ? parseServiceUrl(text, name, usageError, RESOLVER_URL)
-    : parseServerAddress(text, name)
+    : parseDnsAddress(text, name)
 }
 
 /**

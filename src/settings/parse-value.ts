@@ -1,7 +1,7 @@
 import { usageError } from '../errors.ts'
 
 /** The longest `--timeout` of a command that waits for other people, in seconds: a claim stays open for a week. */
-export const A_MONTH_SECONDS = 31 * 24 * 3600
+export const MAX_WAIT_SECONDS = 31 * 24 * 3600
 
 /**
  * Reads seconds, whole or with a fraction, from 0.1 to `most`.

@@ -29,7 +29,7 @@ export function readDirectories(system: System): Directories {
  * Library directories on macOS, AppData on Windows.
  */
 function platformDirectories({ env, platform }: System): Directories {
-  const home = knownHome()
+  const home = homeDirectory()
   switch (platform) {
     case 'win32':
       return {
@@ -53,7 +53,7 @@ function platformDirectories({ env, platform }: System): Directories {
  * The user's home. In a container, the user may have no entry and no HOME, and a key and a base URL are enough: then a directory
  * that doesn't exist, in which nothing is found and nothing can be saved.
  */
-function knownHome(): string {
+function homeDirectory(): string {
   try {
     return homedir() || '/nonexistent'
   } catch {
@@ -62,7 +62,7 @@ function knownHome(): string {
 }
 
 /** @throws CliError `no_home`, exit 1: relative directories would scatter secrets over the current directories. */
-export function requireAbsolute(directories: Directories): void {
+export function requireAbsoluteDirectories(directories: Directories): void {
   const relative = [directories.config, directories.state].find((path) => !isAbsolute(path))
   if (relative === undefined) return
   throw new CliError(

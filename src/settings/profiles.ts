@@ -4,7 +4,7 @@ import { usageError } from '../errors.ts'
 export const DEFAULT_PROFILE = 'default'
 
 /** Names that Windows reserves for devices, whatever follows the first dot. */
-const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i
+const WINDOWS_DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i
 
 /**
  * Whether a profile can have this name. It becomes a directory and part of a keychain account, so it must mean the same on
@@ -15,7 +15,7 @@ export function isProfileName(text: string): boolean {
     /^[a-z0-9][a-z0-9._-]{0,63}$/.test(text) &&
     !text.includes('..') &&
     !text.endsWith('.') &&
-    !DEVICE.test(text)
+    !WINDOWS_DEVICE.test(text)
   )
 }
 

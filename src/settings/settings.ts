@@ -4,7 +4,7 @@ import { parseResolver } from './addresses.ts'
 import { type Config, readConfig } from './config.ts'
 import type { OptionDefinition, OptionName, OptionValues } from './option.ts'
 import { parseFields } from './parse-value.ts'
-import { requireAbsolute } from './paths.ts'
+import { requireAbsoluteDirectories } from './paths.ts'
 import { parseProfileName } from './profiles.ts'
 import {
   NO_INPUT,
@@ -46,17 +46,17 @@ export type GlobalOptions = OptionValues<readonly GlobalOption[]> & {
 }
 
 /** A value with where it came from. */
-export interface Sourced<T> {
+export interface SourcedValue<T> {
   readonly value: T
   readonly source: 'flag' | 'environment' | 'profile' | 'default'
 }
 
 /** Every setting as it is typed, with where it came from; undefined if nothing sets it and it has no default. */
-export type ChosenSettings = Readonly<Record<SettingKey, Sourced<string> | undefined>>
+export type ChosenSettings = Readonly<Record<SettingKey, SourcedValue<string> | undefined>>
 
 /** What a command works with. An option overrides the environment, which overrides the profile, which overrides a default. */
 export interface Settings {
-  readonly profile: Sourced<string>
+  readonly profile: SourcedValue<string>
   readonly chosen: ChosenSettings
   readonly profileConfig: ProfileConfig
   readonly config: Config
@@ -97,7 +97,7 @@ export async function resolveSettings(
   usualFormat?: string,
 ): Promise<Settings> {
   const { environment, directories, stdin, stdout, stderr } = context
-  requireAbsolute(directories)
+  requireAbsoluteDirectories(directories)
   let config: Config = { version: 1, profiles: {} }
   let problem: CliError | undefined
   try {
@@ -106,14 +106,17 @@ export async function resolveSettings(
     if (!(error instanceof CliError)) throw error
     problem = error
   }
-  const profile = choose('profile', PROFILE, options, environment, config.current_profile) ?? {
+  const profile = resolveValue('profile', PROFILE, options, environment, config.current_profile) ?? {
     value: PROFILE.default,
     source: 'default',
   }
   parseProfileName(profile.value)
   const profileConfig = config.profiles[profile.value] ?? {}
   const chosen = Object.fromEntries(
-    SETTING_KEYS.map((key) => [key, choose(key, SETTINGS[key], options, environment, profileConfig[key])]),
+    SETTING_KEYS.map((key) => [
+      key,
+      resolveValue(key, SETTINGS[key], options, environment, profileConfig[key]),
+    ]),
   ) as ChosenSettings
   if (options.json && options.format !== undefined && options.format !== 'json')
     throw usageError(`--json and --format ${options.format} can't be used together`)
@@ -144,15 +147,15 @@ export async function resolveSettings(
 }
 
 /** The value that holds for one setting, as it is typed: of the option, the variable, the profile, or the default. */
-function choose(
+function resolveValue(
   key: string,
   setting: Setting<unknown>,
   options: object,
   environment: Pick<Context['environment'], 'settings'>,
   stored: unknown,
-): Sourced<string> | undefined {
+): SourcedValue<string> | undefined {
   const option = key.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
-  const candidates: readonly (readonly [Sourced<string>['source'], unknown])[] = [
+  const candidates: readonly (readonly [SourcedValue<string>['source'], unknown])[] = [
     ['flag', setting.flags && (options as Record<string, unknown>)[option]],
     ['environment', environment.settings[key]],
     ['profile', stored],
@@ -195,7 +198,7 @@ function settingSource(key: SettingKey, { chosen }: Pick<Settings, 'chosen'>): s
 }
 
 /** Whether the session of the profile is in etcd, so that it isn't looked for on this machine. */
-export function isShared({ chosen }: Pick<Settings, 'chosen'>): boolean {
+export function usesSharedStore({ chosen }: Pick<Settings, 'chosen'>): boolean {
   return chosen.store?.value === 'etcd'
 }
 
@@ -206,15 +209,19 @@ export function isProgramFormat({ format }: Pick<Settings, 'format'>): boolean {
 
 /** @throws CliError `base_url_missing` or `base_url_unusable`, exit 3. */
 export function requireBaseUrl(settings: Pick<Settings, 'chosen'>): URL {
-  return new URL(required('base_url', 'the address of the service (MAILCLAIM_BASE_URL)', settings))
+  return new URL(requireSetting('base_url', 'the address of the service (MAILCLAIM_BASE_URL)', settings))
 }
 
 /** @throws CliError `client_id_missing`, exit 3, or `usage`. */
 export function requireClientId(settings: Pick<Settings, 'chosen'>): string {
-  return required('client_id', 'the OAuth client id (MAILCLAIM_CLIENT_ID)', settings)
+  return requireSetting('client_id', 'the OAuth client id (MAILCLAIM_CLIENT_ID)', settings)
 }
 
-function required(key: 'base_url' | 'client_id', what: string, settings: Pick<Settings, 'chosen'>): string {
+function requireSetting(
+  key: 'base_url' | 'client_id',
+  what: string,
+  settings: Pick<Settings, 'chosen'>,
+): string {
   const value = settingValue(key, settings)
   if (value !== undefined) return value
   throw new CliError(`${key}_missing`, `${what} is not configured`, { hint: 'to begin: mailclaim login' })

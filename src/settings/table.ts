@@ -17,7 +17,7 @@ export interface Setting<Value>
   /** The value that holds if nothing sets it, as it would be typed. */
   readonly default?: string
   /** What holds by default, for people, if no value can say it. */
-  readonly unset?: string
+  readonly defaultText?: string
   /**
    * Reads the value as it is typed, whether as an option, in a variable or after `config set`. A list has spaces in it,
    * and may have commas where they can't be part of a value.
@@ -60,7 +60,7 @@ export const SETTINGS = {
     flags: '--issuer <url>',
     commands: ['login'],
     description: 'authorization server, if its issuer is not the base URL (RFC 8414)',
-    unset: 'the base URL',
+    defaultText: 'the base URL',
     parse: (text, name) => issuerOf(parseServiceUrl(text, name)),
   },
   scope: {
@@ -68,14 +68,14 @@ export const SETTINGS = {
     commands: ['login'],
     repeatable: true,
     description: 'scopes to request at login, separated by spaces',
-    unset: 'the service decides',
+    defaultText: 'the service decides',
     parse: parseScopes,
   },
   authorization_endpoint: {
     flags: '--authorization-endpoint <url>',
     commands: ['login'],
     description: 'the consent page, if the service does not publish it',
-    unset: "the service's metadata, else its /oauth/authorize",
+    defaultText: "the service's metadata, else its /oauth/authorize",
     parse: (text, name) => parseServiceUrl(text, name).href,
   },
   resource: {
@@ -91,7 +91,7 @@ export const SETTINGS = {
     flags: '--redirect-uri <uri>',
     commands: ['login'],
     description: 'loopback address that is registered for this program (RFC 8252 section 7.3)',
-    unset: 'http://127.0.0.1:PORT/callback',
+    defaultText: 'http://127.0.0.1:PORT/callback',
     parse: (text) => text,
   },
   store: {
@@ -122,7 +122,7 @@ export const SETTINGS = {
     commands: ['login'],
     variable: 'MAILCLAIM_STORE_CERT_KEY',
     description: 'private key of the client certificate (PEM file)',
-    unset: 'the file of the certificate',
+    defaultText: 'the file of the certificate',
     parse: (text) => text,
   },
   store_key_file: {
@@ -137,7 +137,7 @@ export const SETTINGS = {
     repeatable: true,
     variable: 'MAILCLAIM_RESOLVER',
     description: 'DNS resolvers to query, each as IP, IP:PORT or https://…',
-    unset: "the system's",
+    defaultText: "the system's",
     parse: parseResolvers,
   },
   authoritative_port: {
@@ -161,7 +161,7 @@ export const PROFILE = {
   variable: 'MAILCLAIM_PROFILE',
   description: 'profile to use',
   default: DEFAULT_PROFILE,
-  unset: 'the one chosen with auth switch',
+  defaultText: 'the one chosen with auth switch',
   completion: 'profiles',
   parse: parseProfileName,
 } as const satisfies Setting<string>

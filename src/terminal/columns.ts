@@ -2,7 +2,7 @@ import type { Palette } from './color.ts'
 import { clip, sanitizeLine, stringifyJson } from './sanitize.ts'
 
 /** UTF-16 units of a value for people: nobody reads a longer one to its end, and laying it out takes seconds. */
-const LONGEST_TEXT = 4000
+const MAX_TEXT_LENGTH = 4000
 
 /** A thing from the service, as it was received. */
 export type Item = object
@@ -95,7 +95,7 @@ export function cellText(value: unknown): string {
 }
 
 /** The first of many values, shortened to 80 characters, and the number of the others: for a cell of a table for people. */
-export function firstOf([first = DASH, ...others]: readonly string[]): string {
+export function summarizeValues([first = DASH, ...others]: readonly string[]): string {
   const shown = clip(first, 80)
   return others.length === 0 ? shown : `${shown} and ${others.length} more`
 }
@@ -106,7 +106,7 @@ export function humanText(column: Column, item: Item, context: RenderContext): s
   if (value === null || value === undefined) return DASH
   const entries = Array.isArray(value) ? value : [value]
   const text = sanitizeLine(column.text?.(value, context, item) ?? entries.map(cellText).join(', '))
-  return text.length <= LONGEST_TEXT ? text || DASH : `${text.slice(0, LONGEST_TEXT)}…`
+  return text.length <= MAX_TEXT_LENGTH ? text || DASH : `${text.slice(0, MAX_TEXT_LENGTH)}…`
 }
 
 export function paintOf(column: Column, item: Item, context: RenderContext) {

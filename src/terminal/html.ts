@@ -14,11 +14,11 @@ export type Inserted = string | number | undefined | readonly Inserted[]
  */
 export function html(strings: TemplateStringsArray, ...inserted: readonly Inserted[]): Html {
   // Only a promise among them would make it one.
-  return template(strings, ...inserted.map(visible)) as Html
+  return template(strings, ...inserted.map(sanitizeInserted)) as Html
 }
 
 /** Markup is an object, although its type is that of a text. */
-function visible(part: Inserted): Inserted {
+function sanitizeInserted(part: Inserted): Inserted {
   if (typeof part === 'string') return sanitizeLine(part)
-  return Array.isArray(part) ? part.map(visible) : part
+  return Array.isArray(part) ? part.map(sanitizeInserted) : part
 }

@@ -5,12 +5,12 @@ import type { Column, Item } from './columns.ts'
 import { writeLabeled, writeLines } from './notices.ts'
 import {
   createListWriter,
-  isToldOnStderr,
+  isReportedOnStderr,
   type ListWriter,
   type OutputContext,
   writeObject,
 } from './output.ts'
-import { createScreen, type Progress, withWrite } from './progress.ts'
+import { createScreen, type Progress, replaceWrite } from './progress.ts'
 import { sanitizeLine, stringifyJson } from './sanitize.ts'
 
 /**
@@ -60,7 +60,7 @@ export function createIo(outer: Context, settings: Settings): Io {
     },
     write: (item, columns) => writeObject(item, columns, io),
     async writeOutcome(outcome, columns) {
-      if (!isToldOnStderr(settings)) await io.write(outcome, columns)
+      if (!isReportedOnStderr(settings)) await io.write(outcome, columns)
     },
     list: (columns, nothing) => createListWriter(columns, nothing, io),
     writeEvent(event, fields) {
@@ -77,7 +77,7 @@ async function warn(text: string, context: Context, { silent, colorOption }: Set
 }
 
 /** For a command that changes something: its work goes on, with a warning, when nobody reads the output anymore. */
-export function untilClosed(context: Context, settings: Settings): Context {
+export function continueWithoutReader(context: Context, settings: Settings): Context {
   const { stdout } = context
   let isOpen = true
   const write = async (text: string) => {
@@ -89,5 +89,5 @@ export function untilClosed(context: Context, settings: Settings): Context {
       await warn('the output has no reader left; the work continues without it', context, settings)
     }
   }
-  return { ...context, stdout: withWrite(stdout, write) }
+  return { ...context, stdout: replaceWrite(stdout, write) }
 }

@@ -8,7 +8,7 @@ export async function writeLines(
   texts: readonly string[],
   { stderr }: Pick<Context, 'stderr'>,
 ): Promise<void> {
-  const lines = await Promise.all(texts.map((text) => fitted(sanitizeLine(text), stderr.columns)))
+  const lines = await Promise.all(texts.map((text) => wrapForTerminal(sanitizeLine(text), stderr.columns)))
   await stderr.write(lines.map((line) => `${line}\n`).join(''))
 }
 
@@ -22,7 +22,7 @@ export async function writeLabeled(
   colorOption: boolean | undefined,
 ): Promise<void> {
   const shown = sanitizeLine(`${label}: ${maskUserInfo(text)}`)
-  const lines = await fitted(shown, stderr.columns)
+  const lines = await wrapForTerminal(shown, stderr.columns)
   const { strong, bad, warning, accent } = await createPalette(hasColor(environment, colorOption, stderr))
   const head = `${label}:`
   const painted = { error: strong(bad(head)), warning: strong(warning(head)), hint: accent(head) }[label]
@@ -30,7 +30,7 @@ export async function writeLabeled(
 }
 
 /** Wraps a line as `wrapHint`. Continuation lines are indented, so that text from outside can't pass for a line of this program. */
-async function fitted(line: string, width = Number.POSITIVE_INFINITY): Promise<string> {
+async function wrapForTerminal(line: string, width = Number.POSITIVE_INFINITY): Promise<string> {
   if (line.length <= width / 2) return line
   const { indent, widthOf, wrapHint } = await import('./measure.ts')
   if (widthOf(line) <= width) return line

@@ -26,7 +26,7 @@ export function stdoutPalette({ environment, stdout, settings }: OutputContext):
 }
 
 /** How items are shown on stdout: on a terminal, in its width and with relative times. */
-async function renderContext(io: OutputContext): Promise<RenderContext> {
+async function createRenderContext(io: OutputContext): Promise<RenderContext> {
   const { stdout, clock } = io
   return {
     palette: await stdoutPalette(io),
@@ -36,7 +36,7 @@ async function renderContext(io: OutputContext): Promise<RenderContext> {
 }
 
 /** Whether a person reads on stderr what was done, and needs no table of it. */
-export function isToldOnStderr({ format, fields }: Settings): boolean {
+export function isReportedOnStderr({ format, fields }: Settings): boolean {
   return format === 'table' && fields === undefined
 }
 
@@ -54,12 +54,15 @@ export async function writeObject(item: Item, columns: readonly Column[], io: Ou
     return stdout.write(headingLine(shown) + recordLine(item, shown, clock.now()))
   }
   const shown = [...chooseColumns(columns, settings.fields, 'people')]
-  if (settings.fields === undefined) shown.push(...uncovered(item, columns))
-  const [{ renderDetailView }, rendering] = await Promise.all([import('./detail-view.ts'), renderContext(io)])
+  if (settings.fields === undefined) shown.push(...uncoveredColumns(item, columns))
+  const [{ renderDetailView }, rendering] = await Promise.all([
+    import('./detail-view.ts'),
+    createRenderContext(io),
+  ])
   await stdout.write(renderDetailView(item, shown, rendering))
 }
 
-function uncovered(item: Item, columns: readonly Column[]): Column[] {
+function uncoveredColumns(item: Item, columns: readonly Column[]): Column[] {
   const covered = new Set(columns.map((column) => column.field.split('.', 1)[0]))
   return Object.keys(item)
     .filter((key) => key !== 'object' && !covered.has(key))
@@ -122,11 +125,11 @@ export function createListWriter(
 }
 
 /** Items that are laid out together: a service may send any number, and the time grows with their square. */
-const MOST_ROWS = 1000
+const MAX_ROWS = 1000
 
 function tableWriter(columns: readonly Column[], nothing: string | undefined, io: OutputContext): ListWriter {
   const loading = (async () => {
-    const [{ createTable }, rendering] = await Promise.all([import('./table.ts'), renderContext(io)])
+    const [{ createTable }, rendering] = await Promise.all([import('./table.ts'), createRenderContext(io)])
     return createTable(columns, rendering)
   })()
   loading.catch(() => {})
@@ -134,15 +137,15 @@ function tableWriter(columns: readonly Column[], nothing: string | undefined, io
   return {
     async page({ items }) {
       count += items.length
-      for (let at = 0; at < items.length; at += MOST_ROWS)
-        await io.stdout.write((await loading).render(items.slice(at, at + MOST_ROWS)))
+      for (let at = 0; at < items.length; at += MAX_ROWS)
+        await io.stdout.write((await loading).render(items.slice(at, at + MAX_ROWS)))
     },
     async end(hasMore) {
       if (count === 0 && nothing !== undefined) await io.say(nothing)
-      const leftOut = (await loading).leftOut().map(({ field }) => field)
+      const hidden = (await loading).hiddenColumns().map(({ field }) => field)
       // How to go on is the hint of a list that isn't complete.
-      if (leftOut.length > 0 && !hasMore)
-        await io.hint(`for ${leftOut.join(', ')}, use --fields or a wider window`)
+      if (hidden.length > 0 && !hasMore)
+        await io.hint(`for ${hidden.join(', ')}, use --fields or a wider window`)
     },
   }
 }

@@ -19,7 +19,7 @@ type ProgressContext = Pick<Context, 'stdout' | 'stderr' | 'environment' | 'inte
 type ProgressSettings = Pick<Settings, 'quiet' | 'colorOption'>
 
 /** A window has at least so many lines; what has scrolled away can't be redrawn. */
-const MOST_LINES = 8
+const MAX_LINES = 8
 
 /** Whether lines on stderr may move: a terminal that can, and nobody who collects what it prints. */
 export function canAnimate({ stderr, environment }: Pick<Context, 'stderr' | 'environment'>): boolean {
@@ -41,31 +41,31 @@ export function createScreen(context: ProgressContext, settings: ProgressSetting
   if (settings.quiet || !canAnimate(context)) return plainScreen(context, settings)
   // What the moving line says, undefined for none. It changes before anything is awaited, and the spinner follows it: two
   // spinners would redraw each other with every line, and one that starts after its end would never stop.
-  let wanted: string | undefined
+  let status: string | undefined
   let spinner: Ora | undefined
   const stop = () => {
-    wanted = undefined
+    status = undefined
     spinner?.stop()
     spinner = undefined
     interrupts.signal.removeEventListener('abort', stop)
   }
   /** The output, with the moving line out of the way of whatever is written. */
-  const above = (output: Output) =>
-    withWrite(output, async (text) => {
+  const writesAbove = (output: Output) =>
+    replaceWrite(output, async (text) => {
       if (!output.isTTY) return output.write(text)
       spinner?.clear()
       await output.write(text)
       spinner?.render()
     })
   return {
-    stdout: above(stdout),
-    stderr: above(stderr),
+    stdout: writesAbove(stdout),
+    stderr: writesAbove(stderr),
     async update(text) {
-      wanted = text
+      status = text
       const [{ default: ora }, { wrap }] = await Promise.all([import('ora'), import('./measure.ts')])
-      if (wanted === undefined || interrupts.signal.aborted) return
+      if (status === undefined || interrupts.signal.aborted) return
       // With room for the spinner in front, and for a terminal's ^C.
-      const lines = wrap(sanitizeLine(wanted), Math.max(10, (stderr.columns ?? 80) - 5)).slice(0, MOST_LINES)
+      const lines = wrap(sanitizeLine(status), Math.max(10, (stderr.columns ?? 80) - 5)).slice(0, MAX_LINES)
       const drawn = lines.join('\n  ')
       if (spinner !== undefined) {
         spinner.text = drawn
@@ -74,7 +74,7 @@ export function createScreen(context: ProgressContext, settings: ProgressSetting
       interrupts.signal.addEventListener('abort', stop, { once: true })
       const color = hasColor(environment, settings.colorOption, stderr) ? 'cyan' : false
       // Ctrl-C has to reach the program, and prompts need the input.
-      spinner = ora({ text: drawn, color, stream: asStream(stderr), isEnabled: true, discardStdin: false })
+      spinner = ora({ text: drawn, color, stream: asOraStream(stderr), isEnabled: true, discardStdin: false })
       spinner.start()
     },
     async succeed(text) {
@@ -96,7 +96,7 @@ function plainScreen({ stdout, stderr }: ProgressContext, { quiet }: ProgressSet
 }
 
 /** An output that differs only in what becomes of a text. What it says of the terminal stays up to date. */
-export function withWrite(output: Output, write: Output['write']): Output {
+export function replaceWrite(output: Output, write: Output['write']): Output {
   return {
     get isTTY() {
       return output.isTTY
@@ -109,7 +109,7 @@ export function withWrite(output: Output, write: Output['write']): Output {
 }
 
 /** Our stderr as the kind of stream that the spinner draws its lines on (ECMA-48: CHA, CUU, EL). */
-function asStream(output: Output): NodeJS.WritableStream {
+function asOraStream(output: Output): NodeJS.WritableStream {
   const write = (text: string) => {
     // If the reader went away, a write of data finds out.
     output.write(text).catch(() => {})

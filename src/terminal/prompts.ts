@@ -49,22 +49,22 @@ export function createPrompts({
   return {
     // What is refused can't be edited where the cursor is: it's cleared.
     input: (question) =>
-      ask((io) => input({ ...clean(question), theme: { validationFailureMode: 'clear' } }, io)),
-    password: (question) => ask((io) => password({ ...clean(question), mask: '*' }, io)),
-    confirm: (question) => ask((io) => confirm(clean(question), io)),
+      ask((io) => input({ ...sanitizeQuestion(question), theme: { validationFailureMode: 'clear' } }, io)),
+    password: (question) => ask((io) => password({ ...sanitizeQuestion(question), mask: '*' }, io)),
+    confirm: (question) => ask((io) => confirm(sanitizeQuestion(question), io)),
     select: ({ message, choices }) =>
-      ask((io) => select({ message: sanitizeLine(message), choices: choices.map(clean) }, io)),
+      ask((io) => select({ message: sanitizeLine(message), choices: choices.map(sanitizeQuestion) }, io)),
   }
 }
 
-const SHOWN: ReadonlySet<string> = new Set(['message', 'name', 'description'])
+const DISPLAYED_KEYS: ReadonlySet<string> = new Set(['message', 'name', 'description'])
 
 /** A question, or one of its choices, with texts that are safe on a terminal. */
-function clean<T extends object>(question: T): T {
+function sanitizeQuestion<T extends object>(question: T): T {
   return Object.fromEntries(
     Object.entries(question).map(([key, value]) => [
       key,
-      SHOWN.has(key) ? sanitizeLine(String(value)) : value,
+      DISPLAYED_KEYS.has(key) ? sanitizeLine(String(value)) : value,
     ]),
   ) as T
 }

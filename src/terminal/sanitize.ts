@@ -13,7 +13,7 @@
 const HIDDEN = String.raw`[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800\ufffc]`
 
 /** Compiles at the first use: Unicode classes take a noticeable part of the program's start, and most text is ASCII. */
-function once(make: () => RegExp): () => RegExp {
+function compileOnce(make: () => RegExp): () => RegExp {
   let made: RegExp | undefined
   return () => {
     made ??= make()
@@ -22,7 +22,7 @@ function once(make: () => RegExp): () => RegExp {
 }
 
 /** Hidden characters, unless they join an emoji, and marks that pile up in one place. */
-const unsafe = once(
+const unsafe = compileOnce(
   () =>
     new RegExp(
       [
@@ -37,8 +37,8 @@ const unsafe = once(
     ),
 )
 
-const PLAIN = /^[\x20-\x7e]*$/
-const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
+const PRINTABLE = /^[\x20-\x7e]*$/
+const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
 /** A character by its code point, as everywhere here: `\u{a0}`. */
 export function escapeCodePoint(character: string): string {
@@ -46,7 +46,7 @@ export function escapeCodePoint(character: string): string {
 }
 
 function escapeCharacter(character: string): string {
-  return SHORT[character] ?? escapeCodePoint(character)
+  return SHORT_ESCAPES[character] ?? escapeCodePoint(character)
 }
 
 function escapeUnsafe(text: string): string {
@@ -62,7 +62,7 @@ function escapeUnsafe(text: string): string {
  * from text that already spelled it out.
  */
 export function sanitizeLine(text: string): string {
-  return PLAIN.test(text) ? text : escapeUnsafe(text)
+  return PRINTABLE.test(text) ? text : escapeUnsafe(text)
 }
 
 /** The sanitized beginning of a text, for one line; beyond `length` characters it ends in an ellipsis. */
@@ -92,12 +92,12 @@ export function excerpt(text: string, length = 200): string {
  * one line and reversible: `\t`, `\n`, `\r`, `\\`, `\u{hex}`.
  */
 export function escapeTsv(text: string): string {
-  return PLAIN.test(text) && !text.includes('\\') ? text : escapeUnsafe(text.replaceAll('\\', '\\\\'))
+  return PRINTABLE.test(text) && !text.includes('\\') ? text : escapeUnsafe(text.replaceAll('\\', '\\\\'))
 }
 
 /** JSON.stringify escapes C0 inside strings, and writes line feeds itself between them. */
 const BEYOND_ASCII = /[^\x00-\x7e]+/g
-const hidden = once(() => new RegExp(HIDDEN, 'gu'))
+const hidden = compileOnce(() => new RegExp(HIDDEN, 'gu'))
 
 /**
  * JSON whose bytes are harmless on a terminal and whose value is exactly the one given: C1, DEL, bidi, invisible and

@@ -59,7 +59,7 @@ export function createTable(columns: readonly Column[], context: RenderContext) 
       return (isFirst ? '' : '\n') + items.map((item) => renderDetailView(item, columns, context)).join('\n')
     },
     /** The columns that the terminal has no room for, and that would show something. */
-    leftOut: () =>
+    hiddenColumns: () =>
       lanes
         .filter((lane) => state === 'table' && lane.width === 0 && lane.isFilled)
         .map(({ column }) => column),

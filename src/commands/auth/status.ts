@@ -9,7 +9,7 @@ import { formatDuration } from '../../terminal/time.ts'
 import { defineCommand } from '../definition.ts'
 
 /** How long an unused refresh token lives (section 7 of the interface). */
-const REFRESH_TOKEN_MS = 60 * 24 * 3600 * 1000
+const REFRESH_TOKEN_LIFETIME_MS = 60 * 24 * 3600 * 1000
 
 const STATE_LABELS: Readonly<Record<SessionState, string>> = {
   none: 'not signed in',
@@ -96,21 +96,21 @@ async function statusOf(
     message: problem?.message ?? null,
     in_force: inForce,
     // A key in the environment is not bound to a service: requests go where the settings say.
-    base_url: session?.service ?? (inForce === null ? null : usableBase(io)),
+    base_url: session?.service ?? (inForce === null ? null : readBaseUrl(io)),
     client_id: session?.client ?? null,
     scope: session?.scope ?? null,
     resource: session?.resource ?? null,
     store: session === undefined ? null : storeOf(session),
     signed_in_at: time(session?.signedInAt),
     refreshed_at: time(session?.issuedAt),
-    refresh_by: time(renewable && renewable.issuedAt + REFRESH_TOKEN_MS),
+    refresh_by: time(renewable && renewable.issuedAt + REFRESH_TOKEN_LIFETIME_MS),
     expires_in: left > 0 ? left : null,
     online: online === undefined ? null : online === 'accepted' ? 'accepted' : online.shownCode,
   }
 }
 
 /** An unusable base URL is not shown: there may be a password in it. */
-function usableBase({ settings }: Io): string | null {
+function readBaseUrl({ settings }: Io): string | null {
   try {
     return settingValue('base_url', settings) ?? null
   } catch {

@@ -2,7 +2,7 @@ import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { isMany, MANY_OPTIONS, WAIT_SECONDS } from '../../claims/definition.ts'
 import { type CheckReportJson, REPORT_FIELDS, reportJson } from '../../dns/report.ts'
 import { usageError } from '../../errors.ts'
-import { type Column, firstOf, type Item } from '../../terminal/columns.ts'
+import { type Column, type Item, summarizeValues } from '../../terminal/columns.ts'
 import { deadlineOf } from '../../timeout.ts'
 import { defineCommand, PUBLIC_RESOLVERS, timeoutOption } from '../definition.ts'
 
@@ -29,7 +29,8 @@ const COLUMNS: readonly Column[] = [
     title: 'TXT values',
     optional: true,
     // Beside a value to look for, the findings say more.
-    text: (values, _look, item) => (reportOf(item).expected === null ? firstOf(values as string[]) : ''),
+    text: (values, _look, item) =>
+      reportOf(item).expected === null ? summarizeValues(values as string[]) : '',
     value: (item) => [...new Set(reportOf(item).nameservers.flatMap(({ values }) => values))],
   },
 ]
@@ -97,7 +98,7 @@ export const command = defineCommand({
       )
       await writeReport(checked, check, COLUMNS, io)
       if (checked.error !== undefined) throw checked.error
-      if (hasOnlyLooked(checked.report)) await sayItOnlyLooked(checked.report, io)
+      if (expectsNoValue(checked.report)) await sayItOnlyLooked(checked.report, io)
       return
     }
     if (value !== undefined || name !== undefined)
@@ -121,11 +122,11 @@ export const command = defineCommand({
         async perform(subject, run) {
           const each = { ...check, ...run.dns, letNext: run.letNext, tell: run.tell }
           const { report, error } = await checkSubject(subject.domain, subject, each, run.readClaim, run.io)
-          if (hasOnlyLooked(report) && !isNoted) {
+          if (expectsNoValue(report) && !isNoted) {
             isNoted = true
             await sayItOnlyLooked(report, io)
           }
-          const label = hasOnlyLooked(report) ? 'no value to look for' : report.verdict
+          const label = expectsNoValue(report) ? 'no value to look for' : report.verdict
           return { label, item: reportJson(report), error, report }
         },
       },
@@ -135,4 +136,4 @@ export const command = defineCommand({
 })
 
 /** Whether there was no value to look for: neither one that was given nor that of a known claim. */
-const hasOnlyLooked = ({ expected, claim }: CheckReportJson): boolean => expected === null && claim === null
+const expectsNoValue = ({ expected, claim }: CheckReportJson): boolean => expected === null && claim === null

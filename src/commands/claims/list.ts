@@ -8,8 +8,8 @@ import { defineCommand } from '../definition.ts'
 import { printPages } from '../lists.ts'
 
 /** Claims in a page, and requests at once. */
-const PAGE = 100
-const PARALLEL = 6
+const PAGE_SIZE = 100
+const MAX_PARALLEL_REQUESTS = 6
 /** After so many failures of the service one after another, it isn't asked about the others. */
 const MAX_FAILURES = 3
 
@@ -32,8 +32,8 @@ export const command = defineCommand({
     const entries = await everyClaim(io, (error) => io.warn(`${error.message}; it is left out`))
     const refresher = options.refresh ? await createRefresher(io) : undefined
     async function* pages(): AsyncGenerator<DomainClaim[], void, void> {
-      for (let at = 0; at < entries.length; at += PAGE) {
-        const page = entries.slice(at, at + PAGE)
+      for (let at = 0; at < entries.length; at += PAGE_SIZE) {
+        const page = entries.slice(at, at + PAGE_SIZE)
         yield refresher === undefined ? page.map(({ claim }) => claim) : await refresher.refresh(page)
       }
     }
@@ -54,14 +54,14 @@ async function createRefresher(io: Io) {
     import('../../session/connect.ts'),
   ])
   const client = connect(io)
-  const inTurn = createTurns(PARALLEL)
+  const inTurn = createTurns(MAX_PARALLEL_REQUESTS)
   let failure: CliError | undefined
-  let inRow = 0
-  const one = async (entry: LedgerEntry): Promise<DomainClaim[]> => {
+  let failuresInRow = 0
+  const refreshClaim = async (entry: LedgerEntry): Promise<DomainClaim[]> => {
     const { claim } = entry
     try {
       const now = await fetchClaim({ known: knownOf(entry), client, io })
-      inRow = 0
+      failuresInRow = 0
       return [now]
     } catch (error) {
       if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
@@ -74,8 +74,8 @@ async function createRefresher(io: Io) {
       }
       // A claim that belongs to another team or has broken something must not hide the others.
       const isFailure = error.exit === Exit.unavailable
-      inRow = isFailure ? inRow + 1 : 0
-      if ((!isFailure && error.exit !== Exit.refused) || inRow >= MAX_FAILURES) throw error
+      failuresInRow = isFailure ? failuresInRow + 1 : 0
+      if ((!isFailure && error.exit !== Exit.refused) || failuresInRow >= MAX_FAILURES) throw error
       if (isFailure) failure = error
       await io.warn(`${nameOf(claim)} is shown as it was last seen: ${error.message}`)
       return [claim]
@@ -84,6 +84,6 @@ async function createRefresher(io: Io) {
   return {
     failure: () => failure,
     refresh: async (page: readonly LedgerEntry[]): Promise<DomainClaim[]> =>
-      (await Promise.all(page.map((entry) => inTurn(() => one(entry))))).flat(),
+      (await Promise.all(page.map((entry) => inTurn(() => refreshClaim(entry))))).flat(),
   }
 }
