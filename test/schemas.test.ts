@@ -80,7 +80,7 @@ describe('mailclaim commands --json', () => {
     // The names of OAuth are keys of a table, and the code of a setting that is missing begins with its key.
     const unused = errors.filter(
       ({ code }: { code: string }) =>
-        !new RegExp(`'${code}'|^  ${code}:|required\\('${code.replace('_missing', '')}'`, 'm').test(uses),
+        !new RegExp(`'${code}'|^  ${code}:|requireText\\('${code.replace('_missing', '')}'`, 'm').test(uses),
     )
     expect(unused).toEqual([])
   })

@@ -5,8 +5,8 @@ import { recordOf } from '../claims/record.ts'
 import { createWaitTeller } from '../claims/watch-dns.ts'
 import type { ClaimEvent } from '../claims/workflow.ts'
 import { noteEvent, type Presenter } from '../claims/write.ts'
-import { createPalette, hasColor } from '../terminal/color.ts'
 import type { Io } from '../terminal/io.ts'
+import { createRenderContext } from '../terminal/output.ts'
 
 /** The steps of the workflow that people see ticked off. */
 const STEP_TITLES: Partial<Record<ClaimEvent['event'], string>> = {
@@ -28,10 +28,9 @@ export function createChecklist(publishes: boolean, io: Io): Presenter {
     const place = await findPlace(name, io)
     if (io.settings.quiet) return
     await io.say(publishes ? 'The TXT record:' : 'Add this TXT record to DNS:')
-    const palette = await createPalette(hasColor(io.environment, io.settings.colorOption, io.stderr))
     const { renderDetailView } = await import('../terminal/detail-view.ts')
     const record = { ...claim.record, host: hostText(place), name, value }
-    const layout = { palette, width: io.stderr.columns ?? Number.POSITIVE_INFINITY, now: 0 }
+    const layout = await createRenderContext(io, io.stderr)
     await io.stderr.write(renderDetailView(record, RECORD_COLUMNS, layout))
   }
   const tell = createWaitTeller(io)

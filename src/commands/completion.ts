@@ -1,8 +1,8 @@
 import { parseChoice } from '../settings/parse-value.ts'
-import type { Column } from '../terminal/columns.ts'
+import { plainColumns } from '../terminal/columns.ts'
 import { defineCommand, SINGLE_VALUE_OUTPUT } from './definition.ts'
 
-const COLUMNS: readonly Column[] = [{ field: 'shell' }, { field: 'script' }]
+const COLUMNS = plainColumns('shell', 'script')
 
 const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const
 
@@ -84,7 +84,7 @@ _mailclaim() {
 if [[ "${'$'}{funcstack[1]}" == "_mailclaim" ]]; then
   _mailclaim "$@"
 else
-  # SourcedValue rather than found by name: start the completion system if nobody has.
+  # Sourced rather than found by name: start the completion system if nobody has.
   if ! ((${'$'}{+functions[compdef]})); then
     autoload -Uz compinit && compinit
   fi

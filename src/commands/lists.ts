@@ -1,4 +1,5 @@
 import { CliError, Exit, InterruptedError } from '../errors.ts'
+import type { ServiceClient } from '../service/client.ts'
 import type { PageFetcher } from '../service/lists.ts'
 import type { OptionDefinition, OptionValues } from '../settings/option.ts'
 import { parseCount } from '../settings/parse-value.ts'
@@ -22,9 +23,9 @@ export function listOptions(defaultLimit: string) {
 }
 
 export interface ServiceList<T> {
-  readonly fetchPage: PageFetcher<T>
+  readonly fetcher: (lists: typeof import('../service/lists.ts'), client: ServiceClient) => PageFetcher<T>
   /** Applies without `--limit` and `--all`; undefined for all items. */
-  readonly defaultLimit: number | undefined
+  readonly defaultLimit?: number
   readonly choose?: ((item: T) => boolean) | undefined
   readonly columns: readonly Column[]
   /** What a person reads if the list is empty. */
@@ -53,8 +54,11 @@ export async function printList<T extends { readonly id?: string | null }>(
   flags: OptionValues<ReturnType<typeof listOptions>>,
   io: Io,
 ): Promise<void> {
-  const { idOf, pages } = await import('../service/lists.ts')
-  const { columns, nothing, fetchPage, choose } = list
+  const [lists, { connect }] = await Promise.all([
+    import('../service/lists.ts'),
+    import('../session/connect.ts'),
+  ])
+  const { columns, nothing, fetcher, choose } = list
   const { settings } = io
   const writer = io.list(columns, nothing)
   const isBackward = flags.before !== undefined
@@ -64,13 +68,13 @@ export async function printList<T extends { readonly id?: string | null }>(
   let cursor: string | undefined
   try {
     const range = { limit, after: flags.after, before: flags.before, choose }
-    for await (const page of pages(fetchPage, range, io.interrupts.signal)) {
+    for await (const page of lists.pages(fetcher(lists, connect(io)), range, io.interrupts.signal)) {
       await writer.page(page)
       printed += page.items.length
       hasMore = page.hasMore
       // The next command starts from the last item, or backwards from the first one.
       const item = isBackward ? page.items[0] : page.items.at(-1)
-      if (item !== undefined) cursor = idOf(item)
+      if (item !== undefined) cursor = lists.idOf(item)
     }
   } catch (error) {
     if (printed === 0 || !(error instanceof CliError) || error instanceof InterruptedError) throw error

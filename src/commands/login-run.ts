@@ -248,12 +248,9 @@ async function saveSettings(store: StoreKind, io: Io): Promise<void> {
   const keys = SETTING_KEYS.filter(
     (key) => /^(base_url|client_id|issuer)$/.test(key) || (store === 'etcd' && /^store_/.test(key)),
   )
-  const used: ProfileConfig = {
-    ...Object.fromEntries(
-      keys.flatMap((key) => (chosen[key] ? [[key, settingText(settingValue(key, settings))]] : [])),
-    ),
-    ...(store !== (profileConfig.store ?? SETTINGS.store.default) && { store }),
-  }
+  const used: ProfileConfig = {}
+  for (const key of keys) if (chosen[key]) used[key] = settingText(settingValue(key, settings))
+  if (store !== (profileConfig.store ?? SETTINGS.store.default)) used.store = store
   const updated = (profile: ProfileConfig | undefined): ProfileConfig => ({
     ...withSetting(profile, 'base_url', used.base_url),
     ...used,
@@ -261,8 +258,7 @@ async function saveSettings(store: StoreKind, io: Io): Promise<void> {
   if (isDeepStrictEqual(updated(profileConfig), profileConfig)) return
   try {
     await updateConfig(io, ({ profiles }) => {
-      const { value: name } = settings.profile
-      profiles[name] = updated(profiles[name])
+      profiles[settings.profile.value] = updated(profiles[settings.profile.value])
     })
   } catch (error) {
     // The sign-in is stored and works without it.
@@ -289,12 +285,7 @@ async function reportResult(session: Session, io: Io, columns: readonly Column[]
   }
   // The address came as a line of JSON, so the result is one too, on a terminal as elsewhere.
   const format = kind === 'session' && settings.format === 'json' ? 'jsonl' : settings.format
-  const outcome = {
-    profile,
-    kind: kind === 'session' ? 'oauth' : 'api_key',
-    base_url: service,
-    scope,
-    store,
-  }
+  const shownKind = kind === 'session' ? 'oauth' : 'api_key'
+  const outcome = { profile, kind: shownKind, base_url: service, scope, store }
   await createIo(io, { ...settings, format }).writeOutcome(outcome, columns)
 }

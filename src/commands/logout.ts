@@ -1,12 +1,12 @@
 import type { Forgotten } from '../session/sign-in.ts'
 import { withProfile } from '../settings/profiles.ts'
-import type { Column } from '../terminal/columns.ts'
+import { plainColumns } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
-import { isReportedOnStderr } from '../terminal/output.ts'
+import { isForPeople } from '../terminal/output.ts'
 import { defineCommand } from './definition.ts'
 import { printPages } from './lists.ts'
 
-const COLUMNS: readonly Column[] = [{ field: 'profile' }, { field: 'was_signed_in' }]
+const COLUMNS = plainColumns('profile', 'was_signed_in')
 
 export const command = defineCommand({
   description: 'Forgets the session or the API key of the profile; the grant at the service stays active.',
@@ -26,7 +26,7 @@ export const command = defineCommand({
     // Only now: the keychain may have had a secret of a profile whose files are gone. Otherwise it may be mistyped.
     if (!options.all && source !== 'default' && forgotten.every(hadNoSecret))
       requireKnownProfile(current, io, io.settings)
-    if (!isReportedOnStderr(io.settings)) {
+    if (!isForPeople(io.settings)) {
       const items = forgotten.map(({ profile, wasSignedIn }) => ({ profile, was_signed_in: wasSignedIn }))
       await printPages([items], COLUMNS, 'No profile is signed in.', io)
     }

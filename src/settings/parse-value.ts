@@ -22,7 +22,7 @@ export function parseSeconds(text: string, name: string, most = 3600): number {
 export const HIGHEST_PORT = 65_535
 
 /** Reads a whole number. @throws CliError `usage`, exit 2, if it is not between `least` and `most`. */
-export function parseCount(text: string, name: string, least: number, most = 999_999_999): number {
+export function parseCount(text: string, name: string, least = 0, most = 999_999_999): number {
   const count = /^\d+$/.test(text) ? Number(text) : Number.NaN
   if (count >= least && count <= most) return count
   throw usageError(`${name}: ${JSON.stringify(text)} is not a whole number between ${least} and ${most}`)

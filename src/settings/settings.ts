@@ -46,17 +46,17 @@ export type GlobalOptions = OptionValues<readonly GlobalOption[]> & {
 }
 
 /** A value with where it came from. */
-export interface SourcedValue<T> {
-  readonly value: T
+export interface SourcedValue {
+  readonly value: string
   readonly source: 'flag' | 'environment' | 'profile' | 'default'
 }
 
 /** Every setting as it is typed, with where it came from; undefined if nothing sets it and it has no default. */
-export type ChosenSettings = Readonly<Record<SettingKey, SourcedValue<string> | undefined>>
+export type ChosenSettings = Readonly<Record<SettingKey, SourcedValue | undefined>>
 
 /** What a command works with. An option overrides the environment, which overrides the profile, which overrides a default. */
 export interface Settings {
-  readonly profile: SourcedValue<string>
+  readonly profile: SourcedValue
   readonly chosen: ChosenSettings
   readonly profileConfig: ProfileConfig
   readonly config: Config
@@ -106,17 +106,12 @@ export async function resolveSettings(
     if (!(error instanceof CliError)) throw error
     problem = error
   }
-  const profile = resolveValue('profile', PROFILE, options, environment, config.current_profile) ?? {
-    value: PROFILE.default,
-    source: 'default',
-  }
+  const given = { options, environment }
+  const profile = resolveValue('profile', PROFILE, config.current_profile, given) as SourcedValue
   parseProfileName(profile.value)
   const profileConfig = config.profiles[profile.value] ?? {}
   const chosen = Object.fromEntries(
-    SETTING_KEYS.map((key) => [
-      key,
-      resolveValue(key, SETTINGS[key], options, environment, profileConfig[key]),
-    ]),
+    SETTING_KEYS.map((key) => [key, resolveValue(key, SETTINGS[key], profileConfig[key], given)]),
   ) as ChosenSettings
   if (options.json && options.format !== undefined && options.format !== 'json')
     throw usageError(`--json and --format ${options.format} can't be used together`)
@@ -150,12 +145,11 @@ export async function resolveSettings(
 function resolveValue(
   key: string,
   setting: Setting<unknown>,
-  options: object,
-  environment: Pick<Context['environment'], 'settings'>,
   stored: unknown,
-): SourcedValue<string> | undefined {
+  { options, environment }: Pick<Context, 'environment'> & { readonly options: object },
+): SourcedValue | undefined {
   const option = key.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
-  const candidates: readonly (readonly [SourcedValue<string>['source'], unknown])[] = [
+  const candidates: readonly (readonly [SourcedValue['source'], unknown])[] = [
     ['flag', setting.flags && (options as Record<string, unknown>)[option]],
     ['environment', environment.settings[key]],
     ['profile', stored],
@@ -209,19 +203,15 @@ export function isProgramFormat({ format }: Pick<Settings, 'format'>): boolean {
 
 /** @throws CliError `base_url_missing` or `base_url_unusable`, exit 3. */
 export function requireBaseUrl(settings: Pick<Settings, 'chosen'>): URL {
-  return new URL(requireSetting('base_url', 'the address of the service (MAILCLAIM_BASE_URL)', settings))
+  return new URL(requireText('base_url', 'the address of the service (MAILCLAIM_BASE_URL)', settings))
 }
 
 /** @throws CliError `client_id_missing`, exit 3, or `usage`. */
 export function requireClientId(settings: Pick<Settings, 'chosen'>): string {
-  return requireSetting('client_id', 'the OAuth client id (MAILCLAIM_CLIENT_ID)', settings)
+  return requireText('client_id', 'the OAuth client id (MAILCLAIM_CLIENT_ID)', settings)
 }
 
-function requireSetting(
-  key: 'base_url' | 'client_id',
-  what: string,
-  settings: Pick<Settings, 'chosen'>,
-): string {
+function requireText(key: 'base_url' | 'client_id', what: string, settings: Pick<Settings, 'chosen'>) {
   const value = settingValue(key, settings)
   if (value !== undefined) return value
   throw new CliError(`${key}_missing`, `${what} is not configured`, { hint: 'to begin: mailclaim login' })

@@ -40,6 +40,11 @@ export interface Column {
   readonly only?: 'people' | 'programs'
 }
 
+/** Returns columns that show their fields as they are, in this order. */
+export function plainColumns(...fields: readonly string[]): readonly Column[] {
+  return fields.map((field) => ({ field }))
+}
+
 /** Shown for a value that is null or missing. */
 export const DASH = '–'
 
@@ -110,7 +115,7 @@ export function humanText(column: Column, item: Item, context: RenderContext): s
 }
 
 export function paintOf(column: Column, item: Item, context: RenderContext) {
-  return column.paint?.(columnValue(column, item, context.now), context, item)
+  return column.paint?.(columnValue(column, item, context.now), context, item) ?? ((text: string) => text)
 }
 
 export function titleOf(column: Column): string {

@@ -19,7 +19,7 @@ export function renderDetailView(item: Item, columns: readonly Column[], context
     .flatMap((column) => {
       const title = titleOf(column)
       const text = humanText(column, item, context)
-      const paint = paintOf(column, item, context) ?? ((piece: string) => piece)
+      const paint = paintOf(column, item, context)
       const isId = column.kind === 'id'
       if (widthOf(text) > room && (isId || room < NARROWEST_VALUE)) {
         const pieces = isId ? [text] : wrap(text, width - GAP)

@@ -1,6 +1,6 @@
 import type { Context, Output } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
-import { createPalette, hasColor, type Palette } from './color.ts'
+import { createPalette, hasColor } from './color.ts'
 import {
   type Column,
   cellText,
@@ -20,23 +20,17 @@ export interface OutputContext extends Pick<Context, 'stdout' | 'environment' | 
   hint(text: string): Promise<void>
 }
 
-/** The palette for people's output on stdout. */
-export function stdoutPalette({ environment, stdout, settings }: OutputContext): Promise<Palette> {
-  return createPalette(hasColor(environment, settings.colorOption, stdout))
-}
-
 /** How items are shown on stdout: on a terminal, in its width and with relative times. */
-async function createRenderContext(io: OutputContext): Promise<RenderContext> {
-  const { stdout, clock } = io
-  return {
-    palette: await stdoutPalette(io),
-    width: stdout.columns ?? Number.POSITIVE_INFINITY,
-    now: clock.now(),
-  }
+export async function createRenderContext(
+  { environment, settings, clock, stdout }: OutputContext,
+  output: Output = stdout,
+): Promise<RenderContext> {
+  const palette = await createPalette(hasColor(environment, settings.colorOption, output))
+  return { palette, width: output.columns ?? Number.POSITIVE_INFINITY, now: clock.now() }
 }
 
 /** Whether a person reads on stderr what was done, and needs no table of it. */
-export function isReportedOnStderr({ format, fields }: Settings): boolean {
+export function isForPeople({ format, fields }: Settings): boolean {
   return format === 'table' && fields === undefined
 }
 
@@ -55,11 +49,8 @@ export async function writeObject(item: Item, columns: readonly Column[], io: Ou
   }
   const shown = [...chooseColumns(columns, settings.fields, 'people')]
   if (settings.fields === undefined) shown.push(...uncoveredColumns(item, columns))
-  const [{ renderDetailView }, rendering] = await Promise.all([
-    import('./detail-view.ts'),
-    createRenderContext(io),
-  ])
-  await stdout.write(renderDetailView(item, shown, rendering))
+  const { renderDetailView } = await import('./detail-view.ts')
+  await stdout.write(renderDetailView(item, shown, await createRenderContext(io)))
 }
 
 function uncoveredColumns(item: Item, columns: readonly Column[]): Column[] {

@@ -41,10 +41,7 @@ export const command = defineCommand({
 })
 
 /** What a profile's file says of its credential; the store isn't read. */
-async function credentialOf(
-  io: Io,
-  profile: string,
-): Promise<{ readonly credential: string; readonly store: string | null }> {
+async function credentialOf(io: Io, profile: string) {
   const { profileFiles, readSessionIfAny, storeOf } = await import('../../session/session-file.ts')
   if (io.settings.config.profiles[profile]?.store === 'etcd') return { credential: 'session', store: 'etcd' }
   const files = profileFiles(io, profile)

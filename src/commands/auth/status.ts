@@ -3,7 +3,7 @@ import { readableTimestamp } from '../../service/timestamps.ts'
 import type { SessionDescription, SessionState } from '../../session/describe.ts'
 import { settingValue } from '../../settings/settings.ts'
 import { STORES, type StoreKind } from '../../settings/table.ts'
-import { type Column, valueAt } from '../../terminal/columns.ts'
+import type { Column } from '../../terminal/columns.ts'
 import type { Io } from '../../terminal/io.ts'
 import { formatDuration } from '../../terminal/time.ts'
 import { defineCommand } from '../definition.ts'
@@ -23,7 +23,7 @@ const STATE_LABELS: Readonly<Record<SessionState, string>> = {
   unusable: "can't be used",
 }
 
-const COLUMNS: readonly Column[] = [
+const FIELDS: readonly Column[] = [
   { field: 'profile' },
   {
     field: 'state',
@@ -48,6 +48,8 @@ const COLUMNS: readonly Column[] = [
   { field: 'refreshed_at', only: 'programs' },
   { field: 'message', only: 'programs' },
 ]
+/** Optional, so that people don't see null fields. */
+const COLUMNS = FIELDS.map((column): Column => ({ ...column, optional: true }))
 
 export const command = defineCommand({
   description: 'Shows who is signed in, how, until when, and where the secret is stored.',
@@ -63,7 +65,7 @@ export const command = defineCommand({
     const online = options.online ? await tryOnline(io) : undefined
     const description = await describeSession(io)
     const status = await statusOf(description, online, io)
-    await io.write(status, columnsFor(status))
+    await io.write(status, COLUMNS)
     if (online !== undefined && online !== 'accepted') throw online
     if (description.problem !== undefined) throw description.problem
   },
@@ -116,11 +118,4 @@ function readBaseUrl({ settings }: Io): string | null {
   } catch {
     return null
   }
-}
-
-/** The columns of a status. A null value is left out for people, and an empty cell for programs. */
-function columnsFor(status: Awaited<ReturnType<typeof statusOf>>): Column[] {
-  return COLUMNS.map((column) =>
-    valueAt(status, column.field) === null ? { ...column, only: 'programs' } : column,
-  )
 }

@@ -89,13 +89,8 @@ export const command = defineCommand({
       if (value !== undefined && name === undefined && domains.length === 0)
         throw usageError('--value needs a domain', 'as in: mailclaim claims check example.com --value …')
       const given = { value, isExact: name !== undefined }
-      const checked = await checkSubject(
-        name ?? domains[0],
-        given,
-        check,
-        createClaimReader(io, { renews }),
-        io,
-      )
+      const readClaim = createClaimReader(io, { renews })
+      const checked = await checkSubject(name ?? domains[0], given, check, readClaim, io)
       await writeReport(checked, check, COLUMNS, io)
       if (checked.error !== undefined) throw checked.error
       if (expectsNoValue(checked.report)) await sayItOnlyLooked(checked.report, io)

@@ -50,15 +50,10 @@ export const command = defineCommand({
   errors: ['list'],
   account: 'signed_in',
   async run({ options }, io) {
-    const [{ grantPages }, { connect }] = await Promise.all([
-      import('../../service/lists.ts'),
-      import('../../session/connect.ts'),
-    ])
     const { state } = options
     await printList(
       {
-        fetchPage: grantPages(connect(io)),
-        defaultLimit: undefined,
+        fetcher: (lists, client) => lists.grantPages(client),
         choose: state === undefined ? undefined : (grant) => isRevoked(grant) === (state === 'revoked'),
         columns: GRANT_COLUMNS,
         nothing: state === undefined ? 'There are no grants.' : `There are no ${state} grants.`,

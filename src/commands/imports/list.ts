@@ -32,13 +32,9 @@ export const command = defineCommand({
   account: 'signed_in',
   async run({ options }, io) {
     const { status } = options
-    const [{ importPages }, { connect }] = await Promise.all([
-      import('../../service/lists.ts'),
-      import('../../session/connect.ts'),
-    ])
     await printList(
       {
-        fetchPage: importPages(connect(io), status),
+        fetcher: (lists, client) => lists.importPages(client, status),
         defaultLimit: DEFAULT_LIMIT,
         columns: IMPORT_LIST_COLUMNS,
         nothing:
