@@ -8,7 +8,7 @@ import { noteEvent, type Presenter } from '../claims/write.ts'
 import type { Io } from '../terminal/io.ts'
 import { createRenderContext } from '../terminal/output.ts'
 
-/** The steps of the workflow that people see ticked off. */
+/** Title of each event that the checklist shows as a completed step. */
 const STEP_TITLES: Partial<Record<ClaimEvent['event'], string>> = {
   created: 'Claim',
   published: 'Published',
@@ -18,9 +18,10 @@ const STEP_TITLES: Partial<Record<ClaimEvent['event'], string>> = {
 }
 
 /**
- * How a person follows the workflow of a claim on stderr: a line for each step that is done, and what it waits for.
+ * Creates the presenter of `claim` for people, on stderr: a checked-off line per completed step, and a moving line that names the
+ * current wait.
  *
- * @param publishes whether a command adds the record, rather than the person
+ * @param publishes whether a `--publish` command adds the record; if not, the user is told to add it
  */
 export function createChecklist(publishes: boolean, io: Io): Presenter {
   const showRecord = async ({ claim }: ClaimEvent) => {
@@ -40,7 +41,7 @@ export function createChecklist(publishes: boolean, io: Io): Presenter {
       const { claim, text, error, report, nextInMs } = event
       switch (event.event) {
         case 'warning':
-          // What it waited for before may no longer be so.
+          // Remove the moving line: the wait that it describes may be over.
           await io.progress.end()
           return noteEvent(event, io)
         case 'record':
@@ -51,7 +52,7 @@ export function createChecklist(publishes: boolean, io: Io): Presenter {
         default: {
           const title = STEP_TITLES[event.event]
           const isCompleted = judge(claim, io.clock.now()).phase === 'completed'
-          // Of a completed claim only the name: the claim on stdout says what that means.
+          // For a completed claim, show only the name: the claim printed on stdout explains the status.
           const news = event.event === 'created' ? `${nameOf(claim)}, ${text}` : text
           const what = isCompleted ? nameOf(claim) : news
           if (error === undefined && !(isCompleted && event.event === 'created'))

@@ -105,7 +105,7 @@ export const set = defineCommand({
     try {
       value = settingText(setting.parse(text, name))
     } catch (error) {
-      // An unusable base URL is a typo here, not a program that isn't configured.
+      // Report an unusable base URL as a usage error (exit 2): the typed value is wrong. As a setting, it would be exit 3.
       throw error instanceof CliError ? usageError(error.message, error.hint) : error
     }
     const { updateConfig, withSetting } = await import('../settings/config.ts')
@@ -140,7 +140,7 @@ export const unset = defineCommand({
       const before = config.profiles[profile]
       was = before?.[key] !== undefined
       if (was) config.profiles[profile] = withSetting(before, key, undefined)
-      // A profile without settings is gone, unless it has a session or claims.
+      // Remove an empty profile, so that only a session or remembered claims keep its name known.
       if (Object.keys(config.profiles[profile] ?? {}).length === 0) delete config.profiles[profile]
     })
     await io.writeOutcome({ profile, name, was_set: was }, UNSET_COLUMNS)
@@ -148,7 +148,7 @@ export const unset = defineCommand({
   },
 })
 
-/** A value as it may be printed. */
+/** Masks passwords in a setting's value, which may be one or more URLs, for printing. */
 function maskValue(value: string): string {
   return maskUserInfo(value.includes('://') ? value.split(' ').map(maskUrl).join(' ') : value)
 }

@@ -43,7 +43,7 @@ const MARKS: Readonly<Record<Status, { mark: string; paint: keyof Palette }>> = 
   skipped: { mark: '-', paint: 'faint' },
 }
 
-/** One line for each check, with the remedy below the message. */
+/** Writes one line per check to stdout, with the remedy below the message. */
 async function writeDiagnoses(diagnoses: readonly Diagnosis[], io: Io): Promise<void> {
   const { indent, wrapHint } = await import('../terminal/measure.ts')
   const { palette } = await createRenderContext(io)

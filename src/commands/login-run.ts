@@ -31,29 +31,29 @@ import {
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 
-/** How to sign in, besides what the settings say. */
+/** Options of a sign-in that aren't settings. */
 interface SignInOptions {
   readonly withApiKey: boolean
-  /** Whether to open the browser, rather than only print the address. */
+  /** Whether to open the browser. If not, the authorization URL is only printed. */
   readonly opensBrowser: boolean
-  /** How long to wait for the browser. */
+  /** Milliseconds to wait for the redirect from the browser. */
   readonly timeoutMs: number
 }
 
-/** What OpenID Connect asks for with a scope: an ID token and a refresh token, not access. */
+/** Scopes of OpenID Connect that request an ID token and a refresh token, not access: a service may omit them from the grant. */
 const OIDC_SCOPES: readonly string[] = ['openid', 'offline_access']
-/** Bytes; longer than any key: a file that was piped in by mistake. */
+/** Maximum length of an API key in characters. Longer input is probably the wrong file. */
 const MAX_KEY_LENGTH = 2000
 
 /**
- * Signs in, with the browser or an API key, and remembers where. The session of the profile is replaced.
+ * Signs in with the browser or an API key, replaces the profile's session, and saves the settings that the sign-in used.
  *
- * @throws CliError exit 2 for a bad option or without a person, exit 3 for what is not configured, or as `prepareSignIn`, `login`
- *   and `exchangeCode`.
+ * @throws CliError exit 2 for a bad option, or if prompts and the browser are ruled out; exit 3 without a base URL or client id;
+ *   also the errors of `prepareSignIn`, `login` and `exchangeCode`
  */
 export async function signIn(how: SignInOptions, given: Io, columns: readonly Column[]): Promise<void> {
   const { withApiKey } = how
-  // A program that asks for JSON decides itself where the address is opened.
+  // Open no browser with JSON output: the calling program gets the authorization URL and opens it where it likes.
   const opens = how.opensBrowser && !isProgramFormat(given.settings)
   const { environment, stdin, stderr } = given
   const isUnattended = environment.ci || !(stdin.isTTY || stderr.isTTY)
@@ -64,7 +64,7 @@ export async function signIn(how: SignInOptions, given: Io, columns: readonly Co
     )
   }
   const io = createIo(given, dropOtherServiceSettings(await promptForMissing(given, withApiKey)))
-  // What could fail after the person's part is tried before it.
+  // Fail before the user approves in the browser, not afterward: check the settings, then the credential store.
   requireBaseUrl(io.settings)
   if (!withApiKey) requireClientId(io.settings)
   const prepared = await prepareStore(io, withApiKey ? 'api_key' : 'session')
@@ -82,18 +82,18 @@ export async function signIn(how: SignInOptions, given: Io, columns: readonly Co
 
 const QUESTIONS = { base_url: 'Base URL of the service:', client_id: 'OAuth client id:' } as const
 
-/** Asks a person for what is not configured; a script gets an error later. */
+/** Prompts for a missing base URL and client id. Without prompts, returns the settings unchanged, and a later check fails. */
 async function promptForMissing(io: Io, withApiKey: boolean): Promise<Settings> {
   const { settings, prompts } = io
   if (!settings.interactive) return settings
   const needed = withApiKey ? (['base_url'] as const) : (['base_url', 'client_id'] as const)
-  // Whoever answers questions must not learn afterward that what was given can't be used.
+  // `settingValue` also validates the given settings before the prompts: otherwise a user answers them all, only to be refused.
   const missing = needed.filter((key) => settingValue(key, settings) === undefined)
   if (missing.includes('base_url'))
     await io.say('To try it without an account, run this in another terminal: mailclaim sandbox')
   const chosen = { ...settings.chosen }
   for (const key of missing) {
-    // A host without a scheme, as browsers take it.
+    // Accept a bare host name, as browsers do.
     const complete = (text: string) =>
       key === 'base_url' && /^[\w-]+(\.[\w-]+)+(\/|$)/.test(text) ? `https://${text}` : text
     const value = await prompts.input({
@@ -105,6 +105,7 @@ async function promptForMissing(io: Io, withApiKey: boolean): Promise<Settings> 
   return { ...settings, chosen }
 }
 
+/** Returns true if the check passes; otherwise the error's message and hint, as the prompt library expects. */
 function validationOf(check: () => unknown): true | string {
   try {
     check()
@@ -115,7 +116,11 @@ function validationOf(check: () => unknown): true | string {
   }
 }
 
-/** Proves the store. Where there is no keychain and nobody has chosen one, a person may choose a file instead. */
+/**
+ * Tests the credential store before the sign-in. Without a keychain, and if `store` isn't set, the user may choose a file instead.
+ *
+ * @throws CliError the error of `prepareSignIn`; exit 2 for an API key with the store `etcd`
+ */
 async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
   const { settings, prompts } = io
   const store = settingValue('store', settings)
@@ -136,7 +141,7 @@ async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSign
   }
 }
 
-/** Lets a person approve in the browser, and stores the session. */
+/** Signs in with the browser (authorization code grant, RFC 6749 section 4.1), and stores the session. */
 async function signInWithBrowser(opens: boolean, timeoutMs: number, prepared: PreparedSignIn, io: Io) {
   const { settings, environment } = io
   const scopes = settingValue('scope', settings) ?? []
@@ -158,9 +163,9 @@ async function signInWithBrowser(opens: boolean, timeoutMs: number, prepared: Pr
     scopes,
     resource,
     target: redirectTarget(settingValue('redirect_uri', settings)),
-    // Remote editors set BROWSER to a helper that opens the browser of the other machine.
+    // Over SSH, open a browser only if BROWSER is set: remote editors set it to a helper that opens the user's local browser.
     openBrowser: opens && (!environment.ssh || environment.browser !== undefined),
-    // On a terminal that allows questions, or in a pipe where no browser is opened.
+    // Read the pasted redirect URL from a terminal that allows prompts, or from a pipe if no browser is opened.
     readInput: settings.interactive || (!opens && !io.stdin.isTTY),
     timeoutMs,
     issuer: settingValue('issuer', settings),
@@ -169,7 +174,7 @@ async function signInWithBrowser(opens: boolean, timeoutMs: number, prepared: Pr
   return login(chosen, exchange, createReporter(chosen, io), io)
 }
 
-/** Everything here is needed to continue, so --quiet doesn't silence it. A program gets the address as an event instead. */
+/** Creates the reporter of a sign-in. `--quiet` doesn't suppress its messages, because the user needs them to continue. */
 function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReporter {
   const { settings, stderr } = io
   const isForProgram = isProgramFormat(settings)
@@ -190,7 +195,7 @@ function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): Login
   }
 }
 
-/** Reads an API key, tries it with the service, and stores it. */
+/** Reads an API key, tries the key with a request to the service, and stores it. */
 async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Session> {
   const value = await readApiKey(io)
   const mistake = value.length > MAX_KEY_LENGTH ? 'it is too long' : mistakeInKey(value)
@@ -200,7 +205,7 @@ async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Sessi
   try {
     await tryCredential(createServiceClient(io, authorizer))
   } catch (error) {
-    // A service that knows the key but forbids the request has accepted it.
+    // Accept a 403: the service knows the key, but the key may not list grants.
     if (!(error instanceof CliError) || error.status !== 403) throw error
     await io.warn(`the service knows the API key, but: ${error.message}`)
   }
@@ -214,7 +219,7 @@ async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Sessi
   })
 }
 
-/** Reads an API key from standard input, or asks for it on a terminal. @throws CliError exit 2. */
+/** Reads an API key from standard input, or from a hidden prompt on a terminal. @throws CliError `usage`, exit 2, without a key */
 async function readApiKey({ stdin, prompts, settings }: Io): Promise<string> {
   if (stdin.isTTY) {
     if (settings.interactive) return (await prompts.password({ message: 'API key:' })).trim()
@@ -230,7 +235,7 @@ async function readApiKey({ stdin, prompts, settings }: Io): Promise<string> {
   return key
 }
 
-/** The settings without those of the profile that belong to another base URL. */
+/** Returns the settings without the profile's issuer and authorization endpoint if these belong to another base URL. */
 function dropOtherServiceSettings(settings: Settings): Settings {
   const base = settingValue('base_url', settings)
   if (base === undefined) return settings
@@ -241,7 +246,7 @@ function dropOtherServiceSettings(settings: Settings): Settings {
   return { ...settings, chosen: Object.fromEntries(chosen) as ChosenSettings }
 }
 
-/** Saves where the profile signed in and what it chose, so that the next command needs no options. */
+/** Saves base URL, client id, issuer and store in the profile, so that later commands need no options. */
 async function saveSettings(store: StoreKind, io: Io): Promise<void> {
   const { settings } = io
   const { chosen, profileConfig } = settings
@@ -261,13 +266,13 @@ async function saveSettings(store: StoreKind, io: Io): Promise<void> {
       profiles[settings.profile.value] = updated(profiles[settings.profile.value])
     })
   } catch (error) {
-    // The sign-in is stored and works without it.
+    // Only warn: the session is stored, and works with the same options or variables.
     if (!(error instanceof CliError)) throw error
     await io.warn(`what this login was given could not be saved for later commands: ${error.message}`)
   }
 }
 
-/** Says what was stored and where, and prints the result. */
+/** Reports the stored credential on stderr, with warnings about missing scopes, and prints the result on stdout. */
 async function reportResult(session: Session, io: Io, columns: readonly Column[]): Promise<void> {
   const { kind, profile, service, scope, store } = session
   const { settings } = io
@@ -277,13 +282,12 @@ async function reportResult(session: Session, io: Io, columns: readonly Column[]
     await io.warn('MAILCLAIM_API_KEY is set and overrides it: unset it to use what was just stored')
   const requested = settingValue('scope', settings) ?? []
   if (kind === 'session' && requested.length > 0 && scope !== null) {
-    // Otherwise a command would be refused, much later.
-    // Some services put commas between scopes; in others a comma is a part of one.
+    // Some services separate scopes with commas, for others a comma is part of a scope (RFC 6749 section 3.3): accept both.
     const granted = [...scope.split(/\s+/), ...scope.split(/[\s,]+/)]
     const missing = requested.filter((asked) => !granted.includes(asked) && !OIDC_SCOPES.includes(asked))
     if (missing.length > 0) await io.warn(`requested but not granted: ${missing.join(' ')}`)
   }
-  // The address came as a line of JSON, so the result is one too, on a terminal as elsewhere.
+  // With `--json`, print the result on one line, as the authorization event before it.
   const format = kind === 'session' && settings.format === 'json' ? 'jsonl' : settings.format
   const shownKind = kind === 'session' ? 'oauth' : 'api_key'
   const outcome = { profile, kind: shownKind, base_url: service, scope, store }

@@ -4,7 +4,7 @@ import { defineCommand } from './definition.ts'
 
 const COLUMNS = plainColumns('profile', 'kind', 'base_url', 'scope', 'store')
 
-/** How long a person has for the consent page. */
+/** Default seconds to wait for the user's approval on the consent page. */
 const TIMEOUT_SECONDS = 300
 
 export const command = defineCommand({

@@ -23,7 +23,7 @@ export const command = defineCommand({
     const profiles = options.all ? profilesWithSecrets(io) : [current]
     const forgotten: Forgotten[] = []
     for (const profile of profiles) forgotten.push(await forgetProfile(io, profile))
-    // Only now: the keychain may have had a secret of a profile whose files are gone. Otherwise it may be mistyped.
+    // Reject an unknown profile only after removing its secret: a keychain item may remain although the profile's files are gone.
     if (!options.all && source !== 'default' && forgotten.every(hadNoSecret))
       requireKnownProfile(current, io, io.settings)
     if (!isForPeople(io.settings)) {
@@ -41,9 +41,10 @@ export const command = defineCommand({
   },
 })
 
+/** Whether the profile had no credential, in a store that could be read. */
 const hadNoSecret = ({ wasSignedIn, problem }: Forgotten): boolean => !wasSignedIn && problem === undefined
 
-/** Forgets a profile's session where it is; of a profile in etcd that isn't the current one, what this machine keeps. */
+/** Removes a profile's session. For a profile in etcd other than the current one, only this machine's copies are removed. */
 async function forgetProfile(io: Io, profile: string): Promise<Forgotten> {
   const { usesSharedStore } = await import('../settings/settings.ts')
   if (profile === io.settings.profile.value && usesSharedStore(io.settings)) {
@@ -57,6 +58,7 @@ async function forgetProfile(io: Io, profile: string): Promise<Forgotten> {
   return forgetSession(io, profile)
 }
 
+/** Tells the result for each profile on stderr. */
 async function reportForgotten(forgotten: readonly Forgotten[], io: Io): Promise<void> {
   if (forgotten.length === 0) await io.say('No profile is signed in.')
   for (const { profile, wasSignedIn, session, problem } of forgotten) {

@@ -94,7 +94,7 @@ Press Ctrl-C to end it.
 `
 }
 
-/** Rejects when the person ends the program; with `withStdin`, settles when standard input closes. */
+/** Waits for Ctrl-C or SIGTERM, then rejects with a silent error. @param withStdin whether to resolve when standard input closes */
 async function waitForEnd({ interrupts, stdin }: Context, withStdin: boolean): Promise<void> {
   await new Promise<void>((done, fail) => {
     const interrupted = () => fail((interrupts.signal.reason as CliError).with({ silent: true }))
@@ -116,7 +116,7 @@ function toPortError(error: unknown): unknown {
   })
 }
 
-/** 0: a free one. */
+/** Parses a port; 0 stands for any free port. */
 function parsePort(text: string, name: string): number {
   return parseCount(text, name, 0, HIGHEST_PORT)
 }

@@ -3,7 +3,7 @@ import { maskUserInfo } from '../settings/addresses.ts'
 import { createPalette, hasColor } from './color.ts'
 import { sanitizeLine } from './sanitize.ts'
 
-/** Writes each text to stderr as one line, whatever the text holds; a terminal gets it wrapped at words. */
+/** Writes each text to stderr as one sanitized line; on a terminal, the line is wrapped at spaces. */
 export async function writeLines(
   texts: readonly string[],
   { stderr }: Pick<Context, 'stderr'>,
@@ -12,9 +12,7 @@ export async function writeLines(
   await stderr.write(lines.map((line) => `${line}\n`).join(''))
 }
 
-/**
- * Writes `error: …`, `warning: …` or `hint: …` to stderr as one line, with a colored label on a terminal, wrapped at words.
- */
+/** Writes `error: …`, `warning: …` or `hint: …` to stderr as one line; on a terminal, wrapped, with a colored label. */
 export async function writeLabeled(
   label: 'error' | 'warning' | 'hint',
   text: string,
@@ -29,7 +27,7 @@ export async function writeLabeled(
   await stderr.write(`${painted}${lines.slice(head.length)}\n`)
 }
 
-/** Wraps a line as `wrapHint`. Continuation lines are indented, so that text from outside can't pass for a line of this program. */
+/** Wraps a line as `wrapHint`. Continuation lines are indented, so that untrusted text can't imitate a line of this program. */
 async function wrapForTerminal(line: string, width = Number.POSITIVE_INFINITY): Promise<string> {
   if (line.length <= width / 2) return line
   const { indent, widthOf, wrapHint } = await import('./measure.ts')

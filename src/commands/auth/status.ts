@@ -8,7 +8,7 @@ import type { Io } from '../../terminal/io.ts'
 import { formatDuration } from '../../terminal/time.ts'
 import { defineCommand } from '../definition.ts'
 
-/** How long an unused refresh token lives (section 7 of the interface). */
+/** Lifetime of an unused refresh token in milliseconds: 60 days (service interface, section 7). */
 const REFRESH_TOKEN_LIFETIME_MS = 60 * 24 * 3600 * 1000
 
 const STATE_LABELS: Readonly<Record<SessionState, string>> = {
@@ -48,7 +48,7 @@ const FIELDS: readonly Column[] = [
   { field: 'refreshed_at', only: 'programs' },
   { field: 'message', only: 'programs' },
 ]
-/** Optional, so that people don't see null fields. */
+/** Columns of the status; people don't see null fields, because optional columns without a value are left out. */
 const COLUMNS = FIELDS.map((column): Column => ({ ...column, optional: true }))
 
 export const command = defineCommand({
@@ -97,7 +97,7 @@ async function statusOf(
     state,
     message: problem?.message ?? null,
     in_force: inForce,
-    // A key in the environment is not bound to a service: requests go where the settings say.
+    // An API key from the environment isn't bound to a service: show the base URL of the settings.
     base_url: session?.service ?? (inForce === null ? null : readBaseUrl(io)),
     client_id: session?.client ?? null,
     scope: session?.scope ?? null,
@@ -111,7 +111,7 @@ async function statusOf(
   }
 }
 
-/** An unusable base URL is not shown: there may be a password in it. */
+/** Returns the base URL, or null for an unusable one, which may contain a password. */
 function readBaseUrl({ settings }: Io): string | null {
   try {
     return settingValue('base_url', settings) ?? null

@@ -9,7 +9,7 @@ const COLUMNS: readonly Column[] = [
   { field: 'token', kind: 'id' },
   { field: 'expires_at' },
 ]
-/** A day, in seconds: more than any service gives. */
+/** Maximum of `--min-lifetime` in seconds: one day, longer than services issue access tokens for. */
 const MAX_LIFETIME_SECONDS = 86_400
 
 export const command = defineCommand({
@@ -50,7 +50,7 @@ export const command = defineCommand({
   },
 })
 
-/** MAILCLAIM_API_KEY may have an access token, which says when it ends. */
+/** Returns the expiry of an access token (JWT `exp` claim) in milliseconds since 1970; undefined for an API key. */
 async function readExpiry(value: string): Promise<number | undefined> {
   return (await import('../../service/problems.ts')).endOfToken(value)
 }

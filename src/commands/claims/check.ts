@@ -8,7 +8,7 @@ import { defineCommand, PUBLIC_RESOLVERS, timeoutOption } from '../definition.ts
 
 const reportOf = (item: Item) => item as unknown as CheckReportJson
 
-/** A report in a table of several domains and in TSV: one record. */
+/** Columns of a report as one row: in TSV, and in the table of a check of several domains. */
 const COLUMNS: readonly Column[] = [
   { field: 'name', kind: 'id' },
   { field: 'expected', only: 'programs' },
@@ -28,7 +28,7 @@ const COLUMNS: readonly Column[] = [
     field: 'values',
     title: 'TXT values',
     optional: true,
-    // Beside a value to look for, the findings say more.
+    // Show the values only if none is expected: otherwise the findings explain them.
     text: (values, _look, item) =>
       reportOf(item).expected === null ? summarizeValues(values as string[]) : '',
     value: (item) => [...new Set(reportOf(item).nameservers.flatMap(({ values }) => values))],
@@ -77,7 +77,7 @@ export const command = defineCommand({
     const { name, value, wait = false, publicResolvers, timeout = WAIT_SECONDS } = options
     const [{ checkSubject, emptyReport, sayItOnlyLooked, writeReport }, { createClaimReader }] =
       await Promise.all([import('../../claims/check-dns.ts'), import('../../claims/load.ts')])
-    // A check never costs a session its refresh token.
+    // Never renew the session: a check without a valid access token uses the last known claim.
     const renews = false
     const check = { publicResolvers, wait, deadline: deadlineOf(wait ? { timeout } : {}, io.clock) }
     if (!isMany(domains, options)) {
@@ -130,5 +130,5 @@ export const command = defineCommand({
   },
 })
 
-/** Whether there was no value to look for: neither one that was given nor that of a known claim. */
+/** Whether the check had no expected value: no `--value`, and no known claim of the name. */
 const expectsNoValue = ({ expected, claim }: CheckReportJson): boolean => expected === null && claim === null

@@ -7,10 +7,11 @@ import { createTurns } from '../../turns.ts'
 import { defineCommand } from '../definition.ts'
 import { printPages } from '../lists.ts'
 
-/** Claims in a page, and requests at once. */
+/** Number of claims that are refreshed and printed together. */
 const PAGE_SIZE = 100
+/** Maximum number of concurrent requests to the service. */
 const MAX_PARALLEL_REQUESTS = 6
-/** After so many failures of the service one after another, it isn't asked about the others. */
+/** Number of consecutive failures of the service (exit 7) after which the command stops. */
 const MAX_FAILURES = 3
 
 export const command = defineCommand({
@@ -45,7 +46,10 @@ export const command = defineCommand({
   },
 })
 
-/** Requests claims from the service; notes its last failure, and forgets what it no longer has. */
+/**
+ * Creates a refresher that requests claims from the service. A claim that the service no longer has (404) is removed from the
+ * ledger; after another failure, the claim is returned as last seen.
+ */
 async function createRefresher(io: Io) {
   const [{ fetchClaim, knownOf }, { forget }, { nameOf }, { connect }] = await Promise.all([
     import('../../claims/load.ts'),
@@ -72,7 +76,7 @@ async function createRefresher(io: Io) {
         )
         return []
       }
-      // A claim that belongs to another team or has broken something must not hide the others.
+      // Continue after a refusal or a failure of one claim: otherwise a claim of another team would hide all later ones.
       const isFailure = error.exit === Exit.unavailable
       failuresInRow = isFailure ? failuresInRow + 1 : 0
       if ((!isFailure && error.exit !== Exit.refused) || failuresInRow >= MAX_FAILURES) throw error

@@ -5,7 +5,7 @@ import type { Io } from '../../terminal/io.ts'
 import { isForPeople } from '../../terminal/output.ts'
 import { CLAIM_ARGUMENTS, defineCommand } from '../definition.ts'
 
-/** The fields of a claim's record. */
+/** Fields of a record in JSON. */
 const RECORD_FIELDS = ['type', 'name', 'value', 'ttl'] as const
 
 export const command = defineCommand({

@@ -4,7 +4,7 @@ import { type Column, cellText } from '../../terminal/columns.ts'
 import { defineCommand } from '../definition.ts'
 import { listOptions, printList } from '../lists.ts'
 
-/** A grant is revoked if either field is set (section 3.2). */
+/** Whether a grant is revoked: either field may be set (service interface, section 3.2). */
 function isRevoked(grant: Grant): boolean {
   return (grant.revoked_at ?? grant.revoked_reason ?? null) !== null
 }

@@ -3,7 +3,7 @@ import { IMPORT_FIELDS, IMPORT_STATUSES } from '../../service/types.ts'
 import { defineCommand } from '../definition.ts'
 import { listOptions, printList } from '../lists.ts'
 
-/** The service's own default (section 8). */
+/** Default `limit` of the service for imports (service interface, section 8). */
 const DEFAULT_LIMIT = 10
 
 export const command = defineCommand({
