@@ -1,12 +1,12 @@
 /** Shortest recognized part of a secret, longer than a prefix that many secrets share (`re_live_`). */
-const LEAST_PART = 12
+const MIN_PART_LENGTH = 12
 const BACKSLASH = 0x5c
 /** A character as JSON, JavaScript, a URL or HTML may write it. JSON that is quoted in JSON multiplies the backslashes. */
-const ESCAPED =
+const ESCAPES =
   /\\+u([\da-f]{4})|\\+u\{([\da-f]{1,6})\}|\\+x([\da-f]{2})|\\+|%([\da-f]{2})|&#x([\da-f]{1,8});|&#(\d{1,8});/
 /** Controls other than white space, zero-width characters, U+FFFD: UTF-16 that is read as UTF-8 has a NUL beside each letter. */
 const INVISIBLE = /[\0-\b\u000e-\u001f\u007f\u00ad\u200b-\u200f\u2060\ufeff\ufffd]/
-const SPELLING = new RegExp(`${ESCAPED.source}|${INVISIBLE.source}|$`, 'gi')
+const SPELLINGS = new RegExp(`${ESCAPES.source}|${INVISIBLE.source}|$`, 'gi')
 
 /**
  * A text from outside without the secrets that it quotes: as they are, escaped as in JSON (`\/`, `\u002f`), a URL (`%2F`)
@@ -21,13 +21,13 @@ export function redact(text: string, secrets: readonly string[], placeholder = '
 
 /** Replaces each place where the text, without its spellings, has parts of the secret: a service may quote any of it. */
 function redactOne(text: string, secret: string, placeholder: string): string {
-  const wanted = inLowerCase(withoutSpellings(secret).plain)
-  const size = Math.min(LEAST_PART, wanted.length)
+  const decodedSecret = lowerCaseAscii(decodeEscapes(secret).plain)
+  const size = Math.min(MIN_PART_LENGTH, decodedSecret.length)
   if (size === 0) return text
   const parts = new Set<string>()
-  for (let at = 0; at + size <= wanted.length; at++) parts.add(wanted.slice(at, at + size))
-  return replaceSpelled(text, placeholder, function* (plain) {
-    const lower = inLowerCase(plain)
+  for (let at = 0; at + size <= decodedSecret.length; at++) parts.add(decodedSecret.slice(at, at + size))
+  return replaceDecoded(text, placeholder, function* (plain) {
+    const lower = lowerCaseAscii(plain)
     for (let at = 0; at + size <= lower.length; at++)
       if (parts.has(lower.slice(at, at + size))) yield [at, at + size]
   })
@@ -36,8 +36,8 @@ function redactOne(text: string, secret: string, placeholder: string): string {
 type Span = readonly [from: number, to: number]
 
 /** Replaces spans of a text that are found in it without its spellings; overlapping ones once. */
-function replaceSpelled(text: string, placeholder: string, find: (plain: string) => Iterable<Span>): string {
-  const { plain, ends } = withoutSpellings(text)
+function replaceDecoded(text: string, placeholder: string, find: (plain: string) => Iterable<Span>): string {
+  const { plain, ends } = decodeEscapes(text)
   let left = ''
   let end = 0
   for (const [from, to] of find(plain)) {
@@ -49,16 +49,16 @@ function replaceSpelled(text: string, placeholder: string, find: (plain: string)
 }
 
 /** The text with the letters of ASCII in lower case, which leaves its length alone. */
-function inLowerCase(text: string): string {
+function lowerCaseAscii(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 }
 
 /** A text with each spelling as the character it stands for, without invisible ones, and where in the text each character ends. */
-function withoutSpellings(text: string): { readonly plain: string; readonly ends: readonly number[] } {
+function decodeEscapes(text: string): { readonly plain: string; readonly ends: readonly number[] } {
   let plain = ''
   const ends: number[] = []
   let at = 0
-  for (const { 0: spelling, index, ...groups } of text.matchAll(SPELLING)) {
+  for (const { 0: spelling, index, ...groups } of text.matchAll(SPELLINGS)) {
     plain += text.slice(at, index)
     while (at < index) ends.push(++at)
     at += spelling.length
@@ -74,7 +74,7 @@ function withoutSpellings(text: string): { readonly plain: string; readonly ends
 }
 
 /** A long word, with what follows after dots; or three or more shorter ones with dots, like a JSON Web Token. */
-const LIKE_TOKENS = /[\w~+/=%\\-]{16,}(?:\.[\w~+/=%\\-]+)*|(?=[\w.-]{16})[\w-]+(?:\.[\w-]+){2,}/g
+const TOKEN_LIKE = /[\w~+/=%\\-]{16,}(?:\.[\w~+/=%\\-]+)*|(?=[\w.-]{16})[\w-]+(?:\.[\w-]+){2,}/g
 /** In front of an id by which support finds a request: `x-request-id: `, `"requestId":"`. */
 const REQUEST_ID = /(?:request|correlation|trace)[ _-]?(?:id)?\W{0,8}$/i
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
@@ -83,9 +83,9 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
  * Removes anything that could be a token: a service may quote the one that it has just issued, in any form. Keeps long words,
  * host names and media types in one case, and UUIDs that are named as the id of a request.
  */
-export function withoutTokens(text: string, placeholder = '[left out]'): string {
-  return replaceSpelled(text, placeholder, function* (plain) {
-    for (const { 0: word, index } of plain.matchAll(LIKE_TOKENS)) {
+export function redactTokens(text: string, placeholder = '[left out]'): string {
+  return replaceDecoded(text, placeholder, function* (plain) {
+    for (const { 0: word, index } of plain.matchAll(TOKEN_LIKE)) {
       const isWord = /^[a-z_/.-]+$|^[A-Z_/.-]+$/.test(word)
       const isId = UUID.test(word) && REQUEST_ID.test(plain.slice(Math.max(0, index - 40), index))
       if (!isWord && !isId) yield [index, index + word.length]
