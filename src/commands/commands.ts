@@ -169,7 +169,7 @@ function describeArgument({ syntax, description, asked }: ArgumentDefinition) {
   }
 }
 
-/** Returns an option's entry. @param others the command's options, whose `conflicts` may name this option */
+/** Returns an option's entry in `commands --json`. @param others the command's options, whose `conflicts` may name this option */
 function describeOption(option: OptionDefinition, others: readonly OptionDefinition[]) {
   const name = longFlag(option.flags)
   const value = /[<[](.+)[>\]]/.exec(option.flags)?.[1] ?? null

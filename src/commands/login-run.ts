@@ -51,19 +51,19 @@ const MAX_KEY_LENGTH = 2000
  * @throws CliError exit 2 for a bad option, or if prompts and the browser are ruled out; exit 3 without a base URL or client id;
  *   also the errors of `prepareSignIn`, `login` and `exchangeCode`
  */
-export async function signIn(how: SignInOptions, given: Io, columns: readonly Column[]): Promise<void> {
-  const { withApiKey } = how
+export async function signIn(options: SignInOptions, outerIo: Io, columns: readonly Column[]): Promise<void> {
+  const { withApiKey, timeoutMs } = options
   // Open no browser with JSON output: the calling program gets the authorization URL and opens it where it likes.
-  const opens = how.opensBrowser && !isProgramFormat(given.settings)
-  const { environment, stdin, stderr } = given
+  const opensBrowser = options.opensBrowser && !isProgramFormat(outerIo.settings)
+  const { environment, stdin, stderr } = outerIo
   const isUnattended = environment.ci || !(stdin.isTTY || stderr.isTTY)
-  if (!withApiKey && (given.settings.noInput || (opens && isUnattended))) {
+  if (!withApiKey && (outerIo.settings.noInput || (opensBrowser && isUnattended))) {
     throw usageError(
       'a sign-in with the browser needs a person, whom --no-input, CI or a missing terminal rules out',
       'set MAILCLAIM_API_KEY to a key or the token of a keeper (docs/fleet.md), or run: mailclaim login --with-api-key < key.txt',
     )
   }
-  const io = createIo(given, dropOtherServiceSettings(await promptForMissing(given, withApiKey)))
+  const io = createIo(outerIo, dropOtherServiceSettings(await promptForMissing(outerIo, withApiKey)))
   // Fail before the user approves in the browser, not afterward: check the settings, then the credential store.
   requireBaseUrl(io.settings)
   if (!withApiKey) requireClientId(io.settings)
@@ -71,7 +71,7 @@ export async function signIn(how: SignInOptions, given: Io, columns: readonly Co
   try {
     const { result, closed } = withApiKey
       ? { result: await signInWithApiKey(prepared, io), closed: undefined }
-      : await signInWithBrowser(opens, how.timeoutMs, prepared, io)
+      : await signInWithBrowser(opensBrowser, timeoutMs, prepared, io)
     await saveSettings(result.store, io)
     await reportResult(result, io, columns)
     await closed
@@ -94,19 +94,19 @@ async function promptForMissing(io: Io, withApiKey: boolean): Promise<Settings> 
   const chosen = { ...settings.chosen }
   for (const key of missing) {
     // Accept a bare host name, as browsers do.
-    const complete = (text: string) =>
+    const addScheme = (text: string) =>
       key === 'base_url' && /^[\w-]+(\.[\w-]+)+(\/|$)/.test(text) ? `https://${text}` : text
     const value = await prompts.input({
       message: QUESTIONS[key],
-      validate: (text) => validationOf(() => SETTINGS[key].parse(complete(text), settingName(key))),
+      validate: (text) => validationResult(() => SETTINGS[key].parse(addScheme(text), settingName(key))),
     })
-    chosen[key] = { value: complete(value), source: 'flag' }
+    chosen[key] = { value: addScheme(value), source: 'flag' }
   }
   return { ...settings, chosen }
 }
 
 /** Returns true if the check passes; otherwise the error's message and hint, as the prompt library expects. */
-function validationOf(check: () => unknown): true | string {
+function validationResult(check: () => unknown): true | string {
   try {
     check()
     return true
@@ -132,8 +132,8 @@ async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSign
   try {
     return await prepareSignIn(io, store, kind)
   } catch (error) {
-    const isChosen = settings.chosen.store?.source !== 'default'
-    if (!settings.interactive || isChosen || !hasNoKeychain(error)) throw error
+    const isStoreSet = settings.chosen.store?.source !== 'default'
+    if (!settings.interactive || isStoreSet || !hasNoKeychain(error)) throw error
     await io.warn((error as CliError).message)
     const message = 'Keep the secret in a file that only you can read instead?'
     if (!(await prompts.confirm({ message, default: false }))) throw error
@@ -142,7 +142,7 @@ async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSign
 }
 
 /** Signs in with the browser (authorization code grant, RFC 6749 section 4.1), and stores the session. */
-async function signInWithBrowser(opens: boolean, timeoutMs: number, prepared: PreparedSignIn, io: Io) {
+async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepared: PreparedSignIn, io: Io) {
   const { settings, environment } = io
   const scopes = settingValue('scope', settings) ?? []
   const resource = settingValue('resource', settings)
@@ -164,9 +164,9 @@ async function signInWithBrowser(opens: boolean, timeoutMs: number, prepared: Pr
     resource,
     target: redirectTarget(settingValue('redirect_uri', settings)),
     // Over SSH, open a browser only if BROWSER is set: remote editors set it to a helper that opens the user's local browser.
-    openBrowser: opens && (!environment.ssh || environment.browser !== undefined),
+    openBrowser: opensBrowser && (!environment.ssh || environment.browser !== undefined),
     // Read the pasted redirect URL from a terminal that allows prompts, or from a pipe if no browser is opened.
-    readInput: settings.interactive || (!opens && !io.stdin.isTTY),
+    readInput: settings.interactive || (!opensBrowser && !io.stdin.isTTY),
     timeoutMs,
     issuer: settingValue('issuer', settings),
     authorizationEndpoint: settingValue('authorization_endpoint', settings),
@@ -178,20 +178,20 @@ async function signInWithBrowser(opens: boolean, timeoutMs: number, prepared: Pr
 function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReporter {
   const { settings, stderr } = io
   const isForProgram = isProgramFormat(settings)
-  const always = createIo(io, { ...settings, quiet: isForProgram && !stderr.isTTY, silent: false })
+  const output = createIo(io, { ...settings, quiet: isForProgram && !stderr.isTTY, silent: false })
   return {
     async ready(url) {
-      if (isForProgram) await always.writeEvent('authorization', { url })
-      await always.say(
+      if (isForProgram) await output.writeEvent('authorization', { url })
+      await output.say(
         openBrowser ? 'Opening the browser. If nothing opens, go to:' : 'Open this address in a browser:',
       )
-      await always.say('', `  ${url}`, '')
+      await output.say('', `  ${url}`, '')
       if (readInput)
-        await always.say('If the browser runs on another machine, paste the address of its last page here.')
-      await always.say('Waiting for your approval …')
+        await output.say('If the browser runs on another machine, paste the address of its last page here.')
+      await output.say('Waiting for your approval …')
     },
-    browserFailed: () => always.say('No browser could be opened. Open the address above yourself.'),
-    ignored: (why) => always.warn(`ignored: ${why}`),
+    browserFailed: () => output.say('No browser could be opened. Open the address above yourself.'),
+    ignored: (why) => output.warn(`ignored: ${why}`),
   }
 }
 
@@ -253,17 +253,17 @@ async function saveSettings(store: StoreKind, io: Io): Promise<void> {
   const keys = SETTING_KEYS.filter(
     (key) => /^(base_url|client_id|issuer)$/.test(key) || (store === 'etcd' && /^store_/.test(key)),
   )
-  const used: ProfileConfig = {}
-  for (const key of keys) if (chosen[key]) used[key] = settingText(settingValue(key, settings))
-  if (store !== (profileConfig.store ?? SETTINGS.store.default)) used.store = store
-  const updated = (profile: ProfileConfig | undefined): ProfileConfig => ({
-    ...withSetting(profile, 'base_url', used.base_url),
-    ...used,
+  const usedSettings: ProfileConfig = {}
+  for (const key of keys) if (chosen[key]) usedSettings[key] = settingText(settingValue(key, settings))
+  if (store !== (profileConfig.store ?? SETTINGS.store.default)) usedSettings.store = store
+  const updateProfile = (profile: ProfileConfig | undefined): ProfileConfig => ({
+    ...withSetting(profile, 'base_url', usedSettings.base_url),
+    ...usedSettings,
   })
-  if (isDeepStrictEqual(updated(profileConfig), profileConfig)) return
+  if (isDeepStrictEqual(updateProfile(profileConfig), profileConfig)) return
   try {
     await updateConfig(io, ({ profiles }) => {
-      profiles[settings.profile.value] = updated(profiles[settings.profile.value])
+      profiles[settings.profile.value] = updateProfile(profiles[settings.profile.value])
     })
   } catch (error) {
     // Only warn: the session is stored, and works with the same options or variables.
