@@ -1,16 +1,7 @@
 import { CliError } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import type { Delegation, Outcome } from './observations.ts'
-import {
-  type Code,
-  type Facts,
-  plainText,
-  type Severity,
-  severityOf,
-  textOf,
-  type Verdict,
-  WORDS,
-} from './words.ts'
+import type { Code, Facts, Severity, Verdict } from './words.ts'
 
 /** The output of `claims check --json`; scripts rely on it. */
 export interface CheckReportJson {
@@ -80,17 +71,6 @@ export const REPORT_FIELDS = [
 /** The report for scripts. */
 export function reportJson({ path: _path, remark: _remark, ...report }: CheckReport): CheckReportJson {
   return report
-}
-
-/** A finding with its words. */
-export function findingOf(code: Code, facts: Facts): Finding {
-  const { message, fix } = WORDS[code]
-  return {
-    ...{ code, severity: severityOf(code) },
-    message: plainText(textOf(message, facts)),
-    fix: plainText(textOf(fix, facts)),
-    evidence: facts,
-  }
 }
 
 /** How a report was made. */

@@ -10,13 +10,24 @@ import {
   type ServerObservation,
   separateIntercepted,
 } from './observations.ts'
-import { type CheckReport, type Finding, findingOf } from './report.ts'
+import type { CheckReport, Finding } from './report.ts'
 import { type ExplainedValue, explainValues, faultOnItsOwn, isProof } from './value.ts'
 import { formatDnsAddress, isV6 } from './wire/address.ts'
 import { relativeName } from './wire/name.ts'
 import { isRegistry, listedRegistry, registeredDomainOf } from './wire/registry.ts'
 import { decodeValues, distinctValues, hasText } from './wire/txt-answer.ts'
-import { type Code, type Facts, rankOf, type ServerFact, type Verdict, verdictOf } from './words.ts'
+import {
+  type Code,
+  type Facts,
+  plainText,
+  rankOf,
+  type ServerFact,
+  severityOf,
+  textOf,
+  type Verdict,
+  verdictOf,
+  WORDS,
+} from './words.ts'
 
 /**
  * An observation of a name whose zone was found, with the servers by what they answered; `parent`: the hosts in the delegation,
@@ -380,4 +391,15 @@ function keptSeconds(resolver: ResolverObservation, { servers, dnssec, isOverdue
     isOldAlias ? ttl : null,
   ].filter((ttl) => ttl !== null)
   return ttls.length === 0 ? null : Math.max(...ttls)
+}
+
+/** Creates a finding, with its facts in the message and fix from `WORDS`. */
+export function findingOf(code: Code, facts: Facts): Finding {
+  const { message, fix } = WORDS[code]
+  return {
+    ...{ code, severity: severityOf(code) },
+    message: plainText(textOf(message, facts)),
+    fix: plainText(textOf(fix, facts)),
+    evidence: facts,
+  }
 }
