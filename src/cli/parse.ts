@@ -6,7 +6,7 @@ import type { Context } from '../context.ts'
 import { Exit, type ExitCode, usageError } from '../errors.ts'
 import { type GlobalOptions, resolveSettings, type Settings, usesSharedStore } from '../settings/settings.ts'
 import { createPalette, hasColor, type Palette } from '../terminal/color.ts'
-import { continueWithoutReader, createIo, type Io } from '../terminal/io.ts'
+import { continueWithoutReader, createIo } from '../terminal/io.ts'
 import {
   formatFirstScreen,
   formatHelpFooter,
@@ -165,17 +165,13 @@ async function runCommand(
     await io.warn(
       'whoever answers gets the credential: certificates are not checked (NODE_TLS_REJECT_UNAUTHORIZED=0)',
     )
+  // With `--verbose`, log each HTTP exchange on stderr.
+  const http = settings.verbose ? (await import('../service/log.ts')).logExchanges(io) : io.http
   try {
-    await run({ arguments: words, options }, settings.verbose ? await addRequestLog(io) : io)
+    await run({ arguments: words, options }, { ...io, http })
   } finally {
     await io.progress.end()
   }
-}
-
-/** Returns an `Io` that logs each HTTP exchange on stderr, for `--verbose`. */
-async function addRequestLog(io: Io): Promise<Io> {
-  const { logExchanges } = await import('../service/log.ts')
-  return { ...io, http: logExchanges(io) }
 }
 
 /**
