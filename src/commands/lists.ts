@@ -24,9 +24,11 @@ export function listOptions(defaultLimit: string) {
 
 /** A list of the service, and how to print it. */
 export interface ServiceList<T> {
+  /** Returns the function that requests one page from the service. */
   readonly fetcher: (lists: typeof import('../service/lists.ts'), client: ServiceClient) => PageFetcher<T>
   /** Maximum number of items without `--limit` and `--all`. Default: all items. */
   readonly defaultLimit?: number
+  /** Whether to print an item. Default: every item. */
   readonly choose?: ((item: T) => boolean) | undefined
   readonly columns: readonly Column[]
   /** Text on stderr if the list is empty. */

@@ -18,7 +18,7 @@ export function parseSeconds(text: string, name: string, most = 3600): number {
   )
 }
 
-/** The highest port of TCP and UDP. */
+/** Highest port number of TCP and UDP. */
 export const HIGHEST_PORT = 65_535
 
 /** Parses a whole number from `least` to `most`. @throws CliError `usage`, exit 2 */

@@ -61,7 +61,7 @@ export interface Settings {
   readonly chosen: ChosenSettings
   readonly profileConfig: ProfileConfig
   readonly config: Config
-  /** Why the configuration can't be read; for a command that tolerates that, the settings are as if there were none. */
+  /** Error of reading the configuration file, for commands that tolerate a damaged one; `config` is then empty. */
   readonly configProblem: CliError | undefined
   /** Output format: of `--format` or `--json`, else the command's own default, else `table` on a terminal and `tsv` elsewhere. */
   readonly format: string
