@@ -8,7 +8,7 @@ import { dnsSettings } from '../settings/settings.ts'
 import { commandLine } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
-import { stdoutPalette } from '../terminal/output.ts'
+import { createRenderContext } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { ledgerInForce } from './ledger.ts'
 import { judge, nameOf } from './lifecycle.ts'
@@ -188,7 +188,6 @@ export async function writeReport(
   }
   if (format !== 'table' || settings.fields !== undefined) return io.write(reportJson(report), columns)
   if (report.remark !== undefined) return stdout.write(`${sanitizeLine(report.remark)}\n`)
-  const palette = await stdoutPalette(io)
   const { renderReport } = await import('../dns/terminal.ts')
-  await stdout.write(renderReport(report, { palette, width: stdout.columns ?? Number.POSITIVE_INFINITY }))
+  await stdout.write(renderReport(report, await createRenderContext(io)))
 }

@@ -58,22 +58,14 @@ export const command = defineCommand({
   changes: true,
   async run({ arguments: domains, options }, io) {
     const { timeout = WAIT_SECONDS, throughBlocked = false, check = true, publicResolvers, publish } = options
-    const [{ runClaim }, { claimsNamed }] = await Promise.all([
+    const [{ runClaim }, { claimsNamed }, { createPublisher }] = await Promise.all([
       import('../claims/workflow.ts'),
       import('../claims/ledger.ts'),
+      import('../claims/publish.ts'),
     ])
-    const publisher =
-      publish === undefined
-        ? undefined
-        : await (await import('../claims/publish.ts')).createPublisher(publish, io)
-    const resumeOnly = options.all === true
-    const flow = {
-      deadline: commandDeadline({ timeout }, io.clock),
-      throughBlocked,
-      check,
-      publicResolvers,
-      resumeOnly,
-    }
+    const publisher = publish === undefined ? undefined : await createPublisher(publish, io)
+    const deadline = commandDeadline({ timeout }, io.clock)
+    const flow = { deadline, throughBlocked, check, publicResolvers, resumeOnly: options.all === true }
     if (!isMany(domains, options)) {
       const [{ parseDomain }, { showWork }, { connect }, { createChecklist }] = await Promise.all([
         import('../claims/load.ts'),
@@ -99,7 +91,7 @@ export const command = defineCommand({
         columns: MANY_CLAIM_COLUMNS,
         takesIds: false,
         hasEvents: true,
-        deadline: flow.deadline,
+        deadline,
         async perform({ domain, region }, run) {
           const [newest] = await claimsNamed(domain, run.io)
           const done = completedBefore(newest, io.clock.now())

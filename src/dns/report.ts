@@ -1,16 +1,7 @@
 import { CliError } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import type { Delegation, Outcome } from './observations.ts'
-import {
-  type Facts,
-  type FindingCode,
-  type Severity,
-  severityOf,
-  textOf,
-  toPlainText,
-  type Verdict,
-  WORDS,
-} from './words.ts'
+import type { Facts, FindingCode, Severity, Verdict } from './words.ts'
 
 /** Output of `claims check --json`, which scripts rely on. */
 export interface CheckReportJson {
@@ -84,17 +75,6 @@ export const REPORT_FIELDS = [
 /** Returns the part of a report that `--json` prints. */
 export function reportJson({ path: _path, remark: _remark, ...report }: CheckReport): CheckReportJson {
   return report
-}
-
-/** Creates a finding: fills the facts into the message and the fix of its code. */
-export function findingOf(code: FindingCode, facts: Facts): Finding {
-  const { message, fix } = WORDS[code]
-  return {
-    ...{ code, severity: severityOf(code) },
-    message: toPlainText(textOf(message, facts)),
-    fix: toPlainText(textOf(fix, facts)),
-    evidence: facts,
-  }
 }
 
 /** Circumstances of a check, which Markdown and HTML reports show. */

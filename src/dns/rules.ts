@@ -10,13 +10,24 @@ import {
   type ServerObservation,
   separateIntercepted,
 } from './observations.ts'
-import { type CheckReport, type Finding, findingOf } from './report.ts'
+import type { CheckReport, Finding } from './report.ts'
 import { type ExplainedValue, explainValues, isTokenValue, obviousFault } from './value.ts'
 import { formatDnsAddress, isV6 } from './wire/address.ts'
 import { relativeName } from './wire/name.ts'
 import { isRegistry, listedRegistry, registeredDomainOf } from './wire/registry.ts'
 import { decodeValues, distinctValues, hasText } from './wire/txt-answer.ts'
-import { type Facts, type FindingCode, rankOf, type ServerFact, type Verdict, verdictOf } from './words.ts'
+import {
+  type Facts,
+  type FindingCode,
+  rankOf,
+  type ServerFact,
+  severityOf,
+  textOf,
+  toPlainText,
+  type Verdict,
+  verdictOf,
+  WORDS,
+} from './words.ts'
 
 /**
  * Answers of a check whose zone was found, with the genuine name servers grouped by outcome. `parent`: hosts of the delegation,
@@ -413,4 +424,15 @@ function keptSeconds(
     isOldAlias ? ttl : null,
   ].filter((ttl) => ttl !== null)
   return ttls.length === 0 ? null : Math.max(...ttls)
+}
+
+/** Creates a finding, with its facts in the message and fix from `WORDS`. */
+export function findingOf(code: FindingCode, facts: Facts): Finding {
+  const { message, fix } = WORDS[code]
+  return {
+    ...{ code, severity: severityOf(code) },
+    message: toPlainText(textOf(message, facts)),
+    fix: toPlainText(textOf(fix, facts)),
+    evidence: facts,
+  }
 }

@@ -1,5 +1,5 @@
 import type { Palette } from '../terminal/color.ts'
-import { type Column, firstOf } from '../terminal/columns.ts'
+import { type Column, summarizeValues } from '../terminal/columns.ts'
 import { indent, widthOf, wrap } from '../terminal/measure.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { createTable } from '../terminal/table.ts'
@@ -59,7 +59,7 @@ function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[
       text: (_tone, _context, item) => (item as AnswerView).label,
       paint: (tone, { palette }) => palette[tone as Tone],
     },
-    { field: 'values', title: 'TXT values', text: (values) => firstOf(values as readonly string[]) },
+    { field: 'values', title: 'TXT values', text: (values) => summarizeValues(values as readonly string[]) },
     { field: 'ttl', title: 'TTL', kind: 'number' },
   ]
   const ms: Column = { field: 'ms', title: 'ms', kind: 'number' }

@@ -13,13 +13,13 @@ import {
   timeoutOption,
 } from '../definition.ts'
 
-/** The options of `claims watch`; `claims verify --wait` takes them too. */
+/** Options of `claims watch` and of `claims verify --wait`. */
 export const WATCH_OPTIONS = [
   timeoutOption({ default: 'never' }),
   { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
 ] as const satisfies readonly OptionDefinition[]
 
-/** What `claims watch` prints; `claims verify` prints the same. */
+/** Output of `claims watch` and of `claims verify`. */
 export const WATCH_OUTPUT: OutputDefinition = {
   schema: 'claim',
   lineSchema: 'event',
@@ -50,12 +50,12 @@ export const command = defineCommand({
 })
 
 /**
- * Works on the claims that are named, and shows that of one to its end, with the claim on stdout, and the next steps if this
- * machine hasn't seen before that it is completed.
+ * Verifies or follows the claims of a command line. The work on a single claim is shown event by event and ends with the claim on
+ * stdout; several claims become the rows of a table.
  *
- * @param begin starts the work on one
- * @returns the one claim as last seen
- * @throws CliError why the claim isn't completed
+ * @param begin starts the work on one claim
+ * @returns the final state of a single claim; undefined for several
+ * @throws CliError the reason why the claim isn't completed, or the most severe error of several claims
  */
 export async function workOnClaims(
   domains: readonly string[],

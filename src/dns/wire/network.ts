@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { connect, isIPv6 } from 'node:net'
 import { type DnsAddress, type DnsExchange, type DnsNetwork, DnsTransportError } from '../../context.ts'
 import { createLimiter } from '../../limiter.ts'
-import { parseServerAddress } from '../../settings/addresses.ts'
+import { parseDnsAddress } from '../../settings/addresses.ts'
 import { canonicalAddress } from './address.ts'
 
 /**
@@ -37,7 +37,7 @@ export function withScopes(servers: readonly string[], config: string): DnsAddre
   const scoped = [...config.matchAll(/^\s*nameserver\s+((fe80:[^\s%]*)%\S+)/gim)]
   return servers.flatMap((text) => {
     try {
-      const server = parseServerAddress(text, 'system resolver')
+      const server = parseDnsAddress(text, 'system resolver')
       const address = scoped.find(([, , bare = '']) => canonicalAddress(bare) === server.address)?.[1]
       return [{ ...server, address: address ?? server.address }]
     } catch {
