@@ -166,8 +166,13 @@ export interface HttpTransport {
  */
 export class TransportError extends Error {
   override readonly name = 'TransportError'
-  /** TLS failures: `untrusted` for an unknown issuer, `dated` for a certificate outside its validity period, `tls` for others. */
+  /**
+   * Kind of failure. `memory` and `descriptors` are limits of this machine. TLS: `untrusted` for an unknown issuer, `dated` for a
+   * certificate outside its validity period, `tls` for others.
+   */
   readonly kind:
+    | 'memory'
+    | 'descriptors'
     | 'lookup'
     | 'connect'
     | 'tls'
@@ -248,11 +253,7 @@ export type ProgramEnd =
 
 /** Interactive prompts, shown only if `Settings.interactive` allows them. */
 export interface Prompts {
-  input(question: {
-    message: string
-    default?: string
-    validate?: (value: string) => true | string
-  }): Promise<string>
+  input(question: { message: string; validate?: (value: string) => true | string }): Promise<string>
   password(question: { message: string }): Promise<string>
   confirm(question: { message: string; default: boolean }): Promise<boolean>
   select<T>(question: {

@@ -8,6 +8,8 @@
  *   FAULT_AT     the number of the call that goes wrong; 0 only counts
  *   FAULT_KIND   kill-before, kill-after, said-failed (the call is done and reported as EIO), or an errno to report
  *                instead of the call
+ *   FAULT_LASTS  `same`: so do all later calls of the same name on files; `changes`: all later calls that change files or
+ *                directories, as on a file system that turned read-only
  *
  * Child processes are left alone.
  */
@@ -38,6 +40,7 @@ enum { COUNT_ONLY, KILL_BEFORE, KILL_AFTER, SAID_FAILED, INSTEAD };
 static unsigned char what_is[MAX_FD];
 static char name_of[MAX_FD][200];
 static char state[1024], code[1024];
+static char lasts[16], hit_name[32];
 static int log_fd = -1, fault_at, fault_kind, fault_errno;
 static atomic_int calls, locked;
 
@@ -53,6 +56,7 @@ __attribute__((constructor)) static void start(void) {
   snprintf(state, sizeof state, "%s", getenv("FAULT_STATE") ? getenv("FAULT_STATE") : "");
   snprintf(code, sizeof code, "%s", getenv("FAULT_CODE") ? getenv("FAULT_CODE") : "");
   fault_at = at ? atoi(at) : 0;
+  snprintf(lasts, sizeof lasts, "%s", getenv("FAULT_LASTS") ? getenv("FAULT_LASTS") : "");
   if (kind && !strcmp(kind, "kill-before")) fault_kind = KILL_BEFORE;
   else if (kind && !strcmp(kind, "kill-after")) fault_kind = KILL_AFTER;
   else if (kind && !strcmp(kind, "said-failed")) fault_kind = SAID_FAILED, fault_errno = EIO;
@@ -97,6 +101,22 @@ static void note(int number, const char *call, const char *about, long result, i
   if (log_fd >= 0) NEXT(write)(log_fd, line, length);
 }
 
+static int changes(const char *name) {
+  static const char *const all[] = {"create", "write", "pwrite", "writev", "pwritev", "fsync", "fdatasync", "ftruncate", "fallocate",
+                                    "rename", "link", "unlink", "mkdir", "rmdir", "chmod", "fchmod"};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (!strcmp(all[i], name)) return 1;
+  return 0;
+}
+
+/* Whether the fault strikes at this call. */
+static int strikes(int number, const char *name, const char *about) {
+  if (number == fault_at) snprintf(hit_name, sizeof hit_name, "%s", name);
+  if (number <= fault_at || !*lasts || !*hit_name) return fault_at > 0 && number == fault_at;
+  if (!strcmp(about, "socket") || !strcmp(about, "accepted")) return 0;
+  return strcmp(lasts, "same") ? changes(name) : !strcmp(name, hit_name);
+}
+
 static void die(void) {
   kill(getpid(), SIGKILL);
   for (;;) pause();
@@ -111,7 +131,7 @@ static void die(void) {
       int number_ = atomic_fetch_add(&calls, 1) + 1;                                                                   \
       char about_[400];                                                                                                \
       snprintf(about_, sizeof about_, "%s", about);                                                                    \
-      int hit_ = number_ == fault_at ? fault_kind : COUNT_ONLY;                                                        \
+      int hit_ = strikes(number_, name, about_) ? fault_kind : COUNT_ONLY;                                                        \
       if (hit_ == KILL_BEFORE) note(number_, name, about_, -1, hit_), die();                                           \
       errno = 0;                                                                                                       \
       result_ = hit_ == INSTEAD ? (failed) : (call);                                                                   \

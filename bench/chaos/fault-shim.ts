@@ -9,7 +9,7 @@ import type { Client } from './run-mailclaim.ts'
 const SOURCE = fileURLToPath(new URL('fault-shim.c', import.meta.url))
 const CODE = fileURLToPath(new URL('../../dist', import.meta.url))
 
-const ERRNOS = ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EMFILE', 'EACCES', 'EINTR'] as const
+const ERRNOS = ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EMFILE', 'EACCES', 'ESTALE', 'EINTR'] as const
 
 /** What can become of one call: the name in the table, and what the shim calls it. */
 export const FAULTS = {
@@ -28,13 +28,19 @@ export function isKill(fault: Fault): boolean {
   return fault === 'killed before' || fault === 'killed after'
 }
 
+/** Faults of a disk that last. */
+export const LASTING: readonly Fault[] = ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EACCES', 'ESTALE']
+
+/** Calls that a lasting fault strikes after the first: those of its name, or all that change files. */
+export type Extent = 'same' | 'changes'
+
 /** One call of the program, as the shim saw it. */
 export interface Call {
   readonly number: number
   readonly name: string
   readonly about: string
   readonly result: number
-  /** Whether this is the one that the fault hit. */
+  /** Whether the fault hit it. */
   readonly hit: boolean
 }
 
@@ -52,7 +58,7 @@ export function compileShim(onEnd: OnEnd): string {
 export function shimEnvironment(
   library: string,
   client: Client,
-  strike?: { readonly at: number; readonly fault: Fault },
+  strike?: { readonly at: number; readonly fault: Fault; readonly lasts?: Extent | undefined },
 ): Record<string, string> {
   rmSync(logOf(client), { force: true })
   return {
@@ -61,6 +67,7 @@ export function shimEnvironment(
     FAULT_CODE: CODE,
     FAULT_LOG: logOf(client),
     ...(strike === undefined ? {} : { FAULT_AT: String(strike.at), FAULT_KIND: FAULTS[strike.fault] }),
+    ...(strike?.lasts === undefined ? {} : { FAULT_LASTS: strike.lasts }),
   }
 }
 
@@ -92,6 +99,12 @@ export function isSend({ name, about }: Call): boolean {
 /** Whether a call was about a connection. */
 export function isOnNetwork({ about }: Call): boolean {
   return about === 'socket' || about === 'accepted'
+}
+
+/** Whether a call opens, changes or flushes a file of the session. */
+export function isOnDisk(call: Call): boolean {
+  const names = /^(open|create|p?writev?|fsync|fdatasync|rename|link|unlink|mkdir|fchmod|chmod|ftruncate)$/
+  return names.test(call.name) && !isOnNetwork(call) && !isOwnCode(call)
 }
 
 /** Whether a call was about the program's own files. */

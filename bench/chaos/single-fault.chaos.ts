@@ -5,12 +5,15 @@ import {
   type Call,
   compileShim,
   describeCall,
+  type Extent,
   FAULTS,
   type Fault,
   isKill,
+  isOnDisk,
   isOnNetwork,
   isOwnCode,
   isSend,
+  LASTING,
   readCalls,
   shimEnvironment,
   wroteNote,
@@ -43,6 +46,7 @@ interface Verified {
 interface Aftermath {
   readonly first: Run
   readonly fault: Fault
+  readonly lasts: Extent | undefined
   readonly calls: readonly Call[]
 }
 
@@ -139,7 +143,7 @@ async function leftAfterLogout(client: Client): Promise<string[]> {
 
 async function verifyRefresh(
   client: Client,
-  { first, fault, calls }: Aftermath,
+  { first, fault, lasts, calls }: Aftermath,
   runNext: () => Promise<Run>,
 ): Promise<Verified> {
   const { service } = client
@@ -152,8 +156,19 @@ async function verifyRefresh(
     ...untruths(next, { bytes: service.counts.bytes, processed: service.counts.processed }),
     ...malfunctions(next),
   ]
-  if (first.code === 0 && !works) wrong.push(`done, and the next command ends with ${endingOf(next)}`)
+  const isLost =
+    lasts !== undefined && processed > 0 && /new refresh token .* could not be stored/.test(first.stderr)
+  if (first.code === 0 && !works && !isLost)
+    wrong.push(`done, and the next command ends with ${endingOf(next)}`)
   if (works) return { wrong }
+  if (lasts !== undefined) {
+    // A disk that stays broken after the answer can't keep the token: the command says so, with the access token or exit 4.
+    if (processed > 0 && !isLost) wrong.push(`an answer was lost: ${endingOf(first)}`)
+    // A note that can't be removed either: the next command names the safe way.
+    const isNamed = next.error?.code === 'refresh_interrupted' && wroteNote(calls)
+    if (bytes === 0 && !isNamed) wrong.push(`stranded, and nothing had left: ${endingOf(next)}`)
+    return { stranded: bytes > 0 ? 'the answer had arrived' : 'nothing had left', wrong }
+  }
   // One file operation failed once, and the network was fine: the new token gets into its space at the second try.
   const hit = calls.find((call) => call.hit)
   if (processed > 0 && !isKill(fault) && hit !== undefined && !isOnNetwork(hit))
@@ -199,7 +214,7 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
     '$name',
     async (operation) => {
       const began = performance.now()
-      const count = await countCalls(operation)
+      const { length: count } = await listCalls(operation)
       const positions = sample(Array.from({ length: count }, (_, index) => index + 1))
       const runs = positions.flatMap((at) => operation.faults.map((fault) => ({ at, fault })))
       const results = await inParallel(clients, runs, (client, { at, fault }) =>
@@ -212,25 +227,50 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
     HOURS,
   )
 
-  async function countCalls(operation: Operation): Promise<number> {
+  it.each([REFRESH, NARROWED, FIRST_LOGIN, LOGIN, LOGOUT])(
+    '$name, on a disk that keeps failing',
+    async (operation) => {
+      const began = performance.now()
+      const positions = sample((await listCalls(operation)).filter(isOnDisk).map(({ number }) => number))
+      const extents = ['same', 'changes'] as const
+      const runs = positions.flatMap((at) =>
+        LASTING.flatMap((fault) => extents.map((lasts) => ({ at, fault, lasts }))),
+      )
+      const results = await inParallel(clients, runs, (client, { at, fault, lasts }) =>
+        runOnce(client, operation, at, fault, lasts),
+      )
+      const seconds = Math.round((performance.now() - began) / 1000)
+      const heading = `${operation.name}, lasting: ${positions.length} calls, seed ${seed}, ${seconds} s`
+      expect(report(heading, results, COLUMNS)).toEqual({})
+    },
+    HOURS,
+  )
+
+  async function listCalls(operation: Operation): Promise<Call[]> {
     const [client] = clients
     if (client === undefined) throw new Error('no client')
     client.rewind(operation.from)
     const run = await operation.start(client, shimEnvironment(library, client))
     if (run.code !== 0)
       throw new Error(`without a fault, ${operation.name} ends with ${run.code}: ${run.stderr}`)
-    const { length } = readCalls(client)
-    if (length === 0) throw new Error('the shim sees none of the calls')
-    return length
+    const calls = readCalls(client)
+    if (calls.length === 0) throw new Error('the shim sees none of the calls')
+    return calls
   }
 
-  async function runOnce(client: Client, operation: Operation, at: number, fault: Fault): Promise<Result> {
+  async function runOnce(
+    client: Client,
+    operation: Operation,
+    at: number,
+    fault: Fault,
+    lasts?: Extent,
+  ): Promise<Result> {
     client.rewind(operation.from)
-    const first = await operation.start(client, shimEnvironment(library, client, { at, fault }))
+    const first = await operation.start(client, shimEnvironment(library, client, { at, fault, lasts }))
     const calls = readCalls(client)
     await client.service.settled(bytesSent(calls))
     const hit = calls.find((call) => call.hit)
-    const verified = await operation.verify(client, { first, fault, calls })
+    const verified = await operation.verify(client, { first, fault, lasts, calls })
     const { reuse, leaks } = client.service.counts
     // If Node can't read the program itself, it ends in its own way.
     const ownCode = hit !== undefined && isOwnCode(hit)
@@ -241,7 +281,7 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
       ...verified,
       wrong,
       group: fault,
-      how: fault,
+      how: lasts === undefined ? fault : `${fault}, ${lasts}`,
       where: hit === undefined ? `call ${at}, which did not come` : describeCall(hit),
       reached: hit !== undefined,
       reuse,

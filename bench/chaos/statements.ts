@@ -34,6 +34,11 @@ const STATEMENTS: readonly Statement[] = [
     pattern: /(?<!\b(?:nothing|not|may|might|could|whether|if)\b[^.:;]*)\b(?:was|has been|had been) sent\b/i,
     holds: ({ bytes }) => bytes > 0,
   },
+  { pattern: /cut off before it sent/i, holds: ({ bytes }) => bytes === 0 },
+  {
+    pattern: /could not be stored/i,
+    holds: ({ processed, nextWorks }) => processed > 0 && nextWorks !== true,
+  },
   {
     pattern: /the service (?:has )?renewed|"code":"refresh_token_lost"/i,
     holds: ({ processed }) => processed > 0,

@@ -1,4 +1,4 @@
-import type { Wanted } from '../dns/check.ts'
+import type { WantedRecord } from '../dns/check.ts'
 import { isDnsData } from '../dns/observations.ts'
 import { type CheckReport, type CheckReportJson, exitErrorOf, reportJson } from '../dns/report.ts'
 import { formatDnsAddress } from '../dns/wire/address.ts'
@@ -8,7 +8,7 @@ import { dnsSettings } from '../settings/settings.ts'
 import { commandLine } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
-import { stdoutPalette } from '../terminal/output.ts'
+import { createRenderContext } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { describeLedger } from './ledger.ts'
 import { judge, nameOf } from './lifecycle.ts'
@@ -97,7 +97,7 @@ function applyClaim({ report, error }: CheckResult, claim: DomainClaim, now: num
 
 /** Checks once, or with `wait` until the record is ready, the claim no longer needs the record, or the deadline has passed. */
 async function checkRecord(
-  wanted: Wanted,
+  wanted: WantedRecord,
   of: WatchedClaim | undefined,
   options: CheckOptions,
   io: Io,
@@ -197,7 +197,6 @@ export async function writeReport(
   }
   if (format !== 'table' || settings.fields !== undefined) return io.write(reportJson(report), columns)
   if (report.remark !== undefined) return stdout.write(`${sanitizeLine(report.remark)}\n`)
-  const palette = await stdoutPalette(io)
   const { renderReport } = await import('../dns/terminal.ts')
-  await stdout.write(renderReport(report, { palette, width: stdout.columns ?? Number.POSITIVE_INFINITY }))
+  await stdout.write(renderReport(report, await createRenderContext(io)))
 }

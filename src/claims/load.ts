@@ -8,7 +8,7 @@ import { connect } from '../session/connect.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
 import { relativeTime } from '../terminal/time.ts'
-import { type Deadline, timeFor } from '../timeout.ts'
+import { type Deadline, stepTimeout } from '../timeout.ts'
 import {
   asciiName,
   describeLedger,
@@ -226,7 +226,10 @@ const FAILURE_PAUSE_MS = 30_000
 /** Returns request options for a response that the command can do without: one attempt, five seconds at most. */
 export const briefRequest = (deadline: Deadline | undefined): RequestOptions => ({
   maxAttempts: 1,
-  timeoutMs: Math.min(OPTIONAL_TIMEOUT_MS, deadline === undefined ? OPTIONAL_TIMEOUT_MS : timeFor(deadline)),
+  timeoutMs: Math.min(
+    OPTIONAL_TIMEOUT_MS,
+    deadline === undefined ? OPTIONAL_TIMEOUT_MS : stepTimeout(deadline),
+  ),
 })
 
 /** Gets a claim from the service; returns the ledger's copy if the service can't be reached. */

@@ -1,9 +1,10 @@
 import { type HttpTransport, TransportError } from '../context.ts'
 import { dnsHostOf } from '../dns/hosts.ts'
 import type { CheckReport } from '../dns/report.ts'
-import { createShare } from '../dns/share.ts'
+import { createSharedCache, type SharedCache } from '../dns/shared-cache.ts'
 import { childController } from '../dns/wire/ask.ts'
 import { CliError, EXIT_ORDER, Exit, type ExitCode, InterruptedError, usageError } from '../errors.ts'
+import { createLimiter, type Limiter } from '../limiter.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { drain } from '../service/follow.ts'
 import { paceRequests } from '../service/pace.ts'
@@ -11,8 +12,7 @@ import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { writeLines } from '../terminal/notices.ts'
-import { type Deadline, deadlineOf, MIN_STEP_MS } from '../timeout.ts'
-import { createTurns, type Turns } from '../turns.ts'
+import { commandDeadline, type Deadline, MIN_STEP_MS } from '../timeout.ts'
 import { MANY_CLAIM_COLUMNS } from './columns.ts'
 import { DEFAULT_JOBS, type ManyOptions } from './definition.ts'
 import {
@@ -47,7 +47,7 @@ export interface DomainRun {
   /** Returns the client that all domains share. @throws CliError exit 3 without a usable base URL */
   readonly client: () => ServiceClient
   /** Options for DNS checks: at most `--jobs` at once and none after the deadline, with a cache of delegations. */
-  readonly dns: { readonly inTurn: Turns; readonly share: ReturnType<typeof createShare> }
+  readonly dns: { readonly inTurn: Limiter; readonly cache: SharedCache }
   /** Gets a claim from the service, or from the ledger if the service can't be reached. */
   readonly readClaim: ClaimReader
   /** Lets the work on the next domain begin: this domain only waits and polls from now on. */
@@ -109,7 +109,7 @@ export async function processDomains(
       if (failure.exit === Exit.notConfigured || failure.exit === Exit.notSignedIn) throw failure
     }
   }
-  const inTurn = createTurns(jobs)
+  const inTurn = createLimiter(jobs)
   const stopAll = (error: unknown) => stop.abort(error)
   await Promise.all(inputs.map((input) => inTurn((leave) => processInput(input, leave).catch(stopAll))))
 
@@ -150,16 +150,16 @@ async function readInputs(domains: readonly string[], { from, all }: ManyOptions
  */
 function createShared(jobs: number, work: DomainWork, signal: AbortSignal, io: Io) {
   const { clock, interrupts, settings } = io
-  const deadline = work.deadline ?? deadlineOf({}, clock)
+  const deadline = work.deadline ?? commandDeadline({}, clock)
   const requireTime = () => {
     signal.throwIfAborted()
-    if (deadline.leftMs() <= 0) throw new CliError('timed_out', 'the time was up before its turn')
+    if (deadline.remainingMs() <= 0) throw new CliError('timed_out', 'the time was up before its turn')
   }
   const http = paceRequests(untilEnd(io, deadline), clock, { concurrent: jobs })
   const context = { ...io, http, interrupts: { ...interrupts, signal } }
   const sharedIo = createIo(context, { ...settings, quiet: true, silent: true, interactive: false })
-  const turns = createTurns(jobs)
-  const inTurn: Turns = (check) =>
+  const turns = createLimiter(jobs)
+  const inTurn: Limiter = (check) =>
     turns(async (leave) => {
       requireTime()
       return check(leave)
@@ -174,7 +174,7 @@ function createShared(jobs: number, work: DomainWork, signal: AbortSignal, io: I
       return client
     },
     readClaim: createClaimReader(sharedIo, { renews: work.renews !== false, warn: io.warn }),
-    dns: { inTurn, share: createShare(clock) },
+    dns: { inTurn, cache: createSharedCache(clock) },
   }
 }
 
@@ -195,10 +195,10 @@ function untilEnd({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
     close: () => http.close(),
     async send(request) {
       if (request.beforeSend !== undefined) return http.send(request)
-      const leftMs = deadline.leftMs() + MIN_STEP_MS
-      if (leftMs <= 0) throw new TransportError('timeout', 'no', 'the time was up')
+      const remainingMs = deadline.remainingMs() + MIN_STEP_MS
+      if (remainingMs <= 0) throw new TransportError('timeout', 'no', 'the time was up')
       const { method, body, signal } = request
-      const timeoutMs = body === undefined ? Math.min(request.timeoutMs, leftMs) : request.timeoutMs
+      const timeoutMs = body === undefined ? Math.min(request.timeoutMs, remainingMs) : request.timeoutMs
       const until = method === 'GET' || !signal ? {} : { signal: interrupts.signal }
       return http.send({ ...request, timeoutMs, ...until })
     },
@@ -238,7 +238,7 @@ function createReporter(work: DomainWork, badLines: number, io: Io) {
   const { format, quiet } = io.settings
   const isText = format === 'zone' || format === 'value'
   const rows = io.list(work.columns)
-  const inTurn = createTurns(1)
+  const inTurn = createLimiter(1)
   const labels = new Map<string, number>()
   const causes = new Map<string, Cause>()
   const exits: ExitCode[] = []

@@ -1,10 +1,10 @@
 import { dnsHostOf } from '../dns/hosts.ts'
-import { look } from '../dns/look.ts'
+import { lookUpTxt } from '../dns/lookup.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { checkName, relativeName } from '../dns/wire/name.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
-import { deadlineIn } from '../timeout.ts'
+import { createDeadline } from '../timeout.ts'
 
 /** Location of a record in the form in which DNS providers ask for it: a zone, and a host within the zone. */
 export interface RecordPlace {
@@ -22,8 +22,8 @@ const TIMEOUT_MS = 4000
 export async function findPlace(name: string, io: Io): Promise<RecordPlace | undefined> {
   const checked = checkName(name)
   if (!checked.ok) return undefined
-  const request = { ...dnsSettings(io.settings), deadline: deadlineIn(TIMEOUT_MS, io.clock) }
-  const { zone, nameservers } = await look(checked.ascii, request, dnsEffects(io))
+  const request = { ...dnsSettings(io.settings), deadline: createDeadline(TIMEOUT_MS, io.clock) }
+  const { zone, nameservers } = await lookUpTxt(checked.ascii, request, dnsEffects(io))
   if (zone === null) return undefined
   return { zone, host: relativeName(checked.ascii, zone), dnsHost: dnsHostOf(nameservers) }
 }

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { ProgramEnd } from '../context.ts'
-import { type Look, look } from '../dns/look.ts'
+import { lookUpTxt, type TxtLookup } from '../dns/lookup.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { checkName, relativeName } from '../dns/wire/name.ts'
 import { hasText } from '../dns/wire/txt-answer.ts'
@@ -48,7 +48,7 @@ export async function createPublisher(command: string, io: Io) {
     const checked = checkName(record.name)
     if (!checked.ok) throw unexpectedAnswer(checked.problem)
     const name = checked.ascii
-    const { zone, set, reason, partial } = await look(name, dnsSettings(io.settings), dnsEffects(io))
+    const { zone, set, reason, partial } = await lookUpTxt(name, dnsSettings(io.settings), dnsEffects(io))
     if (hasText(set?.values ?? partial, record.value))
       return `${name} has the TXT value already: the command wasn't run`
     if (set === null || zone === null) throw valuesUnknown(name, reason ?? 'its zone has no name')
@@ -77,7 +77,7 @@ export async function createPublisher(command: string, io: Io) {
 }
 
 /** All TXT values at a name, with the TTL of the set. */
-type TxtSet = NonNullable<Look['set']>
+type TxtSet = NonNullable<TxtLookup['set']>
 
 /**
  * Returns the command's environment variables.

@@ -1,27 +1,27 @@
-import { type CheckRequest, checkDns, type Wanted } from '../dns/check.ts'
+import { type CheckRequest, checkDns, type WantedRecord } from '../dns/check.ts'
 import type { CheckReport } from '../dns/report.ts'
 import { type WaitStep, waitForRecord } from '../dns/wait.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { CliError } from '../errors.ts'
+import type { Limiter } from '../limiter.ts'
 import { newsOnly } from '../service/follow.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import type { Deadline } from '../timeout.ts'
-import type { Turns } from '../turns.ts'
 import { judge } from './lifecycle.ts'
 import { expectedRecord } from './record.ts'
 
 /** Options of the DNS checks of one domain, alone or in a run over several domains. */
-export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'share'> {
+export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'cache'> {
   readonly deadline: Deadline
   /** Whether to repeat the check until the record is ready or the claim no longer needs it. */
   readonly wait?: boolean
   /** In a run over several domains, lets the work on the next domain begin; called when this domain starts to wait. */
   readonly releaseTurn?: () => void
   /** Limits how many checks run at once in a run over several domains. */
-  readonly inTurn?: Turns
+  readonly inTurn?: Limiter
   /** Prints why the record isn't ready, instead of `createWaitReporter`, in a run over several domains. */
   readonly reportWait?: (report: CheckReport) => Promise<void>
 }
@@ -30,7 +30,7 @@ export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'sh
 const CLAIM_POLL_MS = 60_000
 
 /** Checks DNS once, with the resolvers of the settings. */
-export function checkOnce(wanted: Wanted, options: CheckOptions, io: Io): Promise<CheckReport> {
+export function checkOnce(wanted: WantedRecord, options: CheckOptions, io: Io): Promise<CheckReport> {
   const check = () => checkDns({ ...options, ...dnsSettings(io.settings), ...wanted }, dnsEffects(io))
   return options.inTurn === undefined ? check() : options.inTurn(check)
 }
@@ -55,7 +55,7 @@ export interface DnsStep extends WaitStep {
  * service once a minute: ends if the claim no longer needs its record, and waits for the new record if the service has changed it.
  */
 export async function* watchDns(
-  wanted: Wanted,
+  wanted: WantedRecord,
   watched: WatchedClaim | undefined,
   options: CheckOptions,
   io: Io,

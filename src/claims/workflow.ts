@@ -5,7 +5,7 @@ import { unexpectedAnswer } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
-import { deadlineIn, timeFor } from '../timeout.ts'
+import { createDeadline, stepTimeout } from '../timeout.ts'
 import type { CLAIM_EVENTS } from './definition.ts'
 import { asciiName, findClaimsByName } from './ledger.ts'
 import { asArgument, judge, nameOf } from './lifecycle.ts'
@@ -130,7 +130,7 @@ async function* createOrResume(
   const needsNewRegion = isOtherRegion && entry !== undefined && judge(entry.claim, io.clock.now()).isOpen
   if (entry !== undefined && (resumeOnly || !needsNewRegion)) {
     const known = { domainId: entry.claim.domain_id ?? '', name, entry }
-    const limit = { timeoutMs: timeFor(deadline) }
+    const limit = { timeoutMs: stepTimeout(deadline) }
     const claim = await fetchClaim({ ...access, known }, limit).catch((error: unknown) => {
       if (resumeOnly || !isGone(error)) throw error
     })
@@ -194,7 +194,7 @@ export function describeIgnoredOptions({ name: _, ...options }: ClaimRequest, { 
  */
 async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
   const { options, io } = work
-  const lag = deadlineIn(Math.min(MAX_LAG_MS, options.deadline.leftMs() / 2), io.clock)
+  const lag = createDeadline(Math.min(MAX_LAG_MS, options.deadline.remainingMs() / 2), io.clock)
   const read = () =>
     fetchClaim(work, briefRequest(options.deadline)).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
@@ -216,7 +216,7 @@ async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
       return { claim }
     }
     last = { claim, error: toTimeoutError(failure, options.deadline), report }
-    if (report.verdict === 'unknown' || isWorthVerifying(report, lag.leftMs() <= 0)) {
+    if (report.verdict === 'unknown' || isWorthVerifying(report, lag.remainingMs() <= 0)) {
       yield dnsWarningEvent(claim, `${failure.message}; asking the service anyway`, failure)
       return { claim, report }
     }
@@ -325,7 +325,7 @@ const verifyHint = (claim: DomainClaim): string =>
  */
 export async function* checkAndVerify(work: ClaimWork): ClaimEvents {
   const { known, options, io } = work
-  const before = await fetchClaim(work, { timeoutMs: timeFor(options.deadline) })
+  const before = await fetchClaim(work, { timeoutMs: stepTimeout(options.deadline) })
   const { phase, isOpen, text, error } = judge(before, io.clock.now())
   if (!isOpen || phase === 'accepted') {
     if (options.wait) return yield* followClaim(work, before)

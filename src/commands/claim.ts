@@ -3,7 +3,7 @@ import { CLAIM_EVENTS, isMany, MANY_OPTIONS, WAIT_SECONDS } from '../claims/defi
 import type { Publish } from '../claims/publish.ts'
 import { REPORT_FIELDS } from '../dns/report.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
-import { deadlineOf } from '../timeout.ts'
+import { commandDeadline } from '../timeout.ts'
 import { askForDomain, CREATE_OPTIONS, claimRequest } from './claims/create-options.ts'
 import { defineCommand, eventFields, PUBLIC_RESOLVERS, timeoutOption } from './definition.ts'
 
@@ -58,22 +58,14 @@ export const command = defineCommand({
   changes: true,
   async run({ arguments: domains, options }, io) {
     const { timeout = WAIT_SECONDS, throughBlocked = false, check = true, publicResolvers, publish } = options
-    const [{ runClaim }, { findClaimsByName }] = await Promise.all([
+    const [{ runClaim }, { findClaimsByName }, { createPublisher }] = await Promise.all([
       import('../claims/workflow.ts'),
       import('../claims/ledger.ts'),
+      import('../claims/publish.ts'),
     ])
-    const publisher =
-      publish === undefined
-        ? undefined
-        : await (await import('../claims/publish.ts')).createPublisher(publish, io)
-    const resumeOnly = options.all === true
-    const flow = {
-      deadline: deadlineOf({ timeout }, io.clock),
-      throughBlocked,
-      check,
-      publicResolvers,
-      resumeOnly,
-    }
+    const publisher = publish === undefined ? undefined : await createPublisher(publish, io)
+    const deadline = commandDeadline({ timeout }, io.clock)
+    const flow = { deadline, throughBlocked, check, publicResolvers, resumeOnly: options.all === true }
     if (!isMany(domains, options)) {
       const [{ parseDomain }, { presentEvents }, { connect }, { createChecklist }] = await Promise.all([
         import('../claims/load.ts'),
@@ -100,7 +92,7 @@ export const command = defineCommand({
         columns: MANY_CLAIM_COLUMNS,
         takesIds: false,
         hasEvents: true,
-        deadline: flow.deadline,
+        deadline,
         async perform({ domain, region }, run) {
           const [newest] = await findClaimsByName(domain, run.io)
           const done = completedResult(newest, io.clock.now())

@@ -49,8 +49,8 @@ export function createKeychain({ script, environment }: HelperOptions): Keychain
         helper.on('error', (error) => crashed(error.message))
         // Not "exit", which can come before the last message.
         helper.once('close', (code, signal) => crashed(signal ?? `exit code ${code}`))
-        // If this fails, the helper has ended, and `close` says why.
-        helper.send(request, () => {})
+        // If this fails, the helper has ended, and `close` says why. Without a file descriptor for the channel there is no `send`.
+        helper.send?.(request, () => {})
       }),
   }
 }

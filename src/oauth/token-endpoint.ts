@@ -2,13 +2,20 @@ import { type HttpRequest, type HttpResponse, TransportError } from '../context.
 import { CliError } from '../errors.ts'
 import { userAgent } from '../service/client.ts'
 import { secretsOf } from '../service/log.ts'
-import { parseObject, parseProblem, transportFailure } from '../service/problems.ts'
+import {
+  isRedirect,
+  parseObject,
+  parseProblem,
+  redirectError,
+  transportFailure,
+  transportHint,
+} from '../service/problems.ts'
 import { parseRetryAfter } from '../service/retry.ts'
 import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
 import { isBearerToken } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
-import { redact, withoutTokens } from '../terminal/redact.ts'
+import { redact, redactTokens } from '../terminal/redact.ts'
 import { oauthError } from './errors.ts'
 
 interface TokenRequest {
@@ -140,7 +147,7 @@ export async function refresh(io: Io, request: RefreshRequest): Promise<RefreshO
  * Sends one request to the token endpoint (section 4.1), form-encoded.
  *
  * @param scope that of the access token if the answer names none
- * @throws TransportError if not even the head of an answer arrived
+ * @throws TransportError if not even the head of an answer arrived; CliError `redirected`, exit 7
  */
 async function send(
   io: Io,
@@ -164,7 +171,9 @@ async function send(
     freshConnection: true,
     ...options,
   }
-  return readAnswer(await io.http.send(request), secretsOf(request), scope, io.clock.now())
+  const response = await io.http.send(request)
+  if (isRedirect(response)) throw redirectError(response, 'POST /oauth/token', secretsOf(request))
+  return readAnswer(response, secretsOf(request), scope, io.clock.now())
 }
 
 /** As much of the token endpoint's answer as arrived. */
@@ -203,7 +212,7 @@ function readAnswer(
 ): TokenAnswer {
   const isSuccess = status >= 200 && status <= 299
   const body = parseObject(text) ?? (isSuccess ? completePairs(text) : undefined)
-  const { details } = parseProblem(body, text, (said) => withoutTokens(redact(said, secrets)))
+  const { details } = parseProblem(body, { headers, text }, (said) => redactTokens(redact(said, secrets)))
   const tokens = isSuccess ? readTokens(body, scope, now) : {}
   const code = oauthErrorOf(status, body?.['error'])
   const isEmpty = text === '' && !/html|xml/i.test(headers['content-type'] ?? '')
@@ -219,15 +228,20 @@ function readAnswer(
   }
 }
 
+/** A pair whose value is a text or a number; else a text of its own, or a bracket, so that a pair's depth can be counted. */
+const JSON_PARTS = /"\w+"\s*:\s*(?:"(?:[^"\\]|\\.)*"|\d+(?=\s*[,}]))|"(?:[^"\\]|\\.)*"(?=\s*[:,\]}])|[[\]{}]/g
+
 /**
- * The complete pairs of a JSON object that breaks off or has an invalid pair, which may include a refresh token that was
- * just rotated; undefined if there are none.
+ * Returns the complete pairs at the top level of a JSON object that breaks off or has an invalid pair: a refresh token that was just
+ * rotated may be among them. Undefined if there are none.
  */
 function completePairs(text: string): Record<string, unknown> | undefined {
   if (!/^\s*\{/.test(text)) return undefined
-  const pairs = [...text.matchAll(/"\w+"\s*:\s*("(?:[^"\\]|\\.)*"|\d+(?=\s*[,}]))/g)].flatMap(([pair]) =>
-    Object.entries(parseObject(`{${pair}}`) ?? {}),
-  )
+  let depth = 0
+  const pairs = [...text.matchAll(JSON_PARTS)].flatMap(([part]) => {
+    depth += /^[[{]/.test(part) ? 1 : /^[\]}]/.test(part) ? -1 : 0
+    return depth === 1 ? Object.entries(parseObject(`{${part}}`) ?? {}) : []
+  })
   return pairs.length === 0 ? undefined : Object.fromEntries(pairs)
 }
 
@@ -305,7 +319,7 @@ function classifyNoAnswer(error: unknown, base: URL): RefreshOutcome {
   // `beforeSend` threw it, or it is the reason of the signal.
   if (error.cause instanceof CliError) return { kind: 'unused', error: error.cause, passes: false }
   const message = `the service at ${issuerOf(base)} cannot be reached: ${error.message}`
-  const hint = 'the session is untouched; check the network: mailclaim doctor'
+  const hint = transportHint(error, 'the session is untouched; check the network: mailclaim doctor')
   const failure = new CliError('unreachable', message, { hint, cause: error })
   return { kind: 'unused', error: failure, passes: error.kind === 'lookup' || error.kind === 'connect' }
 }

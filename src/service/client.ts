@@ -21,7 +21,7 @@ export interface RequestOptions {
   readonly signal?: AbortSignal
   /** How many times the request is sent at most. Polling repeats it anyway, so it passes 1. */
   readonly maxAttempts?: number
-  /** How long it may take with its repetitions, in milliseconds, if that is less than its own limit: see `timeFor`. */
+  /** How long it may take with its repetitions, in milliseconds, if that is less than its own limit: see `stepTimeout`. */
   readonly timeoutMs?: number
 }
 
@@ -153,7 +153,7 @@ interface ServiceRequest {
 function mayRetry({ status = 0, retryAfterMs, cause }: CliError, method: HttpRequest['method']): boolean {
   if (cause instanceof TransportError) {
     // Canceled, but not by the signal: the program is ending. The others would only happen again.
-    if (['aborted', 'tls', 'untrusted', 'dated', 'protocol'].includes(cause.kind)) return false
+    if (['memory', 'aborted', 'tls', 'untrusted', 'dated', 'protocol'].includes(cause.kind)) return false
     return method === 'GET' || cause.sent === 'no'
   }
   if (method === 'GET') return isTemporary(status)

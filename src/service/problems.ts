@@ -68,7 +68,7 @@ export function readObject(
   return object
 }
 
-/** What a body is that is no text, as a sentence; undefined if it is text. */
+/** Why a body can't be read as text: compressed or binary, as a sentence; undefined for text. */
 function unreadableBody(headers: HttpResponse['headers'], text: string): string | undefined {
   const encoding = text.startsWith('\u001f\ufffd') ? 'gzip' : headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity') return `it is compressed with ${clip(encoding, 20)}`
@@ -121,10 +121,12 @@ export function nameOfType(value: unknown): string {
  */
 export function parseProblem(
   body: Record<string, unknown> | undefined,
-  whole: string,
+  { headers, text: whole }: Pick<HttpResponse, 'headers' | 'text'>,
   clean: (text: string) => string,
 ): { readonly name?: string | undefined; readonly details: string } {
   if (body === undefined) {
+    const unreadable = unreadableBody(headers, whole)
+    if (unreadable !== undefined) return { details: unreadable }
     // What begins like JSON may contain tokens.
     const isPage = !/^\s*[{[]/.test(whole)
     return { details: isPage ? excerpt(clean(whole.slice(0, MAX_QUOTED)), 160) : '' }
@@ -151,16 +153,16 @@ const MAY_BE_DONE = 'the service may have acted on the request: check before you
  * @param base the base URL
  */
 export function responseError(
-  { status, headers, text }: HttpResponse,
+  response: HttpResponse,
   { method, path }: { readonly method: string; readonly path: string },
   base: URL,
   credential: Credential,
   { clock, settings }: Pick<Io, 'clock' | 'settings'>,
 ): CliError {
+  const { status, headers, text } = response
   const clean = (said: string) => redact(said, [credential.value])
   const object = parseObject(text)
-  const isText = unreadableBody(headers, text) === undefined
-  const { name = '', details } = parseProblem(object, isText ? text : '', clean)
+  const { name = '', details } = parseProblem(object, response, clean)
   const retryAfterMs = parseRetryAfter(headers['retry-after'], clock.now())
   // Scripts compare codes: of a refusal the service's own, if it looks like one.
   const isNamed = status !== 401 && !isTemporary(status) && /^[a-z][a-z0-9_]{1,63}$/.test(name)
@@ -168,12 +170,7 @@ export function responseError(
   const failure = (code: ErrorCode, what: string, hint?: string) =>
     new CliError(code, /\w/.test(details) ? `${what}: ${details}` : what, { ...options, hint })
 
-  if (status < 400) {
-    const target = sanitizeLine(maskUrl(clean(headers['location'] ?? '')).slice(0, 300))
-    const what = `${method} ${path} was answered with a redirect (${status})${target && ` to ${target}`}, which is not followed`
-    const hint = "set the base URL to the service's actual address"
-    return new CliError('redirected', what, { status, hint })
-  }
+  if (status < 400) return redirectError(response, `${method} ${path}`, [credential.value])
   const sent = credential.description
   if (status === 401) {
     const what = `the service refused ${sent} (401)`
@@ -212,6 +209,23 @@ export function responseError(
     : failure('service_unavailable', `the service failed (${status})`, hint)
 }
 
+export const isRedirect = ({ status }: HttpResponse) => status >= 300 && status < 400
+
+/**
+ * The error for a redirect (RFC 9110 section 15.4), which no request of this program follows: exit 7. A base URL with the wrong host
+ * is its usual cause.
+ *
+ * @param request its method and path
+ * @param secrets that the message leaves out
+ */
+export function redirectError(response: HttpResponse, request: string, secrets: readonly string[]): CliError {
+  const { status, headers } = response
+  const target = sanitizeLine(maskUrl(redact(headers['location'] ?? '', secrets)).slice(0, 300))
+  const what = `${request} was answered with a redirect (${status})${target && ` to ${target}`}, which is not followed`
+  const hint = "set the base URL to the service's actual address"
+  return new CliError('redirected', what, { status, hint })
+}
+
 /** When an access token ends, in milliseconds; undefined of what isn't a JWT that says so (RFC 7519 section 4.1.4). */
 export function endOfToken(text: string): number | undefined {
   const [, claims = '', signature] = text.split('.')
@@ -219,7 +233,10 @@ export function endOfToken(text: string): number | undefined {
   return signature !== undefined && typeof end === 'number' ? end * 1000 : undefined
 }
 
+/** Remedies that don't depend on the request. */
 const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {
+  memory: 'raise the limit on address space (ulimit -v) and run the command again',
+  descriptors: 'raise the limit on open files (ulimit -n) and run the command again',
   aborted: 'run the command again; if mailclaim was just removed or updated, install it again',
   untrusted: 'for a private certificate authority, set NODE_EXTRA_CA_CERTS to its certificate file',
   dated: "check this machine's clock, and when the certificate is valid",
@@ -227,10 +244,15 @@ const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {
   timeout: 'try again, or allow more time with --http-timeout SECONDS',
 }
 
+/** Hint for a request without a response. @param otherwise if its kind of failure has no remedy of its own */
+export function transportHint({ kind }: TransportError, otherwise: string): string {
+  return TRANSPORT_HINTS[kind] ?? otherwise
+}
+
 /** The error for a request without a response: exit 7. */
 export function transportFailure(error: TransportError, url: URL, method: string): CliError {
   const isLost = method === 'POST' && error.sent === 'maybe'
-  const hint = isLost ? MAY_BE_DONE : (TRANSPORT_HINTS[error.kind] ?? 'check the base URL and the network')
+  const hint = isLost ? MAY_BE_DONE : transportHint(error, 'check the base URL and the network')
   const code = error.kind === 'timeout' ? 'timeout' : 'unreachable'
   const message = `no response from ${url.origin}: ${error.message}`
   return new CliError(code, message, { hint, cause: error })

@@ -1,4 +1,6 @@
+import { closeSync, openSync } from 'node:fs'
 import { TransportError } from '../context.ts'
+import { codeOf, quietly } from '../storage/file-errors.ts'
 import { excerpt } from '../terminal/sanitize.ts'
 
 const UNTRUSTED = 'is not signed by a certificate authority that this machine trusts'
@@ -12,6 +14,9 @@ const CLOSED =
 const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'], message: string])[] = [
   // 20 is the code of a `DOMException` by which a signal aborts.
   [/^(20|UND_ERR_DESTROYED|UND_ERR_CLOSED) /, 'aborted', 'the request was canceled'],
+  // V8 reserves gigabytes of address space for the memory of undici's HTTP parser.
+  [/WebAssembly|Wasm/, 'memory', "this machine's limits leave too little memory for HTTP (WebAssembly)"],
+  [/^(EMFILE|ENFILE) /, 'descriptors', 'too many files are open on this machine (CODE)'],
   [/^(ENOTFOUND|EAI_AGAIN) |^\S* getaddrinfo /, 'lookup', "couldn't resolve the host name"],
   [
     /^ERR_SSL_\w+_ALERT_(\w*CERTIFICATE\w*|UNKNOWN_CA) /,
@@ -43,7 +48,7 @@ const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'],
 ]
 
 /**
- * Turns an error of the HTTP client into one with a kind and a clear message.
+ * Limiter an error of the HTTP client into one with a kind and a clear message.
  *
  * @param peer the other end of the connection
  */
@@ -53,7 +58,8 @@ export function classify(
   peer: 'server' | 'proxy' = 'server',
 ): TransportError {
   if (error instanceof TransportError) return error
-  const { code = '', syscall = '', message } = rootCause(error)
+  const { code: reported = '', syscall = '', message } = rootCause(error)
+  const code = syscall === 'getaddrinfo' && hasNoDescriptor() ? 'EMFILE' : reported
   const said = excerpt(`${message ?? error}`, 200)
   const [, kind, text] = ERRORS.find(([pattern]) => pattern.test(`${code} ${syscall} ${said}`)) ?? []
   const filled = text
@@ -61,6 +67,11 @@ export function classify(
     .replace('CODE', code)
     .replace('MESSAGE', () => said)
   return new TransportError(kind ?? 'protocol', sent, filled ?? said, error)
+}
+
+/** Whether this process can open no file. The C library then reports every host as unknown (glibc 2.41: `ENOTFOUND`). */
+function hasNoDescriptor(): boolean {
+  return codeOf(quietly(() => closeSync(openSync(process.execPath, 'r')))) === 'EMFILE'
 }
 
 /** Happy Eyeballs reports one error per address, and errors wrap others: the first cause is the most useful. */

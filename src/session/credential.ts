@@ -1,7 +1,7 @@
 import { usageError } from '../errors.ts'
 import type { AccessToken } from '../oauth/token-endpoint.ts'
 import type { Credential } from '../service/types.ts'
-import { isShared } from '../settings/settings.ts'
+import { usesSharedStore } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { sessionOver, signedOut } from './messages.ts'
 import { requireSession } from './profiles.ts'
@@ -36,7 +36,7 @@ export async function goodCredential(io: Io, minLifetime = 0): Promise<Credentia
   const fromEnvironment = environmentKey(io)
   if (fromEnvironment !== undefined) return fromEnvironment
   const files = profileFiles(io, io.settings.profile.value)
-  if (isShared(io.settings)) {
+  if (usesSharedStore(io.settings)) {
     // Only etcd knows more than what is good: whether the session is over, or a new one has begun.
     const { pendingFiles, readLocal } = await import('./shared/local.ts')
     const found = goodAccess(io, readLocal(files), minLifetime)
@@ -74,7 +74,7 @@ export async function narrowedCredential(io: Io, scope: string): Promise<Credent
 
 /** Renews the session of the profile, wherever it is kept. @throws CliError as `renewLocal` and `renewShared`. */
 export async function renewedCredential(io: Io, options: RenewOptions): Promise<Credential & AccessToken> {
-  const renew = isShared(io.settings)
+  const renew = usesSharedStore(io.settings)
     ? (await import('./shared/renew.ts')).renewShared
     : (await import('./renew.ts')).renewLocal
   return asCredential(io, await renew(io, options))

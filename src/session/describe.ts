@@ -1,11 +1,11 @@
 import { CliError, Exit } from '../errors.ts'
 import { endOfToken } from '../service/problems.ts'
-import { isShared } from '../settings/settings.ts'
+import { usesSharedStore } from '../settings/settings.ts'
 import { isLocked } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { relativeTime } from '../terminal/time.ts'
 import { environmentKey } from './credential.ts'
-import { interrupted, sessionOver, signedOut, type Trouble, troubleOf } from './messages.ts'
+import { sessionOver, signedOut, type Trouble, troubleOf } from './messages.ts'
 import { requireSession } from './profiles.ts'
 import { readItemIfAny, requireToken } from './secret.ts'
 import { isFresh, type ProfileFiles, profileFiles, requireSameService, type Session } from './session-file.ts'
@@ -42,7 +42,7 @@ export async function describeSession(
       requireUnexpired(environmentKey(io)?.value ?? '', io)
       return { ...known, state: 'active' }
     }
-    if (isShared(io.settings)) {
+    if (usesSharedStore(io.settings)) {
       const { describeShared } = await import('./shared/sign-in.ts')
       return { inForce: 'session', ...(await describeShared(io)) }
     }
@@ -71,7 +71,8 @@ async function stateOf(io: Io, files: ProfileFiles, session: Session): Promise<S
   if (ended !== undefined) throw sessionOver(profile, ended.why)
   const answer = await readItemIfAny(io, files, session)
   try {
-    if (requireToken(files, session, answer).isNoted) throw interrupted(profile)
+    const { interruption } = requireToken(files, session, answer)
+    if (interruption !== undefined) throw interruption
   } catch (error) {
     // Another process may be at it, or have ended since the session was read.
     if (await isLocked(files.lock, files.disk)) return 'refreshing'

@@ -43,7 +43,14 @@ export function notSignedIn(profile: string, others: readonly string[] = [], why
 /** The refresh token may have been sent, and nobody knows what became of it. @param why what is known */
 export function interrupted(profile: string, why = 'the last renewal was interrupted'): CliError {
   const message = `the refresh token of profile ${profile} may have been sent: ${why}`
-  const hint = `to try the old token, see docs/token-safety.md; else ${signInHint(profile)}`
+  const hint = `see docs/token-safety.md#after-an-interrupted-renewal, or ${signInHint(profile)}`
+  return signedOut('refresh_interrupted', message, hint)
+}
+
+/** A renewal ended between the creation of its note and the request. A plain command can't tell it from one that is about to send. */
+export function unsent(profile: string): CliError {
+  const message = `the last renewal of profile ${profile} was cut off before it sent the refresh token`
+  const hint = `this is safe here: ${withProfile('mailclaim auth refresh --retry-interrupted', profile)}`
   return signedOut('refresh_interrupted', message, hint)
 }
 

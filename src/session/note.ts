@@ -10,18 +10,25 @@ export function nextName({ id, generation }: Pick<Session, 'id' | 'generation'>)
   return `next.${id}.${generation}`
 }
 
-/** What such a file holds: a whole value, or not, and then its token may have been sent. */
-export function readNext(files: ProfileFiles, name: string): Session | 'absent' | 'incomplete' {
+/**
+ * Reads such a file: the next session if it is whole. `unsent`: it is shorter than its space, which is written and flushed before the
+ * token is sent, so the token was not sent. `incomplete`: the token may have been sent.
+ */
+export function readNext(
+  { disk, directory }: ProfileFiles,
+  name: string,
+): Session | 'absent' | 'unsent' | 'incomplete' {
+  let text: string | undefined
   try {
-    const text = files.disk.read(join(files.directory, name))
+    text = disk.read(join(directory, name))
     return text === undefined ? 'absent' : decode(text)
   } catch {
-    return 'incomplete'
+    return text !== undefined && Buffer.byteLength(text) < RESERVED_BYTES ? 'unsent' : 'incomplete'
   }
 }
 
 /** Whether a file can take the place of `session.json` by itself; without its token only if the keychain has that. */
-export function isFinishable(next: Session | 'absent' | 'incomplete' | undefined): next is Session {
+export function isFinishable(next: ReturnType<typeof readNext> | undefined): next is Session {
   return typeof next === 'object' && (next.refreshToken !== undefined || next.ended !== undefined)
 }
 

@@ -1,8 +1,10 @@
+import { join } from 'node:path'
 import { CliError, usageError } from '../errors.ts'
 import { type AccessToken, type RefreshOutcome, refresh, tokenTimeoutMs } from '../oauth/token-endpoint.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
 import { withProfile } from '../settings/profiles.ts'
-import { quietly } from '../storage/file-errors.ts'
+import { removeDurable } from '../storage/atomic-file.ts'
+import { cannotWrite, quietly } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { backoff, REQUEST_DELAYS } from '../timeout.ts'
@@ -112,10 +114,14 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
   const ahead = isAhead ? await finishNext(renewal, files, item, 'its secret is in the keychain') : undefined
   if (ahead !== undefined) return ahead
 
-  // Step 3: the newest token, unless nobody knows what became of its last use.
-  const { value, generation, isNoted, failure } = requireToken(files, session, answer)
-  if (isNoted && !options.retryInterrupted) throw interrupted(profile)
+  // Step 3: the newest token, unless the outcome of its last use is unknown.
+  const { value, generation, interruption, failure } = requireToken(files, session, answer)
+  if (interruption !== undefined && !options.retryInterrupted) throw interruption
   const name = nextName({ id, generation })
+  // Only a retry gets here with a short note, and removes it: if the lock file was deleted, its writer may be about to send.
+  const isUnsent = interruption !== undefined && readNext(files, name) === 'unsent'
+  if (isUnsent) removeDurable(join(files.directory, name), files.disk)
+  const isNoted = interruption !== undefined && !isUnsent
   // Byte for byte: generations of different sign-ins say nothing about each other.
   const isUnchanged = () => {
     try {
@@ -172,19 +178,22 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
       })
       throw sessionOver(profile, sent.description)
     }
+    const store = (space: Reservation) => storeValue(io, files, space, next, sent.refreshToken, failure)
     try {
-      await storeValue(io, files, note, next, sent.refreshToken, failure)
+      await store(note).catch(async (error: CliError) => {
+        if (readNext(files, name) !== 'absent' || !isUnchanged()) throw error
+        // Something removed the note, and nobody has stored anything: another note takes the value.
+        const again = reserve(files, name)
+        await store(again).finally(again.close)
+      })
     } catch (error) {
-      // It is whole on the disk: the next command puts it in its place, and this one goes on with the token in hand.
-      if (error instanceof CliError && error.code === 'cannot_write') {
-        await io.warn(error.message)
-        return accessOf(sent, next)
-      }
-      // Something has removed the note, and nobody has stored anything: once more, with another.
-      const isLost = error instanceof CliError && error.code === 'refresh_token_lost'
-      const again = isLost && isUnchanged() ? reserve(files, name) : undefined
-      if (again === undefined) throw error
-      await storeValue(io, files, again, next, sent.refreshToken, failure).finally(again.close)
+      if (!(error instanceof CliError)) throw error
+      const left = readNext(files, name)
+      const isOnDisk = isFinishable(left) || (error.code === 'cannot_write' && left !== 'absent')
+      if (!isOnDisk && (options.always || sent.access === undefined)) throw error
+      // The access token serves this command. The next one stores what is on the disk.
+      const problem = cannotWrite(files.session, error.cause).message
+      await io.warn(isOnDisk ? problem : `${error.message}; ${error.hint}`)
     }
     return accessOf(sent, next)
   } finally {

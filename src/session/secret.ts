@@ -3,9 +3,9 @@ import { realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { callKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
-import { cannotWrite, quietly } from '../storage/file-errors.ts'
+import { cannotWrite, quietly, reason } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
-import { lockedOrMissing, signedOut, signInHint, tokenLost } from './messages.ts'
+import { interrupted, lockedOrMissing, signedOut, signInHint, tokenLost, unsent } from './messages.ts'
 import { isFinishable, nextName, putInPlace, type Reservation, readNext } from './note.ts'
 import { encode, type ProfileFiles, type Session } from './session-file.ts'
 
@@ -62,8 +62,8 @@ export async function readItemIfAny(
 
 /** What this machine can send for a session. */
 interface HeldToken extends Omit<Item, 'id'> {
-  /** Whether its last use has no known outcome. */
-  readonly isNoted: boolean
+  /** Why a plain renewal must not send it: its last use has no known outcome, or was cut off before. */
+  readonly interruption: CliError | undefined
   /** Why the keychain gave nothing. */
   readonly failure: CliError | undefined
 }
@@ -84,7 +84,8 @@ export function requireToken(
   const next = token && readNext(files, nextName(token))
   const isNoted = next !== 'absent' && !isFinishable(next)
   if (session.store === 'keychain' && item === undefined && isNoted) throw failure ?? lockedOrMissing(profile)
-  if (token !== undefined) return { ...token, isNoted, failure }
+  const interruption = isNoted ? (next === 'unsent' ? unsent(profile) : interrupted(profile)) : undefined
+  if (token !== undefined) return { ...token, interruption, failure }
   // The service would take what is there for a stolen token; or a login is between the keychain and the file.
   const message = `the secret that is stored for profile ${profile} is older than the session, or of another sign-in`
   throw signedOut('refresh_token_lost', message, `if no login is under way, ${signInHint(profile)}`)
@@ -144,7 +145,7 @@ export async function storeValue(
       await io.waiting(WAITING, writeItem(io, files, session, secret))
       if (failure === undefined) return putInPlace(files, path, session)
       // Only the keychain has it, one generation ahead of the file: the next renewal finds it there.
-      return await io.warn(`the session of profile ${profile} is in the keychain only: ${failure.message}`)
+      return await io.warn(`the session of profile ${profile} is in the keychain only: ${reason(failure)}`)
     } catch (error) {
       if (!(error instanceof CliError) || error.code !== 'store_unavailable') throw error
       await io.warn(`the secret of profile ${profile} is in a file that only you can read: ${error.message}`)
@@ -152,6 +153,6 @@ export async function storeValue(
   }
   const whole = { ...session, refreshToken: secret }
   const failure = quietly(() => reservation.fill(encode(whole)))
-  if (failure !== undefined) throw tokenLost(profile, failure.message, failure)
+  if (failure !== undefined) throw tokenLost(profile, reason(failure), failure)
   putInPlace(files, path, whole)
 }

@@ -22,7 +22,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   ENFILE: 'run the command again when fewer files are open',
   ENOMEM: 'run the command again when more memory is free',
   ENOSPC: 'free some space on that disk and run the command again',
-  EDQUOT: 'free some space on that disk and run the command again',
+  EDQUOT: 'free some of your quota on that disk and run the command again',
   EFBIG: 'raise the limit on file sizes (ulimit -f) and run the command again',
 }
 
@@ -47,15 +47,23 @@ export function rootsHint(path: string): string | undefined {
   return parent === path ? undefined : rootsHint(parent)
 }
 
+/** Messages for the `errno` values of Linux that libuv, and so Node, reports as `UNKNOWN`. */
+const UNNAMED: Readonly<Record<string, string>> = {
+  '-122': 'EDQUOT: disk quota exceeded',
+  '-116': 'ESTALE: stale file handle',
+}
+const unnamed = (error: unknown) => UNNAMED[String((error as Partial<NodeJS.ErrnoException> | null)?.errno)]
+
 /** What went wrong with a file: of "ENOSPC: no space left on device, write", the middle; else the code, on one line. */
 export function reason(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error)
+  const message = unnamed(error) ?? (error instanceof Error ? error.message : String(error))
   return /^E[A-Z0-9]+: (?<words>[^,]+)/.exec(message)?.groups?.['words'] ?? codeOf(error) ?? message
 }
 
 /** The system's code of an error, such as `ENOENT`. */
 export function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined
+  return unnamed(error)?.split(':')[0] ?? error.code
 }
 
 /** Does what needn't succeed, such as removing what is of no use to anybody. @returns why it has failed; it never throws. */

@@ -221,6 +221,31 @@ describe('signing in', () => {
       await expect(begun).rejects.toMatchObject({ code: 'authorization_endpoint_unusable', exit: 3 })
     })
 
+    it.each([301, 302, 303, 307, 308])(
+      'a base URL whose token endpoint is redirected (%i) ends the login before a browser is opened: exit 7',
+      async (status) => {
+        const respond = ({ url }: HttpRequest) =>
+          textResponse(status, '', { location: `https://api.example.com${url.pathname}` })
+        await expect(begin({ context: { respond } })).rejects.toMatchObject({
+          code: 'redirected',
+          exit: 7,
+          message: expect.stringContaining(`(${status}) to https://api.example.com/oauth/token`),
+          hint: expect.stringContaining('base URL'),
+        })
+      },
+    )
+
+    it("metadata that are redirected don't end a login whose token endpoint is not", async () => {
+      const respond = ({ url }: HttpRequest) =>
+        url.pathname === '/oauth/token'
+          ? textResponse(405, '')
+          : textResponse(302, '', { location: '/login' })
+      const { url, come, result } = await begin({ context: { respond } })
+      expect(url.pathname).toBe('/oauth/authorize')
+      await come({ code: 'c' })
+      await result
+    })
+
     it('a service that does not answer ends the login before a browser is opened: exit 7', async () => {
       await expect(begin({ metadata: 'down' })).rejects.toMatchObject({
         code: 'unreachable',

@@ -107,7 +107,13 @@ describe('the exchange of a code', () => {
     [textResponse(502, '<html>'), 'service_unavailable', 7, 'HTTP 502'],
     [textResponse(200, '<html>'), 'service_unavailable', 7, 'not a JSON object'],
     [jsonResponse(200, { ...WHOLE, refresh_token: undefined }), 'no_refresh_token', 6, 'no refresh token'],
-    [jsonResponse(302, WHOLE), 'service_unavailable', 7, 'HTTP 302'],
+    ...[301, 302, 303, 307, 308].map((status): [HttpResponse, string, number, string] => [
+      textResponse(status, '', { location: 'https://api.example.com/oauth/token?a=b' }),
+      'redirected',
+      7,
+      `redirect (${status}) to https://api.example.com/oauth/token?…, which`,
+    ]),
+    [textResponse(502, '\u001f\ufffd\b\0'), 'service_unavailable', 7, 'HTTP 502: it is compressed with gzip'],
   ])('an exchange that is answered with %o ends in %s', async (answer, code, exit, words) => {
     await expect(exchange(() => answer)).rejects.toMatchObject({
       shownCode: code,
@@ -302,6 +308,24 @@ describe('a refresh', () => {
       { kind: 'unknown', why: 'HTTP 404: No such route (not_found)' },
     ],
     [
+      'a redirect',
+      () => textResponse(308, '', { location: 'https://api.example.com/oauth/token' }),
+      {
+        kind: 'unknown',
+        why: 'POST /oauth/token was answered with a redirect (308) to https://api.example.com/oauth/token, which is not followed',
+      },
+    ],
+    [
+      'a compressed success',
+      () => textResponse(200, '\u001f\ufffd\b\0access_token'),
+      { kind: 'unknown', why: 'HTTP 200: it is compressed with gzip; it is not a JSON object' },
+    ],
+    [
+      'a success in another compression',
+      () => textResponse(200, '\ufffd', { 'content-encoding': 'br' }),
+      { kind: 'unknown', why: 'HTTP 200: it is compressed with br; it is not a JSON object' },
+    ],
+    [
       'an access token alone',
       () => jsonResponse(200, { ...WHOLE, refresh_token: undefined }),
       { kind: 'unknown', why: 'HTTP 200; it has no refresh_token' },
@@ -362,11 +386,33 @@ describe('a refresh', () => {
       () => jsonResponse(500, { message: '{\\"refresh_token\\":\\"rtNEW_abcdefghijk0123\\"}' }),
     ],
     ['plain words', () => oauthError(400, 'invalid_request', 'the next one is rtNEW_abcdefghijk0123')],
+    ...['\0', '\u200b', '\ufffd', '\\u0000'].map((between): [string, () => HttpResponse] => [
+      `letters with ${JSON.stringify(between)} between them`,
+      () => oauthError(400, 'invalid_request', [...'the next: rtNEW_abcdefghijk0123'].join(between)),
+    ]),
+    ...[(hex: string) => `\\u00${hex}`, (hex: string) => `\\x${hex}`, (hex: string) => `%${hex}`].map(
+      (written): [string, () => HttpResponse] => [
+        `letters such as ${written('72')}`,
+        () =>
+          oauthError(
+            400,
+            'x',
+            `next: ${[...'rtNEW_0123456789a'].map((c) => written(c.charCodeAt(0).toString(16))).join('')}`,
+          ),
+      ],
+    ),
   ])('no message of a refresh contains a token that the service shows in %s', async (_where, answer) => {
     const { outcome } = await refreshOnce(answer)
     const said = 'error' in outcome ? outcome.error.message : JSON.stringify(outcome)
     expect(said).toMatch(/\[(left out|redacted)\]/)
-    expect(said).not.toContain('rtNEW')
+    expect(said.replace(/[\0\u200b\ufffd]|\\u0000|\\u200b/g, '')).not.toMatch(/rtNEW|[%xu0]4e/)
+  })
+
+  it.each(['utf16le', 'utf16be'])('no message of a refresh quotes an answer in %s', async (encoding) => {
+    const bytes = Buffer.from(`\ufeff${JSON.stringify(WHOLE)}`, 'utf16le')
+    const text = new TextDecoder().decode(encoding === 'utf16be' ? bytes.swap16() : bytes)
+    const { outcome } = await refreshOnce(() => textResponse(200, text))
+    expect(outcome).toEqual({ kind: 'unknown', why: 'HTTP 200: it is binary data; it is not a JSON object' })
   })
 
   it('the message of a refresh shows the words and ids by which support finds a request', async () => {
@@ -406,6 +452,24 @@ describe('a refresh', () => {
           const { outcome } = await refreshOnce(() => response)
           expect(outcome).toMatchObject({ kind: 'success', refreshToken: 'new-refresh' })
         }
+      },
+    )
+
+    it.each([
+      ['an object', '"previous":{"refresh_token":"nested"}'],
+      ['an array', '"all":[{"refresh_token":"nested"},{"a":"}"}]'],
+      ['a text', '"note":"{\\"refresh_token\\":\\"nested\\"}"'],
+    ])(
+      'a truncated answer with another refresh token in %s has the one at its top level',
+      async (_in, pair) => {
+        const text = JSON.stringify(WHOLE).slice(0, -1)
+        for (const whole of [`${text},${pair},`, text.replace('{', `{${pair},`)])
+          expect((await refreshOnce(() => cutAfter(whole))).outcome).toMatchObject({
+            kind: 'success',
+            refreshToken: 'new-refresh',
+          })
+        const alone = `{"access_token":"new-access",${pair},"refresh_to`
+        expect((await refreshOnce(() => cutAfter(alone))).outcome.kind).toBe('unknown')
       },
     )
 

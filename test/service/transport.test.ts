@@ -4,8 +4,10 @@ import { type AddressInfo, connect, createServer as createTcpServer, type Socket
 import { Worker } from 'node:worker_threads'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
+import { transportFailure } from '../../src/service/problems.ts'
 import { bypassesProxy, type ProxySettings, proxyFor } from '../../src/service/proxy.ts'
 import { createTransport } from '../../src/service/transport.ts'
+import { classify } from '../../src/service/transport-errors.ts'
 
 /** Starts a server for this test; returns its URL. */
 async function listen(listener: RequestListener): Promise<URL> {
@@ -223,6 +225,34 @@ describe('an error', () => {
     const failure = await failureOf(transport().send(get(new URL('http://no-such-host.invalid/'))))
     expect(failure).toMatchObject({ kind: 'lookup', sent: 'no' })
   })
+
+  it.each([
+    [
+      new RangeError('WebAssembly.Instance(): Out of memory: Cannot allocate Wasm memory'),
+      'memory',
+      'ulimit -v',
+    ],
+    [
+      new Error('x', {
+        cause: Object.assign(new Error('connect EMFILE'), { code: 'EMFILE', syscall: 'connect' }),
+      }),
+      'descriptors',
+      'ulimit -n',
+    ],
+    [
+      Object.assign(new Error('socket ENFILE'), { code: 'ENFILE', syscall: 'socket' }),
+      'descriptors',
+      'ulimit -n',
+    ],
+  ])(
+    'a limit of this machine (%s) is no error of the network, and has its own remedy',
+    (error, kind, remedy) => {
+      const failure = classify(error, 'no')
+      expect(failure.kind).toBe(kind)
+      const url = new URL('https://api.example.com')
+      expect(transportFailure(failure, url, 'GET').hint).toContain(remedy)
+    },
+  )
 
   it('a TLS error says that nothing was sent', async () => {
     const plain = await listen((_request, response) => response.end('not TLS'))

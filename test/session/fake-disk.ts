@@ -80,8 +80,11 @@ export class FakeDisk {
         const put = (part: string) => {
           inode.text = part + inode.text.slice(part.length)
         }
-        const half = () => put(text.slice(0, Math.floor(text.trimEnd().length / 2)))
-        perform('write', () => put(text), half)
+        perform(
+          'write',
+          () => put(text),
+          () => put(text.slice(0, half(text))),
+        )
       },
       sync: (fd) =>
         perform('sync', () => {
@@ -188,8 +191,9 @@ export class FakeDisk {
       names(this.#durable),
       this.#pending.map((change) => change.map((part) => (typeof part === 'object' ? number(part) : part))),
     ]
-    // What is reserved is blank.
-    return [places, inodes.map(({ text, durable }) => [text.trimEnd(), durable?.trimEnd()])]
+    // Reserved space is blank; its length says whether all of it was written.
+    const parts = (text: string) => [text.trimEnd(), text.length]
+    return [places, inodes.map(({ text, durable }) => [parts(text), durable && parts(durable)])]
   }
 
   /** The text of every file. */
@@ -214,13 +218,20 @@ export class FakeDisk {
       const { text, durable } = inode
       if (durable === text || texts === 1) inode.durable = text
       else
-        inode.text = inode.durable = texts === 0 ? (durable ?? '') : text.slice(0, text.trimEnd().length / 2)
+        inode.text = inode.durable =
+          // A torn write over flushed space keeps its length.
+          texts === 0 ? (durable ?? '') : text.slice(0, half(text)) + (durable ?? '').slice(half(text))
     }
     this.#names = names
     this.#durable = new Map(names)
     this.#pending = []
     this.#held.clear()
   }
+}
+
+/** Where a torn write of a text stops; somewhere in it, even if it is blank. */
+function half(text: string): number {
+  return Math.ceil((text.trimEnd().length || text.length) / 2)
 }
 
 function apply(names: Map<string, Inode>, change: Change): void {

@@ -72,6 +72,8 @@ export class Machine {
   item: string | undefined
   /** The grants of the service: `N.M` is the Mth refresh token of grant N. */
   grants: { good: number; isRevoked: boolean }[] = []
+  /** The refresh tokens that a process was about to send, or sent. */
+  sent = new Set<string>()
   /** The grant that should be signed in: null after a logout, `any` after a login or logout was cut off. */
   wanted: number | null | 'any' = 0
   readonly #io: Io
@@ -114,6 +116,7 @@ export class Machine {
     machine.item = this.item
     machine.grants = this.grants.map((grant) => ({ ...grant }))
     machine.wanted = this.wanted
+    machine.sent = new Set(this.sent)
     machine.#ids = this.#ids
     machine.broken.push(...this.broken)
     return machine
@@ -121,8 +124,8 @@ export class Machine {
 
   /** Everything that matters to whoever comes next, as text. */
   get state(): string {
-    const { disk, item, grants, wanted, broken } = this
-    return JSON.stringify([disk.state, item, grants, wanted, broken])
+    const { disk, item, grants, wanted, sent, broken } = this
+    return JSON.stringify([disk.state, item, grants, wanted, [...sent].sort(), broken])
   }
 
   /** Runs a command to its end, as process 0 unless said otherwise. */
@@ -201,6 +204,8 @@ export class Machine {
     this.disk.release(process)
     if (error?.message.includes('nothing was sent') && state.isSent)
       this.broken.push(`says "nothing was sent", but it was: ${error.message}`)
+    if (error?.message.includes('cut off before it sent') && this.sent.has(this.#token ?? ''))
+      this.broken.push(`says that ${this.#token} was not sent, but it was`)
     return { end, error: state.isDead ? undefined : error, isSent: state.isSent, steps }
   }
 
@@ -257,6 +262,7 @@ export class Machine {
     }
     state.isSent = true
     const token = new URLSearchParams(request.body).get('refresh_token') ?? ''
+    this.sent.add(token)
     const answer = /unused|refused/.test(fate ?? '') ? undefined : this.#refresh(token, isRetry)
     await this.turn(process, 'works')
     if (fate === 'killed after') throw new Killed('send')
@@ -292,6 +298,11 @@ export class Machine {
     } catch {
       return undefined
     }
+  }
+
+  /** The refresh token that a renewal would send. */
+  get #token(): string | undefined {
+    return this.session?.refreshToken ?? this.item?.replace(/^.*:/, '')
   }
 
   /** Every refresh token that is whole on this machine. */

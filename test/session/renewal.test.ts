@@ -14,6 +14,7 @@ import { describeSession } from '../../src/session/describe.ts'
 import { nextNames } from '../../src/session/note.ts'
 import { renewLocal } from '../../src/session/renew.ts'
 import { type ProfileFiles, profileFiles } from '../../src/session/session-file.ts'
+import type { Disk } from '../../src/storage/atomic-file.ts'
 import { withLock } from '../../src/storage/lock.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import {
@@ -158,10 +159,67 @@ describe('what an answer means', () => {
     const world = await signedIn([() => 'reset'])
     await expect(currentCredential(world.io)).rejects.toMatchObject({
       message: 'the refresh token of profile default may have been sent: the connection was reset',
-      hint: 'to try the old token, see docs/token-safety.md; else sign in again: mailclaim login',
+      hint: 'see docs/token-safety.md#after-an-interrupted-renewal, or sign in again: mailclaim login',
     })
     expect(await describeSession(world.io)).toMatchObject({ state: 'interrupted' })
   })
+})
+
+describe('a disk that fails for good once the token was sent', () => {
+  const UNWRITTEN = "session.json can't be written: disk quota exceeded\n"
+  const LOST = 'the new refresh token of profile default could not be stored: disk quota exceeded'
+  it.each<[keyof Disk, always: boolean, access: unknown, end: string, warning: string, next: string]>([
+    ['write', true, 'access-2', 'refresh_token_lost 4', '', INTERRUPTED],
+    ['write', false, 7, 'refresh_token_lost 4', '', INTERRUPTED],
+    ['write', false, 'access-2', 'ok', `warning: ${LOST}; sign in again: mailclaim login\n`, INTERRUPTED],
+    ['sync', true, 'access-2', 'ok', UNWRITTEN, 'ok'],
+    ['sync', false, 'access-2', 'ok', UNWRITTEN, 'ok'],
+    ['rename', true, 'access-2', 'ok', UNWRITTEN, 'ok'],
+  ])(
+    '%s (the session itself is to be renewed: %s, access token %s): %s',
+    async (call, always, access_token, end, warning, next) => {
+      let isBroken = false
+      const world = await signedIn([
+        () => {
+          isBroken = true
+          return jsonResponse(200, { ...TOKENS, access_token })
+        },
+      ])
+      const broken = (...words: never[]) => {
+        if (isBroken)
+          throw Object.assign(new Error('Unknown system error -122'), { code: 'UNKNOWN', errno: -122 })
+        return (world.files.disk[call] as (...words: never[]) => unknown)(...words)
+      }
+      const files = { ...world.files, disk: { ...world.files.disk, [call]: broken } }
+      expect(await endOf(() => renewLocal(world.io, { always }, files))).toBe(end)
+      expect(world.context.stderr.text).toContain(warning)
+      expect(world.context.stderr.text.split('\n')).toHaveLength(warning === '' ? 1 : 2)
+      expect(await endOf(() => renewLocal(world.io, {}, world.files))).toBe(next)
+      expect(world.sent).toHaveLength(1)
+    },
+  )
+})
+
+describe('a note that is shorter than its space', () => {
+  it.each(['', ' '.repeat(4096)])(
+    'is of a token that was not sent: a retry is safe, and names itself (%j)',
+    async (text) => {
+      const world = await signedIn([() => oauthError(401, 'invalid_client')])
+      writeFileSync(join(world.files.directory, `next.${sessionIn(world.files).id}.1`), text)
+      const failure = {
+        code: 'refresh_interrupted',
+        message: 'the last renewal of profile default was cut off before it sent the refresh token',
+        hint: 'this is safe here: mailclaim auth refresh --retry-interrupted',
+      }
+      await expect(currentCredential(world.io)).rejects.toMatchObject(failure)
+      expect(await describeSession(world.io)).toMatchObject({ state: 'interrupted', problem: failure })
+      const retry = () => renewedCredential(world.io, { always: true, retryInterrupted: true })
+      // A refusal proves that the token is unused, since it had not been sent before.
+      expect(await endOf(retry)).toBe('invalid_client 3')
+      expect(nextNames(world.files)).toEqual([])
+      expect(await endOf(() => currentCredential(world.io))).toBe('ok')
+    },
+  )
 })
 
 describe('a token whose last use has no known outcome', () => {

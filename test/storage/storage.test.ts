@@ -61,19 +61,25 @@ describe('an atomic write', () => {
 
   it('that fails leaves the old file, says where and why, and cleans up', () => {
     writeDurable(path, 'old')
-    const full = {
-      ...realDisk,
-      sync: () => {
-        throw Object.assign(new Error('ENOSPC: no space left on device, fsync'), { code: 'ENOSPC' })
-      },
+    const unknown = 'Unknown system error -122: Unknown system error -122, fsync'
+    for (const [error, words, hint] of [
+      [{ code: 'ENOSPC' }, 'no space left on device', 'free some space'],
+      [{ code: 'UNKNOWN', errno: -122 }, 'disk quota exceeded', 'free some of your quota'],
+      [{ code: 'UNKNOWN', errno: -116 }, 'stale file handle', 'check the owner'],
+    ] as const) {
+      const message = error.code === 'UNKNOWN' ? unknown : `ENOSPC: ${words}, fsync`
+      const sync = () => {
+        throw Object.assign(new Error(message), error)
+      }
+      expect(() => writeDurable(path, 'new', { ...realDisk, sync })).toThrow(
+        expect.objectContaining({
+          code: 'cannot_write',
+          exit: 1,
+          message: `${path} can't be written: ${words}`,
+          hint: expect.stringContaining(hint),
+        }),
+      )
     }
-    expect(() => writeDurable(path, 'new', full)).toThrow(
-      expect.objectContaining({
-        code: 'cannot_write',
-        exit: 1,
-        message: `${path} can't be written: no space left on device`,
-      }),
-    )
     expect([readFileSync(path, 'utf8'), readdirSync(home)]).toEqual(['old', ['file.json']])
   })
 

@@ -12,6 +12,8 @@ const WAYS: readonly ((character: string) => string)[] = [
   (character) => `%${hex(character).toUpperCase().padStart(2, '0')}`,
   (character) => `&#x${hex(character)};`,
   (character) => `&#${character.codePointAt(0)};`,
+  (character) => `\\x${hex(character).padStart(2, '0')}`,
+  (character) => `\0${character}`,
 ]
 
 /** Generates secrets of any visible ASCII: the characters of a bearer token (RFC 6750, section 2.1) and more. */

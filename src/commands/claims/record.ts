@@ -2,9 +2,10 @@ import { ERROR_COLUMNS, ERROR_FIELDS, RECORD_COLUMNS } from '../../claims/column
 import { isMany, MANY_OPTIONS } from '../../claims/definition.ts'
 import type { ClaimReader, KnownClaim } from '../../claims/load.ts'
 import type { Io } from '../../terminal/io.ts'
+import { isForPeople } from '../../terminal/output.ts'
 import { CLAIM_ARGUMENTS, defineCommand } from '../definition.ts'
 
-/** The fields of a claim's record. */
+/** Fields of a record in JSON. */
 const RECORD_FIELDS = ['type', 'name', 'value', 'ttl'] as const
 
 export const command = defineCommand({
@@ -39,8 +40,7 @@ export const command = defineCommand({
       if (!isOpen && error !== undefined) throw error
       const record = recordOf(claim, known.name)
       const text = format === 'zone' ? `${formatZoneLine(record)}\n` : `${record.value}\n`
-      const isShown = format === 'table' && own.settings.fields === undefined
-      const found = isShown ? await place.findPlace(record.name, own) : undefined
+      const found = isForPeople(own.settings) ? await place.findPlace(record.name, own) : undefined
       return { claim, record, text, found, isCompleted: phase === 'completed' }
     }
     if (!isMany(domains, options)) {

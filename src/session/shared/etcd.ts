@@ -1,6 +1,6 @@
 import { type TlsIdentity, TransportError } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { parseObject } from '../../service/problems.ts'
+import { parseObject, transportHint } from '../../service/problems.ts'
 import { operationUrl } from '../../settings/addresses.ts'
 import type { Io } from '../../terminal/io.ts'
 import { excerpt } from '../../terminal/sanitize.ts'
@@ -56,12 +56,12 @@ export function createEtcd(
   async function ask(path: string, request: Json, limitMs: number): Promise<Json> {
     const end = Math.min(clock.monotonic() + Math.max(limitMs, FIRST_TRY_MS), latest)
     const firstTry = Math.min(FIRST_TRY_MS, (end - clock.monotonic()) / members.length)
-    let problem = 'no time left'
+    const later = 'run the command again later'
+    let [problem, hint] = ['no time left', later]
     for (let tries = 0; ; tries++) {
       const left = end - clock.monotonic()
       if (left <= 0) {
         const hosts = members.map(({ host }) => host).join(', ')
-        const hint = 'run the command again later'
         throw new CliError('unreachable', `etcd doesn't answer at ${hosts}: ${problem}`, { hint })
       }
       const member = members[turn % members.length] as URL
@@ -88,6 +88,7 @@ export function createEtcd(
         if (!(error instanceof TransportError)) throw error
         signal.throwIfAborted()
         problem = error.message
+        hint = transportHint(error, later)
       }
       turn++
       if ((tries + 1) % members.length === 0) {

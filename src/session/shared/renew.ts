@@ -123,15 +123,16 @@ async function renewOnce(renewal: Renewal, store: SharedStore, seen: Seen): Prom
   }
   const whole = { ...next, refreshToken: sent.refreshToken }
   const { now, failure } = await settle(store, noted, { session: whole, note: null }, sent.note)
-  if (now === undefined && failure !== undefined)
-    throw tokenLost(profile, "etcd didn't confirm it, and this machine can't keep it", failure)
-  // A higher generation: another command of this machine has brought it, and perhaps gone on from there.
-  if (now !== undefined && !(now.session.id === id && now.session.generation > generation))
+  if (now === undefined) {
+    const loss =
+      failure && tokenLost(profile, "etcd didn't confirm it, and this machine can't keep it", failure)
+    if (loss !== undefined && (options.always || sent.access === undefined)) throw loss
+    const kept = `etcd didn't confirm the new token: this machine keeps it, and its next command in profile ${profile} brings it there`
+    await io.warn(loss === undefined ? kept : `${loss.message}; ${loss.hint}`)
+  } else if (!(now.session.id === id && now.session.generation > generation)) {
+    // A higher generation: another command of this machine has brought it, and perhaps gone on from there.
     throw replacedMeanwhile(profile)
-  if (now === undefined)
-    await io.warn(
-      `etcd didn't confirm the new token: this machine keeps it, and its next command in profile ${profile} brings it there`,
-    )
+  }
   await keepLocal(files, next)
   return accessOf(sent, next)
 }
