@@ -72,6 +72,9 @@ export function checkName(input: string): NameCheck {
   const uLabels = foldCase(typed).replace(/(?<![^.])xn--[^.]+/g, (label) => domainToUnicode(label))
   if (!isName || uLabels !== foldCase(unicode) || isIP(ascii) !== 0 || ascii.length > MAX_NAME_LENGTH)
     return refuse('is not a domain name', text.replace(/^\.|(?<=\.)\.+/g, ''))
+  // The lowercase of the Turkish capital İ is an i with a combining dot, which nobody means in a domain name.
+  const plain = unicode.replaceAll('\u0307', '')
+  if (plain !== unicode) return refuse(has('a separate dot (U+0307)'), plain, 'leave that dot out')
   if (labels.length < 2) return refuse('is not a whole domain name')
   return { ok: true, ascii, unicode }
 }

@@ -88,6 +88,13 @@ describe('a name that people type', () => {
     ['four™.com', '"™" (U+2122)', 'give a domain name such as example.com'],
     ['four².com', '"²" (U+00B2)', 'give a domain name such as example.com'],
     ['fo·ur.com', '"·" (U+00B7)', 'give a domain name such as example.com'],
+    ...['İSTANBUL.com.tr', 'i\u0307stanbul.com.tr', 'xn--istanbul-o0e.com.tr'].map(
+      (text): [string, string, string] => [
+        text,
+        'a separate dot (U+0307)',
+        'leave that dot out: istanbul.com.tr',
+      ],
+    ),
   ])('the name %j is refused because it has %s', (input, what, fix) => {
     const problem = `"${input}" is not a domain name: it has ${what}`
     expect(checkName(input)).toEqual({ ok: false, problem, fix })
