@@ -317,8 +317,17 @@ describe('a check', () => {
     ]
     expect(check({ servers }).findings[0]?.message).toBe(
       'name servers that lack the record: ns1.example.com (2001:db8::7); ' +
-        'that have it: ns2.example.com, ns3.example.com and 1 more',
+        'that have it: ns2.example.com, ns3.example.com and 1 more; ' +
+        'both have serial 1, so it may not come by itself',
     )
+  })
+
+  test('no transfer is announced where servers that differ have the same serial', () => {
+    const younger = check({ servers: [{ ...MATCH, soa: soa(2) }, server(second)] })
+    expect(younger.findings[0]?.message).not.toContain('serial')
+    const [first] = check({ servers: [MATCH, server(second)] }).findings
+    expect(first).toMatchObject({ code: 'partial_propagation', evidence: { serial: 1 } })
+    expect(first?.message).toMatch(/; both have serial 1, so it may not come by itself$/)
   })
 
   test('a check doesn’t say to wait for a cache while the zone itself is broken', () => {
@@ -469,7 +478,9 @@ test.each<[Partial<Observations>, string]>([
 
 /** The second address family, which many networks don't intercept. */
 const V6 = { address: '2001:db8::2' }
-const RESOLVES = server({ outcome: 'lame', isSuspect: true, isResolver: true, authoritative: false })
+const RESOLVES = server({
+  ...{ outcome: 'lame', isSuspect: true, isResolver: true, authoritative: false, soa: null },
+})
 
 test.each<[string, boolean | null, readonly ServerObservation[], readonly FindingCode[]]>([
   ['IPv6 shows the record', true, [REFUSED, { ...MATCH, ...V6 }], []],
@@ -514,7 +525,7 @@ test.each<[string, readonly ResolverObservation[], string, readonly FindingCode[
   ['shows no record', [SHOWS_NONE], 'unknown', ['nameserver_unreachable'], 45],
   [
     'shows another service’s value',
-    [with_('v=spf1')].map((one) => ({ ...SHOWS, ...one })),
+    [with_('v=spf1')].map((one) => ({ ...SHOWS, ...one, authoritative: false })),
     'unknown',
     ['nameserver_unreachable'],
     300,
