@@ -132,7 +132,7 @@ export interface DnssecObservation {
 export interface Delegation {
   readonly zone: string
   readonly hosts: ReadonlyMap<string, readonly DnsAddress[]>
-  /** Whether a recursive resolver gave the NS records with authority (AA), and so has a zone of its own. Default: false. */
+  /** Whether the NS records are from a zone of a recursive resolver's own: its answer had the AA and RA bits. Default: false. */
   readonly isResolvers?: boolean
 }
 
@@ -244,13 +244,12 @@ export function separateIntercepted(seen: Pick<Observations, 'servers' | 'locati
  * servers lack the record, and no server of the registry was heard. Where the user chose an authoritative server as the resolver,
  * the search began there, at the root, and asked no registry.
  */
-export function mayBeInside({ zone, path: [start], registry }: Zone, servers: readonly ServerObservation[]) {
+export function mayBeInside({ zone, path, registry }: Zone, servers: readonly ServerObservation[]): boolean {
   if (servers.length > 0 && servers.every(({ address }) => isPrivate(address))) return true
-  if (start?.zone === '.' || listedRegistry(zone) === undefined) return false
+  if (path[0]?.zone === '.' || listedRegistry(zone) === undefined) return false
   const { withRecord, withoutRecord } = groupByOutcome(servers)
-  return (
-    start?.isResolvers === true || (registry.length + withRecord.length === 0 && withoutRecord.length > 0)
-  )
+  const isUnproven = registry.length + withRecord.length === 0 && withoutRecord.length > 0
+  return isUnproven || path.some(({ isResolvers }) => isResolvers)
 }
 
 /** Groups servers by outcome. */
