@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -15,7 +15,6 @@ import {
   startProcess,
   untilAnswering,
 } from './processes.ts'
-import { noiseOf, startRelay } from './relay.ts'
 import { delegation, HOSTS, type Holder, type TestZone, zoneFile } from './zone-file.ts'
 
 const PARENT = '127.0.53.1'
@@ -28,8 +27,6 @@ export interface ServerNetwork {
   check(name: string, expected: string | null, options?: Partial<CheckRequest>): Promise<CheckReportJson>
   /** Changes a zone of `a` while it runs: knotc's `zone-set`, `zone-unset`. */
   change(domain: string, ...commands: readonly (readonly string[])[]): Promise<void>
-  /** The queries from clients to the resolver: `name. TYPE`. */
-  resolverQueries(): string[]
   stop(): Promise<void>
 }
 
@@ -108,16 +105,7 @@ async function build(
   const anchors = await Promise.all(
     zones.filter((zone) => zone.signed).map((zone) => signedAnchor(configOf('a'), zone.domain)),
   )
-  const log = join(directory, 'unbound.log')
-  const relays = await Promise.all([
-    startRelay({ address: HOSTS.udponly, port, upstream: HOSTS.a }),
-    startRelay({ address: HOSTS.noisy, port, upstream: HOSTS.a, noise: noiseOf }),
-    startRelay({ address: HOSTS.silent, port }),
-  ])
-  stops.push(async () => {
-    await Promise.all(relays.map((relay) => relay.close()))
-  })
-  const config = unboundConfig(port, log, zones, anchors.flat())
+  const config = unboundConfig(port, zones, anchors.flat())
   const resolver = run('unbound', ['-d', '-c', writeFile('unbound.conf', config)])
   await untilAnswering(UNBOUND, port, zones[0]?.domain ?? '', resolver)
 
@@ -141,10 +129,6 @@ async function build(
       for (const command of commands) await knotc(...command)
       await knotc('zone-commit', domain)
     },
-    resolverQueries: () =>
-      [...readFileSync(log, 'utf8').matchAll(/info: 127\.\S+ (\S+) ([A-Z]+) IN/g)].map(
-        ([, name = '', type = '']) => `${name} ${type}`,
-      ),
     stop,
   }
 }
@@ -162,12 +146,7 @@ async function signedAnchor(config: string, domain: string): Promise<string[]> {
 }
 
 /** Delegations have no ports, so each zone is configured. */
-function unboundConfig(
-  port: number,
-  log: string,
-  zones: readonly TestZone[],
-  anchors: readonly string[],
-): string {
+function unboundConfig(port: number, zones: readonly TestZone[], anchors: readonly string[]): string {
   const stub = (domain: string, address: string) => [
     'stub-zone:',
     `  name: "${domain}"`,
@@ -181,8 +160,6 @@ function unboundConfig(
     '  username: ""',
     '  pidfile: ""',
     '  use-syslog: no',
-    `  logfile: "${log}"`,
-    '  log-queries: yes',
     '  verbosity: 1',
     '  num-threads: 1',
     '  do-ip6: no',

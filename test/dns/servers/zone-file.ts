@@ -1,13 +1,7 @@
-/** The addresses of the test servers. `a` and `b` (Knot) are real; the others are relays to `a`, or nothing. */
+/** The addresses of the test servers. Knot listens at `a` and `b`. */
 export const HOSTS = {
   a: '127.0.53.11',
   b: '127.0.53.12',
-  /** With TCP closed. */
-  udponly: '127.0.53.21',
-  /** With forged and broken answers before the real ones. */
-  noisy: '127.0.53.24',
-  /** Accepts queries over UDP and TCP but never answers. */
-  silent: '127.0.53.98',
   /** Nothing listens here. */
   dead: '127.0.53.99',
 } as const
