@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { jsonLines } from '../claims/world.ts'
 import { needs } from '../requirements.ts'
 import { type Running, type ServedWorld, shareSandbox } from './built-program.ts'
 
@@ -9,13 +10,6 @@ function keyed(): ServedWorld {
   world.env['MAILCLAIM_API_KEY'] = world.service.api_key
   return world
 }
-
-const jsonLines = (text: string) =>
-  text
-    .trim()
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as { event: string; at: string; claim: Record<string, unknown> })
 
 const claimsOf = async (world: ServedWorld, name: string) => {
   const { claims } = (await world.control('GET', 'state')) as { claims: { name: string; status: string }[] }
