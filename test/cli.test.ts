@@ -180,6 +180,7 @@ describe('a command line with a usage error', () => {
       '--timeout: "10m" is not a number of seconds between 0.1 and 3600',
       'give it in seconds: ten minutes are 600',
     ],
+    ['sandbox --port 65536', '--port: "65536" is not a whole number between 0 and 65535', undefined],
     ['grants list --after a --before b', "--after and --before can't be used together", undefined],
   ])('mailclaim %s fails with one message and hint', async (line, message, hint) => {
     const { code, stdout, stderr } = await type(line)

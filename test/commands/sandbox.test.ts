@@ -1,7 +1,5 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { command } from '../../src/commands/sandbox.ts'
-import { CliError } from '../../src/errors.ts'
-import type { OptionDefinition } from '../../src/settings/option.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, type FakeContext, fakeSettings } from '../fake-context.ts'
 import { run } from '../run.ts'
@@ -71,30 +69,4 @@ test('a port that is in use is an error with a next step', async () => {
   const second = start(createFakeContext(), { port: Number(new URL(baseUrl).port) }, true)
   await expect(second).rejects.toMatchObject({ code: 'port_unavailable', exit: 1, hint: expect.any(String) })
   context.interrupt()
-})
-
-describe('options', () => {
-  const options: readonly OptionDefinition[] = command.options ?? []
-  const parse = (flag: string, text: string) =>
-    options.find(({ flags }) => flags.startsWith(`${flag} `))?.parse?.(text, flag)
-
-  test.each([
-    ['--port', '0', 0],
-    ['--dns-port', '65535', 65535],
-    ['--imports', '100000', 100000],
-    ['--grants', '0', 0],
-    ['--access-token-seconds', '2', 2],
-  ])('%s takes %s', (flag, text, value) => {
-    expect(parse(flag, text)).toBe(value)
-  })
-
-  test.each([
-    ['--port', '65536'],
-    ['--dns-port', 'x'],
-    ['--imports', '-1'],
-    ['--grants', '1.5'],
-    ['--access-token-seconds', '0'],
-  ])('%s refuses %j', (flag, text) => {
-    expect(() => parse(flag, text)).toThrow(CliError)
-  })
 })
