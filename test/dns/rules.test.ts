@@ -528,14 +528,6 @@ test.each<[string, readonly ResolverObservation[], string, readonly Code[], numb
   expect([lost_.verdict, lost_.retry_after_seconds]).toEqual([verdict, seconds])
 })
 
-test('a network’s own zone says nothing about the one that others see, whatever it has', () => {
-  for (const servers of [[server()], [MATCH]]) {
-    const report = check({ servers, isInside: true })
-    expect(report).toMatchObject({ verdict: 'unknown', findings: [{ code: 'dns_intercepted' }] })
-    expect(report.findings[0]?.message).toContain('this network has its own example.com')
-  }
-})
-
 test('a value that was given, and is only a part of the one in DNS, is doubted instead of that one', () => {
   const seen = {
     expected: 'mailer-verify=pX7fiQ2mT9',

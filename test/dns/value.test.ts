@@ -152,17 +152,6 @@ describe('what belongs to somebody else', () => {
 })
 
 test.each([
-  [`"${EXPECTED}"`, 'quoted'],
-  [`\\"${EXPECTED}\\"`, 'quoted'],
-  [`${EXPECTED} `, 'whitespace'],
-  [`\u200b${EXPECTED}`, 'whitespace'],
-  ['"v=spf1 -all"', undefined],
-  [EXPECTED, undefined],
-])('%j without an expected value is %s', (value, fault) => {
-  expect(faultOnItsOwn(value)).toBe(fault)
-})
-
-test.each([
   [EXPECTED, EXPECTED],
   [` "${EXPECTED}"\n`, EXPECTED],
   [`\ufeff“${EXPECTED}”`, EXPECTED],
@@ -178,19 +167,14 @@ test.each([
   ['a=b+/_-', 'a=b+/_-'],
   [`mc-verify=${EXPECTED}`, undefined],
   [`prefix=${EXPECTED}`, undefined],
-  [`value=${EXPECTED}`, undefined],
   [`TXT=${EXPECTED}`, undefined],
   [`mc-verify==${TOKEN}`, undefined],
   [`${EXPECTED}===`, undefined],
   [`${EXPECTED}.`, undefined],
-  [`${EXPECTED},`, undefined],
-  [`${EXPECTED};`, undefined],
   [`${EXPECTED}...`, undefined],
   [`example.com,${EXPECTED}`, undefined],
   [`(${EXPECTED})`, undefined],
-  [`{${EXPECTED}}`, undefined],
   [`**${EXPECTED}**`, undefined],
-  [`__${EXPECTED}__`, undefined],
 ])('%j as --value is %j', (given, value) => {
   expect(readGivenValue(given)).toBe(value)
 })
