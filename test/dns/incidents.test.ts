@@ -419,6 +419,12 @@ const NETWORKS: readonly Incident[] = [
     ...{ verdict: 'unknown', codes: ['nameserver_unreachable'] },
   },
   {
+    ...{ id: 'egress-refused', source: 'a firewall that answers on port 53 for others' },
+    setup: 'the network answers REFUSED for all servers but its resolver',
+    world: (asked) => (asked.server === RESOLVER ? dns([])(asked) : { flags: RCODE.REFUSED }),
+    ...{ verdict: 'unknown', codes: ['dns_intercepted'] },
+  },
+  {
     ...{ id: 'egress-reject-quoted', source: 'cert-manager/cert-manager#903' },
     setup: 'the network rejects port 53 but to its resolver, which shows quotation marks in the value',
     world: (asked) => (asked.server === RESOLVER ? dns(value(`"${VALUE}"`))(asked) : 'unreachable'),

@@ -39,24 +39,6 @@ function grants(
 const errorOf = (ended: Ended): Record<string, unknown> =>
   (JSON.parse(ended.stderr.trim().split('\n').at(-1) ?? '{}') as { error: Record<string, unknown> }).error
 
-describe.runIf(needs('posix'))('a process stopped by SIGSTOP', () => {
-  test('a process that was stopped while a response arrived reads it, even after the timeout', async () => {
-    let pid = 0
-    const port = await listen(
-      createServer((_request, response) => {
-        process.kill(pid, 'SIGSTOP')
-        response.end(GRANTS)
-        setTimeout(() => process.kill(pid, 'SIGCONT'), 1500)
-      }),
-    )
-    const running = createWorld().start(['grants', 'list', '--json', '--http-timeout', '1'], {
-      env: { MAILCLAIM_BASE_URL: `http://127.0.0.1:${port}`, MAILCLAIM_API_KEY: KEY },
-    })
-    pid = running.child.pid ?? 0
-    expect(await running.ended).toMatchObject({ code: 0, stderr: '' })
-  })
-})
-
 test('an HTTP client that cannot be loaded is an error that says nothing was sent', async () => {
   const world = createWorld()
   const preload = join(world.home, 'preload.cjs')

@@ -67,20 +67,13 @@ describe('a name that people type', () => {
     ['four\u00a0.com', '"\u00a0" (U+00A0)', 'use the name alone: four.com'],
     ['four\u2028.com', '"\u2028" (U+2028)', 'use the name alone: four.com'],
     ['four\u0000.com', '"\u0000" (U+0000)', 'give a domain name such as example.com'],
-    ...[
-      '"four.com"',
-      '„four.com“',
-      '“four.com”',
-      '‘four.com’',
-      '«four.com»',
-      '‹four.com›',
-      '「four.com」',
-      '`four.com´',
-    ].map((text): [string, string, string] => [
-      text,
-      'quotation marks',
-      'leave the quotation marks out: four.com',
-    ]),
+    ...['"four.com"', '„four.com“', '‘four.com’', '«four.com»', '「four.com」', '`four.com´'].map(
+      (text): [string, string, string] => [
+        text,
+        'quotation marks',
+        'leave the quotation marks out: four.com',
+      ],
+    ),
     ['"eta.com" "theta.com"', 'quotation marks', 'give one name at a time: eta.com'],
     ['(four.com)', '"(" (U+0028)', 'use the name alone: four.com'],
     ['my–shop.com', '"–" (U+2013)', 'use the name alone: my-shop.com'],
