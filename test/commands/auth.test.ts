@@ -266,22 +266,6 @@ describe('auth status', () => {
   })
 })
 
-describe('auth refresh', () => {
-  it('auth refresh renews the session now', async () => {
-    const world = await signedIn()
-    const { stdout } = await mailclaim(world, 'auth', 'refresh', '--json')
-    expect(JSON.parse(stdout)).toMatchObject({ profile: 'default', expires_in: 900 })
-    expect(await world.counts()).toMatchObject({ refreshes: 1 })
-  })
-
-  it('auth refresh does not use an interrupted token unless --retry-interrupted is given', async () => {
-    const world = await signedIn()
-    await interrupt(world)
-    expect((await mailclaim(world, 'auth', 'refresh')).exit).toBe(4)
-    expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
-  })
-})
-
 describe('logout', () => {
   it('logout removes the session and says that this does not revoke the grant', async () => {
     const world = await signedIn()

@@ -145,14 +145,6 @@ describe('the columns of imports list', () => {
     expect((await type('imports list --no-color --quiet', 80)).err).toBe('')
   })
 
-  it('imports list shows every field that an import has where not even the narrowest table fits', async () => {
-    const { type } = await sandboxWith({ imports: 1 })
-    const { out, err } = await type('imports list --no-color', 40)
-    for (const title of [...COUNTS, 'Created at']) expect(out).toContain(title)
-    expect(out).not.toContain('Completed at')
-    expect(err).toBe('')
-  })
-
   it('a table in a file shows times in full, to the second', async () => {
     const { type } = await sandboxWith({ imports: 1 })
     expect((await type('imports list --format table')).out).toMatch(/ \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/)

@@ -420,8 +420,11 @@ const NETWORKS: readonly Incident[] = [
   },
   {
     ...{ id: 'egress-refused', source: 'a firewall that answers on port 53 for others' },
-    setup: 'the network answers REFUSED for all servers but its resolver',
-    world: (asked) => (asked.server === RESOLVER ? dns([])(asked) : { flags: RCODE.REFUSED }),
+    setup: 'the network drops what goes to registries, and answers REFUSED for all other servers',
+    world: odd(
+      (asked) => (asked.server === RESOLVER ? dns([])(asked) : 'silent'),
+      () => ({ flags: RCODE.REFUSED }),
+    ),
     ...{ verdict: 'unknown', codes: ['dns_intercepted'] },
   },
   {

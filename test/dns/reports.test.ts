@@ -147,6 +147,7 @@ test('no control, escape or bidi character of others reaches a terminal', () => 
       for (const text of [
         renderReport(reportOn(name, values), LAYOUT),
         renderMarkdown(reportOn(name, values), CONTEXT),
+        renderHtml(reportOn(name, values), CONTEXT),
       ])
         for (const line of text.split('\n')) expect(sanitizeLine(line)).toBe(line)
     }),
