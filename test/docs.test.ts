@@ -211,17 +211,15 @@ test('the documents stay within 19,000 words', () => {
   expect(words.reduce((sum, count) => sum + count)).toBeLessThan(19_000)
 })
 
-describe('the runner', () => {
-  test('takes a transcript apart and compares it leniently, but not more than that', () => {
-    const [first, second] = transcript('$ one \\\n  more\na …\nb\n$ echo $?\n8')
-    expect(first).toEqual({ command: 'one \\\n  more', printed: 'a …\nb\n' })
-    expect(second).toEqual({ command: 'echo $?', printed: '8\n' })
-    expect('a and\nmore b').toMatch(pattern('a … b'))
-    expect('a\n  b').toMatch(pattern('a b'))
-    expect('a x').not.toMatch(pattern('a b'))
-    expect('a b c').not.toMatch(pattern('a b'))
-    expect('a b c').toMatch(pattern('a …'))
-    expect('a b c').toMatch(pattern('… c'))
-    expect('').toMatch(pattern(''))
-  })
+test('takes a transcript apart and compares it leniently, but not more than that', () => {
+  const [first, second] = transcript('$ one \\\n  more\na …\nb\n$ echo $?\n8')
+  expect(first).toEqual({ command: 'one \\\n  more', printed: 'a …\nb\n' })
+  expect(second).toEqual({ command: 'echo $?', printed: '8\n' })
+  expect('a and\nmore b').toMatch(pattern('a … b'))
+  expect('a\n  b').toMatch(pattern('a b'))
+  expect('a x').not.toMatch(pattern('a b'))
+  expect('a b c').not.toMatch(pattern('a b'))
+  expect('a b c').toMatch(pattern('a …'))
+  expect('a b c').toMatch(pattern('… c'))
+  expect('').toMatch(pattern(''))
 })

@@ -278,19 +278,17 @@ describe.runIf(needs('posix'))('writing at once', () => {
   })
 })
 
-describe('what is in the bundle', () => {
-  it('the bundle finds its native locks, and doctor reports it if they are missing', () => {
-    const copy = join(directory, 'copy')
-    for (const part of ['bin', 'dist', 'package.json']) {
-      cpSync(join(root, part), join(copy, part), { recursive: true })
-    }
-    const state = join(directory, 'state')
-    mkdirSync(state)
-    const env = { MAILCLAIM_CONFIG_DIR: join(directory, 'config'), MAILCLAIM_STATE_DIR: state }
-    const broken = `mailclaim comes without file locks for this machine (${process.platform}-${process.arch})`
-    const doctor = () => start(['doctor', '--json'], env, copy).stdout
-    expect(doctor()).not.toContain(broken)
-    rmSync(join(copy, 'dist/native'), { recursive: true })
-    expect(doctor()).toContain(broken)
-  })
+it('the bundle finds its native locks, and doctor reports it if they are missing', () => {
+  const copy = join(directory, 'copy')
+  for (const part of ['bin', 'dist', 'package.json']) {
+    cpSync(join(root, part), join(copy, part), { recursive: true })
+  }
+  const state = join(directory, 'state')
+  mkdirSync(state)
+  const env = { MAILCLAIM_CONFIG_DIR: join(directory, 'config'), MAILCLAIM_STATE_DIR: state }
+  const broken = `mailclaim comes without file locks for this machine (${process.platform}-${process.arch})`
+  const doctor = () => start(['doctor', '--json'], env, copy).stdout
+  expect(doctor()).not.toContain(broken)
+  rmSync(join(copy, 'dist/native'), { recursive: true })
+  expect(doctor()).toContain(broken)
 })

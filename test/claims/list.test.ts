@@ -55,22 +55,6 @@ test('a region that does not exist is a bad line', async () => {
 })
 
 test.each([
-  ['a file in UTF-16', Buffer.from('\ufeffa.example', 'utf16le')],
-  ['a file that is no text', Buffer.from([80, 75, 3, 4, 0, 0])],
-  ['a list without a domain', Buffer.from('# none\n')],
-  [
-    'a list with a quotation mark that hides the next line',
-    Buffer.from('client,domain\n"ACME,a.example\n"B",b.example\n'),
-  ],
-  [
-    'a list with a quotation mark that is never closed',
-    Buffer.from('client,domain\n"ACME,a.example\nB,b.example\n'),
-  ],
-])('%s is refused', async (_what, bytes) => {
-  await expect(read(bytes)).rejects.toMatchObject({ exit: 2 })
-})
-
-test.each([
   ['semicolons', 'Client;domain;value\n"X; Inc.";a.example;prefix=token\n'],
   ['tabs', 'domain\tvalue\n\na.example \tprefix=token\n'],
   ['semicolons and no header', 'a.example;prefix=token'],
@@ -168,6 +152,18 @@ test.each([
     'a zone file',
     ';; Domain: a.example.\na.example.\t3600\tIN\tSOA\tns.example. x.example. 1 2 3 4 5\n',
     "isn't a list of domains",
+  ],
+  ['no text', Buffer.from([80, 75, 3, 4, 0, 0]), "isn't text in UTF-8"],
+  ['comments alone', '# none\n', 'has no domain'],
+  [
+    'CSV with a quotation mark that hides the next line',
+    'client,domain\n"ACME,a.example\n"B",b.example\n',
+    'quotation mark',
+  ],
+  [
+    'CSV with a quotation mark that is never closed',
+    'client,domain\n"ACME,a.example\nB,b.example\n',
+    'quotation mark',
   ],
   ['HTML', '<!doctype html>\n<body>\na.example\n</body>\n', "isn't a list of domains"],
 ])('a file in %s is refused with one sentence', async (_what, text, message) => {

@@ -23,22 +23,20 @@ function parseStrings(text: string): Buffer[] {
   })
 }
 
-describe('a value', () => {
-  test('a server reads any quoted value back unchanged', () => {
-    fc.assert(
-      fc.property(fc.string({ unit: 'binary-ascii', minLength: 1, maxLength: 700 }), (value) => {
-        const strings = parseStrings(quoteValue(value))
-        expect(Buffer.concat(strings).toString()).toBe(Buffer.from(value).toString())
-        for (const piece of strings) expect(piece.length).toBeLessThanOrEqual(255)
-      }),
-      { numRuns: 1000 },
-    )
-  })
+test('a server reads any quoted value back unchanged', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary-ascii', minLength: 1, maxLength: 700 }), (value) => {
+      const strings = parseStrings(quoteValue(value))
+      expect(Buffer.concat(strings).toString()).toBe(Buffer.from(value).toString())
+      for (const piece of strings) expect(piece.length).toBeLessThanOrEqual(255)
+    }),
+    { numRuns: 1000 },
+  )
+})
 
-  test('quotation marks and backslashes in a value are escaped', () => {
-    expect(quoteValue('a"b\\c')).toBe('"a\\"b\\\\c"')
-    expect(quoteStrings([Buffer.from('é')])).toBe('"\\195\\169"')
-  })
+test('quotation marks and backslashes in a value are escaped', () => {
+  expect(quoteValue('a"b\\c')).toBe('"a\\"b\\\\c"')
+  expect(quoteStrings([Buffer.from('é')])).toBe('"\\195\\169"')
 })
 
 describe('the record of a claim', () => {
@@ -158,22 +156,20 @@ describe('a record that a service could misuse is rejected', () => {
   })
 })
 
-describe('claims record of several domains', () => {
-  test.each([
-    ['value', /^prefix=token-1\nprefix=token-2\n$/],
-    ['zone', /^d1\.com\.\t300\tIN\tTXT\t"prefix=token-1"\nd2\.com\.\t300\tIN\tTXT\t"prefix=token-2"\n$/],
-  ])('has one of each, in its line or in the list, with --format %s', async (format, expected) => {
-    const world = createWorld({
-      respond(request) {
-        const domain_id = request.split('/')[2] ?? ''
-        const record = { type: 'TXT', name: `${domain_id}.com`, value: `prefix=token-${domain_id.slice(1)}` }
-        return claimOf({ domain_id, name: record.name, record: { ...record, ttl: 'Auto' } })
-      },
-    })
-    for (const id of ['d1', 'd2']) await world.run('claims', 'get', id)
-    const line = ['claims', 'record', 'd1.com', 'd2.com', '--jobs', '1', '--format', format]
-    const { code, stdout } = await world.run(...line)
-    expect(stdout).toMatch(expected)
-    expect(code).toBe(0)
+test.each([
+  ['value', /^prefix=token-1\nprefix=token-2\n$/],
+  ['zone', /^d1\.com\.\t300\tIN\tTXT\t"prefix=token-1"\nd2\.com\.\t300\tIN\tTXT\t"prefix=token-2"\n$/],
+])('has one of each, in its line or in the list, with --format %s', async (format, expected) => {
+  const world = createWorld({
+    respond(request) {
+      const domain_id = request.split('/')[2] ?? ''
+      const record = { type: 'TXT', name: `${domain_id}.com`, value: `prefix=token-${domain_id.slice(1)}` }
+      return claimOf({ domain_id, name: record.name, record: { ...record, ttl: 'Auto' } })
+    },
   })
+  for (const id of ['d1', 'd2']) await world.run('claims', 'get', id)
+  const line = ['claims', 'record', 'd1.com', 'd2.com', '--jobs', '1', '--format', format]
+  const { code, stdout } = await world.run(...line)
+  expect(stdout).toMatch(expected)
+  expect(code).toBe(0)
 })

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import packet from 'dns-packet'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   type Clock,
   type Context,
@@ -84,65 +84,63 @@ async function doctor(context: FakeContext, words: readonly string[] = []) {
   return { code, data, of, stderr: context.stderr.text }
 }
 
-describe('doctor', () => {
-  test('doctor reports ok for a working setup, and sends no credential', async () => {
-    const context = createSetup()
-    const { code, data, stderr } = await doctor(context)
-    expect(data.map(({ check, status }) => [check, status])).toEqual([
-      ['configuration', 'ok'],
-      ['folders', 'ok'],
-      ['credential store', 'ok'],
-      ['lock', 'ok'],
-      ['session', 'ok'],
-      ['network', 'ok'],
-      ['clock', 'ok'],
-      ['DNS resolvers', 'ok'],
-      ['direct DNS', 'ok'],
-    ])
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    expect(
-      context.requests.map(({ method, url, headers }) => [method, url.href, Object.keys(headers)]),
-    ).toEqual([['GET', 'https://api.example.com/', ['user-agent', 'accept']]])
-    expect(context.stdout.text).not.toContain(READY.apiKey)
-    expect(Object.values(context.directories).flatMap((directory) => readdirSync(directory))).toEqual([])
-  })
+test('doctor reports ok for a working setup, and sends no credential', async () => {
+  const context = createSetup()
+  const { code, data, stderr } = await doctor(context)
+  expect(data.map(({ check, status }) => [check, status])).toEqual([
+    ['configuration', 'ok'],
+    ['folders', 'ok'],
+    ['credential store', 'ok'],
+    ['lock', 'ok'],
+    ['session', 'ok'],
+    ['network', 'ok'],
+    ['clock', 'ok'],
+    ['DNS resolvers', 'ok'],
+    ['direct DNS', 'ok'],
+  ])
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(
+    context.requests.map(({ method, url, headers }) => [method, url.href, Object.keys(headers)]),
+  ).toEqual([['GET', 'https://api.example.com/', ['user-agent', 'accept']]])
+  expect(context.stdout.text).not.toContain(READY.apiKey)
+  expect(Object.values(context.directories).flatMap((directory) => readdirSync(directory))).toEqual([])
+})
 
-  test('doctor says nothing of other users on Windows, where it looks at none', async () => {
-    const { of } = await doctor(Object.assign(createSetup(), { platform: 'win32' }))
-    expect(of('folders')).toMatchObject({
-      status: 'ok',
-      message: expect.stringContaining("aren't looked at"),
-    })
+test('doctor says nothing of other users on Windows, where it looks at none', async () => {
+  const { of } = await doctor(Object.assign(createSetup(), { platform: 'win32' }))
+  expect(of('folders')).toMatchObject({
+    status: 'ok',
+    message: expect.stringContaining("aren't looked at"),
   })
+})
 
-  test.runIf(needs('posix'))('the remedy for exposed directories works whatever their names', async () => {
-    const context = createSetup()
-    const directory = join(context.directories.state, "o'brien; $(exit)")
-    const paths = { config: join(directory, 'c'), state: join(directory, 's') }
-    for (const path of Object.values(paths)) mkdirSync(path, { recursive: true, mode: 0o755 })
-    const { of } = await doctor(Object.assign(context, { directories: paths }))
-    execFileSync('sh', ['-c', of('folders')?.remedy ?? 'exit 1'])
-    for (const path of Object.values(paths)) expect(statSync(path).mode & 0o077).toBe(0)
-  })
+test.runIf(needs('posix'))('the remedy for exposed directories works whatever their names', async () => {
+  const context = createSetup()
+  const directory = join(context.directories.state, "o'brien; $(exit)")
+  const paths = { config: join(directory, 'c'), state: join(directory, 's') }
+  for (const path of Object.values(paths)) mkdirSync(path, { recursive: true, mode: 0o755 })
+  const { of } = await doctor(Object.assign(context, { directories: paths }))
+  execFileSync('sh', ['-c', of('folders')?.remedy ?? 'exit 1'])
+  for (const path of Object.values(paths)) expect(statSync(path).mode & 0o077).toBe(0)
+})
 
-  test('people read each remedy once, beside its problem', async () => {
-    const context = createSetup({ environment: { apiKey: 'key-1' }, terminal: { columns: 200 } })
-    expect(await run(['doctor', '--no-color'], context)).toBe(3)
-    expect(context.stdout.text).toContain('→ to begin: mailclaim login')
-    expect(context.stderr.text).toBe('error: problems found: configuration\n')
-  })
+test('people read each remedy once, beside its problem', async () => {
+  const context = createSetup({ environment: { apiKey: 'key-1' }, terminal: { columns: 200 } })
+  expect(await run(['doctor', '--no-color'], context)).toBe(3)
+  expect(context.stdout.text).toContain('→ to begin: mailclaim login')
+  expect(context.stderr.text).toBe('error: problems found: configuration\n')
+})
 
-  test('the report for people fits the terminal and has the remedies', async () => {
-    const context = createSetup({
-      terminal: { columns: 60 },
-      environment: { ...READY, noColor: true },
-      respond: () => textResponse(401, 'no', { date: 'Fri, 20 Nov 2026 12:05:00 GMT' }),
-    })
-    expect(await run(['doctor'], context)).toBe(0)
-    expect(context.stdout.text).toContain('✔ configuration     ')
-    expect(context.stdout.text).toMatch(/^! clock {13}this machine is 5 minutes behind the$/m)
-    expect(context.stdout.text).toMatch(/^ {20}→ set the clock/m)
+test('the report for people fits the terminal and has the remedies', async () => {
+  const context = createSetup({
+    terminal: { columns: 60 },
+    environment: { ...READY, noColor: true },
+    respond: () => textResponse(401, 'no', { date: 'Fri, 20 Nov 2026 12:05:00 GMT' }),
   })
+  expect(await run(['doctor'], context)).toBe(0)
+  expect(context.stdout.text).toContain('✔ configuration     ')
+  expect(context.stdout.text).toMatch(/^! clock {13}this machine is 5 minutes behind the$/m)
+  expect(context.stdout.text).toMatch(/^ {20}→ set the clock/m)
 })
 
 /** What doctor says of a setup that is as it should be, except for these options. */
@@ -174,99 +172,97 @@ type Row = [
 const CHOSEN = ['--resolver', '192.0.2.99']
 const PAGE = ['--resolver', 'https://dns.example/dns-query']
 
-describe('the findings of doctor', () => {
-  test.each<Row>([
-    ['no base URL', 'configuration', 'problem', 3, { environment: { apiKey: 'k' } }, ''],
-    ['no base URL', 'network', 'skipped', 3, { environment: { apiKey: 'k' } }, ''],
-    ['nobody signed in', 'session', 'problem', 4, { environment: signedOut }, '', 'mailclaim login'],
-    ['a refused connection', 'network', 'problem', 7, { respond: unreachable }, 'refused'],
-    ['a refused connection', 'clock', 'skipped', 7, { respond: unreachable }, ''],
-    ['no keychain for a session', STORE, 'problem', 4, { ...NO_KEYCHAIN, environment: signedOut }, '', FILE],
-    ['no keychain and an API key', STORE, 'warning', 0, NO_KEYCHAIN, ''],
-    ['a slow clock', 'clock', 'warning', 0, { respond: at('12:10:00') }, '10 minutes behind'],
-    ['a fast clock', 'clock', 'warning', 0, { respond: at('11:59:00') }, '60 seconds ahead of'],
-    ['a clock 29 seconds off', 'clock', 'ok', 0, { respond: at('12:00:29') }, ''],
-    ['an interceptor', 'direct DNS', 'warning', 0, { dns: dnsThat({ aa: false, ra: true }) }, 'intercepted'],
-    ['no answer in DNS', 'direct DNS', 'warning', 0, { dns: mute }, 'port 53 is blocked'],
-    ['no answer in DNS', DNS, 'warning', 0, { dns: mute }, '192.0.2.53', 'resolver https://dns.quad9.net'],
-    ['no resolver', DNS, 'warning', 0, { dns: { ...open, systemResolvers: async () => [] } }, 'no usable'],
-    ['a chosen resolver', DNS, 'ok', 0, { dns: open, words: CHOSEN }, '192.0.2.99'],
-    ['a chosen resolver', 'direct DNS', 'skipped', 0, { dns: open, words: CHOSEN }, ''],
-    ['a web page as resolver', DNS, 'warning', 0, { dns: open, words: PAGE }, `${PAGE[1]} (HTTP 401)`],
-    ...Object.entries({ SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5, 'NOERROR without data': 0 }).map(
-      ([name, rcode]): Row => {
-        const said = `resolvers that did not find com, which exists: 192.0.2.53 (${name})`
-        const dns = dnsThat({ aa: true, ra: false, rcode, isEmpty: true })
-        return [`a resolver that answers ${name}`, DNS, 'warning', 0, { dns }, said, 'config set resolver']
-      },
-    ),
-  ])('with %s, the check "%s" of doctor is %s, and the exit code %i', async (...row) => {
-    const [, check, status, exit, { words, ...options }, message, remedy] = row
-    const { code, of, stderr } = await doctor(createSetup(options), words)
-    expect({ code, ...of(check) }).toMatchObject({
-      code: exit,
-      status,
-      message: expect.stringContaining(message),
-    })
-    if (remedy !== undefined) expect(of(check)?.remedy).toContain(remedy)
-    if (exit > 0) expect(JSON.parse(stderr).error).toMatchObject({ code: 'problems_found', exit })
+test.each<Row>([
+  ['no base URL', 'configuration', 'problem', 3, { environment: { apiKey: 'k' } }, ''],
+  ['no base URL', 'network', 'skipped', 3, { environment: { apiKey: 'k' } }, ''],
+  ['nobody signed in', 'session', 'problem', 4, { environment: signedOut }, '', 'mailclaim login'],
+  ['a refused connection', 'network', 'problem', 7, { respond: unreachable }, 'refused'],
+  ['a refused connection', 'clock', 'skipped', 7, { respond: unreachable }, ''],
+  ['no keychain for a session', STORE, 'problem', 4, { ...NO_KEYCHAIN, environment: signedOut }, '', FILE],
+  ['no keychain and an API key', STORE, 'warning', 0, NO_KEYCHAIN, ''],
+  ['a slow clock', 'clock', 'warning', 0, { respond: at('12:10:00') }, '10 minutes behind'],
+  ['a fast clock', 'clock', 'warning', 0, { respond: at('11:59:00') }, '60 seconds ahead of'],
+  ['a clock 29 seconds off', 'clock', 'ok', 0, { respond: at('12:00:29') }, ''],
+  ['an interceptor', 'direct DNS', 'warning', 0, { dns: dnsThat({ aa: false, ra: true }) }, 'intercepted'],
+  ['no answer in DNS', 'direct DNS', 'warning', 0, { dns: mute }, 'port 53 is blocked'],
+  ['no answer in DNS', DNS, 'warning', 0, { dns: mute }, '192.0.2.53', 'resolver https://dns.quad9.net'],
+  ['no resolver', DNS, 'warning', 0, { dns: { ...open, systemResolvers: async () => [] } }, 'no usable'],
+  ['a chosen resolver', DNS, 'ok', 0, { dns: open, words: CHOSEN }, '192.0.2.99'],
+  ['a chosen resolver', 'direct DNS', 'skipped', 0, { dns: open, words: CHOSEN }, ''],
+  ['a web page as resolver', DNS, 'warning', 0, { dns: open, words: PAGE }, `${PAGE[1]} (HTTP 401)`],
+  ...Object.entries({ SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5, 'NOERROR without data': 0 }).map(
+    ([name, rcode]): Row => {
+      const said = `resolvers that did not find com, which exists: 192.0.2.53 (${name})`
+      const dns = dnsThat({ aa: true, ra: false, rcode, isEmpty: true })
+      return [`a resolver that answers ${name}`, DNS, 'warning', 0, { dns }, said, 'config set resolver']
+    },
+  ),
+])('with %s, the check "%s" of doctor is %s, and the exit code %i', async (...row) => {
+  const [, check, status, exit, { words, ...options }, message, remedy] = row
+  const { code, of, stderr } = await doctor(createSetup(options), words)
+  expect({ code, ...of(check) }).toMatchObject({
+    code: exit,
+    status,
+    message: expect.stringContaining(message),
   })
+  if (remedy !== undefined) expect(of(check)?.remedy).toContain(remedy)
+  if (exit > 0) expect(JSON.parse(stderr).error).toMatchObject({ code: 'problems_found', exit })
+})
 
-  test('a stored API key needs no client id', async () => {
-    const setup = {
-      environment: { settings: READY.settings },
-      respond: () => textResponse(200, '{"data":[]}'),
-    }
-    const before = createSetup(setup)
-    const after = createSetup({
-      ...setup,
-      environment: { settings: { ...READY.settings, store: 'keychain' } },
-    })
-    before.stdin.stream.end('key-1')
-    expect(await run(['login', '--with-api-key', '--store', 'file'], before)).toBe(0)
-    const { code, of } = await doctor(Object.assign(after, { directories: before.directories }))
-    expect({ code, status: of('configuration')?.status }).toEqual({ code: 0, status: 'ok' })
-    // Who else can read it is said by the check of the directories.
-    expect(of('credential store')?.message).toBe('secrets are kept in a file, as configured')
+test('a stored API key needs no client id', async () => {
+  const setup = {
+    environment: { settings: READY.settings },
+    respond: () => textResponse(200, '{"data":[]}'),
+  }
+  const before = createSetup(setup)
+  const after = createSetup({
+    ...setup,
+    environment: { settings: { ...READY.settings, store: 'keychain' } },
   })
+  before.stdin.stream.end('key-1')
+  expect(await run(['login', '--with-api-key', '--store', 'file'], before)).toBe(0)
+  const { code, of } = await doctor(Object.assign(after, { directories: before.directories }))
+  expect({ code, status: of('configuration')?.status }).toEqual({ code: 0, status: 'ok' })
+  // Who else can read it is said by the check of the directories.
+  expect(of('credential store')?.message).toBe('secrets are kept in a file, as configured')
+})
 
-  test('doctor ends with exit 1 if the configuration is damaged, and runs the other checks', async () => {
-    const context = createSetup()
-    writeFileSync(configPath(context), '{', { mode: 0o600 })
-    const { code, of } = await doctor(context)
-    expect(code).toBe(1)
-    expect(of('configuration')).toMatchObject({
-      status: 'problem',
-      message: expect.stringContaining('damaged'),
-    })
-    expect(of('network')).toMatchObject({ status: 'ok' })
+test('doctor ends with exit 1 if the configuration is damaged, and runs the other checks', async () => {
+  const context = createSetup()
+  writeFileSync(configPath(context), '{', { mode: 0o600 })
+  const { code, of } = await doctor(context)
+  expect(code).toBe(1)
+  expect(of('configuration')).toMatchObject({
+    status: 'problem',
+    message: expect.stringContaining('damaged'),
   })
+  expect(of('network')).toMatchObject({ status: 'ok' })
+})
 
-  test.runIf(needs('posix'))('a directory that others can read is a warning', async () => {
-    const context = createSetup()
-    chmodSync(context.directories.state, 0o750)
-    const { code, of } = await doctor(context)
-    expect(code).toBe(0)
-    expect(of('folders')).toMatchObject({
-      status: 'warning',
-      message: expect.stringContaining(context.directories.state),
-      remedy: expect.stringContaining('chmod'),
-    })
+test.runIf(needs('posix'))('a directory that others can read is a warning', async () => {
+  const context = createSetup()
+  chmodSync(context.directories.state, 0o750)
+  const { code, of } = await doctor(context)
+  expect(code).toBe(0)
+  expect(of('folders')).toMatchObject({
+    status: 'warning',
+    message: expect.stringContaining(context.directories.state),
+    remedy: expect.stringContaining('chmod'),
   })
+})
 
-  test.each([
-    ['a problem', { settings: { base_url: READY.settings.base_url, client_id: 'client-1' } }, 'problem'],
-    ['a warning with an API key', READY, 'warning'],
-  ])('directories below a dangling link cannot be created: %s', async (_what, environment, status) => {
-    const context = createSetup({ environment })
-    const link = `${context.directories.config}-link`
-    symlinkSync(`${link}-not-mounted`, link)
-    Object.assign(context.directories, { state: join(link, 'state', 'mailclaim') })
-    expect((await doctor(context)).of('folders')).toMatchObject({
-      status,
-      message: expect.stringContaining("can't be created (no such file or directory)"),
-      remedy: expect.stringContaining('MAILCLAIM_STATE_DIR'),
-    })
+test.each([
+  ['a problem', { settings: { base_url: READY.settings.base_url, client_id: 'client-1' } }, 'problem'],
+  ['a warning with an API key', READY, 'warning'],
+])('directories below a dangling link cannot be created: %s', async (_what, environment, status) => {
+  const context = createSetup({ environment })
+  const link = `${context.directories.config}-link`
+  symlinkSync(`${link}-not-mounted`, link)
+  Object.assign(context.directories, { state: join(link, 'state', 'mailclaim') })
+  expect((await doctor(context)).of('folders')).toMatchObject({
+    status,
+    message: expect.stringContaining("can't be created (no such file or directory)"),
+    remedy: expect.stringContaining('MAILCLAIM_STATE_DIR'),
   })
 })
 

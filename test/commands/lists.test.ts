@@ -151,23 +151,21 @@ describe('the columns of imports list', () => {
   })
 })
 
-describe('bad input', () => {
-  it.each([
-    ['imports list --limit 0', 2],
-    ['imports list --all --limit 5', 2],
-    ['imports list --status done', 2],
-    ['grants list --state gone', 2],
-    ['imports get ..', 2],
-    ['imports get', 2],
-    ['imports get no-such-import', 5],
-    ['imports list --after no-such-import', 6],
-  ])('%s ends with exit %d and asks for nothing twice', async (line, exit) => {
-    const { type } = await sandboxWith({ imports: 3, grants: 3 })
-    const result = await type(line)
-    expect(result.exit).toBe(exit)
-    expect(result.out).toBe('')
-    expect(result.err).toMatch(/^error: /)
-  })
+it.each([
+  ['imports list --limit 0', 2],
+  ['imports list --all --limit 5', 2],
+  ['imports list --status done', 2],
+  ['grants list --state gone', 2],
+  ['imports get ..', 2],
+  ['imports get', 2],
+  ['imports get no-such-import', 5],
+  ['imports list --after no-such-import', 6],
+])('%s ends with exit %d and asks for nothing twice', async (line, exit) => {
+  const { type } = await sandboxWith({ imports: 3, grants: 3 })
+  const result = await type(line)
+  expect(result.exit).toBe(exit)
+  expect(result.out).toBe('')
+  expect(result.err).toMatch(/^error: /)
 })
 
 test('a list of 100,000 items streams: memory stays flat, and every item comes', async () => {

@@ -282,68 +282,66 @@ describe('an alias at the name', () => {
   })
 })
 
-describe('resolvers are asked about the name', () => {
-  test('once all servers that answer have the record', async () => {
-    const { seen } = await timedObserve(fakeInternet([COM, zone()]))
-    expect(seen.resolvers).toMatchObject([{ outcome: 'match', resolver: { address: RESOLVER } }])
-    expect(seen.elsewhere).toBeNull()
-  })
+test('once all servers that answer have the record', async () => {
+  const { seen } = await timedObserve(fakeInternet([COM, zone()]))
+  expect(seen.resolvers).toMatchObject([{ outcome: 'match', resolver: { address: RESOLVER } }])
+  expect(seen.elsewhere).toBeNull()
+})
 
-  test.each([
-    ['no server has it', [COM, zone([])], 'example.com'],
-    ['the name is deep and missing', [COM, zone([])], 'a.b.example.com'],
-  ])('never if %s', async (_title, zones, name) => {
-    const world = fakeInternet(zones)
-    const { seen, asked } = await timedObserve(world, { name })
-    expect(seen.resolvers).toEqual([])
-    expect(recursive(asked, 'example.com').filter(({ name }) => !name.startsWith('ns'))).toEqual([])
-  })
+test.each([
+  ['no server has it', [COM, zone([])], 'example.com'],
+  ['the name is deep and missing', [COM, zone([])], 'a.b.example.com'],
+])('never if %s', async (_title, zones, name) => {
+  const world = fakeInternet(zones)
+  const { seen, asked } = await timedObserve(world, { name })
+  expect(seen.resolvers).toEqual([])
+  expect(recursive(asked, 'example.com').filter(({ name }) => !name.startsWith('ns'))).toEqual([])
+})
 
-  test('over HTTPS as over UDP, and for the addresses of name servers as well', async () => {
-    const https = 'https://dns.example/dns-query'
-    const { report, asked } = await timedCheck(fakeInternet([COM, zone()]), { resolvers: [https] })
-    expect(report).toMatchObject({ verdict: 'ready', resolvers: [{ address: https, outcome: 'match' }] })
-    const toResolvers = asked.filter(({ recursionDesired }) => recursionDesired)
-    expect(toResolvers.map(({ server, type, name }) => [server, type, name])).toEqual([
-      [https, 'NS', 'com'],
-      [https, 'A', 'a.nic.com'],
-      [https, 'AAAA', 'a.nic.com'],
-      [https, 'TXT', 'example.com'],
-    ])
-    const { report: broken } = await timedCheck(() => 'silent', { resolvers: [https] })
-    expect(broken.findings).toMatchObject([
-      { code: 'resolver_unreachable', evidence: { replies: [`${https}: silent`] } },
-    ])
-  })
+test('over HTTPS as over UDP, and for the addresses of name servers as well', async () => {
+  const https = 'https://dns.example/dns-query'
+  const { report, asked } = await timedCheck(fakeInternet([COM, zone()]), { resolvers: [https] })
+  expect(report).toMatchObject({ verdict: 'ready', resolvers: [{ address: https, outcome: 'match' }] })
+  const toResolvers = asked.filter(({ recursionDesired }) => recursionDesired)
+  expect(toResolvers.map(({ server, type, name }) => [server, type, name])).toEqual([
+    [https, 'NS', 'com'],
+    [https, 'A', 'a.nic.com'],
+    [https, 'AAAA', 'a.nic.com'],
+    [https, 'TXT', 'example.com'],
+  ])
+  const { report: broken } = await timedCheck(() => 'silent', { resolvers: [https] })
+  expect(broken.findings).toMatchObject([
+    { code: 'resolver_unreachable', evidence: { replies: [`${https}: silent`] } },
+  ])
+})
 
-  test('over HTTPS if they are public and port 53 is closed', async () => {
-    const closed = (one: Asked) => (one.transport === 'https' ? undefined : 'silent')
-    const { report, asked, ms } = await timedCheck(fakeInternet([COM, zone()], closed), {
-      publicResolvers: true,
-    })
-    expect(report).toMatchObject({
-      verdict: 'ready_with_warning',
-      resolvers: [{ address: RESOLVER }, ...Array(3).fill({ outcome: 'match' })],
-    })
-    const servers = asked.flatMap(({ transport, server }) => (transport === 'https' ? server : []))
-    expect(new Set(servers.map((url) => new URL(url).host))).toEqual(
-      new Set(['cloudflare-dns.com', 'dns.google', 'dns.quad9.net']),
-    )
-    expect(ms).toBeLessThan(10_000)
+test('over HTTPS if they are public and port 53 is closed', async () => {
+  const closed = (one: Asked) => (one.transport === 'https' ? undefined : 'silent')
+  const { report, asked, ms } = await timedCheck(fakeInternet([COM, zone()], closed), {
+    publicResolvers: true,
   })
+  expect(report).toMatchObject({
+    verdict: 'ready_with_warning',
+    resolvers: [{ address: RESOLVER }, ...Array(3).fill({ outcome: 'match' })],
+  })
+  const servers = asked.flatMap(({ transport, server }) => (transport === 'https' ? server : []))
+  expect(new Set(servers.map((url) => new URL(url).host))).toEqual(
+    new Set(['cloudflare-dns.com', 'dns.google', 'dns.quad9.net']),
+  )
+  expect(ms).toBeLessThan(10_000)
+})
 
-  test('for the TXT set alone if nothing leads to its zone', async () => {
-    const name = 'a.b.example.com'
-    const { asked } = await timedObserve(() => ({ flags: RA | RCODE.SERVFAIL }), { name })
-    expect(new Set(asked.flatMap((one) => (one.name === name ? [one.type] : [])))).toEqual(new Set(['TXT']))
-  })
+test('for the TXT set alone if nothing leads to its zone', async () => {
+  const name = 'a.b.example.com'
+  const { asked } = await timedObserve(() => ({ flags: RA | RCODE.SERVFAIL }), { name })
+  expect(new Set(asked.flatMap((one) => (one.name === name ? [one.type] : [])))).toEqual(new Set(['TXT']))
+})
 
-  test('never if one of two servers lacks it', async () => {
-    const [world, behind] = [fakeInternet([COM, zone()]), fakeInternet([COM, zone([])])]
-    const { seen, outcomes } = await timedObserve((asked) => (asked.server === TWO ? behind : world)(asked))
-    expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com absent'])
-    expect(seen.resolvers).toEqual([])
-  })
+test('never if one of two servers lacks it', async () => {
+  const [world, behind] = [fakeInternet([COM, zone()]), fakeInternet([COM, zone([])])]
+  const { seen, outcomes } = await timedObserve((asked) => (asked.server === TWO ? behind : world)(asked))
+  expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com absent'])
+  expect(seen.resolvers).toEqual([])
 })
 
 describe('records at wrong names', () => {
@@ -401,34 +399,30 @@ describe('records at wrong names', () => {
   })
 })
 
-describe('a check takes no longer than its longest chain of queries, and asks no more than it needs', () => {
-  // The resolver for `com` and its server, the registry, the TXT set, the SOA beside it, the resolver's TXT set or the other names.
-  test.each([
-    ['ready', RECORD, 12],
-    ['missing', [], 26],
-  ])('%s', async (_title, records, questions) => {
-    const { ms, asked } = await timedObserve(fakeInternet([COM, zone(records)]))
-    expect(ms).toBeLessThanOrEqual(6 * ROUND_MS * 1.1)
-    expect(asked).toHaveLength(questions)
-  })
-
-  test('and no more than ten seconds if everything is silent or slow', async () => {
-    const world = fakeInternet([COM, zone()])
-    for (const isSilent of [() => true, (at: string) => at !== RESOLVER, (at: string) => at === RESOLVER]) {
-      const { ms, seen } = await timedObserve((asked) => (isSilent(asked.server) ? 'silent' : world(asked)))
-      expect(ms).toBeLessThanOrEqual(10_000)
-      expect(seen.elsewhere).toBeNull()
-    }
-    // Six rounds of these would take longer.
-    expect((await timedObserve(world, { roundMs: 1900 })).ms).toBeLessThanOrEqual(10_000)
-  })
+// The resolver for `com` and its server, the registry, the TXT set, the SOA beside it, the resolver's TXT set or the other names.
+test.each([
+  ['ready', RECORD, 12],
+  ['missing', [], 26],
+])('%s', async (_title, records, questions) => {
+  const { ms, asked } = await timedObserve(fakeInternet([COM, zone(records)]))
+  expect(ms).toBeLessThanOrEqual(6 * ROUND_MS * 1.1)
+  expect(asked).toHaveLength(questions)
 })
 
-describe('without an expected value', () => {
-  test('what is there is shown, and no resolver asked about the name', async () => {
-    const { seen, asked } = await timedObserve(fakeInternet([COM, zone()]), { expected: null })
-    expect(textsOf(seen)).toEqual([['prefix=token'], ['prefix=token']])
-    expect(seen.servers.map(({ outcome }) => outcome)).toEqual(['mismatch', 'mismatch'])
-    expect(recursive(asked, 'example.com')).toEqual([])
-  })
+test('and no more than ten seconds if everything is silent or slow', async () => {
+  const world = fakeInternet([COM, zone()])
+  for (const isSilent of [() => true, (at: string) => at !== RESOLVER, (at: string) => at === RESOLVER]) {
+    const { ms, seen } = await timedObserve((asked) => (isSilent(asked.server) ? 'silent' : world(asked)))
+    expect(ms).toBeLessThanOrEqual(10_000)
+    expect(seen.elsewhere).toBeNull()
+  }
+  // Six rounds of these would take longer.
+  expect((await timedObserve(world, { roundMs: 1900 })).ms).toBeLessThanOrEqual(10_000)
+})
+
+test('what is there is shown, and no resolver asked about the name', async () => {
+  const { seen, asked } = await timedObserve(fakeInternet([COM, zone()]), { expected: null })
+  expect(textsOf(seen)).toEqual([['prefix=token'], ['prefix=token']])
+  expect(seen.servers.map(({ outcome }) => outcome)).toEqual(['mismatch', 'mismatch'])
+  expect(recursive(asked, 'example.com')).toEqual([])
 })

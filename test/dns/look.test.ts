@@ -1,5 +1,5 @@
 import type packet from 'dns-packet'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { look } from '../../src/dns/look.ts'
 import { AA, type Asked, type FakeReply, RCODE } from './fake-dns.ts'
 import { type FakeZone, fakeInternet, RESOLVER, txt } from './fake-internet.ts'
@@ -30,88 +30,86 @@ async function looking(
 const txtAt = (server: string, reply: FakeReply) => (asked: Asked) =>
   asked.server === server && asked.type === 'TXT' ? reply : undefined
 
-describe('a look at a name', () => {
-  test('has the zone, its servers, every value in its exact strings, and the TTL', async () => {
-    const binary = Buffer.from([0, 0xff, 0x22, 0x5c])
-    const split: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 300, data: ['a'.repeat(255), binary] }
-    const { seen, texts, asked } = await looking([txt('shop.com', SPF), split])
-    expect(seen).toMatchObject({
-      zone: 'shop.com',
-      nameservers: Object.keys(HOSTS),
-      set: { ttl: 300 },
-      reason: null,
-    })
-    expect(texts).toEqual([[Buffer.from(SPF)], [Buffer.from('a'.repeat(255)), binary]])
-    expect(asked.filter(({ server, type }) => server === RESOLVER && type === 'TXT')).toEqual([])
+test('has the zone, its servers, every value in its exact strings, and the TTL', async () => {
+  const binary = Buffer.from([0, 0xff, 0x22, 0x5c])
+  const split: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 300, data: ['a'.repeat(255), binary] }
+  const { seen, texts, asked } = await looking([txt('shop.com', SPF), split])
+  expect(seen).toMatchObject({
+    zone: 'shop.com',
+    nameservers: Object.keys(HOSTS),
+    set: { ttl: 300 },
+    reason: null,
   })
+  expect(texts).toEqual([[Buffer.from(SPF)], [Buffer.from('a'.repeat(255)), binary]])
+  expect(asked.filter(({ server, type }) => server === RESOLVER && type === 'TXT')).toEqual([])
+})
 
-  test.each(['shop.com', 'app.shop.com'])('knows that there is nothing at %s', async (name) => {
-    const { seen } = await looking([], undefined, name)
-    expect(seen).toMatchObject({ zone: 'shop.com', set: { values: [], ttl: null } })
-  })
+test.each(['shop.com', 'app.shop.com'])('knows that there is nothing at %s', async (name) => {
+  const { seen } = await looking([], undefined, name)
+  expect(seen).toMatchObject({ zone: 'shop.com', set: { values: [], ttl: null } })
+})
 
-  test('knows the set if one of two servers answers', async () => {
-    const { texts } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: RCODE.REFUSED }))
-    expect(texts).toEqual([[Buffer.from(SPF)]])
-  })
+test('knows the set if one of two servers answers', async () => {
+  const { texts } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: RCODE.REFUSED }))
+  expect(texts).toEqual([[Buffer.from(SPF)]])
+})
 
-  test('doesn’t take the set of a network’s own zone, unless it is sent there', async () => {
-    const inside = { 'dc1.shop.com': ['10.0.0.1'] }
-    const { seen } = await looking([txt('shop.com', SPF)], undefined, 'shop.com', inside)
-    expect(seen).toMatchObject({ set: null, reason: expect.stringContaining('its own shop.com') })
-    expect((await looking([txt('shop.com', SPF)], undefined, 'shop.com', inside, 5353)).texts).toHaveLength(1)
-  })
+test('doesn’t take the set of a network’s own zone, unless it is sent there', async () => {
+  const inside = { 'dc1.shop.com': ['10.0.0.1'] }
+  const { seen } = await looking([txt('shop.com', SPF)], undefined, 'shop.com', inside)
+  expect(seen).toMatchObject({ set: null, reason: expect.stringContaining('its own shop.com') })
+  expect((await looking([txt('shop.com', SPF)], undefined, 'shop.com', inside, 5353)).texts).toHaveLength(1)
+})
 
-  test('doesn’t take a set from a server that leaves out the AA bit, which may be old', async () => {
-    const { seen, texts } = await looking(
-      [txt('shop.com', SPF)],
-      txtAt(FIRST, { answers: [txt('shop.com', 'x')] }),
-    )
-    expect([texts, seen.reason]).toEqual([[[Buffer.from(SPF)]], null])
-  })
+test('doesn’t take a set from a server that leaves out the AA bit, which may be old', async () => {
+  const { seen, texts } = await looking(
+    [txt('shop.com', SPF)],
+    txtAt(FIRST, { answers: [txt('shop.com', 'x')] }),
+  )
+  expect([texts, seen.reason]).toEqual([[[Buffer.from(SPF)]], null])
+})
 
-  test('has the TTL of the server that doesn’t count it down', async () => {
-    const counted: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 17, data: SPF }
-    const { seen } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: AA, answers: [counted] }))
-    expect(seen.set?.ttl).toBe(300)
-  })
+test('has the TTL of the server that doesn’t count it down', async () => {
+  const counted: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 17, data: SPF }
+  const { seen } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: AA, answers: [counted] }))
+  expect(seen.set?.ttl).toBe(300)
+})
 
-  test.each<[string, packet.Answer[], ((asked: Asked) => FakeReply | undefined) | undefined, object]>([
-    [
-      'the servers disagree',
-      [txt('shop.com', SPF)],
-      txtAt(FIRST, { flags: AA, answers: [txt('shop.com', 'x')] }),
-      { reason: 'the name servers of shop.com disagree' },
-    ],
-    [
-      'no server answers',
-      [],
-      ({ server }) => (server === FIRST || server === SECOND ? 'silent' : undefined),
-      { zone: 'shop.com', reason: 'no name server of shop.com gave a complete authoritative answer' },
-    ],
-    [
-      'the name is an alias',
-      [{ type: 'CNAME', name: 'shop.com', ttl: 60, data: 'www.shop.com' }],
-      undefined,
-      { reason: 'shop.com is an alias (CNAME) for www.shop.com' },
-    ],
-    [
-      'no resolver answers',
-      [],
-      () => 'silent',
-      { zone: null, reason: expect.stringContaining("weren't found: 192.0.2.53: no answer") },
-    ],
-  ])('doesn’t know the set if %s', async (_title, records, odd, expected) => {
-    const { seen, ms } = await looking(records, odd)
-    expect(seen).toMatchObject({ set: null, ...expected })
-    expect(ms).toBeLessThan(10_000)
-  })
+test.each<[string, packet.Answer[], ((asked: Asked) => FakeReply | undefined) | undefined, object]>([
+  [
+    'the servers disagree',
+    [txt('shop.com', SPF)],
+    txtAt(FIRST, { flags: AA, answers: [txt('shop.com', 'x')] }),
+    { reason: 'the name servers of shop.com disagree' },
+  ],
+  [
+    'no server answers',
+    [],
+    ({ server }) => (server === FIRST || server === SECOND ? 'silent' : undefined),
+    { zone: 'shop.com', reason: 'no name server of shop.com gave a complete authoritative answer' },
+  ],
+  [
+    'the name is an alias',
+    [{ type: 'CNAME', name: 'shop.com', ttl: 60, data: 'www.shop.com' }],
+    undefined,
+    { reason: 'shop.com is an alias (CNAME) for www.shop.com' },
+  ],
+  [
+    'no resolver answers',
+    [],
+    () => 'silent',
+    { zone: null, reason: expect.stringContaining("weren't found: 192.0.2.53: no answer") },
+  ],
+])('doesn’t know the set if %s', async (_title, records, odd, expected) => {
+  const { seen, ms } = await looking(records, odd)
+  expect(seen).toMatchObject({ set: null, ...expected })
+  expect(ms).toBeLessThan(10_000)
+})
 
-  test('knows that a domain doesn’t exist', async () => {
-    const { seen } = await looking([], undefined, 'nowhere.com')
-    expect(seen).toMatchObject({
-      zone: null,
-      reason: "nowhere.com doesn't exist in DNS",
-    })
+test('knows that a domain doesn’t exist', async () => {
+  const { seen } = await looking([], undefined, 'nowhere.com')
+  expect(seen).toMatchObject({
+    zone: null,
+    reason: "nowhere.com doesn't exist in DNS",
   })
 })

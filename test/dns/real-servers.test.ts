@@ -36,10 +36,6 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
     ['a.b.wildhigh.test', 'fix', ['other_name'], 60],
     ['app.dangling.test', 'fix', ['cname_at_name'], 300],
     ['app.nobody.test', 'fix', ['domain_not_found'], 900],
-    ['partial.test', 'wait', ['partial_propagation'], 60],
-    ['alllame.test', 'fix', ['lame_nameserver'], null],
-    ['dead.test', 'ready_with_warning', ['some_servers_silent'], null],
-    ['noglue.test', 'fix', ['no_nameservers'], null],
     ['dsleft.test', 'fix', ['dnssec_bogus'], null],
   ])('a check of %s against Knot and Unbound ends with %s and %j', async (name, verdict, codes, seconds) => {
     const report = await network.check(name, EXPECTED)

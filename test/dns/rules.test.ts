@@ -166,178 +166,167 @@ const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
   ['resolver_differs', { resolvers: [resolver('absent', { negativeTtl: 45, authoritative: true })] }],
 ]
 
-describe('a check', () => {
-  test.each(ROWS)('finds %s first', (code, seen) => {
-    const { verdict, ready, findings } = check(seen)
-    expect(findings[0]).toMatchObject({ code, severity: severityOf(code) })
-    expect({ verdict, ready }).toEqual({
-      verdict: verdictOf(code),
-      ready: verdictOf(code) === 'ready_with_warning',
-    })
-    for (const { message, fix } of findings)
-      expect(`${message} ${fix}`).not.toMatch(/[{}]|unknown|undefined|null/)
+test.each(ROWS)('finds %s first', (code, seen) => {
+  const { verdict, ready, findings } = check(seen)
+  expect(findings[0]).toMatchObject({ code, severity: severityOf(code) })
+  expect({ verdict, ready }).toEqual({
+    verdict: verdictOf(code),
+    ready: verdictOf(code) === 'ready_with_warning',
   })
+  for (const { message, fix } of findings)
+    expect(`${message} ${fix}`).not.toMatch(/[{}]|unknown|undefined|null/)
+})
 
-  test('has a row here for each code', () => {
-    const missing = Object.keys(WORDS).filter((code) => !ROWS.some(([tried]) => tried === code))
-    expect(missing).toEqual([])
-  })
+test('has a row here for each code', () => {
+  const missing = Object.keys(WORDS).filter((code) => !ROWS.some(([tried]) => tried === code))
+  expect(missing).toEqual([])
+})
 
-  test.each([
-    ['of a record that all servers have', {}],
-    ['with resolvers that have it too', { resolvers: [resolver('match')] }],
-    [
-      'with resolvers that don’t answer',
-      { resolvers: [resolver('match'), resolver('timeout'), resolver('unreachable')] },
-    ],
-    ['of a signed zone', { dnssec: dnssec('ok') }],
-    [
-      'without IPv6',
-      { servers: [MATCH, { ...SILENT, outcome: 'not_checked' as const, address: '2001:db8::1' }] },
-    ],
-    ['with an IPv6 that drops packets', { servers: [MATCH, { ...SILENT, address: '2001:db8::1' }] }],
-    ['of a record behind an alias', { servers: [{ ...MATCH, alias: 'web.example.net' }] }],
-    [
-      'of a zone with other name servers than the registry has',
-      { location: inZone(['ns1.example.com', 'old']) },
-    ],
-  ])('%s is silent', (_what, seen) => {
-    expect(check(seen)).toMatchObject({ verdict: 'ready', findings: [], retry_after_seconds: null })
-  })
+test.each([
+  ['of a record that all servers have', {}],
+  ['with resolvers that have it too', { resolvers: [resolver('match')] }],
+  [
+    'with resolvers that don’t answer',
+    { resolvers: [resolver('match'), resolver('timeout'), resolver('unreachable')] },
+  ],
+  ['of a signed zone', { dnssec: dnssec('ok') }],
+  [
+    'without IPv6',
+    { servers: [MATCH, { ...SILENT, outcome: 'not_checked' as const, address: '2001:db8::1' }] },
+  ],
+  ['with an IPv6 that drops packets', { servers: [MATCH, { ...SILENT, address: '2001:db8::1' }] }],
+  ['of a record behind an alias', { servers: [{ ...MATCH, alias: 'web.example.net' }] }],
+  [
+    'of a zone with other name servers than the registry has',
+    { location: inZone(['ns1.example.com', 'old']) },
+  ],
+])('%s is silent', (_what, seen) => {
+  expect(check(seen)).toMatchObject({ verdict: 'ready', findings: [], retry_after_seconds: null })
+})
 
-  test('never takes silence for absence', () => {
-    for (const outcome of ['timeout', 'unreachable', 'not_checked'] as const)
-      expect(check({ servers: [{ ...SILENT, outcome }] }).verdict).toBe('unknown')
-  })
+test('never takes silence for absence', () => {
+  for (const outcome of ['timeout', 'unreachable', 'not_checked'] as const)
+    expect(check({ servers: [{ ...SILENT, outcome }] }).verdict).toBe('unknown')
+})
 
-  test('has one number for how long to wait', () => {
-    const { retry_after_seconds, findings } = check({ servers: [{ ...MATCH, soa: soa(2) }, server(second)] })
-    expect(retry_after_seconds).toBe(60)
-    expect(findings[0]?.fix).toContain('check again in 60 seconds')
-    expect(check({ dnssec: dnssec('ok'), resolvers: [rejects] }).retry_after_seconds).toBe(500)
-    expect(check({ servers: [server()] }).retry_after_seconds).toBe(60)
-    const nowhere = { kind: 'no_domain', domain: 'example.com', saidBy: 'com', path: [] } as const
-    const location = { ...nowhere, negativeTtl: 200_000 }
-    expect(check({ location, servers: [] }).retry_after_seconds).toBe(86_400)
-  })
+test('has one number for how long to wait', () => {
+  const { retry_after_seconds, findings } = check({ servers: [{ ...MATCH, soa: soa(2) }, server(second)] })
+  expect(retry_after_seconds).toBe(60)
+  expect(findings[0]?.fix).toContain('check again in 60 seconds')
+  expect(check({ dnssec: dnssec('ok'), resolvers: [rejects] }).retry_after_seconds).toBe(500)
+  expect(check({ servers: [server()] }).retry_after_seconds).toBe(60)
+  const nowhere = { kind: 'no_domain', domain: 'example.com', saidBy: 'com', path: [] } as const
+  const location = { ...nowhere, negativeTtl: 200_000 }
+  expect(check({ location, servers: [] }).retry_after_seconds).toBe(86_400)
+})
 
-  test('never names another value of the domain as one to replace, and never a value that is not the expected one', () => {
-    for (const [, seen] of ROWS)
-      for (const { fix } of check(seen).findings) {
-        expect(fix).not.toMatch(/older|v=spf1|PREFIX|instead|replace the (TXT|value)/)
-        if (fix.includes('value ')) expect(fix).not.toMatch(/prefix=(?!token123)/)
-      }
-  })
+test('never names another value of the domain as one to replace, and never a value that is not the expected one', () => {
+  for (const [, seen] of ROWS)
+    for (const { fix } of check(seen).findings) {
+      expect(fix).not.toMatch(/older|v=spf1|PREFIX|instead|replace the (TXT|value)/)
+      if (fix.includes('value ')) expect(fix).not.toMatch(/prefix=(?!token123)/)
+    }
+})
 
-  test('names the host relative to the zone', () => {
-    const [first] = check({ name: '_m.a.example.com', servers: [server()] }).findings
-    expect(first?.fix).toBe(
-      'add a TXT record in the zone example.com, in the panel with the name servers ns1.example.com, ' +
-        'beside any others: host _m.a, value prefix=token123',
-    )
-  })
-
-  test.each([
-    [
-      'ada.ns.cloudflare.com',
-      'in the zone example.com at Cloudflare, in the panel with the name servers ada.ns.cloudflare.com, beside',
-    ],
-    [
-      'ns1.example.com',
-      'in the zone example.com, in the panel with the name servers ns1.example.com, beside',
-    ],
-  ])('says once where to add a missing record, with who hosts the zone if %s tells', (host, words) => {
-    const { findings } = check({ servers: [server({ host })] })
-    expect(findings).toMatchObject([{ code: 'missing', fix: expect.stringContaining(words) }])
-  })
-
-  test.each<[string, MisplacedRecord['how'], string, Code[], string]>([
-    ['www.example.com', 'wrong', EXPECTED, ['other_name'], `: "${EXPECTED}"`],
-    ['www.example.com', 'wrong', `${EXPECTED} `, ['other_name', 'whitespace'], `: "${EXPECTED} "`],
-    [
-      'example.com.example.com',
-      'doubled',
-      'token123',
-      ['doubled_name', 'prefix_or_token_only'],
-      ': "token123"',
-    ],
-    [
-      'example.com.example.com',
-      'doubled',
-      'prefix=older',
-      ['doubled_name', 'stale_token'],
-      ': "prefix=older"',
-    ],
-  ])(
-    'says of a record at %s (%s) that it is %j, and what is wrong with that',
-    (name, how, value, expected, end) => {
-      const { findings } = check({ servers: [server()], elsewhere: at(name, how, value) })
-      expect(findings.map(({ code }) => code)).toEqual(expected)
-      expect(findings[0]?.message).toMatch(/^a TXT record is at /)
-      expect(findings[0]?.message.endsWith(end)).toBe(true)
-      expect(findings[0]?.evidence).toMatchObject({ found_at: name, values: [value] })
-      expect(findings[0]?.fix.includes(`, and as its value ${EXPECTED}`)).toBe(value !== EXPECTED)
-    },
+test('names the host relative to the zone', () => {
+  const [first] = check({ name: '_m.a.example.com', servers: [server()] }).findings
+  expect(first?.fix).toBe(
+    'add a TXT record in the zone example.com, in the panel with the name servers ns1.example.com, ' +
+      'beside any others: host _m.a, value prefix=token123',
   )
+})
 
-  test('finds the right value at one wrong name rather than another one elsewhere', () => {
-    const misplaced = [
-      ...at('example.com.example.com', 'doubled', 'prefix=older').misplaced,
-      ...at('www.example.com', 'wrong').misplaced,
-    ]
-    expect(codes({ servers: [server()], elsewhere: { misplaced, wildcard: null } })).toEqual(['other_name'])
-  })
+test.each([
+  [
+    'ada.ns.cloudflare.com',
+    'in the zone example.com at Cloudflare, in the panel with the name servers ada.ns.cloudflare.com, beside',
+  ],
+  ['ns1.example.com', 'in the zone example.com, in the panel with the name servers ns1.example.com, beside'],
+])('says once where to add a missing record, with who hosts the zone if %s tells', (host, words) => {
+  const { findings } = check({ servers: [server({ host })] })
+  expect(findings).toMatchObject([{ code: 'missing', fix: expect.stringContaining(words) }])
+})
 
-  test.each([
-    [
-      'web.example.net',
-      'replace the CNAME with the TXT record and any address records, or add it at the target',
-    ],
-    [EXPECTED, 'replace the CNAME with the TXT record that was meant: its target is the value'],
-    [
-      `${EXPECTED}.example.com`,
-      'replace the CNAME with the TXT record that was meant: its target is the value',
-    ],
-  ])('says of an alias for %s: %s', (target, fix) => {
-    const alias = { targets: [target], isKnown: true }
-    const { findings } = check({ name: 'a.example.com', servers: [{ ...aliased, alias: target }], alias })
-    expect(findings).toMatchObject([{ code: 'cname_at_name', fix: expect.stringContaining(fix) }])
-  })
+test.each<[string, MisplacedRecord['how'], string, Code[], string]>([
+  ['www.example.com', 'wrong', EXPECTED, ['other_name'], `: "${EXPECTED}"`],
+  ['www.example.com', 'wrong', `${EXPECTED} `, ['other_name', 'whitespace'], `: "${EXPECTED} "`],
+  [
+    'example.com.example.com',
+    'doubled',
+    'token123',
+    ['doubled_name', 'prefix_or_token_only'],
+    ': "token123"',
+  ],
+  ['example.com.example.com', 'doubled', 'prefix=older', ['doubled_name', 'stale_token'], ': "prefix=older"'],
+])(
+  'says of a record at %s (%s) that it is %j, and what is wrong with that',
+  (name, how, value, expected, end) => {
+    const { findings } = check({ servers: [server()], elsewhere: at(name, how, value) })
+    expect(findings.map(({ code }) => code)).toEqual(expected)
+    expect(findings[0]?.message).toMatch(/^a TXT record is at /)
+    expect(findings[0]?.message.endsWith(end)).toBe(true)
+    expect(findings[0]?.evidence).toMatchObject({ found_at: name, values: [value] })
+    expect(findings[0]?.fix.includes(`, and as its value ${EXPECTED}`)).toBe(value !== EXPECTED)
+  },
+)
 
-  test('names two of many servers, each host once, and one address only of a host that is listed with one', () => {
-    const [v4, v6] = [{ address: '192.0.2.7' }, { address: '2001:db8::7' }]
-    const hosts = ['ns1.example.com', 'ns2.example.com', 'ns3.example.com', 'ns4.example.com']
-    const [one, ...others] = hosts.map((host) => ({ ...MATCH, host }))
-    const servers = [
-      ...others.flatMap((server) => [
-        { ...server, ...v4 },
-        { ...server, ...v6 },
-      ]),
-      { ...server(), ...one, outcome: 'absent' as const, ...v6 },
-    ]
-    expect(check({ servers }).findings[0]?.message).toBe(
-      'name servers that lack the record: ns1.example.com (2001:db8::7); ' +
-        'that have it: ns2.example.com, ns3.example.com and 1 more',
-    )
-  })
+test('finds the right value at one wrong name rather than another one elsewhere', () => {
+  const misplaced = [
+    ...at('example.com.example.com', 'doubled', 'prefix=older').misplaced,
+    ...at('www.example.com', 'wrong').misplaced,
+  ]
+  expect(codes({ servers: [server()], elsewhere: { misplaced, wildcard: null } })).toEqual(['other_name'])
+})
 
-  test('doesn’t tell anybody to wait for a cache while the zone itself is broken', () => {
-    expect(codes({ resolvers: [rejects] })).toEqual(['dnssec_bogus'])
-    expect(codes({ resolvers: [rejects], dnssec: dnssec('expired') })).toEqual(['dnssec_bogus'])
-  })
+test.each([
+  [
+    'web.example.net',
+    'replace the CNAME with the TXT record and any address records, or add it at the target',
+  ],
+  [EXPECTED, 'replace the CNAME with the TXT record that was meant: its target is the value'],
+  [
+    `${EXPECTED}.example.com`,
+    'replace the CNAME with the TXT record that was meant: its target is the value',
+  ],
+])('says of an alias for %s: %s', (target, fix) => {
+  const alias = { targets: [target], isKnown: true }
+  const { findings } = check({ name: 'a.example.com', servers: [{ ...aliased, alias: target }], alias })
+  expect(findings).toMatchObject([{ code: 'cname_at_name', fix: expect.stringContaining(fix) }])
+})
 
-  test('tells the reason of its verdict first', () => {
-    const servers = [server(), { ...SILENT, ...second }]
-    expect(codes({ servers, dnssec: dnssec('no_key') })).toEqual([
-      'missing',
-      'dnssec_bogus',
-      'some_servers_silent',
-    ])
-    const cache = resolver('absent', { negativeTtl: 45 })
-    const report = check({ servers: [MATCH, { ...SILENT, ...second }], resolvers: [cache] })
-    expect(report.findings.map(({ code }) => code)).toEqual(['cached', 'some_servers_silent'])
-    expect(exitErrorOf(report)?.message).toBe(report.findings[0]?.message)
-  })
+test('names two of many servers, each host once, and one address only of a host that is listed with one', () => {
+  const [v4, v6] = [{ address: '192.0.2.7' }, { address: '2001:db8::7' }]
+  const hosts = ['ns1.example.com', 'ns2.example.com', 'ns3.example.com', 'ns4.example.com']
+  const [one, ...others] = hosts.map((host) => ({ ...MATCH, host }))
+  const servers = [
+    ...others.flatMap((server) => [
+      { ...server, ...v4 },
+      { ...server, ...v6 },
+    ]),
+    { ...server(), ...one, outcome: 'absent' as const, ...v6 },
+  ]
+  expect(check({ servers }).findings[0]?.message).toBe(
+    'name servers that lack the record: ns1.example.com (2001:db8::7); ' +
+      'that have it: ns2.example.com, ns3.example.com and 1 more',
+  )
+})
+
+test('doesn’t tell anybody to wait for a cache while the zone itself is broken', () => {
+  expect(codes({ resolvers: [rejects] })).toEqual(['dnssec_bogus'])
+  expect(codes({ resolvers: [rejects], dnssec: dnssec('expired') })).toEqual(['dnssec_bogus'])
+})
+
+test('tells the reason of its verdict first', () => {
+  const servers = [server(), { ...SILENT, ...second }]
+  expect(codes({ servers, dnssec: dnssec('no_key') })).toEqual([
+    'missing',
+    'dnssec_bogus',
+    'some_servers_silent',
+  ])
+  const cache = resolver('absent', { negativeTtl: 45 })
+  const report = check({ servers: [MATCH, { ...SILENT, ...second }], resolvers: [cache] })
+  expect(report.findings.map(({ code }) => code)).toEqual(['cached', 'some_servers_silent'])
+  expect(exitErrorOf(report)?.message).toBe(report.findings[0]?.message)
 })
 
 describe('what is left in a cache', () => {

@@ -49,40 +49,38 @@ function createRun(respond: (asked: Asked) => FakeReply) {
 
 const isDead = ({ server }: Asked) => /^192\.0\.2\.1[12]$/.test(server)
 
-describe('what the checks of a run share', () => {
-  test('is the zone and its hosts, for five minutes, but never the record', async () => {
-    const world = fakeInternet([COM, zone('example.com', 11, 3)])
-    const { outcomesOf, asked, clock } = createRun(world)
-    const above = () => asked.filter(({ server, type }) => /2\.[12]$/.test(server) && type === 'SOA').length
-    expect(await outcomesOf('d0.example.com')).toBe('match,match')
-    const [alone, first] = [asked.length, above()]
-    expect(await outcomesOf('d1.example.com')).toBe('match,match')
-    expect(asked.length - alone).toBeLessThan(alone)
-    expect(above()).toBe(first)
-    expect(await outcomesOf('d9.example.com')).toBe('nxdomain,nxdomain')
-    await clock.sleep(301_000)
-    await outcomesOf('d2.example.com')
-    expect(above()).toBeGreaterThan(first)
-  })
+test('is the zone and its hosts, for five minutes, but never the record', async () => {
+  const world = fakeInternet([COM, zone('example.com', 11, 3)])
+  const { outcomesOf, asked, clock } = createRun(world)
+  const above = () => asked.filter(({ server, type }) => /2\.[12]$/.test(server) && type === 'SOA').length
+  expect(await outcomesOf('d0.example.com')).toBe('match,match')
+  const [alone, first] = [asked.length, above()]
+  expect(await outcomesOf('d1.example.com')).toBe('match,match')
+  expect(asked.length - alone).toBeLessThan(alone)
+  expect(above()).toBe(first)
+  expect(await outcomesOf('d9.example.com')).toBe('nxdomain,nxdomain')
+  await clock.sleep(301_000)
+  await outcomesOf('d2.example.com')
+  expect(above()).toBeGreaterThan(first)
+})
 
-  test.each<[string, (before: (asked: Asked) => FakeReply) => (asked: Asked) => FakeReply]>([
-    ['a search that failed', () => () => 'silent'],
-    ['that a domain doesn’t exist, which may be registered meanwhile', (before) => before],
-  ])('isn’t %s', async (_title, early) => {
-    let isEarly = true
-    const [world, before] = [fakeInternet([COM, zone('example.com', 11, 1)]), early(fakeInternet([COM]))]
-    const { outcomesOf } = createRun((asked) => (isEarly ? before : world)(asked))
-    expect(await outcomesOf('d0.example.com')).toBe('')
-    isEarly = false
-    expect(await outcomesOf('d0.example.com')).toBe('match,match')
-  })
+test.each<[string, (before: (asked: Asked) => FakeReply) => (asked: Asked) => FakeReply]>([
+  ['a search that failed', () => () => 'silent'],
+  ['that a domain doesn’t exist, which may be registered meanwhile', (before) => before],
+])('isn’t %s', async (_title, early) => {
+  let isEarly = true
+  const [world, before] = [fakeInternet([COM, zone('example.com', 11, 1)]), early(fakeInternet([COM]))]
+  const { outcomesOf } = createRun((asked) => (isEarly ? before : world)(asked))
+  expect(await outcomesOf('d0.example.com')).toBe('')
+  isEarly = false
+  expect(await outcomesOf('d0.example.com')).toBe('match,match')
+})
 
-  test('a registry that is asked by many at once is asked once', async () => {
-    const { all, asked } = createRun(fakeInternet([COM, zone('example.com', 11, 16)]))
-    const outcomes = await all(Array.from({ length: 16 }, (_, n) => `d${n}.example.com`))
-    expect(new Set(outcomes.values())).toEqual(new Set(['match,match']))
-    expect(asked.filter(({ name, server }) => name === 'com' && server === RESOLVER)).toHaveLength(1)
-  })
+test('a registry that is asked by many at once is asked once', async () => {
+  const { all, asked } = createRun(fakeInternet([COM, zone('example.com', 11, 16)]))
+  const outcomes = await all(Array.from({ length: 16 }, (_, n) => `d${n}.example.com`))
+  expect(new Set(outcomes.values())).toEqual(new Set(['match,match']))
+  expect(asked.filter(({ name, server }) => name === 'com' && server === RESOLVER)).toHaveLength(1)
 })
 
 describe('a server that is silent', () => {

@@ -19,94 +19,92 @@ const record = (...strings: string[]): TxtValue => ({
 })
 const explain = (...strings: string[]) => explainValue(EXPECTED, record(...strings))
 
-describe('the explanation of a wrong value', () => {
-  test.each([
-    [`${EXPECTED}Z`, 'given_value_cut'],
-    [`old-${EXPECTED}`, 'given_value_cut'],
-    [`Array${EXPECTED}`, 'extra_text'],
-    [`TXT ${EXPECTED}`, 'extra_text'],
-    [`example.com. IN TXT "${EXPECTED}"`, 'extra_text'],
-  ])('%s beside a value that a person gave, and may have cut: %s', (text, fault) => {
-    expect(explainValue(EXPECTED, record(text), true)).toBe(fault)
-  })
+test.each([
+  [`${EXPECTED}Z`, 'given_value_cut'],
+  [`old-${EXPECTED}`, 'given_value_cut'],
+  [`Array${EXPECTED}`, 'extra_text'],
+  [`TXT ${EXPECTED}`, 'extra_text'],
+  [`example.com. IN TXT "${EXPECTED}"`, 'extra_text'],
+])('%s beside a value that a person gave, and may have cut: %s', (text, fault) => {
+  expect(explainValue(EXPECTED, record(text), true)).toBe(fault)
+})
 
-  test.each([
-    [`"${EXPECTED}"`, 'quoted'],
-    [`"mc-ve" "rify=${TOKEN}"`, 'quoted'],
-    [`“${EXPECTED}”`, 'quoted'],
-    [`\\"${EXPECTED}\\"`, 'quoted'],
-    [`mc-verify\\=${TOKEN}`, 'quoted'],
-    [`${EXPECTED} `, 'whitespace'],
-    [`mc-verify= ${TOKEN}`, 'whitespace'],
-    [`\u200b${EXPECTED}`, 'whitespace'],
-    [EXPECTED.toUpperCase(), 'case_changed'],
-    [`"${EXPECTED.toLowerCase()}"`, 'case_changed'],
-    [`example.com. IN TXT "${EXPECTED}"`, 'extra_text'],
-    [`v=spf1 -all ${EXPECTED}`, 'extra_text'],
-    [`${EXPECTED}.example.com`, 'extra_text'],
-    [`${EXPECTED}v=spf1 -all`, 'extra_text'],
-    [`${EXPECTED}${EXPECTED}`, 'extra_text'],
-    [TOKEN, 'prefix_or_token_only'],
-    [`"${TOKEN}"`, 'prefix_or_token_only'],
-    ['mc-verify=', 'prefix_or_token_only'],
-    [EXPECTED.slice(0, -1), 'truncated'],
-    [EXPECTED.slice(0, 14), 'truncated'],
-    [EXPECTED.slice(3), 'truncated'],
-    ['mc-verify=Q7dX[...]B8nW', 'truncated'],
-    ['Q7dX2k...', 'truncated'],
-    [`${EXPECTED}Z`, 'characters_changed'],
-    [`mc–verify=${TOKEN}`, 'characters_changed'],
-    [`mc-verify: ${TOKEN}`, 'characters_changed'],
-    ['mc-verify=Q7dX2kV9pLr4TzВ8nW', 'characters_changed'],
-    ['ｍｃ－ｖｅｒｉｆｙ＝Ｑ7dX2kV9pLr4TzB8nW', 'characters_changed'],
-    [`other-verify=${TOKEN}`, 'characters_changed'],
-    [`{"mc-verify": "${TOKEN}"}`, 'characters_changed'],
-    [`<meta name="mc-verify" content="${TOKEN}">`, 'characters_changed'],
-    ['mc-verify=another', 'stale_token'],
-    ['MC-Verify=another', 'stale_token'],
-    ['mc-verify=A1b2C3…', 'stale_token'],
-    ['v=spf1 -all', undefined],
-    ['...', undefined],
-    ['other-verify=another', undefined],
-    ['', undefined],
-    [EXPECTED, undefined],
-  ])('for %j is %s', (seen, fault) => {
-    expect(explain(seen)).toBe(fault)
-  })
+test.each([
+  [`"${EXPECTED}"`, 'quoted'],
+  [`"mc-ve" "rify=${TOKEN}"`, 'quoted'],
+  [`“${EXPECTED}”`, 'quoted'],
+  [`\\"${EXPECTED}\\"`, 'quoted'],
+  [`mc-verify\\=${TOKEN}`, 'quoted'],
+  [`${EXPECTED} `, 'whitespace'],
+  [`mc-verify= ${TOKEN}`, 'whitespace'],
+  [`\u200b${EXPECTED}`, 'whitespace'],
+  [EXPECTED.toUpperCase(), 'case_changed'],
+  [`"${EXPECTED.toLowerCase()}"`, 'case_changed'],
+  [`example.com. IN TXT "${EXPECTED}"`, 'extra_text'],
+  [`v=spf1 -all ${EXPECTED}`, 'extra_text'],
+  [`${EXPECTED}.example.com`, 'extra_text'],
+  [`${EXPECTED}v=spf1 -all`, 'extra_text'],
+  [`${EXPECTED}${EXPECTED}`, 'extra_text'],
+  [TOKEN, 'prefix_or_token_only'],
+  [`"${TOKEN}"`, 'prefix_or_token_only'],
+  ['mc-verify=', 'prefix_or_token_only'],
+  [EXPECTED.slice(0, -1), 'truncated'],
+  [EXPECTED.slice(0, 14), 'truncated'],
+  [EXPECTED.slice(3), 'truncated'],
+  ['mc-verify=Q7dX[...]B8nW', 'truncated'],
+  ['Q7dX2k...', 'truncated'],
+  [`${EXPECTED}Z`, 'characters_changed'],
+  [`mc–verify=${TOKEN}`, 'characters_changed'],
+  [`mc-verify: ${TOKEN}`, 'characters_changed'],
+  ['mc-verify=Q7dX2kV9pLr4TzВ8nW', 'characters_changed'],
+  ['ｍｃ－ｖｅｒｉｆｙ＝Ｑ7dX2kV9pLr4TzB8nW', 'characters_changed'],
+  [`other-verify=${TOKEN}`, 'characters_changed'],
+  [`{"mc-verify": "${TOKEN}"}`, 'characters_changed'],
+  [`<meta name="mc-verify" content="${TOKEN}">`, 'characters_changed'],
+  ['mc-verify=another', 'stale_token'],
+  ['MC-Verify=another', 'stale_token'],
+  ['mc-verify=A1b2C3…', 'stale_token'],
+  ['v=spf1 -all', undefined],
+  ['...', undefined],
+  ['other-verify=another', undefined],
+  ['', undefined],
+  [EXPECTED, undefined],
+])('for %j is %s', (seen, fault) => {
+  expect(explain(seen)).toBe(fault)
+})
 
-  test('keeps the strings of a record apart: two values in one record are not one garbled value', () => {
-    const both = record('other-verify=1234567890', EXPECTED)
-    expect(explainValues(EXPECTED, [both])).toEqual({
-      fault: 'extra_text',
-      seen: [`"other-verify=1234567890" "${EXPECTED}"`],
-    })
-    expect(explain(EXPECTED, 'Z1234567890')).toBe('extra_text')
-    expect(explain(EXPECTED.slice(0, 9), EXPECTED.slice(9))).toBeUndefined()
+test('keeps the strings of a record apart: two values in one record are not one garbled value', () => {
+  const both = record('other-verify=1234567890', EXPECTED)
+  expect(explainValues(EXPECTED, [both])).toEqual({
+    fault: 'extra_text',
+    seen: [`"other-verify=1234567890" "${EXPECTED}"`],
   })
+  expect(explain(EXPECTED, 'Z1234567890')).toBe('extra_text')
+  expect(explain(EXPECTED.slice(0, 9), EXPECTED.slice(9))).toBeUndefined()
+})
 
-  test('is the most telling of several', () => {
-    const values = ['v=spf1 -all', 'mc-verify=older', `"${EXPECTED}"`].map((value) => record(value))
-    expect(explainValues(EXPECTED, values)?.fault).toBe('quoted')
-    expect(explainValues(EXPECTED, values.slice(0, 2))?.fault).toBe('stale_token')
-    expect(explainValues(EXPECTED, values.slice(0, 1))).toBeUndefined()
-  })
+test('is the most telling of several', () => {
+  const values = ['v=spf1 -all', 'mc-verify=older', `"${EXPECTED}"`].map((value) => record(value))
+  expect(explainValues(EXPECTED, values)?.fault).toBe('quoted')
+  expect(explainValues(EXPECTED, values.slice(0, 2))?.fault).toBe('stale_token')
+  expect(explainValues(EXPECTED, values.slice(0, 1))).toBeUndefined()
+})
 
-  test('for a value split into records is all of its parts, in any order and among others', () => {
-    const cuts = fc.array(fc.nat(), { minLength: 1, maxLength: 4 })
-    fc.assert(
-      fc.property(cuts, fc.nat(), (at, turn) => {
-        const ends = [...new Set(at.map((cut) => 1 + (cut % (EXPECTED.length - 1))))].sort((a, b) => a - b)
-        const parts = [0, ...ends].map((from, index) => EXPECTED.slice(from, ends[index]))
-        const shift = turn % parts.length
-        const shuffled = [...parts.slice(shift), 'v=spf1 -all', ...parts.slice(0, shift)]
-        const explained = explainValues(
-          EXPECTED,
-          shuffled.map((part) => record(part)),
-        )
-        expect(explained).toEqual({ fault: 'split_records', seen: parts })
-      }),
-    )
-  })
+test('for a value split into records is all of its parts, in any order and among others', () => {
+  const cuts = fc.array(fc.nat(), { minLength: 1, maxLength: 4 })
+  fc.assert(
+    fc.property(cuts, fc.nat(), (at, turn) => {
+      const ends = [...new Set(at.map((cut) => 1 + (cut % (EXPECTED.length - 1))))].sort((a, b) => a - b)
+      const parts = [0, ...ends].map((from, index) => EXPECTED.slice(from, ends[index]))
+      const shift = turn % parts.length
+      const shuffled = [...parts.slice(shift), 'v=spf1 -all', ...parts.slice(0, shift)]
+      const explained = explainValues(
+        EXPECTED,
+        shuffled.map((part) => record(part)),
+      )
+      expect(explained).toEqual({ fault: 'split_records', seen: parts })
+    }),
+  )
 })
 
 describe('what belongs to somebody else', () => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { waitForRecord } from '../../src/dns/wait.ts'
 import { deadlineIn } from '../../src/timeout.ts'
 import { createFakeClock } from '../fake-context.ts'
@@ -37,63 +37,61 @@ async function waiting(appearsAfterMs: number, timeoutMs: number) {
   return { report: next.value, delays, clock }
 }
 
-describe('waiting for a record', () => {
-  test('checks again after 5, 10, 20 and then every 30 seconds', async () => {
-    const { report, delays } = await waiting(90_000, 3_600_000)
-    expect(delays).toEqual([5000, 10_000, 20_000, 30_000, 30_000, null])
+test('checks again after 5, 10, 20 and then every 30 seconds', async () => {
+  const { report, delays } = await waiting(90_000, 3_600_000)
+  expect(delays).toEqual([5000, 10_000, 20_000, 30_000, 30_000, null])
+  expect(report.verdict).toBe('ready')
+})
+
+test('sees the record within three seconds of its appearance, however late that is', async () => {
+  for (const appears of [1000, 4000, 16_500, 61_000, 1_000_000]) {
+    const { report, clock } = await waiting(appears, 3_600_000)
     expect(report.verdict).toBe('ready')
-  })
+    expect(clock.monotonic() - appears).toBeLessThanOrEqual(3000)
+  }
+})
 
-  test('sees the record within three seconds of its appearance, however late that is', async () => {
-    for (const appears of [1000, 4000, 16_500, 61_000, 1_000_000]) {
-      const { report, clock } = await waiting(appears, 3_600_000)
-      expect(report.verdict).toBe('ready')
-      expect(clock.monotonic() - appears).toBeLessThanOrEqual(3000)
-    }
+test('an alias, which leads elsewhere, is not taken for news', async () => {
+  const world = smallWorld(() => [])
+  const effects = fakeEffects((asked) => {
+    if (asked.server === '192.0.2.2' && asked.name === 'example.com' && asked.type === 'TXT')
+      return {
+        flags: AA,
+        answers: [{ name: 'example.com', type: 'CNAME', ttl: 60, data: 'x.example.com' }],
+      }
+    return world(asked)
   })
+  let checks = 0
+  for await (const _ of waitFor(35_000, effects)) checks++
+  expect(checks).toBe(4)
+})
 
-  test('an alias, which leads elsewhere, is not taken for news', async () => {
-    const world = smallWorld(() => [])
-    const effects = fakeEffects((asked) => {
-      if (asked.server === '192.0.2.2' && asked.name === 'example.com' && asked.type === 'TXT')
-        return {
-          flags: AA,
-          answers: [{ name: 'example.com', type: 'CNAME', ttl: 60, data: 'x.example.com' }],
-        }
-      return world(asked)
-    })
-    let checks = 0
-    for await (const _ of waitFor(35_000, effects)) checks++
-    expect(checks).toBe(4)
-  })
+test('asks a resolver, which alone can be asked, no sooner than it forgets that there is no record', async () => {
+  const world = smallWorld(() => [])
+  const blocked = (asked: Asked): FakeReply =>
+    asked.server === resolver.address ? world(asked) : 'unreachable'
+  const effects = fakeEffects(blocked)
+  const delays: (number | null)[] = []
+  for await (const step of waitFor(150_000, effects)) delays.push(step.nextInMs)
+  expect(delays).toEqual([60_000, 60_000, 30_000, null])
+})
 
-  test('asks a resolver, which alone can be asked, no sooner than it forgets that there is no record', async () => {
-    const world = smallWorld(() => [])
-    const blocked = (asked: Asked): FakeReply =>
-      asked.server === resolver.address ? world(asked) : 'unreachable'
-    const effects = fakeEffects(blocked)
-    const delays: (number | null)[] = []
-    for await (const step of waitFor(150_000, effects)) delays.push(step.nextInMs)
-    expect(delays).toEqual([60_000, 60_000, 30_000, null])
-  })
+test('doesn’t wait for a resolver that still shows no record after the time that it named', async () => {
+  const [world, inside] = [smallWorld(() => ['prefix=token']), smallWorld(() => [])]
+  const effects = fakeEffects((asked) => (asked.server === resolver.address ? inside(asked) : world(asked)))
+  const codes: unknown[] = []
+  for await (const { report } of waitFor(3_600_000, effects)) codes.push(report.findings[0]?.code)
+  expect(new Set(codes.slice(0, -1))).toEqual(new Set(['cached']))
+  expect([codes.at(-1), effects.clock.monotonic()]).toEqual(['resolver_differs', 65_000])
+})
 
-  test('doesn’t wait for a resolver that still shows no record after the time that it named', async () => {
-    const [world, inside] = [smallWorld(() => ['prefix=token']), smallWorld(() => [])]
-    const effects = fakeEffects((asked) => (asked.server === resolver.address ? inside(asked) : world(asked)))
-    const codes: unknown[] = []
-    for await (const { report } of waitFor(3_600_000, effects)) codes.push(report.findings[0]?.code)
-    expect(new Set(codes.slice(0, -1))).toEqual(new Set(['cached']))
-    expect([codes.at(-1), effects.clock.monotonic()]).toEqual(['resolver_differs', 65_000])
-  })
+test('ends at once if the record is there', async () => {
+  expect((await waiting(0, 60_000)).delays).toEqual([null])
+})
 
-  test('ends at once if the record is there', async () => {
-    expect((await waiting(0, 60_000)).delays).toEqual([null])
-  })
-
-  test('ends with a last check when the time is over', async () => {
-    const { report, delays, clock } = await waiting(Number.POSITIVE_INFINITY, 20_000)
-    expect(delays).toEqual([5000, 10_000, 5000, null])
-    expect(report).toMatchObject({ verdict: 'fix', findings: [{ code: 'missing' }] })
-    expect(clock.monotonic()).toBe(20_000)
-  })
+test('ends with a last check when the time is over', async () => {
+  const { report, delays, clock } = await waiting(Number.POSITIVE_INFINITY, 20_000)
+  expect(delays).toEqual([5000, 10_000, 5000, null])
+  expect(report).toMatchObject({ verdict: 'fix', findings: [{ code: 'missing' }] })
+  expect(clock.monotonic()).toBe(20_000)
 })

@@ -63,33 +63,6 @@ test('an HTTP client that cannot be loaded is an error that says nothing was sen
   })
 })
 
-describe('redirects', () => {
-  test('a redirect to another host never gets a credential', async () => {
-    const stolen: string[] = []
-    const thief = await listen(
-      createServer((request, response) => {
-        stolen.push(`${request.method} ${request.url} ${JSON.stringify(request.headers)}`)
-        response.end(GRANTS)
-      }),
-    )
-    const world = await createServedWorld()
-    await world.login()
-    // HTTP clients turn a POST into a GET for 302, and repeat it with its body for 307.
-    for (const status of [302, 307]) {
-      await world.control('DELETE', 'faults')
-      await world.control('POST', 'faults', {
-        kind: 'status',
-        status,
-        headers: { location: `http://127.0.0.1:${thief}/x` },
-      })
-      expect((await world.run(['grants', 'list'])).code).toBe(7)
-      expect((await world.run(['claims', 'create', 'example.com'])).code).toBe(7)
-      expect((await world.run(['auth', 'refresh', '--retry-interrupted'])).code).toBe(4)
-    }
-    expect(stolen).toEqual([])
-  })
-})
-
 /**
  * Starts a proxy that tunnels every CONNECT to the target's port on loopback, and records the requests.
  *
@@ -154,12 +127,6 @@ describe.runIf(needs('openssl'))('TLS', () => {
     return { url: `https://localhost:${port}`, named: `https://service.example:${port}`, requests }
   }
   const trusting = () => ({ NODE_EXTRA_CA_CERTS: file('ca.pem') })
-
-  test('a certificate of a private authority is accepted with NODE_EXTRA_CA_CERTS', async () => {
-    const { url, requests } = await serve('right')
-    expect(await grants(createWorld(), url, trusting())).toMatchObject({ code: 0, stderr: '' })
-    expect(requests).toEqual(['GET /oauth/grants?limit=100'])
-  })
 
   test.each([
     [

@@ -152,7 +152,7 @@ function unboundConfig(port: number, zones: readonly TestZone[], anchors: readon
     `  name: "${domain}"`,
     `  stub-addr: ${address}@${port}`,
   ]
-  const addressOf = ({ resolveAt, on }: TestZone) => HOSTS[resolveAt ?? (on.a === undefined ? 'b' : 'a')]
+  const addressOf = ({ on }: TestZone) => HOSTS[on.a === undefined ? 'b' : 'a']
   return [
     'server:',
     `  interface: ${UNBOUND}@${port}`,

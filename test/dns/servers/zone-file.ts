@@ -2,40 +2,32 @@
 export const HOSTS = {
   a: '127.0.53.11',
   b: '127.0.53.12',
-  /** Nothing listens here. */
-  dead: '127.0.53.99',
 } as const
 
-export type Host = keyof typeof HOSTS
-export type Holder = 'a' | 'b'
+export type Holder = keyof typeof HOSTS
 
 export interface TestZone {
   readonly domain: string
   /** The records of the zone at each server that holds it, except SOA, NS and the servers' addresses. */
   readonly on: Partial<Record<Holder, string>>
   /** The NS set of the zone and of its delegation. A name with a dot is used unchanged. */
-  readonly ns: readonly (Host | string)[]
+  readonly ns: readonly string[]
   /** A DS record in the parent, without its owner. */
   readonly ds?: string
-  /** The parent has no glue. */
-  readonly withoutGlue?: true
   /** Not delegated by `test.`, but by another test zone. */
   readonly undelegated?: true
-  readonly serials?: Partial<Record<Holder, number>>
   readonly ttl?: number
   readonly minimum?: number
   /** `ns-a` has only this IPv6 address. */
   readonly ipv6?: string
   readonly signed?: true
-  /** Which server resolvers use instead of the first holder. */
-  readonly resolveAt?: Host
 }
 
 const hostName = (host: string, domain: string) => (host.includes('.') ? host : `ns-${host}.${domain}.`)
 
 function addressLines({ ipv6, domain, ns }: TestZone): string[] {
   return ns
-    .filter((host): host is Host => !host.includes('.'))
+    .filter((host): host is Holder => !host.includes('.'))
     .map((host) =>
       ipv6 === undefined ? `ns-${host}.${domain}. A ${HOSTS[host]}` : `ns-${host}.${domain}. AAAA ${ipv6}`,
     )
@@ -47,7 +39,7 @@ export function zoneFile(zone: TestZone, holder: Holder): string {
   return [
     `$ORIGIN ${domain}.`,
     `$TTL ${ttl}`,
-    `@ 3600 SOA ns-a hostmaster ${zone.serials?.[holder] ?? 1} 7200 900 86400 ${minimum}`,
+    `@ 3600 SOA ns-a hostmaster 1 7200 900 86400 ${minimum}`,
     ...zone.ns.map((host) => `@ NS ${hostName(host, domain)}`),
     ...addressLines(zone),
     zone.on[holder] ?? '',
@@ -59,7 +51,7 @@ export function zoneFile(zone: TestZone, holder: Holder): string {
 export function delegation(zone: TestZone): string {
   return [
     ...zone.ns.map((host) => `${zone.domain}. NS ${hostName(host, zone.domain)}`),
-    ...(zone.withoutGlue ? [] : addressLines(zone)),
+    ...addressLines(zone),
     ...(zone.ds === undefined ? [] : [`${zone.domain}. DS ${zone.ds}`]),
   ].join('\n')
 }

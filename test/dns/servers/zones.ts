@@ -45,11 +45,6 @@ export const ZONES: readonly TestZone[] = [
   onBoth('wildhigh.test', `* TXT "${EXPECTED}"\na.b A 192.0.2.1`),
   onBoth('dangling.test', 'app CNAME gone'),
 
-  { domain: 'partial.test', on: { a: RIGHT, b: SPF }, ns: ['a', 'b'], serials: { a: 42, b: 41 } },
-  { domain: 'alllame.test', on: { a: RIGHT }, ns: ['b'] },
-  onBoth('dead.test', RIGHT, { ns: ['a', 'b', 'dead'] }),
-  onA('noglue.test', RIGHT, { withoutGlue: true, resolveAt: 'dead' }),
-
   onA('cachedabsence.test', 'www A 192.0.2.1', { minimum: 77 }),
   onA('cachedapex.test', `${SPF}\n@ TXT "${OTHER_TOKEN}"`, { ttl: 222 }),
   onA('dsleft.test', RIGHT, { ds: `12345 13 2 ${'ab'.repeat(32)}` }),
