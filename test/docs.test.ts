@@ -166,7 +166,7 @@ const PAGES = [
     .map((name) => `docs/${name}`),
 ]
 
-describe.runIf(needs('bash', 'dash', 'script', 'curl', 'jq'))('every command block does what it says', () => {
+describe.runIf(needs('bash', 'dash', 'script', 'curl', 'jq'))('the command blocks of the documents', () => {
   const pages = PAGES.map((page) => ({ page, blocks: blocksOf(page) })).filter(
     ({ blocks }) => blocks.length > 0,
   )
@@ -174,7 +174,7 @@ describe.runIf(needs('bash', 'dash', 'script', 'curl', 'jq'))('every command blo
   test.each(
     pages.map(({ page, blocks }) => [page, blocks.filter((block) => block.skip === undefined)] as const),
   )(
-    '%s',
+    'the command blocks of %s do what they say',
     async (page, blocks) => {
       const world = await createReader()
       for (const { line, kind, exit, text, before } of blocks) {
@@ -194,12 +194,13 @@ describe.runIf(needs('bash', 'dash', 'script', 'curl', 'jq'))('every command blo
   for (const { page, blocks } of pages) {
     for (const { line, skip } of blocks.filter((block) => block.skip !== undefined)) {
       // A test, so that the report names each of them.
-      test(`${page}:${line} is shown, not run: ${skip}`, () => expect(skip).toMatch(/\w+ \w+/))
+      test(`the command block ${page}:${line} is shown, not run: ${skip}`, () =>
+        expect(skip).toMatch(/\w+ \w+/))
     }
   }
 })
 
-test('no example passes a credential in an argument, which other users can read', () => {
+test('no example in the documents passes a credential in an argument, which other users can read', () => {
   for (const page of PAGES)
     expect(readFileSync(join(ROOT, page), 'utf8'), page).not.toMatch(
       /(-H|--header|--oauth2-bearer|-u)[ =]*["']?(Authorization|\$)/i,
@@ -211,7 +212,7 @@ test('the documents stay within 19,000 words', () => {
   expect(words.reduce((sum, count) => sum + count)).toBeLessThan(19_000)
 })
 
-test('takes a transcript apart and compares it leniently, but not more than that', () => {
+test('the comparison of a transcript ignores line breaks and what … stands for, and nothing else', () => {
   const [first, second] = transcript('$ one \\\n  more\na …\nb\n$ echo $?\n8')
   expect(first).toEqual({ command: 'one \\\n  more', printed: 'a …\nb\n' })
   expect(second).toEqual({ command: 'echo $?', printed: '8\n' })

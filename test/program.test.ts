@@ -72,7 +72,7 @@ describe('a start', () => {
     ['imports lst', 115],
     ['claims check --help', 149],
     ['auth token', 127],
-  ])('mailclaim %s loads at most %i kB of the program, and makes no Intl object', async (line, most) => {
+  ])('mailclaim %s loads less than %i kB of the program, and creates no Intl object', async (line, most) => {
     const { env } = await createProcessSession({ store: 'file' })
     const { bytes, intl } = loaded(line.split(' '), 'ignore', env)
     expect(intl).toBe(0)
@@ -80,7 +80,7 @@ describe('a start', () => {
   })
 
   it.each(['ignore', 'pipe'] as const)(
-    'loads neither streams, the network nor cryptography without a terminal (standard input: %s)',
+    'mailclaim without a terminal loads no module for streams, network or cryptography (stdin: %s)',
     async (stdin) => {
       const { env } = await createProcessSession({ store: 'file' })
       for (const line of ['--version', '--help', 'imports lst', 'auth token']) {
@@ -97,7 +97,7 @@ describe.runIf(needs('posix'))('keeping what was compiled', () => {
     ['a home that does not exist', { HOME: '/nonexistent/home' }],
     ['a file instead of the cache directory', { XDG_CACHE_HOME: '/dev/null' }],
     ['a directory that nobody can write to', { XDG_CACHE_HOME: '/proc' }],
-  ])('a command works with %s', (_what, env) => {
+  ])('a command works if the compile cache meets %s', (_what, env) => {
     const { status, stdout, stderr } = start(['--help'], env)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toContain('Usage: mailclaim')
@@ -217,9 +217,11 @@ describe.runIf(needs('posix', 'python3'))('a terminal that hangs up', () => {
   it.each([
     ['with a question', ['login'], 'service:'],
     ['without a question', ['sandbox', '--port', '0'], 'http://'],
-  ])('ends the program in order (%s)', (_what, words, shown) => {
-    // The reader is the terminal, and closes it.
-    const script = `
+  ])(
+    'a terminal that hangs up ends the program with the exit code of a signal (%s)',
+    (_what, words, shown) => {
+      // The reader is the terminal, and closes it.
+      const script = `
       import os, pty, sys
       child, terminal = pty.fork()
       if child == 0: os.execv(sys.argv[2], sys.argv[2:])
@@ -227,24 +229,25 @@ describe.runIf(needs('posix', 'python3'))('a terminal that hangs up', () => {
       while sys.argv[1].encode() not in seen: seen += os.read(terminal, 4096)
       os.close(terminal)
       print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))`
-    const program = [process.execPath, join(root, 'bin/mailclaim.js'), ...words]
-    const unindented = script.replaceAll('\n      ', '\n')
-    const home = mkdtempSync(join(tmpdir(), 'mailclaim-'))
-    onTestFinished(() => rmSync(home, { recursive: true }))
-    const env = { HOME: home, TERM: 'xterm', NODE_COMPILE_CACHE: home }
-    const { stdout, stderr } = spawnSync('python3', ['-c', unindented, shown, ...program], {
-      encoding: 'utf8',
-      env: { ...env, MAILCLAIM_STATE_DIR: home, MAILCLAIM_CONFIG_DIR: home, PATH: process.env['PATH'] },
-      timeout: 20_000,
-    })
-    expect(stderr).toBe('')
-    // The signal or the end of the input, whichever comes first.
-    expect(['130\n', '143\n']).toContain(stdout)
-  })
+      const program = [process.execPath, join(root, 'bin/mailclaim.js'), ...words]
+      const unindented = script.replaceAll('\n      ', '\n')
+      const home = mkdtempSync(join(tmpdir(), 'mailclaim-'))
+      onTestFinished(() => rmSync(home, { recursive: true }))
+      const env = { HOME: home, TERM: 'xterm', NODE_COMPILE_CACHE: home }
+      const { stdout, stderr } = spawnSync('python3', ['-c', unindented, shown, ...program], {
+        encoding: 'utf8',
+        env: { ...env, MAILCLAIM_STATE_DIR: home, MAILCLAIM_CONFIG_DIR: home, PATH: process.env['PATH'] },
+        timeout: 20_000,
+      })
+      expect(stderr).toBe('')
+      // The signal or the end of the input, whichever comes first.
+      expect(['130\n', '143\n']).toContain(stdout)
+    },
+  )
 })
 
 describe.runIf(needs('posix'))('writing at once', () => {
-  it.runIf(needs('python3'))('the program goes on after a non-blocking pipe was full', () => {
+  it.runIf(needs('python3'))('a full non-blocking pipe does not end the program', () => {
     // The reader fills the pipe itself, lets the program meet it full, and then reads all.
     const script = `
       import fcntl, os, subprocess, sys, threading, time

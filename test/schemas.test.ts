@@ -16,14 +16,14 @@ async function describedCommands() {
   return JSON.parse(context.stdout.text)
 }
 
-test.each(schemas.files)('%s is valid, named as its file, and has a title', (file) => {
+test.each(schemas.files)('the schema %s is valid, has its file name as $id, and a title', (file) => {
   expect(schemas.get(file).$id).toBe(file)
   expect(schemas.get(file).title).toMatch(/^[A-Z][^.]+$/)
   // Compiles it and all that it refers to, strictly.
   expect(schemas.problems(file, 0).join()).toMatch(/must be/)
 })
 
-test('each describes something that a command prints, and all that are named are there', async () => {
+test('the schema files are exactly those that commands name', async () => {
   const { data } = await describedCommands()
   const named = data.flatMap(({ schema, line_schema }: Record<string, string | null>) => [
     schema,
@@ -39,12 +39,12 @@ test('each describes something that a command prints, and all that are named are
   expect([...used].filter((file) => !file.includes('#')).toSorted()).toEqual(schemas.files.toSorted())
 })
 
-test('an error names every exit code but 0', () => {
+test('the error schema allows every exit code but 0', () => {
   const { error } = schemas.get('error.json').properties ?? {}
   expect(error?.properties?.['exit']?.enum).toEqual(Object.values(Exit).filter((code) => code !== 0))
 })
 
-test('a report says all that it promises and nothing else, and a claim may have any field', () => {
+test('the report schema refuses missing and additional fields, and the claim schema allows any field', () => {
   const report = { name: 'example.com', expected: null, verdict: 'unknown', ready: false, claim: null }
   const rest = { retry_after_seconds: null, zone: null, nameservers: [], resolvers: [], findings: [] }
   expect(schemas.problems('report.json', { ...report, ...rest })).toEqual([])
@@ -56,7 +56,7 @@ test('a report says all that it promises and nothing else, and a claim may have 
   expect(schemas.problems('claim.json', { id: null, added: { lately: 1 } })).toEqual([])
 })
 
-test('is as its own schema says, and has every command of the tree', async () => {
+test('mailclaim commands --json matches its schema, and lists every command', async () => {
   const document = await describedCommands()
   expect(schemas.problems('commands.json', document)).toEqual([])
   expect(document.data.map(({ command }: { command: string }) => command)).toEqual(
@@ -64,7 +64,7 @@ test('is as its own schema says, and has every command of the tree', async () =>
   )
 })
 
-test('every error code is used, and some command can end with it', async () => {
+test('every error code is used in the source and listed by a command', async () => {
   const { data, errors } = await describedCommands()
   expect(new Set(data.flatMap((command: { errors: string[] }) => command.errors))).toEqual(
     new Set(errors.map(({ code }: { code: string }) => code)),
@@ -82,7 +82,7 @@ test('every error code is used, and some command can end with it', async () => {
   expect(unused).toEqual([])
 })
 
-test('a command that needs no account works without one, and one that needs it does not', async () => {
+test('a command works without an account exactly if its definition says so', async () => {
   const { data } = await describedCommands()
   for (const { command, account, arguments: taken } of data) {
     // The sandbox would stay, doctor reports what is missing, and the rest depends on the arguments.

@@ -48,14 +48,14 @@ describe.each<Part>(['bash', 'dash', 'zsh', 'fish'])('%s', (shell) => {
   })
 })
 
-test('a word without special characters has no quotation marks', () => {
+test('a shell word without special characters gets no quotation marks', () => {
   for (const word of ['--limit=5', 'prefix=token', '/home/a/b.json', 'app.example.com.', '@']) {
     expect(shellQuote(word, 'linux')).toBe(word)
   }
   expect(shellQuote('C:\\Users\\a', 'win32')).toBe('C:\\Users\\a')
 })
 
-test('on Windows nothing in the word ends the string or starts an expression', () => {
+test('a quoted word for PowerShell cannot end its string or start an expression', () => {
   expect(shellQuote('a b', 'win32')).toBe('"a b"')
   expect(shellQuote('"; calc; "', 'win32')).toBe('"""; calc; """')
   expect(shellQuote('\u201d; calc; \u201c', 'win32')).toBe('"`\u201d; calc; `\u201c"')

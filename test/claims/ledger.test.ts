@@ -26,7 +26,7 @@ async function ledger(baseUrl = 'https://api.example.com') {
   return { context, io: await at(baseUrl), at, directory, files }
 }
 
-test('keeps each claim in a file that its domain names, and replaces it as a whole', async () => {
+test('the ledger keeps each claim in one file below the name of its domain, and replaces that file', async () => {
   const { io, files } = await ledger()
   await remember(claimOf({ name: 'Bücher.example.' }), io)
   await remember(claimOf({ name: 'Bücher.example.', status: 'completed' }), io)
@@ -55,7 +55,7 @@ test.each([
   expect(await openDomains(io)).toHaveLength(2)
 })
 
-test('a claim is read beside claims that nobody may open', async () => {
+test('the ledger finds a claim without opening the files of other claims', async () => {
   const { io, files, directory } = await ledger()
   for (let at = 0; at < 20; at++)
     await remember(claimOf({ name: `d${at}.example.com`, domain_id: `d${at}` }), io)
@@ -70,7 +70,7 @@ test('a claim is read beside claims that nobody may open', async () => {
   expect(damaged).toEqual([])
 })
 
-test('means the newest claim of a name, whichever was looked at last', async () => {
+test('the ledger lists the claims of a domain newest first, whichever was saved last', async () => {
   const { io } = await ledger()
   await remember(claimOf({ domain_id: 'new', created_at: '2026-11-22 11:00:00+00', status: 'expired' }), io)
   await remember(claimOf({ domain_id: 'old', created_at: '2026-11-20 11:00:00+00' }), io)
@@ -78,7 +78,7 @@ test('means the newest claim of a name, whichever was looked at last', async () 
   expect(await openDomains(io)).toEqual([])
 })
 
-test('keeps the claims of two services apart', async () => {
+test('the ledger keeps the claims of two services apart', async () => {
   const { io, at } = await ledger()
   const other = await at('https://other.example.net')
   await remember(claimOf(), io)
@@ -89,7 +89,7 @@ test('keeps the claims of two services apart', async () => {
   expect(await everyClaim({ ...io, settings: { ...io.settings, chosen } })).toHaveLength(2)
 })
 
-test('forgets a claim, and completes the names that it has', async () => {
+test('the ledger forgets a claim, and offers the domains that it has for completion', async () => {
   const { io } = await ledger()
   await remember(claimOf(), io)
   await remember(claimOf({ name: 'example.org', domain_id: 'd2', status: 'completed' }), io)
@@ -103,7 +103,7 @@ test('forgets a claim, and completes the names that it has', async () => {
   expect(await knownDomains('ex', 5, io)).toHaveLength(1)
 })
 
-test('leaves a damaged file where it is, and goes on', async () => {
+test('the ledger reports a damaged file once, keeps it, and reads the other claims', async () => {
   const { io, directory, files } = await ledger()
   await remember(claimOf(), io)
   writeFileSync(join(directory, 'names', files()[0] ?? ''), '{"format":1,"issuer":"x"')
@@ -114,7 +114,7 @@ test('leaves a damaged file where it is, and goes on', async () => {
   expect(files()).toHaveLength(2)
 })
 
-test('a claim is saved while another one of its domain is forgotten, at whatever moment', async () => {
+test('a claim is saved while another claim of its domain is being forgotten', async () => {
   const { io, context } = await ledger()
   for (let round = 0; round < 60; round++) {
     await remember(claimOf(), io)
@@ -130,7 +130,7 @@ test('a claim is saved while another one of its domain is forgotten, at whatever
   expect(context.stderr.text).toBe('')
 })
 
-test('warns, and goes on, where nothing can be written', async () => {
+test('the ledger warns if a claim cannot be saved, and the command continues', async () => {
   const { io, context } = await ledger()
   mkdirSync(dirname(context.directories.state), { recursive: true })
   writeFileSync(context.directories.state, 'a file where the directory belongs')

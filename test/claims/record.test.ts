@@ -133,7 +133,7 @@ describe('a record that a service could misuse is rejected', () => {
     '_smtp._tls.example.com',
     '_atproto.example.com',
     '_bimi.example.com',
-  ])('a record at %s would prove or control something else', (name) => {
+  ])('a record at the reserved name %s is rejected', (name) => {
     expect(() => of('example.com', name)).toThrow(
       expect.objectContaining({ code: 'unexpected_answer', message: expect.stringContaining('reserved') }),
     )
@@ -149,7 +149,7 @@ describe('a record that a service could misuse is rejected', () => {
     ...Array.from('$();&|*?#!~{}%,@:^\'"`\\<> ', (character) => `p=a${character}b`),
     'p=t===',
     `p=${'t'.repeat(65_278)}`,
-  ])('a value that proves nothing: %j', (value) => {
+  ])('a record with the value %j proves nothing and is rejected', (value) => {
     expect(() => of('example.com', 'example.com', value)).toThrow(
       expect.objectContaining({ code: 'unexpected_answer', exit: 7 }),
     )
@@ -159,17 +159,20 @@ describe('a record that a service could misuse is rejected', () => {
 test.each([
   ['value', /^prefix=token-1\nprefix=token-2\n$/],
   ['zone', /^d1\.com\.\t300\tIN\tTXT\t"prefix=token-1"\nd2\.com\.\t300\tIN\tTXT\t"prefix=token-2"\n$/],
-])('has one of each, in its line or in the list, with --format %s', async (format, expected) => {
-  const world = createWorld({
-    respond(request) {
-      const domain_id = request.split('/')[2] ?? ''
-      const record = { type: 'TXT', name: `${domain_id}.com`, value: `prefix=token-${domain_id.slice(1)}` }
-      return claimOf({ domain_id, name: record.name, record: { ...record, ttl: 'Auto' } })
-    },
-  })
-  for (const id of ['d1', 'd2']) await world.run('claims', 'get', id)
-  const line = ['claims', 'record', 'd1.com', 'd2.com', '--jobs', '1', '--format', format]
-  const { code, stdout } = await world.run(...line)
-  expect(stdout).toMatch(expected)
-  expect(code).toBe(0)
-})
+])(
+  'claims record prints the records of several domains one per line with --format %s',
+  async (format, expected) => {
+    const world = createWorld({
+      respond(request) {
+        const domain_id = request.split('/')[2] ?? ''
+        const record = { type: 'TXT', name: `${domain_id}.com`, value: `prefix=token-${domain_id.slice(1)}` }
+        return claimOf({ domain_id, name: record.name, record: { ...record, ttl: 'Auto' } })
+      },
+    })
+    for (const id of ['d1', 'd2']) await world.run('claims', 'get', id)
+    const line = ['claims', 'record', 'd1.com', 'd2.com', '--jobs', '1', '--format', format]
+    const { code, stdout } = await world.run(...line)
+    expect(stdout).toMatch(expected)
+    expect(code).toBe(0)
+  },
+)

@@ -162,7 +162,7 @@ describe('auth status', () => {
     })
   })
 
-  it('auth status says that another command is at it, or what it left, if a login comes between file and keychain', async () => {
+  it('auth status tells a running login, or the remains of one, from a missing secret in the keychain', async () => {
     const keychain = createFakeKeychain()
     const world = await signedIn({ keychain }, 'keychain')
     const { disk, lock } = world.files
@@ -279,7 +279,7 @@ it('logout removes the session and says that this does not revoke the grant', as
   })
 })
 
-it('logout of a profile that is not there is exit 2, and leaves the session', async () => {
+it('logout of an unknown profile exits 2, and keeps the session of the default profile', async () => {
   const world = await signedIn()
   expect(await mailclaim(world, 'logout', '--profile', 'defualt')).toMatchObject({
     exit: 2,
@@ -365,7 +365,7 @@ it('auth list shows the profiles that are signed in, and auth switch chooses the
   expect(await mailclaim(world, 'auth', 'switch', '../x')).toMatchObject({ exit: 2 })
 })
 
-it('a profile that nothing is known of is exit 2 with those that exist, unless a key is in force', async () => {
+it('an unknown profile is exit 2 with the names of existing profiles, unless an API key is in force', async () => {
   const world = await signedIn()
   expect(await mailclaim(world, 'auth', 'token', '--profile', 'wrok')).toMatchObject({
     exit: 2,
@@ -392,7 +392,7 @@ it('auth switch warns of an API key and of a profile in the environment, which o
 })
 
 it.each(['..', 'a/b', '.hidden', 'UPPER', 'con', 'x'.repeat(65), ''])(
-  'take %j for no profile',
+  'the profile name %j is refused with exit 2',
   async (name) => {
     const world = await createSandboxSession()
     expect(await mailclaim(world, 'auth', 'token', `--profile=${name}`)).toMatchObject({ exit: 2 })

@@ -40,7 +40,7 @@ function claiming(later?: (second: number) => object, more: WorldOptions = {}) {
 
 const steps = (stdout: string) => jsonLines(stdout).map(({ event }) => event)
 
-test('goes from the start to the end, and shows the next steps once', async () => {
+test('claim creates, checks, verifies and follows a claim to its completion, and shows the next steps once', async () => {
   const world = claiming()
   const { code, stdout, stderr } = await world.run('claim', 'example.com', '--format', 'jsonl')
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -60,7 +60,7 @@ test('goes from the start to the end, and shows the next steps once', async () =
   expect(people.stderr).toContain('Host       @   (in the zone example.com)')
 })
 
-test('says that the time is up, with one hint, and leaves the claim on stdout', async () => {
+test('claim at its timeout exits 8 with one hint, and prints the claim on stdout', async () => {
   const world = claiming(undefined, { txt: () => [] })
   const { code, stdout, stderr } = await world.run('claim', 'example.com', '--timeout', '20', '--json')
   expect({ code, claim: JSON.parse(stdout) }).toEqual({ code: 8, claim: claimOf() })
@@ -74,7 +74,7 @@ test('says that the time is up, with one hint, and leaves the claim on stdout', 
   expect(jsonLines(events.stdout)[2]).toMatchObject({ report: { verdict: 'fix', claim: null } })
 })
 
-test('resumes the claim in progress, and warns of options that come too late', async () => {
+test('claim resumes the open claim of a domain, and warns of options that no longer have an effect', async () => {
   const world = claiming(undefined, { txt: () => [] })
   await world.run('claim', 'example.com', '--timeout', '1')
   const { stderr } = await world.run('claim', 'example.com', '--timeout', '1', '--open-tracking')
@@ -89,7 +89,7 @@ test.each([
   ['canceled', 2, 8],
   ['gone', 2, 8],
   ['superseded', 1, 9],
-])('after a claim that is %s makes %i in all', async (end, creations, exit) => {
+])('claim after a claim that is %s makes %i claims in all, and exits %i', async (end, creations, exit) => {
   let isOver = false
   const world = claiming(() => ({}), { txt: () => [] })
   await world.run('claim', 'example.com', '--timeout', '1')
@@ -120,7 +120,7 @@ test.each([
   ['canceled', 9],
   ['blocked', 9],
   ['completed', 0],
-])('notices within a minute or two that the claim is %s', async (status, exit) => {
+])('claim that waits for DNS notices within two minutes that the claim is %s', async (status, exit) => {
   const world = claiming((second) => (second > 65 ? { status } : {}), { txt: () => [] })
   const { code, stdout, stderr } = await world.run('claim', 'example.com', '--format', 'jsonl')
   const events = ['created', 'record', 'waiting', 'status', 'done']
@@ -129,7 +129,7 @@ test.each([
   expect(world.state.verifications).toBe(0)
 })
 
-test('goes on waiting for DNS while the service is down, and asks it once a minute', async () => {
+test('claim continues to wait for DNS while the service is down, and asks the service once a minute', async () => {
   const world = claiming(undefined, {
     respond: (request) => (request.startsWith('GET') ? jsonResponse(503, {}) : jsonResponse(201, claimOf())),
     txt: () => [],
@@ -139,7 +139,7 @@ test('goes on waiting for DNS while the service is down, and asks it once a minu
   expect(world.asked.filter((request) => request.startsWith('GET'))).toHaveLength(2)
 })
 
-test('asks the service all the same where DNS cannot be seen from here', async () => {
+test('claim asks the service to verify if no name server can be reached', async () => {
   const world = claiming(undefined, { dns: () => 'silent' })
   const { code, stdout } = await world.run('claim', 'example.com', '--format', 'jsonl')
   expect(code).toBe(0)
@@ -147,7 +147,7 @@ test('asks the service all the same where DNS cannot be seen from here', async (
   expect(jsonLines(stdout)[2].error.code).toBe('dns_unavailable')
 })
 
-test('leaves no line of an earlier look under a warning', async () => {
+test('a warning of claim removes the progress line of the previous check', async () => {
   const context = createFakeContext()
   const lines: string[] = []
   const progress: Progress = {
@@ -163,7 +163,7 @@ test('leaves no line of an earlier look under a warning', async () => {
   expect(lines).toEqual(["the TXT record isn't at example.com", ''])
 })
 
-test('waits through a block only if asked to', async () => {
+test('claim waits for the end of a block only with --through-blocked', async () => {
   const block = (second: number) =>
     second < 90 ? { status: 'blocked', blocked_reason: 'grace_period' } : { status: 'completed' }
   const known = claiming(block)
@@ -176,7 +176,7 @@ test('waits through a block only if asked to', async () => {
 test.each([
   [0, 0],
   [1, 7],
-])('with --publish adds the record: a command that ends with %i leads to exit %i', async (ends, exit) => {
+])('claim with a --publish command that exits %i ends with exit %i', async (ends, exit) => {
   let values: string[] = []
   const world = claiming(undefined, {
     txt: () => values,
@@ -195,7 +195,7 @@ test.each([
   expect(values).toEqual(ends === 0 ? [VALUE] : [])
 })
 
-test('says which records to add, ends each with one line, and with the worst exit', async () => {
+test('claim of several domains prints the records to add, one result line each, and exits with the worst code', async () => {
   const names = ['one.example.com', 'two.example.com', 'bad..example']
   const world = createWorld({
     txt: () => [],

@@ -23,7 +23,7 @@ function write(context: FakeContext, value: unknown): void {
 
 const read = (context: FakeContext) => JSON.parse(readFileSync(configPath(context), 'utf8'))
 
-test('a number that someone wrote into the file is read, and replaced, as text', async () => {
+test('a number in the configuration file is read, and replaced, as text', async () => {
   const context = createFakeContext()
   write(context, { version: 1, profiles: { default: { base_url: 5 } } })
   expect(await type('config get base-url --format value', context)).toMatchObject({
@@ -67,7 +67,7 @@ test.each([
   ['resolver', ',', 'is an empty list'],
   ['api-key', 'x', '"api-key" is not a setting'],
   ['scope', ' ', 'the value is empty'],
-])('%s = %s is refused, and nothing is written', async (name, value, message) => {
+])('config set %s %s is refused, and nothing is written', async (name, value, message) => {
   const context = createFakeContext()
   const { code, stderr } = await type(['config', 'set', name, value], context)
   expect(code).toBe(2)
@@ -87,7 +87,7 @@ test('config unset removes a setting, and with the last one the profile', async 
 })
 
 test.each(['config set base-url https://other.example.com', 'config unset base-url'])(
-  'the authorization server is removed with its base URL: %s',
+  'the issuer is removed together with its base URL by: mailclaim %s',
   async (line) => {
     const context = createFakeContext()
     await type('config set base-url https://api.example.com', context)
@@ -99,7 +99,7 @@ test.each(['config set base-url https://other.example.com', 'config unset base-u
   },
 )
 
-test('shows the value in force of every setting, where it comes from, and where the files are', async () => {
+test('config list shows the effective value of every setting, its source, and the paths of the files', async () => {
   const context = createFakeContext({ environment: { settings: { store: 'file' }, apiKey: 'secret-key' } })
   await type('config set client-id one', context)
   await type('config set store keychain', context)
@@ -122,7 +122,7 @@ test('shows the value in force of every setting, where it comes from, and where 
 })
 
 test.each(['https://me:pw@api.example.com/x?key=pw#pw', 'me:pw@api.example.com'])(
-  'masks what may be secret in an address: %s',
+  'config list masks the password and query in the base URL %s',
   async (base_url) => {
     const context = createFakeContext({ environment: { settings: { base_url } } })
     for (const format of ['table', 'json', 'tsv'])
@@ -130,7 +130,7 @@ test.each(['https://me:pw@api.example.com/x?key=pw#pw', 'me:pw@api.example.com']
   },
 )
 
-test('a change keeps what this version does not know', async () => {
+test('config set and unset keep unknown keys of the configuration file', async () => {
   const context = createFakeContext()
   const profile = { color: 'blue', store: 'file', resolver: '192.0.2.1' }
   write(context, { version: 1, theme: 'dark', profiles: { default: profile } })
@@ -144,7 +144,7 @@ test('a change keeps what this version does not know', async () => {
   })
 })
 
-test('a bad value stops only what uses it', async () => {
+test('an invalid value in the configuration file fails only commands that use the setting', async () => {
   const context = createFakeContext()
   write(context, { version: 1, profiles: { default: { resolver: 'soon', store: 'file' } } })
   expect(await type('config get store', context)).toMatchObject({ code: 0, stdout: 'file\n' })
@@ -163,7 +163,7 @@ test.each([
   ['{"version":2,"profiles":{}}', 'it was written by a later version of mailclaim'],
   ['{"version":1,"profiles":{"default":7}}', 'profiles.default is not an object'],
 ])(
-  '%s is an error everywhere but in what shows or examines it, and is left as it is',
+  'a configuration file with %j is kept, and fails all commands but config list, help and completion',
   async (text, message) => {
     const context = createFakeContext()
     write(context, text)
@@ -183,7 +183,7 @@ test.each([
   },
 )
 
-test('concurrent writers lose no change', async () => {
+test('concurrent changes of the configuration file are all kept', async () => {
   const fake = createFakeContext()
   // All sleepers together would move the fake clock beyond the deadline.
   const context = { ...fake, clock: { ...fake.clock, monotonic: () => 0 } }

@@ -106,7 +106,7 @@ test('doctor reports ok for a working setup, and sends no credential', async () 
   expect(Object.values(context.directories).flatMap((directory) => readdirSync(directory))).toEqual([])
 })
 
-test('doctor says nothing of other users on Windows, where it looks at none', async () => {
+test('doctor says on Windows that it does not look at permissions', async () => {
   const { of } = await doctor(Object.assign(createSetup(), { platform: 'win32' }))
   expect(of('folders')).toMatchObject({
     status: 'ok',
@@ -114,24 +114,27 @@ test('doctor says nothing of other users on Windows, where it looks at none', as
   })
 })
 
-test.runIf(needs('posix'))('the remedy for exposed directories works whatever their names', async () => {
-  const context = createSetup()
-  const directory = join(context.directories.state, "o'brien; $(exit)")
-  const paths = { config: join(directory, 'c'), state: join(directory, 's') }
-  for (const path of Object.values(paths)) mkdirSync(path, { recursive: true, mode: 0o755 })
-  const { of } = await doctor(Object.assign(context, { directories: paths }))
-  execFileSync('sh', ['-c', of('folders')?.remedy ?? 'exit 1'])
-  for (const path of Object.values(paths)) expect(statSync(path).mode & 0o077).toBe(0)
-})
+test.runIf(needs('posix'))(
+  'the remedy of doctor for exposed directories works with quotes and spaces in their names',
+  async () => {
+    const context = createSetup()
+    const directory = join(context.directories.state, "o'brien; $(exit)")
+    const paths = { config: join(directory, 'c'), state: join(directory, 's') }
+    for (const path of Object.values(paths)) mkdirSync(path, { recursive: true, mode: 0o755 })
+    const { of } = await doctor(Object.assign(context, { directories: paths }))
+    execFileSync('sh', ['-c', of('folders')?.remedy ?? 'exit 1'])
+    for (const path of Object.values(paths)) expect(statSync(path).mode & 0o077).toBe(0)
+  },
+)
 
-test('people read each remedy once, beside its problem', async () => {
+test('the report of doctor on a terminal has each remedy once, below its problem', async () => {
   const context = createSetup({ environment: { apiKey: 'key-1' }, terminal: { columns: 200 } })
   expect(await run(['doctor', '--no-color'], context)).toBe(3)
   expect(context.stdout.text).toContain('→ to begin: mailclaim login')
   expect(context.stderr.text).toBe('error: problems found: configuration\n')
 })
 
-test('the report for people fits the terminal and has the remedies', async () => {
+test('the report of doctor fits a terminal of 60 columns', async () => {
   const context = createSetup({
     terminal: { columns: 60 },
     environment: { ...READY, noColor: true },
@@ -209,7 +212,7 @@ test.each<Row>([
   if (exit > 0) expect(JSON.parse(stderr).error).toMatchObject({ code: 'problems_found', exit })
 })
 
-test('a stored API key needs no client id', async () => {
+test('doctor finds no problem with a stored API key without a client id', async () => {
   const setup = {
     environment: { settings: READY.settings },
     respond: () => textResponse(200, '{"data":[]}'),
@@ -239,7 +242,7 @@ test('doctor ends with exit 1 if the configuration is damaged, and runs the othe
   expect(of('network')).toMatchObject({ status: 'ok' })
 })
 
-test.runIf(needs('posix'))('a directory that others can read is a warning', async () => {
+test.runIf(needs('posix'))('doctor warns of a directory that others can read', async () => {
   const context = createSetup()
   chmodSync(context.directories.state, 0o750)
   const { code, of } = await doctor(context)
@@ -254,19 +257,22 @@ test.runIf(needs('posix'))('a directory that others can read is a warning', asyn
 test.each([
   ['a problem', { settings: { base_url: READY.settings.base_url, client_id: 'client-1' } }, 'problem'],
   ['a warning with an API key', READY, 'warning'],
-])('directories below a dangling link cannot be created: %s', async (_what, environment, status) => {
-  const context = createSetup({ environment })
-  const link = `${context.directories.config}-link`
-  symlinkSync(`${link}-not-mounted`, link)
-  Object.assign(context.directories, { state: join(link, 'state', 'mailclaim') })
-  expect((await doctor(context)).of('folders')).toMatchObject({
-    status,
-    message: expect.stringContaining("can't be created (no such file or directory)"),
-    remedy: expect.stringContaining('MAILCLAIM_STATE_DIR'),
-  })
-})
+])(
+  'doctor reports directories below a dangling link, which cannot be created: %s',
+  async (_what, environment, status) => {
+    const context = createSetup({ environment })
+    const link = `${context.directories.config}-link`
+    symlinkSync(`${link}-not-mounted`, link)
+    Object.assign(context.directories, { state: join(link, 'state', 'mailclaim') })
+    expect((await doctor(context)).of('folders')).toMatchObject({
+      status,
+      message: expect.stringContaining("can't be created (no such file or directory)"),
+      remedy: expect.stringContaining('MAILCLAIM_STATE_DIR'),
+    })
+  },
+)
 
-test("a proxy's password is not shown", async () => {
+test('doctor does not show the password of a proxy', async () => {
   const environment = { ...READY, httpsProxy: 'http://user:hunter2@proxy.example:3128' }
   const context = createSetup({ environment })
   const { of } = await doctor(context)

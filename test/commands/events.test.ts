@@ -123,7 +123,7 @@ it('imports watch sends the events that are documented, and no other', async () 
   for (const event of events) expect(event).toHaveProperty('import.id', 'i-1')
 })
 
-it('a watch of what has ended says how it is, and then that it is done', async () => {
+it('claims watch and imports watch of something that has ended send a status event and a done event', async () => {
   const context = createFakeContext({
     environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'key-1' },
     respond: ({ url }) =>

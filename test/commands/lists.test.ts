@@ -63,7 +63,7 @@ describe('a list of the service', () => {
     }
 
     it.each([['imports list --limit=230 --format tsv', 'imports list --format tsv --limit 130']])(
-      '%s says so, with the command for the rest',
+      'mailclaim %s that breaks off after a page hints at the command for the rest',
       async (line, rest) => {
         const { all, exit, out, err } = await broken(line)
         expect([exit, lines(out).length]).toEqual([7, line.includes('tsv') ? 101 : 100])
@@ -72,23 +72,20 @@ describe('a list of the service', () => {
       },
     )
 
-    it.each([404, 418, 422])(
-      'a cursor that the service refuses (%i) is not offered again',
-      async (status) => {
-        const { err } = await broken('imports list --all --format tsv', status)
-        expect(err).toContain('; the list ends after 100 items\n')
-        expect(err).not.toContain('--after')
-      },
-    )
+    it.each([404, 418, 422])('a list that breaks off with status %i offers no cursor', async (status) => {
+      const { err } = await broken('imports list --all --format tsv', status)
+      expect(err).toContain('; the list ends after 100 items\n')
+      expect(err).not.toContain('--after')
+    })
 
-    it('after a document in JSON there is no command for the rest of it', async () => {
+    it('a list in JSON that breaks off has no hint for the rest', async () => {
       const { err } = await broken('imports list --all --json')
       expect(JSON.parse(err).error.message).toContain('the list ends after 100 items')
       expect(err).not.toContain('for the rest')
     })
   })
 
-  it('--before goes backwards from a cursor, in the order of the list', async () => {
+  it('grants list --before lists backwards from a cursor, in the order of the list', async () => {
     const { type } = await sandboxWith({ grants: 250 })
     const all = ids((await type('grants list --format jsonl')).out)
     const back = await type(`grants list --format jsonl --limit 150 --before ${all[200]}`)
@@ -124,7 +121,7 @@ describe('a list of the service', () => {
 describe('the columns of imports list', () => {
   const COUNTS = ['Total', 'Created', 'Updated', 'Skipped', 'Failed']
 
-  it('imports list shows every column where there is room, with nothing to say about it', async () => {
+  it('imports list shows every column on a terminal of 150 columns, without a hint', async () => {
     const { type } = await sandboxWith({ imports: 3 })
     const { out, err } = await type('imports list --no-color', 150)
     expect(lines(out)[0]?.split(/ {2,}| (?=[A-Z])/)).toEqual([
@@ -133,7 +130,7 @@ describe('the columns of imports list', () => {
     expect(err).toBe('')
   })
 
-  it('imports list uses the room there is, and names the columns for which there is none', async () => {
+  it('imports list on a terminal of 110 columns names the columns that do not fit', async () => {
     const { type } = await sandboxWith({ imports: 10 })
     const { out, err } = await type('imports list --no-color', 110)
     for (const title of COUNTS) expect(lines(out)[0]).toContain(title)
@@ -145,7 +142,7 @@ describe('the columns of imports list', () => {
     expect((await type('imports list --no-color --quiet', 80)).err).toBe('')
   })
 
-  it('a table in a file shows times in full, to the second', async () => {
+  it('imports list --format table in a pipe shows full times', async () => {
     const { type } = await sandboxWith({ imports: 1 })
     expect((await type('imports list --format table')).out).toMatch(/ \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/)
   })
@@ -160,7 +157,7 @@ it.each([
   ['imports get', 2],
   ['imports get no-such-import', 5],
   ['imports list --after no-such-import', 6],
-])('%s ends with exit %d and asks for nothing twice', async (line, exit) => {
+])('mailclaim %s fails with exit %d and prints nothing on stdout', async (line, exit) => {
   const { type } = await sandboxWith({ imports: 3, grants: 3 })
   const result = await type(line)
   expect(result.exit).toBe(exit)
@@ -168,7 +165,7 @@ it.each([
   expect(result.err).toMatch(/^error: /)
 })
 
-test('a list of 100,000 items streams: memory stays flat, and every item comes', async () => {
+test('grants list streams 100,000 items, and writes at most a page at a time', async () => {
   const pages = 1000
   let page = 0
   const context = createFakeContext({

@@ -146,7 +146,7 @@ describe('login', () => {
     expect(context.stderr.text).toContain('Signed in at http://127.0.0.1:1 as profile default')
   })
 
-  it('login asks a person for what is not configured, and offers the sandbox', async () => {
+  it('login prompts for missing settings, validates the answers, and mentions the sandbox', async () => {
     const asked: string[] = []
     const context = contextWith({
       terminal: { columns: 80 },
@@ -174,12 +174,15 @@ describe('login', () => {
   it.each([
     ['the address', { baseUrl: 'localhost:39411' }, 'base_url_unusable'],
     ['the client id', { clientId: 'ü' }, 'usage'],
-  ])('login refuses %s that was given before it asks for the rest', async (_what, given, code) => {
-    const input = async (): Promise<never> => expect.unreachable('asked')
-    const context = contextWith({ terminal: { columns: 80 }, prompts: { input } })
-    const settings = await resolveSettings({ store: 'file', ...given }, [], context)
-    await expect(start(context, {}, settings)).rejects.toMatchObject({ code })
-  })
+  ])(
+    'login refuses an invalid value of %s before it prompts for missing settings',
+    async (_what, given, code) => {
+      const input = async (): Promise<never> => expect.unreachable('asked')
+      const context = contextWith({ terminal: { columns: 80 }, prompts: { input } })
+      const settings = await resolveSettings({ store: 'file', ...given }, [], context)
+      await expect(start(context, {}, settings)).rejects.toMatchObject({ code })
+    },
+  )
 
   it.each<[string, Options, FakeContextOptions?]>([
     ['with --no-input', { input: false }],
@@ -265,7 +268,7 @@ describe('login', () => {
     const terminal = { columns: 80 }
 
     it.each(['no_keychain', 'no_module'])(
-      'login offers a person to keep the session in a file (%s), and the default is no',
+      'login offers on a terminal to keep the session in a file (%s), and the default is no',
       async (trouble) => {
         const { context, questions } = await without(trouble, { terminal }, true)
         await (await signIn(context, {})).ended
@@ -277,7 +280,7 @@ describe('login', () => {
       },
     )
 
-    it('login ends with the alternatives if the person declines', async () => {
+    it('login names the alternatives if a user declines the file store', async () => {
       const { context } = await without('no_keychain', { terminal }, false)
       await expect(start(context, {})).rejects.toMatchObject({
         code: 'store_unavailable',
@@ -292,16 +295,19 @@ describe('login', () => {
       ['with --json', 'no_keychain', { terminal }, { json: true }],
       ['if the keychain was chosen', 'no_keychain', { terminal }, { store: 'keychain' }],
       ['if there is a keychain and it is locked', 'timeout', { terminal }, {}],
-    ])('login asks nothing %s: the hint names --store file', async (_what, trouble, options, given) => {
-      const { context } = await without(trouble, options)
-      await expect(start(context, { profile: 'work', ...given })).rejects.toMatchObject({
-        exit: Exit.notSignedIn,
-        hint: expect.stringContaining('mailclaim login --profile work --store file'),
-      })
-    })
+    ])(
+      'login without a usable keychain does not prompt %s, and hints at --store file',
+      async (_what, trouble, options, given) => {
+        const { context } = await without(trouble, options)
+        await expect(start(context, { profile: 'work', ...given })).rejects.toMatchObject({
+          exit: Exit.notSignedIn,
+          hint: expect.stringContaining('mailclaim login --profile work --store file'),
+        })
+      },
+    )
   })
 
-  it('login asks nothing without a terminal: exit 3', async () => {
+  it('login without a terminal and without a base URL exits 3 without a prompt', async () => {
     const context = createFakeContext()
     const settings = await resolveSettings({}, [], context)
     await expect(start(context, { browser: false }, settings)).rejects.toMatchObject({

@@ -19,7 +19,7 @@ async function start(context: FakeContext, options: Options = {}, json = false) 
   return { ended, text: context.stdout.text }
 }
 
-test('--json prints one line with all that a script needs, and the service answers', async () => {
+test('sandbox --json prints its addresses and credentials on one line, and serves requests until SIGTERM', async () => {
   const context = createFakeContext()
   const { ended, text } = await start(context, {}, true)
   expect(text).toMatch(/^[^\n]+\n$/)
@@ -35,7 +35,7 @@ test('--json prints one line with all that a script needs, and the service answe
   await expect(fetch(`${ready['base_url']}/contacts/imports`)).rejects.toThrow()
 })
 
-test('without --json it prints the lines to paste', async () => {
+test('sandbox on a terminal prints the export lines to paste', async () => {
   const context = createFakeContext({ terminal: { columns: 80 } })
   const { ended, text } = await start(context)
   const [, dnsPort] = /MAILCLAIM_RESOLVER=127\.0\.0\.1:(\d+)/.exec(text) ?? []
@@ -46,7 +46,7 @@ test('without --json it prints the lines to paste', async () => {
   await expect(ended).rejects.toMatchObject({ exit: 130 })
 })
 
-test('the Ctrl-C that it asks for ends it with 130 and without an error', async () => {
+test('Ctrl-C ends the sandbox with exit 130 and without an error', async () => {
   const context = createFakeContext({ terminal: { columns: 80 } })
   const ended = run(['sandbox'], context)
   await expect.poll(() => context.stdout.text).toContain('Press Ctrl-C to end it.')
@@ -55,14 +55,14 @@ test('the Ctrl-C that it asks for ends it with 130 and without an error', async 
   expect(context.stderr.text).not.toContain('error')
 })
 
-test('with --exit-with-stdin it ends when standard input closes', async () => {
+test('sandbox --exit-with-stdin ends when standard input closes', async () => {
   const context = createFakeContext()
   const { ended } = await start(context, { exitWithStdin: true }, true)
   context.stdin.stream.end()
   await expect(ended).resolves.toBeUndefined()
 })
 
-test('a port that is in use is an error with a next step', async () => {
+test('sandbox --port with a port in use is an error with a hint', async () => {
   const context = createFakeContext()
   const { text } = await start(context, {}, true)
   const { base_url: baseUrl } = JSON.parse(text) as { base_url: string }

@@ -27,7 +27,7 @@ const recursive = (asked: readonly Asked[], name: string) =>
   asked.filter((one) => one.recursionDesired && one.name.endsWith(name) && one.name !== 'com')
 
 describe('the zone of a name is found from the registry down', () => {
-  test('with each zone on the way, and its name servers', async () => {
+  test('the search for the zone of a name returns each zone from the registry down, with its name servers', async () => {
     const team = { apex: 'team.example.com', servers: { 'ns.team.example.com': ['192.0.2.8'] } }
     const { seen } = await timedObserve(fakeInternet([COM, zone(), team]), { name: 'a.team.example.com' })
     expect(seen.location.path.map(({ zone, hosts }) => [zone, ...hosts.keys()])).toEqual([
@@ -37,7 +37,7 @@ describe('the zone of a name is found from the registry down', () => {
     ])
   })
 
-  test('a zone that its parent’s servers serve as well', async () => {
+  test('a zone on the same servers as its parent zone is found', async () => {
     const child = {
       apex: 'sub.example.com',
       servers: SERVERS,
@@ -50,7 +50,7 @@ describe('the zone of a name is found from the registry down', () => {
     expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com match'])
   })
 
-  test('a domain that the registry denies', async () => {
+  test('a domain that the registry denies does not exist', async () => {
     const { seen } = await timedObserve(fakeInternet([COM]))
     expect(seen.location).toMatchObject({
       kind: 'no_domain',
@@ -60,7 +60,7 @@ describe('the zone of a name is found from the registry down', () => {
     })
   })
 
-  test('a domain of a top-level domain that the root denies', async () => {
+  test('a name below a top-level domain that the root denies is domain_not_found', async () => {
     const root = { apex: '.', servers: { 'a.root-servers.net': ['192.0.2.100'] } }
     const { report } = await timedCheck(fakeInternet([root, COM, zone()]), { name: 'app.example.con' })
     expect(report).toMatchObject({
@@ -69,21 +69,21 @@ describe('the zone of a name is found from the registry down', () => {
     })
   })
 
-  test('a new domain, which one server of the registry doesn’t know yet', async () => {
+  test('a new domain is found although one registry server does not know it yet', async () => {
     const servers = { 'a.nic.com': [REGISTRY], 'b.nic.com': ['192.0.2.7'] }
     const [world, before] = [fakeInternet([{ ...COM, servers }, zone()]), fakeInternet([{ ...COM, servers }])]
     const { outcomes } = await timedObserve((asked) => (asked.server === REGISTRY ? before : world)(asked))
     expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com match'])
   })
 
-  test('at the resolver’s word if no server of the registry answers', async () => {
+  test('the zone is found through the resolver if no registry server answers', async () => {
     const world = fakeInternet([COM, zone()])
     const { seen, ms } = await timedObserve((asked) => (asked.server === REGISTRY ? 'silent' : world(asked)))
     expect(seen.location).toMatchObject({ kind: 'found', zone: 'example.com', parent: null })
     expect(ms).toBeLessThan(3000)
   })
 
-  test('private DNS without a registry', async () => {
+  test('a zone of private DNS is found without a registry', async () => {
     const corp = {
       apex: 'shop.corp',
       servers: { 'dc.shop.corp': ['10.0.0.2'] },
@@ -100,13 +100,16 @@ describe('the zone of a name is found from the registry down', () => {
     ['failing', { flags: RA | RCODE.SERVFAIL }, 'SERVFAIL'],
     ['denying what exists', denial(RA), 'NXDOMAIN'],
     ['denying what exists with authority', denial(AA), 'NXDOMAIN'],
-  ] as const)('a resolver that is %s says nothing about the domain', async (_title, reply, answer) => {
-    const { seen, ms } = await timedObserve(() => reply)
-    expect(seen.location).toMatchObject({ kind: 'lost', replies: [`${RESOLVER}: ${answer}`] })
-    expect(ms).toBeLessThan(10_000)
-  })
+  ] as const)(
+    'a resolver that is %s does not prove that the domain is missing',
+    async (_title, reply, answer) => {
+      const { seen, ms } = await timedObserve(() => reply)
+      expect(seen.location).toMatchObject({ kind: 'lost', replies: [`${RESOLVER}: ${answer}`] })
+      expect(ms).toBeLessThan(10_000)
+    },
+  )
 
-  test('another resolver’s answer counts beside a denial', async () => {
+  test('a resolver that finds the domain outweighs a resolver that denies it', async () => {
     const world = fakeInternet([COM, zone()])
     const { outcomes } = await timedObserve(
       (asked) => (asked.server === '192.0.2.54' ? denial(RA) : world(asked)),
@@ -117,7 +120,7 @@ describe('the zone of a name is found from the registry down', () => {
 })
 
 describe('the servers of the zone', () => {
-  test('are asked at the registry’s glue, whatever a resolver says of them', async () => {
+  test('name servers are queried at the glue of the registry, whatever addresses a resolver returns', async () => {
     const world = fakeInternet([COM, zone()])
     const { seen, asked } = await timedObserve((one) =>
       one.server === RESOLVER && one.type === 'A' && one.name.endsWith('example.com')
@@ -135,12 +138,12 @@ describe('the servers of the zone', () => {
     zone(RECORD, { servers: { 'ns.host.net': ['192.0.2.21'] }, withoutGlue: true }),
   ]
 
-  test('are looked up through the resolver without glue', async () => {
+  test('name servers without glue are looked up through the resolver', async () => {
     expect((await timedObserve(fakeInternet(hosted))).outcomes).toEqual(['ns.host.net match'])
   })
 
   test.each(['0.0.0.0', '127.0.0.1'])(
-    'are unknown, not unreachable, if a filter gives %s for them',
+    'name servers whose address a filter replaces with %s count as silent',
     async (data) => {
       const world = fakeInternet(hosted)
       const { outcomes, asked } = await timedObserve((one) =>
@@ -153,12 +156,12 @@ describe('the servers of the zone', () => {
     },
   )
 
-  test('without glue inside the zone can’t be found by anybody', async () => {
+  test('name servers inside the zone without glue are unreachable', async () => {
     const { outcomes } = await timedObserve(fakeInternet([COM, zone(RECORD, { withoutGlue: true })]))
     expect(outcomes).toEqual(['ns1.example.com unreachable', 'ns2.example.com unreachable'])
   })
 
-  test('that only the zone itself names are asked too', async () => {
+  test('name servers that only the NS set of the zone itself lists are queried as well', async () => {
     const child = zone(RECORD, { servers: { ...SERVERS, 'ns3.example.com': ['192.0.2.4'] } })
     const [above, below] = [fakeInternet([COM, zone()]), fakeInternet([COM, child])]
     const { outcomes, seen } = await timedObserve((asked) =>
@@ -178,7 +181,7 @@ describe('the servers of the zone', () => {
     ['answering with recursion instead of authority', { flags: RA, answers: RECORD }, 'lame'],
     ['denying without authority', { flags: RA | RCODE.NXDOMAIN }, 'lame'],
     ['referring upwards', { authorities: [{ type: 'NS', name: 'com', ttl: 60, data: 'a.nic.com' }] }, 'lame'],
-  ])('that are %s say nothing about the record', async (_title, reply, outcome) => {
+  ])('a name server that is %s does not prove that the record is missing', async (_title, reply, outcome) => {
     const world = fakeInternet([COM, zone()])
     const { seen, outcomes, ms } = await timedObserve((asked) =>
       asked.server === TWO ? reply : world(asked),
@@ -195,18 +198,21 @@ describe('the servers of the zone', () => {
       { findings: [{ code: 'other_name', evidence: { found_at: 'example.com' } }] },
     ],
     ['app.example.com', [], { findings: [{ code: 'missing' }] }],
-  ])('that leave out the AA bit are believed about %s', async (name, records, expected) => {
-    const world = fakeInternet([COM, zone(records)])
-    const { report } = await timedCheck(
-      (asked) => {
-        const reply = world(asked)
-        const isOwn = asked.server === ONE || asked.server === TWO
-        return isOwn && typeof reply === 'object' ? { ...reply, flags: (reply.flags ?? 0) & ~AA } : reply
-      },
-      { name },
-    )
-    expect(report).toMatchObject(expected)
-  })
+  ])(
+    'answers without the AA bit are accepted from the name servers of %s',
+    async (name, records, expected) => {
+      const world = fakeInternet([COM, zone(records)])
+      const { report } = await timedCheck(
+        (asked) => {
+          const reply = world(asked)
+          const isOwn = asked.server === ONE || asked.server === TWO
+          return isOwn && typeof reply === 'object' ? { ...reply, flags: (reply.flags ?? 0) & ~AA } : reply
+        },
+        { name },
+      )
+      expect(report).toMatchObject(expected)
+    },
+  )
 
   test('a name server whose truncated answer has the record, and that is closed for TCP, has the record', async () => {
     const record = txt('example.com', 'prefix=token')
@@ -219,14 +225,14 @@ describe('the servers of the zone', () => {
   })
 
   test.each(['prefix=token ', ' prefix=token', 'Prefix=token', 'prefix=token\u00a0', 'prefix=toke'])(
-    'don’t have the record if they have %j: every byte counts',
+    'name servers with the value %j do not have the record prefix=token',
     async (value) => {
       const { seen } = await timedObserve(fakeInternet([COM, zone([txt('example.com', value)])]))
       expect(seen.servers.map(({ outcome }) => outcome)).toEqual(['mismatch', 'mismatch'])
     },
   )
 
-  test('have their serial, the times that caches keep what they say, and the strings of a value', async () => {
+  test('the observation of a name server has serial, TTL, negative TTL and the strings of each value', async () => {
     const split: packet.Answer = {
       type: 'TXT',
       name: 'example.com',
@@ -258,7 +264,7 @@ describe('an alias at the name', () => {
     ['leads to a name without TXT', [{ type: 'A', name: 'v.target.net', data: '192.0.2.99' }], 'alias'],
     ['leads to nothing', [], 'alias'],
     ['leads in a circle', [cname('v.target.net', 'app.example.com')], 'alias'],
-  ])('%s', async (_title, records, outcome) => {
+  ])('a CNAME that %s is followed', async (_title, records, outcome) => {
     const world = fakeInternet([COM, NET, zone([cname('app.example.com', 'v.target.net')]), target(records)])
     const { seen, outcomes, asked } = await timedObserve(world, { name: 'app.example.com' })
     expect(outcomes).toEqual([`ns1.example.com ${outcome}`, `ns2.example.com ${outcome}`])
@@ -268,12 +274,12 @@ describe('an alias at the name', () => {
   })
 
   test.each<[string, FakeReply, Partial<FakeZone>, string]>([
-    ['servers that don’t answer, which isn’t absence', 'silent', {}, 'nameserver_unreachable'],
-    ['a resolver in their place', { flags: RA | RCODE.REFUSED }, {}, 'nameserver_unreachable'],
+    ['silent servers', 'silent', {}, 'nameserver_unreachable'],
+    ['a resolver in place of its servers', { flags: RA | RCODE.REFUSED }, {}, 'nameserver_unreachable'],
     ['servers that refuse', { flags: RCODE.REFUSED }, {}, 'cname_at_name'],
     ['servers that fail', { flags: RCODE.SERVFAIL }, {}, 'cname_at_name'],
-    ['servers that nobody finds', 'silent', { withoutGlue: true }, 'cname_at_name'],
-  ])('leads to %s', async (_title, reply, more, code) => {
+    ['servers without addresses', 'silent', { withoutGlue: true }, 'cname_at_name'],
+  ])('a CNAME to a target with %s is reported as an alias', async (_title, reply, more, code) => {
     const zones = [COM, NET, zone([cname('app.example.com', 'v.target.net')]), { ...target([]), ...more }]
     const world = fakeInternet(zones, ({ server }) => (server === '192.0.2.31' ? reply : undefined))
     const { report } = await timedCheck(world, { name: 'app.example.com' })
@@ -282,7 +288,7 @@ describe('an alias at the name', () => {
   })
 })
 
-test('once all servers that answer have the record', async () => {
+test('resolvers are asked for the record once all name servers that answer have it', async () => {
   const { seen } = await timedObserve(fakeInternet([COM, zone()]))
   expect(seen.resolvers).toMatchObject([{ outcome: 'match', resolver: { address: RESOLVER } }])
   expect(seen.elsewhere).toBeNull()
@@ -291,14 +297,14 @@ test('once all servers that answer have the record', async () => {
 test.each([
   ['no server has it', [COM, zone([])], 'example.com'],
   ['the name is deep and missing', [COM, zone([])], 'a.b.example.com'],
-])('never if %s', async (_title, zones, name) => {
+])('resolvers are never asked about a name if %s', async (_title, zones, name) => {
   const world = fakeInternet(zones)
   const { seen, asked } = await timedObserve(world, { name })
   expect(seen.resolvers).toEqual([])
   expect(recursive(asked, 'example.com').filter(({ name }) => !name.startsWith('ns'))).toEqual([])
 })
 
-test('over HTTPS as over UDP, and for the addresses of name servers as well', async () => {
+test('a resolver over HTTPS is asked for the record and for the addresses of name servers', async () => {
   const https = 'https://dns.example/dns-query'
   const { report, asked } = await timedCheck(fakeInternet([COM, zone()]), { resolvers: [https] })
   expect(report).toMatchObject({ verdict: 'ready', resolvers: [{ address: https, outcome: 'match' }] })
@@ -315,7 +321,7 @@ test('over HTTPS as over UDP, and for the addresses of name servers as well', as
   ])
 })
 
-test('over HTTPS if they are public and port 53 is closed', async () => {
+test('public resolvers are asked over HTTPS if port 53 is closed', async () => {
   const closed = (one: Asked) => (one.transport === 'https' ? undefined : 'silent')
   const { report, asked, ms } = await timedCheck(fakeInternet([COM, zone()], closed), {
     publicResolvers: true,
@@ -331,13 +337,13 @@ test('over HTTPS if they are public and port 53 is closed', async () => {
   expect(ms).toBeLessThan(10_000)
 })
 
-test('for the TXT set alone if nothing leads to its zone', async () => {
+test('resolvers are asked only for the TXT set if the zone was not found', async () => {
   const name = 'a.b.example.com'
   const { asked } = await timedObserve(() => ({ flags: RA | RCODE.SERVFAIL }), { name })
   expect(new Set(asked.flatMap((one) => (one.name === name ? [one.type] : [])))).toEqual(new Set(['TXT']))
 })
 
-test('never if one of two servers lacks it', async () => {
+test('resolvers are not asked about a record that one of two name servers lacks', async () => {
   const [world, behind] = [fakeInternet([COM, zone()]), fakeInternet([COM, zone([])])]
   const { seen, outcomes } = await timedObserve((asked) => (asked.server === TWO ? behind : world)(asked))
   expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com absent'])
@@ -357,7 +363,7 @@ describe('records at wrong names', () => {
     ['mc.example.com', 'wrong', '_mc.example.com'],
     ['_dmarc.example.com', 'wrong', 'example.com'],
     ['*.example.com', 'used', 'example.com'],
-  ])('%s (%s) are found for %s', async (at, how, name) => {
+  ])('a record at %s (%s) is found for %s', async (at, how, name) => {
     for (const expected of at === '_prefix.example.com' ? ['prefix=token'] : ['prefix=token', null]) {
       const world = fakeInternet([COM, zone([txt(at, 'prefix=token')])])
       const { seen, asked } = await timedObserve(world, { name, expected })
@@ -377,7 +383,7 @@ describe('records at wrong names', () => {
     }
   }
 
-  test('a wildcard that answers for the name, and for all wrong names', async () => {
+  test('a wildcard that answers for the name is not taken for records at wrong names', async () => {
     const { seen } = await timedObserve(wild([]), { name: 'app.example.com' })
     expect(seen.elsewhere).toMatchObject({
       misplaced: [{ how: 'used' }, { how: 'used' }],
@@ -385,7 +391,7 @@ describe('records at wrong names', () => {
     })
   })
 
-  test('a wildcard beside a record of the name’s own', async () => {
+  test('a wildcard is ignored for a name with a record of its own', async () => {
     const world = wild([txt('app.example.com', 'v=spf1 -all')])
     // A wildcard doesn't reach below a name that exists.
     const { seen } = await timedObserve(
@@ -403,13 +409,13 @@ describe('records at wrong names', () => {
 test.each([
   ['ready', RECORD, 12],
   ['missing', [], 26],
-])('%s', async (_title, records, questions) => {
+])('a check of a %s record takes at most six rounds of queries', async (_title, records, questions) => {
   const { ms, asked } = await timedObserve(fakeInternet([COM, zone(records)]))
   expect(ms).toBeLessThanOrEqual(6 * ROUND_MS * 1.1)
   expect(asked).toHaveLength(questions)
 })
 
-test('and no more than ten seconds if everything is silent or slow', async () => {
+test('a check takes at most ten seconds if all servers are silent or slow', async () => {
   const world = fakeInternet([COM, zone()])
   for (const isSilent of [() => true, (at: string) => at !== RESOLVER, (at: string) => at === RESOLVER]) {
     const { ms, seen } = await timedObserve((asked) => (isSilent(asked.server) ? 'silent' : world(asked)))
@@ -420,7 +426,7 @@ test('and no more than ten seconds if everything is silent or slow', async () =>
   expect((await timedObserve(world, { roundMs: 1900 })).ms).toBeLessThanOrEqual(10_000)
 })
 
-test('what is there is shown, and no resolver asked about the name', async () => {
+test('a check without an expected value returns the TXT values and asks no resolver about the name', async () => {
   const { seen, asked } = await timedObserve(fakeInternet([COM, zone()]), { expected: null })
   expect(textsOf(seen)).toEqual([['prefix=token'], ['prefix=token']])
   expect(seen.servers.map(({ outcome }) => outcome)).toEqual(['mismatch', 'mismatch'])

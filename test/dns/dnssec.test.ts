@@ -89,11 +89,11 @@ test.each([
     { state: 'ok' },
   ],
   ['an expired signature', { signatures: [signature(-DAY)] }, { state: 'expired' }],
-])('%s', async (_title, records, expected) => {
+])('the DNSSEC state of a zone with %s is observed', async (_title, records, expected) => {
   expect((await observed(records)).dnssec).toMatchObject(expected)
 })
 
-test('a zone that was repaired, and a resolver that still has the old keys, which expire', async () => {
+test('a resolver with old keys of a repaired zone fails validation until the TTL of the keys', async () => {
   const seen = await observed({}, ({ name, type, checkingDisabled }) => {
     if (name !== ZONE) return undefined
     if (type === 'DNSKEY') return { flags: RA, answers: [{ ...dnskey, ttl: 555 }] }

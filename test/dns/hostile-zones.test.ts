@@ -47,7 +47,7 @@ const many = (owner: string, count: number): packet.Answer[] =>
     data: `n${index}.victim.test`,
   }))
 
-test('if a zone delegates to 1,200 servers of strangers at each step', async () => {
+test('a check stays within its limits of queries and time if a zone delegates to 1,200 servers at each step', async () => {
   let depth = 0
   await checkHostile(
     () => {
@@ -58,7 +58,7 @@ test('if a zone delegates to 1,200 servers of strangers at each step', async () 
   )
 })
 
-test('if each server has a different alias, and each alias another one', async () => {
+test('a check stays within its limits of queries and time if each server has another chain of aliases', async () => {
   let count = 0
   await checkHostile(({ type, name, server }) => {
     if (type === 'NS') return { flags: AA, answers: many('evil.com', 20) }
@@ -69,7 +69,7 @@ test('if each server has a different alias, and each alias another one', async (
   })
 })
 
-test('with random answers', async () => {
+test('a check stays within its limits of queries and time with random answers', async () => {
   const names =
     '. com evil.com app.evil.com x.app.evil.com ns.evil.com n1.victim.test n2.victim.test deep.er.and.deep.er.evil.com'
   const name = fc.constantFrom(...names.split(' '))

@@ -30,7 +30,7 @@ async function looking(
 const txtAt = (server: string, reply: FakeReply) => (asked: Asked) =>
   asked.server === server && asked.type === 'TXT' ? reply : undefined
 
-test('has the zone, its servers, every value in its exact strings, and the TTL', async () => {
+test('reading a TXT set returns the zone, its servers, the exact strings of each value, and the TTL', async () => {
   const binary = Buffer.from([0, 0xff, 0x22, 0x5c])
   const split: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 300, data: ['a'.repeat(255), binary] }
   const { seen, texts, asked } = await looking([txt('shop.com', SPF), split])
@@ -44,24 +44,24 @@ test('has the zone, its servers, every value in its exact strings, and the TTL',
   expect(asked.filter(({ server, type }) => server === RESOLVER && type === 'TXT')).toEqual([])
 })
 
-test.each(['shop.com', 'app.shop.com'])('knows that there is nothing at %s', async (name) => {
+test.each(['shop.com', 'app.shop.com'])('reading a TXT set finds no values at %s', async (name) => {
   const { seen } = await looking([], undefined, name)
   expect(seen).toMatchObject({ zone: 'shop.com', set: { values: [], ttl: null } })
 })
 
-test('knows the set if one of two servers answers', async () => {
+test('the TXT set is known if one of two name servers answers', async () => {
   const { texts } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: RCODE.REFUSED }))
   expect(texts).toEqual([[Buffer.from(SPF)]])
 })
 
-test('doesn’t take the set of a network’s own zone, unless it is sent there', async () => {
+test('the TXT set of a private zone is unknown, unless the authoritative port is set', async () => {
   const inside = { 'dc1.shop.com': ['10.0.0.1'] }
   const { seen } = await looking([txt('shop.com', SPF)], undefined, 'shop.com', inside)
   expect(seen).toMatchObject({ set: null, reason: expect.stringContaining('its own shop.com') })
   expect((await looking([txt('shop.com', SPF)], undefined, 'shop.com', inside, 5353)).texts).toHaveLength(1)
 })
 
-test('doesn’t take a set from a server that leaves out the AA bit, which may be old', async () => {
+test('the TXT set of an answer without the AA bit is ignored', async () => {
   const { seen, texts } = await looking(
     [txt('shop.com', SPF)],
     txtAt(FIRST, { answers: [txt('shop.com', 'x')] }),
@@ -69,7 +69,7 @@ test('doesn’t take a set from a server that leaves out the AA bit, which may b
   expect([texts, seen.reason]).toEqual([[[Buffer.from(SPF)]], null])
 })
 
-test('has the TTL of the server that doesn’t count it down', async () => {
+test('the TTL of a TXT set is the highest of its name servers', async () => {
   const counted: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 17, data: SPF }
   const { seen } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: AA, answers: [counted] }))
   expect(seen.set?.ttl).toBe(300)
@@ -100,13 +100,13 @@ test.each<[string, packet.Answer[], ((asked: Asked) => FakeReply | undefined) | 
     () => 'silent',
     { zone: null, reason: expect.stringContaining("weren't found: 192.0.2.53: no answer") },
   ],
-])('doesn’t know the set if %s', async (_title, records, odd, expected) => {
+])('the TXT set is unknown if %s', async (_title, records, odd, expected) => {
   const { seen, ms } = await looking(records, odd)
   expect(seen).toMatchObject({ set: null, ...expected })
   expect(ms).toBeLessThan(10_000)
 })
 
-test('knows that a domain doesn’t exist', async () => {
+test('reading a TXT set reports that a domain does not exist', async () => {
   const { seen } = await looking([], undefined, 'nowhere.com')
   expect(seen).toMatchObject({
     zone: null,

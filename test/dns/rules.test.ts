@@ -166,7 +166,7 @@ const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
   ['resolver_differs', { resolvers: [resolver('absent', { negativeTtl: 45, authoritative: true })] }],
 ]
 
-test.each(ROWS)('finds %s first', (code, seen) => {
+test.each(ROWS)('the rules find %s first in an example of it', (code, seen) => {
   const { verdict, ready, findings } = check(seen)
   expect(findings[0]).toMatchObject({ code, severity: severityOf(code) })
   expect({ verdict, ready }).toEqual({
@@ -177,7 +177,7 @@ test.each(ROWS)('finds %s first', (code, seen) => {
     expect(`${message} ${fix}`).not.toMatch(/[{}]|unknown|undefined|null/)
 })
 
-test('has a row here for each code', () => {
+test('every finding code has an example in this test', () => {
   const missing = Object.keys(WORDS).filter((code) => !ROWS.some(([tried]) => tried === code))
   expect(missing).toEqual([])
 })
@@ -200,16 +200,16 @@ test.each([
     'of a zone with other name servers than the registry has',
     { location: inZone(['ns1.example.com', 'old']) },
   ],
-])('%s is silent', (_what, seen) => {
+])('a check %s has no finding', (_what, seen) => {
   expect(check(seen)).toMatchObject({ verdict: 'ready', findings: [], retry_after_seconds: null })
 })
 
-test('never takes silence for absence', () => {
+test('a name server without an answer never proves that the record is missing', () => {
   for (const outcome of ['timeout', 'unreachable', 'not_checked'] as const)
     expect(check({ servers: [{ ...SILENT, outcome }] }).verdict).toBe('unknown')
 })
 
-test('has one number for how long to wait', () => {
+test('a report has one number of seconds to wait, at most a day', () => {
   const { retry_after_seconds, findings } = check({ servers: [{ ...MATCH, soa: soa(2) }, server(second)] })
   expect(retry_after_seconds).toBe(60)
   expect(findings[0]?.fix).toContain('check again in 60 seconds')
@@ -220,7 +220,7 @@ test('has one number for how long to wait', () => {
   expect(check({ location, servers: [] }).retry_after_seconds).toBe(86_400)
 })
 
-test('never names another value of the domain as one to replace, and never a value that is not the expected one', () => {
+test('a fix never tells to replace another TXT value, and names no value but the expected one', () => {
   for (const [, seen] of ROWS)
     for (const { fix } of check(seen).findings) {
       expect(fix).not.toMatch(/older|v=spf1|PREFIX|instead|replace the (TXT|value)/)
@@ -228,7 +228,7 @@ test('never names another value of the domain as one to replace, and never a val
     }
 })
 
-test('names the host relative to the zone', () => {
+test('the fix for a missing record names the host relative to the zone', () => {
   const [first] = check({ name: '_m.a.example.com', servers: [server()] }).findings
   expect(first?.fix).toBe(
     'add a TXT record in the zone example.com, in the panel with the name servers ns1.example.com, ' +
@@ -242,7 +242,7 @@ test.each([
     'in the zone example.com at Cloudflare, in the panel with the name servers ada.ns.cloudflare.com, beside',
   ],
   ['ns1.example.com', 'in the zone example.com, in the panel with the name servers ns1.example.com, beside'],
-])('says once where to add a missing record, with who hosts the zone if %s tells', (host, words) => {
+])('the fix for a missing record names the DNS provider if the name server %s reveals it', (host, words) => {
   const { findings } = check({ servers: [server({ host })] })
   expect(findings).toMatchObject([{ code: 'missing', fix: expect.stringContaining(words) }])
 })
@@ -259,7 +259,7 @@ test.each<[string, MisplacedRecord['how'], string, Code[], string]>([
   ],
   ['example.com.example.com', 'doubled', 'prefix=older', ['doubled_name', 'stale_token'], ': "prefix=older"'],
 ])(
-  'says of a record at %s (%s) that it is %j, and what is wrong with that',
+  'a record at the wrong name %s (%s) with the value %j gets a finding for each mistake',
   (name, how, value, expected, end) => {
     const { findings } = check({ servers: [server()], elsewhere: at(name, how, value) })
     expect(findings.map(({ code }) => code)).toEqual(expected)
@@ -270,7 +270,7 @@ test.each<[string, MisplacedRecord['how'], string, Code[], string]>([
   },
 )
 
-test('finds the right value at one wrong name rather than another one elsewhere', () => {
+test('the expected value at one wrong name is found before another value at another wrong name', () => {
   const misplaced = [
     ...at('example.com.example.com', 'doubled', 'prefix=older').misplaced,
     ...at('www.example.com', 'wrong').misplaced,
@@ -288,13 +288,13 @@ test.each([
     `${EXPECTED}.example.com`,
     'replace the CNAME with the TXT record that was meant: its target is the value',
   ],
-])('says of an alias for %s: %s', (target, fix) => {
+])('the fix for a CNAME to %s is: %s', (target, fix) => {
   const alias = { targets: [target], isKnown: true }
   const { findings } = check({ name: 'a.example.com', servers: [{ ...aliased, alias: target }], alias })
   expect(findings).toMatchObject([{ code: 'cname_at_name', fix: expect.stringContaining(fix) }])
 })
 
-test('names two of many servers, each host once, and one address only of a host that is listed with one', () => {
+test('a finding names two of many name servers, each once, with an address only if it is not for all of them', () => {
   const [v4, v6] = [{ address: '192.0.2.7' }, { address: '2001:db8::7' }]
   const hosts = ['ns1.example.com', 'ns2.example.com', 'ns3.example.com', 'ns4.example.com']
   const [one, ...others] = hosts.map((host) => ({ ...MATCH, host }))
@@ -311,12 +311,12 @@ test('names two of many servers, each host once, and one address only of a host 
   )
 })
 
-test('doesn’t tell anybody to wait for a cache while the zone itself is broken', () => {
+test('a finding about DNSSEC of the zone replaces the advice to wait for a cache', () => {
   expect(codes({ resolvers: [rejects] })).toEqual(['dnssec_bogus'])
   expect(codes({ resolvers: [rejects], dnssec: dnssec('expired') })).toEqual(['dnssec_bogus'])
 })
 
-test('tells the reason of its verdict first', () => {
+test('the first finding of a report is the reason of its verdict', () => {
   const servers = [server(), { ...SILENT, ...second }]
   expect(codes({ servers, dnssec: dnssec('no_key') })).toEqual([
     'missing',
@@ -340,7 +340,7 @@ describe('what is left in a cache', () => {
     ],
     ['the name servers of before a move', { negativeTtl: 45, cached: OLD_NS }, 900],
     ['an alias that is no more', { negativeTtl: 45, alias: 'web.example.net', ttl: 858 }, 858],
-  ])('is %s', (_what, more, seconds) => {
+  ])('a resolver cache with %s is waited for until its TTL ends', (_what, more, seconds) => {
     const report = check({ resolvers: [resolver('absent', more)] })
     expect(report).toMatchObject({
       verdict: 'wait',
@@ -349,7 +349,7 @@ describe('what is left in a cache', () => {
     })
   })
 
-  test('is nothing after as much time as it named', () => {
+  test('a resolver that is wrong after the TTL of its cache is no longer waited for', () => {
     const resolvers = [resolver('absent', { negativeTtl: 45, cached: OLD_NS })]
     expect(codes({ isOverdue: true, resolvers })).toEqual(['resolver_differs'])
     expect(codes({ isOverdue: true, dnssec: dnssec('ok'), resolvers: [rejects] })).toEqual(['dnssec_bogus'])
@@ -427,7 +427,7 @@ describe('who has to act', () => {
       { servers: [server({ host: 'failed-whois-verification.namecheap.com' })] },
       'renew it, or confirm its contact address, at the registrar first',
     ],
-  ])('about %s in %j is said: %s', (code, seen, fix) => {
+  ])('the fix for %s tells who has to act, in %j: %s', (code, seen, fix) => {
     expect(check(seen).findings).toContainEqual(
       expect.objectContaining({ code, fix: expect.stringContaining(fix) }),
     )
@@ -452,7 +452,7 @@ test.each<[Partial<Observations>, string]>([
     { servers: [with_(...Array.from({ length: 6 }, (_, n) => `foreign-${n} ${'x'.repeat(250)}`))] },
     "the TXT record isn't at example.com; TXT values there: 6",
   ],
-])('%j is told as: %s', (seen, message) => {
+])('the first message about %j is: %s', (seen, message) => {
   expect(check(seen).findings[0]?.message).toContain(message)
 })
 
@@ -473,7 +473,7 @@ test.each<[string, boolean | null, readonly ServerObservation[], readonly Code[]
   ['one server of two', false, [RESOLVES, { ...MATCH, ...second }], ['some_servers_lame']],
   ['no registry was heard over IPv4', null, [REFUSED], ['dns_intercepted']],
   ['no registry was heard over IPv4, but another server', null, [REFUSED, MATCH], ['some_servers_lame']],
-])('where something answers instead of the registry over IPv4: %s', (_what, isOdd, servers, expected) => {
+])('interception over IPv4 is told from broken name servers: %s', (_what, isOdd, servers, expected) => {
   const registry = [
     ...(isOdd === null ? [] : [{ address: REGISTRY.address, isOdd }]),
     { address: '2001:db8::9', isOdd: false },
@@ -489,10 +489,13 @@ test.each<[string, boolean, readonly ServerObservation[], readonly Code[]]>([
   ['IPv6 is intercepted, the record missing', false, [server(), { ...REFUSED, ...V6 }], ['missing']],
   ['IPv6 lacks the record', false, [MATCH, { ...server(second), ...V6 }], ['partial_propagation']],
   ['none serves the zone', false, [REFUSED, { ...REFUSED, ...V6 }], ['lame_nameserver']],
-])('where the registry has only IPv4: %s', (_what, isOdd, servers, expected) => {
-  const registry = [{ address: REGISTRY.address, isOdd }]
-  expect(codes({ servers, location: found('example.com', [], { registry }) })).toEqual(expected)
-})
+])(
+  'interception is told per address family where the registry has only IPv4: %s',
+  (_what, isOdd, servers, expected) => {
+    const registry = [{ address: REGISTRY.address, isOdd }]
+    expect(codes({ servers, location: found('example.com', [], { registry }) })).toEqual(expected)
+  },
+)
 
 const SHOWS = resolver('match', { values: [txt(EXPECTED)], ttl: 45 })
 const SHOWS_CUT = resolver('mismatch', { values: [txt('prefix=tok')], ttl: 45 })
@@ -509,15 +512,18 @@ test.each<[string, readonly ResolverObservation[], string, readonly Code[], numb
     300,
   ],
   ['fails', [rejects], 'unknown', ['nameserver_unreachable'], null],
-])('where no name server answers, a resolver that %s', (_what, resolvers, verdict, expected, seconds) => {
-  const { findings, ...report } = check({ servers: [SILENT], resolvers })
-  expect(findings.map(({ code }) => code)).toEqual(expected)
-  expect(report).toMatchObject({ verdict, retry_after_seconds: seconds })
-  const lost_ = check({ location: lost(), servers: [], resolvers })
-  expect([lost_.verdict, lost_.retry_after_seconds]).toEqual([verdict, seconds])
-})
+])(
+  'the verdict comes from a resolver that %s where no name server answers',
+  (_what, resolvers, verdict, expected, seconds) => {
+    const { findings, ...report } = check({ servers: [SILENT], resolvers })
+    expect(findings.map(({ code }) => code)).toEqual(expected)
+    expect(report).toMatchObject({ verdict, retry_after_seconds: seconds })
+    const lost_ = check({ location: lost(), servers: [], resolvers })
+    expect([lost_.verdict, lost_.retry_after_seconds]).toEqual([verdict, seconds])
+  },
+)
 
-test('a value that was given, and is only a part of the one in DNS, is doubted instead of that one', () => {
+test('a --value that is a part of the value in DNS is doubted, and the record is not', () => {
   const seen = {
     expected: 'mailer-verify=pX7fiQ2mT9',
     servers: [with_('mailer-verify=pX7fiQ2mT9cLr4ZwB8nK')],
@@ -561,7 +567,7 @@ describe('a check without a value', () => {
       { servers: [server()], elsewhere: at('example.com', 'used', PROOF) },
       [],
     ],
-  ])('%s', (_what, seen, expected) => {
+  ])('a check without an expected value %s', (_what, seen, expected) => {
     const report = check({ expected: null, ...seen })
     expect(report.findings.map(({ code }) => code)).toEqual(expected)
     expect(report.findings.every(({ severity }) => severity === 'warning')).toBe(true)
@@ -574,14 +580,14 @@ test.each<[Code, number, string]>([
   ['missing', 8, 'record_not_visible'],
   ['partial_propagation', 8, 'record_not_visible'],
   ['nameserver_unreachable', 7, 'dns_unavailable'],
-])('%s ends a command with exit %i', (code, exit, name) => {
+])('a check with the first finding %s ends a command with exit %i', (code, exit, name) => {
   const report = check(ROWS.find(([tried]) => tried === code)?.[1])
   const [first] = report.findings
   expect(exitErrorOf(report)).toMatchObject({ exit, code: name, message: first?.message, hint: first?.fix })
   expect(exitErrorOf(report, true)?.hint).toBeUndefined()
 })
 
-test('the words are short, begin in lower case and end without a full stop', () => {
+test('messages and fixes have at most 100 characters, begin in lower case and end without a full stop', () => {
   for (const [code, { message, fix }] of Object.entries(WORDS))
     for (const words of [message, fix]) {
       const own = words.replace(/\{\w+(:\w+)?\}|[[\]]/g, '')

@@ -49,7 +49,7 @@ function createRun(respond: (asked: Asked) => FakeReply) {
 
 const isDead = ({ server }: Asked) => /^192\.0\.2\.1[12]$/.test(server)
 
-test('is the zone and its hosts, for five minutes, but never the record', async () => {
+test('checks of one run share the zone and its hosts for five minutes, but never the record', async () => {
   const world = fakeInternet([COM, zone('example.com', 11, 3)])
   const { outcomesOf, asked, clock } = createRun(world)
   const above = () => asked.filter(({ server, type }) => /2\.[12]$/.test(server) && type === 'SOA').length
@@ -67,7 +67,7 @@ test('is the zone and its hosts, for five minutes, but never the record', async 
 test.each<[string, (before: (asked: Asked) => FakeReply) => (asked: Asked) => FakeReply]>([
   ['a search that failed', () => () => 'silent'],
   ['that a domain doesn’t exist, which may be registered meanwhile', (before) => before],
-])('isn’t %s', async (_title, early) => {
+])('checks of one run do not share %s', async (_title, early) => {
   let isEarly = true
   const [world, before] = [fakeInternet([COM, zone('example.com', 11, 1)]), early(fakeInternet([COM]))]
   const { outcomesOf } = createRun((asked) => (isEarly ? before : world)(asked))
@@ -76,7 +76,7 @@ test.each<[string, (before: (asked: Asked) => FakeReply) => (asked: Asked) => Fa
   expect(await outcomesOf('d0.example.com')).toBe('match,match')
 })
 
-test('a registry that is asked by many at once is asked once', async () => {
+test('sixteen concurrent checks query the registry once', async () => {
   const { all, asked } = createRun(fakeInternet([COM, zone('example.com', 11, 16)]))
   const outcomes = await all(Array.from({ length: 16 }, (_, n) => `d${n}.example.com`))
   expect(new Set(outcomes.values())).toEqual(new Set(['match,match']))
@@ -86,7 +86,7 @@ test('a registry that is asked by many at once is asked once', async () => {
 describe('a server that is silent', () => {
   const names = Array.from({ length: 300 }, (_, n) => `d${n}.example.com`)
 
-  test('costs a run of 300 domains less than ten seconds, and isn’t checked any more', async () => {
+  test('a silent server costs a run of 300 domains less than ten seconds, and is no longer queried', async () => {
     const world = fakeInternet([COM, zone('example.com', 11, 300)])
     const healthy = createRun(world)
     await healthy.all(names)
@@ -97,7 +97,7 @@ describe('a server that is silent', () => {
     expect(outcomes.get('d299.example.com')).toBe('not_checked,not_checked')
   })
 
-  test('is one that left three questions in a row unanswered, for five minutes', async () => {
+  test('a server counts as silent for five minutes after three unanswered queries in a row', async () => {
     const clock = createVirtualClock()
     const share = createShare(clock)
     const server = { address: '192.0.2.11', port: 53 }
@@ -110,7 +110,7 @@ describe('a server that is silent', () => {
   })
 })
 
-test('checks of many domains leave no listener at the signal of the run, and keep what is known of the newest thousand zones', async () => {
+test('checks of many domains leave no listener at the signal of their run, and cache the newest thousand zones', async () => {
   const { effects, asked } = timedEffects(fakeInternet([COM, zone('shop.com', 10, 3)]))
   const share = createShare(effects.clock)
   const request = {

@@ -25,7 +25,7 @@ test.each([
   [`Array${EXPECTED}`, 'extra_text'],
   [`TXT ${EXPECTED}`, 'extra_text'],
   [`example.com. IN TXT "${EXPECTED}"`, 'extra_text'],
-])('%s beside a value that a person gave, and may have cut: %s', (text, fault) => {
+])('the value %s beside a --value that may have been cut is explained as %s', (text, fault) => {
   expect(explainValue(EXPECTED, record(text), true)).toBe(fault)
 })
 
@@ -69,11 +69,11 @@ test.each([
   ['other-verify=another', undefined],
   ['', undefined],
   [EXPECTED, undefined],
-])('for %j is %s', (seen, fault) => {
+])('the wrong value %j is explained as %s', (seen, fault) => {
   expect(explain(seen)).toBe(fault)
 })
 
-test('keeps the strings of a record apart: two values in one record are not one garbled value', () => {
+test('two values in the strings of one record are explained as extra text', () => {
   const both = record('other-verify=1234567890', EXPECTED)
   expect(explainValues(EXPECTED, [both])).toEqual({
     fault: 'extra_text',
@@ -83,14 +83,14 @@ test('keeps the strings of a record apart: two values in one record are not one 
   expect(explain(EXPECTED.slice(0, 9), EXPECTED.slice(9))).toBeUndefined()
 })
 
-test('is the most telling of several', () => {
+test('the explanation of several wrong values is that of the most similar value', () => {
   const values = ['v=spf1 -all', 'mc-verify=older', `"${EXPECTED}"`].map((value) => record(value))
   expect(explainValues(EXPECTED, values)?.fault).toBe('quoted')
   expect(explainValues(EXPECTED, values.slice(0, 2))?.fault).toBe('stale_token')
   expect(explainValues(EXPECTED, values.slice(0, 1))).toBeUndefined()
 })
 
-test('for a value split into records is all of its parts, in any order and among others', () => {
+test('a value that is split into several records is recognized in any order and among other values', () => {
   const cuts = fc.array(fc.nat(), { minLength: 1, maxLength: 4 })
   fc.assert(
     fc.property(cuts, fc.nat(), (at, turn) => {
@@ -129,7 +129,7 @@ describe('what belongs to somebody else', () => {
     letters(ALPHANUMERIC, 24),
   )
 
-  test('is never taken for a mistake', () => {
+  test('TXT values of other services are never explained as mistakes', () => {
     fc.assert(
       fc.property(mine, fc.array(others, { maxLength: 8 }), (expected, seen) => {
         const values = seen.map((value) => record(value))
@@ -139,7 +139,7 @@ describe('what belongs to somebody else', () => {
     )
   })
 
-  test('or another token of the same service is not taken for a typo', () => {
+  test('another token of the same service is explained as stale, not as a typo', () => {
     fc.assert(
       fc.property(mine, mine, (expected, seen) => {
         fc.pre(expected !== seen)
@@ -173,11 +173,11 @@ test.each([
   [`example.com,${EXPECTED}`, undefined],
   [`(${EXPECTED})`, undefined],
   [`**${EXPECTED}**`, undefined],
-])('%j as --value is %j', (given, value) => {
+])('the given --value %j is read as %j', (given, value) => {
   expect(readGivenValue(given)).toBe(value)
 })
 
-test('the difference of two values is everything but what both begin and end with', () => {
+test('the difference of two values is all text but their common beginning and end', () => {
   fc.assert(
     fc.property(fc.string(), fc.string(), (expected, seen) => {
       const pieces = comparedPieces(expected, seen)
@@ -190,7 +190,7 @@ test('the difference of two values is everything but what both begin and end wit
   expect(seen.map(({ text }) => text)).toEqual(['prefix=to', 'c', 'ken'])
 })
 
-test('values as long and as many as answers can be come to an end', () => {
+test('explaining the longest and most values of an answer ends in time', () => {
   for (const filling of ['-', 'a', '=', '\\', '“', '.', ' ']) explain(`mc-verify=${filling.repeat(65_000)}x`)
   const long = `prefix=${'aB0_'.repeat(16_000)}`
   explainValues(

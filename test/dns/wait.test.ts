@@ -37,13 +37,13 @@ async function waiting(appearsAfterMs: number, timeoutMs: number) {
   return { report: next.value, delays, clock }
 }
 
-test('checks again after 5, 10, 20 and then every 30 seconds', async () => {
+test('waiting for a record checks after 5, 10, 20 and then every 30 seconds', async () => {
   const { report, delays } = await waiting(90_000, 3_600_000)
   expect(delays).toEqual([5000, 10_000, 20_000, 30_000, 30_000, null])
   expect(report.verdict).toBe('ready')
 })
 
-test('sees the record within three seconds of its appearance, however late that is', async () => {
+test('waiting for a record notices it within three seconds of its appearance', async () => {
   for (const appears of [1000, 4000, 16_500, 61_000, 1_000_000]) {
     const { report, clock } = await waiting(appears, 3_600_000)
     expect(report.verdict).toBe('ready')
@@ -51,7 +51,7 @@ test('sees the record within three seconds of its appearance, however late that 
   }
 })
 
-test('an alias, which leads elsewhere, is not taken for news', async () => {
+test('a CNAME at the name does not cause an early check while waiting for a record', async () => {
   const world = smallWorld(() => [])
   const effects = fakeEffects((asked) => {
     if (asked.server === '192.0.2.2' && asked.name === 'example.com' && asked.type === 'TXT')
@@ -66,7 +66,7 @@ test('an alias, which leads elsewhere, is not taken for news', async () => {
   expect(checks).toBe(4)
 })
 
-test('asks a resolver, which alone can be asked, no sooner than it forgets that there is no record', async () => {
+test('waiting for a record queries a lone resolver only after the negative TTL', async () => {
   const world = smallWorld(() => [])
   const blocked = (asked: Asked): FakeReply =>
     asked.server === resolver.address ? world(asked) : 'unreachable'
@@ -76,7 +76,7 @@ test('asks a resolver, which alone can be asked, no sooner than it forgets that 
   expect(delays).toEqual([60_000, 60_000, 30_000, null])
 })
 
-test('doesn’t wait for a resolver that still shows no record after the time that it named', async () => {
+test('waiting for a record ends with resolver_differs once the TTL of a resolver has passed', async () => {
   const [world, inside] = [smallWorld(() => ['prefix=token']), smallWorld(() => [])]
   const effects = fakeEffects((asked) => (asked.server === resolver.address ? inside(asked) : world(asked)))
   const codes: unknown[] = []
@@ -85,11 +85,11 @@ test('doesn’t wait for a resolver that still shows no record after the time th
   expect([codes.at(-1), effects.clock.monotonic()]).toEqual(['resolver_differs', 65_000])
 })
 
-test('ends at once if the record is there', async () => {
+test('waiting for a record ends after one check if the record is visible', async () => {
   expect((await waiting(0, 60_000)).delays).toEqual([null])
 })
 
-test('ends with a last check when the time is over', async () => {
+test('waiting for a record ends with a last check at its timeout', async () => {
   const { report, delays, clock } = await waiting(Number.POSITIVE_INFINITY, 20_000)
   expect(delays).toEqual([5000, 10_000, 5000, null])
   expect(report).toMatchObject({ verdict: 'fix', findings: [{ code: 'missing' }] })

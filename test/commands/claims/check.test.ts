@@ -19,7 +19,7 @@ async function knowing(options: WorldOptions = {}) {
   return world
 }
 
-test('prints the report of the contract', async () => {
+test('claims check --json prints the documented fields of a report', async () => {
   const world = await knowing()
   const { code, stdout, stderr } = await world.run('claims', 'check', 'example.com', '--json')
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
@@ -39,14 +39,17 @@ test.each([
   ['verified', [], 0, undefined],
   ['superseded', [VALUE], 9, 'claim_superseded'],
   ['expired', [], 9, 'claim_expired'],
-] as const)('of a claim that is %s, with %j in DNS, ends with exit %i', async (status, txt, exit, code) => {
-  const world = await knowing({ respond: () => claimOf({ status }), txt: () => txt })
-  const ended = await world.run('claims', 'check', 'example.com', '--json')
-  expect({ exit: ended.code, code: errorOf(ended)?.code }).toEqual({ exit, code })
-  expect(JSON.parse(ended.stdout)).toMatchObject({ claim: { status } })
-})
+] as const)(
+  'claims check of a claim that is %s, with %j in DNS, ends with exit %i',
+  async (status, txt, exit, code) => {
+    const world = await knowing({ respond: () => claimOf({ status }), txt: () => txt })
+    const ended = await world.run('claims', 'check', 'example.com', '--json')
+    expect({ exit: ended.code, code: errorOf(ended)?.code }).toEqual({ exit, code })
+    expect(JSON.parse(ended.stdout)).toMatchObject({ claim: { status } })
+  },
+)
 
-test('checks the record that the claim has now', async () => {
+test('claims check expects the value that the service has now, not the remembered one', async () => {
   const record = { type: 'TXT', name: 'example.com', value: 'prefix=newer' }
   const world = await knowing({ respond: () => claimOf({ record }), txt: () => ['prefix=newer'] })
   const { stdout } = await world.run('claims', 'check', 'example.com', '--json')
@@ -57,7 +60,7 @@ test.each([
   ['the service is down', () => jsonResponse(503, {})],
   ['the key is refused', () => jsonResponse(401, {})],
   ['the service is silent', () => Promise.reject(new TransportError('timeout', 'maybe', 'no answer'))],
-])('goes on as last seen, with one warning, where %s', async (_where, respond) => {
+])('claims check uses the remembered claim, with one warning, if %s', async (_where, respond) => {
   const world = await knowing({ respond })
   const { code, stdout, stderr } = await world.run('claims', 'check', 'example.com', '--json')
   expect({ code, verdict: JSON.parse(stdout).verdict }).toEqual({ code: 0, verdict: 'ready' })
@@ -69,14 +72,14 @@ test.each([
   expect(world.context.requests.at(-1)?.timeoutMs).toBeLessThanOrEqual(5000)
 })
 
-test('of several asks about each once, and warns once', async () => {
+test('claims check of several domains warns once that the service is down', async () => {
   const world = await knowing({ respond: () => jsonResponse(503, {}) })
   await world.run('claims', 'check', 'example.com', 'www.example.com')
   const { stderr } = await world.run('claims', 'check', 'example.com', 'www.example.com', '--json')
   expect(stderr.match(/^warning/gm)).toHaveLength(1)
 })
 
-test('a domain that is listed again with another value is a bad line, and its first value is checked', async () => {
+test('claims check --from exits 2 for a domain with two values, and checks the first value', async () => {
   const world = createWorld({ apiKey: undefined })
   const list = join(world.context.directories.state, '..', 'list.txt')
   writeFileSync(list, `example.com,${VALUE}\nexample.com,prefix=other\n`)
@@ -87,13 +90,13 @@ test('a domain that is listed again with another value is a bad line, and its fi
   })
 })
 
-test('of a completed claim says on a terminal that DNS no longer matters', async () => {
+test('claims check of a completed claim says on a terminal that DNS no longer matters', async () => {
   const world = await knowing({ respond: () => claimOf({ status: 'completed' }), txt: () => [] })
   const { stdout } = await world.run('claims', 'check', 'example.com', '--format', 'table')
   expect(stdout).toBe('example.com no longer needs its record: the domain is yours\n')
 })
 
-test('needs no account for a value that is given', async () => {
+test('claims check with --value needs no account', async () => {
   const world = createWorld({ apiKey: undefined, txt: () => ['v=spf1 -all', 'prefix=older'] })
   const given = await world.run('claims', 'check', 'example.com', '--value', ` "${VALUE}"`, '--json')
   expect(given.code).toBe(8)
@@ -105,7 +108,7 @@ test('needs no account for a value that is given', async () => {
 })
 
 test.each([`Array${VALUE}`, `${VALUE}3600`])(
-  'a known claim’s value that is given is not doubted beside %j',
+  'claims check with the --value of a known claim gives the same finding as without, beside %j',
   async (value) => {
     const world = await knowing({ txt: () => [value] })
     const given = await world.run('claims', 'check', 'example.com', '--value', VALUE, '--json')
@@ -115,7 +118,7 @@ test.each([`Array${VALUE}`, `${VALUE}3600`])(
   },
 )
 
-test('shows what is there without a value and a claim, and asks no resolver for the name', async () => {
+test('claims check without a value or claim shows the TXT records, and asks no resolver for the name', async () => {
   const world = createWorld({ apiKey: undefined })
   const { code, stdout } = await world.run('claims', 'check', 'example.com', '--json')
   expect({ code, report: JSON.parse(stdout) }).toMatchObject({
@@ -125,7 +128,7 @@ test('shows what is there without a value and a claim, and asks no resolver for 
   expect(world.questions.filter(({ server, type }) => server === '192.0.2.53' && type === 'TXT')).toEqual([])
 })
 
-test('a table of several domains counts a large TXT set, and JSON has all of it', async () => {
+test('the table of several checks counts the values of a large TXT set, and JSON has all of them', async () => {
   const values = Array.from({ length: 30 }, (_, n) => `foreign-${n}=${'x'.repeat(160)}`)
   const world = createWorld({ txt: () => values })
   const check = ['claims', 'check', 'example.com', 'www.example.com', '--format']
@@ -137,7 +140,7 @@ test('a table of several domains counts a large TXT set, and JSON has all of it'
 })
 
 test.each([['example.com'], ['example.com', 'www.example.com']])(
-  'says on stderr that it looked for no value: %s %s',
+  'claims check %s %s says on stderr that it expected no value',
   async (...domains) => {
     const { code, stderr } = await createWorld().run('claims', 'check', ...domains, '--format', 'tsv')
     expect(code).toBe(0)
@@ -147,7 +150,7 @@ test.each([['example.com'], ['example.com', 'www.example.com']])(
   },
 )
 
-test('warns, of a check that only looks, if it saw nothing at all', async () => {
+test('claims check without a value warns if no name server answered', async () => {
   const world = createWorld({ dns: () => 'unreachable' })
   const { code, stderr } = await world.run('claims', 'check', 'example.com', '--json')
   expect(code).toBe(0)
@@ -175,12 +178,12 @@ test.each([
   'example.com --wait',
   'example.com example.net --value prefix=token',
   'https://example.com',
-])('refuses: %s', async (words) => {
+])('claims check %s is a usage error', async (words) => {
   const world = createWorld({ apiKey: undefined })
   expect((await world.run('claims', 'check', ...words.split(' '))).code).toBe(2)
 })
 
-test('without a service, a public suffix is no id but a domain that cannot be claimed', async () => {
+test('claims check of a public suffix without a service is a usage error', async () => {
   const { context } = createWorld()
   const [stdout, stderr] = [createFakeOutput(), createFakeOutput()]
   const environment = { ...context.environment, settings: {} }
@@ -188,7 +191,7 @@ test('without a service, a public suffix is no id but a domain that cannot be cl
   expect({ code, stdout: stdout.text }, stderr.text).toEqual({ code: 2, stdout: '' })
 })
 
-test('repeats the check until the record is there', async () => {
+test('claims check --wait repeats the check until the record is visible', async () => {
   let checks = 0
   const world = await knowing({
     txt: () => (world.clock.monotonic() > 160_000 ? [VALUE] : [`prefix=${checks++}`]),
@@ -202,25 +205,28 @@ test('repeats the check until the record is there', async () => {
 test.each([
   ['claim', 'example.com'],
   ['claims', 'check', 'example.com', '--wait'],
-])('%s %s tells each change once, with what to do below, and each minute that it waits', async (...words) => {
-  const states = [[`"${VALUE}"`], [VALUE.slice(0, -2)], [VALUE]]
-  const world = await knowing({
-    txt: () => states[Math.floor(world.clock.monotonic() / 200_000)] ?? [VALUE],
-  })
-  const { stderr } = await world.run(...words)
-  const lines = stderr.split('\n')
-  const told = lines.slice(lines.findIndex((line) => line.includes('stored value')))
-  expect(told.filter((line) => !/so far\)$/.test(line)).slice(0, 4)).toEqual([
-    'the stored value has quotation marks or backslashes in it: "prefix=token"',
-    'hint: enter the value without quotation marks and backslashes; the DNS provider adds those that it needs',
-    'the stored value is cut off: "prefix=tok"',
-    'hint: correct the value of that record, at the host @ in the zone example.com: prefix=token',
-  ])
-  expect(stderr.match(/so far\)$/gm)?.length).toBeGreaterThan(2)
-  expect(stderr.match(/^hint: (enter|correct)/gm)).toHaveLength(2)
-})
+])(
+  '%s %s prints each change in DNS once with its hint, and a line per minute of waiting',
+  async (...words) => {
+    const states = [[`"${VALUE}"`], [VALUE.slice(0, -2)], [VALUE]]
+    const world = await knowing({
+      txt: () => states[Math.floor(world.clock.monotonic() / 200_000)] ?? [VALUE],
+    })
+    const { stderr } = await world.run(...words)
+    const lines = stderr.split('\n')
+    const told = lines.slice(lines.findIndex((line) => line.includes('stored value')))
+    expect(told.filter((line) => !/so far\)$/.test(line)).slice(0, 4)).toEqual([
+      'the stored value has quotation marks or backslashes in it: "prefix=token"',
+      'hint: enter the value without quotation marks and backslashes; the DNS provider adds those that it needs',
+      'the stored value is cut off: "prefix=tok"',
+      'hint: correct the value of that record, at the host @ in the zone example.com: prefix=token',
+    ])
+    expect(stderr.match(/so far\)$/gm)?.length).toBeGreaterThan(2)
+    expect(stderr.match(/^hint: (enter|correct)/gm)).toHaveLength(2)
+  },
+)
 
-test('a run of many tells what is wrong while it waits, once for each mistake', async () => {
+test('claims check --wait of many domains prints each mistake once while it waits', async () => {
   const world = await knowing({ txt: () => [`"${VALUE}"`] })
   const names = ['a.example.com', 'b.example.com', 'example.com']
   const list = join(world.context.directories.state, '..', 'list.csv')
@@ -230,7 +236,7 @@ test('a run of many tells what is wrong while it waits, once for each mistake', 
   expect(stderr).toMatch(/^ {2}fix: enter the value without quotation marks/m)
 })
 
-test('waits for the record that the claim has by now', async () => {
+test('claims check --wait expects a value that the service changes during the wait', async () => {
   const newer = { type: 'TXT', name: 'example.com', value: 'prefix=newer' }
   let reads = 0
   const world = await knowing({
@@ -243,7 +249,7 @@ test('waits for the record that the claim has by now', async () => {
   expect(world.clock.monotonic()).toBeLessThan(300_000)
 })
 
-test('ends when the time is up, and when the claim no longer needs the record', async () => {
+test('claims check --wait ends at its timeout, and when the claim is completed', async () => {
   const late = await knowing({ txt: () => [] })
   const ended = await late.run('claims', 'check', 'example.com', '--wait', '--timeout', '20', '--json')
   expect({ code: ended.code, message: errorOf(ended).message }).toMatchObject({

@@ -27,7 +27,7 @@ async function exchange(respond: (request: HttpRequest) => Promise<HttpResponse>
   return { requests, brought: await brought.catch((error: Error) => error) }
 }
 
-test('a query over HTTPS is a POST of its bytes, and so is what comes', async () => {
+test('a DNS query over HTTPS is a POST of the binary message, and returns the bytes of the response', async () => {
   const { requests, brought } = await exchange(async () => typed(`${DNS_MESSAGE}; charset=binary`))
   expect(brought).toEqual(Buffer.from('right \xff\x80', 'latin1'))
   expect(requests).toMatchObject([
@@ -48,15 +48,18 @@ test.each<[string, Partial<HttpResponse> | TransportError, string]>([
     new TransportError('tls', 'no', 'the certificate has expired'),
     'the certificate has expired',
   ],
-])('%s is no answer, and says why', async (_what, what, message) => {
-  const { brought } = await exchange(async () => {
-    if (what instanceof Error) throw what
-    return answer(what)
-  })
-  expect(brought).toMatchObject({ kind: 'unreachable', message })
-})
+])(
+  '%s in response to a DNS query over HTTPS is an error that names the reason',
+  async (_what, what, message) => {
+    const { brought } = await exchange(async () => {
+      if (what instanceof Error) throw what
+      return answer(what)
+    })
+    expect(brought).toMatchObject({ kind: 'unreachable', message })
+  },
+)
 
-test('an answer that never ends is left when the time is up', async () => {
+test('a DNS query over HTTPS ends at its timeout', async () => {
   const { requests, brought } = await exchange(() => new Promise(() => {}), 20)
   expect(brought).toMatchObject({ kind: 'timeout', message: 'no answer in time' })
   expect(requests[0]?.signal?.aborted).toBe(true)

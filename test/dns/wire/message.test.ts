@@ -17,7 +17,7 @@ function answerWith(change: Partial<packet.Packet> = {}): Buffer {
   })
 }
 
-test('with its flags, strings as bytes, names without regard to case', () => {
+test('a DNS answer is decoded with its flags, strings as bytes, and names in lower case', () => {
   const message = decodeAnswer(answerWith(), 7, question)
   expect(message).toMatchObject({ rcode: 'NOERROR', aa: true, tc: false, ra: false })
   expect(message?.answers).toEqual([
@@ -30,14 +30,14 @@ test('with its flags, strings as bytes, names without regard to case', () => {
   ])
 })
 
-test('with the reason of a failure (RFC 8914)', () => {
+test('the extended error (RFC 8914) of a DNS answer is decoded', () => {
   const option = { code: 15, data: Buffer.from('\0\x08not before 2027') } as unknown as packet.PacketOpt
   const answer = answerWith({ additionals: [{ ...EDNS, flag_do: false, options: [option] }] })
   expect(decodeAnswer(answer, 7, question)?.explanation).toBe('signature not yet valid: not before 2027')
   expect(decodeAnswer(answerWith(), 7, question)?.explanation).toBeNull()
 })
 
-test('with the negative TTL: the smaller of the SOA’s TTL and its last field', () => {
+test('the negative TTL is the smaller of the TTL and the MINIMUM field of the SOA record', () => {
   const soa = {
     mname: 'ns.example.com',
     rname: 'h.example.com',
@@ -59,12 +59,12 @@ test('with the negative TTL: the smaller of the SOA’s TTL and its last field',
   expect(negative(3600, 600)).toMatchObject({ soa: { negativeTtl: 600 } })
 })
 
-test('if it is truncated in the middle of a record, with TC set', () => {
+test('a DNS answer that is truncated in the middle of a record is decoded with TC set', () => {
   const cut = Buffer.from(answerWith({ flags: packet.TRUNCATED_RESPONSE }).subarray(0, -4))
   expect(decodeAnswer(cut, 7, question)).toMatchObject({ tc: true })
 })
 
-test('with as many records as fit, of at least one character each', () => {
+test('a DNS answer with 4,500 records is decoded', () => {
   const record: packet.Answer = { name: 'a', type: 'TXT', ttl: 60, data: 'x' }
   const wire = answerWith({ answers: Array.from({ length: 4500 }, () => record) })
   expect(decodeAnswer(wire, 7, question)?.answers).toHaveLength(4500)
@@ -73,7 +73,7 @@ test('with as many records as fit, of at least one character each', () => {
 test.each([
   ['can’t parse the query', [0x80, 1], 'FORMERR'],
   ['refuses everything', [0x81, 5], 'REFUSED'],
-])('if a server that %s leaves the question out', (_title, flags, rcode) => {
+])('a DNS answer without a question section is decoded from a server that %s', (_title, flags, rcode) => {
   const bare = Buffer.from([0, 7, ...flags, 0, 0, 0, 0, 0, 0, 0, 0])
   expect(decodeAnswer(bare, 7, question)).toMatchObject({ rcode, answers: [] })
 })
@@ -92,11 +92,11 @@ test.each<[string, Buffer]>([
     'a name that points at itself',
     Buffer.from([0, 7, 0x84, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0xc0, 12, 0, 16, 0, 1]),
   ],
-])('%s', (_title, wire) => {
+])('a DNS message with %s is dropped', (_title, wire) => {
   expect(decodeAnswer(wire, 7, question)).toBeUndefined()
 })
 
-test('answers with random bytes changed never throw and never hang', () => {
+test('decoding a DNS answer with random changes never throws and never hangs', () => {
   const whole = answerWith({
     authorities: [{ name: 'example.com', type: 'NS', data: 'ns.example.com' }],
     additionals: [{ name: 'ns.example.com', type: 'A', data: '192.0.2.1' }],
@@ -112,7 +112,7 @@ test('answers with random bytes changed never throw and never hang', () => {
   )
 })
 
-test('a query has the question, and EDNS only if requested', () => {
+test('an encoded DNS query has the question and flags, and EDNS only if requested', () => {
   const flags = { recursionDesired: true, checkingDisabled: true }
   const query = packet.decode(Buffer.from(encodeQuery(513, question, flags, 1232)))
   expect(query).toMatchObject({

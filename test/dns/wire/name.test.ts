@@ -17,11 +17,11 @@ test.each([
   ['ｅｘａｍｐｌｅ．ｃｏｍ', 'example.com'],
   ['col·lega.example', 'xn--collega-xma.example'],
   ['\u00a0example.com\r\n', 'example.com'],
-])('%j is %s', (input, ascii) => {
+])('the typed name %j is normalized to %s', (input, ascii) => {
   expect(checkName(input)).toMatchObject({ ok: true, ascii })
 })
 
-test('keeps its Unicode form', () => {
+test('a checked name has its Unicode form', () => {
   expect(checkName('xn--bcher-kva.example')).toMatchObject({ unicode: 'bücher.example' })
 })
 
@@ -39,7 +39,7 @@ test.each([
   ['My!Shop。Example.com', 'is not a domain name'],
   ['localhost', 'not a whole domain name'],
   ['xn--a.example', ''],
-])('%j is refused, and says why', (input, why) => {
+])('the name %j is refused with a problem and a fix', (input, why) => {
   const name = checkName(input)
   expect(name.ok).toBe(false)
   if (!name.ok) {
@@ -117,7 +117,7 @@ test('an accepted name is the typed text, up to case, normalization, the final d
   )
 })
 
-test('a joiner is refused where the rules of IDNs do not allow it', () => {
+test('a zero-width joiner in a name is refused unless the rules of IDNs allow it', () => {
   expect(checkName('a\u200db.example')).toMatchObject({ ok: false })
   expect(checkName('نامه\u200cای.example')).toMatchObject({ ok: true })
 })
@@ -129,11 +129,11 @@ test.each([
   'me@www.example.com',
   '*.www.example.com',
   '.www..example.com',
-])('%s is refused with the name that was probably meant', (input) => {
+])('the name %s is refused, and the fix is www.example.com', (input) => {
   expect(checkName(input)).toMatchObject({ ok: false, fix: 'use the name alone: www.example.com' })
 })
 
-test('ancestors go from the top down, without the name itself', () => {
+test('the ancestors of a name are listed from the top down, without the name itself', () => {
   expect(ancestors('a.b.example.com')).toEqual(['com', 'example.com', 'b.example.com'])
 })
 
@@ -144,19 +144,19 @@ test('a name is within its own zone and those above', () => {
   expect(isWithin('badexample.com', 'example.com')).toBe(false)
 })
 
-test('the host field is the relative name', () => {
+test('the relative name of a name in its zone is its host field, or @ at the apex', () => {
   expect(relativeName('example.com', 'example.com')).toBe('@')
   expect(relativeName('a.b.example.com', 'example.com')).toBe('a.b')
 })
 
-test('names from the wire that cannot be queried are recognized', () => {
+test('names in answers that cannot be queried are recognized', () => {
   expect(isAskable('ns1.example.com')).toBe(true)
   expect(isAskable('ns\u00e9.example.com')).toBe(false)
   expect(isAskable('a..b')).toBe(false)
   expect(isAskable('x'.repeat(64))).toBe(false)
 })
 
-test('addresses have one spelling, and show their port if it is not the default', () => {
+test('DNS addresses are canonicalized, and formatted with a port unless it is 53', () => {
   expect(canonicalAddress('2001:DB8:0::1')).toBe('2001:db8::1')
   expect(canonicalAddress('192.0.2.1')).toBe('192.0.2.1')
   expect(formatDnsAddress({ address: '192.0.2.1', port: 53 })).toBe('192.0.2.1')

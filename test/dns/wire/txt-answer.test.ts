@@ -21,7 +21,7 @@ const txt = (name: string, text: string): ResourceRecord => ({
   strings: [Buffer.from(text)],
 })
 
-test('is found along CNAMEs, with those that servers make from a DNAME', () => {
+test('the TXT set of an answer is found along a chain of CNAME records', () => {
   const answer = message(alias('a.example', 'b.example'), alias('b.example', 'c.net'), txt('c.net', 'here'))
   expect(readTxt(answer, 'a.example')).toMatchObject({
     aliases: ['b.example', 'c.net'],
@@ -30,7 +30,7 @@ test('is found along CNAMEs, with those that servers make from a DNAME', () => {
   })
 })
 
-test('is found after as many aliases as resolvers follow, and no more', () => {
+test('the TXT set of an answer is found after at most the allowed number of aliases', () => {
   const chain = (length: number) => {
     const names = Array.from({ length: length + 1 }, (_, index) => `n${index}.example`)
     const links = names.slice(1).map((name, index) => alias(names[index] ?? '', name))
@@ -40,7 +40,7 @@ test('is found after as many aliases as resolvers follow, and no more', () => {
   expect(chain(MAX_ALIASES + 1)).toMatchObject({ values: [] })
 })
 
-test('is searched through any mix of aliases, which may lead in a circle', () => {
+test('reading the TXT set of an answer ends for any graph of aliases, including circles', () => {
   const name = fc.constantFrom('a', 'b', 'c', 'd')
   const records = fc.array(fc.tuple(name, name), { maxLength: 12 })
   fc.assert(
