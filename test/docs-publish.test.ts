@@ -82,13 +82,8 @@ describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the docu
   })
 
   test.each([
-    ['updates a record set', {}, 'update', SET],
-    [
-      'creates a record set',
-      { MAILCLAIM_RECORD_OLD_VALUES: '', MAILCLAIM_RECORD_SET: RDATA },
-      'create',
-      RDATA,
-    ],
+    ['updates a set', {}, 'update', SET],
+    ['creates a set', { MAILCLAIM_RECORD_OLD_VALUES: '', MAILCLAIM_RECORD_SET: RDATA }, 'create', RDATA],
   ] as const)('the gcloud recipe %s', async (_what, variables, verb, set) => {
     const { calls } = await run('gcloud', null, variables)
     const options = ['--zone=zone-1', '--type=TXT', '--ttl=300', `--rrdatas=^\n^${set}`]

@@ -40,16 +40,13 @@ test.each([
   ['a.example,TXT=prefix=token', "the value isn't a complete value"],
   ['a.example,"prefix=a,b"', "the value isn't a complete value"],
   ['a.example # mine', '"a.example # mine"'],
-])(
-  'a list with the bad line "%s" gives its other domains and a warning with the line number',
-  async (line, why) => {
-    const { subjects, problems, stderr } = await read(`a.example\n${line}\nb.example`)
-    expect(subjects).toEqual([{ domain: 'a.example' }, { domain: 'b.example' }])
-    expect(problems).toBe(1)
-    expect(stderr).toContain('<stdin>:2: ')
-    expect(stderr).toContain(why)
-  },
-)
+])('a list with the bad line "%s" gives its other domains and a warning', async (line, why) => {
+  const { subjects, problems, stderr } = await read(`a.example\n${line}\nb.example`)
+  expect(subjects).toEqual([{ domain: 'a.example' }, { domain: 'b.example' }])
+  expect(problems).toBe(1)
+  expect(stderr).toContain('<stdin>:2: ')
+  expect(stderr).toContain(why)
+})
 
 test('a list line with an unknown region is a bad line', async () => {
   const { subjects, stderr } = await read('domain,region\na.example,mars\n')

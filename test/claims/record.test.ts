@@ -159,20 +159,17 @@ describe('a record that a service could misuse is rejected', () => {
 test.each([
   ['value', /^prefix=token-1\nprefix=token-2\n$/],
   ['zone', /^d1\.com\.\t300\tIN\tTXT\t"prefix=token-1"\nd2\.com\.\t300\tIN\tTXT\t"prefix=token-2"\n$/],
-])(
-  'claims record prints the records of several domains one per line with --format %s',
-  async (format, expected) => {
-    const world = createWorld({
-      respond(request) {
-        const domain_id = request.split('/')[2] ?? ''
-        const record = { type: 'TXT', name: `${domain_id}.com`, value: `prefix=token-${domain_id.slice(1)}` }
-        return claimOf({ domain_id, name: record.name, record: { ...record, ttl: 'Auto' } })
-      },
-    })
-    for (const id of ['d1', 'd2']) await world.run('claims', 'get', id)
-    const line = ['claims', 'record', 'd1.com', 'd2.com', '--jobs', '1', '--format', format]
-    const { code, stdout } = await world.run(...line)
-    expect(stdout).toMatch(expected)
-    expect(code).toBe(0)
-  },
-)
+])('claims record prints several records one per line with --format %s', async (format, expected) => {
+  const world = createWorld({
+    respond(request) {
+      const domain_id = request.split('/')[2] ?? ''
+      const record = { type: 'TXT', name: `${domain_id}.com`, value: `prefix=token-${domain_id.slice(1)}` }
+      return claimOf({ domain_id, name: record.name, record: { ...record, ttl: 'Auto' } })
+    },
+  })
+  for (const id of ['d1', 'd2']) await world.run('claims', 'get', id)
+  const line = ['claims', 'record', 'd1.com', 'd2.com', '--jobs', '1', '--format', format]
+  const { code, stdout } = await world.run(...line)
+  expect(stdout).toMatch(expected)
+  expect(code).toBe(0)
+})

@@ -174,15 +174,12 @@ describe('login', () => {
   it.each([
     ['the address', { baseUrl: 'localhost:39411' }, 'base_url_unusable'],
     ['the client id', { clientId: 'ü' }, 'usage'],
-  ])(
-    'login refuses an invalid value of %s before it prompts for missing settings',
-    async (_what, given, code) => {
-      const input = async (): Promise<never> => expect.unreachable('asked')
-      const context = contextWith({ terminal: { columns: 80 }, prompts: { input } })
-      const settings = await resolveSettings({ store: 'file', ...given }, [], context)
-      await expect(start(context, {}, settings)).rejects.toMatchObject({ code })
-    },
-  )
+  ])('login refuses %s if it is invalid before it prompts', async (_what, given, code) => {
+    const input = async (): Promise<never> => expect.unreachable('asked')
+    const context = contextWith({ terminal: { columns: 80 }, prompts: { input } })
+    const settings = await resolveSettings({ store: 'file', ...given }, [], context)
+    await expect(start(context, {}, settings)).rejects.toMatchObject({ code })
+  })
 
   it.each<[string, Options, FakeContextOptions?]>([
     ['with --no-input', { input: false }],
@@ -295,16 +292,13 @@ describe('login', () => {
       ['with --json', 'no_keychain', { terminal }, { json: true }],
       ['if the keychain was chosen', 'no_keychain', { terminal }, { store: 'keychain' }],
       ['if there is a keychain and it is locked', 'timeout', { terminal }, {}],
-    ])(
-      'login without a usable keychain does not prompt %s, and hints at --store file',
-      async (_what, trouble, options, given) => {
-        const { context } = await without(trouble, options)
-        await expect(start(context, { profile: 'work', ...given })).rejects.toMatchObject({
-          exit: Exit.notSignedIn,
-          hint: expect.stringContaining('mailclaim login --profile work --store file'),
-        })
-      },
-    )
+    ])('login without a keychain does not prompt %s', async (_what, trouble, options, given) => {
+      const { context } = await without(trouble, options)
+      await expect(start(context, { profile: 'work', ...given })).rejects.toMatchObject({
+        exit: Exit.notSignedIn,
+        hint: expect.stringContaining('mailclaim login --profile work --store file'),
+      })
+    })
   })
 
   it('login without a terminal and without a base URL exits 3 without a prompt', async () => {

@@ -100,14 +100,11 @@ describe('the zone of a name is found from the registry down', () => {
     ['failing', { flags: RA | RCODE.SERVFAIL }, 'SERVFAIL'],
     ['denying what exists', denial(RA), 'NXDOMAIN'],
     ['denying what exists with authority', denial(AA), 'NXDOMAIN'],
-  ] as const)(
-    'a resolver that is %s does not prove that the domain is missing',
-    async (_title, reply, answer) => {
-      const { seen, ms } = await timedObserve(() => reply)
-      expect(seen.location).toMatchObject({ kind: 'lost', replies: [`${RESOLVER}: ${answer}`] })
-      expect(ms).toBeLessThan(10_000)
-    },
-  )
+  ] as const)('a resolver that is %s does not prove a missing domain', async (_title, reply, answer) => {
+    const { seen, ms } = await timedObserve(() => reply)
+    expect(seen.location).toMatchObject({ kind: 'lost', replies: [`${RESOLVER}: ${answer}`] })
+    expect(ms).toBeLessThan(10_000)
+  })
 
   test('a resolver that finds the domain outweighs a resolver that denies it', async () => {
     const world = fakeInternet([COM, zone()])
@@ -198,21 +195,18 @@ describe('the servers of the zone', () => {
       { findings: [{ code: 'other_name', evidence: { found_at: 'example.com' } }] },
     ],
     ['app.example.com', [], { findings: [{ code: 'missing' }] }],
-  ])(
-    'answers without the AA bit are accepted from the name servers of %s',
-    async (name, records, expected) => {
-      const world = fakeInternet([COM, zone(records)])
-      const { report } = await timedCheck(
-        (asked) => {
-          const reply = world(asked)
-          const isOwn = asked.server === ONE || asked.server === TWO
-          return isOwn && typeof reply === 'object' ? { ...reply, flags: (reply.flags ?? 0) & ~AA } : reply
-        },
-        { name },
-      )
-      expect(report).toMatchObject(expected)
-    },
-  )
+  ])('name servers of %s may leave out the AA bit', async (name, records, expected) => {
+    const world = fakeInternet([COM, zone(records)])
+    const { report } = await timedCheck(
+      (asked) => {
+        const reply = world(asked)
+        const isOwn = asked.server === ONE || asked.server === TWO
+        return isOwn && typeof reply === 'object' ? { ...reply, flags: (reply.flags ?? 0) & ~AA } : reply
+      },
+      { name },
+    )
+    expect(report).toMatchObject(expected)
+  })
 
   test('a name server whose truncated answer has the record, and that is closed for TCP, has the record', async () => {
     const record = txt('example.com', 'prefix=token')

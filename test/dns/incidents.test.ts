@@ -447,16 +447,13 @@ describe.each([
   ['healthy set-ups that look odd', HEALTHY],
   ['networks between the check and the name servers', NETWORKS],
 ])('%s', (_title, incidents) => {
-  const rows = incidents.map((one) => [one.id, one.source, one.setup, one] as const)
-  test.each(rows)(
-    'the check gives the right finding for the incident %s (%s): %s',
-    async (_id, _source, _setup, { world, name, resolvers, ...expected }) => {
-      const options = { name: name ?? 'example.com', expected: VALUE, ...(resolvers && { resolvers }) }
-      const { report, ms } = await timedCheck(world, options)
-      const { verdict, findings } = report
-      expect([verdict, ...findings.map(({ code }) => code)]).toEqual([expected.verdict, ...expected.codes])
-      expect(`${findings[0]?.message}; ${findings[0]?.fix}`).toContain(expected.says ?? '')
-      expect(ms).toBeLessThan(10_000)
-    },
-  )
+  const rows = incidents.map((one) => [`${one.id} (${one.source}): ${one.setup}`, one] as const)
+  test.each(rows)('the finding is right for %s', async (_what, { world, name, resolvers, ...expected }) => {
+    const options = { name: name ?? 'example.com', expected: VALUE, ...(resolvers && { resolvers }) }
+    const { report, ms } = await timedCheck(world, options)
+    const { verdict, findings } = report
+    expect([verdict, ...findings.map(({ code }) => code)]).toEqual([expected.verdict, ...expected.codes])
+    expect(`${findings[0]?.message}; ${findings[0]?.fix}`).toContain(expected.says ?? '')
+    expect(ms).toBeLessThan(10_000)
+  })
 })

@@ -187,12 +187,9 @@ test('a conflict on creation hints at claims get, and a claim that the service l
   expect(JSON.parse((await gone.run('claims', 'list', '--json')).stdout).data).toEqual([])
 })
 
-test.each(['pending', 'under_review'])(
-  'claims get shows the record of a claim that is %s',
-  async (status) => {
-    const { stdout } = await createWorld({ respond: () => claimOf({ status }) }).run(
-      ...['claims', 'get', 'd1', '--format', 'table'],
-    )
-    expect(stdout).toMatch(new RegExp(`host +@.*\\n(.*\\n)*.*${VALUE}`))
-  },
-)
+test.each(['pending', 'under_review'])('claims get shows the record of a %s claim', async (status) => {
+  const { stdout } = await createWorld({ respond: () => claimOf({ status }) }).run(
+    ...['claims', 'get', 'd1', '--format', 'table'],
+  )
+  expect(stdout).toMatch(new RegExp(`host +@.*\\n(.*\\n)*.*${VALUE}`))
+})

@@ -39,15 +39,12 @@ test.each([
   ['verified', [], 0, undefined],
   ['superseded', [VALUE], 9, 'claim_superseded'],
   ['expired', [], 9, 'claim_expired'],
-] as const)(
-  'claims check of a claim that is %s, with %j in DNS, ends with exit %i',
-  async (status, txt, exit, code) => {
-    const world = await knowing({ respond: () => claimOf({ status }), txt: () => txt })
-    const ended = await world.run('claims', 'check', 'example.com', '--json')
-    expect({ exit: ended.code, code: errorOf(ended)?.code }).toEqual({ exit, code })
-    expect(JSON.parse(ended.stdout)).toMatchObject({ claim: { status } })
-  },
-)
+] as const)('claims check of a %s claim, with %j in DNS, exits %i', async (status, txt, exit, code) => {
+  const world = await knowing({ respond: () => claimOf({ status }), txt: () => txt })
+  const ended = await world.run('claims', 'check', 'example.com', '--json')
+  expect({ exit: ended.code, code: errorOf(ended)?.code }).toEqual({ exit, code })
+  expect(JSON.parse(ended.stdout)).toMatchObject({ claim: { status } })
+})
 
 test('claims check expects the value that the service has now, not the remembered one', async () => {
   const record = { type: 'TXT', name: 'example.com', value: 'prefix=newer' }
@@ -205,26 +202,23 @@ test('claims check --wait repeats the check until the record is visible', async 
 test.each([
   ['claim', 'example.com'],
   ['claims', 'check', 'example.com', '--wait'],
-])(
-  '%s %s prints each change in DNS once with its hint, and a line per minute of waiting',
-  async (...words) => {
-    const states = [[`"${VALUE}"`], [VALUE.slice(0, -2)], [VALUE]]
-    const world = await knowing({
-      txt: () => states[Math.floor(world.clock.monotonic() / 200_000)] ?? [VALUE],
-    })
-    const { stderr } = await world.run(...words)
-    const lines = stderr.split('\n')
-    const told = lines.slice(lines.findIndex((line) => line.includes('stored value')))
-    expect(told.filter((line) => !/so far\)$/.test(line)).slice(0, 4)).toEqual([
-      'the stored value has quotation marks or backslashes in it: "prefix=token"',
-      'hint: enter the value without quotation marks and backslashes; the DNS provider adds those that it needs',
-      'the stored value is cut off: "prefix=tok"',
-      'hint: correct the value of that record, at the host @ in the zone example.com: prefix=token',
-    ])
-    expect(stderr.match(/so far\)$/gm)?.length).toBeGreaterThan(2)
-    expect(stderr.match(/^hint: (enter|correct)/gm)).toHaveLength(2)
-  },
-)
+])('%s %s prints each change in DNS once, and a line per minute of waiting', async (...words) => {
+  const states = [[`"${VALUE}"`], [VALUE.slice(0, -2)], [VALUE]]
+  const world = await knowing({
+    txt: () => states[Math.floor(world.clock.monotonic() / 200_000)] ?? [VALUE],
+  })
+  const { stderr } = await world.run(...words)
+  const lines = stderr.split('\n')
+  const told = lines.slice(lines.findIndex((line) => line.includes('stored value')))
+  expect(told.filter((line) => !/so far\)$/.test(line)).slice(0, 4)).toEqual([
+    'the stored value has quotation marks or backslashes in it: "prefix=token"',
+    'hint: enter the value without quotation marks and backslashes; the DNS provider adds those that it needs',
+    'the stored value is cut off: "prefix=tok"',
+    'hint: correct the value of that record, at the host @ in the zone example.com: prefix=token',
+  ])
+  expect(stderr.match(/so far\)$/gm)?.length).toBeGreaterThan(2)
+  expect(stderr.match(/^hint: (enter|correct)/gm)).toHaveLength(2)
+})
 
 test('claims check --wait of many domains prints each mistake once while it waits', async () => {
   const world = await knowing({ txt: () => [`"${VALUE}"`] })

@@ -48,16 +48,13 @@ test.each<[string, Partial<HttpResponse> | TransportError, string]>([
     new TransportError('tls', 'no', 'the certificate has expired'),
     'the certificate has expired',
   ],
-])(
-  '%s in response to a DNS query over HTTPS is an error that names the reason',
-  async (_what, what, message) => {
-    const { brought } = await exchange(async () => {
-      if (what instanceof Error) throw what
-      return answer(what)
-    })
-    expect(brought).toMatchObject({ kind: 'unreachable', message })
-  },
-)
+])('%s as response to a DNS query over HTTPS is an error', async (_what, what, message) => {
+  const { brought } = await exchange(async () => {
+    if (what instanceof Error) throw what
+    return answer(what)
+  })
+  expect(brought).toMatchObject({ kind: 'unreachable', message })
+})
 
 test('a DNS query over HTTPS ends at its timeout', async () => {
   const { requests, brought } = await exchange(() => new Promise(() => {}), 20)
