@@ -9,21 +9,7 @@ const words = fc.array(
     .array(
       fc.oneof(
         fc.string({ unit: 'grapheme', maxLength: 8 }),
-        fc.constantFrom(
-          '=ls',
-          '~',
-          '~root',
-          "'",
-          '"',
-          '\\',
-          '$HOME',
-          '$(id)',
-          '`id`',
-          '!!',
-          '{a,b}',
-          '*',
-          '\n',
-        ),
+        fc.constantFrom('\n', ...'=ls ~ ~root \' " \\ $HOME $(id) `id` !! {a,b} *'.split(' ')),
       ),
       { maxLength: 6 },
     )

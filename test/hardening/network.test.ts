@@ -166,16 +166,6 @@ describe.runIf(needs('openssl'))('TLS', () => {
     expect(doctor.stdout).toMatch(/network\twarning\t.*its certificate is not checked/)
   })
 
-  test('HTTPS_PROXY tunnels the TLS connection, so that the proxy sees no credential', async () => {
-    const { named, requests } = await serve('right')
-    const proxy = await startProxy()
-    expect(await grants(createWorld(), named, { ...trusting(), HTTPS_PROXY: proxy.url })).toMatchObject({
-      code: 0,
-    })
-    expect(requests).toHaveLength(1)
-    expect(proxy.seen).toEqual([`CONNECT ${new URL(named).host}`])
-  })
-
   test('the error for an invalid proxy certificate names the proxy, not the service', async () => {
     const { named, requests } = await serve('right')
     const proxy = await startProxy(pair('other'))

@@ -84,23 +84,7 @@ test.each<[string, string, string]>([
 test('an accepted name is the typed text, up to case, normalization, the final dot and blanks around it', () => {
   const letter = fc.constantFrom(...'aZ0-_.', 'ü', 'ß', 'Σ', 'ﬁ', '中', 'م', 'ำ', '。', 'Ａ', '\u0308')
   const name = fc.array(fc.oneof(letter, fc.string({ unit: 'binary', maxLength: 1 })), { maxLength: 8 })
-  const change = fc.constantFrom(
-    '',
-    '',
-    '\n',
-    '\t',
-    '\r',
-    ' ',
-    '\u00a0',
-    '\u00ad',
-    '%61',
-    '“',
-    "'",
-    '\0',
-    '\\',
-    '™',
-    '\u200b',
-  )
+  const change = fc.constantFrom('', '%61', ..."\n\t\r \u00a0\u00ad“'\0\\™\u200b")
   const fold = (text: string) =>
     Array.from(text.normalize('NFKC').replaceAll('。', '.'), (one) => one.toLowerCase())
       .join('')
