@@ -7,7 +7,7 @@ import { createWorld, program } from './stories/built-program.ts'
 
 const page = readFileSync(new URL('../docs/publish.md', import.meta.url), 'utf8')
 
-/** The recipe in docs/publish.md below a heading that begins with this. */
+/** Returns the recipe in docs/publish.md below the heading that begins with this text. */
 function recipe(heading: string): string {
   const [, section = ''] = page.split(`\n### ${heading}`)
   return (

@@ -19,7 +19,7 @@ async function describedCommands() {
 test.each(schemas.files)('the schema %s is valid, has its file name as $id, and a title', (file) => {
   expect(schemas.get(file).$id).toBe(file)
   expect(schemas.get(file).title).toMatch(/^[A-Z][^.]+$/)
-  // Compiles it and all that it refers to, strictly.
+  // Compiles the schema and its references in strict mode.
   expect(schemas.problems(file, 0).join()).toMatch(/must be/)
 })
 
@@ -74,7 +74,7 @@ test('every error code is used in the source and listed by a command', async () 
   )
   const text = sources.map((file) => readFileSync(join('src', file), 'utf8')).join('\n')
   const uses = text.replace(/^export const ERRORS = .*?^}/ms, '')
-  // The names of OAuth are keys of a table, and the code of a setting that is missing begins with its key.
+  // OAuth error names are keys of a table, and the code of a missing setting is its key with `_missing`.
   const unused = errors.filter(
     ({ code }: { code: string }) =>
       !new RegExp(`'${code}'|^  ${code}:|required\\('${code.replace('_missing', '')}'`, 'm').test(uses),
@@ -85,7 +85,7 @@ test('every error code is used in the source and listed by a command', async () 
 test('a command works without an account exactly if its definition says so', async () => {
   const { data } = await describedCommands()
   for (const { command, account, arguments: taken } of data) {
-    // The sandbox would stay, doctor reports what is missing, and the rest depends on the arguments.
+    // The sandbox would keep running, doctor reports a missing account, and `sometimes` depends on the arguments.
     if (account === 'sometimes' || /sandbox|doctor/.test(command)) continue
     const words = [...command.split(' '), ...taken.map(() => 'example.com')]
     const allowed = account === 'none' ? [0, 2, 5] : [3, 4, 5]

@@ -5,7 +5,7 @@ import { PassThrough, Writable } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
 import { realOutput } from '../src/streams.ts'
 
-/** What reaches the file descriptor directly, and what goes through the stream. */
+/** Writes these pieces, and returns the text written to the file descriptor and the text sent to the stream. */
 async function written(platform: NodeJS.Platform, pieces: readonly string[]) {
   const directory = mkdtempSync(join(tmpdir(), 'mailclaim-streams-'))
   const file = join(directory, 'output')

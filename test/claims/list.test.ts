@@ -73,7 +73,7 @@ test('a list with 200 bad lines gives ten warnings and their total', async () =>
   expect(stderr).toContain("lines of <stdin> that can't be used: 200")
 })
 
-// Where a list is from a public report, its source stands beside it.
+// The third cell is the source of the list: a public report or a program.
 test.each([
   [
     'line breaks in a quoted cell',

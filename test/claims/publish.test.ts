@@ -11,7 +11,7 @@ import { createWorld, VALUE, type WorldOptions } from './world.ts'
 
 const record = { name: 'example.com', value: VALUE, ttl: 60 }
 
-/** Runs a command of the shell as --publish does, where DNS has these values. */
+/** Prepares a shell command as --publish does, in a world with these options. */
 async function publishing(command: string, options: WorldOptions = {}, timeoutMs?: number) {
   const { context } = createWorld({
     ...options,
@@ -118,7 +118,7 @@ describe('the command of --publish', () => {
       message: 'the --publish command was stopped after 120 seconds',
     })
     const pid = readFileSync(output, 'utf8').trim()
-    // It may wait for somebody to take notice of its end.
+    // A process that has ended may be a zombie until its parent waits for it.
     const states = () => readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ')[2]
     await expect.poll(() => (existsSync(`/proc/${pid}`) ? states() : 'Z')).toBe('Z')
   }, 20_000)

@@ -10,7 +10,7 @@ import {
   withEffects,
 } from '../session/sandbox-session.ts'
 
-/** Runs the program in a world and says what it printed. */
+/** Runs the program in a world, and returns its exit code and output. */
 async function mailclaim(world: SandboxSession, ...words: string[]) {
   const { stdout, stderr } = world.context
   const before = { stdout: stdout.text.length, stderr: stderr.text.length }
@@ -87,7 +87,7 @@ it('auth token --min-lifetime renews a token that is valid for less, and warns i
   expect([await token(), await token('--min-lifetime', '700')]).toEqual([first, first])
   const second = { expires: '2026-11-20T12:18:20.000Z', refreshes: 1, stderr: '' }
   expect(await token('--min-lifetime', '701')).toEqual(second)
-  // One that is nearly new is what the service gives.
+  // A new token would hardly be valid for longer, so no renewal is requested.
   world.context.clock.advance(60_000)
   const stderr = 'warning: the access token is valid for 840 seconds: the service gives no more\n'
   expect(await token('--min-lifetime', '3600')).toEqual({ ...second, stderr })
@@ -384,7 +384,7 @@ it('auth switch warns of an API key and of a profile in the environment, which o
       'Using profile default from now on.\nwarning: MAILCLAIM_API_KEY is set, and commands keep using it\n',
   })
   const profile = await signedIn({ environment: { settings: { profile: 'work' } } })
-  // A program reads the result, and warnings on standard error.
+  // With --json, stderr has only the warning.
   expect(await mailclaim(profile, 'auth', 'switch', 'default', '--json')).toMatchObject({
     exit: 0,
     stderr: 'warning: MAILCLAIM_PROFILE is set to another profile and overrides this\n',

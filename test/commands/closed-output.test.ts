@@ -8,7 +8,7 @@ import { run } from '../run.ts'
 const DOMAINS = Array.from({ length: 40 }, (_, index) => `d${index}.example.com`)
 const WARNING = 'warning: the output has no reader left; the work continues without it\n'
 
-/** A machine whose standard output is read up to its first write, as by `head -1`, and which claims have been created. */
+/** Creates a machine whose stdout is closed after the first write, as by `head -1`, and the list of created claims. */
 function createWorld(failing?: string) {
   const created: string[] = []
   const clock = createFakeClock()

@@ -185,9 +185,9 @@ test.each([
 
 test('concurrent changes of the configuration file are all kept', async () => {
   const fake = createFakeContext()
-  // All sleepers together would move the fake clock beyond the deadline.
+  // The sleeps of all writers together would move the fake clock beyond the deadline.
   const context = { ...fake, clock: { ...fake.clock, monotonic: () => 0 } }
-  // The lock belongs to the open file, so this holds within a process as between two.
+  // The lock belongs to the open file description, so it excludes writers of the same process too.
   await Promise.all(
     Array.from({ length: 25 }, (_, at) =>
       updateConfig(context, (config) => {

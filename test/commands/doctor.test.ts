@@ -25,13 +25,13 @@ import { run } from '../run.ts'
 const NOW = 'Fri, 20 Nov 2026 12:00:00 GMT'
 const READY = { settings: { base_url: 'https://api.example.com' }, apiKey: 'key-that-nobody-may-see' }
 
-/** What the root and com have. */
+/** Returns the record of the root or of com that answers a query. */
 const recordOf = ({ questions: [question] = [] }: packet.Packet): packet.Answer =>
   question?.type === 'NS'
     ? { name: question.name, type: 'NS', data: 'a.gtld-servers.net' }
     : { name: '.', type: 'SOA', data: { mname: 'a.root-servers.net', rname: 'nstld.verisign-grs.com' } }
 
-/** DNS that answers every query with these header bits, as a root server or an interceptor. */
+/** Creates DNS that answers every query with these header bits, as a root server or an interceptor does. */
 function dnsThat(flags: { aa: boolean; ra: boolean; rcode?: number; isEmpty?: boolean }): Context['dns'] {
   const reply = async ({ message, accept }: DnsExchange): Promise<Uint8Array> => {
     const query = packet.decode(Buffer.from(message))
@@ -55,7 +55,7 @@ const silent = async (): Promise<never> => {
   throw new DnsTransportError('timeout', 'no answer')
 }
 
-/** A working setup, except for what the test changes. */
+/** Creates a working setup, except for the given options. */
 function createSetup(options: FakeContextOptions = {}, clock: Partial<Clock> = {}): FakeContext {
   const context = createFakeContext({
     environment: READY,
@@ -143,7 +143,7 @@ test('the report of doctor fits a terminal of 60 columns', async () => {
   expect(context.stdout.text).toMatch(/^ {20}→ set the clock/m)
 })
 
-/** What doctor says of a setup that is as it should be, except for these options. */
+/** Options that differ from a working setup, and further arguments of doctor. */
 interface Setup extends FakeContextOptions {
   readonly words?: readonly string[]
 }
@@ -223,7 +223,7 @@ test('doctor finds no problem with a stored API key without a client id', async 
   expect(await run(['login', '--with-api-key', '--store', 'file'], before)).toBe(0)
   const { code, of } = await doctor(Object.assign(after, { directories: before.directories }))
   expect({ code, status: of('configuration')?.status }).toEqual({ code: 0, status: 'ok' })
-  // Who else can read it is said by the check of the directories.
+  // The permissions of the file are reported by the check "folders".
   expect(of('credential store')?.message).toBe('secrets are kept in a file, as configured')
 })
 

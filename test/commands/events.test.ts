@@ -19,7 +19,7 @@ async function definedFor(command: string) {
   return Object.keys((await found?.leaf.load())?.events ?? {})
 }
 
-/** What was sent, checked for what holds for each event. */
+/** Parses the events in these outputs, and checks what holds for every event. */
 function sent(...outputs: readonly string[]): Event[] {
   return outputs.flatMap((text) => {
     const events = text
@@ -40,7 +40,7 @@ function sent(...outputs: readonly string[]): Event[] {
 
 const namesOf = (events: readonly Event[]) => [...new Set(events.map(({ event }) => event))].sort()
 
-/** A sandbox that decides quickly, and a client of it with an API key. */
+/** Creates a sandbox that decides quickly, and a client with its API key. */
 async function world() {
   const sandbox = await sandboxForTest({ stepSeconds: 0.05, autoApprove: true })
   const publish = (domain: string) => control(sandbox, 'POST', `claims/${domain}/publish`, {})
@@ -65,7 +65,7 @@ it('claim sends the events that are documented, and no other', async () => {
   outputs.push(await outputOf(client, 'claim', 'usual.example.com'))
   await client.run(['claims', 'create', 'failed.example.com'])
   await publish('failed.example.com')
-  // Nothing answers there: the program warns that it couldn't look, and goes on.
+  // No resolver answers at this address: the program warns and continues.
   outputs.push(await outputOf(client, 'claim', 'failed.example.com', '--resolver', '127.0.0.1:1'))
   outputs.push(await outputOf(client, 'claim', 'published.example.com', '--publish', 'hook'))
   const events = sent(...outputs)
@@ -91,7 +91,7 @@ it('claims watch sends the events that are documented, and no other', async () =
     await watch()
   }
   const events = sent(...outputs)
-  // A minute has to pass for one of the events that are missing, and the service has to fail for the other.
+  // The event `waiting` needs a minute without news, and `warning` needs a failing service.
   const others = (await definedFor('claims watch')).filter((name) => !['waiting', 'warning'].includes(name))
   expect(namesOf(events)).toEqual(others.sort())
   for (const event of events) expect(event).toHaveProperty('claim.domain_id')

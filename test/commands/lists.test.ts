@@ -5,7 +5,7 @@ import { run } from '../run.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 import { control } from '../sandbox/talk.ts'
 
-/** A sandbox and a way to type commands at it. */
+/** Creates a sandbox, and functions that run commands and set faults there. */
 async function sandboxWith(options: { imports?: number; grants?: number }) {
   const sandbox = await sandboxForTest(options)
   const http = createTransport({})
@@ -54,7 +54,7 @@ describe('a list of the service', () => {
   })
 
   describe('that breaks off', () => {
-    /** A list of 250 imports of which only the first page comes. */
+    /** Runs a command on a list of 250 imports whose second page fails. */
     async function broken(line: string, status = 503) {
       const { type, fault } = await sandboxWith({ imports: 250 })
       const all = ids((await type('imports list --all --format jsonl')).out)
@@ -135,7 +135,7 @@ describe('the columns of imports list', () => {
     const { out, err } = await type('imports list --no-color', 110)
     for (const title of COUNTS) expect(lines(out)[0]).toContain(title)
     expect(err).toBe('hint: for completed_at, use --fields or a wider window\n')
-    // Of a list that isn't complete, the one hint is how to go on.
+    // For an incomplete list, the only hint is the command that continues.
     expect((await type('imports list --no-color --limit 2', 110)).err).toMatch(
       /^hint: there are more:\s+mailclaim .*\n$/,
     )
@@ -185,6 +185,6 @@ test('grants list streams 100,000 items, and writes at most a page at a time', a
   const stdout = { isTTY: false, columns: undefined, write }
   expect(await run(['grants', 'list', '--json'], { ...context, stdout })).toBe(0)
   expect(bytes).toBeGreaterThan(3_000_000)
-  // Nothing larger than a page is ever held.
+  // No write is larger than a page.
   expect(most).toBeLessThan(10_000)
 })

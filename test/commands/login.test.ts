@@ -17,7 +17,7 @@ import {
 import { createClient } from '../hardening/in-process-client.ts'
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 
-/** The options of `login`, those of settings included. */
+/** Options of `login`, including those of settings. */
 type Options = Parameters<typeof command.run>[0]['options'] & GlobalOptions
 
 const TOKENS = {
@@ -28,7 +28,7 @@ const TOKENS = {
   scope: 'emails:send',
 }
 
-/** With a person at a keyboard, a service that publishes nothing and exchanges every code, and a clock that does not end the wait. */
+/** Creates a context with a terminal, a service that accepts every code, and a clock that skips only short sleeps. */
 function contextWith(
   options: FakeContextOptions = {},
   token: () => [number, unknown] = () => [200, TOKENS],
@@ -246,7 +246,7 @@ describe('login', () => {
   })
 
   describe('on a machine without a keychain', () => {
-    /** The settings of a person who has chosen no store. */
+    /** Creates a context without a chosen store, and the questions that were asked. */
     async function without(trouble: string, options: FakeContextOptions, answer?: boolean) {
       const questions: { message: string; default: boolean }[] = []
       const context = contextWith({
@@ -333,7 +333,7 @@ describe('login', () => {
   })
 
   describe('at a service whose issuer is not its base URL', () => {
-    /** One server under two names: its issuer is the address, the base URL the name. */
+    /** Creates a server under two names: its issuer has the IP address, its base URL the host name. */
     async function twoNames() {
       const sandbox = await sandboxForTest({ autoApprove: true })
       const baseUrl = sandbox.baseUrl.replace('127.0.0.1', 'localhost')
@@ -388,7 +388,7 @@ describe('login', () => {
   })
 
   describe('--with-api-key', () => {
-    /** Pipes a key in; the service answers the request that tries it with this status. */
+    /** Logs in with an API key from a pipe, at a service that answers with this status. */
     async function pipeKey(status: number) {
       const context = createFakeContext({
         respond: () => jsonResponse(status, { message: 'no', name: 'said_no' }),

@@ -22,7 +22,7 @@ const cname = (name: string, data: string): packet.Answer => ({ type: 'CNAME', n
 const textsOf = ({ servers }: Observations) =>
   servers.map(({ values }) => values.map(({ bytes }) => Buffer.from(bytes).toString()))
 
-/** What resolvers were asked about this name and those below it. */
+/** Returns the recursive queries for this name and names below it. */
 const recursive = (asked: readonly Asked[], name: string) =>
   asked.filter((one) => one.recursionDesired && one.name.endsWith(name) && one.name !== 'com')
 
@@ -366,7 +366,7 @@ describe('records at wrong names', () => {
     }
   })
 
-  /** Names that don't exist have what the wildcard has. */
+  /** Creates a zone with a wildcard: missing names have its TXT record. */
   const wild = (records: FakeZone['records']) => {
     const world = fakeInternet([COM, zone(records)])
     return (asked: Asked): FakeReply => {
@@ -387,7 +387,7 @@ describe('records at wrong names', () => {
 
   test('a wildcard is ignored for a name with a record of its own', async () => {
     const world = wild([txt('app.example.com', 'v=spf1 -all')])
-    // A wildcard doesn't reach below a name that exists.
+    // A wildcard doesn't cover names below an existing name (RFC 4592 section 3.3.1).
     const { seen } = await timedObserve(
       (asked) =>
         asked.name.endsWith('.app.example.com') && asked.server !== RESOLVER
@@ -399,7 +399,7 @@ describe('records at wrong names', () => {
   })
 })
 
-// The resolver for `com` and its server, the registry, the TXT set, the SOA beside it, the resolver's TXT set or the other names.
+// Rounds: NS of `com`, its addresses, the registry, TXT, SOA and NS of the zone, then the resolver's TXT or the other names.
 test.each([
   ['ready', RECORD, 12],
   ['missing', [], 26],
@@ -416,7 +416,7 @@ test('a check takes at most ten seconds if all servers are silent or slow', asyn
     expect(ms).toBeLessThanOrEqual(10_000)
     expect(seen.elsewhere).toBeNull()
   }
-  // Six rounds of these would take longer.
+  // Six rounds of 1.9 s would take longer than ten seconds.
   expect((await timedObserve(world, { roundMs: 1900 })).ms).toBeLessThanOrEqual(10_000)
 })
 

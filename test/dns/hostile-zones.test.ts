@@ -17,7 +17,7 @@ const ZONES = [
   },
 ]
 
-/** Checks a name in a zone whose servers, at any address but the resolver's and the registry's, answer what `evil` says. */
+/** Checks a name; `evil` answers for all servers but the resolver and the registry. */
 async function checkHostile(evil: (asked: Asked) => FakeReply | undefined, name = 'app.evil.com') {
   const isOurs = (server: string) => server === RESOLVER || server === '192.0.2.1'
   const checked = await timedCheck(
@@ -29,7 +29,7 @@ async function checkHostile(evil: (asked: Asked) => FakeReply | undefined, name 
   return checked
 }
 
-/** Every host of `victim.test` has an address. */
+/** Returns an address for every host below `victim.test`, from the resolver. */
 function lookedUp({ server, name, type }: Asked): FakeReply | undefined {
   if (server !== RESOLVER || !name.endsWith('.victim.test') || type !== 'A') return undefined
   const number = Number.parseInt(name.slice(1), 10) || 0

@@ -20,7 +20,7 @@ const CONTEXT = {
 }
 const LAYOUT = { palette: PLAIN_PALETTE, width: 100 }
 
-/** A report in which everything that others can write is this name and these values. */
+/** Creates a report in which every text from outside is this name or one of these values. */
 function reportOn(name: string, values: string[], more: Partial<CheckReport> = {}): CheckReport {
   const [expected = '', seen = expected] = values
   const server = { address: name, values, ttl: 300, ms: 2 }
@@ -156,7 +156,7 @@ test('a report has no control, escape or bidi character from names and values in
 
 const childrenOf = (token: Token): Token[] => ('tokens' in token ? (token.tokens ?? []) : [])
 
-/** All tokens of a document, including nested ones. */
+/** Returns all tokens of a Markdown document, including nested tokens. */
 function everyToken(tokens: readonly Token[]): Token[] {
   return tokens.flatMap((token) => {
     const cells = token.type === 'table' ? [token.header, ...token.rows].flat() : []
@@ -177,14 +177,14 @@ test('names and values in DNS never become links, images, mentions or markup in 
       expect(all.filter(({ type, raw }) => type === 'html' && raw !== '<br>')).toEqual([])
       const tables = all.filter((token): token is Tokens.Table => token.type === 'table')
       expect(tables.map(({ rows }) => rows.map((row) => row.length))).toEqual([[6, 6, 6], [6]])
-      // GitHub turns these into links after rendering, except in code.
+      // GitHub turns @, # and addresses into links after rendering, except in code.
       for (const { raw } of all.filter((token) => token.type === 'text' && childrenOf(token).length === 0))
         expect(raw).not.toMatch(/@|#|www\.|:\/\/|\bGH-|\b[0-9a-f]{7}|:[a-z]\w*:/i)
     }),
   )
 })
 
-/** The elements of a document with the names of their attributes and classes, as the browser's own parser sees them. */
+/** Parses a document in the browser, and returns its elements with their classes and attribute names, and its text. */
 function parse(page: Page, document: string): Promise<{ elements: string[]; text: string }> {
   return page.evaluate(`(() => {
     const parsed = new DOMParser().parseFromString(${JSON.stringify(document)}, 'text/html')

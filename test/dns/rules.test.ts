@@ -22,7 +22,7 @@ const txt = (...strings: string[]): TxtValue => ({
 
 const soa = (serial: number) => ({ zone: 'example.com', serial, negativeTtl: 60 })
 
-/** What a server of the zone answers if the name doesn't exist. */
+/** Creates the observation of a name server; by default, its answer that the name doesn't exist. */
 function server(more: Partial<ServerObservation> = {}): ServerObservation {
   return {
     ...{ host: 'ns1.example.com', address: '192.0.2.1', outcome: 'absent', authoritative: true },
@@ -56,7 +56,7 @@ const wildcard = (value: string): Elsewhere => ({
   wildcard: [txt(value)],
 })
 
-/** The zone, and the hosts that the registry has for it. */
+/** Creates the location of a zone, with the name servers in the registry's delegation. */
 const found = (zone: string, hosts: readonly string[] = [], more: Partial<Found> = {}): Found => ({
   ...{ kind: 'found', zone, hosts: new Map(hosts.map((host) => [host, []])), path: [] },
   registry: [{ address: REGISTRY.address, isOdd: false }],

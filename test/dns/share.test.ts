@@ -9,7 +9,7 @@ import { createVirtualClock } from './virtual-clock.ts'
 
 const COM: FakeZone = { apex: 'com', servers: { 'a.nic.com': ['192.0.2.1'], 'b.nic.com': ['192.0.2.2'] } }
 
-/** A zone with names below it that have the record, on two servers whose addresses end in `host` and the number after it. */
+/** Creates a zone whose names d0, d1, … have the record, on two servers at 192.0.2.`host` and the next address. */
 function zone(apex: string, host: number, names: number): FakeZone {
   return {
     apex,
@@ -18,7 +18,7 @@ function zone(apex: string, host: number, names: number): FakeZone {
   }
 }
 
-/** A run over many domains. */
+/** Creates a run over many domains. */
 function createRun(respond: (asked: Asked) => FakeReply) {
   const { effects, asked } = timedEffects(respond)
   const share = createShare(effects.clock)
@@ -33,7 +33,7 @@ function createRun(respond: (asked: Asked) => FakeReply) {
     }
     return (await observe(request, effects)).servers.map(({ outcome }) => outcome).join()
   }
-  /** Sixteen at a time. */
+  /** Checks all names, sixteen at a time. */
   const all = async (names: readonly string[]) => {
     const outcomes = new Map<string, string>()
     const queue = [...names]

@@ -12,7 +12,7 @@ import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
 const EXPECTED = 'mc-verify=Q7dX2kV9pLr4TzB8nW'
 const TOKEN = 'Q7dX2kV9pLr4TzB8nW'
 
-/** A TXT record with these strings. */
+/** Creates a TXT record with these strings. */
 const record = (...strings: string[]): TxtValue => ({
   strings: strings.map((string) => Buffer.from(string)),
   bytes: Buffer.from(strings.join('')),

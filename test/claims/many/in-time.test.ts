@@ -6,14 +6,14 @@ import { jsonResponse } from '../../fake-context.ts'
 import { claimOf, createWorld, jsonLines } from '../world.ts'
 
 const DOMAINS = 200
-/** Few at once, so that the silent servers alone would take four times as long as the limit. */
+/** Number of concurrent checks: with three, the silent servers alone would take four times the limit. */
 const JOBS = 3
 const domains = Array.from({ length: DOMAINS }, (_, n) => `d${n}.com`)
-/** Seven of a hundred servers never answer. */
+/** Whether the name server of a domain never answers: seven of a hundred. */
 const isSilent = (n: number) => n % 100 < 7
 const addressOf = (n: number) => `198.51.${Math.floor(n / 200)}.${(n % 200) + 1}`
 
-/** Many domains whose records are missing. */
+/** Creates a world of many domains whose records are missing. */
 function createDomains(respond: Parameters<typeof createWorld>[0] = {}) {
   const com = { apex: 'com', servers: { 'a.registry.com': ['192.0.2.1'] } }
   const answers = domains.map((apex, n) =>

@@ -8,7 +8,7 @@ const OTHERS = {
   'another id': { domain_id: 'd2' },
 } as const
 
-/** What asks for the claim of example.com, or for the claim d1 that this machine knows. */
+/** Commands that request the claim of example.com, or the known claim d1. */
 const ASKING = [
   'claim example.com --timeout 5',
   'claims create example.com',
@@ -25,7 +25,7 @@ describe.each(Object.entries(OTHERS))('a claim of %s', (_what, other) => {
     let isKnown = false
     const world = createWorld({ respond: () => (isKnown ? claimOf(other) : claimOf()) })
     const knows = !line.includes('create') && line !== 'claims get d1'
-    // Without a known name, the claim's own counts.
+    // If this machine knows no name, the name in the answer counts.
     if (knows || !('name' in other)) await world.run('claims', 'get', 'd1')
     if (line.includes('create') && !('name' in other)) return
     isKnown = true
@@ -47,7 +47,7 @@ test('an answer about another domain ends a watch at once, even after right answ
     'claims watch example.com',
     'claim example.com',
     'claims verify example.com --no-check --wait',
-    // By an id that this machine doesn't know, the first name that comes counts.
+    // For an unknown id, the name in the first answer counts.
     'claims watch d1',
     'claims verify d1 --no-check --wait',
   ]) {

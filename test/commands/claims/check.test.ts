@@ -6,7 +6,7 @@ import { claimOf, createWorld, errorOf, jsonLines, VALUE, type WorldOptions } fr
 import { createFakeOutput, jsonResponse } from '../../fake-context.ts'
 import { run } from '../../run.ts'
 
-/** A machine that knows the claim of example.com, as the service had it two minutes ago. */
+/** Creates a machine that has read the claim of example.com from the service two minutes ago. */
 async function knowing(options: WorldOptions = {}) {
   let isLater = false
   const { respond = () => claimOf() } = options
@@ -195,7 +195,7 @@ test('claims check --wait repeats the check until the record is visible', async 
   })
   const { code, stderr } = await world.run('claims', 'check', 'example.com', '--wait')
   expect(code, stderr).toBe(0)
-  // Once at the start, and not again within a minute.
+  // The claim is read once at the start, and not again within a minute.
   expect(world.asked).toHaveLength(1)
 })
 

@@ -25,7 +25,7 @@ export interface ServerNetwork {
   readonly port: number
   readonly unbound: DnsAddress
   check(name: string, expected: string | null, options?: Partial<CheckRequest>): Promise<CheckReportJson>
-  /** Changes a zone of `a` while it runs: knotc's `zone-set`, `zone-unset`. */
+  /** Changes a zone of the running server `a`, by `zone-set` and `zone-unset` of knotc. */
   change(domain: string, ...commands: readonly (readonly string[])[]): Promise<void>
   stop(): Promise<void>
 }
@@ -139,13 +139,13 @@ async function runKnot(command: string, args: readonly string[]): Promise<string
   return stdout
 }
 
-/** The DS records of a zone that Knot signs, as trust anchors. */
+/** Reads the DS records of a zone that Knot signs, as trust anchors. */
 async function signedAnchor(config: string, domain: string): Promise<string[]> {
   const stdout = await runKnot('keymgr', ['-c', config, `${domain}.`, 'ds'])
   return stdout.split('\n').filter((line) => line.includes(' DS '))
 }
 
-/** Delegations have no ports, so each zone is configured. */
+/** Creates the configuration of Unbound, with a stub for each zone, because delegations have no ports. */
 function unboundConfig(port: number, zones: readonly TestZone[], anchors: readonly string[]): string {
   const stub = (domain: string, address: string) => [
     'stub-zone:',

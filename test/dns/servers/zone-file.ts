@@ -12,9 +12,9 @@ export interface TestZone {
   readonly on: Partial<Record<Holder, string>>
   /** The NS set of the zone and of its delegation. A name with a dot is used unchanged. */
   readonly ns: readonly string[]
-  /** A DS record in the parent, without its owner. */
+  /** RDATA of a DS record in the parent zone. */
   readonly ds?: string
-  /** Not delegated by `test.`, but by another test zone. */
+  /** Set if another test zone delegates this zone, and not `test.`. */
   readonly undelegated?: true
   readonly ttl?: number
   readonly minimum?: number
@@ -33,7 +33,7 @@ function addressLines({ ipv6, domain, ns }: TestZone): string[] {
     )
 }
 
-/** The zone file for one server. */
+/** Creates the zone file for one server. */
 export function zoneFile(zone: TestZone, holder: Holder): string {
   const { domain, ttl = 300, minimum = 60 } = zone
   return [
@@ -47,7 +47,7 @@ export function zoneFile(zone: TestZone, holder: Holder): string {
   ].join('\n')
 }
 
-/** The delegation in the parent, with glue. */
+/** Creates the delegation in the parent zone, with glue. */
 export function delegation(zone: TestZone): string {
   return [
     ...zone.ns.map((host) => `${zone.domain}. NS ${hostName(host, zone.domain)}`),

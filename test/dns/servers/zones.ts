@@ -13,7 +13,7 @@ const onA = (domain: string, records: string, more: Partial<TestZone> = {}): Tes
   ...more,
 })
 
-/** The same records at two servers. */
+/** Creates a zone with the same records at two servers. */
 const onBoth = (domain: string, records: string, more: Partial<TestZone> = {}): TestZone => ({
   domain,
   on: { a: records, b: records },
@@ -21,7 +21,7 @@ const onBoth = (domain: string, records: string, more: Partial<TestZone> = {}): 
   ...more,
 })
 
-/** TXT records of about 200 bytes. */
+/** Creates TXT records of about 200 bytes each. */
 function fillers(count: number): string {
   return Array.from(
     { length: count },
@@ -34,7 +34,7 @@ export const ZONES: readonly TestZone[] = [
   onBoth('sub.test', `app TXT "${EXPECTED}"`),
   onA('signed.test', RIGHT, { signed: true }),
   onA('dname.test', `old DNAME new\napp.new TXT "${EXPECTED}"`),
-  // A zone below another one.
+  // A delegated zone below the zone outer.test.
   onA('outer.test', 'team NS ns-b.team.outer.test.\nns-b.team A 127.0.53.12\nteam TXT "occluded"'),
   { domain: 'team.outer.test', on: { b: RIGHT }, ns: ['b'], undelegated: true },
   onA('large.test', `${RIGHT}\n${fillers(12)}`),

@@ -3,7 +3,7 @@ import { type HttpRequest, type HttpResponse, TransportError } from '../../../sr
 import { exchangeHttps } from '../../../src/dns/wire/https.ts'
 
 const DNS_MESSAGE = 'application/dns-message'
-/** Bytes that aren't UTF-8. */
+/** A query with bytes that aren't UTF-8. */
 const QUERY = Uint8Array.from([0, 0, 0xff, 0x80])
 
 const answer = (more: Partial<HttpResponse> = {}): HttpResponse => ({
@@ -14,7 +14,7 @@ const answer = (more: Partial<HttpResponse> = {}): HttpResponse => ({
 })
 const typed = (type: string) => answer({ headers: { 'content-type': type } })
 
-/** Asks one that answers this way, whose right answer begins with "right". */
+/** Sends a query to a server that responds this way; only a response that begins with "right" is accepted. */
 async function exchange(respond: (request: HttpRequest) => Promise<HttpResponse>, timeoutMs = 5000) {
   const requests: HttpRequest[] = []
   const send = (request: HttpRequest) => {

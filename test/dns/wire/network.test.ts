@@ -12,7 +12,7 @@ afterEach(() => {
   for (const close of closing.splice(0)) close()
 })
 
-/** A server on loopback that sends these messages, over and over if `endless`, to whoever connects. */
+/** Starts a TCP server that sends these messages to each client, over and over if `endless`. */
 async function serve(messages: readonly string[], endless: boolean | 'close'): Promise<number> {
   const frame = (text: string) => Buffer.concat([Buffer.from([0, text.length]), Buffer.from(text)])
   const bytes = Buffer.concat(messages.map(frame))

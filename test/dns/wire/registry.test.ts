@@ -6,7 +6,7 @@ test.each(['.', 'com', 'test', 'co.uk', 'com.au', 'pvt.k12.ma.us', 'xn--55qx5d.c
   (zone) => expect(isRegistry(zone)).toBe(true),
 )
 
-// Companies whose names look like registries, or that give names to anyone.
+// Domains of companies that look like registries, or that offer subdomains to anyone.
 test.each(['id.me', 'web.de', 'go.io', 'example.co.uk', 'uk.com', 'github.io'])(
   'the zone %s is not a registry',
   (zone) => expect(isRegistry(zone)).toBe(false),
