@@ -1,4 +1,4 @@
-import { drain } from '../service/follow.ts'
+import { consume } from '../service/follow.ts'
 import type { ClaimRequest } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
@@ -21,7 +21,7 @@ export async function createOne(domain: string, requestFor: RequestFor, io: Io):
   const { name } = request
   const [newest] = await claimsNamed(name, io)
   const events = beginClaim(request, newest?.claim, connect(io), io)
-  const claim = await drain(events, (event) => noteEvent(event, io))
+  const claim = await consume(events, (event) => noteEvent(event, io))
   await writeClaim(claim, io)
   if (io.settings.quiet) return
   if (judge(claim, io.clock.now()).needsRecord)

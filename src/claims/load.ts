@@ -1,8 +1,8 @@
 import { checkName } from '../dns/wire/name.ts'
 import { CliError, Exit, InterruptedError, usageError } from '../errors.ts'
-import { createClaim, getClaim, looksLikeId, verifyClaim } from '../service/claims.ts'
+import { createClaim, getClaim, isUuid, verifyClaim } from '../service/claims.ts'
 import type { RequestOptions, ServiceClient } from '../service/client.ts'
-import { OtherAnswerError } from '../service/problems.ts'
+import { MismatchError } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import { createIo, type Io } from '../terminal/io.ts'
@@ -65,7 +65,7 @@ export async function findClaimOrDomain(
   if (name.ok && byName !== undefined) return { ...knownOf(byName), name: name.ascii }
   const byId = await claimWithId(argument, io, onDamaged)
   if (byId !== undefined) return knownOf(byId)
-  if (looksLikeId(argument)) return { domainId: argument, name: undefined, entry: undefined }
+  if (isUuid(argument)) return { domainId: argument, name: undefined, entry: undefined }
   if (name.ok) return { domain: name.ascii }
   // Without a service there is none that could know it as an id.
   if (issuerIn(io.settings) !== undefined && /^[\w-]{1,128}$/.test(argument))
@@ -77,9 +77,7 @@ export async function findClaimOrDomain(
 export function parseDomain(text: string): string {
   const name = checkName(text)
   if (name.ok) return name.ascii
-  const hint = looksLikeId(text)
-    ? `to continue with that claim: mailclaim claims verify ${text} --wait`
-    : name.fix
+  const hint = isUuid(text) ? `to continue with that claim: mailclaim claims verify ${text} --wait` : name.fix
   throw usageError(name.problem, hint)
 }
 
@@ -120,9 +118,9 @@ function requireAsked(
 ): DomainClaim {
   const { name, domainId } = known
   if (name !== undefined && claim.name && asciiName(claim.name) !== name)
-    throw new OtherAnswerError(`asked for the claim of ${name}, got that of ${clip(claim.name, 255)}`)
+    throw new MismatchError(`asked for the claim of ${name}, got that of ${clip(claim.name, 255)}`)
   if (domainId !== undefined && claim.domain_id && claim.domain_id !== domainId)
-    throw new OtherAnswerError(`asked for the claim ${domainId}, got the claim ${clip(claim.domain_id, 255)}`)
+    throw new MismatchError(`asked for the claim ${domainId}, got the claim ${clip(claim.domain_id, 255)}`)
   if (claim.name) known.name ??= asciiName(claim.name)
   return claim.name || known.name === undefined ? claim : { ...claim, name: known.name }
 }

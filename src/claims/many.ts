@@ -5,7 +5,7 @@ import { createShare } from '../dns/share.ts'
 import { childController } from '../dns/wire/ask.ts'
 import { CliError, EXIT_ORDER, Exit, type ExitCode, InterruptedError, usageError } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { drain } from '../service/follow.ts'
+import { consume } from '../service/follow.ts'
 import { paceRequests } from '../service/pace.ts'
 import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
@@ -330,7 +330,7 @@ export async function drainOne(
   { letNext, warn, tell }: OneRun,
   onEvent?: (event: ClaimEvent) => Promise<void>,
 ): Promise<Done> {
-  const { claim, error, report } = await drain(events, async (seen) => {
+  const { claim, error, report } = await consume(events, async (seen) => {
     if (seen.event === 'waiting' || seen.event === 'status') letNext()
     if (seen.error?.code === 'claim_replaced' || seen.error?.code === 'options_ignored')
       await warn(`${seen.claim.name}: ${seen.text}`)

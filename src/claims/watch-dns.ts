@@ -3,7 +3,7 @@ import type { CheckReport } from '../dns/report.ts'
 import { type WaitStep, waitForRecord } from '../dns/wait.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { CliError } from '../errors.ts'
-import { newsOnly } from '../service/follow.ts'
+import { createNewsFilter } from '../service/follow.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
@@ -60,7 +60,7 @@ export async function* watchDns(
 ): AsyncGenerator<DnsStep, void, void> {
   const { clock } = io
   let askedAt = clock.monotonic()
-  const news = newsOnly(clock)
+  const news = createNewsFilter(clock)
   let hasLooked = false
   let now = of?.claim
   try {

@@ -25,7 +25,7 @@ export interface ServiceList<T> {
   readonly fetchPage: PageFetcher<T>
   /** Applies without `--limit` and `--all`; undefined for all items. */
   readonly defaultLimit: number | undefined
-  readonly choose?: ((item: T) => boolean) | undefined
+  readonly filter?: ((item: T) => boolean) | undefined
   readonly columns: readonly Column[]
   /** What a person reads if the list is empty. */
   readonly nothing: string
@@ -53,8 +53,8 @@ export async function printList<T extends { readonly id?: string | null }>(
   flags: OptionValues<ReturnType<typeof listOptions>>,
   io: Io,
 ): Promise<void> {
-  const { idOf, pages } = await import('../service/lists.ts')
-  const { columns, nothing, fetchPage, choose } = list
+  const { itemId, readPages } = await import('../service/lists.ts')
+  const { columns, nothing, fetchPage, filter } = list
   const { settings } = io
   const writer = io.list(columns, nothing)
   const isBackward = flags.before !== undefined
@@ -63,14 +63,14 @@ export async function printList<T extends { readonly id?: string | null }>(
   let printed = 0
   let edge: string | undefined
   try {
-    const range = { limit, after: flags.after, before: flags.before, choose }
-    for await (const page of pages(fetchPage, range, io.interrupts.signal)) {
+    const range = { limit, after: flags.after, before: flags.before, filter }
+    for await (const page of readPages(fetchPage, range, io.interrupts.signal)) {
       await writer.page(page)
       printed += page.items.length
       hasMore = page.hasMore
       // The next command starts from the last item, or backwards from the first one.
       const item = isBackward ? page.items[0] : page.items.at(-1)
-      if (item !== undefined) edge = idOf(item)
+      if (item !== undefined) edge = itemId(item)
     }
   } catch (error) {
     if (printed === 0 || !(error instanceof CliError) || error instanceof InterruptedError) throw error

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { hasNoKeychain } from '../credentials/keychain.ts'
 import { CliError, usageError } from '../errors.ts'
 import { type LoginOptions, type LoginReporter, login } from '../oauth/login.ts'
-import { redirectTarget } from '../oauth/redirect.ts'
+import { parseRedirectUri } from '../oauth/redirect.ts'
 import { type CodeExchange, exchangeCode } from '../oauth/token-endpoint.ts'
 import { createServiceClient } from '../service/client.ts'
 import { tryCredential } from '../service/lists.ts'
@@ -157,7 +157,7 @@ async function signInWithBrowser(opens: boolean, timeoutMs: number, prepared: Pr
   const chosen: LoginOptions = {
     scopes,
     resource,
-    target: redirectTarget(settingValue('redirect_uri', settings)),
+    target: parseRedirectUri(settingValue('redirect_uri', settings)),
     // Remote editors set BROWSER to a helper that opens the browser of the other machine.
     openBrowser: opens && (!environment.ssh || environment.browser !== undefined),
     // On a terminal that allows questions, or in a pipe where no browser is opened.
@@ -196,7 +196,7 @@ async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Sessi
   const mistake = value.length > LONGEST_KEY ? 'it is too long' : mistakeInKey(value)
   if (mistake !== undefined) throw usageError(`that is not an API key: ${mistake}`)
   const credential = { kind: 'api_key', value, description: 'the API key' } as const
-  const authorizer = { credential: async () => credential, refused: async () => undefined }
+  const authorizer = { credential: async () => credential, replaceRefused: async () => undefined }
   try {
     await tryCredential(createServiceClient(io, authorizer))
   } catch (error) {

@@ -9,7 +9,7 @@ import { oauthError } from './errors.ts'
  *
  * @throws CliError `authorization_endpoint_unusable`, exit 3.
  */
-export function authorizationUrl(
+export function buildAuthorizationUrl(
   endpoint: string,
   parameters: Readonly<Record<string, string | undefined>>,
 ): URL {

@@ -29,7 +29,7 @@ interface CallbackServerOptions {
   receive(parameters: URLSearchParams, respond: (page: CallbackPage) => Promise<void>): string | undefined
 }
 
-export const SIGNED_IN: CallbackPage = {
+export const SIGNED_IN_PAGE: CallbackPage = {
   status: 200,
   title: 'You are signed in',
   text: 'The session is stored. You can close this window and return to your terminal.',

@@ -3,12 +3,12 @@ import { CliError } from '../errors.ts'
 import { requireBaseUrl, requireClientId } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { type AuthorizationResponse, authorizationUrl, classifyRedirect } from './authorization.ts'
+import { type AuthorizationResponse, buildAuthorizationUrl, classifyRedirect } from './authorization.ts'
 import {
   type CallbackPage,
   type CallbackServer,
   notSignedInPage,
-  SIGNED_IN,
+  SIGNED_IN_PAGE,
   startCallbackServer,
 } from './callback-server.ts'
 import { discoverServer } from './discovery.ts'
@@ -98,7 +98,7 @@ export async function login<T>(
     const { scopes, resource } = options
     const requestedScope = scopes.length === 0 ? undefined : scopes.join(' ')
     const endpoint = options.authorizationEndpoint ?? server.authorization_endpoint ?? ''
-    const url = authorizationUrl(endpoint, {
+    const url = buildAuthorizationUrl(endpoint, {
       response_type: 'code',
       client_id: clientId,
       redirect_uri: redirectUri,
@@ -136,7 +136,7 @@ export async function login<T>(
       if (response instanceof CliError) throw response
       const code = response.get('code') ?? ''
       const result = await exchange({ base, clientId, code, redirectUri, codeVerifier, requestedScope })
-      await respond?.(SIGNED_IN)
+      await respond?.(SIGNED_IN_PAGE)
       const shown = respond && io.clock.sleep(RELOAD_MS, io.interrupts.signal).catch(() => {})
       return { result, closed: Promise.resolve(shown).then(listener.close) }
     } catch (error) {

@@ -16,7 +16,7 @@ export interface RedirectTarget {
  * @param uri `--redirect-uri`, for registrations that fix host, path and port
  * @throws CliError exit 2.
  */
-export function redirectTarget(uri: string | undefined): RedirectTarget {
+export function parseRedirectUri(uri: string | undefined): RedirectTarget {
   if (uri === undefined) return { uri, hosts: ['127.0.0.1'], port: 0, path: '/callback' }
   // The URL class drops the default port, so the text has to be examined.
   const { host = '', port = '' } =

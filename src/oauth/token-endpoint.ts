@@ -73,10 +73,10 @@ export type RefreshOutcome =
   /** `invalid_grant`: the token is worthless, and the session is over. */
   | { readonly kind: 'over'; readonly description: string | undefined }
   /**
-   * Nothing was sent, or the service refused: the token can be sent again once the cause is gone. If that `passes`, waiting is
+   * Nothing was sent, or the service refused: the token can be sent again once the cause is gone. If the cause `isTransient`, waiting is
    * enough, as long as the error says if it does.
    */
-  | { readonly kind: 'unused'; readonly error: CliError; readonly passes: boolean }
+  | { readonly kind: 'unused'; readonly error: CliError; readonly isTransient: boolean }
   /** The service may have rotated the token: it must not be sent again. `why` quotes the service. */
   | { readonly kind: 'unknown'; readonly why: string }
 
@@ -183,7 +183,7 @@ interface TokenAnswer {
   readonly refreshToken?: string | undefined
   readonly access?: AccessToken | undefined
   /** What is wrong with a success, if anything is. */
-  readonly lack?: string | undefined
+  readonly defect?: string | undefined
   /** The `error` of an OAuth error response (RFC 6749 section 5.2). */
   readonly error: string | undefined
   /** What the service says, the error included: one short line without secrets; empty if it says nothing. */
@@ -223,7 +223,7 @@ function readAnswer(
     ...tokens,
     error: code && redact(code, secrets).slice(0, 100),
     details,
-    summary: [said, brokenBy?.message, tokens.lack].filter(Boolean).join('; '),
+    summary: [said, brokenBy?.message, tokens.defect].filter(Boolean).join('; '),
     retryAfterMs: isOwn && brokenBy === undefined ? parseRetryAfter(headers['retry-after'], now) : undefined,
   }
 }
@@ -267,18 +267,18 @@ function readTokens(
   body: Readonly<Record<string, unknown>> | undefined,
   scope: string | undefined,
   now: number,
-): Pick<TokenAnswer, 'refreshToken' | 'access' | 'lack'> {
-  if (body === undefined) return { lack: 'it is not a JSON object' }
+): Pick<TokenAnswer, 'refreshToken' | 'access' | 'defect'> {
+  if (body === undefined) return { defect: 'it is not a JSON object' }
   const refreshToken = textOf(body['refresh_token'])
   const accessToken = textOf(body['access_token'])
   const type = body['token_type'] ?? 'Bearer'
   const seconds = body['expires_in']
   // Some services send it as text.
   const lifetime = typeof seconds === 'number' ? seconds : Number(textOf(seconds))
-  if (accessToken === undefined) return { refreshToken, lack: 'it has no access_token' }
-  if (!isBearerToken(accessToken)) return { refreshToken, lack: 'its access_token is not a token' }
+  if (accessToken === undefined) return { refreshToken, defect: 'it has no access_token' }
+  if (!isBearerToken(accessToken)) return { refreshToken, defect: 'its access_token is not a token' }
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer')
-    return { refreshToken, lack: 'its token_type is not Bearer' }
+    return { refreshToken, defect: 'its token_type is not Bearer' }
   // An invalid lifetime is not worth losing the token over.
   const lifetimeSeconds = lifetime > 0 ? Math.min(lifetime, MAX_LIFETIME_SECONDS) : DEFAULT_LIFETIME_SECONDS
   const access = {
@@ -287,7 +287,7 @@ function readTokens(
     expiresAt: now + lifetimeSeconds * 1000,
     lifetimeSeconds,
   }
-  return { refreshToken, access, lack: refreshToken === undefined ? 'it has no refresh_token' : undefined }
+  return { refreshToken, access, defect: refreshToken === undefined ? 'it has no refresh_token' : undefined }
 }
 
 function textOf(value: unknown): string | undefined {
@@ -296,19 +296,19 @@ function textOf(value: unknown): string | undefined {
 
 /** Classifies the answer to a refresh. The token counts as unused only if the answer proves that the service refused. */
 function classifyAnswer(answer: TokenAnswer): RefreshOutcome {
-  const { status, refreshToken, access, lack, error, details, summary, retryAfterMs } = answer
-  if (refreshToken !== undefined) return { kind: 'success', refreshToken, access, why: lack }
+  const { status, refreshToken, access, defect, error, details, summary, retryAfterMs } = answer
+  if (refreshToken !== undefined) return { kind: 'success', refreshToken, access, why: defect }
   if (error === 'invalid_grant') return { kind: 'over', description: details }
   if (retryAfterMs !== undefined) {
     const message = `the service did not renew the session in time (${summary})`
     const hint = 'the session is untouched; run the command again later'
     const options = { hint, status, retryAfterMs }
     const later = new CliError('service_unavailable', message, options)
-    return { kind: 'unused', error: later, passes: true }
+    return { kind: 'unused', error: later, isTransient: true }
   }
   // A 429 without `Retry-After` proves nothing, whatever is in it.
   if (error !== undefined && status !== 429)
-    return { kind: 'unused', error: oauthError(error, details, status), passes: false }
+    return { kind: 'unused', error: oauthError(error, details, status), isTransient: false }
   return { kind: 'unknown', why: summary }
 }
 
@@ -317,9 +317,9 @@ function classifyNoAnswer(error: unknown, base: URL): RefreshOutcome {
   if (!(error instanceof TransportError) || error.sent === 'maybe')
     return { kind: 'unknown', why: error instanceof Error ? error.message : String(error) }
   // `beforeSend` threw it, or it is the reason of the signal.
-  if (error.cause instanceof CliError) return { kind: 'unused', error: error.cause, passes: false }
+  if (error.cause instanceof CliError) return { kind: 'unused', error: error.cause, isTransient: false }
   const message = `the service at ${issuerOf(base)} cannot be reached: ${error.message}`
   const hint = transportHint(error, 'the session is untouched; check the network: mailclaim doctor')
   const failure = new CliError('unreachable', message, { hint, cause: error })
-  return { kind: 'unused', error: failure, passes: error.kind === 'lookup' || error.kind === 'connect' }
+  return { kind: 'unused', error: failure, isTransient: error.kind === 'lookup' || error.kind === 'connect' }
 }

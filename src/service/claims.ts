@@ -27,7 +27,7 @@ export async function verifyClaim(
 }
 
 /** What an id of the service looks like; the interface doesn't promise it for placeholder domains. */
-export function looksLikeId(text: string): boolean {
+export function isUuid(text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
 

@@ -5,8 +5,8 @@ import { requireBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { backoff, REQUEST_DELAYS } from '../timeout.ts'
-import { readObject, responseError, transportFailure } from './problems.ts'
-import { isTemporary, MAX_RETRY_AFTER_MS } from './retry.ts'
+import { readJsonObject, responseError, transportFailure } from './problems.ts'
+import { isTemporaryStatus, MAX_RETRY_AFTER_MS } from './retry.ts'
 import type { Credential } from './types.ts'
 
 export interface ServiceAnswer {
@@ -30,7 +30,7 @@ export interface Authorizer {
   /** A credential to send, checked and, if necessary, renewed. @throws CliError exit 4 if there isn't one. */
   credential(): Promise<Credential>
   /** After the service answered this credential with 401: another one to try, or undefined. */
-  refused(credential: Credential): Promise<Credential | undefined>
+  replaceRefused(credential: Credential): Promise<Credential | undefined>
 }
 
 /** Undefined values are left out. */
@@ -80,7 +80,7 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
       if (failure.status === 401 && !isRenewed) {
         isRenewed = true
         const begun = clock.monotonic()
-        const other = await authorizer.refused(credential)
+        const other = await authorizer.replaceRefused(credential)
         end += clock.monotonic() - begun
         if (other !== undefined) {
           credential = other
@@ -126,7 +126,7 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
         signal,
       })
       const { status } = response
-      if (status >= 200 && status < 300) return { status, body: readObject(response, [credential.value]) }
+      if (status >= 200 && status < 300) return { status, body: readJsonObject(response, [credential.value]) }
       signal.throwIfAborted()
       return responseError(response, { method, path }, base, credential, io)
     } catch (error) {
@@ -156,7 +156,7 @@ function mayRetry({ status = 0, retryAfterMs, cause }: CliError, method: HttpReq
     if (['memory', 'aborted', 'tls', 'untrusted', 'dated', 'protocol'].includes(cause.kind)) return false
     return method === 'GET' || cause.sent === 'no'
   }
-  if (method === 'GET') return isTemporary(status)
+  if (method === 'GET') return isTemporaryStatus(status)
   return retryAfterMs !== undefined && (status === 429 || status === 503)
 }
 

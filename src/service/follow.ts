@@ -3,10 +3,10 @@ import { CliError, type ErrorCode, Exit, InterruptedError } from '../errors.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { backoff, type Deadline, type Delays, timeFor } from '../timeout.ts'
 import type { RequestOptions } from './client.ts'
-import { OtherAnswerError } from './problems.ts'
+import { MismatchError } from './problems.ts'
 
 /** How a thing at the service is. */
-export interface Described {
+export interface Snapshot {
   readonly status: string
   /** What else counts as news, such as counts. */
   readonly details?: string
@@ -28,7 +28,7 @@ export interface FollowOptions<T> {
   readonly deadline: Deadline
   /** Gets it once, with these options for its request. */
   readonly fetch: (options: RequestOptions) => Promise<T>
-  readonly describe: (value: T) => Described
+  readonly describe: (value: T) => Snapshot
   /** The delays between requests: each is 1.5 times the previous one, after as many requests as `steady` says. */
   readonly delays: Delays & { readonly steady?: number }
   /** How it was before the first request, if the service has answered already: then already that one may fail. */
@@ -59,7 +59,7 @@ export async function* follow<T extends object>(
   { fetch, describe, delays, known, timeout, deadline }: FollowOptions<T>,
   { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<FollowEvent<T>, { readonly value: T; readonly error?: CliError | undefined }, void> {
-  const news = newsOnly(clock)
+  const news = createNewsFilter(clock)
   let last = known && { value: known, seen: describe(known), at: clock.monotonic() }
 
   for (let requests = 1; ; requests++) {
@@ -110,7 +110,7 @@ export async function* follow<T extends object>(
 
 /** Whether another request may get an answer. */
 function mayPass(error: unknown): error is CliError {
-  return error instanceof CliError && error.exit === Exit.unavailable && !(error instanceof OtherAnswerError)
+  return error instanceof CliError && error.exit === Exit.unavailable && !(error instanceof MismatchError)
 }
 
 /** A watch without news says after this long that it continues: some CI systems end a job that is silent. */
@@ -122,7 +122,7 @@ const HEARTBEAT_MS = 60_000
  * @returns a function of a state and its message: the message if the state is new, with the time since the start if it is
  *   the same after a minute, undefined if there is nothing to say
  */
-export function newsOnly(clock: Pick<Context['clock'], 'monotonic'>) {
+export function createNewsFilter(clock: Pick<Context['clock'], 'monotonic'>) {
   const started = clock.monotonic()
   let last: { state: string; at: number } | undefined
   return (state: string, message: string): string | undefined => {
@@ -138,7 +138,7 @@ export function newsOnly(clock: Pick<Context['clock'], 'monotonic'>) {
  * Shows each event before asking for the next; returns what the generator returns. What a person interrupts says how to
  * continue.
  */
-export async function drain<Event, Result>(
+export async function consume<Event, Result>(
   events: AsyncGenerator<Event, Result, void>,
   show: (event: Event) => Promise<void> | undefined,
 ): Promise<Result> {

@@ -1,7 +1,7 @@
 import { CliError } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { pathSegment, type RequestOptions, type ServiceClient } from './client.ts'
-import { checkFields, nameOfType, OtherAnswerError, unexpectedAnswer } from './problems.ts'
+import { checkFields, MismatchError, nameOfType, unexpectedAnswer } from './problems.ts'
 import {
   CONTACT_IMPORT,
   type ContactImport,
@@ -52,7 +52,7 @@ export async function getImport(
   const found = body as ContactImport
   const asked = id.trim()
   if (found.id != null && found.id.toLowerCase() !== asked.toLowerCase())
-    throw new OtherAnswerError(`asked for import ${JSON.stringify(asked)}, got ${JSON.stringify(found.id)}`)
+    throw new MismatchError(`asked for import ${JSON.stringify(asked)}, got ${JSON.stringify(found.id)}`)
   return found
 }
 
@@ -81,7 +81,7 @@ export interface Range<T> {
   /** Only the page in front of this item: at most 100 items. */
   readonly before?: string | undefined
   /** Chosen here, since the service has no such filter; the limit counts what is chosen. */
-  readonly choose?: ((item: T) => boolean) | undefined
+  readonly filter?: ((item: T) => boolean) | undefined
 }
 
 export interface Page<T> {
@@ -99,9 +99,9 @@ export interface Page<T> {
  * @param interrupt cancels the requests
  * @throws CliError `no_progress`, exit 7, if the list claims to go on and doesn't.
  */
-export async function* pages<T extends { readonly id?: string | null }>(
+export async function* readPages<T extends { readonly id?: string | null }>(
   fetchPage: PageFetcher<T>,
-  { limit = Number.POSITIVE_INFINITY, after, before, choose }: Range<T>,
+  { limit = Number.POSITIVE_INFINITY, after, before, filter }: Range<T>,
   interrupt: AbortSignal,
 ): AsyncGenerator<Page<T>, void, undefined> {
   const abandon = new AbortController()
@@ -111,7 +111,7 @@ export async function* pages<T extends { readonly id?: string | null }>(
   let left = limit
   // With a choice of our own nobody knows how many items one more match takes.
   const ask = (place: Omit<Cursor, 'limit'>) =>
-    fetchPage({ limit: choose ? LARGEST_PAGE : Math.min(left, LARGEST_PAGE), ...place }, signal)
+    fetchPage({ limit: filter ? LARGEST_PAGE : Math.min(left, LARGEST_PAGE), ...place }, signal)
   const askForNext = async ({ data }: ListEnvelope<T>) => ask({ after: nextCursor(data, seen) })
   let asked: Promise<ListEnvelope<T>> | undefined = ask({
     ...(after && { after }),
@@ -120,7 +120,7 @@ export async function* pages<T extends { readonly id?: string | null }>(
   try {
     while (asked !== undefined) {
       const envelope: ListEnvelope<T> = await asked
-      const chosen = choose === undefined ? envelope.data : envelope.data.filter(choose)
+      const chosen = filter === undefined ? envelope.data : envelope.data.filter(filter)
       const isCut = chosen.length > left
       const items = !isCut ? chosen : before === undefined ? chosen.slice(0, left) : chosen.slice(-left)
       left -= items.length
@@ -140,7 +140,7 @@ export async function* pages<T extends { readonly id?: string | null }>(
 function nextCursor(data: readonly { readonly id?: string | null }[], seen: Set<string>): string {
   const last = data.at(-1)
   if (last === undefined) throw noProgress('sent an empty page')
-  const id = idOf(last)
+  const id = itemId(last)
   if (id === undefined) throw noProgress('its last item has no id to go on from')
   if (seen.has(id)) throw noProgress(`came back to ${sanitizeLine(id)}`)
   seen.add(id)
@@ -154,6 +154,6 @@ function noProgress(what: string): CliError {
 }
 
 /** The id of an item that a list can go on from; undefined where the service sent none, or something else there. */
-export function idOf({ id }: { readonly id?: unknown }): string | undefined {
+export function itemId({ id }: { readonly id?: unknown }): string | undefined {
   return typeof id === 'string' && id !== '' ? id : undefined
 }

@@ -6,7 +6,7 @@ import type { Io } from '../terminal/io.ts'
 import { redact } from '../terminal/redact.ts'
 import { clip, excerpt, sanitizeLine } from '../terminal/sanitize.ts'
 import { formatDuration, relativeTime } from '../terminal/time.ts'
-import { isTemporary, parseRetryAfter } from './retry.ts'
+import { isTemporaryStatus, parseRetryAfter } from './retry.ts'
 import type { Credential } from './types.ts'
 
 /** More of a response than this is not searched for something to quote. */
@@ -23,7 +23,7 @@ export function unexpectedAnswer(what: string, status?: number): CliError {
 }
 
 /** The answer is about another thing than the one asked for: another try gets no better one. */
-export class OtherAnswerError extends CliError {
+export class MismatchError extends CliError {
   constructor(what: string) {
     const { code, message, hint } = unexpectedAnswer(what)
     super(code, message, { hint })
@@ -50,7 +50,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
  * @param secrets what no message may quote
  * @throws CliError exit 7; what ended the body too early
  */
-export function readObject(
+export function readJsonObject(
   { status, headers, text, brokenBy }: HttpResponse,
   secrets: readonly string[],
 ): Record<string, unknown> {
@@ -165,7 +165,7 @@ export function responseError(
   const { name = '', details } = parseProblem(object, response, clean)
   const retryAfterMs = parseRetryAfter(headers['retry-after'], clock.now())
   // Scripts compare codes: of a refusal the service's own, if it looks like one.
-  const isNamed = status !== 401 && !isTemporary(status) && /^[a-z][a-z0-9_]{1,63}$/.test(name)
+  const isNamed = status !== 401 && !isTemporaryStatus(status) && /^[a-z][a-z0-9_]{1,63}$/.test(name)
   const options = { status, retryAfterMs, shownCode: isNamed ? name : undefined }
   const failure = (code: ErrorCode, what: string, hint?: string) =>
     new CliError(code, /\w/.test(details) ? `${what}: ${details}` : what, { ...options, hint })
@@ -174,7 +174,7 @@ export function responseError(
   const sent = credential.description
   if (status === 401) {
     const what = `the service refused ${sent} (401)`
-    const end = credential.kind === 'api_key' ? endOfToken(credential.value) : undefined
+    const end = credential.kind === 'api_key' ? readJwtExpiry(credential.value) : undefined
     if (end !== undefined) {
       const when = `${end <= clock.now() ? 'expired' : 'expires'} ${relativeTime(end, clock.now())}`
       const hint = 'get another where the session is: mailclaim auth token'
@@ -200,7 +200,7 @@ export function responseError(
     const what = `not found: ${method} ${path}`
     return failure('not_found', what, isExplained ? undefined : hint)
   }
-  if (!isTemporary(status)) return failure('refused', `the service refused the request (${status})`)
+  if (!isTemporaryStatus(status)) return failure('refused', `the service refused the request (${status})`)
   const wait =
     retryAfterMs && `the service asks to wait ${formatDuration(retryAfterMs / 1000)}; try again then`
   const hint = wait || (method === 'POST' && status !== 429 ? MAY_BE_DONE : 'try again in a while')
@@ -227,7 +227,7 @@ export function redirectError(response: HttpResponse, request: string, secrets: 
 }
 
 /** When an access token ends, in milliseconds; undefined of what isn't a JWT that says so (RFC 7519 section 4.1.4). */
-export function endOfToken(text: string): number | undefined {
+export function readJwtExpiry(text: string): number | undefined {
   const [, claims = '', signature] = text.split('.')
   const end = parseObject(Buffer.from(claims, 'base64url').toString())?.['exp']
   return signature !== undefined && typeof end === 'number' ? end * 1000 : undefined

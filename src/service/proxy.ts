@@ -5,7 +5,7 @@ import Pool from 'undici/lib/dispatcher/pool.js'
 import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js'
 import { type Environment, TransportError } from '../context.ts'
 import { isLoopback } from '../settings/addresses.ts'
-import { classify } from './transport-errors.ts'
+import { classifyError } from './transport-errors.ts'
 
 /** How long a proxy may take to open a tunnel: less than connecting may take, so that a silent proxy is named as the cause. */
 const TUNNEL_TIMEOUT_MS = 9000
@@ -17,7 +17,7 @@ export type ProxySettings = Pick<Environment, 'httpsProxy' | 'noProxy'>
  * The URL of the proxy for a request, http if it names no scheme; unchecked: `tunnelThroughProxy` rejects an invalid one. None for this machine itself: a
  * proxy would look for the address on another one. So plain HTTP, which only loopback addresses may have, is never proxied.
  */
-export function proxyFor(url: URL, { httpsProxy, noProxy }: ProxySettings): string | undefined {
+export function proxyUrlFor(url: URL, { httpsProxy, noProxy }: ProxySettings): string | undefined {
   if (httpsProxy === undefined || isLoopback(url.hostname) || bypassesProxy(url, noProxy ?? ''))
     return undefined
   return httpsProxy.includes('://') ? httpsProxy : `http://${httpsProxy}`
@@ -63,7 +63,7 @@ class TunnelPool extends Pool {
     try {
       tunnel = await connect.call(this, options)
     } catch (error) {
-      const { kind, message } = classify(error, 'no', 'proxy')
+      const { kind, message } = classifyError(error, 'no', 'proxy')
       throw proxyError(message, error, kind === 'untrusted' || kind === 'dated' ? kind : 'proxy')
     }
     if (tunnel.statusCode >= 200 && tunnel.statusCode <= 299) return { ...tunnel, statusCode: 200 }

@@ -5,7 +5,7 @@ export const MAX_RETRY_AFTER_MS = 60_000
  * Whether the same request may succeed later: a timeout or "too early" (RFC 9110 section 15.5.9, RFC 8470 section 5.2),
  * too many requests, or a failure of the service.
  */
-export function isTemporary(status: number): boolean {
+export function isTemporaryStatus(status: number): boolean {
   return [408, 425, 429].includes(status) || status >= 500
 }
 

@@ -52,7 +52,7 @@ const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'],
  *
  * @param peer the other end of the connection
  */
-export function classify(
+export function classifyError(
   error: unknown,
   sent: TransportError['sent'],
   peer: 'server' | 'proxy' = 'server',

@@ -4,8 +4,8 @@ import Agent from 'undici/lib/dispatcher/agent.js'
 import { type HttpRequest, type HttpResponse, type HttpTransport, TransportError } from '../context.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { unexpectedAnswer } from './problems.ts'
-import { type ProxySettings, proxyFor, tunnelThroughProxy } from './proxy.ts'
-import { classify } from './transport-errors.ts'
+import { type ProxySettings, proxyUrlFor, tunnelThroughProxy } from './proxy.ts'
+import { classifyError } from './transport-errors.ts'
 
 /** How long a kept-alive connection may idle: less than servers allow, so that none is reused while it is closing. */
 const KEEP_ALIVE_MS = 4000
@@ -28,7 +28,7 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
   setMaxListeners(0, closing.signal)
 
   function dispatcherFor({ url, freshConnection, tls, isBinary = false }: HttpRequest): Dispatcher {
-    const proxy = proxyFor(url, proxies)
+    const proxy = proxyUrlFor(url, proxies)
     const name = JSON.stringify([freshConnection, proxy, tls, isBinary])
     const existing = dispatchers.get(name)
     if (existing !== undefined) return existing
@@ -159,12 +159,12 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
         else pieces.push(piece)
       },
       onResponseEnd: () => end(),
-      onResponseError: (_controller, error) => end(classify(error, sent)),
+      onResponseError: (_controller, error) => end(classifyError(error, sent)),
     }
     try {
       dispatcher.dispatch(options, handler)
     } catch (error) {
-      end(classify(error, sent))
+      end(classifyError(error, sent))
     }
   })
 }

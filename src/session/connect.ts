@@ -32,7 +32,7 @@ function createAuthorizer(io: Io, renews: boolean): Authorizer {
       if (credential.kind === 'api_key') key = credential
       return credential
     },
-    async refused({ kind, value }) {
+    async replaceRefused({ kind, value }) {
       if (kind === 'api_key' || !renews) return undefined
       const renewal =
         renewals.get(value) ??

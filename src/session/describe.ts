@@ -1,5 +1,5 @@
 import { CliError, Exit } from '../errors.ts'
-import { endOfToken } from '../service/problems.ts'
+import { readJwtExpiry } from '../service/problems.ts'
 import { isShared } from '../settings/settings.ts'
 import { isLocked } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
@@ -59,7 +59,7 @@ export async function describeSession(
 
 /** An access token from another machine is no key, and says when it ends. @throws CliError `credential_refused`, exit 4 */
 function requireUnexpired(value: string, { clock }: Io): void {
-  const end = endOfToken(value)
+  const end = readJwtExpiry(value)
   if (end === undefined || end > clock.now()) return
   const message = `the access token in MAILCLAIM_API_KEY expired ${relativeTime(end, clock.now())}`
   throw signedOut('credential_refused', message, 'get another where the session is: mailclaim auth token')

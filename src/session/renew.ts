@@ -359,9 +359,9 @@ export async function sendToken<Note>(
 }
 
 /** The end of a pass whose token is unused. @throws CliError why, unless another pass may help. */
-export function later({ error, passes }: Extract<RefreshOutcome, { kind: 'unused' }>): Pass {
+export function later({ error, isTransient }: Extract<RefreshOutcome, { kind: 'unused' }>): Pass {
   if (error.code === 'session_busy') return { kind: 'changed' }
-  if (!passes) throw error
+  if (!isTransient) throw error
   return { kind: 'later', error }
 }
 

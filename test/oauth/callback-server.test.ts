@@ -1,22 +1,22 @@
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { type CallbackPage, SIGNED_IN, startCallbackServer } from '../../src/oauth/callback-server.ts'
-import { redirectTarget } from '../../src/oauth/redirect.ts'
+import { type CallbackPage, SIGNED_IN_PAGE, startCallbackServer } from '../../src/oauth/callback-server.ts'
+import { parseRedirectUri } from '../../src/oauth/redirect.ts'
 import { axeViolations, launchChromium } from '../chromium.ts'
 import { needs } from '../requirements.ts'
 
 const STATE = 'the-right-state'
 
 async function listen(options: { uri?: string; page?: CallbackPage } = {}) {
-  const target = redirectTarget(options.uri)
+  const target = parseRedirectUri(options.uri)
   const received: URLSearchParams[] = []
   const server = await startCallbackServer({
     target,
     state: STATE,
     receive(parameters, respond) {
       received.push(parameters)
-      void respond(options.page ?? SIGNED_IN)
+      void respond(options.page ?? SIGNED_IN_PAGE)
       return undefined
     },
   })
@@ -129,7 +129,7 @@ describe('the listener for the redirect', () => {
   it('the listener shows the page of success again to whoever brings the same answer', async () => {
     const { url, received } = await listen()
     for (const answer of [await send(right(url)), await send(right(url))])
-      expect([answer.status, answer.body]).toEqual([200, expect.stringContaining(SIGNED_IN.title)])
+      expect([answer.status, answer.body]).toEqual([200, expect.stringContaining(SIGNED_IN_PAGE.title)])
     expect(received).toHaveLength(1)
   })
 

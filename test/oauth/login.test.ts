@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { type HttpRequest, TransportError } from '../../src/context.ts'
 import { Exit } from '../../src/errors.ts'
 import { type LoginOptions, login } from '../../src/oauth/login.ts'
-import { redirectTarget } from '../../src/oauth/redirect.ts'
+import { parseRedirectUri } from '../../src/oauth/redirect.ts'
 import type { CodeExchange } from '../../src/oauth/token-endpoint.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import {
@@ -70,7 +70,7 @@ async function begin({
     {
       scopes: [],
       resource: undefined,
-      target: redirectTarget(undefined),
+      target: parseRedirectUri(undefined),
       openBrowser: true,
       readInput: true,
       timeoutMs: 300_000,

@@ -209,17 +209,21 @@ describe('a refresh', () => {
       { kind: 'over', description: 'reused (invalid_grant)' },
     ],
     ['invalid_grant behind a 500', () => oauthError(500, 'invalid_grant'), { kind: 'unknown' }],
-    ['invalid_request', () => oauthError(400, 'invalid_request'), { kind: 'unused', passes: false }],
-    ['invalid_scope', () => oauthError(400, 'invalid_scope'), { kind: 'unused', passes: false }],
-    ['invalid_client', () => oauthError(401, 'invalid_client'), { kind: 'unused', passes: false }],
-    ['unauthorized_client', () => oauthError(400, 'unauthorized_client'), { kind: 'unused', passes: false }],
+    ['invalid_request', () => oauthError(400, 'invalid_request'), { kind: 'unused', isTransient: false }],
+    ['invalid_scope', () => oauthError(400, 'invalid_scope'), { kind: 'unused', isTransient: false }],
+    ['invalid_client', () => oauthError(401, 'invalid_client'), { kind: 'unused', isTransient: false }],
+    [
+      'unauthorized_client',
+      () => oauthError(400, 'unauthorized_client'),
+      { kind: 'unused', isTransient: false },
+    ],
     ...['unsupported_grant_type', 'invalid_target', 'temporarily_unavailable', 'Not Found'].map(
       (error): [string, () => HttpResponse, Record<string, unknown>] => [
         `${error}, which the interface does not have`,
         () => oauthError(400, error, 'refresh is off'),
         {
           kind: 'unused',
-          passes: false,
+          isTransient: false,
           error: expect.objectContaining({
             message: expect.stringContaining(`refresh is off (${error})`),
           }),
@@ -246,17 +250,17 @@ describe('a refresh', () => {
     [
       '429 with seconds',
       () => textResponse(429, '', { 'retry-after': '3' }),
-      { kind: 'unused', passes: true, error: { retryAfterMs: 3000 } },
+      { kind: 'unused', isTransient: true, error: { retryAfterMs: 3000 } },
     ],
     [
       '503 with a date',
       () => textResponse(503, '', { 'retry-after': 'Fri, 20 Nov 2026 12:00:05 GMT' }),
-      { kind: 'unused', passes: true, error: { retryAfterMs: 5000 } },
+      { kind: 'unused', isTransient: true, error: { retryAfterMs: 5000 } },
     ],
     [
       '503 with seconds and the words of the service',
       () => textResponse(503, '{"name":"maintenance","message":"back soon"}', { 'retry-after': '3' }),
-      { kind: 'unused', passes: true, error: { retryAfterMs: 3000 } },
+      { kind: 'unused', isTransient: true, error: { retryAfterMs: 3000 } },
     ],
     [
       '503 with the page of a cache that lost its connection to the service',
@@ -281,7 +285,7 @@ describe('a refresh', () => {
     [
       '429 with the page of a proxy that limits requests',
       () => textResponse(429, '<html><h1>Too Many Requests</h1>', { 'retry-after': '5' }),
-      { kind: 'unused', passes: true, error: { retryAfterMs: 5000 } },
+      { kind: 'unused', isTransient: true, error: { retryAfterMs: 5000 } },
     ],
     ...[429, 503].flatMap((status) =>
       [{}, { 'retry-after': 'soon' }, { 'retry-after': '' }].map(
@@ -341,17 +345,17 @@ describe('a refresh', () => {
         Promise.reject(
           new TransportError('aborted', 'no', 'stopped', new CliError('cannot_write', 'the disk is full')),
         ),
-      { kind: 'unused', passes: false, error: expect.objectContaining({ code: 'cannot_write' }) },
+      { kind: 'unused', isTransient: false, error: expect.objectContaining({ code: 'cannot_write' }) },
     ],
     [
       'a failed look-up',
       () => Promise.reject(new TransportError('lookup', 'no', 'no such host')),
-      { kind: 'unused', passes: true },
+      { kind: 'unused', isTransient: true },
     ],
     [
       'a wrong certificate',
       () => Promise.reject(new TransportError('tls', 'no', 'for another host')),
-      { kind: 'unused', passes: false },
+      { kind: 'unused', isTransient: false },
     ],
     [
       'a timeout',
@@ -486,7 +490,7 @@ describe('a refresh', () => {
 
     it('a truncated answer is a refusal if its head or the part that arrived proves one', async () => {
       const refusal = cutAfter('{"error":"invalid_client"}', 401)
-      expect((await refreshOnce(() => refusal)).outcome).toMatchObject({ kind: 'unused', passes: false })
+      expect((await refreshOnce(() => refusal)).outcome).toMatchObject({ kind: 'unused', isTransient: false })
     })
 
     it.each([

@@ -36,7 +36,7 @@ async function clientWith(
   const authorizer = options.authorizer ?? {
     credential: async () =>
       ({ kind: 'api_key', value: options.key ?? 'key-1', description: 'the API key' }) as const,
-    refused: async () => undefined,
+    replaceRefused: async () => undefined,
   }
   const http = options.verbose ? logExchanges(context) : context.http
   return { context, client: createServiceClient({ ...createIo(context, settings), http }, authorizer) }
@@ -315,7 +315,7 @@ describe('a refused credential', () => {
     return {
       refused_: refused,
       credential: async () => token('old'),
-      refused: async (credential: Credential) => {
+      replaceRefused: async (credential: Credential) => {
         refused.push(credential)
         return next
       },
@@ -379,7 +379,7 @@ describe('a refused credential', () => {
     const { client, context } = await clientWith(answers, {
       authorizer: {
         credential: () => renewed('old', when === 'first'),
-        refused: () => renewed('new', true),
+        replaceRefused: () => renewed('new', true),
       },
     })
     await getImport(client, 'i-1', { timeoutMs: 10_000 })

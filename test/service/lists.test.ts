@@ -5,8 +5,8 @@ import {
   grantPages,
   type Page,
   type PageFetcher,
-  pages,
   type Range,
+  readPages,
 } from '../../src/service/lists.ts'
 
 const UNINTERRUPTED = new AbortController().signal
@@ -40,7 +40,7 @@ function serviceWith(list: readonly Thing[]): { fetch: PageFetcher<Thing>; asked
 
 async function collect(fetch: PageFetcher<Thing>, range: Range<Thing>): Promise<Page<Thing>[]> {
   const all: Page<Thing>[] = []
-  for await (const page of pages(fetch, range, UNINTERRUPTED)) all.push(page)
+  for await (const page of readPages(fetch, range, UNINTERRUPTED)) all.push(page)
   return all
 }
 const ids = (all: readonly Page<Thing>[]) => all.flatMap((page) => page.items.map((thing) => thing.id))
@@ -79,18 +79,18 @@ describe('paging', () => {
 
   it('counts what was chosen, not what was looked through', async () => {
     const service = serviceWith(things(1000))
-    const result = await collect(service.fetch, { limit: 120, choose: (thing) => thing.even })
+    const result = await collect(service.fetch, { limit: 120, filter: (thing) => thing.even })
     expect(ids(result)).toHaveLength(120)
     expect(ids(result).at(-1)).toBe('id-238')
     expect(result.at(-1)?.hasMore).toBe(true)
     expect(service.asked).toHaveLength(3)
-    const back = await collect(service.fetch, { limit: 2, before: 'id-500', choose: (thing) => thing.even })
+    const back = await collect(service.fetch, { limit: 2, before: 'id-500', filter: (thing) => thing.even })
     expect(ids(back)).toEqual(['id-496', 'id-498'])
   })
 
   it('asks for the next page while this one is being printed, and for no more than one', async () => {
     const service = serviceWith(things(1000))
-    const reading = pages(service.fetch, {}, UNINTERRUPTED)
+    const reading = readPages(service.fetch, {}, UNINTERRUPTED)
     await reading.next()
     expect(service.asked).toHaveLength(2)
     await new Promise((resolve) => setImmediate(resolve))
@@ -101,7 +101,7 @@ describe('paging', () => {
   it('abandons the page that is under way when the reader leaves', async () => {
     const { fetch } = serviceWith(things(1000))
     const signals: (AbortSignal | undefined)[] = []
-    const reading = pages<Thing>(
+    const reading = readPages<Thing>(
       (cursor, signal) => {
         signals.push(signal)
         return fetch(cursor, signal)
@@ -118,7 +118,7 @@ describe('paging', () => {
     const { fetch } = serviceWith(things(1000))
     const interrupt = new AbortController()
     const signals = new Set<AbortSignal | undefined>()
-    const reading = pages<Thing>(
+    const reading = readPages<Thing>(
       (cursor, signal) => {
         signals.add(signal)
         return fetch(cursor, signal)
@@ -135,7 +135,7 @@ describe('paging', () => {
 
   it('hands out what arrived before it says that the next page failed', async () => {
     const { fetch } = serviceWith(things(150))
-    const reading = pages<Thing>(
+    const reading = readPages<Thing>(
       async (cursor) => {
         if (cursor.after !== undefined) throw new Error('page 2 is broken')
         return fetch(cursor)

@@ -5,9 +5,9 @@ import { Worker } from 'node:worker_threads'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
 import { transportFailure } from '../../src/service/problems.ts'
-import { bypassesProxy, type ProxySettings, proxyFor } from '../../src/service/proxy.ts'
+import { bypassesProxy, type ProxySettings, proxyUrlFor } from '../../src/service/proxy.ts'
 import { createTransport } from '../../src/service/transport.ts'
-import { classify } from '../../src/service/transport-errors.ts'
+import { classifyError } from '../../src/service/transport-errors.ts'
 
 /** Starts a server for this test; returns its URL. */
 async function listen(listener: RequestListener): Promise<URL> {
@@ -247,7 +247,7 @@ describe('an error', () => {
   ])(
     'a limit of this machine (%s) is no error of the network, and has its own remedy',
     (error, kind, remedy) => {
-      const failure = classify(error, 'no')
+      const failure = classifyError(error, 'no')
       expect(failure.kind).toBe(kind)
       const url = new URL('https://api.example.com')
       expect(transportFailure(failure, url, 'GET').hint).toContain(remedy)
@@ -626,8 +626,8 @@ describe('a proxy', () => {
     'a proxy is bypassed for this machine itself: %s',
     (host) => {
       const proxies = { httpsProxy: 'http://proxy.example:3128' }
-      expect(proxyFor(new URL(`http://${host}:2379/`), proxies)).toBeUndefined()
-      expect(proxyFor(new URL(`https://${host}/`), proxies)).toBeUndefined()
+      expect(proxyUrlFor(new URL(`http://${host}:2379/`), proxies)).toBeUndefined()
+      expect(proxyUrlFor(new URL(`https://${host}/`), proxies)).toBeUndefined()
     },
   )
 

@@ -52,5 +52,5 @@ export const command = defineCommand({
 
 /** MAILCLAIM_API_KEY may have an access token, which says when it ends. */
 async function endOf(value: string): Promise<number | undefined> {
-  return (await import('../../service/problems.ts')).endOfToken(value)
+  return (await import('../../service/problems.ts')).readJwtExpiry(value)
 }

@@ -59,7 +59,7 @@ export const command = defineCommand({
       {
         fetchPage: grantPages(connect(io)),
         defaultLimit: undefined,
-        choose: state === undefined ? undefined : (grant) => isRevoked(grant) === (state === 'revoked'),
+        filter: state === undefined ? undefined : (grant) => isRevoked(grant) === (state === 'revoked'),
         columns: GRANT_COLUMNS,
         nothing: state === undefined ? 'There are no grants.' : `There are no ${state} grants.`,
       },
