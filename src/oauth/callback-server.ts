@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { finished } from 'node:stream/promises'
 import { CliError } from '../errors.ts'
 import { html } from '../terminal/html.ts'
 import type { RedirectTarget } from './redirect.ts'
@@ -11,11 +12,6 @@ export interface CallbackPage {
   readonly status: number
   readonly title: string
   readonly text: string
-}
-
-export interface CallbackServer {
-  readonly redirectUri: string
-  close(): Promise<void>
 }
 
 interface CallbackServerOptions {
@@ -47,8 +43,7 @@ export function notSignedInPage(error: unknown): CallbackPage {
  *
  * @throws CliError `cannot_listen`, exit 1.
  */
-export async function startCallbackServer(options: CallbackServerOptions): Promise<CallbackServer> {
-  const { target } = options
+export async function startCallbackServer({ target, state, receive }: CallbackServerOptions) {
   const servers: Server[] = []
   /** The query of the answer, the browsers that wait for its page, and that page once it is known. */
   let taken: string | undefined
@@ -75,12 +70,11 @@ export async function startCallbackServer(options: CallbackServerOptions): Promi
     if (/prefetch|prerender/i.test(`${purpose} ${secPurpose} ${moz}`)) return refuse(503, 'Not loaded ahead')
     const search = query.join('?')
     const parameters = new URLSearchParams(search)
-    const [state, ...others] = parameters.getAll('state')
-    if (others.length > 0 || state !== options.state)
-      return refuse(400, 'This answer belongs to another sign-in')
+    const [found, ...more] = parameters.getAll('state')
+    if (more.length > 0 || found !== state) return refuse(400, 'This answer belongs to another sign-in')
     if (taken !== undefined && search !== taken)
       return refuse(400, 'Already answered', 'Only the first answer counts.')
-    const wrong = taken === undefined ? options.receive(parameters, show) : undefined
+    const wrong = taken === undefined ? receive(parameters, show) : undefined
     if (wrong !== undefined) return refuse(400, 'This answer cannot be used', `Reason: ${wrong}.`)
     taken = search
     if (final === undefined) waiting.push(response)
@@ -135,24 +129,22 @@ export async function startCallbackServer(options: CallbackServerOptions): Promi
 }
 
 /** Settles when the page has been handed to the browser, or the browser has gone. */
-function sendPage(response: ServerResponse, shown: CallbackPage): Promise<void> {
+async function sendPage(response: ServerResponse, page: CallbackPage): Promise<void> {
+  // The tab may be closed by now.
+  if (response.destroyed) return
   const nonce = randomBytes(16).toString('base64')
-  return new Promise((resolve) => {
-    if (response.destroyed) return resolve() // The tab was closed meanwhile.
-    response.once('finish', resolve)
-    response.once('close', resolve)
-    // They prevent the page from running, loading, framing, leaking or storing anything.
-    response.writeHead(shown.status, {
-      'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': `default-src 'none'; style-src 'nonce-${nonce}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
-      'x-content-type-options': 'nosniff',
-      'cache-control': 'no-store',
-      'referrer-policy': 'no-referrer',
-      'cross-origin-opener-policy': 'same-origin',
-      connection: 'close',
-    })
-    response.end(renderPage(shown, nonce))
+  // They prevent the page from running, loading, framing, leaking or storing anything.
+  response.writeHead(page.status, {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': `default-src 'none'; style-src 'nonce-${nonce}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-store',
+    'referrer-policy': 'no-referrer',
+    'cross-origin-opener-policy': 'same-origin',
+    connection: 'close',
   })
+  response.end(renderPage(page, nonce))
+  await finished(response).catch(() => {})
 }
 
 function renderPage({ title, text }: CallbackPage, nonce: string): string {

@@ -1,7 +1,7 @@
 import { CliError, ERRORS, type ErrorCode } from '../errors.ts'
 
 /** The errors of RFC 6749 sections 4.1.2.1 and 5.2, and RFC 8707 section 2, each with what a user can do, unless only the service's own words tell. */
-const HINTS = {
+export const HINTS = {
   access_denied: 'sign in to the service in that browser, then sign in again here and approve it',
   invalid_request: undefined,
   invalid_grant: 'sign in again, because a code works once',
@@ -29,7 +29,6 @@ export function oauthError(error: string, said: string, status?: number): CliErr
   const message = needsPrompt ? 'the service needs you to sign in or approve there first' : ERRORS[code][2]
   // Scripts compare codes: anything that doesn't look like one stays in the message.
   const shownCode = /^[a-z][a-z0-9_]{1,63}$/.test(error) ? error : undefined
-  return new CliError(code, said === '' ? message : `${message}: ${said}`, {
-    ...{ shownCode, hint: HINTS[code], status },
-  })
+  const whole = said === '' ? message : `${message}: ${said}`
+  return new CliError(code, whole, { shownCode, hint: HINTS[code], status })
 }

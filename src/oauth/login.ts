@@ -4,13 +4,7 @@ import { requireBaseUrl, requireClientId } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { type AuthorizationResponse, buildAuthorizationUrl, classifyRedirect } from './authorization.ts'
-import {
-  type CallbackPage,
-  type CallbackServer,
-  notSignedInPage,
-  SIGNED_IN_PAGE,
-  startCallbackServer,
-} from './callback-server.ts'
+import { type CallbackPage, notSignedInPage, SIGNED_IN_PAGE, startCallbackServer } from './callback-server.ts'
 import { discoverServer } from './discovery.ts'
 import { parsePaste, readPastes } from './paste.ts'
 import type { RedirectTarget } from './redirect.ts'
@@ -63,9 +57,8 @@ export async function login<T>(
   reporter: LoginReporter,
   io: Io,
 ): Promise<{ readonly result: T; readonly closed: Promise<void> }> {
-  const { settings } = io
-  const base = requireBaseUrl(settings)
-  const clientId = requireClientId(settings)
+  const base = requireBaseUrl(io.settings)
+  const clientId = requireClientId(io.settings)
   const server = await discoverServer(base, options.issuer, io)
   const state = oauth.generateRandomState()
   const codeVerifier = oauth.generateRandomCodeVerifier()
@@ -89,14 +82,11 @@ export async function login<T>(
     return response
   }
 
-  let listener: CallbackServer | undefined
+  const { redirectUri, close } = await startCallbackServer({ target: options.target, state, receive })
   let stopReading = () => {}
   const over = new AbortController()
   try {
-    listener = await startCallbackServer({ target: options.target, state, receive })
-    const { redirectUri } = listener
-    const { scopes, resource } = options
-    const requestedScope = scopes.length === 0 ? undefined : scopes.join(' ')
+    const requestedScope = options.scopes.join(' ') || undefined
     const endpoint = options.authorizationEndpoint ?? server.authorization_endpoint ?? ''
     const url = buildAuthorizationUrl(endpoint, {
       response_type: 'code',
@@ -107,7 +97,7 @@ export async function login<T>(
       code_challenge: await oauth.calculatePKCECodeChallenge(codeVerifier),
       code_challenge_method: 'S256',
       scope: requestedScope,
-      resource,
+      resource: options.resource,
     })
     const expected = { state, issuer: server.issuer.replace(/\/+$/, ''), host: new URL(redirectUri).host }
     if (options.readInput)
@@ -127,9 +117,8 @@ export async function login<T>(
         const why = unusable === undefined ? '' : `; the answer that came could not be used: ${unusable}`
         const time = formatDuration(options.timeoutMs / 1000)
         const message = `timed out after ${time} waiting for approval in the browser${why}`
-        throw new CliError('login_timeout', message, {
-          hint: 'sign in again; --timeout SECONDS waits longer',
-        })
+        const hint = 'sign in again; --timeout SECONDS waits longer'
+        throw new CliError('login_timeout', message, { hint })
       })
     const { response, respond } = await Promise.race([received, timeout])
     try {
@@ -138,13 +127,13 @@ export async function login<T>(
       const result = await exchange({ base, clientId, code, redirectUri, codeVerifier, requestedScope })
       await respond?.(SIGNED_IN_PAGE)
       const shown = respond && io.clock.sleep(RELOAD_MS, io.interrupts.signal).catch(() => {})
-      return { result, closed: Promise.resolve(shown).then(listener.close) }
+      return { result, closed: Promise.resolve(shown).then(close) }
     } catch (error) {
       await respond?.(notSignedInPage(error))
       throw error
     }
   } catch (error) {
-    await listener?.close()
+    await close()
     throw error
   } finally {
     over.abort()

@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream'
+import type { ReadStream } from 'node:tty'
 import type { Context } from '../context.ts'
 import { InterruptedError } from '../errors.ts'
 
@@ -31,8 +31,8 @@ export function readPastes(
   { stdin: { stream }, clock, platform }: Pick<Context, 'stdin' | 'clock' | 'platform'>,
   judge: (text: string, fresh: string) => void,
 ): () => void {
-  const terminal: Readable & { setRawMode?(isRaw: boolean): unknown } = stream
-  const setRaw = (isRaw: boolean) => platform !== 'win32' && terminal.setRawMode?.(isRaw)
+  const setRaw = (isRaw: boolean) =>
+    platform !== 'win32' && (stream as Partial<ReadStream>).setRawMode?.(isRaw)
   let [kept, fresh] = ['', '']
   let cancel = () => {}
   const onData = (data: unknown) => {

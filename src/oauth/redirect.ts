@@ -21,7 +21,7 @@ export function parseRedirectUri(uri: string | undefined): RedirectTarget {
   // The URL class drops the default port, so the text has to be examined.
   const { host = '', port = '' } =
     /^http:\/\/(?<host>[^/?#@]+):(?<port>\d+)(?:[/?][^#\s\\\p{C}]*)?$/u.exec(uri)?.groups ?? {}
-  if (!URL.canParse(uri) || !isLoopback(host.replace(/^\[|\]$/g, '')) || Number(port) === 0)
+  if (!URL.canParse(uri) || !isLoopback(host) || Number(port) === 0)
     throw usageError(
       `--redirect-uri: ${JSON.stringify(uri)} is not an address on this machine with a port`,
       'give it as registered, such as http://127.0.0.1:8765/callback',

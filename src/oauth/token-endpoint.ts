@@ -7,8 +7,8 @@ import {
   parseObject,
   parseProblem,
   redirectError,
+  TRANSPORT_HINTS,
   transportFailure,
-  transportHint,
 } from '../service/problems.ts'
 import { parseRetryAfter } from '../service/retry.ts'
 import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
@@ -16,7 +16,7 @@ import { isBearerToken } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { redact, withoutTokens } from '../terminal/redact.ts'
-import { oauthError } from './errors.ts'
+import { HINTS, oauthError } from './errors.ts'
 
 interface TokenRequest {
   /** The base URL of the service; its path is kept. */
@@ -106,14 +106,11 @@ export async function exchangeCode(io: Io, request: CodeExchange): Promise<Token
     redirect_uri: redirectUri,
     code_verifier: codeVerifier,
   }
-  let answer: TokenAnswer
-  try {
-    answer = await send(io, request, fields, requestedScope)
-  } catch (error) {
+  const answer = await send(io, request, fields, requestedScope).catch((error: unknown) => {
     if (!(error instanceof TransportError)) throw error
     const { hint } = error.sent === 'no' ? transportFailure(error, request.base, 'POST') : {}
-    throw exchangeFailed(error.message, { cause: error, ...(hint && { hint }) })
-  }
+    throw exchangeFailed(error.message, { cause: error, hint })
+  })
   const { status, refreshToken, access, error, details, summary } = answer
   if (access !== undefined && refreshToken !== undefined) return { access, refreshToken }
   if (access !== undefined) throw oauthError('no_refresh_token', '')
@@ -122,10 +119,10 @@ export async function exchangeCode(io: Io, request: CodeExchange): Promise<Token
 }
 
 /** The error for a code exchange that brought neither tokens nor an OAuth error. */
-function exchangeFailed(why: string, options: { status?: number; cause?: Error; hint?: string }): CliError {
+function exchangeFailed(why: string, options: { status?: number; cause?: Error; hint?: string | undefined }) {
   const message = `the sign-in was approved, but the code could not be exchanged for tokens: ${why}`
-  const hint = 'sign in again, because a code works once'
-  return new CliError('service_unavailable', message, { hint, ...options })
+  const { hint = HINTS.invalid_grant } = options
+  return new CliError('service_unavailable', message, { ...options, hint })
 }
 
 /**
@@ -302,8 +299,7 @@ function classifyAnswer(answer: TokenAnswer): RefreshOutcome {
   if (retryAfterMs !== undefined) {
     const message = `the service did not renew the session in time (${summary})`
     const hint = 'the session is untouched; run the command again later'
-    const options = { hint, status, retryAfterMs }
-    const later = new CliError('service_unavailable', message, options)
+    const later = new CliError('service_unavailable', message, { hint, status, retryAfterMs })
     return { kind: 'unused', error: later, isTransient: true }
   }
   // A 429 without `Retry-After` proves nothing, whatever is in it.
@@ -319,7 +315,7 @@ function classifyNoAnswer(error: unknown, base: URL): RefreshOutcome {
   // `beforeSend` threw it, or it is the reason of the signal.
   if (error.cause instanceof CliError) return { kind: 'unused', error: error.cause, isTransient: false }
   const message = `the service at ${issuerOf(base)} cannot be reached: ${error.message}`
-  const hint = transportHint(error, 'the session is untouched; check the network: mailclaim doctor')
+  const hint = TRANSPORT_HINTS[error.kind] ?? 'the session is untouched; check the network: mailclaim doctor'
   const failure = new CliError('unreachable', message, { hint, cause: error })
   return { kind: 'unused', error: failure, isTransient: error.kind === 'lookup' || error.kind === 'connect' }
 }

@@ -33,7 +33,7 @@ export interface Authorizer {
   replaceRefused(credential: Credential): Promise<Credential | undefined>
 }
 
-/** Undefined values are left out. */
+/** Query parameters by name; undefined and empty values are left out. */
 type Query = Readonly<Record<string, string | number | undefined>>
 
 /** Sends requests to the service with the profile's credential. Every failure is a `CliError` with its exit code. */
@@ -109,7 +109,7 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
   ): Promise<ServiceAnswer | CliError> {
     const url = operationUrl(base, path)
     for (const [name, value] of Object.entries(query)) {
-      if (value !== undefined) url.searchParams.set(name, String(value))
+      if (value !== undefined && value !== '') url.searchParams.set(name, String(value))
     }
     try {
       const response = await io.http.send({

@@ -66,8 +66,9 @@ export async function* follow<T extends object>(
     const once = last === undefined ? {} : { maxAttempts: 1 }
     const answer = await fetch({ ...once, timeoutMs: timeFor(deadline) }).catch((error: unknown) => {
       interrupts.signal.throwIfAborted()
-      if (mayPass(error)) return error
-      throw error
+      if (!(error instanceof CliError) || error instanceof MismatchError) throw error
+      if (error.exit !== Exit.unavailable) throw error
+      return error
     })
     const failure = answer instanceof CliError ? answer : undefined
     if (answer instanceof CliError) {
@@ -106,11 +107,6 @@ export async function* follow<T extends object>(
     }
     await clock.sleep(nextInMs, interrupts.signal)
   }
-}
-
-/** Whether another request may get an answer. */
-function mayPass(error: unknown): error is CliError {
-  return error instanceof CliError && error.exit === Exit.unavailable && !(error instanceof MismatchError)
 }
 
 /** A watch without news says after this long that it continues: some CI systems end a job that is silent. */

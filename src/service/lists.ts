@@ -15,8 +15,8 @@ const LARGEST_PAGE = 100
 
 export interface Cursor {
   readonly limit: number
-  readonly after?: string
-  readonly before?: string
+  readonly after?: string | undefined
+  readonly before?: string | undefined
 }
 
 export type PageFetcher<T> = (cursor: Cursor, signal?: AbortSignal) => Promise<ListEnvelope<T>>
@@ -74,12 +74,9 @@ async function listPage<T>(
   return { ...body, has_more: more === true, data: data as T[] }
 }
 
-export interface Range<T> {
+export interface Range<T> extends Pick<Cursor, 'after' | 'before'> {
   /** How many items are wanted in all; undefined for every one there is. */
   readonly limit?: number | undefined
-  readonly after?: string | undefined
-  /** Only the page in front of this item: at most 100 items. */
-  readonly before?: string | undefined
   /** Chosen here, since the service has no such filter; the limit counts what is chosen. */
   readonly filter?: ((item: T) => boolean) | undefined
 }
@@ -113,10 +110,7 @@ export async function* readPages<T extends { readonly id?: string | null }>(
   const ask = (place: Omit<Cursor, 'limit'>) =>
     fetchPage({ limit: filter ? LARGEST_PAGE : Math.min(left, LARGEST_PAGE), ...place }, signal)
   const askForNext = async ({ data }: ListEnvelope<T>) => ask({ after: nextCursor(data, seen) })
-  let asked: Promise<ListEnvelope<T>> | undefined = ask({
-    ...(after && { after }),
-    ...(before && { before }),
-  })
+  let asked: Promise<ListEnvelope<T>> | undefined = ask({ after, before })
   try {
     while (asked !== undefined) {
       const envelope: ListEnvelope<T> = await asked
@@ -148,9 +142,8 @@ function nextCursor(data: readonly { readonly id?: string | null }[], seen: Set<
 }
 
 function noProgress(what: string): CliError {
-  return new CliError('no_progress', `the list says that it goes on, but ${what}`, {
-    hint: 'this is a fault of the service',
-  })
+  const hint = 'this is a fault of the service'
+  return new CliError('no_progress', `the list says that it goes on, but ${what}`, { hint })
 }
 
 /** The id of an item that a list can go on from; undefined where the service sent none, or something else there. */

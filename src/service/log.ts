@@ -15,7 +15,7 @@ export function logExchanges(context: Context): HttpTransport {
   // If the reader of stderr has gone away, an answer still counts.
   const log = (sign: '>' | '<', lines: readonly string[]) =>
     writeLines(
-      [...lines].map((line) => `${sign} ${line}`),
+      lines.map((line) => `${sign} ${line}`),
       context,
     ).catch(() => undefined)
   return {
@@ -46,9 +46,8 @@ export function secretsOf({ headers, body }: HttpRequest): string[] {
 }
 
 function headerLines(headers: Readonly<Record<string, string>>): string[] {
-  return Object.entries(headers).flatMap(([name, value]) => {
-    if (!SHOWN.test(name.toLowerCase())) return []
-    // What follows the path of an address may be a code or a token.
-    return [`${name}: ${name === 'location' ? value.replace(/[?#].*/s, '') : value}`]
-  })
+  const shown = Object.entries(headers).filter(([name]) => SHOWN.test(name))
+  // The query or fragment of an address may contain a code or a token.
+  const clean = (name: string, value: string) => (name === 'location' ? value.replace(/[?#].*/s, '') : value)
+  return shown.map(([name, value]) => `${name}: ${clean(name, value)}`)
 }

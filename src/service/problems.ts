@@ -58,10 +58,8 @@ export function readJsonObject(
   if (text.trim() === '') throw unexpectedAnswer('it is empty', status)
   const object = parseObject(text)
   if (object === undefined) {
-    const unreadable = unreadableBody(headers, text)
-    if (unreadable !== undefined) throw unexpectedAnswer(unreadable, status)
     const start = excerpt(redact(text.slice(0, MAX_QUOTED), secrets), 120)
-    throw unexpectedAnswer(`it is not a JSON object: ${start}`, status)
+    throw unexpectedAnswer(unreadableBody(headers, text) ?? `it is not a JSON object: ${start}`, status)
   }
   if (isDeeperThan(MAX_DEPTH, object))
     throw unexpectedAnswer(`it has objects inside of each other, over ${MAX_DEPTH} levels deep`, status)
@@ -107,7 +105,6 @@ export function checkFields(
 
 export function nameOfType(value: unknown): string {
   if (value === null) return 'null'
-  if (value === undefined) return 'missing'
   if (Array.isArray(value)) return 'an array'
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
@@ -125,11 +122,10 @@ export function parseProblem(
   clean: (text: string) => string,
 ): { readonly name?: string | undefined; readonly details: string } {
   if (body === undefined) {
-    const unreadable = unreadableBody(headers, whole)
-    if (unreadable !== undefined) return { details: unreadable }
     // What begins like JSON may contain tokens.
     const isPage = !/^\s*[{[]/.test(whole)
-    return { details: isPage ? excerpt(clean(whole.slice(0, MAX_QUOTED)), 160) : '' }
+    const start = isPage ? excerpt(clean(whole.slice(0, MAX_QUOTED)), 160) : ''
+    return { details: unreadableBody(headers, whole) ?? start }
   }
   // Some services nest the error: {"error":{"name","message"}}.
   const fields = isObject(body['error']) ? body['error'] : body
@@ -160,9 +156,8 @@ export function responseError(
   { clock, settings }: Pick<Io, 'clock' | 'settings'>,
 ): CliError {
   const { status, headers, text } = response
-  const clean = (said: string) => redact(said, [credential.value])
   const object = parseObject(text)
-  const { name = '', details } = parseProblem(object, response, clean)
+  const { name = '', details } = parseProblem(object, response, (said) => redact(said, [credential.value]))
   const retryAfterMs = parseRetryAfter(headers['retry-after'], clock.now())
   // Scripts compare codes: of a refusal the service's own, if it looks like one.
   const isNamed = status !== 401 && !isTemporaryStatus(status) && /^[a-z][a-z0-9_]{1,63}$/.test(name)
@@ -174,17 +169,13 @@ export function responseError(
   const sent = credential.description
   if (status === 401) {
     const what = `the service refused ${sent} (401)`
-    const end = credential.kind === 'api_key' ? readJwtExpiry(credential.value) : undefined
-    if (end !== undefined) {
-      const when = `${end <= clock.now() ? 'expired' : 'expires'} ${relativeTime(end, clock.now())}`
-      const hint = 'get another where the session is: mailclaim auth token'
-      return failure('credential_refused', `${what}, an access token that ${when}`, hint)
-    }
-    const hint =
-      credential.kind === 'api_key'
-        ? 'check the API key'
-        : `sign in again: ${withProfile('mailclaim login', settings.profile.value)}`
-    return failure('credential_refused', what, hint)
+    const login = withProfile('mailclaim login', settings.profile.value)
+    if (credential.kind !== 'api_key') return failure('credential_refused', what, `sign in again: ${login}`)
+    const end = readJwtExpiry(credential.value)
+    if (end === undefined) return failure('credential_refused', what, 'check the API key')
+    const when = `${end <= clock.now() ? 'expired' : 'expires'} ${relativeTime(end, clock.now())}`
+    const hint = 'get another where the session is: mailclaim auth token'
+    return failure('credential_refused', `${what}, an access token that ${when}`, hint)
   }
   if (status === 403) {
     // A reason of the service's own is better than a guess.
@@ -234,7 +225,7 @@ export function readJwtExpiry(text: string): number | undefined {
 }
 
 /** Remedies that don't depend on the request. */
-const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {
+export const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {
   memory: 'raise the limit on address space (ulimit -v) and run the command again',
   descriptors: 'raise the limit on open files (ulimit -n) and run the command again',
   aborted: 'run the command again; if mailclaim was just removed or updated, install it again',
@@ -244,15 +235,10 @@ const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {
   timeout: 'try again, or allow more time with --http-timeout SECONDS',
 }
 
-/** Hint for a request without a response. @param otherwise if its kind of failure has no remedy of its own */
-export function transportHint({ kind }: TransportError, otherwise: string): string {
-  return TRANSPORT_HINTS[kind] ?? otherwise
-}
-
 /** The error for a request without a response: exit 7. */
 export function transportFailure(error: TransportError, url: URL, method: string): CliError {
   const isLost = method === 'POST' && error.sent === 'maybe'
-  const hint = isLost ? MAY_BE_DONE : transportHint(error, 'check the base URL and the network')
+  const hint = isLost ? MAY_BE_DONE : (TRANSPORT_HINTS[error.kind] ?? 'check the base URL and the network')
   const code = error.kind === 'timeout' ? 'timeout' : 'unreachable'
   const message = `no response from ${url.origin}: ${error.message}`
   return new CliError(code, message, { hint, cause: error })

@@ -59,13 +59,10 @@ export function tunnelThroughProxy(
 /** Connections to the proxy, whose errors name the proxy as the cause. */
 class TunnelPool extends Pool {
   override async connect(options: Dispatcher.ConnectOptions): Promise<Dispatcher.ConnectData> {
-    let tunnel: Dispatcher.ConnectData
-    try {
-      tunnel = await connect.call(this, options)
-    } catch (error) {
+    const tunnel = await connect.call(this, options).catch((error: unknown) => {
       const { kind, message } = classifyError(error, 'no', 'proxy')
       throw proxyError(message, error, kind === 'untrusted' || kind === 'dated' ? kind : 'proxy')
-    }
+    })
     if (tunnel.statusCode >= 200 && tunnel.statusCode <= 299) return { ...tunnel, statusCode: 200 }
     tunnel.socket.on('error', () => {}).destroy()
     throw proxyError(`it answered ${tunnel.statusCode}`)

@@ -28,11 +28,7 @@ const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'],
   [/^CERT_NOT_YET_VALID /, 'dated', 'the certificate of the PEER is not valid yet'],
   [/^(DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_)/, 'untrusted', `the certificate of the PEER ${UNTRUSTED}`],
   [/^(CERT_|HOSTNAME_MISMATCH|INVALID_)/, 'tls', 'the certificate of the PEER is not valid (CODE)'],
-  [
-    /^(ERR_TLS|ERR_SSL|EPROTO)|before secure TLS connection/,
-    'tls',
-    "couldn't establish a TLS connection: MESSAGE",
-  ],
+  [/^(ERR_TLS|ERR_SSL|EPROTO)|before secure TLS /, 'tls', "couldn't establish a TLS connection: MESSAGE"],
   [/^ECONNREFUSED /, 'connect', 'nothing is listening at that address (connection refused)'],
   [
     /^(ETIMEDOUT connect|UND_ERR_CONNECT_TIMEOUT) /,
@@ -76,12 +72,7 @@ function hasNoDescriptor(): boolean {
 
 /** Happy Eyeballs reports one error per address, and errors wrap others: the first cause is the most useful. */
 function rootCause(error: unknown): Partial<NodeJS.ErrnoException> {
-  let found = error
-  for (let depth = 0; depth < 5; depth++) {
-    if (found instanceof AggregateError && found.errors.length > 0) found = found.errors[0]
-    else if (found instanceof Error && found.cause instanceof Error && !('syscall' in found))
-      found = found.cause
-    else break
-  }
-  return found ?? {}
+  if (!(error instanceof Error) || 'syscall' in error) return error ?? {}
+  const inner = error instanceof AggregateError ? error.errors[0] : error.cause
+  return inner instanceof Error ? rootCause(inner) : error
 }

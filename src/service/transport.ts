@@ -149,7 +149,9 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
         // Informational responses are ignored, except 101: this client doesn't upgrade.
         if (status >= 100 && status < 200 && status !== 101) return
         if (status < 200) fail('protocol', `invalid HTTP response: ${status} is not a final status`)
-        head = { status, headers: joinHeaders(fields) }
+        // Entries, because assigning to a header called `__proto__` would be lost.
+        const joined = Object.entries(fields).map(([name, value]) => [name, [value].flat().join(', ')])
+        head = { status, headers: Object.fromEntries(joined) }
       },
       onResponseData(_controller, piece) {
         arrivals++
@@ -167,9 +169,4 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
       end(classifyError(error, sent))
     }
   })
-}
-
-/** Joins repeated headers. Built from entries, because a header can be called `__proto__`. */
-function joinHeaders(headers: Record<string, string | string[] | undefined>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value].flat().join(', ')]))
 }

@@ -1,6 +1,6 @@
 import { type TlsIdentity, TransportError } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { parseObject, transportHint } from '../../service/problems.ts'
+import { parseObject, TRANSPORT_HINTS } from '../../service/problems.ts'
 import { operationUrl } from '../../settings/addresses.ts'
 import type { Io } from '../../terminal/io.ts'
 import { excerpt } from '../../terminal/sanitize.ts'
@@ -88,7 +88,7 @@ export function createEtcd(
         if (!(error instanceof TransportError)) throw error
         signal.throwIfAborted()
         problem = error.message
-        hint = transportHint(error, later)
+        hint = TRANSPORT_HINTS[error.kind] ?? later
       }
       turn++
       if ((tries + 1) % members.length === 0) {
