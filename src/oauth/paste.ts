@@ -11,7 +11,9 @@ const SETTLE_MS = 300
 const MAX_KEPT = 64 * 1024
 /** A line of the length at which a terminal in canonical mode drops the rest: 4,095 bytes on Linux, 1,024 on macOS. */
 const CUT_LINE = /^(.{1022,1024}|.{4094,4096})$/gm
-/** A run of characters that a query may contain (RFC 3986 section 3.4), except marks that people put around or between addresses. */
+/**
+ * A run of characters that a query may contain (RFC 3986 section 3.4), except marks that people put around or between addresses.
+ */
 const QUERY = /[\w.~%!$*+,;:@/=&-]+/g
 /** The `code` or `error` of a query, unless a second address was joined to a cut first one. */
 const ANSWER = /(?:^|&)(?:code|error)=(?![^&]*(?:(?:code|error)=|:\/\/))[^&]+/
@@ -62,8 +64,8 @@ export function readPastes(
  * fragment or a closing quotation mark follows the code, or the code ends a line that arrived alone, unbroken and complete.
  *
  * @param fresh the part of `text` that is new
- * @returns the redirect's parameters, Ctrl-C, or why the text is no redirect; undefined if the text is blank or its last line hasn't
- *   ended
+ * @returns the redirect's parameters, Ctrl-C, or why the text is no redirect; undefined if the text is blank or its last line
+ *   hasn't ended
  */
 export function parsePaste(
   text: string,
