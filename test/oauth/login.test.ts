@@ -34,7 +34,7 @@ function patientClock(): FakeClock & { strike(): void } {
 }
 
 interface Begun {
-  readonly metadata?: Record<string, unknown> | 'html' | 'down'
+  readonly metadata?: Record<string, unknown> | 'html'
   readonly exchange?: (code: CodeExchange) => Promise<string>
   readonly options?: Partial<LoginOptions>
   readonly context?: FakeContextOptions
@@ -53,7 +53,6 @@ async function begin({
   const context = createFakeContext({
     clock,
     respond: () => {
-      if (metadata === 'down') throw new TransportError('connect', 'no', 'connection refused')
       if (metadata === 'html') return textResponse(200, '<p>hello</p>')
       return metadata === undefined ? jsonResponse(404, {}) : jsonResponse(200, metadata)
     },
@@ -246,24 +245,20 @@ describe('signing in', () => {
       await result
     })
 
-    it('a service that does not answer ends the login before a browser is opened: exit 7', async () => {
-      await expect(begin({ metadata: 'down' })).rejects.toMatchObject({
-        code: 'unreachable',
-        exit: 7,
-      })
-    })
-
     it.each([
+      ['connect', /check the base URL and the network/],
       ['untrusted', /NODE_EXTRA_CA_CERTS/],
       ['dated', /clock/],
       ['proxy', /HTTPS_PROXY/],
     ] as const)(
-      'a login whose connection fails (%s) gives the hint of every other command',
+      'a login whose connection fails (%s) ends before a browser is opened, with the hint of other commands',
       async (kind, hint) => {
         const respond = () => {
           throw new TransportError(kind, 'no', 'the cause')
         }
         await expect(begin({ context: { respond } })).rejects.toMatchObject({
+          code: 'unreachable',
+          exit: 7,
           message: expect.stringContaining('the cause'),
           hint: expect.stringMatching(hint),
         })
