@@ -134,7 +134,7 @@ export async function* readPages<T extends { readonly id?: string | null }>(
   }
 }
 
-/** Returns the id of a page's last item, the next cursor. @throws CliError `no_progress` if the id is missing or a repeated one */
+/** Returns the id of a page's last item, the next cursor. @throws CliError `no_progress` if the id is missing or came before */
 function nextCursor(data: readonly { readonly id?: string | null }[], seen: Set<string>): string {
   const last = data.at(-1)
   if (last === undefined) throw noProgress('sent an empty page')

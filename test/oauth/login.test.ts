@@ -181,14 +181,14 @@ describe('signing in', () => {
       authorization_endpoint: `${BASE}/elsewhere`,
       token_endpoint: 'https://evil.example/token',
     }
-    it('metadata of this issuer are used', async () => {
+    it('a login opens the authorization endpoint that metadata of its issuer name', async () => {
       const { url, come, result } = await begin({ metadata: published })
       expect(url.pathname).toBe('/elsewhere')
       await come({ code: 'c1' })
       await result
     })
 
-    it('after metadata that promise iss, an answer without it is not accepted (RFC 9207)', async () => {
+    it('a login refuses a redirect without iss if the metadata promise iss (RFC 9207)', async () => {
       const { come, ignored, result } = await begin({
         metadata: { ...published, authorization_response_iss_parameter_supported: true },
       })
@@ -203,7 +203,7 @@ describe('signing in', () => {
       ['HTML', 'html'],
       ['of another issuer', { ...published, issuer: 'https://evil.example' }],
       ['nonsense', { issuer: 7 }],
-    ])('metadata that are %s leave the usual endpoint', async (_what, metadata) => {
+    ])('a login opens the default authorization endpoint if metadata are %s', async (_what, metadata) => {
       const { url, come, result } = await begin(metadata === undefined ? {} : { metadata })
       expect(url.pathname).toBe('/oauth/authorize')
       await come({ code: 'c1' })
@@ -214,7 +214,7 @@ describe('signing in', () => {
       'https://user:pass@api.example/authorize',
       'javascript:alert(1)',
       'http://api.example/authorize',
-    ])('a published page %s is refused', async (endpoint) => {
+    ])('an authorization endpoint %s from metadata is refused', async (endpoint) => {
       const issuer = 'https://api.example'
       const begun = begin({ metadata: { issuer, authorization_endpoint: endpoint }, options: { issuer } })
       await expect(begun).rejects.toMatchObject({ code: 'authorization_endpoint_unusable', exit: 3 })
@@ -294,7 +294,7 @@ describe('signing in', () => {
     })
   })
 
-  it('a login that got only an answer of another issuer names both issuers at its end', async () => {
+  it('a login that got only a redirect of another issuer names both issuers at its timeout', async () => {
     const { clock, come, result } = await begin()
     await come({ code: 'c1', iss: 'https://auth.example' })
     clock.strike()
@@ -311,7 +311,7 @@ describe('signing in', () => {
     ['unauthorized_client', Exit.notConfigured],
     ['temporarily_unavailable', Exit.unavailable],
     ['something_new', Exit.refused],
-  ])('%s in the browser ends the login with exit %i', async (error, exit) => {
+  ])('the error %s in the redirect ends the login with exit %i', async (error, exit) => {
     const { come, result } = await begin()
     expect((await come({ error, error_description: 'because' })).page).toContain('You are not signed in')
     await expect(result).rejects.toMatchObject({
@@ -321,7 +321,7 @@ describe('signing in', () => {
     })
   })
 
-  it('a login without an answer ends with exit 4', async () => {
+  it('a login without a redirect before its timeout ends with exit 4', async () => {
     const { clock, result } = await begin()
     clock.strike()
     await expect(result).rejects.toMatchObject({
@@ -361,7 +361,7 @@ describe('signing in', () => {
     }
   })
 
-  it('a login reads no lines unless it is told to', async () => {
+  it('a login with readInput: false reads nothing from standard input', async () => {
     const { context, state, come, received, result } = await begin({ options: { readInput: false } })
     context.stdin.stream.write(`?code=pasted&state=${state}\n`)
     await come({ code: 'c1' })

@@ -319,9 +319,12 @@ describe('a refresh', () => {
       { kind: 'unknown', why: 'no answer' },
     ],
     ['a bug in the transport', () => Promise.reject(new TypeError('oops')), { kind: 'unknown', why: 'oops' }],
-  ])('a refresh that is answered with %s', async (_name, answer, expected) => {
-    expect((await refreshOnce(answer)).outcome).toMatchObject(expected)
-  })
+  ])(
+    'a refresh that is answered with %s has the outcome that the answer proves',
+    async (_name, answer, expected) => {
+      expect((await refreshOnce(answer)).outcome).toMatchObject(expected)
+    },
+  )
 
   it.each<[string, Record<string, unknown>]>([
     ['no access token', { access_token: undefined }],
@@ -516,7 +519,7 @@ describe('a refresh', () => {
     expect(requests).toEqual([])
   })
 
-  it('a refresh never reuses a connection, which may be about to close', async () => {
+  it('a refresh never reuses a connection, which the service may be about to close', async () => {
     const connections = new Set<unknown>()
     const server = createServer((request, response) => {
       connections.add(request.socket)

@@ -74,7 +74,7 @@ describe('a request', () => {
     ])
   })
 
-  it('a request uses the signal that it is given as it is', async () => {
+  it("a list request uses the caller's signal, or the interrupt signal", async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { has_more: false, data: [] })])
     const { signal } = new AbortController()
     await grantPages(client)({ limit: 100 }, signal)
@@ -100,7 +100,7 @@ describe('a request', () => {
     expect(await getImport(without.client, 'i-2')).toEqual({ status: 'queued' })
   })
 
-  it('a request without fields has no body', async () => {
+  it('a POST without fields has no body', async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { status: 'pending' })])
     await verifyClaim(client, 'd-1')
     expect(context.requests[0]).toMatchObject({ method: 'POST' })
@@ -129,7 +129,7 @@ describe('a request', () => {
     expect(JSON.stringify(await getImport(client, 'i-1'))).toBe(JSON.stringify(body))
   })
 
-  it('a new claim differs from one that was already pending', async () => {
+  it('createClaim tells a new claim (201) from an existing claim (200)', async () => {
     const { client } = await clientWith([
       jsonResponse(201, { status: 'pending' }),
       jsonResponse(200, { status: 'pending' }),
@@ -220,24 +220,21 @@ describe('retries', () => {
     expect(second.context.clock.slept).toEqual([30_000])
   })
 
-  it.each([
-    '99999999',
-    '9'.repeat(400),
-    '1e400',
-    String(Number.MAX_SAFE_INTEGER),
-    'Fri, 31 Dec 9999 23:59:59 GMT',
-  ])('a Retry-After of %s fails the request', async (value) => {
-    const { client, context } = await clientWith([jsonResponse(429, {}, { 'retry-after': value })])
-    const failure = await failed(getImport(client, 'i-1'))
-    expect(failure).toMatchObject({
-      exit: 7,
-      code: 'rate_limited',
-      hint: expect.stringMatching(
-        /^(try again in a while|the service asks to wait (\d+ years|more than a year); try again then)$/,
-      ),
-    })
-    for (const pause of context.clock.slept) expect(pause).toBeLessThanOrEqual(8000)
-  })
+  it.each(['99999999', '9'.repeat(400), '1e400', 'Fri, 31 Dec 9999 23:59:59 GMT'])(
+    'a Retry-After of %s fails the request',
+    async (value) => {
+      const { client, context } = await clientWith([jsonResponse(429, {}, { 'retry-after': value })])
+      const failure = await failed(getImport(client, 'i-1'))
+      expect(failure).toMatchObject({
+        exit: 7,
+        code: 'rate_limited',
+        hint: expect.stringMatching(
+          /^(try again in a while|the service asks to wait (\d+ years|more than a year); try again then)$/,
+        ),
+      })
+      for (const pause of context.clock.slept) expect(pause).toBeLessThanOrEqual(8000)
+    },
+  )
 
   it('a time limit holds for all attempts and pauses, except at the creation of a claim', async () => {
     const late = new TransportError('timeout', 'maybe', 'late')
@@ -338,35 +335,41 @@ describe('a refused credential', () => {
     ['valid', 300, ', an access token that expires in 5 min: '],
     ['no', undefined, ': '],
     ['not a JWT', 300, ': '],
-  ])('an API key that is an access token (%s) is told as one', async (what, seconds, told) => {
-    const claims = JSON.stringify({
-      exp: Date.parse('2026-11-20T12:00:00Z') / 1000 + (seconds ?? Number.NaN),
-    })
-    const encoded = Buffer.from(claims).toString('base64url')
-    const key = what === 'not a JWT' ? `e30.${encoded}` : `e30.${encoded}.c2ln`
-    const { client } = await clientWith([refusal], { key })
-    const hint = told === ': ' ? 'check the API key' : expect.stringContaining('mailclaim auth token')
-    expect(await failed(getImport(client, 'i-1'))).toMatchObject({
-      message: `the service refused the API key (401)${told}token expired (invalid_access)`,
-      hint,
-    })
-  })
+  ])(
+    'a refused API key that is an access token (%s) is described as an access token',
+    async (what, seconds, told) => {
+      const claims = JSON.stringify({
+        exp: Date.parse('2026-11-20T12:00:00Z') / 1000 + (seconds ?? Number.NaN),
+      })
+      const encoded = Buffer.from(claims).toString('base64url')
+      const key = what === 'not a JWT' ? `e30.${encoded}` : `e30.${encoded}.c2ln`
+      const { client } = await clientWith([refusal], { key })
+      const hint = told === ': ' ? 'check the API key' : expect.stringContaining('mailclaim auth token')
+      expect(await failed(getImport(client, 'i-1'))).toMatchObject({
+        message: `the service refused the API key (401)${told}token expired (invalid_access)`,
+        hint,
+      })
+    },
+  )
 
-  it.each(['first', 'refused'] as const)('a renewal leaves the request its own time (%s)', async (when) => {
-    const answers = when === 'first' ? [ok()] : [refusal(), ok()]
-    const renewed = async (value: string, isSlow: boolean) => {
-      if (isSlow) context.clock.advance(60_000)
-      return token(value)
-    }
-    const { client, context } = await clientWith(answers, {
-      authorizer: {
-        credential: () => renewed('old', when === 'first'),
-        replaceRefused: () => renewed('new', true),
-      },
-    })
-    await getImport(client, 'i-1', { timeoutMs: 10_000 })
-    expect(context.requests.at(-1)).toMatchObject({ timeoutMs: 10_000 })
-  })
+  it.each(['first', 'refused'] as const)(
+    'a slow renewal of the session does not shorten the request after it (%s)',
+    async (when) => {
+      const answers = when === 'first' ? [ok()] : [refusal(), ok()]
+      const renewed = async (value: string, isSlow: boolean) => {
+        if (isSlow) context.clock.advance(60_000)
+        return token(value)
+      }
+      const { client, context } = await clientWith(answers, {
+        authorizer: {
+          credential: () => renewed('old', when === 'first'),
+          replaceRefused: () => renewed('new', true),
+        },
+      })
+      await getImport(client, 'i-1', { timeoutMs: 10_000 })
+      expect(context.requests.at(-1)).toMatchObject({ timeoutMs: 10_000 })
+    },
+  )
 
   it('a refused credential without a successor is named but never shown', async () => {
     const { client } = await clientWith([refusal], { authorizer: authorizerWith(undefined) })
@@ -385,7 +388,7 @@ describe('the hint after a refusal', () => {
       { name: 'claim_not_allowed', message: 'The domain already belongs to your team.' },
       undefined,
     ],
-  ])('a 403 with %s', async (_what, body, hint) => {
+  ])('a 403 response with %s has the right hint', async (_what, body, hint) => {
     const { client } = await clientWith([jsonResponse(403, body)])
     expect((await failed(createClaim(client, { name: 'example.com' }))).hint).toBe(hint)
   })
@@ -481,7 +484,7 @@ describe('a response', () => {
     },
   )
 
-  it('a field that is null, missing or new is taken, and so is a TTL that is a number', async () => {
+  it('a response with null, missing or new fields, or with a TTL that is a number, is accepted', async () => {
     const bodies = [
       { id: 'i-1', counts: { total: null, added: '5' } },
       { id: 'c-1', record: { ttl: 300 } },

@@ -146,14 +146,13 @@ describe('paging', () => {
 
   const nowhere: [string, PageFetcher<Thing>, string][] = [
     ['an empty page', async () => ({ has_more: true, data: [] }), 'sent an empty page'],
-    ['the same page again', async () => ({ has_more: true, data: things(3) }), 'came back to id-2'],
     [
       'a circle of pages',
       async ({ after }) => ({
         has_more: true,
         data: after === 'id-1' ? things(3) : things(2),
       }),
-      'came back to',
+      'came back to id-',
     ],
     [
       'items without ids',
