@@ -1,4 +1,4 @@
-import type { Forgotten } from '../session/sign-in.ts'
+import type { SignOutResult } from '../session/sign-in.ts'
 import { withProfile } from '../settings/profiles.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
@@ -21,7 +21,7 @@ export const command = defineCommand({
     const { profilesWithSecrets, requireKnownProfile } = await import('../session/profiles.ts')
     const { value: current, source } = io.settings.profile
     const profiles = options.all ? profilesWithSecrets(io) : [current]
-    const forgotten: Forgotten[] = []
+    const forgotten: SignOutResult[] = []
     for (const profile of profiles) forgotten.push(await forget(io, profile))
     // Only now: the keychain may have had a secret of a profile whose files are gone. Otherwise it may be mistyped.
     if (!options.all && source !== 'default' && forgotten.every(isNothing))
@@ -41,23 +41,23 @@ export const command = defineCommand({
   },
 })
 
-const isNothing = ({ wasSignedIn, problem }: Forgotten): boolean => !wasSignedIn && problem === undefined
+const isNothing = ({ wasSignedIn, problem }: SignOutResult): boolean => !wasSignedIn && problem === undefined
 
 /** Forgets a profile's session where it is; of a profile in etcd that isn't the current one, what this machine keeps. */
-async function forget(io: Io, profile: string): Promise<Forgotten> {
+async function forget(io: Io, profile: string): Promise<SignOutResult> {
   const { isShared } = await import('../settings/settings.ts')
   if (profile === io.settings.profile.value && isShared(io.settings)) {
     const { forgetShared } = await import('../session/shared/sign-in.ts')
     return forgetShared(io, profile)
   }
   const { profileFiles } = await import('../session/session-file.ts')
-  const { removeKept } = await import('../session/shared/local.ts')
+  const { removeLocalFiles } = await import('../session/shared/local.ts')
   const { forgetSession } = await import('../session/sign-in.ts')
-  removeKept(profileFiles(io, profile))
+  removeLocalFiles(profileFiles(io, profile))
   return forgetSession(io, profile)
 }
 
-async function announce(forgotten: readonly Forgotten[], io: Io): Promise<void> {
+async function announce(forgotten: readonly SignOutResult[], io: Io): Promise<void> {
   if (forgotten.length === 0) await io.say('No profile is signed in.')
   for (const { profile, wasSignedIn, session, problem } of forgotten) {
     if (problem !== undefined) await io.warn(`the keychain may still hold a secret of profile ${profile}`)

@@ -1,6 +1,6 @@
 import { closeSync, openSync } from 'node:fs'
 import { TransportError } from '../context.ts'
-import { codeOf, quietly } from '../storage/file-errors.ts'
+import { catchError, codeOf } from '../storage/file-errors.ts'
 import { excerpt } from '../terminal/sanitize.ts'
 
 const UNTRUSTED = 'is not signed by a certificate authority that this machine trusts'
@@ -71,7 +71,7 @@ export function classify(
 
 /** Whether this process can open no file. The C library then reports every host as unknown (glibc 2.41: `ENOTFOUND`). */
 function hasNoDescriptor(): boolean {
-  return codeOf(quietly(() => closeSync(openSync(process.execPath, 'r')))) === 'EMFILE'
+  return codeOf(catchError(() => closeSync(openSync(process.execPath, 'r')))) === 'EMFILE'
 }
 
 /** Happy Eyeballs reports one error per address, and errors wrap others: the first cause is the most useful. */

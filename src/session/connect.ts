@@ -1,8 +1,8 @@
 import { type Authorizer, createServiceClient, type ServiceClient } from '../service/client.ts'
 import type { Credential } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
-import { currentCredential, goodCredential, renewedCredential } from './credential.ts'
-import { notSignedIn } from './messages.ts'
+import { credentialWithoutRenewal, currentCredential, renewedCredential } from './credential.ts'
+import { notSignedInError } from './messages.ts'
 
 /**
  * The service, with the credential of the current profile.
@@ -44,7 +44,7 @@ function createAuthorizer(io: Io, renews: boolean): Authorizer {
 }
 
 async function requireGood(io: Io): Promise<Credential> {
-  const found = await goodCredential(io)
-  if (found.kind === 'outdated') throw notSignedIn(io.settings.profile.value)
+  const found = await credentialWithoutRenewal(io)
+  if (found.kind === 'outdated') throw notSignedInError(io.settings.profile.value)
   return found
 }

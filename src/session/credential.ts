@@ -3,7 +3,7 @@ import type { AccessToken } from '../oauth/token-endpoint.ts'
 import type { Credential } from '../service/types.ts'
 import { isShared } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
-import { sessionOver, signedOut } from './messages.ts'
+import { credentialError, sessionOverError } from './messages.ts'
 import { requireSession } from './profiles.ts'
 import type { RenewOptions } from './renew.ts'
 import { isFresh, type ProfileFiles, profileFiles, requireSameService, type Session } from './session-file.ts'
@@ -23,7 +23,7 @@ interface Outdated {
  * @throws CliError `credential_refused`, exit 4; as `renewLocal` and `renewShared`.
  */
 export async function currentCredential(io: Io, minLifetime = 0): Promise<Credential> {
-  const found = await goodCredential(io, minLifetime)
+  const found = await credentialWithoutRenewal(io, minLifetime)
   return found.kind === 'outdated' ? renewedCredential(io, { outdated: found.value, minLifetime }) : found
 }
 
@@ -32,19 +32,19 @@ export async function currentCredential(io: Io, minLifetime = 0): Promise<Creden
  *
  * @throws CliError as `currentCredential`.
  */
-export async function goodCredential(io: Io, minLifetime = 0): Promise<Credential | Outdated> {
+export async function credentialWithoutRenewal(io: Io, minLifetime = 0): Promise<Credential | Outdated> {
   const fromEnvironment = environmentKey(io)
   if (fromEnvironment !== undefined) return fromEnvironment
   const files = profileFiles(io, io.settings.profile.value)
   if (isShared(io.settings)) {
     // Only etcd knows more than what is good: whether the session is over, or a new one has begun.
-    const { pendingFiles, readLocal } = await import('./shared/local.ts')
-    const found = goodAccess(io, readLocal(files), minLifetime)
-    if (found.kind === 'outdated' || pendingFiles(files).length === 0) return found
+    const { listPending, readLocalCopy } = await import('./shared/local.ts')
+    const found = goodAccess(io, readLocalCopy(files), minLifetime)
+    if (found.kind === 'outdated' || listPending(files).length === 0) return found
     // An earlier command may not have brought its outcome to etcd, where other machines wait for it.
-    const { BRIEF_MS, openShared, readAndOffer } = await import('./shared/store.ts')
+    const { OPTIONAL_LIMIT_MS, openShared, deliverAndRead } = await import('./shared/store.ts')
     try {
-      await readAndOffer(openShared(io, BRIEF_MS))
+      await deliverAndRead(openShared(io, OPTIONAL_LIMIT_MS))
     } catch {
       io.interrupts.signal.throwIfAborted()
     }
@@ -53,7 +53,7 @@ export async function goodCredential(io: Io, minLifetime = 0): Promise<Credentia
   const { session } = requireSession(io, files)
   requireSameService(session, io)
   if (session.kind === 'api_key') return storedKey(io, files, session)
-  if (session.ended !== undefined) throw sessionOver(session.profile, session.ended.why)
+  if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
   return goodAccess(io, session, minLifetime)
 }
 
@@ -105,15 +105,15 @@ export function environmentKey({ environment }: Pick<Io, 'environment'>): Creden
   const mistake = mistakeInKey(value)
   if (mistake !== undefined) {
     const hint = 'set it again, or unset it to use the stored session'
-    throw signedOut('credential_refused', `MAILCLAIM_API_KEY can't be an API key: ${mistake}`, hint)
+    throw credentialError('credential_refused', `MAILCLAIM_API_KEY can't be an API key: ${mistake}`, hint)
   }
   return { kind: 'api_key', value, description: 'the API key in MAILCLAIM_API_KEY' }
 }
 
 /** The API key that `login --with-api-key` stored. @throws CliError exit 4. */
 async function storedKey(io: Io, files: ProfileFiles, session: Session): Promise<Credential> {
-  const { readItemIfAny, requireToken } = await import('./secret.ts')
-  const { value } = requireToken(files, session, await readItemIfAny(io, files, session))
+  const { readItem, requireToken } = await import('./secret.ts')
+  const { value } = requireToken(files, session, await readItem(io, files, session))
   return { kind: 'api_key', value, description: `the stored API key of profile ${session.profile}` }
 }
 

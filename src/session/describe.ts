@@ -5,9 +5,9 @@ import { isLocked } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { relativeTime } from '../terminal/time.ts'
 import { environmentKey } from './credential.ts'
-import { sessionOver, signedOut, type Trouble, troubleOf } from './messages.ts'
+import { credentialError, sessionOverError, type Trouble, troubleOf } from './messages.ts'
 import { requireSession } from './profiles.ts'
-import { readItemIfAny, requireToken } from './secret.ts'
+import { readItem, requireToken } from './secret.ts'
 import { isFresh, type ProfileFiles, profileFiles, requireSameService, type Session } from './session-file.ts'
 
 /**
@@ -62,14 +62,18 @@ function requireUnexpired(value: string, { clock }: Io): void {
   const end = endOfToken(value)
   if (end === undefined || end > clock.now()) return
   const message = `the access token in MAILCLAIM_API_KEY expired ${relativeTime(end, clock.now())}`
-  throw signedOut('credential_refused', message, 'get another where the session is: mailclaim auth token')
+  throw credentialError(
+    'credential_refused',
+    message,
+    'get another where the session is: mailclaim auth token',
+  )
 }
 
 /** @throws CliError why it can't be used. */
 async function stateOf(io: Io, files: ProfileFiles, session: Session): Promise<SessionState> {
   const { profile, id, generation, kind, access, ended } = session
-  if (ended !== undefined) throw sessionOver(profile, ended.why)
-  const answer = await readItemIfAny(io, files, session)
+  if (ended !== undefined) throw sessionOverError(profile, ended.why)
+  const answer = await readItem(io, files, session)
   try {
     const { interruption } = requireToken(files, session, answer)
     if (interruption !== undefined) throw interruption

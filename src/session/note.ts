@@ -1,12 +1,12 @@
 import { join } from 'node:path'
 import { CliError } from '../errors.ts'
 import { removeDurable } from '../storage/atomic-file.ts'
-import { cannotWrite, codeOf, quietly } from '../storage/file-errors.ts'
-import { tokenLost } from './messages.ts'
+import { cannotWrite, catchError, codeOf } from '../storage/file-errors.ts'
+import { tokenLostError } from './messages.ts'
 import { decode, type ProfileFiles, RESERVED_BYTES, readSessionIfAny, type Session } from './session-file.ts'
 
 /** The name of the file that is the note of a token and the space for its successor. */
-export function nextName({ id, generation }: Pick<Session, 'id' | 'generation'>): string {
+export function noteName({ id, generation }: Pick<Session, 'id' | 'generation'>): string {
   return `next.${id}.${generation}`
 }
 
@@ -14,7 +14,7 @@ export function nextName({ id, generation }: Pick<Session, 'id' | 'generation'>)
  * Reads such a file: the next session if it is whole. `unsent`: it is shorter than its space, which is written and flushed before the
  * token is sent, so the token was not sent. `incomplete`: the token may have been sent.
  */
-export function readNext(
+export function readNote(
   { disk, directory }: ProfileFiles,
   name: string,
 ): Session | 'absent' | 'unsent' | 'incomplete' {
@@ -28,12 +28,12 @@ export function readNext(
 }
 
 /** Whether a file can take the place of `session.json` by itself; without its token only if the keychain has that. */
-export function isFinishable(next: ReturnType<typeof readNext> | undefined): next is Session {
+export function canReplaceSession(next: ReturnType<typeof readNote> | undefined): next is Session {
   return typeof next === 'object' && (next.refreshToken !== undefined || next.ended !== undefined)
 }
 
 /** Every file that notes a token or reserves space, by name. @throws CliError `cannot_write`, exit 1. */
-export function nextNames({ disk, directory }: ProfileFiles): string[] {
+export function listNotes({ disk, directory }: ProfileFiles): string[] {
   return disk.names(directory).filter((name) => name.startsWith('next.'))
 }
 
@@ -56,7 +56,7 @@ export interface Reservation {
  * @throws CliError `session_busy`, exit 7, if there is one already, or, for `retry`, none anymore; `cannot_write`, exit 1; an own note is
  *   removed again.
  */
-export function reserve(
+export function reserveFile(
   { disk, directory, profile }: ProfileFiles,
   name: string,
   mode: 'new' | 'retry' = 'new',
@@ -68,7 +68,7 @@ export function reserve(
   try {
     fd = isOwn ? disk.create(path) : disk.open(path)
   } catch (error) {
-    if (codeOf(error) === (isOwn ? 'EEXIST' : 'ENOENT')) throw hasChanged(profile)
+    if (codeOf(error) === (isOwn ? 'EEXIST' : 'ENOENT')) throw sessionChangedError(profile)
     throw cannotWrite(path, error)
   }
   let isOpen = true
@@ -92,7 +92,7 @@ export function reserve(
     },
     discard() {
       reservation.close()
-      return isOwn ? quietly(() => void removeDurable(path, disk)) : undefined
+      return isOwn ? catchError(() => void removeDurable(path, disk)) : undefined
     },
   }
   try {
@@ -106,7 +106,7 @@ export function reserve(
 }
 
 /** Others have changed the session since it was read, perhaps each time. */
-export function hasChanged(profile: string): CliError {
+export function sessionChangedError(profile: string): CliError {
   const message = `the session of profile ${profile} keeps changing`
   return new CliError('session_busy', message, { hint: 'run this command again' })
 }
@@ -117,7 +117,7 @@ export function hasChanged(profile: string): CliError {
  *
  * @throws CliError `refresh_token_lost`, exit 4, if something has removed it; `cannot_write`, exit 1: the next command does it.
  */
-export function putInPlace(files: ProfileFiles, path: string, { id, generation }: Session): void {
+export function replaceSession(files: ProfileFiles, path: string, { id, generation }: Session): void {
   const { disk, directory } = files
   try {
     disk.rename(path, files.session)
@@ -126,14 +126,15 @@ export function putInPlace(files: ProfileFiles, path: string, { id, generation }
     const now = readSessionIfAny(files)
     const isStored = now?.id === id && now.generation >= generation
     if (!isStored)
-      throw codeOf(error) === 'ENOENT' ? tokenLost(files.profile) : cannotWrite(files.session, error)
+      throw codeOf(error) === 'ENOENT' ? tokenLostError(files.profile) : cannotWrite(files.session, error)
   }
   // If it isn't flushed, every reader sees it already; but a power loss may bring the earlier value back, which needs its notes.
-  quietly(() => {
+  catchError(() => {
     disk.syncDirectory(directory)
-    for (const name of nextNames(files)) {
+    for (const name of listNotes(files)) {
       const [, ofId, ofGeneration] = name.split('.')
-      if (ofId === id && Number(ofGeneration) < generation) quietly(() => disk.remove(join(directory, name)))
+      if (ofId === id && Number(ofGeneration) < generation)
+        catchError(() => disk.remove(join(directory, name)))
     }
   })
 }
@@ -143,7 +144,7 @@ export function putInPlace(files: ProfileFiles, path: string, { id, generation }
  *
  * @throws CliError `cannot_write`, exit 1.
  */
-export function finish(files: ProfileFiles, name: string, session: Session): void {
+export function finishStore(files: ProfileFiles, name: string, session: Session): void {
   const { disk, directory } = files
   const path = join(directory, name)
   try {
@@ -156,5 +157,5 @@ export function finish(files: ProfileFiles, name: string, session: Session): voi
   } catch (error) {
     throw cannotWrite(path, error)
   }
-  putInPlace(files, path, session)
+  replaceSession(files, path, session)
 }

@@ -5,7 +5,7 @@ import { DEFAULT_PROFILE, isProfileName } from '../settings/profiles.ts'
 import type { Settings } from '../settings/settings.ts'
 import { namesIn } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
-import { notSignedIn } from './messages.ts'
+import { notSignedInError } from './messages.ts'
 import { type ProfileFiles, profilesDirectory, type ReadSession, readSession } from './session-file.ts'
 
 /** The profiles with any file that may hold a secret. */
@@ -52,5 +52,5 @@ export function requireSession(io: Io, files: ProfileFiles): ReadSession {
   if (found !== undefined) return found
   requireKnownProfile(files.profile, io, io.settings)
   const why = io.environment.isKeyEmpty ? ', and MAILCLAIM_API_KEY is empty' : ''
-  throw notSignedIn(files.profile, profilesWith(io, isSession), why)
+  throw notSignedInError(files.profile, profilesWith(io, isSession), why)
 }

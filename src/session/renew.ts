@@ -4,23 +4,23 @@ import { type AccessToken, type RefreshOutcome, refresh, tokenTimeoutMs } from '
 import { parseBaseUrl } from '../settings/addresses.ts'
 import { withProfile } from '../settings/profiles.ts'
 import { removeDurable } from '../storage/atomic-file.ts'
-import { cannotWrite, quietly } from '../storage/file-errors.ts'
+import { cannotWrite, catchError } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { backoff, REQUEST_DELAYS } from '../timeout.ts'
-import { interrupted, sessionOver, signedOut, signInHint } from './messages.ts'
+import { credentialError, interruptedError, sessionOverError, signInHint } from './messages.ts'
 import {
-  finish,
-  hasChanged,
-  isFinishable,
-  nextName,
-  putInPlace,
+  canReplaceSession,
+  finishStore,
+  noteName,
   type Reservation,
-  readNext,
-  reserve,
+  readNote,
+  replaceSession,
+  reserveFile,
+  sessionChangedError,
 } from './note.ts'
 import { requireSession } from './profiles.ts'
-import { readItemIfAny, requireToken, storeValue } from './secret.ts'
+import { readItem, requireToken, storeValue } from './secret.ts'
 import {
   encode,
   isFresh,
@@ -54,14 +54,14 @@ export interface Renewal {
 }
 
 /** What one pass of the steps came to. */
-export type Pass =
+export type PassResult =
   | { readonly kind: 'done'; readonly token: AccessToken }
   /** The session has changed: everything has to be read again. */
   | { readonly kind: 'changed' }
   /** Another machine is renewing: everything has to be read again, as often as it takes. */
   | { readonly kind: 'waited' }
   /** The token is unused, and waiting is enough. */
-  | { readonly kind: 'later'; readonly error: CliError }
+  | { readonly kind: 'retry'; readonly error: CliError }
 
 /** How long a refusal that passes, such as a 429, is waited for, in milliseconds. */
 const RETRY_LIMIT_MS = 30_000
@@ -86,40 +86,40 @@ export async function renewLocal(
 ): Promise<AccessToken> {
   // No lock can be in a directory that isn't there.
   requireSession(io, files)
-  const meanwhile = () => adoptable(readSessionIfAny(files), io, options)
-  return withLock(files.lock, io, { ...lockingOf(io, files), meanwhile }, () =>
-    inPasses(io, options, (renewal) => renewOnce(renewal, files)),
+  const meanwhile = () => findReusableAccess(readSessionIfAny(files), io, options)
+  return withLock(files.lock, io, { ...lockOptions(io, files), meanwhile }, () =>
+    runPasses(io, options, (renewal) => renewOnce(renewal, files)),
   )
 }
 
 /** One pass of the steps 2 to 6, under the lock. */
-async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
+async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassResult> {
   const { io, options } = renewal
   const { profile } = files
 
   // Step 2: what is there, after what an earlier process has left whole.
   const { session, text } = requireSession(io, files)
   const { id } = session
-  const finished = await finishNext(renewal, files, { id, generation: session.generation + 1 })
+  const finished = await recoverNext(renewal, files, { id, generation: session.generation + 1 })
   if (finished !== undefined) return finished
   if (session.kind === 'api_key')
     throw usageError(`profile ${profile} holds an API key, which is never renewed`)
   requireSameService(session, io)
-  if (session.ended !== undefined) throw sessionOver(session.profile, session.ended.why)
-  const adopted = adoptable(session, io, options)
+  if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
+  const adopted = findReusableAccess(session, io, options)
   if (adopted !== undefined) return { kind: 'done', token: adopted }
-  const answer = await readItemIfAny(io, files, session)
+  const answer = await readItem(io, files, session)
   const { item } = answer
   const isAhead = item !== undefined && (item.id !== id || item.generation > session.generation)
-  const ahead = isAhead ? await finishNext(renewal, files, item, 'its secret is in the keychain') : undefined
+  const ahead = isAhead ? await recoverNext(renewal, files, item, 'its secret is in the keychain') : undefined
   if (ahead !== undefined) return ahead
 
   // Step 3: the newest token, unless the outcome of its last use is unknown.
   const { value, generation, interruption, failure } = requireToken(files, session, answer)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
-  const name = nextName({ id, generation })
+  const name = noteName({ id, generation })
   // Only a retry gets here with a short note, and removes it: if the lock file was deleted, its writer may be about to send.
-  const isUnsent = interruption !== undefined && readNext(files, name) === 'unsent'
+  const isUnsent = interruption !== undefined && readNote(files, name) === 'unsent'
   if (isUnsent) removeDurable(join(files.directory, name), files.disk)
   const isNoted = interruption !== undefined && !isUnsent
   // Byte for byte: generations of different sign-ins say nothing about each other.
@@ -134,31 +134,31 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
   // Steps 4 and 5: once the connection stands, the note, one more look, and the token.
   const sent = await sendToken(renewal, session, value, io.settings, () => {
     renewal.commit()
-    const made = reserve(files, name, isNoted ? 'retry' : 'new')
+    const made = reserveFile(files, name, isNoted ? 'retry' : 'new')
     if (isUnchanged()) return made
-    clear(files, made)
-    throw hasChanged(profile)
+    discardNote(files, made)
+    throw sessionChangedError(profile)
   })
   try {
     // Step 6: what the answer proves.
-    if (sent.kind === 'unknown') throw interrupted(profile, sent.why)
+    if (sent.kind === 'unknown') throw interruptedError(profile, sent.why)
     if (sent.kind === 'unused') {
-      if (sent.note === undefined) return later(sent)
-      clear(files, sent.note, sent.error)
+      if (sent.note === undefined) return retryOrThrow(sent)
+      discardNote(files, sent.note, sent.error)
       // The refusal says nothing about the earlier use.
-      if (isNoted) throw interrupted(profile, sent.error.message)
-      return later(sent)
+      if (isNoted) throw interruptedError(profile, sent.error.message)
+      return retryOrThrow(sent)
     }
     const { note } = sent
-    const next = nextSession(session, generation, sent, renewal)
-    const now = sessionNow(files, session)
-    if (now === 'out of sight') {
+    const next = advanceSession(session, generation, sent, renewal)
+    const now = rereadSession(files, session)
+    if (now === 'directory_gone') {
       // Nobody has signed in or out. If the directory comes back, the next command finds the answer in the note.
       const whole = sent.kind === 'over' ? next : { ...next, refreshToken: sent.refreshToken }
-      quietly(() => note.fill(encode(whole)))
-      if (sent.kind === 'over') throw sessionOver(profile, sent.description)
+      catchError(() => note.fill(encode(whole)))
+      if (sent.kind === 'over') throw sessionOverError(profile, sent.description)
       const message = `the directory ${files.directory} is gone, and the new refresh token of profile ${profile} with it`
-      throw signedOut(
+      throw credentialError(
         'store_unavailable',
         message,
         `move it back if it was moved; else ${signInHint(profile)}`,
@@ -167,42 +167,42 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
     if (now?.id !== id) {
       // Nothing is stored over another sign-in, and nothing after a logout.
       note.discard()
-      throw replacedMeanwhile(profile)
+      throw replacedSessionError(profile)
     }
     if (now.generation > generation) return { kind: 'changed' }
     if (sent.kind === 'over') {
       // If it fails, the note stays, so the token isn't sent again; the service would say the same.
-      quietly(() => {
+      catchError(() => {
         note.fill(encode(next))
-        putInPlace(files, note.path, next)
+        replaceSession(files, note.path, next)
       })
-      throw sessionOver(profile, sent.description)
+      throw sessionOverError(profile, sent.description)
     }
     const store = (space: Reservation) => storeValue(io, files, space, next, sent.refreshToken, failure)
     try {
       await store(note).catch(async (error: CliError) => {
-        if (readNext(files, name) !== 'absent' || !isUnchanged()) throw error
+        if (readNote(files, name) !== 'absent' || !isUnchanged()) throw error
         // Something removed the note, and nobody has stored anything: another note takes the value.
-        const again = reserve(files, name)
+        const again = reserveFile(files, name)
         await store(again).finally(again.close)
       })
     } catch (error) {
       if (!(error instanceof CliError)) throw error
-      const left = readNext(files, name)
-      const isOnDisk = isFinishable(left) || (error.code === 'cannot_write' && left !== 'absent')
+      const left = readNote(files, name)
+      const isOnDisk = canReplaceSession(left) || (error.code === 'cannot_write' && left !== 'absent')
       if (!isOnDisk && (options.always || sent.access === undefined)) throw error
       // The access token serves this command. The next one stores what is on the disk.
       const problem = cannotWrite(files.session, error.cause).message
       await io.warn(isOnDisk ? problem : `${error.message}; ${error.hint}`)
     }
-    return accessOf(sent, next)
+    return requireAccess(sent, next)
   } finally {
     sent.note?.close()
   }
 }
 
 /** How a command waits for the lock of a session: its holder may need all of its own time. */
-export function lockingOf(io: Io, { disk }: ProfileFiles) {
+export function lockOptions(io: Io, { disk }: ProfileFiles) {
   return {
     timeoutMs: tokenTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
     disk,
@@ -217,21 +217,21 @@ export function lockingOf(io: Io, { disk }: ProfileFiles) {
  * @returns undefined if there is none.
  * @throws CliError `cannot_write`, exit 1
  */
-async function finishNext(
+async function recoverNext(
   { io, options }: Renewal,
   files: ProfileFiles,
   { id, generation }: Pick<Session, 'id' | 'generation'>,
   known?: 'its secret is in the keychain',
-): Promise<Pass | undefined> {
-  const name = nextName({ id, generation: generation - 1 })
-  const next = readNext(files, name)
+): Promise<PassResult | undefined> {
+  const name = noteName({ id, generation: generation - 1 })
+  const next = readNote(files, name)
   if (typeof next === 'string' || next.id !== id || next.generation !== generation) return undefined
-  if (known === undefined && !isFinishable(next)) return undefined
+  if (known === undefined && !canReplaceSession(next)) return undefined
   try {
-    finish(files, name, next)
+    finishStore(files, name, next)
     return { kind: 'changed' }
   } catch (error) {
-    const token = adoptable(next, io, options)
+    const token = findReusableAccess(next, io, options)
     if (token === undefined || !(error instanceof CliError)) throw error
     await io.warn(error.message)
     return { kind: 'done', token }
@@ -239,7 +239,7 @@ async function finishNext(
 }
 
 /** Removes the note of a token that is unused; another's stays. @throws CliError `cannot_write`, exit 1 */
-function clear({ profile }: ProfileFiles, note: Reservation, refusal?: CliError): void {
+function discardNote({ profile }: ProfileFiles, note: Reservation, refusal?: CliError): void {
   const cause = note.discard()
   if (cause === undefined) return
   const what = refusal === undefined ? 'nothing was sent' : `the token is unused (${refusal.message})`
@@ -252,10 +252,10 @@ function clear({ profile }: ProfileFiles, note: Reservation, refusal?: CliError)
  * The session while its lock is held: what can't be read now is what it was. A logout leaves the lock in the directory: without that,
  * the directory is out of sight.
  */
-function sessionNow(files: ProfileFiles, was: Session): Session | 'out of sight' | undefined {
+function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_gone' | undefined {
   try {
     const { session } = readSession(files) ?? {}
-    return session ?? (files.disk.names(files.directory).length === 0 ? 'out of sight' : undefined)
+    return session ?? (files.disk.names(files.directory).length === 0 ? 'directory_gone' : undefined)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     return error.code === 'session_elsewhere' ? undefined : was
@@ -266,10 +266,10 @@ function sessionNow(files: ProfileFiles, was: Session): Session | 'out of sight'
  * Repeats the steps until there is an access token, as long as that may help. Ctrl-C ends a pass at once before it commits, and after
  * that when it is over.
  */
-export async function inPasses(
+export async function runPasses(
   io: Io,
   options: RenewOptions,
-  renewOnce: (renewal: Renewal) => Promise<Pass>,
+  renewOnce: (renewal: Renewal) => Promise<PassResult>,
 ): Promise<AccessToken> {
   const { signal, shield } = io.interrupts
   const onSignal = () => void io.say('Stopping as soon as the service has answered …')
@@ -291,8 +291,8 @@ export async function inPasses(
     })
     if (result.kind === 'done') return result.token
     signal.throwIfAborted()
-    if (result.kind === 'changed' && ++reads > READS) throw hasChanged(io.settings.profile.value)
-    if (result.kind !== 'later') continue
+    if (result.kind === 'changed' && ++reads > READS) throw sessionChangedError(io.settings.profile.value)
+    if (result.kind !== 'retry') continue
     const wait = Math.max(result.error.retryAfterMs ?? 0, backoff(tries, REQUEST_DELAYS, io.random))
     const isUnreachable = result.error.code === 'unreachable' && tries >= UNREACHABLE_TRIES
     if (isUnreachable || io.clock.monotonic() + wait >= end) throw result.error
@@ -302,7 +302,7 @@ export async function inPasses(
 }
 
 /** The access token that another process has stored meanwhile, if there is one. */
-export function adoptable(
+export function findReusableAccess(
   session: Session | undefined,
   io: Io,
   { always, outdated, scope, minLifetime }: RenewOptions,
@@ -359,14 +359,14 @@ export async function sendToken<Note>(
 }
 
 /** The end of a pass whose token is unused. @throws CliError why, unless another pass may help. */
-export function later({ error, passes }: Extract<RefreshOutcome, { kind: 'unused' }>): Pass {
+export function retryOrThrow({ error, passes }: Extract<RefreshOutcome, { kind: 'unused' }>): PassResult {
   if (error.code === 'session_busy') return { kind: 'changed' }
   if (!passes) throw error
-  return { kind: 'later', error }
+  return { kind: 'retry', error }
 }
 
 /** The session after an answer, without its refresh token. A narrowed access token is only for the one who asked for it. */
-export function nextSession(
+export function advanceSession(
   session: Session,
   generation: number,
   outcome: Settled,
@@ -381,16 +381,19 @@ export function nextSession(
 }
 
 /** The end of a pass whose next value is stored. @throws CliError `unexpected_answer`, exit 7, without an access token. */
-export function accessOf({ access, why }: Extract<Settled, { kind: 'success' }>, { profile }: Session): Pass {
+export function requireAccess(
+  { access, why }: Extract<Settled, { kind: 'success' }>,
+  { profile }: Session,
+): PassResult {
   if (access !== undefined) return { kind: 'done', token: access }
   const message = `the session of profile ${profile} was renewed, but the answer has no usable access token`
   throw new CliError('unexpected_answer', `${message}: ${why}`, { hint: 'run the command again' })
 }
 
 /** Somebody signed in or out while the session was renewed. */
-export function replacedMeanwhile(profile: string): CliError {
+export function replacedSessionError(profile: string): CliError {
   const message = `profile ${profile} was signed in again, or out, while this command renewed its session`
-  return signedOut(
+  return credentialError(
     'session_elsewhere',
     message,
     `to see the session: ${withProfile('mailclaim auth status', profile)}`,

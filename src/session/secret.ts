@@ -3,10 +3,17 @@ import { realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { callKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
-import { cannotWrite, quietly, reason } from '../storage/file-errors.ts'
+import { cannotWrite, catchError, reason } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
-import { interrupted, lockedOrMissing, signedOut, signInHint, tokenLost, unsent } from './messages.ts'
-import { isFinishable, nextName, putInPlace, type Reservation, readNext } from './note.ts'
+import {
+  credentialError,
+  emptyKeychainError,
+  interruptedError,
+  signInHint,
+  tokenLostError,
+  unsentError,
+} from './messages.ts'
+import { canReplaceSession, noteName, type Reservation, readNote, replaceSession } from './note.ts'
 import { encode, type ProfileFiles, type Session } from './session-file.ts'
 
 /** What the keychain holds for a profile: a refresh token or an API key. */
@@ -41,11 +48,7 @@ interface KeychainAnswer {
 }
 
 /** Reads the item of a session that has one. */
-export async function readItemIfAny(
-  io: Io,
-  files: ProfileFiles,
-  { store }: Session,
-): Promise<KeychainAnswer> {
+export async function readItem(io: Io, files: ProfileFiles, { store }: Session): Promise<KeychainAnswer> {
   if (store !== 'keychain') return {}
   const request = { operation: 'get', account: accountOf(files), signal: io.interrupts.signal } as const
   try {
@@ -81,14 +84,19 @@ export function requireToken(
 ): HeldToken {
   const { profile } = files
   const token = newestToken(session, item)
-  const next = token && readNext(files, nextName(token))
-  const isNoted = next !== 'absent' && !isFinishable(next)
-  if (session.store === 'keychain' && item === undefined && isNoted) throw failure ?? lockedOrMissing(profile)
-  const interruption = isNoted ? (next === 'unsent' ? unsent(profile) : interrupted(profile)) : undefined
+  const next = token && readNote(files, noteName(token))
+  const isNoted = next !== 'absent' && !canReplaceSession(next)
+  if (session.store === 'keychain' && item === undefined && isNoted)
+    throw failure ?? emptyKeychainError(profile)
+  const interruption = isNoted
+    ? next === 'unsent'
+      ? unsentError(profile)
+      : interruptedError(profile)
+    : undefined
   if (token !== undefined) return { ...token, interruption, failure }
   // The service would take what is there for a stolen token; or a login is between the keychain and the file.
   const message = `the secret that is stored for profile ${profile} is older than the session, or of another sign-in`
-  throw signedOut('refresh_token_lost', message, `if no login is under way, ${signInHint(profile)}`)
+  throw credentialError('refresh_token_lost', message, `if no login is under way, ${signInHint(profile)}`)
 }
 
 /**
@@ -109,7 +117,7 @@ async function writeItem(io: Io, files: ProfileFiles, session: Session, value: s
   const secret = `${session.id}.${session.generation}@${session.issuedAt}:${value}`
   await callKeychain(io, profile, { operation: 'set', account, secret })
   const stored = await callKeychain(io, profile, { operation: 'get', account })
-  if (stored !== secret) throw lockedOrMissing(profile)
+  if (stored !== secret) throw emptyKeychainError(profile)
 }
 
 /** Deletes the item; false if there was none, or the keychain is locked and doesn't say so. @throws CliError, exit 4. */
@@ -137,13 +145,13 @@ export async function storeValue(
   const { profile } = files
   const { path } = reservation
   if (session.store === 'keychain') {
-    const failure = quietly(() => reservation.fill(encode(session)))
+    const failure = catchError(() => reservation.fill(encode(session)))
     // A login leaves the item of the session before it alone, unless it can replace the session too.
     if (failure !== undefined && session.generation === 1) throw cannotWrite(path, failure)
     try {
       if (refusal !== undefined) throw refusal
       await io.waiting(WAITING, writeItem(io, files, session, secret))
-      if (failure === undefined) return putInPlace(files, path, session)
+      if (failure === undefined) return replaceSession(files, path, session)
       // Only the keychain has it, one generation ahead of the file: the next renewal finds it there.
       return await io.warn(`the session of profile ${profile} is in the keychain only: ${reason(failure)}`)
     } catch (error) {
@@ -152,7 +160,7 @@ export async function storeValue(
     }
   }
   const whole = { ...session, refreshToken: secret }
-  const failure = quietly(() => reservation.fill(encode(whole)))
-  if (failure !== undefined) throw tokenLost(profile, reason(failure), failure)
-  putInPlace(files, path, whole)
+  const failure = catchError(() => reservation.fill(encode(whole)))
+  if (failure !== undefined) throw tokenLostError(profile, reason(failure), failure)
+  replaceSession(files, path, whole)
 }

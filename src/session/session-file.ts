@@ -7,7 +7,7 @@ import { type Settings, settingValue } from '../settings/settings.ts'
 import type { StoreKind } from '../settings/table.ts'
 import { type Disk, realDisk } from '../storage/atomic-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
-import { ofAnother, signedOut, signInHint } from './messages.ts'
+import { credentialError, otherServiceError, signInHint } from './messages.ts'
 
 /** What is known about a sign-in: the one value, wherever it is kept. */
 export interface Session {
@@ -77,7 +77,7 @@ export function profileFiles(context: Pick<Context, 'directories'>, profile: str
 }
 
 /** Where the secret lies: in the file, if the keychain that was chosen refused the last one. */
-export function storeOf({ store, refreshToken }: Session): StoreKind {
+export function effectiveStore({ store, refreshToken }: Session): StoreKind {
   return store === 'keychain' && refreshToken !== undefined ? 'file' : store
 }
 
@@ -106,9 +106,9 @@ export function requireSameService(
   const asked = settingValue('base_url', settings)
   const clientId = settingValue('client_id', settings)
   if (asked !== undefined && service !== null && asked !== service)
-    throw ofAnother('service', service, asked, profile)
+    throw otherServiceError('service', service, asked, profile)
   if (clientId !== undefined && client !== null && clientId !== client)
-    throw ofAnother('client', client, clientId, profile)
+    throw otherServiceError('client', client, clientId, profile)
 }
 
 /** The text of a value: a line of JSON, and its checksum. What doesn't fit goes without its access token. */
@@ -159,11 +159,11 @@ export function readSession(files: ProfileFiles): ReadSession | undefined {
     session = decode(text)
   } catch (error) {
     const message = `the file ${files.session} can't be used: ${(error as Error).message}`
-    throw signedOut('file_unusable', message, signInHint(files.profile))
+    throw credentialError('file_unusable', message, signInHint(files.profile))
   }
   if (session.profile === files.profile) return { session, text }
   const message = `the session in ${files.directory} is a copy: it belongs to profile ${session.profile}, and is not sent`
-  throw signedOut('session_elsewhere', message, signInHint(files.profile))
+  throw credentialError('session_elsewhere', message, signInHint(files.profile))
 }
 
 /** As `readSession`, of a value that may be damaged: nobody is stopped by it. */

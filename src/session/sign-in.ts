@@ -4,11 +4,11 @@ import { CliError } from '../errors.ts'
 import type { AccessToken } from '../oauth/token-endpoint.ts'
 import type { LocalStoreKind } from '../settings/table.ts'
 import { removeDurable } from '../storage/atomic-file.ts'
-import { cannotWrite, quietly } from '../storage/file-errors.ts'
+import { cannotWrite, catchError } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
-import { nextName, nextNames, type Reservation, reserve } from './note.ts'
-import { lockingOf } from './renew.ts'
+import { listNotes, noteName, type Reservation, reserveFile } from './note.ts'
+import { lockOptions } from './renew.ts'
 import { deleteItem, storeValue } from './secret.ts'
 import { type ProfileFiles, profileFiles, readSessionIfAny, type Session } from './session-file.ts'
 
@@ -51,12 +51,12 @@ export async function prepareSignIn(
   files: ProfileFiles = profileFiles(io, io.settings.profile.value),
 ): Promise<PreparedSignIn> {
   const id = Buffer.from(io.random.bytes(6)).toString('hex')
-  const locking = { ...lockingOf(io, files), ...(kind === 'api_key' && WITHOUT_LOCKS) }
+  const locking = { ...lockOptions(io, files), ...(kind === 'api_key' && WITHOUT_LOCKS) }
   let reservation: Reservation | undefined
   const reserved = (): Reservation => {
     if (reservation !== undefined && files.disk.read(reservation.path) !== undefined) return reservation
     discard()
-    reservation = reserve(files, nextName({ id, generation: 0 }))
+    reservation = reserveFile(files, noteName({ id, generation: 0 }))
     return reservation
   }
   const discard = () => {
@@ -82,7 +82,7 @@ export async function prepareSignIn(
           const before = readSessionIfAny(files)
           await storeValue(io, files, taken, session, secret).finally(taken.close)
           // What stays belongs to sign-ins that nobody uses anymore; the next login or logout removes it.
-          quietly(() => removeNotes(files, basename(taken.path)))
+          catchError(() => removeNotes(files, basename(taken.path)))
           if (before?.store !== 'keychain' || store === 'keychain') return
           const problem = await removeItem(io, files, true)
           if (problem !== undefined)
@@ -107,7 +107,7 @@ function removeNotes(files: ProfileFiles, but?: string): void {
   } catch (error) {
     throw cannotWrite(directory, error)
   }
-  for (const name of nextNames(files)) if (name !== but) removeDurable(join(directory, name), disk)
+  for (const name of listNotes(files)) if (name !== but) removeDurable(join(directory, name), disk)
 }
 
 /**
@@ -127,7 +127,7 @@ async function removeItem(io: Io, files: ProfileFiles, isExpected: boolean): Pro
   }
 }
 
-export interface Forgotten {
+export interface SignOutResult {
   readonly profile: string
   /** Whether there was a session, even one that can't be used. */
   readonly wasSignedIn: boolean
@@ -146,13 +146,13 @@ export async function forgetSession(
   io: Io,
   profile: string,
   files: ProfileFiles = profileFiles(io, profile),
-): Promise<Forgotten> {
+): Promise<SignOutResult> {
   let session: Session | undefined
   let wasSignedIn = false
   try {
     if (files.disk.names(files.directory).length > 0) {
       await files.prepare()
-      await withLock(files.lock, io, { ...lockingOf(io, files), ...WITHOUT_LOCKS }, async () => {
+      await withLock(files.lock, io, { ...lockOptions(io, files), ...WITHOUT_LOCKS }, async () => {
         session = readSessionIfAny(files)
         wasSignedIn = removeDurable(files.session, files.disk)
         removeNotes(files)

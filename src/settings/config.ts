@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { writeDurable } from '../storage/atomic-file.ts'
-import { quietly } from '../storage/file-errors.ts'
+import { catchError } from '../storage/file-errors.ts'
 import { readJson, requireFormat } from '../storage/json-file.ts'
 import { withLock } from '../storage/lock.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
@@ -43,7 +43,7 @@ export function withSetting(
 /** The path of the configuration file; where that is a symbolic link, as of a dotfile manager, the path of its target. */
 export function configPath({ directories }: ConfigDirectory): string {
   let path = join(directories.config, 'config.json')
-  quietly(() => {
+  catchError(() => {
     // Throws unless the file itself is a link: a path through links is shown as it was given.
     readlinkSync(path)
     path = realpathSync(path)

@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { CliError } from '../errors.ts'
-import { cannotWrite, codeOf, POSIX, quietly, reason, remedy } from './file-errors.ts'
+import { cannotWrite, catchError, codeOf, POSIX, reason, remedy } from './file-errors.ts'
 import { readOwnFile } from './json-file.ts'
 import { namesIn } from './private-directory.ts'
 
@@ -46,7 +46,7 @@ export const realDisk = {
   },
   sync: (fd: number): void => fsyncSync(fd),
   /** Never throws: everything that matters was flushed before. */
-  close: (fd: number): void => void quietly(() => closeSync(fd)),
+  close: (fd: number): void => void catchError(() => closeSync(fd)),
   rename(from: string, to: string): void {
     for (let tries = 1; ; tries++) {
       try {
@@ -93,7 +93,7 @@ export const realDisk = {
       isTaken = locks.tryLock(fd)
       return isTaken ? fd : undefined
     } finally {
-      if (!isTaken) quietly(() => closeSync(fd))
+      if (!isTaken) catchError(() => closeSync(fd))
     }
   },
 }
@@ -102,7 +102,7 @@ export type Disk = typeof realDisk
 
 /** The umask may have removed our own permissions, and with them the next command's. Some file systems have none. */
 function allowOwner(fd: number): void {
-  if (POSIX) quietly(() => fchmodSync(fd, 0o600))
+  if (POSIX) catchError(() => fchmodSync(fd, 0o600))
 }
 
 /**
@@ -124,11 +124,11 @@ export function writeDurable(path: string, text: string, disk: Disk = realDisk):
     }
     disk.rename(temporary, path)
   } catch (error) {
-    quietly(() => disk.remove(temporary))
+    catchError(() => disk.remove(temporary))
     throw cannotWrite(path, error)
   }
   // Every reader sees the new name already.
-  quietly(() => disk.syncDirectory(directory))
+  catchError(() => disk.syncDirectory(directory))
 }
 
 /** Removes a file for good; true if there was one. @throws CliError `cannot_write`, exit 1: it is still there. */
@@ -143,6 +143,6 @@ export function removeDurable(path: string, disk: Disk = realDisk): boolean {
     })
   }
   // It is gone for every reader. A power loss may bring it back, and then the next command removes it again.
-  quietly(() => disk.syncDirectory(dirname(path)))
+  catchError(() => disk.syncDirectory(dirname(path)))
   return true
 }

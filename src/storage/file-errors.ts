@@ -10,7 +10,7 @@ export function cannotWrite(path: string, error: unknown): CliError {
   const permissions =
     'check the owner and the permissions of that directory, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR'
   return new CliError('cannot_write', `${path} can't be written: ${reason(error)}`, {
-    hint: rootsHint(path) ?? remedy(error, permissions),
+    hint: rootOwnerHint(path) ?? remedy(error, permissions),
     cause: error,
   })
 }
@@ -35,16 +35,16 @@ export function remedy(error: unknown, otherwise: string): string {
  * The command that gives back what a command with sudo has left: of a path, the part that is root's in a directory of this user's;
  * undefined if there is none.
  */
-export function rootsHint(path: string): string | undefined {
+export function rootOwnerHint(path: string): string | undefined {
   const parent = dirname(path)
   let owners: (number | undefined)[] = []
-  quietly(() => {
+  catchError(() => {
     owners = [path, parent].map((at) => statSync(at, { throwIfNoEntry: false })?.uid)
   })
   // To root itself, everything is root's.
   if (owners[0] === 0 && owners[1] !== 0 && owners[1] === process.getuid?.())
     return `root owns it, as after sudo: sudo chown -R "$(id -u)" '${path}'`
-  return parent === path ? undefined : rootsHint(parent)
+  return parent === path ? undefined : rootOwnerHint(parent)
 }
 
 /** Messages for the `errno` values of Linux that libuv, and so Node, reports as `UNKNOWN`. */
@@ -67,7 +67,7 @@ export function codeOf(error: unknown): string | undefined {
 }
 
 /** Does what needn't succeed, such as removing what is of no use to anybody. @returns why it has failed; it never throws. */
-export function quietly(work: () => void): Error | undefined {
+export function catchError(work: () => void): Error | undefined {
   try {
     work()
     return undefined

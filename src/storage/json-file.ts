@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { CliError, type ErrorCode } from '../errors.ts'
-import { codeOf, POSIX, quietly, reason, remedy, rootsHint } from './file-errors.ts'
+import { catchError, codeOf, POSIX, reason, remedy, rootOwnerHint } from './file-errors.ts'
 import { ownUser } from './private-directory.ts'
 
 type FileCode = Extract<ErrorCode, 'cannot_read' | 'file_unusable'>
@@ -25,7 +25,7 @@ export function readOwnFile(path: string, code: FileCode = 'cannot_read'): strin
     if (!found.isFile()) throw unusable(path, 'it is not a file', { code })
     // Root can do anything anyway, and settings that a system's tool manages may be root's.
     if (POSIX && found.uid !== ownUser() && (found.uid !== 0 || code !== 'cannot_read')) {
-      const hint = rootsHint(path) ?? 'run this command as that user (without sudo)'
+      const hint = rootOwnerHint(path) ?? 'run this command as that user (without sudo)'
       throw unusable(path, `it belongs to ${found.uid === 0 ? 'root' : 'another user'}`, { code, hint })
     }
     if (found.size > MAX_FILE_BYTES) throw unusable(path, `it is too large (${found.size} bytes)`, { code })
@@ -37,11 +37,11 @@ export function readOwnFile(path: string, code: FileCode = 'cannot_read'): strin
     if (problem === 'ELOOP' || problem === 'EMLINK')
       throw unusable(path, 'it is a symbolic link, which is not followed', { code })
     const permissions = 'check the owner and the permissions of that file and its directory'
-    const hint = rootsHint(path) ?? remedy(error, permissions)
+    const hint = rootOwnerHint(path) ?? remedy(error, permissions)
     throw unusable(path, `it can't be read (${reason(error)})`, { hint, code, cause: error })
   } finally {
     const opened = file
-    if (opened !== undefined) quietly(() => closeSync(opened))
+    if (opened !== undefined) catchError(() => closeSync(opened))
   }
 }
 

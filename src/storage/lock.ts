@@ -43,7 +43,7 @@ export async function withLock<T>(
       fd = await disk.lock(path)
     } catch (error) {
       if (options.withoutLocks === 'continue') return work()
-      throw noLock(path, error)
+      throw lockError(path, error)
     }
     const held = fd
     // Closing it releases the lock.
@@ -76,7 +76,7 @@ export async function isLocked(path: string, disk: Disk = realDisk): Promise<boo
 }
 
 /** Without a lock two commands could be at the same session, so nothing is renewed. */
-function noLock(path: string, error: unknown): CliError {
+function lockError(path: string, error: unknown): CliError {
   const code = codeOf(error) ?? ''
   if (['MODULE_NOT_FOUND', 'ERR_DLOPEN_FAILED'].includes(code)) {
     const message = `mailclaim comes without file locks for this machine (${process.platform}-${process.arch})`

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { chmod, lstat, mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { CliError } from '../errors.ts'
-import { codeOf, POSIX, reason, remedy, rootsHint } from './file-errors.ts'
+import { codeOf, POSIX, reason, remedy, rootOwnerHint } from './file-errors.ts'
 
 /**
  * Makes sure that a directory exists, belongs to us alone (0700, whatever the umask) and isn't a link that another user
@@ -53,7 +53,7 @@ async function makeDirectory(path: string, parentExists = false): Promise<void> 
 function directoryUnusable(path: string, why: string, cause?: unknown): CliError {
   return new CliError('cannot_write', `the directory ${path} can't be used: ${why}`, {
     hint:
-      rootsHint(path) ??
+      rootOwnerHint(path) ??
       remedy(
         cause,
         'fix its owner and permissions, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR to directories of yours',

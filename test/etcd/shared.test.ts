@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Clock, TransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
-import { goodCredential } from '../../src/session/credential.ts'
+import { credentialWithoutRenewal } from '../../src/session/credential.ts'
 import type { RenewOptions } from '../../src/session/renew.ts'
 import { describeShared, forgetShared } from '../../src/session/shared/sign-in.ts'
 import { openShared } from '../../src/session/shared/store.ts'
@@ -47,7 +47,7 @@ describe('a session that machines share', () => {
     expect(await renew(b, { always: false })).toEqual(token)
     expect(service.refreshes).toBe(1)
     const asked = etcd.asked
-    expect(await goodCredential(b)).toMatchObject({ kind: 'access_token', value: token.value })
+    expect(await credentialWithoutRenewal(b)).toMatchObject({ kind: 'access_token', value: token.value })
     expect(etcd.asked).toBe(asked)
   })
 
@@ -55,7 +55,7 @@ describe('a session that machines share', () => {
     const { a, b, etcd, service, renew } = await pair()
     await renew(a)
     etcd.fate = () => 'lost'
-    expect(await goodCredential(a)).toMatchObject({ kind: 'access_token' })
+    expect(await credentialWithoutRenewal(a)).toMatchObject({ kind: 'access_token' })
     expect((await describeShared(a)).state).toBe('active')
     expect(a.stderr.text).toMatch(
       /^warning: etcd doesn't answer.*; this machine's access token is still good\n$/,
@@ -234,13 +234,13 @@ describe('a session that machines share', () => {
     expect(a.stderr).toMatchObject({ text: expect.stringContaining('this machine keeps it') })
     etcd.fate = () => 'lost'
     const before = clock.monotonic()
-    expect(await goodCredential(a)).toMatchObject({ value: 'access-2' })
+    expect(await credentialWithoutRenewal(a)).toMatchObject({ value: 'access-2' })
     expect(clock.monotonic() - before).toBeLessThanOrEqual(2000)
     expect((await describeShared(a)).state).toBe('active')
     expect(a.stderr.text).toContain('this machine holds the new token')
     etcd.fate = () => 'pass'
     expect(await failed(renew(b))).toMatchObject({ code: 'refresh_interrupted' })
-    await goodCredential(a)
+    await credentialWithoutRenewal(a)
     expect([pendingOf(a), service.refreshes]).toEqual([[], 1])
     await renew(b)
     expect([service.refreshes, service.reuse]).toEqual([2, 0])

@@ -5,13 +5,13 @@ import { type Context, type HttpRequest, type HttpResponse, TransportError } fro
 import { CliError, InterruptedError } from '../../src/errors.ts'
 import { connect } from '../../src/session/connect.ts'
 import {
+  credentialWithoutRenewal,
   currentCredential,
-  goodCredential,
   narrowedCredential,
   renewedCredential,
 } from '../../src/session/credential.ts'
 import { describeSession } from '../../src/session/describe.ts'
-import { nextNames } from '../../src/session/note.ts'
+import { listNotes } from '../../src/session/note.ts'
 import { renewLocal } from '../../src/session/renew.ts'
 import { type ProfileFiles, profileFiles } from '../../src/session/session-file.ts'
 import type { Disk } from '../../src/storage/atomic-file.ts'
@@ -78,7 +78,7 @@ async function endOf(work: () => Promise<unknown>): Promise<string> {
 }
 
 function removeNotes(files: ProfileFiles): void {
-  for (const name of nextNames(files)) rmSync(join(files.directory, name))
+  for (const name of listNotes(files)) rmSync(join(files.directory, name))
 }
 
 function signOut(files: ProfileFiles): void {
@@ -216,7 +216,7 @@ describe('a note that is shorter than its space', () => {
       const retry = () => renewedCredential(world.io, { always: true, retryInterrupted: true })
       // A refusal proves that the token is unused, since it had not been sent before.
       expect(await endOf(retry)).toBe('invalid_client 3')
-      expect(nextNames(world.files)).toEqual([])
+      expect(listNotes(world.files)).toEqual([])
       expect(await endOf(() => currentCredential(world.io))).toBe('ok')
     },
   )
@@ -259,9 +259,12 @@ describe('the access token', () => {
     const world = await signedIn([() => jsonResponse(200, { ...TOKENS, expires_in: 40 })])
     await currentCredential(world.io)
     world.context.clock.advance(29_000)
-    expect(await goodCredential(world.io)).toMatchObject({ kind: 'access_token', value: 'access-2' })
+    expect(await credentialWithoutRenewal(world.io)).toMatchObject({
+      kind: 'access_token',
+      value: 'access-2',
+    })
     world.context.clock.advance(2_000)
-    expect(await goodCredential(world.io)).toEqual({ kind: 'outdated', value: 'access-2' })
+    expect(await credentialWithoutRenewal(world.io)).toEqual({ kind: 'outdated', value: 'access-2' })
   })
 
   it('that the service refuses is renewed once, and only if it is still the stored one', async () => {
@@ -327,7 +330,7 @@ describe('a session', () => {
     for (const name of [`next.${sessionIn(files).id}.0`, other])
       writeFileSync(join(files.directory, name), '')
     await currentCredential(io)
-    expect(nextNames(files)).toEqual([other])
+    expect(listNotes(files)).toEqual([other])
   })
 
   it.each(['file', 'keychain'] as const)(

@@ -45,13 +45,13 @@ async function credentialOf(
   io: Io,
   profile: string,
 ): Promise<{ readonly credential: string; readonly store: string | null }> {
-  const { profileFiles, readSessionIfAny, storeOf } = await import('../../session/session-file.ts')
+  const { profileFiles, readSessionIfAny, effectiveStore } = await import('../../session/session-file.ts')
   if (io.settings.config.profiles[profile]?.store === 'etcd') return { credential: 'session', store: 'etcd' }
   const files = profileFiles(io, profile)
   const session = readSessionIfAny(files)
   if (session !== undefined) {
     const { kind, ended } = session
-    return { credential: ended === undefined ? kind : 'ended_session', store: storeOf(session) }
+    return { credential: ended === undefined ? kind : 'ended_session', store: effectiveStore(session) }
   }
   return { credential: existsSync(files.session) ? 'damaged' : 'none', store: null }
 }

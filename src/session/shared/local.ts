@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import { CliError } from '../../errors.ts'
 import { writeDurable } from '../../storage/atomic-file.ts'
-import { quietly } from '../../storage/file-errors.ts'
+import { catchError } from '../../storage/file-errors.ts'
 import { decode, encode, type ProfileFiles, type Session } from '../session-file.ts'
 
 const pathOf = ({ directory }: ProfileFiles) => join(directory, 'shared.json')
 
 /** What this machine last knew of a session in etcd, with its access token; undefined if there is nothing usable. */
-export function readLocal(files: ProfileFiles): Session | undefined {
+export function readLocalCopy(files: ProfileFiles): Session | undefined {
   try {
     const text = files.disk.read(pathOf(files))
     const session = text === undefined ? undefined : decode(text)
@@ -18,7 +18,7 @@ export function readLocal(files: ProfileFiles): Session | undefined {
 }
 
 /** Keeps the access token on this machine, without the refresh token. If it can't, the next command asks etcd. */
-export async function keepLocal(files: ProfileFiles, session: Session): Promise<void> {
+export async function writeLocalCopy(files: ProfileFiles, session: Session): Promise<void> {
   const { refreshToken: _inEtcd, ...kept } = session
   try {
     await files.prepare()
@@ -28,8 +28,8 @@ export async function keepLocal(files: ProfileFiles, session: Session): Promise<
   }
 }
 
-export function removeLocal(files: ProfileFiles): void {
-  quietly(() => files.disk.remove(pathOf(files)))
+export function removeLocalCopy(files: ProfileFiles): void {
+  catchError(() => files.disk.remove(pathOf(files)))
 }
 
 /** A refresh token that a machine may send, by the note that gives it the right to. */
@@ -46,7 +46,7 @@ export function pendingName({ id, generation, writer }: NotedToken): string {
 }
 
 /** @throws CliError `cannot_write`, exit 1. */
-export function pendingFiles({ disk, directory }: ProfileFiles): (NotedToken & { readonly path: string })[] {
+export function listPending({ disk, directory }: ProfileFiles): (NotedToken & { readonly path: string })[] {
   return disk.names(directory).flatMap((name) => {
     const [kind, id = '', generation, writer = ''] = name.split('.')
     return kind === 'pending'
@@ -56,10 +56,10 @@ export function pendingFiles({ disk, directory }: ProfileFiles): (NotedToken & {
 }
 
 /** Removes everything that this machine keeps of a session in etcd. Never throws. */
-export function removeKept(files: ProfileFiles): void {
-  removeLocal(files)
+export function removeLocalFiles(files: ProfileFiles): void {
+  removeLocalCopy(files)
   // A directory that can't be read is named by whoever has to change it.
-  quietly(() => {
-    for (const { path } of pendingFiles(files)) quietly(() => files.disk.remove(path))
+  catchError(() => {
+    for (const { path } of listPending(files)) catchError(() => files.disk.remove(path))
   })
 }

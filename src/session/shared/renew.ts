@@ -1,31 +1,31 @@
 import { CliError } from '../../errors.ts'
 import type { AccessToken } from '../../oauth/token-endpoint.ts'
-import { quietly } from '../../storage/file-errors.ts'
+import { catchError } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
-import { notSignedIn, sessionOver, tokenLost } from '../messages.ts'
-import { type Reservation, reserve } from '../note.ts'
+import { notSignedInError, sessionOverError, tokenLostError } from '../messages.ts'
+import { type Reservation, reserveFile } from '../note.ts'
 import {
-  accessOf,
-  adoptable,
-  inPasses,
-  later,
-  nextSession,
-  type Pass,
+  advanceSession,
+  findReusableAccess,
+  type PassResult,
   type Renewal,
   type RenewOptions,
-  replacedMeanwhile,
+  replacedSessionError,
+  requireAccess,
+  retryOrThrow,
+  runPasses,
   sendToken,
 } from '../renew.ts'
 import { RESERVED_BYTES, requireSameService } from '../session-file.ts'
-import { keepLocal, pendingName, removeLocal } from './local.ts'
+import { pendingName, removeLocalCopy, writeLocalCopy } from './local.ts'
 import {
-  bring,
-  interruptedAt,
-  newId,
+  createId,
+  deliverAndRead,
+  deliverOutcome,
   openShared,
-  readAndOffer,
   type SharedRevision,
   type SharedStore,
+  unknownOutcomeError,
 } from './store.ts'
 import { type Note, type SharedValue, seal } from './value.ts'
 
@@ -43,11 +43,11 @@ const PENDING_BYTES = 2 * RESERVED_BYTES
 const POLL_MS = 1000
 
 /** What this process has seen in the passes before. */
-interface Seen {
+interface PassHistory {
   /** The token that the session had when it was read first. */
-  first?: string
+  firstToken?: string
   /** The note of another machine that is waited for, and since when. */
-  other?: { readonly writer: string; readonly since: number }
+  waitedNote?: { readonly writer: string; readonly since: number }
 }
 
 /**
@@ -62,30 +62,35 @@ export async function renewShared(io: Io, options: RenewOptions): Promise<Access
   const store = openShared(io)
   // What etcd doesn't confirm is kept there.
   await store.files.prepare()
-  const seen: Seen = {}
-  return inPasses(io, options, (renewal) => renewOnce(renewal, store, seen))
+  const history: PassHistory = {}
+  return runPasses(io, options, (renewal) => renewOnce(renewal, store, history))
 }
 
 /** One pass of the steps 2 to 6 of docs/fleet.md. */
-async function renewOnce(renewal: Renewal, store: SharedStore, seen: Seen): Promise<Pass> {
+async function renewOnce(renewal: Renewal, store: SharedStore, history: PassHistory): Promise<PassResult> {
   const { io, options } = renewal
   const { files } = store
 
   // Step 2: what is there, after what earlier commands of this machine could not bring.
-  const found = await io.waiting('Waiting for etcd …', readAndOffer(store))
-  if (found === undefined) throw notSignedIn(files.profile)
+  const found = await io.waiting('Waiting for etcd …', deliverAndRead(store))
+  if (found === undefined) throw notSignedInError(files.profile)
   const { session, note: former } = found
   const { id, generation, profile } = session
   requireSameService(session, io)
-  if (session.ended !== undefined) throw sessionOver(session.profile, session.ended.why)
+  if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
   const token = `${id}.${generation}`
-  seen.first ??= token
-  const access = adoptable(session, io, seen.first === token ? options : { ...options, always: false })
+  history.firstToken ??= token
+  const access = findReusableAccess(
+    session,
+    io,
+    history.firstToken === token ? options : { ...options, always: false },
+  )
   if (access !== undefined) {
-    await keepLocal(files, session)
+    await writeLocalCopy(files, session)
     return { kind: 'done', token: access }
   }
-  if (former !== null && !(await mayTakeOver(renewal, store, found, former, seen))) return { kind: 'waited' }
+  if (former !== null && !(await mayTakeOver(renewal, store, found, former, history)))
+    return { kind: 'waited' }
 
   // Step 3: the note, and with it the right to send the token.
   renewal.commit()
@@ -106,35 +111,36 @@ async function renewOnce(renewal: Renewal, store: SharedStore, seen: Seen): Prom
   // Step 6: what the answer proves.
   if (sent.kind === 'unknown') {
     const note: Note = { ...noted.note, unknown: 'said by its sender' }
-    await settle(store, noted, { session, note }, sent.note)
-    throw interruptedAt(store, note, sent.why)
+    await storeOutcome(store, noted, { session, note }, sent.note)
+    throw unknownOutcomeError(store, note, sent.why)
   }
   if (sent.kind === 'unused') {
-    await settle(store, noted, { session, note: former }, sent.note)
+    await storeOutcome(store, noted, { session, note: former }, sent.note)
     // The refusal says nothing about the earlier use.
-    if (sent.note !== undefined && former !== null) throw interruptedAt(store, noted.note, sent.error.message)
-    return later(sent)
+    if (sent.note !== undefined && former !== null)
+      throw unknownOutcomeError(store, noted.note, sent.error.message)
+    return retryOrThrow(sent)
   }
-  const next = nextSession(session, generation, sent, renewal)
+  const next = advanceSession(session, generation, sent, renewal)
   if (sent.kind === 'over') {
-    await settle(store, noted, { session: next, note: null }, sent.note)
-    removeLocal(files)
-    throw sessionOver(profile, sent.description)
+    await storeOutcome(store, noted, { session: next, note: null }, sent.note)
+    removeLocalCopy(files)
+    throw sessionOverError(profile, sent.description)
   }
   const whole = { ...next, refreshToken: sent.refreshToken }
-  const { now, failure } = await settle(store, noted, { session: whole, note: null }, sent.note)
+  const { now, failure } = await storeOutcome(store, noted, { session: whole, note: null }, sent.note)
   if (now === undefined) {
     const loss =
-      failure && tokenLost(profile, "etcd didn't confirm it, and this machine can't keep it", failure)
+      failure && tokenLostError(profile, "etcd didn't confirm it, and this machine can't keep it", failure)
     if (loss !== undefined && (options.always || sent.access === undefined)) throw loss
     const kept = `etcd didn't confirm the new token: this machine keeps it, and its next command in profile ${profile} brings it there`
     await io.warn(loss === undefined ? kept : `${loss.message}; ${loss.hint}`)
   } else if (!(now.session.id === id && now.session.generation > generation)) {
     // A higher generation: another command of this machine has brought it, and perhaps gone on from there.
-    throw replacedMeanwhile(profile)
+    throw replacedSessionError(profile)
   }
-  await keepLocal(files, next)
-  return accessOf(sent, next)
+  await writeLocalCopy(files, next)
+  return requireAccess(sent, next)
 }
 
 /**
@@ -147,16 +153,16 @@ async function mayTakeOver(
   store: SharedStore,
   { session, revision }: SharedRevision,
   note: Note,
-  seen: Seen,
+  history: PassHistory,
 ): Promise<boolean> {
   if (note.unknown && options.retryInterrupted) return true
-  if (note.unknown) throw interruptedAt(store, note)
+  if (note.unknown) throw unknownOutcomeError(store, note)
   const now = io.clock.monotonic()
-  if (seen.other?.writer !== note.writer) {
-    seen.other = { writer: note.writer, since: now }
+  if (history.waitedNote?.writer !== note.writer) {
+    history.waitedNote = { writer: note.writer, since: now }
     await io.say(`Waiting for ${note.host}, which is renewing this session …`)
   }
-  if (now - seen.other.since < OTHERS_LIMIT_MS)
+  if (now - history.waitedNote.since < OTHERS_LIMIT_MS)
     await io.clock.sleep(POLL_MS * (0.5 + io.random.fraction()), io.interrupts.signal)
   else await store.swap(revision, { session, note: { ...note, unknown: 'said by another' } }, NOTE_LIMIT_MS)
   return false
@@ -181,7 +187,7 @@ async function swapNote(
   { session, note: former, revision }: SharedRevision,
 ): Promise<Noted | undefined> {
   const { clock, program } = store.io
-  const note: Note = { writer: newId(store.io, 16), host: program.host }
+  const note: Note = { writer: createId(store.io, 16), host: program.host }
   const startedAt = clock.now()
   const began = clock.monotonic()
   const elapsed = () => Math.max(clock.now() - startedAt, clock.monotonic() - began)
@@ -192,12 +198,12 @@ async function swapNote(
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     const sealed = await seal({ session, note: former }, store.access)
-    quietly(() => {
+    catchError(() => {
       const pending = reservePending(store, { session, note })
       pending.fill(sealed)
       pending.close()
     })
-    if (former !== null) throw interruptedAt(store, former, error.message)
+    if (former !== null) throw unknownOutcomeError(store, former, error.message)
     throw error.with({ message: `${error.message}; nothing was sent` })
   }
 }
@@ -207,7 +213,7 @@ function reservePending(
   { files }: SharedStore,
   { session: { id, generation }, note: { writer } }: Pick<Noted, 'session' | 'note'>,
 ): Reservation {
-  return reserve(files, pendingName({ id, generation, writer }), 'new', PENDING_BYTES)
+  return reserveFile(files, pendingName({ id, generation, writer }), 'new', PENDING_BYTES)
 }
 
 /**
@@ -216,7 +222,7 @@ function reservePending(
  * @param pending the space for it, if that is taken already
  * @returns what is in etcd then, if it has answered; and why this machine can't keep the outcome: it may reach etcd all the same
  */
-async function settle(
+async function storeOutcome(
   store: SharedStore,
   noted: Noted,
   outcome: SharedValue,
@@ -225,14 +231,14 @@ async function settle(
   const { session, note, elapsed } = noted
   const sealed = await seal(outcome, store.access)
   let kept = pending
-  const failure = quietly(() => {
+  const failure = catchError(() => {
     kept ??= reservePending(store, noted)
     kept.fill(sealed)
   })
   let now: SharedRevision | undefined
   try {
     const token = { id: session.id, generation: session.generation, writer: note.writer }
-    now = await bring(store, token, outcome, noted, SETTLE_LIMIT_MS - elapsed())
+    now = await deliverOutcome(store, token, outcome, noted, SETTLE_LIMIT_MS - elapsed())
   } catch (error) {
     if (!(error instanceof CliError)) throw error
   }

@@ -1,12 +1,12 @@
 import type { CliError } from '../../errors.ts'
 import { withProfile } from '../../settings/profiles.ts'
-import { quietly } from '../../storage/file-errors.ts'
+import { catchError } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
-import { signedOut, signInHint } from '../messages.ts'
+import { credentialError, signInHint } from '../messages.ts'
 import { profileFiles, type Session } from '../session-file.ts'
 import { createEtcd, type EtcdValue } from './etcd.ts'
-import { type NotedToken, pendingFiles, readLocal } from './local.ts'
-import { type Note, type SharedValue, seal, sharedAccess, unseal } from './value.ts'
+import { listPending, type NotedToken, readLocalCopy } from './local.ts'
+import { type Note, readSharedAccess, type SharedValue, seal, unseal } from './value.ts'
 
 /** A value with the revision that it was read or written at. */
 export interface SharedRevision extends SharedValue {
@@ -16,7 +16,7 @@ export interface SharedRevision extends SharedValue {
 /** How long what a command leaves behind is tried to be brought to etcd by the next one, in milliseconds. */
 const OFFER_LIMIT_MS = 15_000
 /** How long a command that can go on without etcd waits for it, in milliseconds. */
-export const BRIEF_MS = 2000
+export const OPTIONAL_LIMIT_MS = 2000
 
 /**
  * The session of one profile in etcd, and what this machine keeps of it.
@@ -25,7 +25,7 @@ export const BRIEF_MS = 2000
  * @throws CliError `store_not_configured`, exit 3.
  */
 export function openShared(io: Io, limitMs?: number) {
-  const access = sharedAccess(io)
+  const access = readSharedAccess(io)
   const etcd = createEtcd(io, access, limitMs)
   const open = async (found: EtcdValue | undefined): Promise<SharedRevision | undefined> =>
     found && { ...(await unseal(found.text, access)), revision: found.revision }
@@ -51,11 +51,11 @@ export type SharedStore = ReturnType<typeof openShared>
  *
  * @throws CliError as `read`; exit 4 if etcd was set back to before what this machine has seen
  */
-export async function readAndOffer(store: SharedStore): Promise<SharedRevision | undefined> {
+export async function deliverAndRead(store: SharedStore): Promise<SharedRevision | undefined> {
   const { io, files } = store
   // Both before the value is read: another process of this machine may write a later state meanwhile.
-  const known = readLocal(files)
-  const left = pendingFiles(files)
+  const known = readLocalCopy(files)
+  const left = listPending(files)
   let found = await store.read()
   for (const file of left) {
     if (found === undefined) {
@@ -63,22 +63,22 @@ export async function readAndOffer(store: SharedStore): Promise<SharedRevision |
       return undefined
     }
     const outcome = await readOutcome(store, file.path)
-    if (outcome !== undefined) found = await bring(store, file, outcome, found, OFFER_LIMIT_MS)
+    if (outcome !== undefined) found = await deliverOutcome(store, file, outcome, found, OFFER_LIMIT_MS)
     // One without an outcome may be that of a renewal that is under way.
-    const isOfNoUse = found !== undefined && (outcome !== undefined || isOver(file, found))
-    if (isOfNoUse) quietly(() => files.disk.remove(file.path))
+    const isOfNoUse = found !== undefined && (outcome !== undefined || isObsolete(file, found))
+    if (isOfNoUse) catchError(() => files.disk.remove(file.path))
   }
   const session = found?.session
   if (session === undefined || session.ended !== undefined || known?.id !== session.id) return found
   if (known.generation <= session.generation) return found
   // A member or the whole cluster came back from a backup.
   const message = `etcd holds an older token of profile ${session.profile} than this machine has seen: it was set back`
-  throw signedOut('store_unavailable', message, signInHint(session.profile))
+  throw credentialError('store_unavailable', message, signInHint(session.profile))
 }
 
 /** New tokens that this machine holds and etcd doesn't have, as far as is known here. */
-export async function heldTokens(store: SharedStore): Promise<Session | undefined> {
-  for (const { path, generation } of pendingFiles(store.files)) {
+export async function findHeldSession(store: SharedStore): Promise<Session | undefined> {
+  for (const { path, generation } of listPending(store.files)) {
     const session = (await readOutcome(store, path))?.session
     if (session?.refreshToken !== undefined && session.generation > generation) return session
   }
@@ -102,7 +102,7 @@ async function readOutcome({ access, files }: SharedStore, path: string): Promis
  * @returns what is there then; undefined if there is no key, and only a login or a logout may say that tokens are of no use
  * @throws as `swap` of etcd
  */
-export async function bring(
+export async function deliverOutcome(
   store: SharedStore,
   token: NotedToken,
   outcome: SharedValue,
@@ -111,7 +111,7 @@ export async function bring(
 ): Promise<SharedRevision | undefined> {
   const wins = outcome.session.generation > token.generation
   let found: SharedRevision | undefined = was
-  while (found !== undefined && !isOver(token, found)) {
+  while (found !== undefined && !isObsolete(token, found)) {
     const { session, note, revision }: SharedRevision = found
     const next = wins ? outcome : { session, note: note?.writer === token.writer ? outcome.note : note }
     const swapped = await store.swap(revision, next, limitMs)
@@ -122,7 +122,7 @@ export async function bring(
 }
 
 /** Whether what became of a token has no meaning anymore. */
-function isOver({ id, generation }: NotedToken, { session }: SharedValue): boolean {
+function isObsolete({ id, generation }: NotedToken, { session }: SharedValue): boolean {
   return session.id !== id || session.ended !== undefined || session.generation > generation
 }
 
@@ -130,7 +130,7 @@ function isOver({ id, generation }: NotedToken, { session }: SharedValue): boole
  * Nobody knows what became of the token, on any machine. Only if its sender hasn't said so itself, that may hold the next one: this
  * machine is the sender if it has the file for it, whatever name the sender has.
  */
-export function interruptedAt(
+export function unknownOutcomeError(
   { files, io }: Pick<SharedStore, 'files' | 'io'>,
   { host, writer, unknown }: Note,
   why?: string,
@@ -139,14 +139,14 @@ export function interruptedAt(
   const sent = `the refresh token of profile ${profile} may have been sent by ${host}`
   const message = why === undefined ? sent : `${sent}: ${why}`
   const isElsewhere =
-    unknown === 'said by another' && !pendingFiles(files).some((file) => file.writer === writer)
+    unknown === 'said by another' && !listPending(files).some((file) => file.writer === writer)
   const status = withProfile('mailclaim auth status', profile)
   const there = host === io.program.host ? `another machine named ${host}` : host
   const hint = isElsewhere
     ? `${there} may hold the new token; sign in again unless it does, as this says there: ${status}`
     : signInHint(profile)
-  return signedOut('refresh_interrupted', message, hint)
+  return credentialError('refresh_interrupted', message, hint)
 }
 
 /** A random id, in hex digits. */
-export const newId = ({ random }: Io, bytes: number) => Buffer.from(random.bytes(bytes)).toString('hex')
+export const createId = ({ random }: Io, bytes: number) => Buffer.from(random.bytes(bytes)).toString('hex')

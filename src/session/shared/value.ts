@@ -4,7 +4,7 @@ import { CliError } from '../../errors.ts'
 import { settingValue } from '../../settings/settings.ts'
 import { POSIX, reason } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
-import { signedOut } from '../messages.ts'
+import { credentialError } from '../messages.ts'
 import type { Session } from '../session-file.ts'
 import type { EtcdAccess } from './etcd.ts'
 
@@ -33,7 +33,7 @@ const KEY_BYTES = 32
 const FORMAT = 1
 
 /** @throws CliError `store_not_configured`, exit 3. */
-export function sharedAccess(io: Io): SharedAccess {
+export function readSharedAccess(io: Io): SharedAccess {
   const { environment, settings } = io
   const urls = settingValue('store_url', settings)
   if (urls === undefined)
@@ -107,6 +107,6 @@ export async function unseal(sealed: string, { key, sealing }: SharedAccess): Pr
   } catch (error) {
     const message = `the session in etcd (${key}) can't be decrypted: another key, or it was changed or moved`
     const hint = 'check MAILCLAIM_STORE_KEY or store-key-file (docs/fleet.md)'
-    throw signedOut('store_unavailable', message, hint, error)
+    throw credentialError('store_unavailable', message, hint, error)
   }
 }
