@@ -1,19 +1,12 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import type { Keychain, KeychainAnswer } from '../context.ts'
 
-export interface HelperOptions {
-  /** The helper's script. */
-  readonly script: string
-  /** The helper's whole environment: what a keychain needs, and no secret. */
-  readonly environment: NodeJS.ProcessEnv
-}
-
 /**
  * The keychain, with a helper process for each call: a call can hang forever on a prompt that nobody sees, and the only
  * way to stop a native call that hangs is to end its process. Secrets go over the channel between the two processes,
  * never through arguments or the environment.
  */
-export function createKeychain({ script, environment }: HelperOptions): Keychain {
+export function createKeychain(script: string, environment: NodeJS.ProcessEnv): Keychain {
   return {
     call: ({ signal, ...request }) =>
       new Promise((resolve) => {

@@ -22,10 +22,7 @@ const FAILURES: Readonly<Record<Failure['reason'], readonly [message: string, re
   crashed: ['the program that talks to the keychain ended early', 'try again, '],
 }
 
-/** What a call to the keychain needs. */
-export type KeychainContext = Pick<Context, 'keychain' | 'stdin' | 'stderr'>
-
-export type KeychainCall = Pick<KeychainRequest, 'operation' | 'account' | 'secret' | 'signal'>
+type KeychainCall = Pick<KeychainRequest, 'operation' | 'account' | 'secret' | 'signal'>
 
 /**
  * One call to the keychain.
@@ -34,7 +31,7 @@ export type KeychainCall = Pick<KeychainRequest, 'operation' | 'account' | 'secr
  * @throws CliError `store_unavailable`, exit 4, with the ways on; what the request's signal says.
  */
 export async function callKeychain(
-  context: KeychainContext,
+  context: Pick<Context, 'keychain' | 'stdin' | 'stderr'>,
   profile: string,
   request: KeychainCall,
 ): Promise<string | boolean | null> {
@@ -67,7 +64,7 @@ export function hasNoKeychain(error: unknown): boolean {
  * @throws CliError `store_unavailable`, exit 4.
  */
 export async function proveKeychain(
-  context: KeychainContext & Pick<Context, 'random' | 'interrupts'>,
+  context: Pick<Context, 'keychain' | 'stdin' | 'stderr' | 'random' | 'interrupts'>,
   profile: string,
 ): Promise<void> {
   const { signal } = context.interrupts

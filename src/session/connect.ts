@@ -1,4 +1,4 @@
-import { type Authorizer, createServiceClient, type ServiceClient } from '../service/client.ts'
+import { createServiceClient, type ServiceClient } from '../service/client.ts'
 import type { Credential } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { credentialWithoutRenewal, currentCredential, renewedCredential } from './credential.ts'
@@ -6,23 +6,17 @@ import { notSignedInError } from './messages.ts'
 
 /**
  * The service, with the credential of the current profile.
+ * The credential of a command: the API key in the environment, else what `login` stored for the profile. Requests that need it
+ * at the same time share one look at it, and one renewal; a key is read once.
  *
  * @param renews false: only a key, or an access token that is good, is used; without one requests end with exit 4.
  * @throws CliError exit 3 without a usable base URL.
  */
 export function connect(io: Io, { renews = true }: { readonly renews?: boolean } = {}): ServiceClient {
-  return createServiceClient(io, createAuthorizer(io, renews))
-}
-
-/**
- * The credential of a command: the API key in the environment, else what `login` stored for the profile. Requests that need it
- * at the same time share one look at it, and one renewal; a key is read once.
- */
-function createAuthorizer(io: Io, renews: boolean): Authorizer {
   let key: Credential | undefined
   let asked: Promise<Credential> | undefined
   const renewals = new Map<string, Promise<Credential | undefined>>()
-  return {
+  return createServiceClient(io, {
     async credential() {
       if (key !== undefined) return key
       asked ??= (renews ? currentCredential(io) : requireGood(io)).finally(() => {
@@ -40,7 +34,7 @@ function createAuthorizer(io: Io, renews: boolean): Authorizer {
       renewals.set(value, renewal)
       return renewal
     },
-  }
+  })
 }
 
 async function requireGood(io: Io): Promise<Credential> {

@@ -1,12 +1,17 @@
-import { usageError } from '../errors.ts'
+import { CliError, usageError } from '../errors.ts'
 import type { AccessToken } from '../oauth/token-endpoint.ts'
 import type { Credential } from '../service/types.ts'
 import { isShared } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
-import { credentialError, sessionOverError } from './messages.ts'
+import { sessionOverError } from './messages.ts'
 import { requireSession } from './profiles.ts'
-import type { RenewOptions } from './renew.ts'
-import { isFresh, type ProfileFiles, profileFiles, requireSameService, type Session } from './session-file.ts'
+import {
+  findReusableAccess,
+  profileFiles,
+  type RenewOptions,
+  requireSameService,
+  type Session,
+} from './session-file.ts'
 
 /** There is no good access token. */
 interface Outdated {
@@ -39,7 +44,7 @@ export async function credentialWithoutRenewal(io: Io, minLifetime = 0): Promise
   if (isShared(io.settings)) {
     // Only etcd knows more than what is good: whether the session is over, or a new one has begun.
     const { listPending, readLocalCopy } = await import('./shared/local.ts')
-    const found = goodAccess(io, readLocalCopy(files), minLifetime)
+    const found = credentialOf(io, readLocalCopy(files), minLifetime)
     if (found.kind === 'outdated' || listPending(files).length === 0) return found
     // An earlier command may not have brought its outcome to etcd, where other machines wait for it.
     const { OPTIONAL_LIMIT_MS, openShared, deliverAndRead } = await import('./shared/store.ts')
@@ -52,17 +57,18 @@ export async function credentialWithoutRenewal(io: Io, minLifetime = 0): Promise
   }
   const { session } = requireSession(io, files)
   requireSameService(session, io)
-  if (session.kind === 'api_key') return storedKey(io, files, session)
+  if (session.kind === 'api_key') {
+    const { readItem, requireToken } = await import('./secret.ts')
+    const { value } = requireToken(files, session, await readItem(io, files, session))
+    return { kind: 'api_key', value, description: `the stored API key of profile ${session.profile}` }
+  }
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
-  return goodAccess(io, session, minLifetime)
+  return credentialOf(io, session, minLifetime)
 }
 
-function goodAccess(io: Io, session: Session | undefined, minLifetime: number): Credential | Outdated {
-  const access = session?.access
-  if (session === undefined || access === undefined || !isFresh(access, io.clock.now(), minLifetime))
-    return { kind: 'outdated', value: access?.value }
-  requireSameService(session, io)
-  return asCredential(io, access)
+function credentialOf(io: Io, session: Session | undefined, minLifetime: number): Credential | Outdated {
+  const access = findReusableAccess(session, io, { minLifetime })
+  return access === undefined ? { kind: 'outdated', value: session?.access?.value } : asCredential(io, access)
 }
 
 /** An access token for less than the session was granted, which isn't kept. @throws CliError as `renewLocal` and `renewShared`; exit 2 with a key. */
@@ -105,16 +111,9 @@ export function environmentKey({ environment }: Pick<Io, 'environment'>): Creden
   const mistake = mistakeInKey(value)
   if (mistake !== undefined) {
     const hint = 'set it again, or unset it to use the stored session'
-    throw credentialError('credential_refused', `MAILCLAIM_API_KEY can't be an API key: ${mistake}`, hint)
+    throw new CliError('credential_refused', `MAILCLAIM_API_KEY can't be an API key: ${mistake}`, { hint })
   }
   return { kind: 'api_key', value, description: 'the API key in MAILCLAIM_API_KEY' }
-}
-
-/** The API key that `login --with-api-key` stored. @throws CliError exit 4. */
-async function storedKey(io: Io, files: ProfileFiles, session: Session): Promise<Credential> {
-  const { readItem, requireToken } = await import('./secret.ts')
-  const { value } = requireToken(files, session, await readItem(io, files, session))
-  return { kind: 'api_key', value, description: `the stored API key of profile ${session.profile}` }
 }
 
 function asCredential({ settings: { profile } }: Io, access: AccessToken): Credential & AccessToken {

@@ -1,14 +1,31 @@
-import { CliError, Exit } from '../errors.ts'
+import { CliError, type ErrorCode, Exit } from '../errors.ts'
 import { endOfToken } from '../service/problems.ts'
 import { isShared } from '../settings/settings.ts'
 import { isLocked } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { relativeTime } from '../terminal/time.ts'
 import { environmentKey } from './credential.ts'
-import { credentialError, sessionOverError, type Trouble, troubleOf } from './messages.ts'
+import { sessionOverError } from './messages.ts'
 import { requireSession } from './profiles.ts'
 import { readItem, requireToken } from './secret.ts'
 import { isFresh, type ProfileFiles, profileFiles, requireSameService, type Session } from './session-file.ts'
+
+/**
+ * Why no credential can be used. `interrupted`: the refresh token may have been sent. `ended`: the service refused the session.
+ * `elsewhere`: it belongs to another profile, service or client. `unusable`: the file, or the key in the environment, can't be used.
+ * `store_unavailable`: what holds the secret doesn't give it.
+ */
+type Trouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'unusable' | 'store_unavailable'
+
+/** Every other code means `store_unavailable`. */
+const TROUBLES: Partial<Record<ErrorCode, Trouble>> = {
+  not_signed_in: 'none',
+  refresh_interrupted: 'interrupted',
+  session_over: 'ended',
+  session_elsewhere: 'elsewhere',
+  file_unusable: 'unusable',
+  credential_refused: 'unusable',
+}
 
 /**
  * `active`: the credential can be used. `needs_refresh`: the next command renews the access token. `refreshing`: another process is
@@ -52,7 +69,7 @@ export async function describeSession(
     return { ...known, state: await stateOf(io, files, session) }
   } catch (error) {
     if (error instanceof CliError && (error.exit === Exit.notSignedIn || error.exit === Exit.unavailable))
-      return { ...known, state: troubleOf(error), problem: error }
+      return { ...known, state: TROUBLES[error.code] ?? 'store_unavailable', problem: error }
     throw error
   }
 }
@@ -62,11 +79,8 @@ function requireUnexpired(value: string, { clock }: Io): void {
   const end = endOfToken(value)
   if (end === undefined || end > clock.now()) return
   const message = `the access token in MAILCLAIM_API_KEY expired ${relativeTime(end, clock.now())}`
-  throw credentialError(
-    'credential_refused',
-    message,
-    'get another where the session is: mailclaim auth token',
-  )
+  const hint = 'get another where the session is: mailclaim auth token'
+  throw new CliError('credential_refused', message, { hint })
 }
 
 /** @throws CliError why it can't be used. */

@@ -1,34 +1,8 @@
-import { CliError, type ErrorCode } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { withProfile } from '../settings/profiles.ts'
 
 export function signInHint(profile: string): string {
   return `sign in again: ${withProfile('mailclaim login', profile)}`
-}
-
-/**
- * Why no credential can be used. `interrupted`: the refresh token may have been sent. `ended`: the service refused the session.
- * `elsewhere`: it belongs to another profile, service or client. `unusable`: the file, or the key in the environment, can't be used.
- * `store_unavailable`: what holds the secret doesn't give it.
- */
-export type Trouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'unusable' | 'store_unavailable'
-
-/** The codes of `credentialError`; with any other, the store is unavailable. */
-const TROUBLES: Partial<Record<ErrorCode, Trouble>> = {
-  not_signed_in: 'none',
-  refresh_interrupted: 'interrupted',
-  session_over: 'ended',
-  session_elsewhere: 'elsewhere',
-  file_unusable: 'unusable',
-  credential_refused: 'unusable',
-}
-
-export function troubleOf({ code }: CliError): Trouble {
-  return TROUBLES[code] ?? 'store_unavailable'
-}
-
-/** The error of a credential that can't be used: exit 4. */
-export function credentialError(code: ErrorCode, message: string, hint: string, cause?: unknown): CliError {
-  return new CliError(code, message, { hint, cause })
 }
 
 /** Nobody has signed in to the profile. @param others that have a session @param why more of the cause */
@@ -37,28 +11,28 @@ export function notSignedInError(profile: string, others: readonly string[] = []
     others.length === 0
       ? `set MAILCLAIM_API_KEY, or sign in: ${withProfile('mailclaim login', profile)}`
       : `sign in, or use a profile that is signed in (${others.join(', ')}): mailclaim auth switch ${others[0]}`
-  return credentialError('not_signed_in', `profile ${profile} is not signed in${why}`, hint)
+  return new CliError('not_signed_in', `profile ${profile} is not signed in${why}`, { hint })
 }
 
 /** The refresh token may have been sent, and nobody knows what became of it. @param why what is known */
 export function interruptedError(profile: string, why = 'the last renewal was interrupted'): CliError {
   const message = `the refresh token of profile ${profile} may have been sent: ${why}`
   const hint = `see docs/token-safety.md#after-an-interrupted-renewal, or ${signInHint(profile)}`
-  return credentialError('refresh_interrupted', message, hint)
+  return new CliError('refresh_interrupted', message, { hint })
 }
 
 /** A renewal ended between the creation of its note and the request. A plain command can't tell it from one that is about to send. */
 export function unsentError(profile: string): CliError {
   const message = `the last renewal of profile ${profile} was cut off before it sent the refresh token`
   const hint = `this is safe here: ${withProfile('mailclaim auth refresh --retry-interrupted', profile)}`
-  return credentialError('refresh_interrupted', message, hint)
+  return new CliError('refresh_interrupted', message, { hint })
 }
 
 /** The service no longer accepts the session. @param why what it said of that */
 export function sessionOverError(profile: string, why: string | null | undefined): CliError {
   const message = `the session of profile ${profile} is over: ${why ?? 'the service refused its refresh token'}`
   const hint = `${signInHint(profile)} (after a restored snapshot, or beside a copy: docs/token-safety.md)`
-  return credentialError('session_over', message, hint)
+  return new CliError('session_over', message, { hint })
 }
 
 /** The service rotated the token, and the new one isn't anywhere on this machine. */
@@ -68,18 +42,18 @@ export function tokenLostError(
   cause?: unknown,
 ): CliError {
   const message = `the new refresh token of profile ${profile} could not be stored: ${why}`
-  return credentialError('refresh_token_lost', message, signInHint(profile), cause)
+  return new CliError('refresh_token_lost', message, { hint: signInHint(profile), cause })
 }
 
 /** The keychain gives nothing. */
 export function emptyKeychainError(profile: string): CliError {
   const message = `the keychain is locked, or the secret of profile ${profile} is missing from it`
   const hint = `unlock it and try again; if it is unlocked, ${signInHint(profile)}`
-  return credentialError('store_unavailable', message, hint)
+  return new CliError('store_unavailable', message, { hint })
 }
 
 /** The settings name another service or client than the session's. */
-export function otherServiceError(
+export function bindingError(
   what: 'service' | 'client',
   own: string,
   asked: string,
@@ -87,5 +61,5 @@ export function otherServiceError(
 ): CliError {
   const message = `the session of profile ${profile} belongs to the ${what} ${own}, not to ${asked}; it is not sent there`
   const hint = `use the ${what} of the session, or sign in to that ${what} in another profile (--profile NAME)`
-  return credentialError('session_elsewhere', message, hint)
+  return new CliError('session_elsewhere', message, { hint })
 }

@@ -37,17 +37,6 @@ export function listNotes({ disk, directory }: ProfileFiles): string[] {
   return disk.names(directory).filter((name) => name.startsWith('next.'))
 }
 
-/** A file whose space is taken from the disk, open for what is going to be in it: a note until then. */
-export interface Reservation {
-  readonly path: string
-  /** Writes what it is for into its space, and flushes it. @throws the system's error, of the second try. */
-  fill(text: string): void
-  /** Never throws. */
-  close(): void
-  /** Closes it, and removes it if this process created it. Somebody else's stays. @returns why it can't be removed; it never throws. */
-  discard(): Error | undefined
-}
-
 /**
  * Creates the note of a token, and takes the space for its successor from the disk. Of several processes that do it at the same
  * time, one succeeds.
@@ -61,7 +50,7 @@ export function reserveFile(
   name: string,
   mode: 'new' | 'retry' = 'new',
   bytes = RESERVED_BYTES,
-): Reservation {
+) {
   const path = join(directory, name)
   const isOwn = mode === 'new'
   let fd: number
@@ -76,9 +65,10 @@ export function reserveFile(
     disk.write(fd, text.padEnd(bytes))
     disk.sync(fd)
   }
-  const reservation: Reservation = {
+  const reservation = {
     path,
-    fill(text) {
+    /** Writes what it is for into its space, and flushes it. @throws the system's error, of the second try. */
+    fill(text: string) {
       try {
         put(text)
       } catch {
@@ -90,7 +80,8 @@ export function reserveFile(
       if (isOpen) disk.close(fd)
       isOpen = false
     },
-    discard() {
+    /** Closes it, and removes it if this process created it. Somebody else's stays. @returns why it can't be removed; it never throws. */
+    discard(): Error | undefined {
       reservation.close()
       return isOwn ? catchError(() => void removeDurable(path, disk)) : undefined
     },
@@ -104,6 +95,9 @@ export function reserveFile(
     throw cannotWrite(path, error)
   }
 }
+
+/** A file whose space is taken from the disk, open for what is going to be in it: a note until then. */
+export type Reservation = ReturnType<typeof reserveFile>
 
 /** Others have changed the session since it was read, perhaps each time. */
 export function sessionChangedError(profile: string): CliError {

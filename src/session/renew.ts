@@ -8,7 +8,7 @@ import { cannotWrite, catchError } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { backoff, REQUEST_DELAYS } from '../timeout.ts'
-import { credentialError, interruptedError, sessionOverError, signInHint } from './messages.ts'
+import { interruptedError, sessionOverError, signInHint } from './messages.ts'
 import {
   canReplaceSession,
   finishStore,
@@ -23,27 +23,15 @@ import { requireSession } from './profiles.ts'
 import { readItem, requireToken, storeValue } from './secret.ts'
 import {
   encode,
-  isFresh,
+  findReusableAccess,
   type ProfileFiles,
   profileFiles,
+  type RenewOptions,
   readSession,
   readSessionIfAny,
   requireSameService,
   type Session,
 } from './session-file.ts'
-
-export interface RenewOptions {
-  /** Renew whatever there is. Otherwise an access token that another process got meanwhile will do. */
-  readonly always?: boolean
-  /** The access token that won't do: it expires, or the service answered it with 401. */
-  readonly outdated?: string | undefined
-  /** Seconds for which an access token has to be valid, if that is more than a minute and the service gives it. */
-  readonly minLifetime?: number
-  /** Narrows the new access token, which isn't kept then. */
-  readonly scope?: string | undefined
-  /** A person wants a token sent whose last use has no known outcome. */
-  readonly retryInterrupted?: boolean
-}
 
 /** One renewal, which may take several passes. */
 export interface Renewal {
@@ -108,14 +96,14 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
   const adopted = findReusableAccess(session, io, options)
   if (adopted !== undefined) return { kind: 'done', token: adopted }
-  const answer = await readItem(io, files, session)
-  const { item } = answer
+  const reading = await readItem(io, files, session)
+  const { item, failure } = reading
   const isAhead = item !== undefined && (item.id !== id || item.generation > session.generation)
   const ahead = isAhead ? await recoverNext(renewal, files, item, 'its secret is in the keychain') : undefined
   if (ahead !== undefined) return ahead
 
   // Step 3: the newest token, unless the outcome of its last use is unknown.
-  const { value, generation, interruption, failure } = requireToken(files, session, answer)
+  const { value, generation, interruption } = requireToken(files, session, reading)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
   const name = noteName({ id, generation })
   // Only a retry gets here with a short note, and removes it: if the lock file was deleted, its writer may be about to send.
@@ -132,7 +120,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
   }
 
   // Steps 4 and 5: once the connection stands, the note, one more look, and the token.
-  const sent = await sendToken(renewal, session, value, io.settings, () => {
+  const sent = await sendToken(renewal, session, value, () => {
     renewal.commit()
     const made = reserveFile(files, name, isNoted ? 'retry' : 'new')
     if (isUnchanged()) return made
@@ -150,26 +138,17 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
       return retryOrThrow(sent)
     }
     const { note } = sent
-    const next = advanceSession(session, generation, sent, renewal)
-    const now = rereadSession(files, session)
-    if (now === 'directory_gone') {
-      // Nobody has signed in or out. If the directory comes back, the next command finds the answer in the note.
-      const whole = sent.kind === 'over' ? next : { ...next, refreshToken: sent.refreshToken }
-      catchError(() => note.fill(encode(whole)))
-      if (sent.kind === 'over') throw sessionOverError(profile, sent.description)
-      const message = `the directory ${files.directory} is gone, and the new refresh token of profile ${profile} with it`
-      throw credentialError(
-        'store_unavailable',
-        message,
-        `move it back if it was moved; else ${signInHint(profile)}`,
-      )
+    if (note === undefined) throw new Error('an answer to a token that was not sent')
+    const next = advanceSession({ ...session, generation }, sent, renewal)
+    const current = rereadSession(files, session)
+    if (current !== 'directory_gone') {
+      if (current?.id !== id) {
+        // Nothing is stored over another sign-in, and nothing after a logout.
+        note.discard()
+        throw replacedSessionError(profile)
+      }
+      if (current.generation > generation) return { kind: 'changed' }
     }
-    if (now?.id !== id) {
-      // Nothing is stored over another sign-in, and nothing after a logout.
-      note.discard()
-      throw replacedSessionError(profile)
-    }
-    if (now.generation > generation) return { kind: 'changed' }
     if (sent.kind === 'over') {
       // If it fails, the note stays, so the token isn't sent again; the service would say the same.
       catchError(() => {
@@ -177,6 +156,13 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
         replaceSession(files, note.path, next)
       })
       throw sessionOverError(profile, sent.description)
+    }
+    if (current === 'directory_gone') {
+      // Nobody has signed in or out. If the directory comes back, the next command finds the answer in the note.
+      catchError(() => note.fill(encode({ ...next, refreshToken: sent.refreshToken })))
+      const message = `the directory ${files.directory} is gone, and the new refresh token of profile ${profile} with it`
+      const hint = `move it back if it was moved; else ${signInHint(profile)}`
+      throw new CliError('store_unavailable', message, { hint })
     }
     const store = (space: Reservation) => storeValue(io, files, space, next, sent.refreshToken, failure)
     try {
@@ -273,22 +259,16 @@ export async function runPasses(
 ): Promise<AccessToken> {
   const { signal, shield } = io.interrupts
   const onSignal = () => void io.say('Stopping as soon as the service has answered …')
-  let endPass = () => {}
-  let shielded: Promise<void> | undefined
-  const commit = () => {
-    signal.throwIfAborted()
-    const pass = new Promise<void>((resolve) => {
-      endPass = resolve
-    })
-    shielded = shield(() => pass, onSignal)
-  }
   const end = io.clock.monotonic() + RETRY_LIMIT_MS
   let reads = 1
   for (let tries = 1; ; ) {
-    const result = await renewOnce({ io, options, commit }).finally(() => {
-      endPass()
-      return shielded
-    })
+    let shielded: Promise<unknown> | undefined
+    const commit = () => {
+      signal.throwIfAborted()
+      shielded = shield(() => pass, onSignal)
+    }
+    const pass: Promise<PassResult> = renewOnce({ io, options, commit })
+    const result = await pass.finally(() => shielded)
     if (result.kind === 'done') return result.token
     signal.throwIfAborted()
     if (result.kind === 'changed' && ++reads > READS) throw sessionChangedError(io.settings.profile.value)
@@ -301,28 +281,10 @@ export async function runPasses(
   }
 }
 
-/** The access token that another process has stored meanwhile, if there is one. */
-export function findReusableAccess(
-  session: Session | undefined,
-  io: Io,
-  { always, outdated, scope, minLifetime }: RenewOptions,
-): AccessToken | undefined {
-  if (session?.access === undefined || session.ended !== undefined || always || scope !== undefined)
-    return undefined
-  const { access } = session
-  if (access.value === outdated || !isFresh(access, io.clock.now(), minLifetime)) return undefined
-  // While the lock was waited for, a sign-in at another service may have taken the session's place.
-  requireSameService(session, io)
-  return access
-}
+type Success = Extract<RefreshOutcome, { kind: 'success' }>
 
 /** An answer that settles what becomes of the session. */
-type Settled = Extract<RefreshOutcome, { kind: 'success' | 'over' }>
-
-/** What became of a token, with its note; without one nothing was sent. */
-type Sent<Note> =
-  | (Settled & { readonly note: Note })
-  | (Exclude<RefreshOutcome, Settled> & { readonly note: Note | undefined })
+type Settled = Success | Extract<RefreshOutcome, { kind: 'over' }>
 
 /**
  * Steps 4 and 5: one request, whose answer is waited for. It doesn't throw, whatever the network or the service does.
@@ -330,32 +292,25 @@ type Sent<Note> =
  * @param makeNote the last moment before the first byte leaves, which can't wait for anything: makes the note, and takes space for the
  *   answer from the disk. If it throws, nothing is sent.
  */
-export async function sendToken<Note>(
+export async function sendToken(
   { io, options }: Renewal,
   session: Session,
   refreshToken: string,
-  settings: Io['settings'],
-  makeNote: () => Note,
-): Promise<Sent<Note>> {
-  const made: Note[] = []
-  const request = refresh(
-    { ...io, settings },
-    {
-      base: parseBaseUrl(session.service ?? '', 'the service of the session'),
-      clientId: session.client ?? '',
-      refreshToken,
-      scope: options.scope,
-      grantedScope: session.scope ?? undefined,
-      beforeSend() {
-        made.push(makeNote())
-      },
+  makeNote: () => Reservation,
+): Promise<RefreshOutcome & { readonly note: Reservation | undefined }> {
+  const made: Reservation[] = []
+  const request = refresh(io, {
+    base: parseBaseUrl(session.service ?? '', 'the service of the session'),
+    clientId: session.client ?? '',
+    refreshToken,
+    scope: options.scope,
+    grantedScope: session.scope ?? undefined,
+    beforeSend() {
+      made.push(makeNote())
     },
-  )
+  })
   const outcome = await io.waiting('Waiting for the service to renew the session …', request)
-  const [note] = made
-  if (outcome.kind === 'unknown' || outcome.kind === 'unused') return { ...outcome, note }
-  if (note === undefined) throw new Error('an answer to a token that was not sent')
-  return { ...outcome, note }
+  return { ...outcome, note: made[0] }
 }
 
 /** The end of a pass whose token is unused. @throws CliError why, unless another pass may help. */
@@ -366,25 +321,17 @@ export function retryOrThrow({ error, passes }: Extract<RefreshOutcome, { kind: 
 }
 
 /** The session after an answer, without its refresh token. A narrowed access token is only for the one who asked for it. */
-export function advanceSession(
-  session: Session,
-  generation: number,
-  outcome: Settled,
-  { io, options }: Renewal,
-): Session {
+export function advanceSession(session: Session, outcome: Settled, { io, options }: Renewal): Session {
   const { refreshToken: _usedUp, access: _former, ...rest } = session
   const now = io.clock.now()
-  const base = { ...rest, generation: generation + 1 }
+  const base = { ...rest, generation: session.generation + 1 }
   if (outcome.kind === 'over') return { ...base, ended: { at: now, why: outcome.description ?? null } }
   const { access } = outcome
   return { ...base, issuedAt: now, ...(access && options.scope === undefined && { access }) }
 }
 
 /** The end of a pass whose next value is stored. @throws CliError `unexpected_answer`, exit 7, without an access token. */
-export function requireAccess(
-  { access, why }: Extract<Settled, { kind: 'success' }>,
-  { profile }: Session,
-): PassResult {
+export function requireAccess({ access, why }: Success, { profile }: Session): PassResult {
   if (access !== undefined) return { kind: 'done', token: access }
   const message = `the session of profile ${profile} was renewed, but the answer has no usable access token`
   throw new CliError('unexpected_answer', `${message}: ${why}`, { hint: 'run the command again' })
@@ -393,9 +340,6 @@ export function requireAccess(
 /** Somebody signed in or out while the session was renewed. */
 export function replacedSessionError(profile: string): CliError {
   const message = `profile ${profile} was signed in again, or out, while this command renewed its session`
-  return credentialError(
-    'session_elsewhere',
-    message,
-    `to see the session: ${withProfile('mailclaim auth status', profile)}`,
-  )
+  const hint = `to see the session: ${withProfile('mailclaim auth status', profile)}`
+  return new CliError('session_elsewhere', message, { hint })
 }

@@ -1,18 +1,11 @@
 import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { callKeychain } from '../credentials/keychain.ts'
+import { callKeychain, proveKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
 import { cannotWrite, catchError, reason } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
-import {
-  credentialError,
-  emptyKeychainError,
-  interruptedError,
-  signInHint,
-  tokenLostError,
-  unsentError,
-} from './messages.ts'
+import { emptyKeychainError, interruptedError, signInHint, tokenLostError, unsentError } from './messages.ts'
 import { canReplaceSession, noteName, type Reservation, readNote, replaceSession } from './note.ts'
 import { encode, type ProfileFiles, type Session } from './session-file.ts'
 
@@ -40,7 +33,7 @@ export function accountOf({ profile, directory }: ProfileFiles): string {
 }
 
 /** What the keychain gives. */
-interface KeychainAnswer {
+interface ItemReading {
   /** Undefined if it is locked, or has none. */
   readonly item?: Item | undefined
   /** Why it gives nothing. That isn't always of interest: the secret may be in the file. */
@@ -48,7 +41,7 @@ interface KeychainAnswer {
 }
 
 /** Reads the item of a session that has one. */
-export async function readItem(io: Io, files: ProfileFiles, { store }: Session): Promise<KeychainAnswer> {
+export async function readItem(io: Io, files: ProfileFiles, { store }: Session): Promise<ItemReading> {
   if (store !== 'keychain') return {}
   const request = { operation: 'get', account: accountOf(files), signal: io.interrupts.signal } as const
   try {
@@ -64,11 +57,9 @@ export async function readItem(io: Io, files: ProfileFiles, { store }: Session):
 }
 
 /** What this machine can send for a session. */
-interface HeldToken extends Omit<Item, 'id'> {
+interface HeldToken extends Item {
   /** Why a plain renewal must not send it: its last use has no known outcome, or was cut off before. */
   readonly interruption: CliError | undefined
-  /** Why the keychain gave nothing. */
-  readonly failure: CliError | undefined
 }
 
 /**
@@ -80,7 +71,7 @@ interface HeldToken extends Omit<Item, 'id'> {
 export function requireToken(
   files: ProfileFiles,
   session: Session,
-  { item, failure }: KeychainAnswer,
+  { item, failure }: ItemReading,
 ): HeldToken {
   const { profile } = files
   const token = newestToken(session, item)
@@ -93,10 +84,12 @@ export function requireToken(
       ? unsentError(profile)
       : interruptedError(profile)
     : undefined
-  if (token !== undefined) return { ...token, interruption, failure }
+  if (token !== undefined) return { ...token, interruption }
   // The service would take what is there for a stolen token; or a login is between the keychain and the file.
   const message = `the secret that is stored for profile ${profile} is older than the session, or of another sign-in`
-  throw credentialError('refresh_token_lost', message, `if no login is under way, ${signInHint(profile)}`)
+  throw new CliError('refresh_token_lost', message, {
+    hint: `if no login is under way, ${signInHint(profile)}`,
+  })
 }
 
 /**
@@ -120,10 +113,22 @@ async function writeItem(io: Io, files: ProfileFiles, session: Session, value: s
   if (stored !== secret) throw emptyKeychainError(profile)
 }
 
-/** Deletes the item; false if there was none, or the keychain is locked and doesn't say so. @throws CliError, exit 4. */
-export async function deleteItem(io: Io, files: ProfileFiles): Promise<boolean> {
+/**
+ * Deletes the keychain item of a profile.
+ *
+ * @param isExpected whether there should be one: a locked keychain says that there is none.
+ * @returns why it may still be there.
+ */
+export async function deleteItem(io: Io, files: ProfileFiles, isExpected: boolean) {
   const request = { operation: 'delete', account: accountOf(files), signal: io.interrupts.signal } as const
-  return (await io.waiting(WAITING, callKeychain(io, files.profile, request))) === true
+  try {
+    const isDeleted = await io.waiting(WAITING, callKeychain(io, files.profile, request))
+    if (isDeleted !== true && isExpected) await proveKeychain(io, files.profile)
+    return undefined
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    return isExpected ? error : undefined
+  }
 }
 
 /**

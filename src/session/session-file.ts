@@ -5,9 +5,10 @@ import type { AccessToken } from '../oauth/token-endpoint.ts'
 import { parseProfileName } from '../settings/profiles.ts'
 import { type Settings, settingValue } from '../settings/settings.ts'
 import type { StoreKind } from '../settings/table.ts'
-import { type Disk, realDisk } from '../storage/atomic-file.ts'
+import { realDisk } from '../storage/atomic-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
-import { credentialError, otherServiceError, signInHint } from './messages.ts'
+import type { Io } from '../terminal/io.ts'
+import { bindingError, signInHint } from './messages.ts'
 
 /** What is known about a sign-in: the one value, wherever it is kept. */
 export interface Session {
@@ -36,18 +37,6 @@ export interface Session {
   readonly ended?: { readonly at: number; readonly why: string | null }
 }
 
-/** The directory of a profile's session. */
-export interface ProfileFiles {
-  readonly profile: string
-  readonly directory: string
-  readonly session: string
-  /** A kernel lock, held from reading to storing. */
-  readonly lock: string
-  readonly disk: Disk
-  /** Creates the directory, 0700. @throws CliError `cannot_write`, exit 1. */
-  prepare(): Promise<void>
-}
-
 const FORMAT = 1
 /** Enough for a value with any refresh token; taken from the disk before the token is sent. */
 export const RESERVED_BYTES = 16 * 1024
@@ -60,14 +49,16 @@ export function profilesDirectory(context: Pick<Context, 'directories'>): string
 }
 
 /** @throws CliError exit 2 if the profile's name, which becomes a directory, is not valid. */
-export function profileFiles(context: Pick<Context, 'directories'>, profile: string): ProfileFiles {
+export function profileFiles(context: Pick<Context, 'directories'>, profile: string) {
   const directory = join(profilesDirectory(context), parseProfileName(profile))
   return {
     profile,
     directory,
     session: join(directory, 'session.json'),
+    /** A kernel lock, held from reading to storing. */
     lock: join(directory, 'lock'),
     disk: realDisk,
+    /** Creates the directory, 0700. @throws CliError `cannot_write`, exit 1. */
     async prepare() {
       await ensurePrivateDirectory(context.directories.state, 'leave')
       await ensurePrivateDirectory(profilesDirectory(context))
@@ -75,6 +66,9 @@ export function profileFiles(context: Pick<Context, 'directories'>, profile: str
     },
   }
 }
+
+/** The directory of a profile's session. */
+export type ProfileFiles = ReturnType<typeof profileFiles>
 
 /** Where the secret lies: in the file, if the keychain that was chosen refused the last one. */
 export function effectiveStore({ store, refreshToken }: Session): StoreKind {
@@ -106,9 +100,37 @@ export function requireSameService(
   const asked = settingValue('base_url', settings)
   const clientId = settingValue('client_id', settings)
   if (asked !== undefined && service !== null && asked !== service)
-    throw otherServiceError('service', service, asked, profile)
+    throw bindingError('service', service, asked, profile)
   if (clientId !== undefined && client !== null && clientId !== client)
-    throw otherServiceError('client', client, clientId, profile)
+    throw bindingError('client', client, clientId, profile)
+}
+
+/** What an access token has to fulfill, so that a command can use it without a renewal. */
+export interface RenewOptions {
+  /** Renew whatever there is. Otherwise an access token that another process got meanwhile will do. */
+  readonly always?: boolean
+  /** The access token that won't do: it expires, or the service answered it with 401. */
+  readonly outdated?: string | undefined
+  /** Seconds for which an access token has to be valid, if that is more than a minute and the service gives it. */
+  readonly minLifetime?: number
+  /** Narrows the new access token, which isn't kept then. */
+  readonly scope?: string | undefined
+  /** Whether to send a refresh token whose last use has no known outcome (`auth refresh --retry-interrupted`). */
+  readonly retryInterrupted?: boolean
+}
+
+/** The stored access token. */
+export function findReusableAccess(
+  session: Session | undefined,
+  io: Pick<Io, 'clock' | 'settings'>,
+  { always, outdated, scope, minLifetime }: RenewOptions,
+): AccessToken | undefined {
+  if (session === undefined || session.ended !== undefined || always || scope !== undefined) return undefined
+  const { access } = session
+  if (access?.value === outdated || !isFresh(access, io.clock.now(), minLifetime)) return undefined
+  // While the lock was waited for, a sign-in at another service may have taken the session's place.
+  requireSameService(session, io)
+  return access
 }
 
 /** The text of a value: a line of JSON, and its checksum. What doesn't fit goes without its access token. */
@@ -159,11 +181,11 @@ export function readSession(files: ProfileFiles): ReadSession | undefined {
     session = decode(text)
   } catch (error) {
     const message = `the file ${files.session} can't be used: ${(error as Error).message}`
-    throw credentialError('file_unusable', message, signInHint(files.profile))
+    throw new CliError('file_unusable', message, { hint: signInHint(files.profile) })
   }
   if (session.profile === files.profile) return { session, text }
   const message = `the session in ${files.directory} is a copy: it belongs to profile ${session.profile}, and is not sent`
-  throw credentialError('session_elsewhere', message, signInHint(files.profile))
+  throw new CliError('session_elsewhere', message, { hint: signInHint(files.profile) })
 }
 
 /** As `readSession`, of a value that may be damaged: nobody is stopped by it. */

@@ -84,7 +84,7 @@ export async function prepareSignIn(
           // What stays belongs to sign-ins that nobody uses anymore; the next login or logout removes it.
           catchError(() => removeNotes(files, basename(taken.path)))
           if (before?.store !== 'keychain' || store === 'keychain') return
-          const problem = await removeItem(io, files, true)
+          const problem = await deleteItem(io, files, true)
           if (problem !== undefined)
             await io.warn(`the keychain still holds the secret of the session before: ${problem.message}`)
         }),
@@ -108,23 +108,6 @@ function removeNotes(files: ProfileFiles, but?: string): void {
     throw cannotWrite(directory, error)
   }
   for (const name of listNotes(files)) if (name !== but) removeDurable(join(directory, name), disk)
-}
-
-/**
- * Deletes the keychain item of a profile.
- *
- * @param isExpected whether there should be one: a locked keychain says that there is none.
- * @returns why it may still be there.
- */
-async function removeItem(io: Io, files: ProfileFiles, isExpected: boolean): Promise<CliError | undefined> {
-  try {
-    const isDeleted = await deleteItem(io, files)
-    if (!isDeleted && isExpected) await proveKeychain(io, files.profile)
-    return undefined
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error
-    return isExpected ? error : undefined
-  }
 }
 
 export interface SignOutResult {
@@ -164,6 +147,6 @@ export async function forgetSession(
   }
   // What a lost session has left in the keychain goes too, so it is asked even if nobody is signed in.
   const isDamaged = wasSignedIn && session === undefined
-  const problem = await removeItem(io, files, isDamaged || session?.store === 'keychain')
+  const problem = await deleteItem(io, files, isDamaged || session?.store === 'keychain')
   return { profile, wasSignedIn, session, problem: isDamaged && hasNoKeychain(problem) ? undefined : problem }
 }

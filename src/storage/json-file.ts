@@ -17,28 +17,29 @@ const MAX_FILE_BYTES = 4 * 1024 * 1024
  *   left as it is.
  */
 export function readOwnFile(path: string, code: FileCode = 'cannot_read'): string | undefined {
+  const refuse = (why: string, more = {}) => unusable(path, why, { code, ...more })
   let file: number | undefined
   try {
     // O_NONBLOCK: opening a pipe would wait for a writer.
     file = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
     const found = fstatSync(file)
-    if (!found.isFile()) throw unusable(path, 'it is not a file', { code })
+    if (!found.isFile()) throw refuse('it is not a file')
     // Root can do anything anyway, and settings that a system's tool manages may be root's.
     if (POSIX && found.uid !== ownUser() && (found.uid !== 0 || code !== 'cannot_read')) {
       const hint = rootOwnerHint(path) ?? 'run this command as that user (without sudo)'
-      throw unusable(path, `it belongs to ${found.uid === 0 ? 'root' : 'another user'}`, { code, hint })
+      throw refuse(`it belongs to ${found.uid === 0 ? 'root' : 'another user'}`, { hint })
     }
-    if (found.size > MAX_FILE_BYTES) throw unusable(path, `it is too large (${found.size} bytes)`, { code })
+    if (found.size > MAX_FILE_BYTES) throw refuse(`it is too large (${found.size} bytes)`)
     return readFileSync(file, 'utf8')
   } catch (error) {
     if (error instanceof CliError) throw error
     const problem = codeOf(error)
     if (problem === 'ENOENT') return undefined
     if (problem === 'ELOOP' || problem === 'EMLINK')
-      throw unusable(path, 'it is a symbolic link, which is not followed', { code })
+      throw refuse('it is a symbolic link, which is not followed')
     const permissions = 'check the owner and the permissions of that file and its directory'
     const hint = rootOwnerHint(path) ?? remedy(error, permissions)
-    throw unusable(path, `it can't be read (${reason(error)})`, { hint, code, cause: error })
+    throw refuse(`it can't be read (${reason(error)})`, { hint, cause: error })
   } finally {
     const opened = file
     if (opened !== undefined) catchError(() => closeSync(opened))

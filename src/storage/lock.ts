@@ -38,15 +38,11 @@ export async function withLock<T>(
   const start = clock.monotonic()
   let { onWait } = options
   for (let tries = 1; ; tries++) {
-    let fd: number | undefined
-    try {
-      fd = await disk.lock(path)
-    } catch (error) {
-      if (options.withoutLocks === 'continue') return work()
+    const held = await disk.lock(path).catch((error: unknown) => {
+      if (options.withoutLocks === 'continue') return 'no locks' as const
       throw lockError(path, error)
-    }
-    const held = fd
-    // Closing it releases the lock.
+    })
+    if (held === 'no locks') return work()
     if (held !== undefined) return work().finally(() => disk.close(held))
     const found = meanwhile?.()
     if (found !== undefined) return found

@@ -28,7 +28,7 @@ function scriptedKeychain(script: string): { keychain: Context['keychain']; dire
   const path = join(directory, 'helper.mjs')
   writeFileSync(path, script.replaceAll('$DIR', directory))
   return {
-    keychain: createKeychain({ script: path, environment: { ONLY: 'this' } }),
+    keychain: createKeychain(path, { ONLY: 'this' }),
     directory,
   }
 }
@@ -115,7 +115,7 @@ describe('the real helper process', () => {
     onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
     const script = join(directory, 'keychain-helper.js')
     cpSync(fileURLToPath(new URL('../../dist/keychain-helper.js', import.meta.url)), script)
-    const keychain = createKeychain({ script, environment: {} })
+    const keychain = createKeychain(script, {})
     const machine = `${process.platform}-${process.arch}`
     expect(await keychain.call(request('get'))).toEqual({ ok: false, reason: 'no_addon', detail: machine })
     mkdirSync(join(directory, 'native', machine), { recursive: true })

@@ -150,10 +150,7 @@ export async function startKeyring({
 
 /** The keychain of an environment, through the helper process of the built program. */
 export function keychainIn(env: Record<string, string>): Context['keychain'] {
-  return createKeychain({
-    script: HELPER,
-    environment: { PATH: process.env['PATH'] ?? '', ...env },
-  })
+  return createKeychain(HELPER, { PATH: process.env['PATH'] ?? '', ...env })
 }
 
 /** A bus that starts nothing by itself except, on request, a program that replaces the unlock prompt and waits. */

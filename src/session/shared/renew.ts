@@ -6,18 +6,16 @@ import { notSignedInError, sessionOverError, tokenLostError } from '../messages.
 import { type Reservation, reserveFile } from '../note.ts'
 import {
   advanceSession,
-  findReusableAccess,
   type PassResult,
   type Renewal,
-  type RenewOptions,
   replacedSessionError,
   requireAccess,
   retryOrThrow,
   runPasses,
   sendToken,
 } from '../renew.ts'
-import { RESERVED_BYTES, requireSameService } from '../session-file.ts'
-import { pendingName, removeLocalCopy, writeLocalCopy } from './local.ts'
+import { findReusableAccess, RESERVED_BYTES, type RenewOptions, requireSameService } from '../session-file.ts'
+import { type NotedToken, pendingName, removeLocalCopy, writeLocalCopy } from './local.ts'
 import {
   createId,
   deliverAndRead,
@@ -98,14 +96,14 @@ async function renewOnce(renewal: Renewal, store: SharedStore, history: PassHist
   if (noted === undefined) return { kind: 'changed' }
 
   // Steps 4 and 5: once the connection stands, the space for the answer, and the token.
-  const settings = { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS }
-  const sent = await sendToken(renewal, session, session.refreshToken ?? '', settings, () => {
+  const limited = { ...renewal, io: { ...io, settings: { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS } } }
+  const sent = await sendToken(limited, session, session.refreshToken ?? '', () => {
     // Others may count the token as lost.
     if (noted.elapsed() > NOTE_LIMIT_MS)
       throw new CliError('unreachable', 'it took too long to reach the service; nothing was sent', {
         hint: 'run the command again',
       })
-    return reservePending(store, noted)
+    return reservePending(store, noted.token)
   })
 
   // Step 6: what the answer proves.
@@ -121,7 +119,7 @@ async function renewOnce(renewal: Renewal, store: SharedStore, history: PassHist
       throw unknownOutcomeError(store, noted.note, sent.error.message)
     return retryOrThrow(sent)
   }
-  const next = advanceSession(session, generation, sent, renewal)
+  const next = advanceSession(session, sent, renewal)
   if (sent.kind === 'over') {
     await storeOutcome(store, noted, { session: next, note: null }, sent.note)
     removeLocalCopy(files)
@@ -171,6 +169,7 @@ async function mayTakeOver(
 /** A value with a note of this process in it. */
 interface Noted extends SharedRevision {
   readonly note: Note
+  readonly token: NotedToken
   /** Milliseconds since its swap was begun, by the clock that says more: a machine may have been stopped meanwhile. */
   readonly elapsed: () => number
 }
@@ -188,18 +187,19 @@ async function swapNote(
 ): Promise<Noted | undefined> {
   const { clock, program } = store.io
   const note: Note = { writer: createId(store.io, 16), host: program.host }
+  const token = { ...session, writer: note.writer }
   const startedAt = clock.now()
   const began = clock.monotonic()
   const elapsed = () => Math.max(clock.now() - startedAt, clock.monotonic() - began)
   try {
     const { found } = await store.swap(revision, { session, note }, NOTE_LIMIT_MS)
     if (found?.note?.writer !== note.writer || found.note.unknown) return undefined
-    return { ...found, note, elapsed }
+    return { ...found, note, token, elapsed }
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     const sealed = await seal({ session, note: former }, store.access)
     catchError(() => {
-      const pending = reservePending(store, { session, note })
+      const pending = reservePending(store, token)
       pending.fill(sealed)
       pending.close()
     })
@@ -209,11 +209,8 @@ async function swapNote(
 }
 
 /** Takes the space for the outcome of a token, which etcd may not confirm. @throws CliError `cannot_write`, exit 1. */
-function reservePending(
-  { files }: SharedStore,
-  { session: { id, generation }, note: { writer } }: Pick<Noted, 'session' | 'note'>,
-): Reservation {
-  return reserveFile(files, pendingName({ id, generation, writer }), 'new', PENDING_BYTES)
+function reservePending({ files }: SharedStore, token: NotedToken): Reservation {
+  return reserveFile(files, pendingName(token), 'new', PENDING_BYTES)
 }
 
 /**
@@ -228,16 +225,15 @@ async function storeOutcome(
   outcome: SharedValue,
   pending: Reservation | undefined,
 ): Promise<{ readonly now: SharedRevision | undefined; readonly failure: Error | undefined }> {
-  const { session, note, elapsed } = noted
+  const { token, elapsed } = noted
   const sealed = await seal(outcome, store.access)
   let kept = pending
   const failure = catchError(() => {
-    kept ??= reservePending(store, noted)
+    kept ??= reservePending(store, token)
     kept.fill(sealed)
   })
   let now: SharedRevision | undefined
   try {
-    const token = { id: session.id, generation: session.generation, writer: note.writer }
     now = await deliverOutcome(store, token, outcome, noted, SETTLE_LIMIT_MS - elapsed())
   } catch (error) {
     if (!(error instanceof CliError)) throw error

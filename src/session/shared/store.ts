@@ -1,8 +1,8 @@
-import type { CliError } from '../../errors.ts'
+import { CliError } from '../../errors.ts'
 import { withProfile } from '../../settings/profiles.ts'
 import { catchError } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
-import { credentialError, signInHint } from '../messages.ts'
+import { signInHint } from '../messages.ts'
 import { profileFiles, type Session } from '../session-file.ts'
 import { createEtcd, type EtcdValue } from './etcd.ts'
 import { listPending, type NotedToken, readLocalCopy } from './local.ts'
@@ -73,7 +73,7 @@ export async function deliverAndRead(store: SharedStore): Promise<SharedRevision
   if (known.generation <= session.generation) return found
   // A member or the whole cluster came back from a backup.
   const message = `etcd holds an older token of profile ${session.profile} than this machine has seen: it was set back`
-  throw credentialError('store_unavailable', message, signInHint(session.profile))
+  throw new CliError('store_unavailable', message, { hint: signInHint(session.profile) })
 }
 
 /** New tokens that this machine holds and etcd doesn't have, as far as is known here. */
@@ -145,7 +145,7 @@ export function unknownOutcomeError(
   const hint = isElsewhere
     ? `${there} may hold the new token; sign in again unless it does, as this says there: ${status}`
     : signInHint(profile)
-  return credentialError('refresh_interrupted', message, hint)
+  return new CliError('refresh_interrupted', message, { hint })
 }
 
 /** A random id, in hex digits. */

@@ -4,9 +4,7 @@ import { CliError } from '../../errors.ts'
 import { settingValue } from '../../settings/settings.ts'
 import { POSIX, reason } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
-import { credentialError } from '../messages.ts'
 import type { Session } from '../session-file.ts'
-import type { EtcdAccess } from './etcd.ts'
 
 /** That the refresh token of this generation may have been sent. */
 export interface Note {
@@ -24,16 +22,11 @@ export interface SharedValue {
   readonly note: Note | null
 }
 
-/** What it takes to reach and read the value of a profile. */
-export interface SharedAccess extends EtcdAccess {
-  readonly sealing: Uint8Array
-}
-
 const KEY_BYTES = 32
 const FORMAT = 1
 
 /** @throws CliError `store_not_configured`, exit 3. */
-export function readSharedAccess(io: Io): SharedAccess {
+export function readSharedAccess(io: Io) {
   const { environment, settings } = io
   const urls = settingValue('store_url', settings)
   if (urls === undefined)
@@ -52,6 +45,9 @@ export function readSharedAccess(io: Io): SharedAccess {
     sealing: sealingKey(io),
   }
 }
+
+/** What it takes to reach and read the value of a profile. */
+export type SharedAccess = ReturnType<typeof readSharedAccess>
 
 /** The key that seals the session: base64 of 32 bytes. */
 function sealingKey(io: Io): Uint8Array {
@@ -107,6 +103,6 @@ export async function unseal(sealed: string, { key, sealing }: SharedAccess): Pr
   } catch (error) {
     const message = `the session in etcd (${key}) can't be decrypted: another key, or it was changed or moved`
     const hint = 'check MAILCLAIM_STORE_KEY or store-key-file (docs/fleet.md)'
-    throw credentialError('store_unavailable', message, hint, error)
+    throw new CliError('store_unavailable', message, { hint, cause: error })
   }
 }
