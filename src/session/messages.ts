@@ -46,7 +46,7 @@ export function tokenLostError(
 }
 
 /** The keychain gives nothing. */
-export function emptyKeychainError(profile: string): CliError {
+export function noItemError(profile: string): CliError {
   const message = `the keychain is locked, or the secret of profile ${profile} is missing from it`
   const hint = `unlock it and try again; if it is unlocked, ${signInHint(profile)}`
   return new CliError('store_unavailable', message, { hint })

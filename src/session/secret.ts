@@ -5,7 +5,7 @@ import { callKeychain, proveKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
 import { cannotWrite, catchError, reason } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
-import { emptyKeychainError, interruptedError, signInHint, tokenLostError, unsentError } from './messages.ts'
+import { interruptedError, noItemError, signInHint, tokenLostError, unsentError } from './messages.ts'
 import { canReplaceSession, noteName, type Reservation, readNote, replaceSession } from './note.ts'
 import { encode, type ProfileFiles, type Session } from './session-file.ts'
 
@@ -24,11 +24,10 @@ const WAITING = 'Waiting for the keychain …'
  */
 export function accountOf({ profile, directory }: ProfileFiles): string {
   let state = dirname(dirname(directory))
-  try {
+  // If it doesn't exist, nothing was ever stored.
+  catchError(() => {
     state = realpathSync(state)
-  } catch {
-    // It doesn't exist: then nothing was ever stored.
-  }
+  })
   return `${profile} ${createHash('sha256').update(state).digest('hex').slice(0, 12)}`
 }
 
@@ -56,40 +55,25 @@ export async function readItem(io: Io, files: ProfileFiles, { store }: Session):
   }
 }
 
-/** What this machine can send for a session. */
-interface HeldToken extends Item {
-  /** Why a plain renewal must not send it: its last use has no known outcome, or was cut off before. */
-  readonly interruption: CliError | undefined
-}
-
 /**
  * The newest refresh token of a session, or its API key.
  *
  * @throws CliError `store_unavailable` or `refresh_token_lost`, exit 4: nothing on this machine has it, or a locked keychain may
  *   have a newer one.
  */
-export function requireToken(
-  files: ProfileFiles,
-  session: Session,
-  { item, failure }: ItemReading,
-): HeldToken {
+export function requireToken(files: ProfileFiles, session: Session, { item, failure }: ItemReading) {
   const { profile } = files
   const token = newestToken(session, item)
   const next = token && readNote(files, noteName(token))
   const isNoted = next !== 'absent' && !canReplaceSession(next)
-  if (session.store === 'keychain' && item === undefined && isNoted)
-    throw failure ?? emptyKeychainError(profile)
-  const interruption = isNoted
-    ? next === 'unsent'
-      ? unsentError(profile)
-      : interruptedError(profile)
-    : undefined
+  if (session.store === 'keychain' && item === undefined && isNoted) throw failure ?? noItemError(profile)
+  let interruption: CliError | undefined
+  if (isNoted) interruption = next === 'unsent' ? unsentError(profile) : interruptedError(profile)
   if (token !== undefined) return { ...token, interruption }
   // The service would take what is there for a stolen token; or a login is between the keychain and the file.
   const message = `the secret that is stored for profile ${profile} is older than the session, or of another sign-in`
-  throw new CliError('refresh_token_lost', message, {
-    hint: `if no login is under way, ${signInHint(profile)}`,
-  })
+  const hint = `if no login is under way, ${signInHint(profile)}`
+  throw new CliError('refresh_token_lost', message, { hint })
 }
 
 /**
@@ -110,7 +94,7 @@ async function writeItem(io: Io, files: ProfileFiles, session: Session, value: s
   const secret = `${session.id}.${session.generation}@${session.issuedAt}:${value}`
   await callKeychain(io, profile, { operation: 'set', account, secret })
   const stored = await callKeychain(io, profile, { operation: 'get', account })
-  if (stored !== secret) throw emptyKeychainError(profile)
+  if (stored !== secret) throw noItemError(profile)
 }
 
 /**

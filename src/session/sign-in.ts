@@ -53,7 +53,7 @@ export async function prepareSignIn(
   const id = Buffer.from(io.random.bytes(6)).toString('hex')
   const locking = { ...lockOptions(io, files), ...(kind === 'api_key' && WITHOUT_LOCKS) }
   let reservation: Reservation | undefined
-  const reserved = (): Reservation => {
+  const requireReservation = (): Reservation => {
     if (reservation !== undefined && files.disk.read(reservation.path) !== undefined) return reservation
     discard()
     reservation = reserveFile(files, noteName({ id, generation: 0 }))
@@ -66,9 +66,9 @@ export async function prepareSignIn(
   await files.prepare()
   await withLock(files.lock, io, locking, async () => undefined)
   if (store === 'keychain') await proveKeychain(io, files.profile)
-  reserved()
+  requireReservation()
   return {
-    reserve: () => void reserved(),
+    reserve: () => void requireReservation(),
     discard,
     async complete({ secret, ...signIn }) {
       const now = io.clock.now()
@@ -76,7 +76,7 @@ export async function prepareSignIn(
       const session = { ...signIn, profile, id, generation: 1, store, signedInAt: now, issuedAt: now }
       await withLock(files.lock, io, locking, () =>
         io.interrupts.shield(async () => {
-          const taken = reserved()
+          const taken = requireReservation()
           // What is in it from now on may be all that is left of the new session, so `discard` leaves it alone.
           reservation = undefined
           const before = readSessionIfAny(files)

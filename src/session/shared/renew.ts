@@ -126,14 +126,14 @@ async function renewOnce(renewal: Renewal, store: SharedStore, history: PassHist
     throw sessionOverError(profile, sent.description)
   }
   const whole = { ...next, refreshToken: sent.refreshToken }
-  const { now, failure } = await storeOutcome(store, noted, { session: whole, note: null }, sent.note)
-  if (now === undefined) {
+  const { stored, failure } = await storeOutcome(store, noted, { session: whole, note: null }, sent.note)
+  if (stored === undefined) {
     const loss =
       failure && tokenLostError(profile, "etcd didn't confirm it, and this machine can't keep it", failure)
     if (loss !== undefined && (options.always || sent.access === undefined)) throw loss
     const kept = `etcd didn't confirm the new token: this machine keeps it, and its next command in profile ${profile} brings it there`
     await io.warn(loss === undefined ? kept : `${loss.message}; ${loss.hint}`)
-  } else if (!(now.session.id === id && now.session.generation > generation)) {
+  } else if (!(stored.session.id === id && stored.session.generation > generation)) {
     // A higher generation: another command of this machine has brought it, and perhaps gone on from there.
     throw replacedSessionError(profile)
   }
@@ -187,7 +187,7 @@ async function swapNote(
 ): Promise<Noted | undefined> {
   const { clock, program } = store.io
   const note: Note = { writer: createId(store.io, 16), host: program.host }
-  const token = { ...session, writer: note.writer }
+  const token = { id: session.id, generation: session.generation, writer: note.writer }
   const startedAt = clock.now()
   const began = clock.monotonic()
   const elapsed = () => Math.max(clock.now() - startedAt, clock.monotonic() - began)
@@ -224,7 +224,7 @@ async function storeOutcome(
   noted: Noted,
   outcome: SharedValue,
   pending: Reservation | undefined,
-): Promise<{ readonly now: SharedRevision | undefined; readonly failure: Error | undefined }> {
+) {
   const { token, elapsed } = noted
   const sealed = await seal(outcome, store.access)
   let kept = pending
@@ -232,13 +232,13 @@ async function storeOutcome(
     kept ??= reservePending(store, token)
     kept.fill(sealed)
   })
-  let now: SharedRevision | undefined
+  let stored: SharedRevision | undefined
   try {
-    now = await deliverOutcome(store, token, outcome, noted, SETTLE_LIMIT_MS - elapsed())
+    stored = await deliverOutcome(store, token, outcome, noted, SETTLE_LIMIT_MS - elapsed())
   } catch (error) {
     if (!(error instanceof CliError)) throw error
   }
-  if (now === undefined && failure === undefined) kept?.close()
+  if (stored === undefined && failure === undefined) kept?.close()
   else kept?.discard()
-  return { now, failure }
+  return { stored, failure }
 }
