@@ -5,12 +5,11 @@ import { credentialWithoutRenewal, currentCredential, renewedCredential } from '
 import { notSignedInError } from './messages.ts'
 
 /**
- * The service, with the credential of the current profile.
- * The credential of a command: the API key in the environment, else what `login` stored for the profile. Requests that need it
- * at the same time share one look at it, and one renewal; a key is read once.
+ * Creates a client of the service that authenticates as the current profile. Concurrent requests share one read of the credential
+ * and one renewal; an API key is read once.
  *
- * @param renews false: only a key, or an access token that is good, is used; without one requests end with exit 4.
- * @throws CliError exit 3 without a usable base URL.
+ * @param renews false to use only a key or a valid access token; without one, requests end with exit 4
+ * @throws CliError exit 3 without a usable base URL
  */
 export function connect(io: Io, { renews = true }: { readonly renews?: boolean } = {}): ServiceClient {
   let key: Credential | undefined

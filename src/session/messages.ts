@@ -5,7 +5,12 @@ export function signInHint(profile: string): string {
   return `sign in again: ${withProfile('mailclaim login', profile)}`
 }
 
-/** Nobody has signed in to the profile. @param others that have a session @param why more of the cause */
+/**
+ * Returns the error for a profile without a session.
+ *
+ * @param others profiles that have a session, for the hint
+ * @param why a further cause, appended to the message
+ */
 export function notSignedInError(profile: string, others: readonly string[] = [], why = ''): CliError {
   const hint =
     others.length === 0
@@ -14,28 +19,31 @@ export function notSignedInError(profile: string, others: readonly string[] = []
   return new CliError('not_signed_in', `profile ${profile} is not signed in${why}`, { hint })
 }
 
-/** The refresh token may have been sent, and nobody knows what became of it. @param why what is known */
+/** Returns the error for a refresh token that may have been sent without a known outcome. @param why the known part of the cause */
 export function interruptedError(profile: string, why = 'the last renewal was interrupted'): CliError {
   const message = `the refresh token of profile ${profile} may have been sent: ${why}`
   const hint = `see docs/token-safety.md#after-an-interrupted-renewal, or ${signInHint(profile)}`
   return new CliError('refresh_interrupted', message, { hint })
 }
 
-/** A renewal ended between the creation of its note and the request. A plain command can't tell it from one that is about to send. */
+/**
+ * Returns the error for a renewal that ended between creating its note and sending the token. `--retry-interrupted` is required,
+ * because a plain command can't tell the ended renewal from one that is about to send.
+ */
 export function unsentError(profile: string): CliError {
   const message = `the last renewal of profile ${profile} was cut off before it sent the refresh token`
   const hint = `this is safe here: ${withProfile('mailclaim auth refresh --retry-interrupted', profile)}`
   return new CliError('refresh_interrupted', message, { hint })
 }
 
-/** The service no longer accepts the session. @param why what it said of that */
+/** Returns the error for a session that the service no longer accepts. @param why the service's description */
 export function sessionOverError(profile: string, why: string | null | undefined): CliError {
   const message = `the session of profile ${profile} is over: ${why ?? 'the service refused its refresh token'}`
   const hint = `${signInHint(profile)} (after a restored snapshot, or beside a copy: docs/token-safety.md)`
   return new CliError('session_over', message, { hint })
 }
 
-/** The service rotated the token, and the new one isn't anywhere on this machine. */
+/** Returns the error for a rotated refresh token whose successor couldn't be stored on this machine. */
 export function tokenLostError(
   profile: string,
   why = 'something removed its file',
@@ -45,14 +53,14 @@ export function tokenLostError(
   return new CliError('refresh_token_lost', message, { hint: signInHint(profile), cause })
 }
 
-/** The keychain gives nothing. */
+/** Returns the error for a keychain without the item, or one that is locked and doesn't say so. */
 export function noItemError(profile: string): CliError {
   const message = `the keychain is locked, or the secret of profile ${profile} is missing from it`
   const hint = `unlock it and try again; if it is unlocked, ${signInHint(profile)}`
   return new CliError('store_unavailable', message, { hint })
 }
 
-/** The settings name another service or client than the session's. */
+/** Returns the error for settings that name another service or client than the session was issued for. */
 export function bindingError(
   what: 'service' | 'client',
   own: string,

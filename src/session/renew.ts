@@ -33,46 +33,53 @@ import {
   type Session,
 } from './session-file.ts'
 
-/** One renewal, which may take several passes. */
+/** A renewal of one command, which may take several passes. */
 export interface Renewal {
   readonly io: Io
   readonly options: RenewOptions
-  /** Called before the note is made. From here to the end of the pass, Ctrl-C waits. @throws the signal's reason if it came before. */
+  /**
+   * Starts the part of a pass that Ctrl-C can't cut short: a signal takes effect when the pass ends. Called before the note is
+   * created.
+   *
+   * @throws the abort reason if the command was interrupted before
+   */
   commit(): void
 }
 
-/** What one pass of the steps came to. */
+/** Result of one pass over the steps of a renewal. */
 export type PassResult =
   | { readonly kind: 'done'; readonly token: AccessToken }
-  /** The session has changed: everything has to be read again. */
+  /** Another process changed the session during the pass: start again by reading it. */
   | { readonly kind: 'changed' }
-  /** Another machine is renewing: everything has to be read again, as often as it takes. */
+  /** Another machine is renewing the session: poll again, without a limit on the number of passes. */
   | { readonly kind: 'waited' }
-  /** The token is unused, and waiting is enough. */
+  /** The refresh token is unused, and the same pass may succeed after a delay. */
   | { readonly kind: 'retry'; readonly error: CliError }
 
-/** How long a refusal that passes, such as a 429, is waited for, in milliseconds. */
+/** Milliseconds for which a temporary refusal, such as a 429, is retried. */
 const RETRY_LIMIT_MS = 30_000
-/** For another process's writing, and for its keychain, in milliseconds. */
+/** Milliseconds that the holder of the lock may need to write the session and to call its keychain. */
 const STORE_LIMIT_MS = 15_000
-/** How often a service that can't be reached at all is tried. */
+/** Number of attempts to connect to a service that is unreachable. */
 const UNREACHABLE_TRIES = 3
-/** How often a session that keeps changing is read. */
+/** Number of passes over a session that other processes keep changing. */
 const READS = 10
 
 /**
- * Renews the access token of the profile on this machine, in the steps of docs/token-safety.md. The first, an access token that is
- * good, is the caller's.
+ * Renews the access token of a profile whose session is on this machine, by steps 2 to 6 of docs/token-safety.md. Step 1, using an
+ * access token that is still valid, is the caller's.
  *
- * @returns the new access token, or the one that another process got meanwhile.
- * @throws CliError of custody; that of the service if it refused in another way (section 7.1 of the interface), exit 6 or 7
+ * @returns the new access token, or the one that another process stored during the wait for the lock
+ * @throws CliError `not_signed_in`, `refresh_interrupted`, `refresh_token_lost`, `session_over`, `session_elsewhere`,
+ *   `store_unavailable` or `file_unusable`, exit 4; `session_busy`, exit 7; `cannot_write`, exit 1; or the service's refusal
+ *   (section 7.1 of the interface), exit 6 or 7
  */
 export async function renewLocal(
   io: Io,
   options: RenewOptions,
   files: ProfileFiles = profileFiles(io, io.settings.profile.value),
 ): Promise<AccessToken> {
-  // No lock can be in a directory that isn't there.
+  // Check for a session before locking: the lock file can't be created if the profile has no directory.
   requireSession(io, files)
   const meanwhile = () => findReusableAccess(readSessionIfAny(files), io, options)
   return withLock(files.lock, io, { ...lockOptions(io, files), meanwhile }, () =>
@@ -80,12 +87,12 @@ export async function renewLocal(
   )
 }
 
-/** One pass of the steps 2 to 6, under the lock. */
+/** Performs steps 2 to 6 of a renewal once, while the lock is held. */
 async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassResult> {
   const { io, options } = renewal
   const { profile } = files
 
-  // Step 2: what is there, after what an earlier process has left whole.
+  // Step 2: read the session, after storing a complete next session that an earlier process left in its note.
   const { session, text } = requireSession(io, files)
   const { id } = session
   const finished = await recoverNext(renewal, files, { id, generation: session.generation + 1 })
@@ -102,15 +109,17 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
   const ahead = isAhead ? await recoverNext(renewal, files, item, 'its secret is in the keychain') : undefined
   if (ahead !== undefined) return ahead
 
-  // Step 3: the newest token, unless the outcome of its last use is unknown.
+  // Step 3: take the newest refresh token, unless its last use has no known outcome.
   const { value, generation, interruption } = requireToken(files, session, reading)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
   const name = noteName({ id, generation })
-  // Only a retry gets here with a short note, and removes it: if the lock file was deleted, its writer may be about to send.
+  // A note shorter than its reserved space proves that its token wasn't sent. `--retry-interrupted` replaces it with a new note,
+  // because if the lock file was deleted, the process that created the short note may be about to send: only one of the two can
+  // create the new note (O_EXCL).
   const isUnsent = interruption !== undefined && readNote(files, name) === 'unsent'
   if (isUnsent) removeDurable(join(files.directory, name), files.disk)
   const isNoted = interruption !== undefined && !isUnsent
-  // Byte for byte: generations of different sign-ins say nothing about each other.
+  // Compare whole texts rather than generations: the generations of two sign-ins are unrelated.
   const isUnchanged = () => {
     try {
       return files.disk.read(files.session) === text
@@ -119,7 +128,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
     }
   }
 
-  // Steps 4 and 5: once the connection stands, the note, one more look, and the token.
+  // Steps 4 and 5: connect, create the note, read the session once more, and send the refresh token.
   const sent = await sendToken(renewal, session, value, () => {
     renewal.commit()
     const made = reserveFile(files, name, isNoted ? 'retry' : 'new')
@@ -128,12 +137,12 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
     throw sessionChangedError(profile)
   })
   try {
-    // Step 6: what the answer proves.
+    // Step 6: store, discard or keep, depending on what the response proves.
     if (sent.kind === 'unknown') throw interruptedError(profile, sent.why)
     if (sent.kind === 'unused') {
       if (sent.note === undefined) return retryOrThrow(sent)
       discardNote(files, sent.note, sent.error)
-      // The refusal says nothing about the earlier use.
+      // A refused retry proves nothing about the earlier use of the token.
       if (isNoted) throw interruptedError(profile, sent.error.message)
       return retryOrThrow(sent)
     }
@@ -143,14 +152,14 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
     const current = rereadSession(files, session)
     if (current !== 'directory_gone') {
       if (current?.id !== id) {
-        // Nothing is stored over another sign-in, and nothing after a logout.
+        // Don't overwrite the session of a newer sign-in, and don't undo a sign-out.
         note.discard()
         throw replacedSessionError(profile)
       }
       if (current.generation > generation) return { kind: 'changed' }
     }
     if (sent.kind === 'over') {
-      // If it fails, the note stays, so the token isn't sent again; the service would say the same.
+      // If storing fails, the note stays, so that no process sends the dead token again.
       catchError(() => {
         note.fill(encode(next))
         replaceSession(files, note.path, next)
@@ -158,7 +167,8 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
       throw sessionOverError(profile, sent.description)
     }
     if (current === 'directory_gone') {
-      // Nobody has signed in or out. If the directory comes back, the next command finds the answer in the note.
+      // The profile's directory was moved or unmounted, not signed out. Fill the note through its open descriptor: if the directory
+      // comes back, the next command stores the session from the note.
       catchError(() => note.fill(encode({ ...next, refreshToken: sent.refreshToken })))
       const message = `the directory ${files.directory} is gone, and the new refresh token of profile ${profile} with it`
       const hint = `move it back if it was moved; else ${signInHint(profile)}`
@@ -168,7 +178,8 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
     try {
       await store(note).catch(async (error: CliError) => {
         if (readNote(files, name) !== 'absent' || !isUnchanged()) throw error
-        // Something removed the note, and nobody has stored anything: another note takes the value.
+        // The note was deleted, for example by a cleanup job, and `session.json` is unchanged: store the new token through a second
+        // note.
         const again = reserveFile(files, name)
         await store(again).finally(again.close)
       })
@@ -177,7 +188,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
       const left = readNote(files, name)
       const isOnDisk = canReplaceSession(left) || (error.code === 'cannot_write' && left !== 'absent')
       if (!isOnDisk && (options.always || sent.access === undefined)) throw error
-      // The access token serves this command. The next one stores what is on the disk.
+      // This command can use its access token; the next command stores the session from the note.
       const problem = cannotWrite(files.session, error.cause).message
       await io.warn(isOnDisk ? problem : `${error.message}; ${error.hint}`)
     }
@@ -187,7 +198,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
   }
 }
 
-/** How a command waits for the lock of a session: its holder may need all of its own time. */
+/** Options for locking a session. The timeout covers a whole renewal by the holder: one request, its retries, and the write. */
 export function lockOptions(io: Io, { disk }: ProfileFiles) {
   return {
     timeoutMs: tokenTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
@@ -197,10 +208,10 @@ export function lockOptions(io: Io, { disk }: ProfileFiles) {
 }
 
 /**
- * Puts a value that an earlier process, a renewal or a login, has left whole in place. Where that can't be done, its access token will
- * do if it is good.
+ * Stores the next session that an earlier process (a renewal or a login) wrote completely into its note but didn't rename. If the
+ * rename fails, falls back to the access token of that session.
  *
- * @returns undefined if there is none.
+ * @returns undefined if there is no such note
  * @throws CliError `cannot_write`, exit 1
  */
 async function recoverNext(
@@ -224,7 +235,11 @@ async function recoverNext(
   }
 }
 
-/** Removes the note of a token that is unused; another's stays. @throws CliError `cannot_write`, exit 1 */
+/**
+ * Removes the note that this process created for an unused token; a note created by another process stays.
+ *
+ * @throws CliError `cannot_write`, exit 1
+ */
 function discardNote({ profile }: ProfileFiles, note: Reservation, refusal?: CliError): void {
   const cause = note.discard()
   if (cause === undefined) return
@@ -235,8 +250,9 @@ function discardNote({ profile }: ProfileFiles, note: Reservation, refusal?: Cli
 }
 
 /**
- * The session while its lock is held: what can't be read now is what it was. A logout leaves the lock in the directory: without that,
- * the directory is out of sight.
+ * Rereads the session under the lock, to see a sign-in or sign-out since the first read. If the file can't be read, returns the
+ * last known session. If even the lock file is gone, the directory was moved or unmounted: `'directory_gone'`. Undefined after a
+ * sign-out, which leaves the lock file.
  */
 function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_gone' | undefined {
   try {
@@ -249,8 +265,10 @@ function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_
 }
 
 /**
- * Repeats the steps until there is an access token, as long as that may help. Ctrl-C ends a pass at once before it commits, and after
- * that when it is over.
+ * Repeats passes until one returns an access token or no further pass can help. Before `commit`, Ctrl-C ends a pass at once; after,
+ * when the pass is over.
+ *
+ * @throws CliError `session_busy`, exit 7, if the session keeps changing; the last refusal if its retries are used up
  */
 export async function runPasses(
   io: Io,
@@ -283,14 +301,16 @@ export async function runPasses(
 
 type Success = Extract<RefreshOutcome, { kind: 'success' }>
 
-/** An answer that settles what becomes of the session. */
+/** Outcome of a refresh request that changes the session: new tokens, or its end. */
 type Settled = Success | Extract<RefreshOutcome, { kind: 'over' }>
 
 /**
- * Steps 4 and 5: one request, whose answer is waited for. It doesn't throw, whatever the network or the service does.
+ * Performs steps 4 and 5: sends a refresh token in one request and waits for the response. Reports every failure of the network or
+ * the service as an outcome.
  *
- * @param makeNote the last moment before the first byte leaves, which can't wait for anything: makes the note, and takes space for the
- *   answer from the disk. If it throws, nothing is sent.
+ * @param makeNote creates the note; runs synchronously after the connection is established and before the first byte is sent. If
+ *   `makeNote` throws, nothing is sent.
+ * @returns the outcome and the note; without a note, nothing was sent
  */
 export async function sendToken(
   { io, options }: Renewal,
@@ -313,14 +333,21 @@ export async function sendToken(
   return { ...outcome, note: made[0] }
 }
 
-/** The end of a pass whose token is unused. @throws CliError why, unless another pass may help. */
+/**
+ * Ends a pass whose refresh token is unused: with another pass if that may help.
+ *
+ * @throws CliError the refusal if another pass can't help
+ */
 export function retryOrThrow({ error, passes }: Extract<RefreshOutcome, { kind: 'unused' }>): PassResult {
   if (error.code === 'session_busy') return { kind: 'changed' }
   if (!passes) throw error
   return { kind: 'retry', error }
 }
 
-/** The session after an answer, without its refresh token. A narrowed access token is only for the one who asked for it. */
+/**
+ * Returns the next generation of a session, without its refresh token. Drops a narrowed access token, which only the requesting
+ * command may use.
+ */
 export function advanceSession(session: Session, outcome: Settled, { io, options }: Renewal): Session {
   const { refreshToken: _usedUp, access: _former, ...rest } = session
   const now = io.clock.now()
@@ -330,14 +357,18 @@ export function advanceSession(session: Session, outcome: Settled, { io, options
   return { ...base, issuedAt: now, ...(access && options.scope === undefined && { access }) }
 }
 
-/** The end of a pass whose next value is stored. @throws CliError `unexpected_answer`, exit 7, without an access token. */
+/**
+ * Ends a pass whose new refresh token is stored.
+ *
+ * @throws CliError `unexpected_answer`, exit 7, if the response had no usable access token
+ */
 export function requireAccess({ access, why }: Success, { profile }: Session): PassResult {
   if (access !== undefined) return { kind: 'done', token: access }
   const message = `the session of profile ${profile} was renewed, but the answer has no usable access token`
   throw new CliError('unexpected_answer', `${message}: ${why}`, { hint: 'run the command again' })
 }
 
-/** Somebody signed in or out while the session was renewed. */
+/** Returns the error for a session that was replaced by a sign-in, or removed by a sign-out, during its renewal. */
 export function replacedSessionError(profile: string): CliError {
   const message = `profile ${profile} was signed in again, or out, while this command renewed its session`
   const hint = `to see the session: ${withProfile('mailclaim auth status', profile)}`

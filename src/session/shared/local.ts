@@ -6,7 +6,7 @@ import { decode, encode, type ProfileFiles, type Session } from '../session-file
 
 const pathOf = ({ directory }: ProfileFiles) => join(directory, 'shared.json')
 
-/** What this machine last knew of a session in etcd, with its access token; undefined if there is nothing usable. */
+/** Reads this machine's copy of a session in etcd, with the access token; undefined if the copy is missing or damaged. */
 export function readLocalCopy(files: ProfileFiles): Session | undefined {
   try {
     const text = files.disk.read(pathOf(files))
@@ -17,7 +17,10 @@ export function readLocalCopy(files: ProfileFiles): Session | undefined {
   }
 }
 
-/** Keeps the access token on this machine, without the refresh token. If it can't, the next command asks etcd. */
+/**
+ * Writes this machine's copy of a session in etcd, without the refresh token. Ignores a failure: without a copy, the next command
+ * reads etcd.
+ */
 export async function writeLocalCopy(files: ProfileFiles, session: Session): Promise<void> {
   const { refreshToken: _inEtcd, ...kept } = session
   try {
@@ -32,20 +35,20 @@ export function removeLocalCopy(files: ProfileFiles): void {
   catchError(() => files.disk.remove(pathOf(files)))
 }
 
-/** A refresh token that a machine may send, by the note that gives it the right to. */
+/** A refresh token, with the note that entitles this machine to send it. */
 export interface NotedToken {
-  /** The sign-in. */
+  /** Id of the sign-in. */
   readonly id: string
   readonly generation: number
   readonly writer: string
 }
 
-/** The name of the file that takes the outcome of a token, until etcd has it. */
+/** Returns the name of the pending file, which holds the outcome of a sent token until etcd confirms it. */
 export function pendingName({ id, generation, writer }: NotedToken): string {
   return `pending.${id}.${generation}.${writer}`
 }
 
-/** @throws CliError `cannot_write`, exit 1. */
+/** Lists the pending files of a profile: outcomes that etcd hasn't confirmed. @throws CliError `cannot_write`, exit 1 */
 export function listPending({ disk, directory }: ProfileFiles): (NotedToken & { readonly path: string })[] {
   return disk.names(directory).flatMap((name) => {
     const [kind, id = '', generation, writer = ''] = name.split('.')
@@ -55,10 +58,10 @@ export function listPending({ disk, directory }: ProfileFiles): (NotedToken & { 
   })
 }
 
-/** Removes everything that this machine keeps of a session in etcd. Never throws. */
+/** Removes every file that this machine keeps of a session in etcd. Never throws. */
 export function removeLocalFiles(files: ProfileFiles): void {
   removeLocalCopy(files)
-  // A directory that can't be read is named by whoever has to change it.
+  // If the directory can't be read, the command that writes to it reports the error.
   catchError(() => {
     for (const { path } of listPending(files)) catchError(() => files.disk.remove(path))
   })

@@ -27,49 +27,48 @@ import {
 } from './store.ts'
 import { type Note, type SharedValue, seal } from './value.ts'
 
-/** How long another machine's note may stay the same, as seen by this process, before it counts as unknown. */
+/** Milliseconds for which this process must see another machine's note unchanged before the outcome counts as unknown. */
 const OTHERS_LIMIT_MS = 60_000
-/** How long after the beginning of its swap a note may still be followed by its token. */
+/** Milliseconds after the start of a note's compare-and-swap within which the token may still be sent. */
 const NOTE_LIMIT_MS = 15_000
-/** The answer has exactly this long, whatever `--http-timeout` says: other machines wait for as long. */
+/** Milliseconds to wait for the service's response, whatever `--http-timeout` says, since other machines wait for as long. */
 const ANSWER_LIMIT_MS = 30_000
-/** How long after the beginning of the note its outcome is brought to etcd. */
+/** Milliseconds after the start of a note's compare-and-swap within which its outcome is delivered to etcd. */
 const SETTLE_LIMIT_MS = 50_000
-/** Enough for a sealed value with any refresh token. */
+/** Bytes of a pending file: enough for a sealed session with any refresh token. */
 const PENDING_BYTES = 2 * RESERVED_BYTES
-/** The pause between two looks at another machine's renewal, with jitter. */
+/** Milliseconds between two reads of another machine's note, before jitter. */
 const POLL_MS = 1000
 
-/** What this process has seen in the passes before. */
+/** Observations of this process in earlier passes. */
 interface PassHistory {
-  /** The token that the session had when it was read first. */
+  /** Sign-in and generation of the session at the first read. */
   firstToken?: string
-  /** The note of another machine that is waited for, and since when. */
+  /** The note of another machine that this process waits for, and the monotonic time of its first read. */
   waitedNote?: { readonly writer: string; readonly since: number }
 }
 
 /**
- * Renews the access token of the profile in etcd, in the steps of docs/fleet.md. They are those of this machine's files but for the
- * note: a file can be created between the connection and the first byte, which can't wait for anything; a swap has to be waited for, so
- * it comes before the connection. For one revision of the value only one swap wins, so for one token only one process of the fleet
- * ever sends it.
+ * Renews the access token of a profile whose session is in etcd, by the steps of docs/fleet.md. Unlike on one machine, the note is
+ * written before the connection is made: a compare-and-swap has to be awaited, and nothing can be awaited between connection and
+ * first byte. For one revision only one compare-and-swap succeeds, so only one process of the fleet ever sends a token.
  *
  * @throws CliError as `renewLocal`; `unreachable`, exit 7, if etcd doesn't answer
  */
 export async function renewShared(io: Io, options: RenewOptions): Promise<AccessToken> {
   const store = openShared(io)
-  // What etcd doesn't confirm is kept there.
+  // The directory takes the pending file, if etcd doesn't confirm the outcome.
   await store.files.prepare()
   const history: PassHistory = {}
   return runPasses(io, options, (renewal) => renewOnce(renewal, store, history))
 }
 
-/** One pass of the steps 2 to 6 of docs/fleet.md. */
+/** Performs steps 2 to 6 of docs/fleet.md once. */
 async function renewOnce(renewal: Renewal, store: SharedStore, history: PassHistory): Promise<PassResult> {
   const { io, options } = renewal
   const { files } = store
 
-  // Step 2: what is there, after what earlier commands of this machine could not bring.
+  // Step 2: deliver the outcomes of earlier commands of this machine to etcd, then read the session.
   const found = await io.waiting('Waiting for etcd …', deliverAndRead(store))
   if (found === undefined) throw notSignedInError(files.profile)
   const { session, note: former } = found
@@ -90,15 +89,15 @@ async function renewOnce(renewal: Renewal, store: SharedStore, history: PassHist
   if (former !== null && !(await mayTakeOver(renewal, store, found, former, history)))
     return { kind: 'waited' }
 
-  // Step 3: the note, and with it the right to send the token.
+  // Step 3: write the note, which entitles this process to send the token.
   renewal.commit()
   const noted = await swapNote(store, found)
   if (noted === undefined) return { kind: 'changed' }
 
-  // Steps 4 and 5: once the connection stands, the space for the answer, and the token.
+  // Steps 4 and 5: connect, reserve the pending file, and send the refresh token.
   const limited = { ...renewal, io: { ...io, settings: { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS } } }
   const sent = await sendToken(limited, session, session.refreshToken ?? '', () => {
-    // Others may count the token as lost.
+    // After this time, other machines may treat the outcome as unknown and let a user retry the token.
     if (noted.elapsed() > NOTE_LIMIT_MS)
       throw new CliError('unreachable', 'it took too long to reach the service; nothing was sent', {
         hint: 'run the command again',
@@ -106,7 +105,7 @@ async function renewOnce(renewal: Renewal, store: SharedStore, history: PassHist
     return reservePending(store, noted.token)
   })
 
-  // Step 6: what the answer proves.
+  // Step 6: write the outcome that the response proves.
   if (sent.kind === 'unknown') {
     const note: Note = { ...noted.note, unknown: 'said by its sender' }
     await storeOutcome(store, noted, { session, note }, sent.note)
@@ -114,7 +113,7 @@ async function renewOnce(renewal: Renewal, store: SharedStore, history: PassHist
   }
   if (sent.kind === 'unused') {
     await storeOutcome(store, noted, { session, note: former }, sent.note)
-    // The refusal says nothing about the earlier use.
+    // A refused retry proves nothing about the earlier use of the token.
     if (sent.note !== undefined && former !== null)
       throw unknownOutcomeError(store, noted.note, sent.error.message)
     return retryOrThrow(sent)
@@ -134,7 +133,7 @@ async function renewOnce(renewal: Renewal, store: SharedStore, history: PassHist
     const kept = `etcd didn't confirm the new token: this machine keeps it, and its next command in profile ${profile} brings it there`
     await io.warn(loss === undefined ? kept : `${loss.message}; ${loss.hint}`)
   } else if (!(stored.session.id === id && stored.session.generation > generation)) {
-    // A higher generation: another command of this machine has brought it, and perhaps gone on from there.
+    // Neither this command nor another one of this machine stored the token: a sign-in or sign-out replaced the session.
     throw replacedSessionError(profile)
   }
   await writeLocalCopy(files, next)
@@ -142,9 +141,11 @@ async function renewOnce(renewal: Renewal, store: SharedStore, history: PassHist
 }
 
 /**
- * Another machine is at it, or was: waits for it a little, or marks its note as unknown. A retry takes over only such a note.
+ * Decides about another machine's note: polls again, marks a note unchanged for 60 seconds as unknown, or lets a retry take over a
+ * note that is unknown.
  *
- * @throws CliError `refresh_interrupted`, exit 4, once the outcome counts as unknown.
+ * @returns whether this process may replace the note
+ * @throws CliError `refresh_interrupted`, exit 4, if the note is unknown and this is no retry
  */
 async function mayTakeOver(
   { io, options }: Renewal,
@@ -166,20 +167,23 @@ async function mayTakeOver(
   return false
 }
 
-/** A value with a note of this process in it. */
+/** A revision of the session that contains this process's note. */
 interface Noted extends SharedRevision {
   readonly note: Note
   readonly token: NotedToken
-  /** Milliseconds since its swap was begun, by the clock that says more: a machine may have been stopped meanwhile. */
+  /**
+   * Milliseconds since the start of the note's compare-and-swap, by the wall or the monotonic clock, whichever shows more: a
+   * suspended machine may have stopped one of them.
+   */
   readonly elapsed: () => number
 }
 
 /**
- * Swaps a note of this process into a value.
+ * Writes this process's note into the session by compare-and-swap.
  *
- * @returns undefined if another machine was first
- * @throws CliError `unreachable`, exit 7, or for a retry `refresh_interrupted`, exit 4, if etcd doesn't answer: it may still be
- *   written, and then the next command on this machine takes it out
+ * @returns undefined if another process was first
+ * @throws CliError `unreachable`, exit 7, or for a retry `refresh_interrupted`, exit 4, if etcd doesn't answer: the note may still
+ *   be applied, and then the next command of this machine removes the note
  */
 async function swapNote(
   store: SharedStore,
@@ -208,16 +212,21 @@ async function swapNote(
   }
 }
 
-/** Takes the space for the outcome of a token, which etcd may not confirm. @throws CliError `cannot_write`, exit 1. */
+/**
+ * Reserves the pending file for the outcome of a token, in case etcd doesn't confirm the outcome.
+ *
+ * @throws CliError `cannot_write`, exit 1
+ */
 function reservePending({ files }: SharedStore, token: NotedToken): Reservation {
   return reserveFile(files, pendingName(token), 'new', PENDING_BYTES)
 }
 
 /**
- * Stores an outcome on this machine, and then brings it to etcd. What etcd doesn't confirm in time stays here.
+ * Writes an outcome into the pending file, then delivers it to etcd. The pending file stays if etcd doesn't confirm in time.
  *
- * @param pending the space for it, if that is taken already
- * @returns what is in etcd then, if it has answered; and why this machine can't keep the outcome: it may reach etcd all the same
+ * @param pending the pending file if it is already reserved
+ * @returns the session that etcd confirmed, if it answered; and the error if this machine couldn't keep the outcome, which may
+ *   still reach etcd
  */
 async function storeOutcome(
   store: SharedStore,

@@ -16,12 +16,11 @@ import {
 } from './store.ts'
 import { seal } from './value.ts'
 
-/** How long a login or logout may take to reach etcd, in milliseconds. */
+/** Milliseconds that a login or logout may take to write to etcd. */
 const WRITE_LIMIT_MS = 30_000
 
 /**
- * Proves, before a person is sent to the browser, that etcd answers and lets this user read, and that there is a key to encrypt
- * with.
+ * Tests etcd before the user is sent to the browser: it answers, lets this user read, and the encryption key is set.
  *
  * @throws CliError `store_not_configured`, exit 3; `store_unavailable`, exit 4; `unreachable`, exit 7
  */
@@ -37,7 +36,7 @@ export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
       const made = { id: createId(io, 6), generation: 1, signedInAt: now, issuedAt: now }
       const session: Session = { ...signIn, ...made, profile, store: 'etcd' }
       await io.interrupts.shield(() => replace(store, { ...session, refreshToken: secret }))
-      // What is left of the sign-in before is of no use anymore.
+      // Pending outcomes belong to the former sign-in, which etcd no longer holds.
       removeLocalFiles(store.files)
       await writeLocalCopy(store.files, session)
       return session
@@ -45,7 +44,7 @@ export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
   }
 }
 
-/** Puts a sign-in in the place of whatever is there, even if that is encrypted with another key. */
+/** Replaces the session in etcd unconditionally, even one sealed with another key. */
 async function replace({ etcd, access }: SharedStore, session: Session): Promise<void> {
   const sealed = await seal({ session, note: null }, access)
   let found = await etcd.read()
@@ -63,8 +62,8 @@ async function replace({ etcd, access }: SharedStore, session: Session): Promise
 }
 
 /**
- * Ends the session of the profile on every machine: the value that is in etcd then has no tokens. The key is never deleted, so that
- * nothing that comes late can bring a token back.
+ * Ends the session of the profile on every machine, by replacing its value in etcd with one without tokens. Never deletes the key, so
+ * that a late delivery of a token finds an ended session and is dropped, instead of finding no key and being kept.
  *
  * @throws CliError as `SharedStore.read` and `swap`; this machine's access token is removed in any case
  */
@@ -87,9 +86,10 @@ export async function forgetShared(io: Io, profile: string): Promise<SignOutResu
 }
 
 /**
- * What etcd says of the session, within two seconds; while it doesn't answer, what this machine keeps, if that is good.
+ * Describes the session in etcd, within two seconds. If etcd doesn't answer, describes this machine's copy while its access token
+ * is valid.
  *
- * @throws CliError why it can't be used
+ * @throws CliError the reason why the session can't be used
  */
 export async function describeShared(io: Io) {
   const store = openShared(io, OPTIONAL_LIMIT_MS)

@@ -8,21 +8,21 @@ import { createEtcd, type EtcdValue } from './etcd.ts'
 import { listPending, type NotedToken, readLocalCopy } from './local.ts'
 import { type Note, readSharedAccess, type SharedValue, seal, unseal } from './value.ts'
 
-/** A value with the revision that it was read or written at. */
+/** A session in etcd, with the key's revision. */
 export interface SharedRevision extends SharedValue {
   readonly revision: string
 }
 
-/** How long what a command leaves behind is tried to be brought to etcd by the next one, in milliseconds. */
+/** Milliseconds for delivering the outcome of an earlier command to etcd. */
 const OFFER_LIMIT_MS = 15_000
-/** How long a command that can go on without etcd waits for it, in milliseconds. */
+/** Milliseconds to wait for etcd in a command that also works without etcd. */
 export const OPTIONAL_LIMIT_MS = 2000
 
 /**
- * The session of one profile in etcd, and what this machine keeps of it.
+ * Opens the session of one profile in etcd, and this machine's files of it.
  *
- * @param limitMs for all that etcd is asked together: a command may be able to go on without it
- * @throws CliError `store_not_configured`, exit 3.
+ * @param limitMs milliseconds for all requests to etcd together
+ * @throws CliError `store_not_configured`, exit 3
  */
 export function openShared(io: Io, limitMs?: number) {
   const access = readSharedAccess(io)
@@ -34,9 +34,9 @@ export function openShared(io: Io, limitMs?: number) {
     access,
     etcd,
     files: profileFiles(io, io.settings.profile.value),
-    /** @returns undefined if there is no key. @throws as `read` of etcd and `unseal`. */
+    /** Reads the session; undefined if the key doesn't exist. @throws CliError as `read` of etcd and `unseal` */
     read: async () => open(await etcd.read()),
-    /** Swaps a value in. @returns it, or what is there instead. @throws as `swap` of etcd and `unseal`. */
+    /** Replaces the session by compare-and-swap. Returns the key's value now. @throws CliError as `swap` of etcd and `unseal` */
     async swap(revision: string, next: SharedValue, limitMs: number) {
       const { isDone, found } = await etcd.swap(revision, await seal(next, access), limitMs)
       return { isDone, found: await open(found) }
@@ -47,13 +47,13 @@ export function openShared(io: Io, limitMs?: number) {
 export type SharedStore = ReturnType<typeof openShared>
 
 /**
- * Reads the session, after the outcomes that earlier commands of this machine could not bring to etcd.
+ * Delivers the pending outcomes of this machine's earlier commands to etcd, and returns the session.
  *
- * @throws CliError as `read`; exit 4 if etcd was set back to before what this machine has seen
+ * @throws CliError as `read`; exit 4 if etcd holds an older generation than this machine has seen, as after a restored backup
  */
 export async function deliverAndRead(store: SharedStore): Promise<SharedRevision | undefined> {
   const { io, files } = store
-  // Both before the value is read: another process of this machine may write a later state meanwhile.
+  // List local files before reading etcd: another process of this machine may store a later state during the read.
   const known = readLocalCopy(files)
   const left = listPending(files)
   let found = await store.read()
@@ -64,19 +64,19 @@ export async function deliverAndRead(store: SharedStore): Promise<SharedRevision
     }
     const outcome = await readOutcome(store, file.path)
     if (outcome !== undefined) found = await deliverOutcome(store, file, outcome, found, OFFER_LIMIT_MS)
-    // One without an outcome may be that of a renewal that is under way.
+    // A pending file without an outcome may belong to a renewal that is still running.
     const isOfNoUse = found !== undefined && (outcome !== undefined || isObsolete(file, found))
     if (isOfNoUse) catchError(() => files.disk.remove(file.path))
   }
   const session = found?.session
   if (session === undefined || session.ended !== undefined || known?.id !== session.id) return found
   if (known.generation <= session.generation) return found
-  // A member or the whole cluster came back from a backup.
+  // A member or the whole cluster was restored from a backup.
   const message = `etcd holds an older token of profile ${session.profile} than this machine has seen: it was set back`
   throw new CliError('store_unavailable', message, { hint: signInHint(session.profile) })
 }
 
-/** New tokens that this machine holds and etcd doesn't have, as far as is known here. */
+/** Returns a session whose new tokens are in a pending file of this machine, but not in etcd as far as this machine knows. */
 export async function findHeldSession(store: SharedStore): Promise<Session | undefined> {
   for (const { path, generation } of listPending(store.files)) {
     const session = (await readOutcome(store, path))?.session
@@ -85,7 +85,7 @@ export async function findHeldSession(store: SharedStore): Promise<Session | und
   return undefined
 }
 
-/** What a file holds; undefined if it is only reserved, or damaged. */
+/** Reads a pending file; undefined if it holds no complete outcome. */
 async function readOutcome({ access, files }: SharedStore, path: string): Promise<SharedValue | undefined> {
   try {
     return await unseal(files.disk.read(path)?.trimEnd() ?? '', access)
@@ -95,12 +95,12 @@ async function readOutcome({ access, files }: SharedStore, path: string): Promis
 }
 
 /**
- * Brings the outcome of a token to etcd, until it is acknowledged. New tokens and the end of a session win: as long as etcd holds the
- * same sign-in, not ended, at a lower generation, they are written whatever note is there. Another outcome replaces only the token's
- * own note; if that isn't there, the value is written as it is, so that a note which is still on its way comes too late.
+ * Writes the outcome of a token to etcd, repeating until etcd confirms. New tokens, and the end of the session, replace any note as
+ * long as etcd holds the same sign-in, not ended, at a lower generation. Any other outcome replaces only the token's own note; if
+ * that note isn't there, the value is rewritten unchanged, so that a late compare-and-swap of the note fails.
  *
- * @returns what is there then; undefined if there is no key, and only a login or a logout may say that tokens are of no use
- * @throws as `swap` of etcd
+ * @returns the session in etcd; undefined if the key doesn't exist, in which case the tokens must be kept
+ * @throws CliError as `swap` of etcd
  */
 export async function deliverOutcome(
   store: SharedStore,
@@ -121,14 +121,15 @@ export async function deliverOutcome(
   return found
 }
 
-/** Whether what became of a token has no meaning anymore. */
+/** Whether the outcome of a token no longer matters: etcd holds another sign-in, an ended one, or a later generation. */
 function isObsolete({ id, generation }: NotedToken, { session }: SharedValue): boolean {
   return session.id !== id || session.ended !== undefined || session.generation > generation
 }
 
 /**
- * Nobody knows what became of the token, on any machine. Only if its sender hasn't said so itself, that may hold the next one: this
- * machine is the sender if it has the file for it, whatever name the sender has.
+ * Returns the error for a token whose outcome is unknown on every machine. Unless the sender itself reported the outcome as
+ * unknown, the sender may hold the new token, and the hint names it. Machines are told apart by the pending file, since host names
+ * may repeat.
  */
 export function unknownOutcomeError(
   { files, io }: Pick<SharedStore, 'files' | 'io'>,
@@ -148,5 +149,5 @@ export function unknownOutcomeError(
   return new CliError('refresh_interrupted', message, { hint })
 }
 
-/** A random id, in hex digits. */
+/** Returns a random id in hex digits. */
 export const createId = ({ random }: Io, bytes: number) => Buffer.from(random.bytes(bytes)).toString('hex')
