@@ -21,7 +21,7 @@ const request = (
   ...(secret === undefined ? {} : { secret }),
 })
 
-/** A keychain whose helper is this script. */
+/** Creates a keychain whose helper process runs the given script. */
 function scriptedKeychain(script: string): { keychain: Context['keychain']; directory: string } {
   const directory = mkdtempSync(join(tmpdir(), 'mailclaim-helper-'))
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
@@ -124,7 +124,7 @@ describe('the real helper process', () => {
   })
 })
 
-/** A session that has to be renewed, and whose keychain has changed since. */
+/** Creates a session that needs a renewal, and then puts its keychain into another state. */
 async function outdatedIn(state: 'locked' | 'prompting') {
   const open = await startKeyring({ state: 'unlocked' })
   const world = await createProcessSession({ store: 'keychain', keyring: open })
@@ -187,7 +187,7 @@ describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
   })
 })
 
-/** What the system says of a process; nothing if it has ended. */
+/** Reads a file of a process in /proc; empty if the process has ended. */
 function told(pid: string | number, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8')
@@ -196,7 +196,7 @@ function told(pid: string | number, file: string): string {
   }
 }
 
-/** Whether a process has left the group of the one that started it: from then on, the terminal's Ctrl-C doesn't reach it. */
+/** Whether a process leads its own process group: from then on, the terminal's Ctrl-C doesn't reach it. */
 function leadsItsGroup(pid: number): boolean {
   const [, , group] = told(pid, 'stat')
     .replace(/^.*\) /, '')
@@ -204,7 +204,7 @@ function leadsItsGroup(pid: number): boolean {
   return Number(group) === pid
 }
 
-/** Waits for the next helper that a process starts. */
+/** Waits until a process starts a helper that isn't in `known`. @returns its process id */
 async function childOf(pid: number, known: readonly number[] = []): Promise<number> {
   const end = performance.now() + 10_000
   while (performance.now() < end) {

@@ -22,7 +22,7 @@ const failed = (work: Promise<unknown>): Promise<CliError> =>
     },
   )
 
-/** Two machines that are signed in. */
+/** Creates two machines that are signed in. */
 async function pair() {
   const fleet = createFleet()
   const [a, b] = [await fleet.machine('build-a'), await fleet.machine('build-b')]
@@ -33,7 +33,7 @@ async function pair() {
 const pendingOf = (io: Io) =>
   readdirSync(join(io.directories.state, 'profiles', 'default')).filter((name) => name.startsWith('pending.'))
 
-/** The first requests to swap meet these fates, and all later ones the last. */
+/** Returns fates for transactions: the listed ones in order, then the last one for all later ones. */
 function fates(...all: readonly Fate[]) {
   const left = [...all]
   return (path: string) =>
@@ -278,7 +278,7 @@ describe('a session that machines share', () => {
     etcd.fate = () => 'pass'
     const path = join(a.directories.state, 'profiles', 'default', pendingOf(a)[0] ?? '')
     const text = readFileSync(path, 'utf8')
-    // As after a power loss that kept only some of its blocks.
+    // Damage the file like a power loss that kept only some of its blocks.
     writeFileSync(path, `${text.slice(0, 200)}${' '.repeat(100)}${text.slice(300)}`)
     expect(await failed(renew(a))).toMatchObject({ exit: 4 })
     expect(await failed(renew(b))).toMatchObject({ code: 'refresh_interrupted' })
@@ -398,7 +398,7 @@ describe('a session that machines share', () => {
   })
 })
 
-/** Time that passes 20 times as fast as outside. */
+/** Returns a clock that runs 20 times as fast as the real one. */
 function fastClock(): Clock {
   const start = performance.now()
   const now = () => (performance.now() - start) * 20

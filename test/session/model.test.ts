@@ -8,7 +8,7 @@ beforeEach(async () => {
   base = await createBase()
 })
 
-/** Faults after which nothing may be lost: the next command has to work. */
+/** Faults that pass and lose nothing: the next command has to succeed. */
 const PASSING = ['fails', 'unreachable', 'refused', 'gives nothing', 'hangs, but is done', 'lies']
 
 interface Move {
@@ -16,7 +16,7 @@ interface Move {
   readonly fault?: Fault
 }
 
-/** A machine, and how it came to be what it is. */
+/** A machine, and the commands that led to its state. */
 interface Story {
   readonly machine: Machine
   readonly moves: readonly (Move & { readonly end: string })[]
@@ -24,20 +24,20 @@ interface Story {
 
 const newStory = (store: Store): Story => ({ machine: new Machine(base, store), moves: [] })
 
-/** What becomes of a machine with one more command; the machine itself stays as it is. */
+/** Runs one more command on a copy of a story's machine. */
 async function continued({ machine, moves }: Story, move: Move): Promise<Story> {
   const next = machine.clone()
   const { end } = await next.run(move.command, move.fault)
   return { machine: next, moves: [...moves, { ...move, end }] }
 }
 
-/** Every fault that a command can have now, one at a time. */
+/** Returns every single fault of a command in the present state. */
 async function faultsOf({ machine }: Story, command: Command): Promise<Fault[]> {
   const { steps } = await machine.clone().run(command)
   return steps.flatMap((kind, step) => fatesOf(kind).map((fate) => ({ step, fate })))
 }
 
-/** Each way for a power loss at this moment to end; none if nothing was cut off. */
+/** Returns a story for each possible result of a power loss at this moment; none unless the last command was cut off. */
 function powerLosses({ machine, moves }: Story): Story[] {
   const last = moves.at(-1)
   if (last?.end !== 'killed') return []
@@ -48,7 +48,7 @@ function powerLosses({ machine, moves }: Story): Story[] {
   })
 }
 
-/** What a test has seen: machines that can't be told apart are looked at once. */
+/** Remembers machines, so that states that can't be told apart are checked once. */
 function createVisited() {
   const seen = new Set<string>()
   return {
@@ -58,7 +58,7 @@ function createVisited() {
       seen.add(state)
       return isNew
     },
-    /** Expects that nothing is broken at the end of a story. */
+    /** Expects no violation at the end of a story. */
     async expectWhole(story: Story, isCalm = false): Promise<void> {
       if (!this.isNew(story, `end ${isCalm}`)) return
       const broken = await story.machine.clone().check(isCalm)
@@ -136,7 +136,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
       fc.asyncProperty(fc.array(entry, { minLength: 2, maxLength: 6 }), async (entries) => {
         let story = newStory(store)
         for (const { command, step, fate, power } of entries) {
-          // The same command on a machine like this one says which steps it has.
+          // Running the same command on a copy of this machine shows the kinds of its steps.
           const kind = (await story.machine.clone().run(command)).steps[step]
           const chosen = kind && fatesOf(kind)[fate]
           const fault = chosen && { step, fate: chosen, ...(power < 24 && { power }) }
@@ -184,7 +184,7 @@ describe('a keychain', () => {
   })
 })
 
-/** Renewals in which something goes wrong. */
+/** Faults of a renewal, by name. */
 const FAULTY = {
   'renew, keychain refuses': [{ step: 'set', fate: 'fails' }],
   'renew, keychain refuses, killed when it is stored': [
@@ -193,12 +193,14 @@ const FAULTY = {
   ],
 } as const satisfies Record<string, readonly Fault[]>
 
-/** What each of several processes runs, one after the other. */
+/** Commands of each process, in their order. */
 type Scripts = readonly (readonly (Command | keyof typeof FAULTY)[])[]
 
 /**
- * Plays every order in which processes can take turns, at every point where one of them waits for anything; somewhere in
- * between, something deletes the lock file.
+ * Plays every interleaving of processes at the points where they wait; with `mayUnlock`, the lock file is also deleted at every
+ * point.
+ *
+ * @returns the number of interleavings
  */
 async function everyOrder(store: Store, scripts: Scripts, mayUnlock: boolean): Promise<number> {
   let orders = 0
@@ -206,7 +208,7 @@ async function everyOrder(store: Store, scripts: Scripts, mayUnlock: boolean): P
   for (let prefix = prefixes.pop(); prefix !== undefined; prefix = prefixes.pop()) {
     const choices = await playOrder(store, scripts, mayUnlock, prefix)
     orders++
-    // Every other way to go on after the prefix.
+    // Queue every other choice after the prefix.
     for (let at = prefix.length; at < choices.length; at++) {
       const [taken = 0, of = 1] = choices[at] ?? []
       const before = choices.slice(0, at).map(([choice]) => choice)
@@ -216,7 +218,11 @@ async function everyOrder(store: Store, scripts: Scripts, mayUnlock: boolean): P
   return orders
 }
 
-/** @returns at each point, which choice was made of how many. */
+/**
+ * Plays one interleaving that begins with the choices of `prefix`.
+ *
+ * @returns for each point, the choice made and the number of choices
+ */
 async function playOrder(
   store: Store,
   scripts: Scripts,
@@ -244,7 +250,8 @@ async function playOrder(
     while (waiting.size < running) await new Promise((resolve) => setImmediate(resolve))
     const able = [...waiting].filter(
       ([process, { what }]) =>
-        // Of those that do the same and haven't begun, the first begins: another order is this one with other numbers.
+        // Of processes with equal scripts that haven't begun, only the first may begin: other orders are this one with the numbers
+        // exchanged.
         (begun.has(process) || first(process)) && (what === 'works' || !machine.isLocked()),
     )
     const actions = able.map(([process, { go }]) => () => {

@@ -29,7 +29,7 @@ describe('the hot path of `auth token`', () => {
       const lines = readFileSync(trace, 'utf8').split('\n')
       const opened = lines
         .flatMap((line) => /open(?:at)?\(.*?"([^"]+)"/.exec(line)?.[1] ?? [])
-        // Node's compile cache for the program itself.
+        // Skip Node's compile cache of the program itself.
         .filter((path) => !path.includes('/mailclaim/compiled/'))
 
       expect(opened.filter((path) => path.startsWith(world.home))).toEqual([
@@ -61,7 +61,7 @@ describe.runIf(needs('posix'))('a signal', () => {
   it.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-    // Without a terminal, none has hung up.
+    // Without a terminal, SIGHUP is ignored.
     ['SIGHUP', 0],
   ] as const)('%s during a refresh takes effect when the answer is stored: exit %i', async (signal, code) => {
     const world = await createProcessSession({ store: 'file' })
@@ -87,7 +87,7 @@ describe.runIf(needs('posix'))('a disk', () => {
     async () => {
       const world = await createProcessSession({ store: 'file' })
       world.session.expire()
-      // The limit of this process stands for the disk: the first byte of a file is one too many.
+      // `ulimit -f 0` acts as a full disk: writing the first byte of a file fails.
       const { stderr, code } = await run(
         'bash',
         ['-c', 'ulimit -f 0; exec "$@"', '_', process.execPath, PROGRAM, 'auth', 'token', '--json'],
@@ -108,7 +108,7 @@ describe.runIf(needs('posix'))('a disk', () => {
 })
 
 describe.runIf(needs('posix'))('secrets', () => {
-  /** Every secret that the session ever had, gathered while it goes on. */
+  /** Returns the secrets of the session at this moment. */
   function secretsOf(world: ProcessSession): string[] {
     if (!existsSync(world.session.files.session)) return []
     const { refreshToken, access } = world.readFiles()
@@ -129,7 +129,7 @@ describe.runIf(needs('posix'))('secrets', () => {
       secrets.push(...secretsOf(world))
     }
     world.session.expire()
-    // A service that quotes what it was sent must not bring it into a message.
+    // A service that quotes the request must not bring its secret into a message.
     const { refreshToken } = world.readFiles()
     await note(['auth', 'refresh', '--verbose'], {
       kind: 'status',
@@ -176,7 +176,7 @@ describe.runIf(needs('posix'))('secrets', () => {
       })
       const after = now.ok ? String(now.value).replace(/^.*?:/, '') : ''
       expect(after).not.toBe(before)
-      // The helper has been seen, or this test would prove nothing.
+      // Without having seen the helper process, the next checks would prove nothing.
       expect(said.some((text) => text.includes('keychain-helper'))).toBe(true)
       const everything = [...said, stderr, JSON.stringify(world.readFiles())].join('\n')
       for (const secret of [before, after]) expect(everything).not.toContain(secret)
@@ -184,7 +184,7 @@ describe.runIf(needs('posix'))('secrets', () => {
   )
 })
 
-/** Arguments and environments of a process and those it starts, looked at again and again until it has ended. */
+/** Collects the arguments and environments of a process and its descendants, by polling until the process has ended. */
 async function watchProcess(pid: number, ended: () => boolean): Promise<string[]> {
   const seen = new Set<string>()
   const look = (id: number) => {
@@ -195,7 +195,7 @@ async function watchProcess(pid: number, ended: () => boolean): Promise<string[]
         for (const child of children.split(' ')) if (child !== '') look(Number(child))
       }
     } catch {
-      // It ended between two looks.
+      // The process ended during the poll.
     }
   }
   while (!ended()) {

@@ -37,7 +37,7 @@ const tokensAfter = (change: (files: ProfileFiles) => void) => (files: ProfileFi
   return jsonResponse(200, TOKENS)
 }
 
-/** A signed-in profile whose access token has expired, and a service that gives these answers one after the other. */
+/** Creates a signed-in profile whose access token has expired, and a service that gives the answers one after the other. */
 async function signedIn(answers: ((files: ProfileFiles) => Answer)[], store: 'file' | 'keychain' = 'file') {
   const sent: HttpRequest[] = []
   const base = createFakeContext()
@@ -86,7 +86,7 @@ function signOut(files: ProfileFiles): void {
   removeNotes(files)
 }
 
-/** What another process stores in the place of the note. */
+/** Stores generation 2, as another process would, and removes the note. */
 function storeLater(files: ProfileFiles): void {
   const expiresAt = Date.parse('2030-01-01')
   const access = { value: 'access-9', scope: null, expiresAt, lifetimeSeconds: 900 }
@@ -214,7 +214,7 @@ describe('a note that is shorter than its space', () => {
       await expect(currentCredential(world.io)).rejects.toMatchObject(failure)
       expect(await describeSession(world.io)).toMatchObject({ state: 'interrupted', problem: failure })
       const retry = () => renewedCredential(world.io, { always: true, retryInterrupted: true })
-      // A refusal proves that the token is unused, since it had not been sent before.
+      // The token had not been sent before, so a refusal proves that it is unused.
       expect(await endOf(retry)).toBe('invalid_client 3')
       expect(listNotes(world.files)).toEqual([])
       expect(await endOf(() => currentCredential(world.io))).toBe('ok')
@@ -365,7 +365,7 @@ describe('a session', () => {
 })
 
 describe('waiting', () => {
-  /** Holds the lock until it is told to let go. */
+  /** Holds the session's lock until the returned function is called. */
   async function hold(world: { context: FakeContext; files: { lock: string } }) {
     let letGo = () => {}
     const isHeld = new Promise<void>((held) => {
@@ -421,7 +421,7 @@ describe('waiting', () => {
 })
 
 describe('Ctrl-C', () => {
-  /** Signals that wait for shielded work, and the one that comes at a moment of the test's. */
+  /** Creates interrupts with a `press` that acts as Ctrl-C, and defers to shielded work. */
   function interrupts() {
     const controller = new AbortController()
     let notify: ((signal: NodeJS.Signals) => void) | undefined
