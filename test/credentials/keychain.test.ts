@@ -18,7 +18,7 @@ const request = (
   service: 'mailclaim',
   account,
   timeoutMs: 15_000,
-  ...(secret === undefined ? {} : { secret }),
+  ...(secret !== undefined && { secret }),
 })
 
 /** Creates a keychain whose helper process runs the given script. */
@@ -27,10 +27,7 @@ function scriptedKeychain(script: string): { keychain: Context['keychain']; dire
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
   const path = join(directory, 'helper.mjs')
   writeFileSync(path, script.replaceAll('$DIR', directory))
-  return {
-    keychain: createKeychain(path, { ONLY: 'this' }),
-    directory,
-  }
+  return { keychain: createKeychain(path, { ONLY: 'this' }), directory }
 }
 
 async function isGone(pid: number): Promise<boolean> {
@@ -75,22 +72,12 @@ describe('the helper process of the keychain', () => {
     expect(answers).toEqual(Array(12).fill({ ok: true, value: 'x' }))
   })
 
-  it('a helper that ends without an answer is reported as crashed', async () => {
-    const { keychain } = scriptedKeychain('process.exit(7)')
-    expect(await keychain.call(request('get'))).toEqual({
-      ok: false,
-      reason: 'crashed',
-      detail: 'exit code 7',
-    })
-  })
-
-  it('a helper that crashes in native code is reported as crashed', async () => {
-    const { keychain } = scriptedKeychain(`process.kill(process.pid, 'SIGSEGV')`)
-    expect(await keychain.call(request('get'))).toMatchObject({
-      ok: false,
-      reason: 'crashed',
-      detail: 'SIGSEGV',
-    })
+  it.each([
+    ['ends without an answer', 'process.exit(7)', 'exit code 7'],
+    ['crashes in native code', "process.kill(process.pid, 'SIGSEGV')", 'SIGSEGV'],
+  ])('a helper that %s is reported as crashed', async (_what, script, detail) => {
+    const { keychain } = scriptedKeychain(script)
+    expect(await keychain.call(request('get'))).toEqual({ ok: false, reason: 'crashed', detail })
   })
 
   it('the helper gets the secret over its channel, and nothing in its arguments or environment', async () => {

@@ -129,25 +129,10 @@ export async function startCluster(service: { base_url: string; client_id: strin
 function makeCertificates(file: (name: string) => string, addresses: string): void {
   const openssl = (...words: string[]) => execFileSync('openssl', words, { stdio: 'pipe' })
   const key = (name: string) => [
-    '-newkey',
-    'ec',
-    '-pkeyopt',
-    'ec_paramgen_curve:P-256',
-    '-nodes',
-    '-keyout',
+    ...'-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout'.split(' '),
     file(name),
   ]
-  openssl(
-    'req',
-    '-x509',
-    ...key('ca.key'),
-    '-out',
-    file('ca.pem'),
-    '-days',
-    '30',
-    '-subj',
-    '/O=test authority',
-  )
+  openssl('req', '-x509', ...key('ca.key'), '-out', file('ca.pem'), '-days', '30', '-subj', '/O=authority')
   const authority = ['-CA', file('ca.pem'), '-CAkey', file('ca.key'), '-CAcreateserial', '-days', '30']
   for (const [name, extensions] of [
     ['member', `subjectAltName=${addresses}\nextendedKeyUsage=serverAuth,clientAuth\n`],

@@ -31,10 +31,7 @@ export interface ProcessWorldOptions {
 export async function createProcessSession({ store, keyring }: ProcessWorldOptions): Promise<ProcessSession> {
   const world = createWorld()
   Object.assign(world.env, keyring?.env)
-  const directories: Context['directories'] = {
-    config: join(world.home, 'config'),
-    state: join(world.home, 'state'),
-  }
+  const directories = { config: join(world.home, 'config'), state: join(world.home, 'state') }
   const keychain = keyring?.keychain
   const session = await createSandboxSession(keychain === undefined ? {} : { keychain }, {
     directories,
@@ -52,9 +49,7 @@ export async function createProcessSession({ store, keyring }: ProcessWorldOptio
       const { reuse_detections, grants_revoked } = await session.counts()
       return { reuse: reuse_detections, revoked: grants_revoked }
     },
-    readFiles() {
-      return session.session()
-    },
+    readFiles: () => session.session(),
   }
 }
 

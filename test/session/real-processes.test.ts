@@ -7,7 +7,13 @@ import { describe, expect, it } from 'vitest'
 import { accountOf } from '../../src/session/secret.ts'
 import { needs } from '../requirements.ts'
 import { createServedWorld } from '../stories/built-program.ts'
-import { createProcessSession, endingOf, type ProcessSession, startKeyring } from './processes.ts'
+import {
+  createProcessSession,
+  endingOf,
+  type Keyring,
+  type ProcessSession,
+  startKeyring,
+} from './processes.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))
 const run = promisify(execFile)
@@ -115,6 +121,13 @@ describe.runIf(needs('posix'))('secrets', () => {
     return [refreshToken, access?.value].filter((secret) => secret !== undefined)
   }
 
+  async function secretIn({ keychain }: Keyring, { session }: ProcessSession): Promise<string> {
+    const account = accountOf(session.files)
+    const request = { operation: 'get', service: 'mailclaim', account, timeoutMs: 15_000 } as const
+    const answer = await keychain.call(request)
+    return answer.ok ? String(answer.value).replace(/^.*?:/, '') : ''
+  }
+
   it('secrets are in no message, log, argument, environment or readable file', async () => {
     const world = await createProcessSession({ store: 'file' })
     const secrets = secretsOf(world)
@@ -154,27 +167,14 @@ describe.runIf(needs('posix'))('secrets', () => {
     async () => {
       const keyring = await startKeyring({ state: 'unlocked' })
       const world = await createProcessSession({ store: 'keychain', keyring })
-      const account = accountOf(world.session.files)
-      const held = await keyring.keychain.call({
-        operation: 'get',
-        service: 'mailclaim',
-        account,
-        timeoutMs: 15_000,
-      })
-      const before = held.ok ? String(held.value).replace(/^.*?:/, '') : ''
+      const before = await secretIn(keyring, world)
       expect(before).not.toBe('')
       world.session.expire()
       const running = world.start(['auth', 'token', '--verbose'])
       const said = await watchProcess(running.child.pid ?? 0, () => running.child.exitCode !== null)
       const { code, stderr } = await running.ended
       expect(code).toBe(0)
-      const now = await keyring.keychain.call({
-        operation: 'get',
-        service: 'mailclaim',
-        account,
-        timeoutMs: 15_000,
-      })
-      const after = now.ok ? String(now.value).replace(/^.*?:/, '') : ''
+      const after = await secretIn(keyring, world)
       expect(after).not.toBe(before)
       // Without having seen the helper process, the next checks would prove nothing.
       expect(said.some((text) => text.includes('keychain-helper'))).toBe(true)

@@ -3,7 +3,6 @@ import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { Context } from '../../src/context.ts'
-import { CliError } from '../../src/errors.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import { createTransport } from '../../src/service/transport.ts'
 import {
@@ -15,7 +14,7 @@ import {
 } from '../../src/session/session-file.ts'
 import { prepareSignIn } from '../../src/session/sign-in.ts'
 import { issuerOf } from '../../src/settings/addresses.ts'
-import { type GlobalOptions, requireBaseUrl, type Settings } from '../../src/settings/settings.ts'
+import { type GlobalOptions, requireBaseUrl } from '../../src/settings/settings.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
 import {
   createFakeContext,
@@ -34,39 +33,9 @@ export interface Tokens {
   readonly scope: string | undefined
 }
 
-/** The sandbox's counts of refreshes, reuses and revoked grants. */
-export interface TokenCounts {
-  readonly refreshes: number
-  readonly reuse_detections: number
-  readonly grants_revoked: number
-}
-
-export interface SandboxSession {
-  readonly context: FakeContext
-  readonly settings: Settings
-  readonly io: Io
-  readonly files: ProfileFiles
-  readonly base: URL
-  readonly clientId: string
-  /** Returns tokens of a new grant, as a login would get them. */
-  newTokens(): Promise<Tokens>
-  signIn(store?: 'keychain' | 'file'): Promise<void>
-  /** Moves the access token's expiry 15 minutes back. */
-  expire(): void
-  session(): Session
-  counts(): Promise<TokenCounts>
-  fault(body: Record<string, unknown>): Promise<void>
-  clearFaults(): Promise<void>
-  settingsWith(options: GlobalOptions): Promise<Settings>
-}
-
 /** Creates a sandbox, and a context that talks to it over real HTTP, with all other effects faked. */
-export async function createSandboxSession(
-  options: FakeContextOptions = {},
-  effects: Partial<Context> = {},
-  sandboxOptions: Parameters<typeof sandboxForTest>[0] = {},
-): Promise<SandboxSession> {
-  const sandbox = await sandboxForTest(sandboxOptions)
+export async function createSandboxSession(options: FakeContextOptions = {}, effects: Partial<Context> = {}) {
+  const sandbox = await sandboxForTest()
   const http = createTransport({})
   onTestFinished(() => http.close())
   // Real randomness, because each sign-in needs its own id.
@@ -83,22 +52,28 @@ export async function createSandboxSession(
     files,
     base: new URL(sandbox.baseUrl),
     clientId: sandbox.clientId,
-    newTokens: () => newTokens(sandbox),
-    async signIn(store = 'file') {
+    async signIn(store: 'keychain' | 'file' = 'file') {
       await signInWith(io, await newTokens(sandbox), store)
     },
+    /** Moves the access token's expiry 15 minutes back. */
     expire: () => expireAccessToken(files),
     session: () => sessionIn(files),
-    counts: async () => (await control(sandbox, 'GET', '/state')).body as unknown as TokenCounts,
-    fault: async (body) => {
+    counts: async () =>
+      (await control(sandbox, 'GET', '/state')).body as Record<
+        'refreshes' | 'reuse_detections' | 'grants_revoked',
+        number
+      >,
+    fault: async (body: Record<string, unknown>) => {
       await control(sandbox, 'POST', '/faults', { path: '/oauth/token', ...body })
     },
     clearFaults: async () => {
       await control(sandbox, 'DELETE', '/faults')
     },
-    settingsWith: (more) => fakeSettings(context, { ...given, ...more }),
+    settingsWith: (more: GlobalOptions) => fakeSettings(context, { ...given, ...more }),
   }
 }
+
+export type SandboxSession = Awaited<ReturnType<typeof createSandboxSession>>
 
 /** Creates a grant in the sandbox and returns its tokens. */
 export async function newTokens(sandbox: Sandbox): Promise<Tokens> {
@@ -158,15 +133,4 @@ export function filesOf(directory: string): Record<string, string> {
 /** Returns a copy of a context with some effects replaced. */
 export function withEffects(context: FakeContext, effects: Partial<Context>): FakeContext {
   return { ...context, ...effects } as FakeContext
-}
-
-/** Returns the error code with which work fails, or `ok`. */
-export async function endOf(work: () => Promise<unknown>): Promise<string> {
-  try {
-    await work()
-    return 'ok'
-  } catch (error) {
-    if (error instanceof CliError) return error.code
-    throw error
-  }
 }

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { realDisk, removeDurable, writeDurable } from '../../src/storage/atomic-file.ts'
-import { readJson } from '../../src/storage/json-file.ts'
 import { isLocked, withLock } from '../../src/storage/lock.ts'
 import { ensurePrivateDirectory } from '../../src/storage/private-directory.ts'
 import { createFakeContext } from '../fake-context.ts'
@@ -27,14 +26,6 @@ describe.runIf(needs('posix'))('a private directory', () => {
     expect(modeOf(home)).toBe('755')
     await ensurePrivateDirectory(home)
     expect(modeOf(home)).toBe('700')
-  })
-})
-
-describe('a JSON file', () => {
-  const read = () => readJson(path, (value) => value)
-
-  it('that is missing is undefined', () => {
-    expect(read()).toBeUndefined()
   })
 })
 
@@ -90,14 +81,7 @@ describe('an atomic write', () => {
 })
 
 describe('a lock', () => {
-  const context = createContext()
-  function createContext() {
-    const { clock, random, interrupts } = createFakeContextOnce()
-    return { clock, random, interrupts }
-  }
-  function createFakeContextOnce() {
-    return createFakeContext({ home: tmpdir() })
-  }
+  const context = createFakeContext({ home: tmpdir() })
 
   it('has one holder at a time, and is free when its work has failed', async () => {
     const order: string[] = []
