@@ -55,7 +55,7 @@ describe('the helper process of the keychain', () => {
     expect(await isGone(Number(readFileSync(join(directory, 'pid'), 'utf8')))).toBe(true)
   })
 
-  it('the helper has its own process group, so that Ctrl-C does not reach it', async () => {
+  it('the helper runs in its own process group, so that Ctrl-C does not reach it', async () => {
     const { keychain } = scriptedKeychain(`
       import { execFileSync } from 'node:child_process'
       const group = execFileSync('ps', ['-o', 'pgid=', '-p', String(process.pid)], { encoding: 'utf8' })
@@ -64,7 +64,7 @@ describe('the helper process of the keychain', () => {
     expect(await keychain.call(request('get'))).toEqual({ ok: true, value: true })
   })
 
-  it('a helper that ends right after its answer has answered', async () => {
+  it('the answer of a helper that is killed right after sending it arrives', async () => {
     const { keychain } = scriptedKeychain(`
       process.once('message', () => process.send({ ok: true, value: 'x' }, () => process.kill(process.pid, 'SIGKILL')))
     `)
@@ -80,7 +80,7 @@ describe('the helper process of the keychain', () => {
     expect(await keychain.call(request('get'))).toEqual({ ok: false, reason: 'crashed', detail })
   })
 
-  it('the helper gets the secret over its channel, and nothing in its arguments or environment', async () => {
+  it('the helper gets the secret over its IPC channel, and not in its arguments or environment', async () => {
     const { keychain } = scriptedKeychain(`
       process.once('message', (request) => process.send({ ok: true, value: JSON.stringify({
         secret: request.secret, argv: process.argv.slice(2), execArgv: process.execArgv, env: process.env,
@@ -96,8 +96,8 @@ describe('the helper process of the keychain', () => {
   })
 })
 
-describe('the real helper process', () => {
-  it('the real helper says if there is no library for this machine, or one that does not load', async () => {
+describe('the built helper process', () => {
+  it('the built helper reports a missing keychain library, and one that does not load', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'mailclaim-helper-'))
     onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
     const script = join(directory, 'keychain-helper.js')
@@ -121,7 +121,7 @@ async function outdatedIn(state: 'locked' | 'prompting') {
 }
 
 describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
-  it('every command that needs the secret says that the keychain has been locked', async () => {
+  it('every command that needs the secret reports a keychain that is locked', async () => {
     const { world, keyring: locked } = await outdatedIn('locked')
     const inIt = { env: locked.env }
     const token = await world.run(['auth', 'token', '--json'], inIt)
@@ -147,7 +147,7 @@ describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
 })
 
 describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
-  it('Ctrl-C while the keychain waits for a person ends the program as interrupted, and its helper', async () => {
+  it('Ctrl-C during an unlock prompt of the keychain ends the program with exit 130, and its helper', async () => {
     const { world, keyring: prompting } = await outdatedIn('prompting')
     const running = world.start(['auth', 'token', '--json'], { env: prompting.env, group: true })
     const helper = await childOf(running.child.pid ?? 0)
@@ -156,7 +156,7 @@ describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
     expect(await isGone(helper)).toBe(true)
   })
 
-  it('Ctrl-C while a new token is being stored lets it arrive in the keychain', async () => {
+  it('Ctrl-C while a new token is being stored takes effect after the keychain has the token', async () => {
     const keyring = await startKeyring({ state: 'unlocked' })
     const world = await createProcessSession({ store: 'keychain', keyring })
     world.session.expire()
@@ -224,18 +224,18 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     expect(await keychain.call(request('set', 'a', 'other'))).toMatchObject({ ok: false, reason: 'locked' })
   })
 
-  it('without a keychain, the error says that there is none', async () => {
+  it('a bus without a Secret Service is reported as no keychain', async () => {
     const { keychain } = await startKeyring({ state: 'absent' })
     expect(await keychain.call(request('get'))).toMatchObject({ ok: false, reason: 'no_keychain' })
     expect(await keychain.call(request('set', 'a', 'b'))).toMatchObject({ ok: false, reason: 'no_keychain' })
   })
 
   it.each([
-    ['no bus at all', {}],
-    ['an address that is empty', { DBUS_SESSION_BUS_ADDRESS: '' }],
-    ['an address that is none', { DBUS_SESSION_BUS_ADDRESS: 'nonsense' }],
-    ['the address of a bus that is gone', { DBUS_SESSION_BUS_ADDRESS: 'unix:path=/nonexistent/bus' }],
-  ])('with %s, the error says that there is no bus', async (_name, env) => {
+    ['no bus', {}],
+    ['an empty bus address', { DBUS_SESSION_BUS_ADDRESS: '' }],
+    ['an invalid bus address', { DBUS_SESSION_BUS_ADDRESS: 'nonsense' }],
+    ['the address of a bus that has ended', { DBUS_SESSION_BUS_ADDRESS: 'unix:path=/nonexistent/bus' }],
+  ])('%s is reported as no keychain', async (_name, env) => {
     expect(await keychainIn(env).call(request('get'))).toMatchObject({ ok: false, reason: 'no_keychain' })
   })
 })

@@ -7,7 +7,7 @@ import { startCluster } from './cluster.ts'
 const serve = shareSandbox()
 
 test.runIf(needs('etcd'))(
-  'docs/fleet.md from the members to the second machine; then one of three real members is killed, then two',
+  'a cluster set up by docs/fleet.md serves two machines, survives one killed member, and refuses to renew after two',
   async () => {
     const world = serve()
     const cluster = await startCluster(world.service)

@@ -71,7 +71,7 @@ function createVisited() {
 }
 
 describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
-  it('one fault at any step of any command, and any next command, lead to no second use and no untrue message', async () => {
+  it('one fault at any step of any command, and any next command, lead to no token reuse and no untrue message', async () => {
     const visited = createVisited()
     const start = newStory(store)
     for (const command of COMMANDS) {
@@ -85,7 +85,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     expect(visited.size).toBeGreaterThan(50)
   })
 
-  it('after a renewal whose answer was lost, one fault at any step of any command leads to no second use', async () => {
+  it('after a renewal whose answer was lost, one fault at any step of any command leads to no token reuse', async () => {
     const visited = createVisited()
     const lost = await continued(newStory(store), {
       command: 'renew',
@@ -99,7 +99,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     }
   })
 
-  it('a power loss at any step loses nothing but what was in flight', async () => {
+  it('a power loss at any step of any command loses no stored token and leads to no token reuse', async () => {
     const visited = createVisited()
     const start = newStory(store)
     for (const command of COMMANDS) {
@@ -111,7 +111,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     }
   })
 
-  it('a kill, and then a power loss at any step of the next renewal, lose no token that was stored', async () => {
+  it('a kill, and then a power loss at any step of the next renewal, lose no stored token', async () => {
     const visited = createVisited()
     const start = newStory(store)
     for (const first of await faultsOf(start, 'renew')) {
@@ -125,7 +125,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     }
   })
 
-  it('no sequence of commands, each with any fault, leads to a second use of a token or to an untrue message', async () => {
+  it('no sequence of commands, each with any fault, leads to token reuse or an untrue message', async () => {
     const entry = fc.record({
       command: fc.constantFrom(...COMMANDS),
       step: fc.nat(20),
@@ -150,7 +150,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
 })
 
 describe('a keychain', () => {
-  it('a keychain that was restored from a backup holds a used token, which is never sent', async () => {
+  it('a used token in a keychain restored from a backup is never sent', async () => {
     const machine = new Machine(base, 'keychain')
     const older = machine.item
     expect((await machine.run('renew')).end).toBe('ok')
@@ -159,7 +159,7 @@ describe('a keychain', () => {
     expect(machine.broken).toEqual([])
   })
 
-  it('that holds the token of another sign-in, even a later one, has nothing to send', async () => {
+  it('a keychain item of another sign-in is never sent, whatever its generation', async () => {
     const machine = new Machine(base, 'keychain')
     machine.item = '111111111111.9@0:0.0'
     const { end } = await machine.run('renew')
@@ -167,14 +167,14 @@ describe('a keychain', () => {
     expect(machine.grants).toEqual([{ good: 1, isRevoked: false }])
   })
 
-  it('that fails before a renewal is not asked to take the new token as well', async () => {
+  it('a keychain that fails at the start of a renewal is not asked to store the new token', async () => {
     const machine = new Machine(base, 'keychain')
     await machine.run('renew', { step: 'set', fate: 'fails' })
     const { end, steps } = await machine.run('renew', { step: 'get', fate: 'fails' })
     expect([end, steps.includes('set'), machine.session?.refreshToken]).toEqual(['ok', false, '0.3'])
   })
 
-  it('what the keychain refuses goes into the file, and back at the next renewal', async () => {
+  it('a token that the keychain refuses is stored in the file, and the next one in the keychain again', async () => {
     const machine = new Machine(base, 'keychain')
     expect((await machine.run('renew', { step: 'set', fate: 'fails' })).end).toBe('ok')
     expect(machine.session?.refreshToken).toBe('0.2')
@@ -290,7 +290,7 @@ describe('several processes', () => {
     ['keychain', [['renew'], ['renew, keychain refuses, killed when it is stored']], true],
     ['keychain', [['renew'], ['login']], false],
   ])(
-    '%s, %j, in every order (lock file deleted: %s): no token is sent twice',
+    'processes with store %s that run %j in every order (lock file deleted: %s) send no token twice',
     async (store, scripts, mayUnlock) => {
       expect(await everyOrder(store, scripts, mayUnlock)).toBeGreaterThan(1)
     },

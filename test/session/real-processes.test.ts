@@ -51,8 +51,8 @@ describe('the hot path of `auth token`', () => {
   )
 })
 
-describe('two logins at once', () => {
-  it('two logins at once leave one whole session, of either', async () => {
+describe('concurrent logins', () => {
+  it('three logins at the same time leave one complete session', async () => {
     const world = await createServedWorld()
     const ended = await Promise.all([world.login(), world.login(), world.login()])
     expect(ended.map(({ code }) => code)).toEqual([0, 0, 0])
@@ -69,48 +69,48 @@ describe.runIf(needs('posix'))('a signal', () => {
     ['SIGTERM', 143],
     // Without a terminal, SIGHUP is ignored.
     ['SIGHUP', 0],
-  ] as const)('%s during a refresh takes effect when the answer is stored: exit %i', async (signal, code) => {
-    const world = await createProcessSession({ store: 'file' })
-    world.session.expire()
-    await world.session.fault({ kind: 'delay', after_ms: 1_500 })
-    const running = world.start(['auth', 'token', '--json'])
-    while ((await world.session.counts()).refreshes === 0)
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    running.child.kill(signal)
-    const ended = await running.ended
-    expect(ended.code).toBe(code)
-    await world.session.clearFaults()
-    expect(world.readFiles().generation).toBe(2)
-    expect(readdirSync(world.session.files.directory).sort()).toEqual(['lock', 'session.json'])
-    expect((await world.run(['auth', 'refresh', '--json'])).code).toBe(0)
-    expect(await world.harm()).toEqual({ reuse: 0, revoked: 0 })
-  })
+  ] as const)(
+    '%s during a refresh takes effect after the answer is stored: exit %i',
+    async (signal, code) => {
+      const world = await createProcessSession({ store: 'file' })
+      world.session.expire()
+      await world.session.fault({ kind: 'delay', after_ms: 1_500 })
+      const running = world.start(['auth', 'token', '--json'])
+      while ((await world.session.counts()).refreshes === 0)
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      running.child.kill(signal)
+      const ended = await running.ended
+      expect(ended.code).toBe(code)
+      await world.session.clearFaults()
+      expect(world.readFiles().generation).toBe(2)
+      expect(readdirSync(world.session.files.directory).sort()).toEqual(['lock', 'session.json'])
+      expect((await world.run(['auth', 'refresh', '--json'])).code).toBe(0)
+      expect(await world.harm()).toEqual({ reuse: 0, revoked: 0 })
+    },
+  )
 })
 
 describe.runIf(needs('posix'))('a disk', () => {
-  it.runIf(needs('bash'))(
-    'a disk that is full before the refresh means that nothing is sent or lost',
-    async () => {
-      const world = await createProcessSession({ store: 'file' })
-      world.session.expire()
-      // `ulimit -f 0` acts as a full disk: writing the first byte of a file fails.
-      const { stderr, code } = await run(
-        'bash',
-        ['-c', 'ulimit -f 0; exec "$@"', '_', process.execPath, PROGRAM, 'auth', 'token', '--json'],
-        {
-          env: world.env,
-        },
-      ).then(
-        () => ({ stderr: '', code: 0 }),
-        (error: { stderr: string; code: number }) => error,
-      )
-      expect(endingOf({ code, stdout: '', stderr })).toBe('1 cannot_write')
-      expect(JSON.parse(stderr).error.message).toContain('file too large')
-      expect(await world.session.counts()).toMatchObject({ refreshes: 0 })
-      world.readFiles()
-      expect((await world.run(['auth', 'token'])).code).toBe(0)
-    },
-  )
+  it.runIf(needs('bash'))('a refresh on a full disk sends nothing and loses nothing', async () => {
+    const world = await createProcessSession({ store: 'file' })
+    world.session.expire()
+    // `ulimit -f 0` acts as a full disk: writing the first byte of a file fails.
+    const { stderr, code } = await run(
+      'bash',
+      ['-c', 'ulimit -f 0; exec "$@"', '_', process.execPath, PROGRAM, 'auth', 'token', '--json'],
+      {
+        env: world.env,
+      },
+    ).then(
+      () => ({ stderr: '', code: 0 }),
+      (error: { stderr: string; code: number }) => error,
+    )
+    expect(endingOf({ code, stdout: '', stderr })).toBe('1 cannot_write')
+    expect(JSON.parse(stderr).error.message).toContain('file too large')
+    expect(await world.session.counts()).toMatchObject({ refreshes: 0 })
+    world.readFiles()
+    expect((await world.run(['auth', 'token'])).code).toBe(0)
+  })
 })
 
 describe.runIf(needs('posix'))('secrets', () => {
@@ -128,7 +128,7 @@ describe.runIf(needs('posix'))('secrets', () => {
     return answer.ok ? String(answer.value).replace(/^.*?:/, '') : ''
   }
 
-  it('secrets are in no message, log, argument, environment or readable file', async () => {
+  it('secrets appear in no message, log, argument or environment of a command', async () => {
     const world = await createProcessSession({ store: 'file' })
     const secrets = secretsOf(world)
     const said: string[] = []
@@ -163,7 +163,7 @@ describe.runIf(needs('posix'))('secrets', () => {
   })
 
   it.runIf(needs('gnome-keyring'))(
-    'secrets in a keychain are in no file, argument or environment',
+    'secrets in a keychain appear in no file, argument or environment',
     async () => {
       const keyring = await startKeyring({ state: 'unlocked' })
       const world = await createProcessSession({ store: 'keychain', keyring })
