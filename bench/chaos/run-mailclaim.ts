@@ -109,7 +109,7 @@ async function createClient(onEnd: OnEnd): Promise<Client> {
       const running = start(['login', '--json', '--no-browser', '--timeout', '10', ...scopes], env)
       running.seen(/http:\/\/\S+\/oauth\/authorize\S+/).then(
         ([url]) => approve(url),
-        () => {}, // It ended before it asked.
+        () => {}, // The command ended before it asked for an approval.
       )
       return end(running)
     },

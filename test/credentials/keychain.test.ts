@@ -112,7 +112,7 @@ describe('the built helper process', () => {
 })
 
 /** Creates a session that needs a renewal, and then puts its keychain into another state. */
-async function outdatedIn(state: 'locked' | 'prompting') {
+async function createOutdatedSession(state: 'locked' | 'prompting') {
   const open = await startKeyring({ state: 'unlocked' })
   const world = await createProcessSession({ store: 'keychain', keyring: open })
   world.session.expire()
@@ -122,7 +122,7 @@ async function outdatedIn(state: 'locked' | 'prompting') {
 
 describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
   it('every command that needs the secret reports a keychain that is locked', async () => {
-    const { world, keyring: locked } = await outdatedIn('locked')
+    const { world, keyring: locked } = await createOutdatedSession('locked')
     const inIt = { env: locked.env }
     const token = await world.run(['auth', 'token', '--json'], inIt)
     expect(endingOf(token)).toBe('4 store_unavailable')
@@ -137,7 +137,7 @@ describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
   })
 
   it('the program leaves no helper process behind if it is killed while a prompt is open', async () => {
-    const { world, keyring: prompting } = await outdatedIn('prompting')
+    const { world, keyring: prompting } = await createOutdatedSession('prompting')
     const running = world.start(['auth', 'token'], { env: prompting.env })
     const helper = await childOf(running.child.pid ?? 0)
     running.child.kill('SIGKILL')
@@ -148,7 +148,7 @@ describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
 
 describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
   it('Ctrl-C during an unlock prompt of the keychain ends the program with exit 130, and its helper', async () => {
-    const { world, keyring: prompting } = await outdatedIn('prompting')
+    const { world, keyring: prompting } = await createOutdatedSession('prompting')
     const running = world.start(['auth', 'token', '--json'], { env: prompting.env, group: true })
     const helper = await childOf(running.child.pid ?? 0)
     interruptGroup(running)
@@ -175,7 +175,7 @@ describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
 })
 
 /** Reads a file of a process in /proc; empty if the process has ended. */
-function told(pid: string | number, file: string): string {
+function readProcFile(pid: string | number, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8')
   } catch {
@@ -185,7 +185,7 @@ function told(pid: string | number, file: string): string {
 
 /** Whether a process leads its own process group: from then on, the terminal's Ctrl-C doesn't reach it. */
 function leadsItsGroup(pid: number): boolean {
-  const [, , group] = told(pid, 'stat')
+  const [, , group] = readProcFile(pid, 'stat')
     .replace(/^.*\) /, '')
     .split(' ')
   return Number(group) === pid
@@ -195,7 +195,7 @@ function leadsItsGroup(pid: number): boolean {
 async function childOf(pid: number, known: readonly number[] = []): Promise<number> {
   const end = performance.now() + 10_000
   while (performance.now() < end) {
-    const children = told(pid, `task/${pid}/children`).trim().split(' ').map(Number)
+    const children = readProcFile(pid, `task/${pid}/children`).trim().split(' ').map(Number)
     const found = children.find((child) => child > 0 && !known.includes(child) && leadsItsGroup(child))
     if (found !== undefined) return found
     await new Promise((resolve) => setTimeout(resolve, 2))

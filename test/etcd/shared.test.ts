@@ -13,7 +13,7 @@ import type { FakeClock } from '../fake-context.ts'
 import { createFleet, type ServiceFate } from './fleet.ts'
 import type { Fate } from './memory-etcd.ts'
 
-const failed = (work: Promise<unknown>): Promise<CliError> =>
+const failureOf = (work: Promise<unknown>): Promise<CliError> =>
   work.then(
     () => expect.fail('it should have failed'),
     (error: unknown) => {
@@ -60,8 +60,8 @@ describe('a session that machines share', () => {
     expect(a.stderr.text).toMatch(
       /^warning: etcd doesn't answer.*; this machine's access token is still good\n$/,
     )
-    expect(await failed(renew(b))).toMatchObject({ code: 'unreachable', exit: 7 })
-    expect(await failed(describeShared(b))).toMatchObject({ code: 'unreachable', exit: 7 })
+    expect(await failureOf(renew(b))).toMatchObject({ code: 'unreachable', exit: 7 })
+    expect(await failureOf(describeShared(b))).toMatchObject({ code: 'unreachable', exit: 7 })
     expect(service.refreshes).toBe(1)
   })
 
@@ -75,7 +75,7 @@ describe('a session that machines share', () => {
       clock.advance(request.timeoutMs)
       throw new TransportError('timeout', 'maybe', 'no complete response')
     }
-    expect(await failed(describeShared(a))).toMatchObject({ code: 'session_over' })
+    expect(await failureOf(describeShared(a))).toMatchObject({ code: 'session_over' })
   })
 
   test('a narrowed access token is not stored in etcd, and the new refresh token is', async () => {
@@ -106,7 +106,7 @@ describe('a session that machines share', () => {
       }
       return isForgotten && path === '/v3/auth/authenticate' ? 'unanswered' : 'pass'
     }
-    expect(await failed(renew(a))).toMatchObject({ code: 'unreachable', exit: 7 })
+    expect(await failureOf(renew(a))).toMatchObject({ code: 'unreachable', exit: 7 })
     expect(service.refreshes).toBe(0)
     etcd.fate = () => 'pass'
     await renew(a)
@@ -131,7 +131,7 @@ describe('a session that machines share', () => {
   test('a renewal whose note is not confirmed sends nothing, and the next command removes a note that arrives late', async () => {
     const { a, b, etcd, service, renew } = await pair()
     etcd.fate = fates('late')
-    const failure = await failed(renew(a))
+    const failure = await failureOf(renew(a))
     expect(failure).toMatchObject({ code: 'unreachable', exit: 7 })
     expect(failure.message).toContain('nothing was sent')
     etcd.arrive()
@@ -145,7 +145,7 @@ describe('a session that machines share', () => {
     const { a, b, etcd, service, renew } = await pair()
     await renew(a)
     etcd.fate = fates('late')
-    await failed(renew(a))
+    await failureOf(renew(a))
     etcd.fate = () => 'pass'
     await renew(a, { always: false })
     etcd.arrive()
@@ -156,9 +156,9 @@ describe('a session that machines share', () => {
   test('an unknown outcome is reported on every machine at once, and its sender is not named as the holder: exit 4', async () => {
     const { a, b, clock, service, renew } = await pair()
     service.fate = () => 'consumed'
-    expect(await failed(renew(a))).toMatchObject({ code: 'refresh_interrupted', exit: 4 })
+    expect(await failureOf(renew(a))).toMatchObject({ code: 'refresh_interrupted', exit: 4 })
     const before = clock.monotonic()
-    for (const failure of [await failed(renew(b)), await failed(describeShared(b))])
+    for (const failure of [await failureOf(renew(b)), await failureOf(describeShared(b))])
       expect(failure).toMatchObject({
         code: 'refresh_interrupted',
         exit: 4,
@@ -177,14 +177,14 @@ describe('a session that machines share', () => {
     const before = clock.monotonic()
     const hint =
       'build-a may hold the new token; sign in again unless it does, as this says there: mailclaim auth status'
-    expect(await failed(renew(b))).toMatchObject({ code: 'refresh_interrupted', hint })
+    expect(await failureOf(renew(b))).toMatchObject({ code: 'refresh_interrupted', hint })
     expect(clock.monotonic() - before).toBeGreaterThanOrEqual(60_000)
     expect(clock.monotonic() - before).toBeLessThan(65_000)
-    expect(await failed(describeShared(b))).toMatchObject({ hint })
+    expect(await failureOf(describeShared(b))).toMatchObject({ hint })
     const hintOfTwin = hint.replace('build-a', 'another machine named build-a')
     const twin = await machine('build-a', undefined, undefined, 'another directory')
-    expect(await failed(renew(twin))).toMatchObject({ hint: hintOfTwin })
-    expect(await failed(renew(a))).toMatchObject({ hint: 'sign in again: mailclaim login' })
+    expect(await failureOf(renew(twin))).toMatchObject({ hint: hintOfTwin })
+    expect(await failureOf(renew(a))).toMatchObject({ hint: 'sign in again: mailclaim login' })
   })
 
   test('a retry waits 60 s for a machine that may still be renewing', async () => {
@@ -194,7 +194,7 @@ describe('a session that machines share', () => {
     await expect.poll(() => service.refreshes).toBe(1)
     const before = clock.monotonic()
     service.fate = () => 'consumed'
-    await failed(renew(b, { retryInterrupted: true }))
+    await failureOf(renew(b, { retryInterrupted: true }))
     expect(clock.monotonic() - before).toBeGreaterThanOrEqual(60_000)
   })
 
@@ -216,14 +216,16 @@ describe('a session that machines share', () => {
   test('a retry sends the token of an unknown outcome, and a refusal of the retry leaves the outcome unknown', async () => {
     const { a, b, service, renew } = await pair()
     service.fate = () => 'consumed'
-    await failed(renew(a))
+    await failureOf(renew(a))
     service.fate = () => 'refused'
-    expect(await failed(renew(b, { retryInterrupted: true }))).toMatchObject({ code: 'refresh_interrupted' })
-    expect(await failed(renew(a))).toMatchObject({ code: 'refresh_interrupted' })
+    expect(await failureOf(renew(b, { retryInterrupted: true }))).toMatchObject({
+      code: 'refresh_interrupted',
+    })
+    expect(await failureOf(renew(a))).toMatchObject({ code: 'refresh_interrupted' })
     service.fate = () => 'tokens'
-    expect(await failed(renew(b, { retryInterrupted: true }))).toMatchObject({ code: 'session_over' })
+    expect(await failureOf(renew(b, { retryInterrupted: true }))).toMatchObject({ code: 'session_over' })
     expect(service.reuse).toBe(1)
-    expect(await failed(renew(a))).toMatchObject({ code: 'session_over' })
+    expect(await failureOf(renew(a))).toMatchObject({ code: 'session_over' })
   })
 
   test('tokens that etcd does not confirm stay on the machine until any later command delivers them', async () => {
@@ -239,7 +241,7 @@ describe('a session that machines share', () => {
     expect((await describeShared(a)).state).toBe('active')
     expect(a.stderr.text).toContain('this machine holds the new token')
     etcd.fate = () => 'pass'
-    expect(await failed(renew(b))).toMatchObject({ code: 'refresh_interrupted' })
+    expect(await failureOf(renew(b))).toMatchObject({ code: 'refresh_interrupted' })
     await credentialWithoutRenewal(a)
     expect([pendingOf(a), service.refreshes]).toEqual([[], 1])
     await renew(b)
@@ -256,11 +258,11 @@ describe('a session that machines share', () => {
       const { a, b, clock, etcd, service, renew } = await pair()
       if (options.retryInterrupted) {
         service.fate = () => 'consumed'
-        await failed(renew(b))
+        await failureOf(renew(b))
       }
       service.fate = () => fate
       etcd.fate = fates('pass', 'lost')
-      expect(await failed(renew(a, options))).toMatchObject({ code })
+      expect(await failureOf(renew(a, options))).toMatchObject({ code })
       expect(pendingOf(a)).toHaveLength(1)
       etcd.fate = () => 'pass'
       service.fate = () => 'tokens'
@@ -280,8 +282,8 @@ describe('a session that machines share', () => {
     const text = readFileSync(path, 'utf8')
     // Damage the file like a power loss that kept only some of its blocks.
     writeFileSync(path, `${text.slice(0, 200)}${' '.repeat(100)}${text.slice(300)}`)
-    expect(await failed(renew(a))).toMatchObject({ exit: 4 })
-    expect(await failed(renew(b))).toMatchObject({ code: 'refresh_interrupted' })
+    expect(await failureOf(renew(a))).toMatchObject({ exit: 4 })
+    expect(await failureOf(renew(b))).toMatchObject({ code: 'refresh_interrupted' })
   })
 
   test('a machine that was stopped for 75 s before reading the answer still delivers the tokens to etcd', async () => {
@@ -304,7 +306,7 @@ describe('a session that machines share', () => {
     await renew(a)
     expect(a.stderr.text).toContain('its next command in profile fleet brings it there\n')
     etcd.fate = () => 'pass'
-    expect(await failed(renew(b))).toMatchObject({
+    expect(await failureOf(renew(b))).toMatchObject({
       hint: expect.stringMatching(/^build-a may hold .*: mailclaim auth status --profile fleet$/),
     })
   })
@@ -313,7 +315,7 @@ describe('a session that machines share', () => {
     const { a, etcd, service, signIn, renew } = await pair()
     service.connected = () => etcd.put(undefined)
     await renew(a)
-    expect(await failed(renew(a))).toMatchObject({ code: 'not_signed_in' })
+    expect(await failureOf(renew(a))).toMatchObject({ code: 'not_signed_in' })
     expect(pendingOf(a)).toHaveLength(1)
     await signIn(a)
     expect(pendingOf(a)).toEqual([])
@@ -328,7 +330,7 @@ describe('a session that machines share', () => {
     }
     for (const stop of [wall, monotonic]) {
       service.connected = stop
-      expect(await failed(renew(a))).toMatchObject({ code: 'unreachable', exit: 7 })
+      expect(await failureOf(renew(a))).toMatchObject({ code: 'unreachable', exit: 7 })
     }
     service.connected = () => {}
     await renew(a)
@@ -339,7 +341,7 @@ describe('a session that machines share', () => {
     const { a, b, signIn, renew, service } = await pair()
     await renew(a)
     expect((await forgetShared(b, 'default')).wasSignedIn).toBe(true)
-    expect(await failed(renew(a))).toMatchObject({ code: 'session_over', exit: 4 })
+    expect(await failureOf(renew(a))).toMatchObject({ code: 'session_over', exit: 4 })
     expect((await forgetShared(a, 'default')).wasSignedIn).toBe(false)
     await signIn(b)
     await renew(a)
@@ -364,17 +366,17 @@ describe('a session that machines share', () => {
     const early = etcd.value()
     await renew(a)
     etcd.put(early)
-    expect(await failed(renew(a))).toMatchObject({ code: 'store_unavailable', exit: 4 })
+    expect(await failureOf(renew(a))).toMatchObject({ code: 'store_unavailable', exit: 4 })
     expect([service.refreshes, service.reuse]).toEqual([1, 0])
   })
 
   test('a wrong encryption key or a changed value ends with exit 4, and a login replaces the value', async () => {
     const { a, machine, etcd, signIn, renew, service } = await pair()
     const stranger = await machine('build-c', Buffer.alloc(32, 9).toString('base64'))
-    expect(await failed(renew(stranger))).toMatchObject({ code: 'store_unavailable', exit: 4 })
+    expect(await failureOf(renew(stranger))).toMatchObject({ code: 'store_unavailable', exit: 4 })
     const value = Buffer.from(etcd.value() ?? '', 'base64').toString()
     etcd.put(Buffer.from(`${value.slice(0, -4)}AAAA`).toString('base64'))
-    expect(await failed(renew(a))).toMatchObject({ code: 'store_unavailable', exit: 4 })
+    expect(await failureOf(renew(a))).toMatchObject({ code: 'store_unavailable', exit: 4 })
     expect(service.refreshes).toBe(0)
     await signIn(stranger)
     await renew(stranger)

@@ -145,7 +145,7 @@ export class FakeDisk {
     return inode !== undefined && this.#held.has(inode)
   }
 
-  /** Writes a durable file. */
+  /** Creates a file whose text survives a power loss. */
   put(path: string, text: string): void {
     const inode = { text, durable: text }
     this.#names.set(path, inode)

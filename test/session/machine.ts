@@ -40,7 +40,7 @@ export type StepFate = (typeof FATES)[Kind][number]
 
 /** A fault at one step of a command. `power` also loses power, and numbers the result. */
 export interface Fault {
-  /** Number of the step, or a kind or system call, whose first step is meant. */
+  /** The faulty step: its number, or the first step of a kind or system call. */
   readonly step: number | Kind | 'rename'
   readonly fate: StepFate
   readonly power?: number

@@ -25,7 +25,7 @@ interface Story {
 const newStory = (store: Store): Story => ({ machine: new Machine(base, store), moves: [] })
 
 /** Runs one more command on a copy of a story's machine. */
-async function continued({ machine, moves }: Story, move: Move): Promise<Story> {
+async function runMove({ machine, moves }: Story, move: Move): Promise<Story> {
   const next = machine.clone()
   const { end } = await next.run(move.command, move.fault)
   return { machine: next, moves: [...moves, { ...move, end }] }
@@ -76,10 +76,10 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     const start = newStory(store)
     for (const command of COMMANDS) {
       for (const fault of await faultsOf(start, command)) {
-        const story = await continued(start, { command, fault })
+        const story = await runMove(start, { command, fault })
         await visited.expectWhole(story, PASSING.includes(fault.fate) && command !== 'logout')
         if (!visited.isNew(story)) continue
-        for (const next of COMMANDS) await visited.expectWhole(await continued(story, { command: next }))
+        for (const next of COMMANDS) await visited.expectWhole(await runMove(story, { command: next }))
       }
     }
     expect(visited.size).toBeGreaterThan(50)
@@ -87,13 +87,13 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
 
   it('after a renewal whose answer was lost, one fault at any step of any command leads to no token reuse', async () => {
     const visited = createVisited()
-    const lost = await continued(newStory(store), {
+    const lost = await runMove(newStory(store), {
       command: 'renew',
       fault: { step: 'send', fate: 'lost, consumed' },
     })
     for (const command of COMMANDS) {
       for (const fault of await faultsOf(lost, command)) {
-        const story = await continued(lost, { command, fault })
+        const story = await runMove(lost, { command, fault })
         for (const one of [story, ...powerLosses(story)]) await visited.expectWhole(one)
       }
     }
@@ -104,8 +104,8 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     const start = newStory(store)
     for (const command of COMMANDS) {
       for (const fault of await faultsOf(start, command)) {
-        for (const story of powerLosses(await continued(start, { command, fault }))) {
-          if (visited.isNew(story)) await visited.expectWhole(await continued(story, { command: 'renew' }))
+        for (const story of powerLosses(await runMove(start, { command, fault }))) {
+          if (visited.isNew(story)) await visited.expectWhole(await runMove(story, { command: 'renew' }))
         }
       }
     }
@@ -116,10 +116,10 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
     const start = newStory(store)
     for (const first of await faultsOf(start, 'renew')) {
       if (!/^(killed|torn)/.test(first.fate)) continue
-      const killed = await continued(start, { command: 'renew', fault: first })
+      const killed = await runMove(start, { command: 'renew', fault: first })
       if (!visited.isNew(killed)) continue
       for (const fault of await faultsOf(killed, 'renew')) {
-        for (const story of powerLosses(await continued(killed, { command: 'renew', fault })))
+        for (const story of powerLosses(await runMove(killed, { command: 'renew', fault })))
           await visited.expectWhole(story)
       }
     }
@@ -140,7 +140,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
           const kind = (await story.machine.clone().run(command)).steps[step]
           const chosen = kind && fatesOf(kind)[fate]
           const fault = chosen && { step, fate: chosen, ...(power < 24 && { power }) }
-          story = await continued(story, { command, ...(fault && { fault }) })
+          story = await runMove(story, { command, ...(fault && { fault }) })
         }
         expect(await story.machine.check(false)).toEqual([])
       }),

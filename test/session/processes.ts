@@ -76,7 +76,7 @@ export function countEach(things: readonly string[]): Record<string, number> {
 }
 
 /** Returns a pseudorandom generator (xorshift32) of numbers in [0, 1) for a seed. */
-export function seeded(seed: number): () => number {
+export function createRandom(seed: number): () => number {
   let state = seed >>> 0 || 1
   return () => {
     state ^= state << 13

@@ -2,10 +2,10 @@ import { expect } from 'vitest'
 import {
   countEach,
   createProcessSession,
+  createRandom,
   endingOf,
   type Keyring,
   type ProcessSession,
-  seeded,
 } from './processes.ts'
 
 /**
@@ -66,7 +66,7 @@ export async function killedAnywhere(options: {
   const { kills, seed, keyring } = options
   const store = keyring === undefined ? ('file' as const) : ('keychain' as const)
   const world = await createProcessSession(keyring === undefined ? { store } : { store, keyring })
-  const random = seeded(seed)
+  const random = createRandom(seed)
   const started = performance.now()
   // Duration of a refresh, over which the kills are spread.
   const span = await spanOfRefresh(world)
