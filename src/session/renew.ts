@@ -113,9 +113,8 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
   const { value, generation, interruption } = requireToken(files, session, reading)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
   const name = noteName({ id, generation })
-  // A note shorter than its reserved space proves that its token wasn't sent. `--retry-interrupted` replaces it with a new note,
-  // because if the lock file was deleted, the process that created the short note may be about to send: only one of the two can
-  // create the new note (O_EXCL).
+  // Only a retry replaces a note shorter than its reserved space. Such a note proves that its token wasn't sent yet; but if the
+  // lock file was deleted, the process that created the note may be about to send.
   const isUnsent = interruption !== undefined && readNote(files, name) === 'unsent'
   if (isUnsent) removeDurable(join(files.directory, name), files.disk)
   const isNoted = interruption !== undefined && !isUnsent

@@ -41,7 +41,7 @@ export function rootOwnerHint(path: string): string | undefined {
   catchError(() => {
     owners = [path, parent].map((at) => statSync(at, { throwIfNoEntry: false })?.uid)
   })
-  // Root needs no hint: it can write to its own files.
+  // Root needs no hint, since root can write to these files.
   if (owners[0] === 0 && owners[1] !== 0 && owners[1] === process.getuid?.())
     return `root owns it, as after sudo: sudo chown -R "$(id -u)" '${path}'`
   return parent === path ? undefined : rootOwnerHint(parent)
