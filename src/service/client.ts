@@ -21,7 +21,7 @@ export interface RequestOptions {
   readonly signal?: AbortSignal
   /** How many times the request is sent at most. Polling repeats it anyway, so it passes 1. */
   readonly maxAttempts?: number
-  /** How long it may take with its repetitions, in milliseconds, if that is less than its own limit: see `timeFor`. */
+  /** How long it may take with its repetitions, in milliseconds, if that is less than its own limit: see `stepTimeout`. */
   readonly timeoutMs?: number
 }
 

@@ -48,7 +48,7 @@ const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'],
 ]
 
 /**
- * Turns an error of the HTTP client into one with a kind and a clear message.
+ * Limiter an error of the HTTP client into one with a kind and a clear message.
  *
  * @param peer the other end of the connection
  */

@@ -1,7 +1,7 @@
 import { CliError, usageError } from '../errors.ts'
 import type { AccessToken } from '../oauth/token-endpoint.ts'
 import type { Credential } from '../service/types.ts'
-import { isShared } from '../settings/settings.ts'
+import { usesSharedStore } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { sessionOverError } from './messages.ts'
 import { requireSession } from './profiles.ts'
@@ -37,7 +37,7 @@ export async function credentialWithoutRenewal(io: Io, minLifetime = 0): Promise
   const fromEnvironment = environmentKey(io)
   if (fromEnvironment !== undefined) return fromEnvironment
   const files = profileFiles(io, io.settings.profile.value)
-  if (isShared(io.settings)) {
+  if (usesSharedStore(io.settings)) {
     // A valid access token is used without asking etcd, which alone knows of a sign-out or a new sign-in elsewhere.
     const { listPending, readLocalCopy } = await import('./shared/local.ts')
     const found = credentialOf(io, readLocalCopy(files), minLifetime)
@@ -80,7 +80,7 @@ export async function narrowedCredential(io: Io, scope: string): Promise<Credent
 
 /** Renews the session of the profile, on this machine or in etcd. @throws CliError as `renewLocal` and `renewShared` */
 export async function renewedCredential(io: Io, options: RenewOptions): Promise<Credential & AccessToken> {
-  const renew = isShared(io.settings)
+  const renew = usesSharedStore(io.settings)
     ? (await import('./shared/renew.ts')).renewShared
     : (await import('./renew.ts')).renewLocal
   return asCredential(io, await renew(io, options))

@@ -1,6 +1,6 @@
 import { CliError, type ErrorCode, Exit } from '../errors.ts'
 import { endOfToken } from '../service/problems.ts'
-import { isShared } from '../settings/settings.ts'
+import { usesSharedStore } from '../settings/settings.ts'
 import { isLocked } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { relativeTime } from '../terminal/time.ts'
@@ -60,7 +60,7 @@ export async function describeSession(
       requireUnexpired(environmentKey(io)?.value ?? '', io)
       return { ...known, state: 'active' }
     }
-    if (isShared(io.settings)) {
+    if (usesSharedStore(io.settings)) {
       const { describeShared } = await import('./shared/sign-in.ts')
       return { inForce: 'session', ...(await describeShared(io)) }
     }

@@ -40,11 +40,8 @@ export const command = defineCommand({
   },
 })
 
-/** What a profile's file says of its credential; the store isn't read. */
-async function credentialOf(
-  io: Io,
-  profile: string,
-): Promise<{ readonly credential: string; readonly store: string | null }> {
+/** Returns the kind and store of a profile's credential from its session file, without reading the secret. */
+async function credentialOf(io: Io, profile: string) {
   const { profileFiles, readSessionIfAny, effectiveStore } = await import('../../session/session-file.ts')
   if (io.settings.config.profiles[profile]?.store === 'etcd') return { credential: 'session', store: 'etcd' }
   const files = profileFiles(io, profile)
