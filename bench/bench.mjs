@@ -11,7 +11,6 @@ import { createInterface } from 'node:readline'
 import { beginScript, builtProgram } from '../scripts/begin.mjs'
 import { buildBareScripts } from './bare.mjs'
 import { compare, median, row, run, table } from './measure.mjs'
-import { startMemoryService } from './memory.mjs'
 import { major, nodesToMeasure } from './nodes.mjs'
 
 const { values } = beginScript({
@@ -30,6 +29,7 @@ const CLAIMS = 100_000
 
 const version = process.versions.node
 const program = builtProgram()
+const { startMemoryService } = await import('./memory.mjs')
 const directory = await mkdtemp(join(tmpdir(), 'mailclaim-bench-'))
 const rows = []
 const show = (one) => {

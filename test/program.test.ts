@@ -70,8 +70,8 @@ describe('a start', () => {
     ['--version', 115],
     ['--help', 115],
     ['imports lst', 115],
-    ['claims check --help', 149],
-    ['auth token', 125],
+    ['claims check --help', 140],
+    ['auth token', 127],
   ])('mailclaim %s loads at most %i kB of the program, and makes no Intl object', async (line, most) => {
     const { env } = await createProcessSession({ store: 'file' })
     const { bytes, intl } = loaded(line.split(' '), 'ignore', env)

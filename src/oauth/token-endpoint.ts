@@ -15,7 +15,7 @@ import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
 import { isBearerToken } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
-import { redact, withoutTokens } from '../terminal/redact.ts'
+import { redact, redactTokens } from '../terminal/redact.ts'
 import { HINTS, oauthError } from './errors.ts'
 
 /** The fields that every request to the token endpoint has. */
@@ -214,7 +214,7 @@ function readAnswer(
 ): TokenAnswer {
   const isSuccess = status >= 200 && status <= 299
   const body = parseObject(text) ?? (isSuccess ? completePairs(text) : undefined)
-  const { details } = parseProblem(body, { headers, text }, (said) => withoutTokens(redact(said, secrets)))
+  const { details } = parseProblem(body, { headers, text }, (said) => redactTokens(redact(said, secrets)))
   const tokens = isSuccess ? readTokens(body, scope, now) : {}
   const code = oauthErrorOf(status, body?.['error'])
   const isEmpty = text === '' && !/html|xml/i.test(headers['content-type'] ?? '')

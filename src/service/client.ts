@@ -23,7 +23,7 @@ export interface RequestOptions {
   readonly signal?: AbortSignal
   /** Maximum number of attempts. Polling passes 1, because the next poll is the retry. */
   readonly maxAttempts?: number
-  /** Maximum milliseconds for the request with its retries, if less than the client's own limit; usually from `timeFor`. */
+  /** Maximum milliseconds for the request with its retries, if less than the client's own limit; usually from `stepTimeout`. */
   readonly timeoutMs?: number
 }
 

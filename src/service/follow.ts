@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError, type ErrorCode, Exit, InterruptedError } from '../errors.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { backoff, type Deadline, type Delays, timeFor } from '../timeout.ts'
+import { backoff, type Deadline, type Delays, stepTimeout } from '../timeout.ts'
 import type { RequestOptions } from './client.ts'
 import { MismatchError } from './problems.ts'
 
@@ -65,7 +65,7 @@ export async function* follow<T extends object>(
 
   for (let requests = 1; ; requests++) {
     const once = last === undefined ? {} : { maxAttempts: 1 }
-    const answer = await fetch({ ...once, timeoutMs: timeFor(deadline) }).catch((error: unknown) => {
+    const answer = await fetch({ ...once, timeoutMs: stepTimeout(deadline) }).catch((error: unknown) => {
       interrupts.signal.throwIfAborted()
       if (!(error instanceof CliError) || error instanceof MismatchError) throw error
       if (error.exit !== Exit.unavailable) throw error
@@ -90,7 +90,7 @@ export async function* follow<T extends object>(
       }
     }
     const { value, seen } = last
-    const left = deadline.leftMs()
+    const left = deadline.remainingMs()
     if (left <= EARLY_MS) {
       const { code, what, hint } = timeout(value)
       const failed = failure ? `; the last request failed: ${failure.message}` : ''

@@ -1,6 +1,6 @@
 import type { Clock, HttpRequest, HttpResponse, HttpTransport } from '../context.ts'
+import { createLimiter } from '../limiter.ts'
 import { backoff } from '../timeout.ts'
-import { createTurns } from '../turns.ts'
 import { MAX_RETRY_AFTER_MS, parseRetryAfter } from './retry.ts'
 
 /** Pauses after a 429 without `Retry-After`; each pause holds for all requests. */
@@ -27,7 +27,7 @@ export function paceRequests(
   clock: Pick<Clock, 'monotonic' | 'now' | 'sleep'>,
   { concurrent }: { readonly concurrent: number },
 ): HttpTransport {
-  const inTurn = createTurns(concurrent)
+  const inTurn = createLimiter(concurrent)
   let refusal: Refusal | undefined
 
   /** Updates the shared pause from a response. @returns whether the request has to be sent again */

@@ -1,6 +1,6 @@
 import { closeSync, openSync } from 'node:fs'
 import { TransportError } from '../context.ts'
-import { codeOf, quietly } from '../storage/file-errors.ts'
+import { catchError, codeOf } from '../storage/file-errors.ts'
 import { excerpt } from '../terminal/sanitize.ts'
 
 const UNTRUSTED = 'is not signed by a certificate authority that this machine trusts'
@@ -68,7 +68,7 @@ export function classifyError(
 
 /** Whether this process has no file descriptor left: the C library then reports every host as unknown (glibc 2.41: `ENOTFOUND`). */
 function hasNoDescriptor(): boolean {
-  return codeOf(quietly(() => closeSync(openSync(process.execPath, 'r')))) === 'EMFILE'
+  return codeOf(catchError(() => closeSync(openSync(process.execPath, 'r')))) === 'EMFILE'
 }
 
 /** Returns the innermost cause of an error; of the several errors of Happy Eyeballs (RFC 8305), one per address, the first. */

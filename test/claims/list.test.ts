@@ -14,10 +14,10 @@ async function read(text: string | Buffer, takesIds = true) {
 }
 
 test('a list has a domain on each line, and perhaps the value to expect', async () => {
-  const { subjects } = await read(
+  const { inputs } = await read(
     '\ufeffa.example\r\n\n# a comment\nBÜCHER.example. , prefix=token\n"b.example","p=ab=="',
   )
-  expect(subjects).toEqual([
+  expect(inputs).toEqual([
     { domain: 'a.example' },
     { domain: 'xn--bcher-kva.example', value: 'prefix=token' },
     { domain: 'b.example', value: 'p=ab==' },
@@ -25,10 +25,10 @@ test('a list has a domain on each line, and perhaps the value to expect', async 
 })
 
 test('with a header, its columns count, and others are ignored, said once', async () => {
-  const { subjects, stderr } = await read(
+  const { inputs, stderr } = await read(
     'Client,Region,Domain\nACME,eu-west-1,a.example\n"X, Inc.",,b.example\n',
   )
-  expect(subjects).toEqual([{ domain: 'a.example', region: 'eu-west-1' }, { domain: 'b.example' }])
+  expect(inputs).toEqual([{ domain: 'a.example', region: 'eu-west-1' }, { domain: 'b.example' }])
   expect(stderr).toMatch(/^\S*warning: \S*ignored columns of <stdin>: client\n$/)
 })
 
@@ -41,16 +41,16 @@ test.each([
   ['a.example,"prefix=a,b"', "the value isn't a complete value"],
   ['a.example # mine', '"a.example # mine"'],
 ])('a bad line is named, and the others go on: %s', async (line, why) => {
-  const { subjects, problems, stderr } = await read(`a.example\n${line}\nb.example`)
-  expect(subjects).toEqual([{ domain: 'a.example' }, { domain: 'b.example' }])
-  expect(problems).toBe(1)
+  const { inputs, badLines, stderr } = await read(`a.example\n${line}\nb.example`)
+  expect(inputs).toEqual([{ domain: 'a.example' }, { domain: 'b.example' }])
+  expect(badLines).toBe(1)
   expect(stderr).toContain('<stdin>:2: ')
   expect(stderr).toContain(why)
 })
 
 test('a region that does not exist is a bad line', async () => {
-  const { subjects, stderr } = await read('domain,region\na.example,mars\n')
-  expect(subjects).toEqual([])
+  const { inputs, stderr } = await read('domain,region\na.example,mars\n')
+  expect(inputs).toEqual([])
   expect(stderr).toContain('"mars" is not a region')
 })
 
@@ -75,16 +75,16 @@ test.each([
   ['tabs', 'domain\tvalue\n\na.example \tprefix=token\n'],
   ['semicolons and no header', 'a.example;prefix=token'],
 ])('a spreadsheet may separate with %s', async (_what, text) => {
-  const { subjects, problems } = await read(text)
-  expect({ subjects, problems }).toEqual({
-    subjects: [{ domain: 'a.example', value: 'prefix=token' }],
-    problems: 0,
+  const { inputs, badLines } = await read(text)
+  expect({ inputs, badLines }).toEqual({
+    inputs: [{ domain: 'a.example', value: 'prefix=token' }],
+    badLines: 0,
   })
 })
 
 test('of many bad lines the first ten are named, and all are counted', async () => {
-  const { problems, stderr } = await read(`a.example\n${'b ad\n'.repeat(200)}`)
-  expect(problems).toBe(200)
+  const { badLines, stderr } = await read(`a.example\n${'b ad\n'.repeat(200)}`)
+  expect(badLines).toBe(200)
   expect(stderr.match(/^warning: /gm)).toHaveLength(11)
   expect(stderr).toContain("lines of <stdin> that can't be used: 200")
 })
@@ -116,16 +116,16 @@ test.each([
   ['a separator within a quoted header', '"Client, Inc.";domain\n"a,b";a.example\nc;b.example\n', 'Excel'],
   ['quotation marks within cells', 'client,domain\n"Foo" Inc,a.example\n5" pipe,b.example\n', 'hand'],
 ])('a list is read from %s', async (_what, text) => {
-  const { subjects, problems } = await read(text)
-  expect({ subjects, problems }).toEqual({
-    subjects: [{ domain: 'a.example' }, { domain: 'b.example' }],
-    problems: 0,
+  const { inputs, badLines } = await read(text)
+  expect({ inputs, badLines }).toEqual({
+    inputs: [{ domain: 'a.example' }, { domain: 'b.example' }],
+    badLines: 0,
   })
 })
 
 test('columns of values and regions are found by the names that our own output and sheets have', async () => {
-  const { subjects } = await read('Name\tRecord.Value\tREGION\na.example\tp=t\teu-west-1\n')
-  expect(subjects).toEqual([{ domain: 'a.example', value: 'p=t', region: 'eu-west-1' }])
+  const { inputs } = await read('Name\tRecord.Value\tREGION\na.example\tp=t\teu-west-1\n')
+  expect(inputs).toEqual([{ domain: 'a.example', value: 'p=t', region: 'eu-west-1' }])
 })
 
 test.each([
@@ -140,13 +140,13 @@ test.each([
     '<stdin>:4: "a.example" has another region',
   ],
 ])('a domain that is listed again with %s is a bad line', async (_what, text, warning) => {
-  const { problems, stderr } = await read(text)
-  expect(problems).toBe(1)
+  const { badLines, stderr } = await read(text)
+  expect(badLines).toBe(1)
   expect(stderr).toContain(warning)
 })
 
 test('what one line of a domain leaves out, another one may say', async () => {
-  expect((await read('a.example\na.example,p=t\na.example\n')).subjects).toEqual([
+  expect((await read('a.example\na.example,p=t\na.example\n')).inputs).toEqual([
     { domain: 'a.example', value: 'p=t' },
   ])
 })

@@ -27,7 +27,7 @@ const recursive = (asked: readonly Asked[], name: string) =>
   asked.filter((one) => one.recursionDesired && one.name.endsWith(name) && one.name !== 'com')
 
 describe('the zone of a name is found from the registry down', () => {
-  test('with each zone on the way, and its name servers', async () => {
+  test('the report lists each zone on the way, with its name servers', async () => {
     const team = { apex: 'team.example.com', servers: { 'ns.team.example.com': ['192.0.2.8'] } }
     const { seen } = await timedObserve(fakeInternet([COM, zone(), team]), { name: 'a.team.example.com' })
     expect(seen.location.path.map(({ zone, hosts }) => [zone, ...hosts.keys()])).toEqual([
@@ -37,7 +37,7 @@ describe('the zone of a name is found from the registry down', () => {
     ])
   })
 
-  test('a zone that its parent’s servers serve as well', async () => {
+  test('a zone is found although its parent’s servers serve it too', async () => {
     const child = {
       apex: 'sub.example.com',
       servers: SERVERS,
@@ -50,7 +50,7 @@ describe('the zone of a name is found from the registry down', () => {
     expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com match'])
   })
 
-  test('a domain that the registry denies', async () => {
+  test('a domain that the registry denies is reported as not existing', async () => {
     const { seen } = await timedObserve(fakeInternet([COM]))
     expect(seen.location).toMatchObject({
       kind: 'no_domain',
@@ -60,7 +60,7 @@ describe('the zone of a name is found from the registry down', () => {
     })
   })
 
-  test('a domain of a top-level domain that the root denies', async () => {
+  test('a domain is reported as not existing if the root denies its top-level domain', async () => {
     const root = { apex: '.', servers: { 'a.root-servers.net': ['192.0.2.100'] } }
     const { report } = await timedCheck(fakeInternet([root, COM, zone()]), { name: 'app.example.con' })
     expect(report).toMatchObject({
@@ -69,21 +69,21 @@ describe('the zone of a name is found from the registry down', () => {
     })
   })
 
-  test('a new domain, which one server of the registry doesn’t know yet', async () => {
+  test('a new domain is found although one server of the registry doesn’t know it yet', async () => {
     const servers = { 'a.nic.com': [REGISTRY], 'b.nic.com': ['192.0.2.7'] }
     const [world, before] = [fakeInternet([{ ...COM, servers }, zone()]), fakeInternet([{ ...COM, servers }])]
     const { outcomes } = await timedObserve((asked) => (asked.server === REGISTRY ? before : world)(asked))
     expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com match'])
   })
 
-  test('at the resolver’s word if no server of the registry answers', async () => {
+  test('the resolver’s NS records are used if no server of the registry answers', async () => {
     const world = fakeInternet([COM, zone()])
     const { seen, ms } = await timedObserve((asked) => (asked.server === REGISTRY ? 'silent' : world(asked)))
     expect(seen.location).toMatchObject({ kind: 'found', zone: 'example.com', parent: null })
     expect(ms).toBeLessThan(3000)
   })
 
-  test('private DNS without a registry', async () => {
+  test('private DNS is found without a registry', async () => {
     const corp = {
       apex: 'shop.corp',
       servers: { 'dc.shop.corp': ['10.0.0.2'] },
@@ -117,7 +117,7 @@ describe('the zone of a name is found from the registry down', () => {
 })
 
 describe('the servers of the zone', () => {
-  test('are asked at the registry’s glue, whatever a resolver says of them', async () => {
+  test('name servers are queried at the registry’s glue, whatever addresses a resolver gives', async () => {
     const world = fakeInternet([COM, zone()])
     const { seen, asked } = await timedObserve((one) =>
       one.server === RESOLVER && one.type === 'A' && one.name.endsWith('example.com')
@@ -135,7 +135,7 @@ describe('the servers of the zone', () => {
     zone(RECORD, { servers: { 'ns.host.net': ['192.0.2.21'] }, withoutGlue: true }),
   ]
 
-  test('are looked up through the resolver without glue', async () => {
+  test('name servers without glue are looked up at the resolver', async () => {
     expect((await timedObserve(fakeInternet(hosted))).outcomes).toEqual(['ns.host.net match'])
   })
 
@@ -153,12 +153,12 @@ describe('the servers of the zone', () => {
     },
   )
 
-  test('without glue inside the zone can’t be found by anybody', async () => {
+  test('name servers inside the zone can’t be found by anybody without glue', async () => {
     const { outcomes } = await timedObserve(fakeInternet([COM, zone(RECORD, { withoutGlue: true })]))
     expect(outcomes).toEqual(['ns1.example.com unreachable', 'ns2.example.com unreachable'])
   })
 
-  test('that only the zone itself names are asked too', async () => {
+  test('name servers that only the zone’s own NS set names are queried too', async () => {
     const child = zone(RECORD, { servers: { ...SERVERS, 'ns3.example.com': ['192.0.2.4'] } })
     const [above, below] = [fakeInternet([COM, zone()]), fakeInternet([COM, child])]
     const { outcomes, seen } = await timedObserve((asked) =>
@@ -178,7 +178,7 @@ describe('the servers of the zone', () => {
     ['answering with recursion instead of authority', { flags: RA, answers: RECORD }, 'lame'],
     ['denying without authority', { flags: RA | RCODE.NXDOMAIN }, 'lame'],
     ['referring upwards', { authorities: [{ type: 'NS', name: 'com', ttl: 60, data: 'a.nic.com' }] }, 'lame'],
-  ])('that are %s say nothing about the record', async (_title, reply, outcome) => {
+  ])('name servers that are %s say nothing about the record', async (_title, reply, outcome) => {
     const world = fakeInternet([COM, zone()])
     const { seen, outcomes, ms } = await timedObserve((asked) =>
       asked.server === TWO ? reply : world(asked),
@@ -196,7 +196,7 @@ describe('the servers of the zone', () => {
       { findings: [{ code: 'other_name', evidence: { found_at: 'example.com' } }] },
     ],
     ['app.example.com', [], { findings: [{ code: 'missing' }] }],
-  ])('that leave out the AA bit are believed about %s', async (name, records, expected) => {
+  ])('name servers that leave out the AA bit are believed about %s', async (name, records, expected) => {
     const world = fakeInternet([COM, zone(records)])
     const { report } = await timedCheck(
       (asked) => {
@@ -210,9 +210,9 @@ describe('the servers of the zone', () => {
   })
 
   test.each([
-    ['without the record', txt('example.com', 'v=spf1 -all'), 'timeout'],
-    ['with the record in the part that came', txt('example.com', 'prefix=token'), 'match'],
-  ])('whose answer is cut, and that are closed for TCP, %s', async (_title, record, outcome) => {
+    ['don’t prove that the record is missing', txt('example.com', 'v=spf1 -all'), 'timeout'],
+    ['prove that a record in the delivered part is there', txt('example.com', 'prefix=token'), 'match'],
+  ])('name servers with a truncated answer and closed TCP %s', async (_title, record, outcome) => {
     const world = fakeInternet([COM, zone([], { servers: { 'ns1.example.com': [ONE] } })])
     const { outcomes } = await timedObserve((asked) => {
       if (asked.server !== ONE || asked.type !== 'TXT') return world(asked)
@@ -229,7 +229,7 @@ describe('the servers of the zone', () => {
     },
   )
 
-  test('have their serial, the times that caches keep what they say, and the strings of a value', async () => {
+  test('the report of a name server has its serial, TTLs, and the strings of each value', async () => {
     const split: packet.Answer = {
       type: 'TXT',
       name: 'example.com',
@@ -270,7 +270,7 @@ describe('an alias at the name', () => {
     if (outcome === 'alias') expect(recursive(asked, 'v.target.net')).toEqual([])
   })
 
-  test('is the value itself, at a provider where CNAME was chosen instead of TXT', async () => {
+  test('an alias whose target is the value is reported as a CNAME chosen instead of TXT', async () => {
     const world = fakeInternet([COM, zone([cname('app.example.com', 'prefix=token')])])
     const { report } = await timedCheck(world, { name: 'app.example.com' })
     expect(report).toMatchObject({ verdict: 'fix', findings: [{ code: 'cname_at_name' }] })
@@ -295,7 +295,7 @@ describe('resolvers are asked about the name', () => {
   test('once all servers that answer have the record', async () => {
     const { seen } = await timedObserve(fakeInternet([COM, zone()]))
     expect(seen.resolvers).toMatchObject([{ outcome: 'match', resolver: { address: RESOLVER } }])
-    expect(seen.elsewhere).toBeNull()
+    expect(seen.otherNames).toBeNull()
   })
 
   test.each([
@@ -382,7 +382,7 @@ describe('records at wrong names', () => {
     for (const expected of at === '_prefix.example.com' ? ['prefix=token'] : ['prefix=token', null]) {
       const world = fakeInternet([COM, zone([txt(at, 'prefix=token')])])
       const { seen, asked } = await timedObserve(world, { name, expected })
-      expect(seen.elsewhere?.misplaced).toMatchObject([{ name: at, how }])
+      expect(seen.otherNames?.misplaced).toMatchObject([{ name: at, how }])
       expect(recursive(asked, 'example.com').filter(({ name: of }) => !of.startsWith('ns'))).toEqual([])
     }
   })
@@ -400,7 +400,7 @@ describe('records at wrong names', () => {
 
   test('a wildcard that answers for the name, and for all wrong names', async () => {
     const { seen } = await timedObserve(wild([]), { name: 'app.example.com' })
-    expect(seen.elsewhere).toMatchObject({
+    expect(seen.otherNames).toMatchObject({
       misplaced: [{ how: 'used' }, { how: 'used' }],
       wildcard: [expect.anything()],
     })
@@ -422,7 +422,7 @@ describe('records at wrong names', () => {
           : world(asked),
       { name: 'app.example.com' },
     )
-    expect(seen.elsewhere?.wildcard).toBeNull()
+    expect(seen.otherNames?.wildcard).toBeNull()
   })
 })
 
@@ -468,7 +468,7 @@ describe('a check takes no longer than its longest chain of queries, and asks no
     for (const isSilent of [() => true, (at: string) => at !== RESOLVER, (at: string) => at === RESOLVER]) {
       const { ms, seen } = await timedObserve((asked) => (isSilent(asked.server) ? 'silent' : world(asked)))
       expect(ms).toBeLessThanOrEqual(10_000)
-      expect(seen.elsewhere).toBeNull()
+      expect(seen.otherNames).toBeNull()
     }
     // Six rounds of these would take longer.
     expect((await timedObserve(world, { roundMs: 1900 })).ms).toBeLessThanOrEqual(10_000)

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkDns } from '../../src/dns/check.ts'
 import { ask } from '../../src/dns/wire/ask.ts'
-import { deadlineIn } from '../../src/timeout.ts'
+import { createDeadline } from '../../src/timeout.ts'
 import { needs } from '../requirements.ts'
 import { realEffects } from './real-effects.ts'
 import { type ServerNetwork, startServerNetwork } from './servers/server-network.ts'
@@ -52,7 +52,7 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
   })
 
   test('a silent server is waited for, but not for long, and is never absence', async () => {
-    const options = { deadline: deadlineIn(4000, { monotonic: () => performance.now() }) }
+    const options = { deadline: createDeadline(4000, { monotonic: () => performance.now() }) }
     const [one, all, resolver] = await Promise.all([
       network.check('silentone.test', EXPECTED, options),
       network.check('allsilent.test', EXPECTED, options),
@@ -66,7 +66,7 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
     expect([resolver.verdict, codesOf(resolver)]).toEqual(['unknown', ['resolver_unreachable']])
   })
 
-  test('an authoritative server as the resolver', async () => {
+  test('an authoritative server works as the resolver', async () => {
     const resolvers = [{ address: HOSTS.a, port: network.port }]
     const report = await network.check('app.sub.test', EXPECTED, { resolvers })
     expect(report).toMatchObject({ ready: true, zone: 'sub.test' })
@@ -90,8 +90,8 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
     ],
   ])('%s in a cache is waited for as long as it stays there', async (_title, name, seconds, before) => {
     const effects = realEffects()
-    const options = { recursionDesired: true, deadline: deadlineIn(5000, effects.clock) }
-    await ask(network.unbound, { name, type: 'TXT' }, options, effects)
+    const question = { name, type: 'TXT', recursionDesired: true } as const
+    await ask(network.unbound, question, createDeadline(5000, effects.clock), effects)
     await network.change(name, ...before, ['zone-set', name, '@', '222', 'TXT', `"${EXPECTED}"`])
     const report = await network.check(name, EXPECTED)
     expect([report.verdict, codesOf(report)]).toEqual(['wait', ['cached']])

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { renderHtml } from '../../src/dns/html.ts'
 import { renderMarkdown } from '../../src/dns/markdown.ts'
 import type { Outcome } from '../../src/dns/observations.ts'
-import { type CheckReport, findingOf } from '../../src/dns/report.ts'
+import type { CheckReport } from '../../src/dns/report.ts'
+import { findingOf } from '../../src/dns/rules.ts'
 import { renderReport } from '../../src/dns/terminal.ts'
 import { PLAIN_PALETTE } from '../../src/terminal/color.ts'
 import { sanitizeLine } from '../../src/terminal/sanitize.ts'
@@ -77,7 +78,7 @@ test('a large TXT set is counted in the table, and whole in the reports', () => 
       expect(text).toContain(value)
 })
 
-test('words that stand for a fact begin a sentence as others do', () => {
+test('a sentence that starts with words of our own starts with a capital letter', () => {
   expect(renderReport(WRONG, LAYOUT)).toContain('→ Add a TXT record in the zone')
 })
 
@@ -93,7 +94,7 @@ test('a terminal shows expected above found, with the difference marked in color
   )
 })
 
-test('so does Markdown, in a block of code that no value ends', () => {
+test('Markdown shows expected above found, in a block of code that no value can end', () => {
   const ticks = '`'.repeat(4)
   const report = reportOn('example.com', [`prefix=token${ticks}`, `prefix=taken${ticks}`])
   const all = everyToken(lexer(renderMarkdown(report, CONTEXT), { gfm: true }))

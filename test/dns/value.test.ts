@@ -4,7 +4,7 @@ import {
   comparedPieces,
   explainValue,
   explainValues,
-  faultOnItsOwn,
+  obviousFault,
   readGivenValue,
 } from '../../src/dns/value.ts'
 import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
@@ -74,7 +74,7 @@ describe('the explanation of a wrong value', () => {
     expect(explain(seen)).toBe(fault)
   })
 
-  test('keeps the strings of a record apart: two values in one record are not one garbled value', () => {
+  test('two values in one record are explained string by string, not as one garbled value', () => {
     const both = record('other-verify=1234567890', EXPECTED)
     expect(explainValues(EXPECTED, [both])).toEqual({
       fault: 'extra_text',
@@ -84,14 +84,14 @@ describe('the explanation of a wrong value', () => {
     expect(explain(EXPECTED.slice(0, 9), EXPECTED.slice(9))).toBeUndefined()
   })
 
-  test('is the most telling of several', () => {
+  test('the most specific of several faults is explained', () => {
     const values = ['v=spf1 -all', 'mc-verify=older', `"${EXPECTED}"`].map((value) => record(value))
     expect(explainValues(EXPECTED, values)?.fault).toBe('quoted')
     expect(explainValues(EXPECTED, values.slice(0, 2))?.fault).toBe('stale_token')
     expect(explainValues(EXPECTED, values.slice(0, 1))).toBeUndefined()
   })
 
-  test('for a value split into records is all of its parts, in any order and among others', () => {
+  test('a value split into records is explained with all of its parts, in any order and among others', () => {
     const cuts = fc.array(fc.nat(), { minLength: 1, maxLength: 4 })
     fc.assert(
       fc.property(cuts, fc.nat(), (at, turn) => {
@@ -131,17 +131,17 @@ describe('what belongs to somebody else', () => {
     letters(ALPHANUMERIC, 24),
   )
 
-  test('is never taken for a mistake', () => {
+  test('another service’s value is never taken for a mistake', () => {
     fc.assert(
       fc.property(mine, fc.array(others, { maxLength: 8 }), (expected, seen) => {
         const values = seen.map((value) => record(value))
         expect(explainValues(expected, values)).toBeUndefined()
-        expect(seen.map(faultOnItsOwn).filter(Boolean)).toEqual([])
+        expect(seen.map(obviousFault).filter(Boolean)).toEqual([])
       }),
     )
   })
 
-  test('or another token of the same service is not taken for a typo', () => {
+  test('another token of the same service is not taken for a typo', () => {
     fc.assert(
       fc.property(mine, mine, (expected, seen) => {
         fc.pre(expected !== seen)
@@ -159,7 +159,7 @@ test.each([
   ['"v=spf1 -all"', undefined],
   [EXPECTED, undefined],
 ])('%j without an expected value is %s', (value, fault) => {
-  expect(faultOnItsOwn(value)).toBe(fault)
+  expect(obviousFault(value)).toBe(fault)
 })
 
 test.each([

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { waitForRecord } from '../../src/dns/wait.ts'
-import { deadlineIn } from '../../src/timeout.ts'
+import { createDeadline } from '../../src/timeout.ts'
 import { createFakeClock } from '../fake-context.ts'
 import { AA, type Asked, createFakeDns, type FakeReply } from './fake-dns.ts'
 import { smallWorld } from './fake-internet.ts'
@@ -20,7 +20,7 @@ function fakeEffects(respond: (asked: Asked) => FakeReply, clock = createFakeClo
 }
 
 const waitFor = (timeoutMs: number, effects: ReturnType<typeof fakeEffects>) =>
-  waitForRecord({ ...request, deadline: deadlineIn(timeoutMs, effects.clock) }, effects)
+  waitForRecord({ ...request, deadline: createDeadline(timeoutMs, effects.clock) }, effects)
 
 /** Waits for a record that appears after some time. */
 async function waiting(appearsAfterMs: number, timeoutMs: number) {
@@ -38,13 +38,13 @@ async function waiting(appearsAfterMs: number, timeoutMs: number) {
 }
 
 describe('waiting for a record', () => {
-  test('checks again after 5, 10, 20 and then every 30 seconds', async () => {
+  test('a wait checks again after 5, 10, 20 and then every 30 seconds', async () => {
     const { report, delays } = await waiting(90_000, 3_600_000)
     expect(delays).toEqual([5000, 10_000, 20_000, 30_000, 30_000, null])
     expect(report.verdict).toBe('ready')
   })
 
-  test('sees the record within three seconds of its appearance, however late that is', async () => {
+  test('a wait sees the record within three seconds of its appearance, however late that is', async () => {
     for (const appears of [1000, 4000, 16_500, 61_000, 1_000_000]) {
       const { report, clock } = await waiting(appears, 3_600_000)
       expect(report.verdict).toBe('ready')
@@ -52,7 +52,7 @@ describe('waiting for a record', () => {
     }
   })
 
-  test('an alias, which leads elsewhere, is not taken for news', async () => {
+  test('a wait doesn’t take an alias for a change', async () => {
     const world = smallWorld(() => [])
     const effects = fakeEffects((asked) => {
       if (asked.server === '192.0.2.2' && asked.name === 'example.com' && asked.type === 'TXT')
@@ -67,7 +67,7 @@ describe('waiting for a record', () => {
     expect(checks).toBe(4)
   })
 
-  test('asks a resolver, which alone can be asked, no sooner than it forgets that there is no record', async () => {
+  test('a wait with a resolver alone asks again only after its negative answer has expired', async () => {
     const world = smallWorld(() => [])
     const blocked = (asked: Asked): FakeReply =>
       asked.server === resolver.address ? world(asked) : 'unreachable'
@@ -77,7 +77,7 @@ describe('waiting for a record', () => {
     expect(delays).toEqual([60_000, 60_000, 30_000, null])
   })
 
-  test('doesn’t wait for a resolver that still shows no record after the time that it named', async () => {
+  test('a wait ignores a resolver that still lacks the record after its TTL has passed', async () => {
     const [world, inside] = [smallWorld(() => ['prefix=token']), smallWorld(() => [])]
     const effects = fakeEffects((asked) => (asked.server === resolver.address ? inside(asked) : world(asked)))
     const codes: unknown[] = []
@@ -86,11 +86,11 @@ describe('waiting for a record', () => {
     expect([codes.at(-1), effects.clock.monotonic()]).toEqual(['resolver_differs', 65_000])
   })
 
-  test('ends at once if the record is there', async () => {
+  test('a wait ends at once if the record is there', async () => {
     expect((await waiting(0, 60_000)).delays).toEqual([null])
   })
 
-  test('ends with a last check when the time is over', async () => {
+  test('a wait ends with a last check at its deadline', async () => {
     const { report, delays, clock } = await waiting(Number.POSITIVE_INFINITY, 20_000)
     expect(delays).toEqual([5000, 10_000, 5000, null])
     expect(report).toMatchObject({ verdict: 'fix', findings: [{ code: 'missing' }] })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { RequestOptions } from '../../src/service/client.ts'
 import { follow } from '../../src/service/follow.ts'
-import { deadlineIn, timeFor } from '../../src/timeout.ts'
+import { createDeadline, stepTimeout } from '../../src/timeout.ts'
 import { createFakeContext } from '../fake-context.ts'
 
 const DELAYS = { first: 2000, max: 30_000 }
@@ -21,7 +21,7 @@ function following(
   const asked: RequestOptions[] = []
   const events = follow(
     {
-      deadline: deadlineIn(timeoutMs, context.clock),
+      deadline: createDeadline(timeoutMs, context.clock),
       delays: { ...DELAYS, steady },
       ...(known !== undefined && { known: { status: known } }),
       async fetch(given) {
@@ -124,7 +124,7 @@ it.each([
   { timeoutMs: Number.POSITIVE_INFINITY, passed: 0, left: Number.POSITIVE_INFINITY },
 ])('a step that starts after $passed of $timeoutMs ms gets $left ms', ({ timeoutMs, passed, left }) => {
   let now = 70_000
-  const deadline = deadlineIn(timeoutMs, { monotonic: () => now })
+  const deadline = createDeadline(timeoutMs, { monotonic: () => now })
   now += passed
-  expect(timeFor(deadline)).toBe(left)
+  expect(stepTimeout(deadline)).toBe(left)
 })

@@ -226,7 +226,7 @@ describe('claims check --wait', () => {
       const told = lines.slice(lines.findIndex((line) => line.includes('stored value')))
       expect(told.filter((line) => !/so far\)$/.test(line)).slice(0, 4)).toEqual([
         'the stored value has quotation marks or backslashes in it: "prefix=token"',
-        'hint: enter the value without quotation marks; the DNS provider adds those that it needs',
+        'hint: enter the value without quotation marks and backslashes; the DNS provider adds those that it needs',
         'the stored value is cut off: "prefix=tok"',
         'hint: correct the value of that record, at the host @ in the zone example.com: prefix=token',
       ])

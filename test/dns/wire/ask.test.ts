@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Resolver } from '../../../src/dns/wire/address.ts'
 import { ask, limitQueries } from '../../../src/dns/wire/ask.ts'
-import { deadlineIn } from '../../../src/timeout.ts'
+import { createDeadline } from '../../../src/timeout.ts'
 import { AA, type Asked, createFakeDns, type FakeReply, RCODE, TC } from '../fake-dns.ts'
 import { createVirtualClock } from '../virtual-clock.ts'
 
@@ -27,7 +27,7 @@ async function asking(
   const dns = createFakeDns(respond, clock)
   const limited = limitQueries(dns, max)
   const effects = { clock, dns: limited, random, signal: new AbortController().signal }
-  const reply = await ask(server, question, { deadline: deadlineIn(timeoutMs, clock) }, effects)
+  const reply = await ask(server, question, createDeadline(timeoutMs, clock), effects)
   const tried = dns.asked.map(({ transport, edns }) =>
     edns === undefined ? transport : `${transport} ${edns}`,
   )
@@ -35,7 +35,7 @@ async function asking(
 }
 
 describe('one question to one server', () => {
-  test('goes over UDP with EDNS and without recursion', async () => {
+  test('a question goes over UDP with EDNS and without recursion', async () => {
     const { reply, asked } = await asking(() => answer)
     expect(reply).toMatchObject({ kind: 'answer', message: { tc: false, answers: [{ type: 'TXT' }] } })
     expect(asked).toMatchObject([
@@ -83,7 +83,7 @@ describe('one question to one server', () => {
     expect(tried).toEqual(expected)
   })
 
-  test('is answered incompletely if TCP doesn’t bring the rest', async () => {
+  test('an answer stays truncated if TCP doesn’t deliver the rest', async () => {
     const { reply } = await asking(({ transport }) =>
       transport === 'udp' ? { flags: AA | TC } : 'unreachable',
     )
@@ -98,14 +98,14 @@ describe('one question to one server', () => {
     expect((await asking(() => behavior)).reply.kind).toBe(kind)
   })
 
-  test('isn’t asked after the deadline or beyond the limit, which says nothing about the server', async () => {
+  test('a question isn’t sent after the deadline or beyond the limit, which says nothing about the server', async () => {
     const late = await asking(() => answer, { timeoutMs: 0 })
     expect([late.reply.kind, late.asked]).toEqual(['not_checked', []])
     const beyond = await asking(() => answer, { max: 0 })
     expect([beyond.reply.kind, beyond.asked, beyond.limited.isReached()]).toEqual(['not_checked', [], true])
   })
 
-  test('what couldn’t be sent doesn’t count for the limit', async () => {
+  test('a query that couldn’t be sent doesn’t count for the limit', async () => {
     const { limited } = await asking(() => 'not_checked', { max: 1 })
     expect(limited.isReached()).toBe(false)
   })
@@ -126,7 +126,7 @@ describe('one question to one server', () => {
     expect(tried).toEqual(expected)
   })
 
-  test('counts for the limit over HTTPS too, and says what was wrong', async () => {
+  test('a query over HTTPS counts for the limit too, and its failure has a reason', async () => {
     const { reply, limited } = await asking(() => 'unreachable', { server: HTTPS, max: 1 })
     expect(reply).toMatchObject({ kind: 'unreachable', reason: 'unreachable' })
     await limited
@@ -135,19 +135,19 @@ describe('one question to one server', () => {
     expect(limited.isReached()).toBe(true)
   })
 
-  test('ends with the reason of the interrupt', async () => {
+  test('an interrupted question rejects with the reason of the interrupt', async () => {
     const clock = createVirtualClock()
     const controller = new AbortController()
     const dns = createFakeDns(() => {
       controller.abort(new Error('interrupted'))
       return 'silent'
     }, clock)
-    const asked = ask(
-      SERVER,
-      question,
-      { deadline: deadlineIn(5000, clock) },
-      { clock, dns, random, signal: controller.signal },
-    )
+    const asked = ask(SERVER, question, createDeadline(5000, clock), {
+      clock,
+      dns,
+      random,
+      signal: controller.signal,
+    })
     await expect(asked).rejects.toThrow('interrupted')
   })
 })

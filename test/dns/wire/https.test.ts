@@ -27,7 +27,7 @@ async function exchange(respond: (request: HttpRequest) => Promise<HttpResponse>
   return { requests, brought: await brought.catch((error: Error) => error) }
 }
 
-test('a query over HTTPS is a POST of its bytes, and so is what comes', async () => {
+test('a query over HTTPS is a POST of its bytes, and its answer has the bytes of the response', async () => {
   const { requests, brought } = await exchange(async () => typed(`${DNS_MESSAGE}; charset=binary`))
   expect(brought).toEqual(Buffer.from('right \xff\x80', 'latin1'))
   expect(requests).toMatchObject([
@@ -56,7 +56,7 @@ test.each<[string, Partial<HttpResponse> | TransportError, string]>([
   expect(brought).toMatchObject({ kind: 'unreachable', message })
 })
 
-test('an answer that never ends is left when the time is up', async () => {
+test('a response over HTTPS that never ends is abandoned at the timeout', async () => {
   const { requests, brought } = await exchange(() => new Promise(() => {}), 20)
   expect(brought).toMatchObject({ kind: 'timeout', message: 'no answer in time' })
   expect(requests[0]?.signal?.aborted).toBe(true)

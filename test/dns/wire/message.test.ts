@@ -18,7 +18,7 @@ function answerWith(change: Partial<packet.Packet> = {}): Buffer {
 }
 
 describe('an answer is read', () => {
-  test('with its flags, strings as bytes, names without regard to case', () => {
+  test('a decoded answer has its flags, strings as bytes, and names in lowercase', () => {
     const message = decodeAnswer(answerWith(), 7, question)
     expect(message).toMatchObject({ rcode: 'NOERROR', aa: true, tc: false, ra: false })
     expect(message?.answers).toEqual([
@@ -31,14 +31,14 @@ describe('an answer is read', () => {
     ])
   })
 
-  test('with the reason of a failure (RFC 8914)', () => {
+  test('a decoded answer has the reason of a failure (RFC 8914)', () => {
     const option = { code: 15, data: Buffer.from('\0\x08not before 2027') } as unknown as packet.PacketOpt
     const answer = answerWith({ additionals: [{ ...EDNS, flag_do: false, options: [option] }] })
     expect(decodeAnswer(answer, 7, question)?.explanation).toBe('signature not yet valid: not before 2027')
     expect(decodeAnswer(answerWith(), 7, question)?.explanation).toBeNull()
   })
 
-  test('with the negative TTL: the smaller of the SOA’s TTL and its last field', () => {
+  test('a decoded answer has the negative TTL: the smaller of the SOA’s TTL and its last field', () => {
     const soa = {
       mname: 'ns.example.com',
       rname: 'h.example.com',
@@ -60,7 +60,7 @@ describe('an answer is read', () => {
     expect(negative(3600, 600)).toMatchObject({ soa: { negativeTtl: 600 } })
   })
 
-  test('if it is truncated in the middle of a record, with TC set', () => {
+  test('an answer that is truncated in the middle of a record is decoded with TC set', () => {
     const cut = Buffer.from(answerWith({ flags: packet.TRUNCATED_RESPONSE }).subarray(0, -4))
     expect(decodeAnswer(cut, 7, question)).toMatchObject({ tc: true })
   })
@@ -74,7 +74,7 @@ describe('an answer is read', () => {
   test.each([
     ['can’t parse the query', [0x80, 1], 'FORMERR'],
     ['refuses everything', [0x81, 5], 'REFUSED'],
-  ])('if a server that %s leaves the question out', (_title, flags, rcode) => {
+  ])('an answer without a question is decoded if its server %s', (_title, flags, rcode) => {
     const bare = Buffer.from([0, 7, ...flags, 0, 0, 0, 0, 0, 0, 0, 0])
     expect(decodeAnswer(bare, 7, question)).toMatchObject({ rcode, answers: [] })
   })
@@ -118,7 +118,7 @@ describe('anything but the answer is dropped', () => {
 
 test('a query has the question, and EDNS only if requested', () => {
   const flags = { recursionDesired: true, checkingDisabled: true }
-  const query = packet.decode(Buffer.from(encodeQuery(513, question, flags, 1232)))
+  const query = packet.decode(Buffer.from(encodeQuery(513, { ...question, ...flags }, 1232)))
   expect(query).toMatchObject({
     id: 513,
     flag_rd: true,
@@ -126,6 +126,6 @@ test('a query has the question, and EDNS only if requested', () => {
     questions: [{ name: 'example.com', type: 'TXT' }],
     additionals: [{ type: 'OPT', udpPayloadSize: 1232 }],
   })
-  const plain = packet.decode(Buffer.from(encodeQuery(1, question, {}, undefined)))
+  const plain = packet.decode(Buffer.from(encodeQuery(1, question, undefined)))
   expect(plain).toMatchObject({ flag_rd: false, flag_cd: false, additionals: [] })
 })

@@ -22,7 +22,7 @@ describe('a name that people type', () => {
     expect(checkName(input)).toMatchObject({ ok: true, ascii })
   })
 
-  test('keeps its Unicode form', () => {
+  test('a typed name keeps its Unicode form', () => {
     expect(checkName('xn--bcher-kva.example')).toMatchObject({ unicode: 'bücher.example' })
   })
 

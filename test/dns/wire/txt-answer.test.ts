@@ -22,7 +22,7 @@ const txt = (name: string, text: string): ResourceRecord => ({
 })
 
 describe('the TXT set of an answer', () => {
-  test('is found along CNAMEs, with those that servers make from a DNAME', () => {
+  test('the TXT set is found along CNAMEs, also those that servers generate from a DNAME', () => {
     const answer = message(alias('a.example', 'b.example'), alias('b.example', 'c.net'), txt('c.net', 'here'))
     expect(readTxt(answer, 'a.example')).toMatchObject({
       aliases: ['b.example', 'c.net'],
@@ -31,7 +31,7 @@ describe('the TXT set of an answer', () => {
     })
   })
 
-  test('is found after as many aliases as resolvers follow, and no more', () => {
+  test('the TXT set is found after as many aliases as resolvers follow, and no more', () => {
     const chain = (length: number) => {
       const names = Array.from({ length: length + 1 }, (_, index) => `n${index}.example`)
       const links = names.slice(1).map((name, index) => alias(names[index] ?? '', name))
@@ -41,7 +41,7 @@ describe('the TXT set of an answer', () => {
     expect(chain(MAX_ALIASES + 1)).toMatchObject({ values: [] })
   })
 
-  test('is searched through any mix of aliases, which may lead in a circle', () => {
+  test('the search for the TXT set ends for any mix of aliases, even a loop', () => {
     const name = fc.constantFrom('a', 'b', 'c', 'd')
     const records = fc.array(fc.tuple(name, name), { maxLength: 12 })
     fc.assert(

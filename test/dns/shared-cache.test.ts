@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { observe } from '../../src/dns/check.ts'
-import { createShare } from '../../src/dns/share.ts'
+import { createSharedCache } from '../../src/dns/shared-cache.ts'
 import type { Asked, FakeReply } from './fake-dns.ts'
 import { type FakeZone, fakeInternet, RESOLVER, txt } from './fake-internet.ts'
 import { timedEffects } from './timed-check.ts'
@@ -21,7 +21,7 @@ function zone(apex: string, host: number, names: number): FakeZone {
 /** A run over many domains. */
 function createRun(respond: (asked: Asked) => FakeReply) {
   const { effects, asked } = timedEffects(respond)
-  const share = createShare(effects.clock)
+  const cache = createSharedCache(effects.clock)
   const outcomesOf = async (name: string) => {
     const request = {
       name,
@@ -29,7 +29,7 @@ function createRun(respond: (asked: Asked) => FakeReply) {
       resolvers: [{ address: RESOLVER, port: 53 }],
       authoritativePort: 53,
       publicResolvers: false,
-      share,
+      cache,
     }
     return (await observe(request, effects)).servers.map(({ outcome }) => outcome).join()
   }
@@ -50,7 +50,7 @@ function createRun(respond: (asked: Asked) => FakeReply) {
 const isDead = ({ server }: Asked) => /^192\.0\.2\.1[12]$/.test(server)
 
 describe('what the checks of a run share', () => {
-  test('is the zone and its hosts, for five minutes, but never the record', async () => {
+  test('checks of a run share the zone and its hosts for five minutes, but never the record', async () => {
     const world = fakeInternet([COM, zone('example.com', 11, 3)])
     const { outcomesOf, asked, clock } = createRun(world)
     const above = () => asked.filter(({ server, type }) => /2\.[12]$/.test(server) && type === 'SOA').length
@@ -68,7 +68,7 @@ describe('what the checks of a run share', () => {
   test.each<[string, (before: (asked: Asked) => FakeReply) => (asked: Asked) => FakeReply]>([
     ['a search that failed', () => () => 'silent'],
     ['that a domain doesn’t exist, which may be registered meanwhile', (before) => before],
-  ])('isn’t %s', async (_title, early) => {
+  ])('checks of a run don’t share %s', async (_title, early) => {
     let isEarly = true
     const [world, before] = [fakeInternet([COM, zone('example.com', 11, 1)]), early(fakeInternet([COM]))]
     const { outcomesOf } = createRun((asked) => (isEarly ? before : world)(asked))
@@ -77,7 +77,7 @@ describe('what the checks of a run share', () => {
     expect(await outcomesOf('d0.example.com')).toBe('match,match')
   })
 
-  test('a registry that is asked by many at once is asked once', async () => {
+  test('many checks at once query a registry once', async () => {
     const { all, asked } = createRun(fakeInternet([COM, zone('example.com', 11, 16)]))
     const outcomes = await all(Array.from({ length: 16 }, (_, n) => `d${n}.example.com`))
     expect(new Set(outcomes.values())).toEqual(new Set(['match,match']))
@@ -88,7 +88,7 @@ describe('what the checks of a run share', () => {
 describe('a server that is silent', () => {
   const names = Array.from({ length: 300 }, (_, n) => `d${n}.example.com`)
 
-  test('costs a run of 300 domains less than ten seconds, and isn’t checked any more', async () => {
+  test('a silent server costs a run of 300 domains less than ten seconds, and isn’t queried anymore', async () => {
     const world = fakeInternet([COM, zone('example.com', 11, 300)])
     const healthy = createRun(world)
     await healthy.all(names)
@@ -99,27 +99,27 @@ describe('a server that is silent', () => {
     expect(outcomes.get('d299.example.com')).toBe('not_checked,not_checked')
   })
 
-  test('is one that left three questions in a row unanswered, for five minutes', async () => {
+  test('a server counts as silent for five minutes after three unanswered queries in a row', async () => {
     const clock = createVirtualClock()
-    const share = createShare(clock)
+    const cache = createSharedCache(clock)
     const server = { address: '192.0.2.11', port: 53 }
-    for (const answered of [false, false, true, false, false]) share.heard(server, answered)
-    expect(share.isSilent(server)).toBe(false)
-    share.heard(server, false)
-    expect([share.isSilent(server), share.isSilent({ ...server, port: 54 })]).toEqual([true, false])
+    for (const answered of [false, false, true, false, false]) cache.recordReply(server, answered)
+    expect(cache.isSilent(server)).toBe(false)
+    cache.recordReply(server, false)
+    expect([cache.isSilent(server), cache.isSilent({ ...server, port: 54 })]).toEqual([true, false])
     await clock.sleep(301_000)
-    expect(share.isSilent(server)).toBe(false)
+    expect(cache.isSilent(server)).toBe(false)
   })
 })
 
 test('checks of many domains leave no listener at the signal of the run, and keep what is known of the newest thousand zones', async () => {
   const { effects, asked } = timedEffects(fakeInternet([COM, zone('shop.com', 10, 3)]))
-  const share = createShare(effects.clock)
+  const cache = createSharedCache(effects.clock)
   const request = {
     expected: null,
     resolvers: [{ address: RESOLVER, port: 53 }],
     authoritativePort: 53,
-    share,
+    cache,
   }
   const countOf = async (name: string) => {
     const before = asked.length
@@ -130,7 +130,7 @@ test('checks of many domains leave no listener at the signal of the run, and kee
   expect(await countOf('d1.shop.com')).toBeLessThan(first)
   expect(getEventListeners(effects.signal, 'abort')).toEqual([])
   for (let at = 0; at < 1000; at++)
-    await share.once(
+    await cache.memoize(
       `zone ${at}.com`,
       async () => at,
       () => true,

@@ -1,6 +1,6 @@
 import type packet from 'dns-packet'
 import { describe, expect, test } from 'vitest'
-import { look } from '../../src/dns/look.ts'
+import { lookUpTxt } from '../../src/dns/lookup.ts'
 import { AA, type Asked, type FakeReply, RCODE } from './fake-dns.ts'
 import { type FakeZone, fakeInternet, RESOLVER, txt } from './fake-internet.ts'
 import { timedEffects } from './timed-check.ts'
@@ -22,7 +22,11 @@ async function looking(
     { apex: 'shop.com', servers, records },
   ]
   const { effects, asked } = timedEffects(fakeInternet(zones, odd))
-  const seen = await look(name, { resolvers: [{ address: RESOLVER, port: 53 }], authoritativePort }, effects)
+  const seen = await lookUpTxt(
+    name,
+    { resolvers: [{ address: RESOLVER, port: 53 }], authoritativePort },
+    effects,
+  )
   const texts = seen.set?.values.map(({ strings }) => strings.map((bytes) => Buffer.from(bytes)))
   return { seen, texts, asked, ms: effects.clock.monotonic() }
 }
@@ -30,8 +34,8 @@ async function looking(
 const txtAt = (server: string, reply: FakeReply) => (asked: Asked) =>
   asked.server === server && asked.type === 'TXT' ? reply : undefined
 
-describe('a look at a name', () => {
-  test('has the zone, its servers, every value in its exact strings, and the TTL', async () => {
+describe('the TXT lookup', () => {
+  test('a TXT lookup returns the zone, its servers, each value with its strings, and the TTL', async () => {
     const binary = Buffer.from([0, 0xff, 0x22, 0x5c])
     const split: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 300, data: ['a'.repeat(255), binary] }
     const { seen, texts, asked } = await looking([txt('shop.com', SPF), split])
@@ -45,24 +49,24 @@ describe('a look at a name', () => {
     expect(asked.filter(({ server, type }) => server === RESOLVER && type === 'TXT')).toEqual([])
   })
 
-  test.each(['shop.com', 'app.shop.com'])('knows that there is nothing at %s', async (name) => {
+  test.each(['shop.com', 'app.shop.com'])('a TXT lookup knows that there is nothing at %s', async (name) => {
     const { seen } = await looking([], undefined, name)
     expect(seen).toMatchObject({ zone: 'shop.com', set: { values: [], ttl: null } })
   })
 
-  test('knows the set if one of two servers answers', async () => {
+  test('a TXT lookup knows the set if one of two servers answers', async () => {
     const { texts } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: RCODE.REFUSED }))
     expect(texts).toEqual([[Buffer.from(SPF)]])
   })
 
-  test('doesn’t take the set of a network’s own zone, unless it is sent there', async () => {
+  test('a TXT lookup rejects the set of a network’s own zone, unless the user chose private DNS', async () => {
     const inside = { 'dc1.shop.com': ['10.0.0.1'] }
     const { seen } = await looking([txt('shop.com', SPF)], undefined, 'shop.com', inside)
     expect(seen).toMatchObject({ set: null, reason: expect.stringContaining('its own shop.com') })
     expect((await looking([txt('shop.com', SPF)], undefined, 'shop.com', inside, 5353)).texts).toHaveLength(1)
   })
 
-  test('doesn’t take a set from a server that leaves out the AA bit, which may be old', async () => {
+  test('a TXT lookup rejects a possibly old set from a server that leaves out the AA bit', async () => {
     const { seen, texts } = await looking(
       [txt('shop.com', SPF)],
       txtAt(FIRST, { answers: [txt('shop.com', 'x')] }),
@@ -70,7 +74,7 @@ describe('a look at a name', () => {
     expect([texts, seen.reason]).toEqual([[[Buffer.from(SPF)]], null])
   })
 
-  test('has the TTL of the server that doesn’t count it down', async () => {
+  test('a TXT lookup returns the TTL of the server that doesn’t count it down', async () => {
     const counted: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 17, data: SPF }
     const { seen } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: AA, answers: [counted] }))
     expect(seen.set?.ttl).toBe(300)
@@ -101,13 +105,13 @@ describe('a look at a name', () => {
       () => 'silent',
       { zone: null, reason: expect.stringContaining("weren't found: 192.0.2.53: no answer") },
     ],
-  ])('doesn’t know the set if %s', async (_title, records, odd, expected) => {
+  ])('a TXT lookup doesn’t know the set if %s', async (_title, records, odd, expected) => {
     const { seen, ms } = await looking(records, odd)
     expect(seen).toMatchObject({ set: null, ...expected })
     expect(ms).toBeLessThan(10_000)
   })
 
-  test('knows that a domain doesn’t exist', async () => {
+  test('a TXT lookup knows that a domain doesn’t exist', async () => {
     const { seen } = await looking([], undefined, 'nowhere.com')
     expect(seen).toMatchObject({
       zone: null,
