@@ -253,11 +253,7 @@ export type ProgramEnd =
 
 /** Interactive prompts, shown only if `Settings.interactive` allows them. */
 export interface Prompts {
-  input(question: {
-    message: string
-    default?: string
-    validate?: (value: string) => true | string
-  }): Promise<string>
+  input(question: { message: string; validate?: (value: string) => true | string }): Promise<string>
   password(question: { message: string }): Promise<string>
   confirm(question: { message: string; default: boolean }): Promise<boolean>
   select<T>(question: {

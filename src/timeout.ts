@@ -1,13 +1,13 @@
 import type { Clock, Context } from './context.ts'
 
-/** The time limit of a command or step. Each step of a command with `--timeout` gets at most the remaining time. */
+/** Time limit of a command or of one of its steps. */
 export interface Deadline {
   /** Total milliseconds from start to deadline; Infinity without `--timeout`. */
   readonly timeoutMs: number
   /** Returns the remaining milliseconds; negative after the deadline. */
-  leftMs(): number
-  /** Returns the deadline of a step that begins now: `limitMs` from now, but no later than this deadline. */
-  atMost(limitMs: number): Deadline
+  remainingMs(): number
+  /** Returns the deadline of a step that starts now: `limitMs` milliseconds from now, but no later than this deadline. */
+  limitedTo(limitMs: number): Deadline
 }
 
 /** Minimum milliseconds for a step that starts shortly before the deadline, such as the last poll. */
@@ -16,26 +16,30 @@ export const MIN_STEP_MS = 2000
 export const NOTICE_DELAY_MS = 2000
 
 /** Creates a deadline that is `timeoutMs` from now. */
-export function deadlineIn(timeoutMs: number, clock: Pick<Clock, 'monotonic'>): Deadline {
+export function createDeadline(timeoutMs: number, clock: Pick<Clock, 'monotonic'>): Deadline {
   const end = clock.monotonic() + timeoutMs
-  const leftMs = () => end - clock.monotonic()
-  return { timeoutMs, leftMs, atMost: (limitMs) => deadlineIn(Math.min(limitMs, leftMs()), clock) }
+  const remainingMs = () => end - clock.monotonic()
+  return {
+    timeoutMs,
+    remainingMs,
+    limitedTo: (limitMs) => createDeadline(Math.min(limitMs, remainingMs()), clock),
+  }
 }
 
 /** Creates the deadline of a command that begins now. @param timeout the value of `--timeout` in seconds */
-export function deadlineOf(
+export function commandDeadline(
   { timeout = Number.POSITIVE_INFINITY }: { readonly timeout?: number },
   clock: Pick<Clock, 'monotonic'>,
 ): Deadline {
-  return deadlineIn(timeout * 1000, clock)
+  return createDeadline(timeout * 1000, clock)
 }
 
 /**
  * Returns the timeout in milliseconds for a step that starts now: the time until the deadline, but at least 2 seconds, so that
  * the last poll can succeed.
  */
-export function timeFor({ leftMs }: Deadline): number {
-  return Math.max(MIN_STEP_MS, leftMs())
+export function stepTimeout({ remainingMs }: Deadline): number {
+  return Math.max(MIN_STEP_MS, remainingMs())
 }
 
 /** Parameters of exponential backoff between attempts. */

@@ -70,7 +70,7 @@ describe('a start', () => {
     ['--version', 115],
     ['--help', 115],
     ['imports lst', 115],
-    ['claims check --help', 149],
+    ['claims check --help', 140],
     ['auth token', 127],
   ])('mailclaim %s loads less than %i kB of the program, and creates no Intl object', async (line, most) => {
     const { env } = await createProcessSession({ store: 'file' })

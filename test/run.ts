@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { isGroup, parseLine } from '../src/cli/line.ts'
 import { run as runProgram } from '../src/cli.ts'
-import { errorsOf } from '../src/commands/commands.ts'
+import { errorCodesOf } from '../src/commands/commands.ts'
 import { loadCommand } from '../src/commands/program.ts'
 import { ERRORS, type ErrorCode } from '../src/errors.ts'
 
@@ -22,7 +22,7 @@ export const run: typeof runProgram = async (argv, context) => {
   })
   const { words, node } = parseLine(argv)
   if (node === undefined || isGroup(node)) return exit
-  const declared = errorsOf(await loadCommand(words, node))
+  const declared = errorCodesOf(await loadCommand(words, node))
   const exits = declared.map((code) => ERRORS[code][1])
   const codes = text.split('\n').flatMap((line) => /^\{.*"error":\{"code":"(\w+)"/.exec(line)?.[1] ?? [])
   // Names of refusals that the service chose aren't in ERRORS.

@@ -77,7 +77,7 @@ test('every error code is used in the source and listed by a command', async () 
   // OAuth error names are keys of a table, and the code of a missing setting is its key with `_missing`.
   const unused = errors.filter(
     ({ code }: { code: string }) =>
-      !new RegExp(`'${code}'|^  ${code}:|required\\('${code.replace('_missing', '')}'`, 'm').test(uses),
+      !new RegExp(`'${code}'|^  ${code}:|requireText\\('${code.replace('_missing', '')}'`, 'm').test(uses),
   )
   expect(unused).toEqual([])
 })

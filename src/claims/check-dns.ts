@@ -1,4 +1,4 @@
-import type { Wanted } from '../dns/check.ts'
+import type { WantedRecord } from '../dns/check.ts'
 import { isDnsData } from '../dns/observations.ts'
 import { type CheckReport, type CheckReportJson, exitErrorOf, reportJson } from '../dns/report.ts'
 import { formatDnsAddress } from '../dns/wire/address.ts'
@@ -8,42 +8,43 @@ import { dnsSettings } from '../settings/settings.ts'
 import { commandLine } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
-import { stdoutPalette } from '../terminal/output.ts'
+import { createRenderContext } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
-import { ledgerInForce } from './ledger.ts'
+import { describeLedger } from './ledger.ts'
 import { judge, nameOf } from './lifecycle.ts'
 import { type ClaimReader, findClaimOrDomain, parseDomain } from './load.ts'
-import { readValue, wantedBy } from './record.ts'
+import { expectedRecord, readValue } from './record.ts'
 import {
   type CheckOptions,
-  checkOnce,
-  createWaitTeller,
-  notInTime,
+  createWaitReporter,
+  toTimeoutError,
   type WatchedClaim,
   watchDns,
 } from './watch-dns.ts'
 
-/** What came of a check. */
-export interface Checked {
+/** The result of a DNS check for a command. */
+export interface CheckResult {
   readonly report: CheckReport
-  /** How the command ends. */
+  /** The error that the command ends with; undefined for exit 0. */
   readonly error?: CliError | undefined
 }
 
 /**
- * Checks the record of a claim, or for a value at its name; of a domain without a known claim, shows what is in DNS.
+ * Checks DNS for the record of a claim, or for a given value. Without a value and a known claim, reports the TXT values of the
+ * name.
  *
- * @param domain a claim or a domain; picked from a list if nothing was typed
- * @param value what a person gave, instead of the value of the claim's record
- * @param isExact whether the domain is the name to check, whether or not it has a claim
+ * @param domain a claim or a domain; the user picks one from a list if undefined
+ * @param value the TXT value to expect instead of the claim's
+ * @param isExact whether to check exactly the name `domain` (`--name`), even if it has a claim with a record at another name
+ * @throws CliError as `findClaimOrDomain` and `expectedRecord`; exit 2 for a malformed value, or for nothing to wait for
  */
-export async function checkSubject(
+export async function checkDomain(
   domain: string | undefined,
   { value, isExact = false }: { readonly value?: string | undefined; readonly isExact?: boolean },
   options: CheckOptions,
   readClaim: ClaimReader,
   io: Io,
-): Promise<Checked> {
+): Promise<CheckResult> {
   const expected = value === undefined ? null : readValue(value, '--value')
   const found = isExact ? { domain: parseDomain(domain ?? '') } : await findClaimOrDomain(domain, io)
   if (expected !== null && expected !== value)
@@ -57,25 +58,30 @@ export async function checkSubject(
   const { entry, domainId, name: asked } = found
   if (expected !== null) {
     if (entry === undefined)
-      throw usageError(`"${domain}" is neither a domain nor a claim that is known ${ledgerInForce(io)}`)
-    const known = wantedBy(entry.claim, asked)
+      throw usageError(`"${domain}" is neither a domain nor a claim that is known ${describeLedger(io)}`)
+    const known = expectedRecord(entry.claim, asked)
     return checkRecord({ ...known, expected, isGiven: expected !== known.expected }, undefined, options, io)
   }
   const first = await readClaim(found, options.deadline)
   let claim = first
-  const again = async () => {
+  const readAgain = async () => {
     claim = await readClaim({ ...found, entry: entry && { ...entry, claim } }, options.deadline)
     return claim
   }
-  // A claim that is over may have no record.
+  // The service may omit the record of a claim that has ended; then report the TXT values of its name.
   const isOver = !judge(first, io.clock.now()).isOpen && !first.record?.value
-  const wanted = isOver ? { name: asked ?? first.name ?? domainId, expected: null } : wantedBy(first, asked)
-  const checked = await checkRecord(wanted, { claim: first, read: again }, options, io)
-  return withClaim(checked, claim, io.clock.now())
+  const wanted = isOver
+    ? { name: asked ?? first.name ?? domainId, expected: null }
+    : expectedRecord(first, asked)
+  const checked = await checkRecord(wanted, { claim: first, read: readAgain }, options, io)
+  return applyClaim(checked, claim, io.clock.now())
 }
 
-/** What a check means for the claim: one that the service has accepted or completed no longer needs the record. */
-function withClaim({ report, error }: Checked, claim: DomainClaim, now: number): Checked {
+/**
+ * Adds the claim's status to a result. A claim that the service has accepted or completed no longer needs its record, so the check
+ * is `ready`; a claim that has ended otherwise ends the command with the claim's error.
+ */
+function applyClaim({ report, error }: CheckResult, claim: DomainClaim, now: number): CheckResult {
   const judged = judge(claim, now)
   const own = { ...report, claim: { status: claim.status ?? 'unknown' } }
   if (!judged.isOpen && judged.error !== undefined) return { report: own, error: judged.error }
@@ -89,57 +95,56 @@ function withClaim({ report, error }: Checked, claim: DomainClaim, now: number):
   }
 }
 
-/** Checks once, or with `wait` until the record is ready, the claim no longer needs it, or the time is up. */
+/** Checks once, or with `wait` until the record is ready, the claim no longer needs the record, or the deadline has passed. */
 async function checkRecord(
-  wanted: Wanted,
+  wanted: WantedRecord,
   of: WatchedClaim | undefined,
   options: CheckOptions,
   io: Io,
-): Promise<Checked> {
+): Promise<CheckResult> {
   const waits =
     options.wait && wanted.expected !== null && (!of || judge(of.claim, io.clock.now()).needsRecord)
   if (waits || io.stderr.isTTY) await io.progress.update(`querying the name servers of ${wanted.name}`)
   try {
-    if (!waits) {
-      const report = await checkOnce(wanted, options, io)
-      return { report, error: exitErrorOf(report, isShown(io)) }
-    }
     let last: CheckReport | undefined
-    const { tell = createWaitTeller(io) } = options
+    const { reportWait = createWaitReporter(io) } = options
     for await (const { report, nextInMs, news } of watchDns(wanted, of, options, io)) {
       last = report
-      if (nextInMs === null) break
-      options.letNext?.()
-      await tell(report, news, nextInMs)
+      if (!waits || nextInMs === null) break
+      options.releaseTurn?.()
+      await reportWait(report, news, nextInMs)
     }
-    // There is at least one check.
+    // `watchDns` yields at least one check.
     const report = last as CheckReport
-    const failure = exitErrorOf(report, isShown(io))
-    return { report, error: failure && notInTime(failure, options.deadline) }
+    const failure = exitErrorOf(report, printsFindings(io))
+    return { report, error: waits ? failure && toTimeoutError(failure, options.deadline) : failure }
   } finally {
     await io.progress.end()
   }
 }
 
-/** Whether people have just read the findings, so that the error needn't repeat them. */
-const isShown = ({ settings }: Io): boolean => ['table', 'markdown', 'html'].includes(settings.format)
+/** Whether the format prints the findings for the user, so that the error needn't repeat them. */
+const printsFindings = ({ settings }: Io): boolean => ['table', 'markdown', 'html'].includes(settings.format)
 
-/** What exit 0 doesn't say of a check that only looked. */
-const ONLY_LOOKED =
+/** Notice for a check without an expected value, which ends with exit 0 whatever DNS has. */
+const NO_VALUE_NOTICE =
   'no claim is known here, so no value was looked for: give it with --value, or as domain,value in a list'
 
-/** A person who doesn't see the findings is warned if nothing was seen at all, which is exit 0 as well. */
-export async function sayItOnlyLooked(
+/**
+ * Tells the user that a check had no value to look for, or, if no server answered and the format doesn't print findings, warns of
+ * the first finding instead.
+ */
+export async function explainMissingValue(
   { findings, nameservers, resolvers }: CheckReportJson,
   io: Io,
 ): Promise<void> {
   const [first] = findings
   const hasSeen = [...nameservers, ...resolvers].some(({ outcome }) => isDnsData(outcome))
-  if (first === undefined || hasSeen || isShown(io)) await io.say(ONLY_LOOKED)
+  if (first === undefined || hasSeen || printsFindings(io)) await io.say(NO_VALUE_NOTICE)
   else await io.warn(first.message)
 }
 
-/** What there is of a domain that wasn't checked. */
+/** Returns the report of a domain whose check failed before the first query. */
 export const emptyReport = (name: string): CheckReportJson => ({
   name,
   expected: null,
@@ -153,9 +158,14 @@ export const emptyReport = (name: string): CheckReportJson => ({
   findings: [],
 })
 
-/** Writes the report of one domain in the chosen format. @param options of the check */
+/**
+ * Writes the report of one domain to stdout, in the format in use.
+ *
+ * @param options of the check, for the command line in a Markdown or HTML report
+ * @param columns of the report in TSV
+ */
 export async function writeReport(
-  { report }: Checked,
+  { report }: CheckResult,
   { publicResolvers }: CheckOptions,
   columns: readonly Column[],
   io: Io,
@@ -166,7 +176,7 @@ export async function writeReport(
     const { name, expected } = report
     const { resolvers, authoritativePort } = dnsSettings(settings)
     const asked = (resolvers === 'system' ? await io.dns.systemResolvers() : resolvers).map(formatDnsAddress)
-    // Wherever the value and the resolvers came from.
+    // Name the value and the resolvers, so that the command repeats the check also where no claim and no setting provides them.
     const words = [
       ...(expected === null ? [name] : ['--name', name, '--value', expected]),
       ...(resolvers === 'system' ? [] : asked.flatMap((one) => ['--resolver', one])),
@@ -179,16 +189,14 @@ export async function writeReport(
       resolvers: asked,
       command: commandLine(['claims', 'check', ...words], io.platform),
     }
-    if (format === 'markdown') {
-      const { renderMarkdown } = await import('../dns/markdown.ts')
-      return stdout.write(renderMarkdown(report, made))
-    }
-    const { renderHtml } = await import('../dns/html.ts')
-    return stdout.write(renderHtml(report, made))
+    const render =
+      format === 'markdown'
+        ? (await import('../dns/markdown.ts')).renderMarkdown
+        : (await import('../dns/html.ts')).renderHtml
+    return stdout.write(render(report, made))
   }
   if (format !== 'table' || settings.fields !== undefined) return io.write(reportJson(report), columns)
   if (report.remark !== undefined) return stdout.write(`${sanitizeLine(report.remark)}\n`)
-  const palette = await stdoutPalette(io)
   const { renderReport } = await import('../dns/terminal.ts')
-  await stdout.write(renderReport(report, { palette, width: stdout.columns ?? Number.POSITIVE_INFINITY }))
+  await stdout.write(renderReport(report, await createRenderContext(io)))
 }

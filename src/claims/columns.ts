@@ -3,7 +3,7 @@ import type { DomainClaim } from '../service/types.ts'
 import type { Column } from '../terminal/columns.ts'
 import { judge } from './lifecycle.ts'
 
-/** The columns of a record. */
+/** Columns of a claim's TXT record, as `claims record` prints it. */
 export const RECORD_COLUMNS: readonly Column[] = [
   { field: 'type' },
   { field: 'host', title: 'Host', only: 'people' },
@@ -12,7 +12,7 @@ export const RECORD_COLUMNS: readonly Column[] = [
   { field: 'ttl', title: 'TTL' },
 ]
 
-/** The columns of a claim. */
+/** Columns of one claim, as `claims get` and other commands print it. */
 export const CLAIM_COLUMNS: readonly Column[] = [
   { field: 'name', title: 'Domain', kind: 'id' },
   {
@@ -25,7 +25,7 @@ export const CLAIM_COLUMNS: readonly Column[] = [
     only: 'people',
     value: (claim, now) => judge(claim, now).text,
   },
-  // For people, the meaning includes the reasons.
+  // Only for programs: the column `meaning` includes both reasons for people.
   { field: 'blocked_reason', only: 'programs' },
   { field: 'failure_reason', only: 'programs' },
   { field: 'domain_id', title: 'Domain id', kind: 'id' },
@@ -51,33 +51,34 @@ export const CLAIM_COLUMNS: readonly Column[] = [
   { field: 'id', title: 'Claim id', kind: 'id' },
 ]
 
-const FOR_PROGRAMS = ['domain_id', 'region', 'created_at', 'id', 'record.name', 'record.value']
+/**
+ * Columns that a list has only in TSV: the domain's name is enough for the next command, and the terminal's width is for `meaning`.
+ */
+const TSV_FIELDS = ['domain_id', 'region', 'created_at', 'id', 'record.name', 'record.value']
 
-/** The columns of a list: a domain's name is enough for the next command, and leaves room for the meaning. */
+/** Columns of `claims list`. */
 export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.flatMap((column): Column[] => {
   if (column.field === 'expires') return [{ ...column, text: readableTimestamp }]
-  return [FOR_PROGRAMS.includes(column.field) ? { ...column, only: 'programs' } : column]
+  return [TSV_FIELDS.includes(column.field) ? { ...column, only: 'programs' } : column]
 })
 
-/** What a row has beside a domain's own columns if the work on it failed. */
+/** Additional columns in runs over several domains, for the error of a domain. */
 export const ERROR_COLUMNS: readonly Column[] = [
   { field: 'error.code', title: 'Problem', optional: true },
   { field: 'error.message', title: 'Message', only: 'programs' },
 ]
 
-/** The columns of a claim among several. */
+/** Columns of a claim in runs over several domains. */
 export const MANY_CLAIM_COLUMNS: readonly Column[] = [
   ...CLAIM_LIST_COLUMNS.filter(({ field }) => !['meaning', 'expires'].includes(field)),
   { field: 'seen_at', title: 'Last seen', optional: true, kind: 'time' },
   ...ERROR_COLUMNS,
 ]
 
-/** The fields of JSON that an error has. */
-export const ERROR_FIELDS: readonly string[] = ['code', 'message', 'hint', 'status', 'exit'].map(
-  (field) => `error.${field}`,
-)
+/** Dotted names of an error's JSON fields. */
+export const ERROR_FIELDS = ['code', 'message', 'hint', 'status', 'exit'].map((field) => `error.${field}`)
 
-/** When the claim expires; undefined once it can't: a date beside a completed claim would look like a deadline. */
+/** Returns `expires_at` of an open or expired claim; undefined for others, where the date would look like a deadline. */
 function expiry(claim: DomainClaim, now: number): unknown {
   const { isOpen, phase } = judge(claim, now)
   return isOpen || phase === 'expired' ? claim.expires_at : undefined

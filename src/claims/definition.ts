@@ -1,9 +1,9 @@
-/** What the definitions of commands need of claims, apart from the code that does the work. */
+/** Constants and types for the definitions of commands, in a module of their own so that help doesn't load the implementation. */
 
 import type { OptionDefinition, OptionValues } from '../settings/option.ts'
 import { parseCount } from '../settings/parse-value.ts'
 
-/** The events of `claim --format jsonl`; those of the other commands are among them. */
+/** Event names of `claim --format jsonl`, with their descriptions for the documentation. */
 export const CLAIM_EVENTS = {
   created: 'the claim exists, with `earlier` if an open one may have ended in favor of it',
   record: 'the TXT record to add to DNS',
@@ -18,20 +18,21 @@ export const CLAIM_EVENTS = {
 
 const { dns, verification, status, waiting, warning, done } = CLAIM_EVENTS
 
-/** The events of `claims watch`. */
+/** Event names of `claims watch --format jsonl`. */
 export const WATCH_EVENTS = { status, waiting, warning, done } as const
 
-/** The events of `claims verify`. */
+/** Event names of `claims verify --format jsonl`. */
 export const VERIFY_EVENTS = {
   ...{ dns, verification, ...WATCH_EVENTS },
-  // Of DNS it looks once.
+  // `claims verify` checks DNS once, so it waits only for the service.
   waiting: 'what it waits for at the service, when that changes or a minute has passed',
 } as const
 
+/** Number of domains to work on at once, without `--jobs`. */
 export const DEFAULT_JOBS = 16
 const MAX_JOBS = 500
 
-/** The options of a command that takes several domains. */
+/** Options of the commands that take several domains. */
 export const MANY_OPTIONS = [
   {
     flags: '--from <file>',
@@ -47,11 +48,12 @@ export const MANY_OPTIONS = [
   },
 ] as const satisfies readonly OptionDefinition[]
 
+/** Parsed values of `MANY_OPTIONS`. */
 export type ManyOptions = OptionValues<typeof MANY_OPTIONS>
 
-/** Whether a command line means several domains, or one in a list. */
+/** Whether the command line requests a run over several domains: more than one argument, `--from` or `--all`. */
 export const isMany = (domains: readonly string[], { from, all }: ManyOptions): boolean =>
   domains.length > 1 || from !== undefined || all === true
 
-/** How long `claim` and `claims check --wait` wait by default, in seconds. */
+/** Default `--timeout` of `claim` and `claims check --wait` in seconds. */
 export const WAIT_SECONDS = 3600

@@ -9,45 +9,48 @@ import type { DomainClaim } from '../service/types.ts'
 import { isProfileName } from '../settings/profiles.ts'
 import { type Settings, settingValue } from '../settings/settings.ts'
 import { writeDurable } from '../storage/atomic-file.ts'
-import { cannotWrite, codeOf, quietly, reason } from '../storage/file-errors.ts'
+import { cannotWrite, catchError, codeOf, reason } from '../storage/file-errors.ts'
 import { readJson, requireFormat, unusable } from '../storage/json-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { judge } from './lifecycle.ts'
 
 /**
- * The claims that were created or viewed on this machine: the service has no list of them. Each claim is one file, replaced as a
- * whole, so any number of processes can write without a lock. A claim is found by a path, so its cost doesn't grow with the ledger:
+ * The ledger: all claims that were created or viewed on this machine, because the service has no operation that lists claims. Each
+ * claim is one file that is replaced atomically, so processes need no lock. Claims are found by paths, so finding one costs the
+ * same in a ledger of any size:
  *
- * - `names/<first two letters>/<domain>/<hash(service, id)>.json` is a claim of the domain.
- * - `ids/<hash(id)>/<domain>`, an empty file, says that a claim with this id belongs to the domain. It is created before the claim
- *   and never removed, so no kill and no other process can leave a claim without it; without a claim it has no effect.
+ * - `names/<first two letters>/<domain>/<hash(service, id)>.json` holds a claim of the domain.
+ * - `ids/<hash(id)>/<domain>` is an empty file: a claim with this id belongs to the domain. The pointer is created before the
+ *   claim's file and never removed, so no kill and no other process can leave a claim without its pointer. A pointer without a
+ *   claim is harmless.
  */
 
 const FORMAT = 1
-/** Completion opens the claims, to show their status, of at most this many domains. */
-const MOST_OPENED = 100
-/** Names that completion reads of one directory, which take 5 ms. */
-const MOST_READ = 3000
+/** Maximum number of completion candidates whose files are read to show the claims' statuses. */
+const MAX_STATUSES = 100
+/** Maximum number of names that completion reads from one directory; reading so many takes 5 ms. */
+const MAX_NAMES = 3000
 
-/** Gets each file that can't be read; the file stays where it is. */
+/** Callback for each damaged or unreadable file; the ledger leaves the file alone and skips it. */
 type OnDamaged = (error: CliError) => Promise<void>
+/** Location of a ledger: the state directory and profile, with the base URL that selects claims of one service. */
 type Place = Pick<Context, 'directories'> & { readonly settings: Pick<Settings, 'chosen' | 'profile'> }
 
-/** A claim as it was when the service last answered. */
+/** A claim as it was in the service's last response about it. */
 export interface LedgerEntry {
-  /** The claim's service: an id means nothing to another one. */
+  /** Issuer URL of the claim's service; ids of other services may be the same. */
   readonly issuer: string
-  /** In ISO 8601. */
+  /** Time of the last response about the claim, in ISO 8601. */
   readonly seen_at: string
   readonly claim: DomainClaim
 }
 
 /**
- * Saves a claim as it is now. If the file can't be written (a read-only home, a full disk), that's a warning: the command still
- * has to show the claim.
+ * Saves a claim in the ledger; a claim without `domain_id` isn't saved. Only warns if the file can't be written (read-only home,
+ * full disk), because the command can still show the claim.
  */
-export async function remember(claim: DomainClaim, io: Io): Promise<void> {
+export async function saveClaim(claim: DomainClaim, io: Io): Promise<void> {
   const issuer = issuerIn(io.settings)
   if (!claim.domain_id || issuer === undefined) return
   const seen_at = new Date(io.clock.now()).toISOString()
@@ -62,33 +65,33 @@ export async function remember(claim: DomainClaim, io: Io): Promise<void> {
     writeDurable(path, text)
   }
   try {
-    // Between two steps of this, `forget` in another process may remove the domain's directory; the second attempt recreates it.
+    // `forgetClaim` in another process may remove the directory between two steps of `save`; the second attempt recreates it.
     await save().catch(save)
   } catch (error) {
     await io.warn(`couldn't save the claim on this machine: ${cannotWrite(path, error).message}`)
   }
 }
 
-/** Removes a claim from the ledger: the service still has it. @throws CliError `cannot_write`, exit 1 */
-export async function forget(entry: LedgerEntry, place: Place): Promise<void> {
+/** Removes a claim from the ledger. @throws CliError `cannot_write`, exit 1 */
+export async function forgetClaim(entry: LedgerEntry, place: Place): Promise<void> {
   const path = pathOf(entry, place)
-  const failure = quietly(() => rmSync(path, { force: true }))
+  const failure = catchError(() => rmSync(path, { force: true }))
   if (failure !== undefined) throw cannotWrite(path, failure)
-  // Fails, as it should, while the domain has other claims.
-  quietly(() => rmdirSync(dirname(path)))
+  // `rmdir` removes only an empty directory, so the domain's other claims stay.
+  catchError(() => rmdirSync(dirname(path)))
 }
 
 /**
- * The claims of a domain at the service in force, or without one at any, the newest first: the first is what the name means.
+ * Reads the claims of a domain, the newest first: at the service in use, or at any service without a base URL.
  *
  * @param name in its ASCII form
  */
-export function claimsNamed(name: string, place: Place, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
+export function findClaimsByName(name: string, place: Place, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
   return read([nameKey(name)], place, onDamaged)
 }
 
-/** The claim with this placeholder domain id at the service in force, or without one at any. */
-export async function claimWithId(
+/** Finds the claim with this placeholder domain id: at the service in use, or at any service without a base URL. */
+export async function findClaimById(
   domainId: string,
   place: Place,
   onDamaged?: OnDamaged,
@@ -97,25 +100,26 @@ export async function claimWithId(
   return found.find(({ claim }) => claim.domain_id === domainId)
 }
 
-/** All claims at the service in force, or without one at any, the newest first. */
-export function everyClaim(place: Place, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
+/** Reads all claims, the newest first: at the service in use, or at any service without a base URL. */
+export function readAllClaims(place: Place, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
   return read(keysIn(place), place, onDamaged)
 }
 
-/** The ledger in force, as the rest of a sentence: a claim is known in one profile, at one service. */
-export function ledgerInForce({ settings }: Pick<Place, 'settings'>): string {
+/** Describes the ledger in use as the rest of a sentence, such as "in profile default at https://api.example". */
+export function describeLedger({ settings }: Pick<Place, 'settings'>): string {
   return nameOfLedger(settings.profile.value, issuerIn(settings))
 }
 
+/** Describes a ledger by its profile and, if given, the issuer URL of the service. */
 const nameOfLedger = (profile: string, issuer?: string): string =>
   `in profile ${profile}${issuer === undefined ? '' : ` at ${issuer}`}`
 
 /**
- * The other ledgers of this machine with such claims, as `ledgerInForce` names one; sorted.
+ * Describes the other ledgers of this machine in which `find` finds claims, as `describeLedger` does; sorted.
  *
- * @param find returns such claims of one profile, at any service
+ * @param find returns the matching claims of one profile, at any service
  */
-export async function otherLedgers(
+export async function findOtherLedgers(
   find: (other: Place) => Promise<readonly LedgerEntry[]>,
   place: Place,
 ): Promise<string[]> {
@@ -127,43 +131,45 @@ export async function otherLedgers(
     const claims = await find({ directories, settings: { chosen, profile } })
     for (const { issuer } of claims) found.add(nameOfLedger(value, issuer))
   }
-  found.delete(ledgerInForce(place))
+  found.delete(describeLedger(place))
   return [...found].sort()
 }
 
-/** The names of the domains whose newest claim is open, or the id of one without a name; sorted. */
-export async function openDomains(place: Place & Pick<Context, 'clock'>): Promise<string[]> {
+/** Lists the domains whose newest claim is open; a claim without a name is listed by its placeholder domain id. */
+export async function listOpenDomains(place: Place & Pick<Context, 'clock'>): Promise<string[]> {
   const open: string[] = []
   for (const key of keysIn(place)) {
-    const claims = await read([key], place)
-    // Each claim without a name stands for itself.
-    for (const [age, { claim }] of claims.entries())
-      if ((age === 0 || !claim.name) && judge(claim, place.clock.now()).isOpen)
-        open.push(asciiName(claim.name ?? '') || (claim.domain_id ?? ''))
+    const [newest] = await read([key], place)
+    if (newest !== undefined && judge(newest.claim, place.clock.now()).isOpen)
+      open.push(asciiName(newest.claim.name ?? '') || (newest.claim.domain_id ?? ''))
   }
   return open.sort()
 }
 
 /**
- * The domains that begin like this, with the status of the newest claim of each if there aren't many. Of a directory with very many
- * domains, only some are considered.
+ * Lists domains that start with a prefix, for completion: pairs of a name and the status of its newest claim. Reads at most 3000
+ * names of a directory, and leaves the status empty if more than 100 domains match, so that completion stays fast.
  *
- * @param most how many domains
+ * @param most maximum number of domains
  */
-export async function knownDomains(prefix: string, most: number, place: Place): Promise<[string, string][]> {
+export async function listKnownDomains(
+  prefix: string,
+  most: number,
+  place: Place,
+): Promise<[string, string][]> {
   const shown: string[] = []
-  for (const name of keysIn(place, prefix.toLowerCase(), MOST_READ))
+  for (const name of keysIn(place, prefix.toLowerCase(), MAX_NAMES))
     if (name.includes('.') && shown.push(name) === most) break
-  if (shown.length > MOST_OPENED) return shown.map((name) => [name, ''])
+  if (shown.length > MAX_STATUSES) return shown.map((name) => [name, ''])
   const found: [string, string][] = []
   for (const name of shown) {
-    const [newest] = await claimsNamed(name, place)
+    const [newest] = await findClaimsByName(name, place)
     if (newest !== undefined) found.push([name, newest.claim.status ?? ''])
   }
   return found
 }
 
-/** The claims in these domains' directories, the newest first. */
+/** Reads the claims of several domains, the newest first, by the names of their directories. */
 async function read(keys: Iterable<string>, place: Place, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
   const issuer = issuerIn(place.settings)
   const entries: LedgerEntry[] = []
@@ -180,12 +186,16 @@ async function read(keys: Iterable<string>, place: Place, onDamaged?: OnDamaged)
     }
   }
   const seenAt = ({ seen_at }: LedgerEntry) => Date.parse(seen_at)
-  // The time of the last view says nothing about a claim's age, but is all there is if the service sends no `created_at`.
+  // Without `created_at` from the service, order by the last response, although its time doesn't tell the claim's age.
   const at = (entry: LedgerEntry) => parseTimestamp(entry.claim.created_at) ?? seenAt(entry)
   return entries.sort((one, other) => at(other) - at(one) || seenAt(other) - seenAt(one))
 }
 
-/** The keys, with this prefix, of the domains that have a directory; sorted. @param most how many are read of one directory */
+/**
+ * Yields the names of the domains' directories with a prefix, in order.
+ *
+ * @param most maximum number of names to read per directory
+ */
 function* keysIn(place: Place, prefix = '', most?: number): Generator<string, void, void> {
   const names = join(directoryOf(place), 'names')
   const shards = namesBelow(names).filter((shard) => shard.startsWith(shardOf(prefix)))
@@ -195,6 +205,7 @@ function* keysIn(place: Place, prefix = '', most?: number): Generator<string, vo
       .sort()
 }
 
+/** Validates the JSON of a ledger file. @throws Error */
 function parseEntry(value: unknown): LedgerEntry {
   const entry = value as Partial<LedgerEntry> & { readonly format?: unknown }
   requireFormat(entry?.format, FORMAT)
@@ -204,7 +215,7 @@ function parseEntry(value: unknown): LedgerEntry {
   return { issuer, seen_at, claim }
 }
 
-/** The names in a directory; none if it doesn't exist. */
+/** Reads the names in a directory; none if there is no such directory. @throws CliError `cannot_read` */
 function namesBelow(directory: string, most = Number.POSITIVE_INFINITY): string[] {
   const names: string[] = []
   let opened: Dir | undefined
@@ -214,7 +225,7 @@ function namesBelow(directory: string, most = Number.POSITIVE_INFINITY): string[
       names.push(next.name)
     return names
   } catch (error) {
-    // A file that isn't this program's may lie where directories are.
+    // ENOTDIR: other programs leave files between the directories, such as .DS_Store on macOS.
     if (['ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '')) return []
     throw unusable(directory, `it can't be read (${reason(error)})`, { cause: error })
   } finally {
@@ -222,26 +233,28 @@ function namesBelow(directory: string, most = Number.POSITIVE_INFINITY): string[
   }
 }
 
-/** A domain's name as names are compared: in lower case and A-labels, without the final dot. */
+/** Returns a domain name's form for comparisons: lower case, A-labels (RFC 5890), without the final dot. */
 export function asciiName(name: string): string {
   const checked = checkName(name)
   return checked.ok ? checked.ascii : name.toLowerCase().replace(/\.$/, '')
 }
 
-/** The name of a domain's directory: the domain, or the hash of a name that isn't a domain, and could be any path. */
+/**
+ * Returns the name of a domain's directory. A name that isn't a valid domain is hashed, because it could be a path such as `..`.
+ */
 function nameKey(name: string): string {
   const checked = checkName(name)
   return checked.ok ? checked.ascii : hashOf(asciiName(name))
 }
 
-/** The issuer of the service in force; undefined without a base URL. @throws CliError exit 2 if that is no address */
+/** Returns the base URL of the service in use, which identifies it; undefined without one. @throws CliError exit 2 if malformed */
 export function issuerIn(settings: Pick<Settings, 'chosen'>): string | undefined {
   return settingValue('base_url', settings)
 }
 
 const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 32)
 
-/** Without the dot of a label of one letter: Windows removes a dot at the end of a name. */
+/** Returns the first two letters of a directory's name, without a dot: Windows removes a dot at the end of a file name. */
 const shardOf = (key: string): string => key.slice(0, 2).replace('.', '')
 
 const pathOf = ({ issuer, claim }: Pick<LedgerEntry, 'issuer' | 'claim'>, place: Place): string =>

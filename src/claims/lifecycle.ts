@@ -3,83 +3,85 @@ import { parseTimestamp } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { clip } from '../terminal/sanitize.ts'
 
-/** How far a claim can be; whether it may still complete then, and whether the service may still look for the record. */
+/** Phases of a claim. `isOpen`: the claim may still complete. `needsRecord`: the service may still query the TXT record. */
 const PHASES = {
-  /** The service looks for the record. */
+  /** Waiting for a verification request, or for the record that the service queries after it. */
   pending: { isOpen: true, needsRecord: true },
-  /** It has found the record, and transfers the domain. */
+  /** The service has found the record, and transfers the domain. */
   accepted: { isOpen: true, needsRecord: false },
-  /** Stopped by a safety check that can lift by itself. */
+  /** Stopped by a safety check of the service, whose reason may pass without an action of the user. */
   blocked: { isOpen: true, needsRecord: false },
-  /** A status that this version doesn't know, which may still change. */
+  /** A status that this version of the program doesn't know; treated as in progress. */
   unknown: { isOpen: true, needsRecord: true },
   completed: { isOpen: false, needsRecord: false },
   expired: { isOpen: false, needsRecord: false },
-  /** A newer claim replaced it. Another one would end that, which may be somebody else's. */
+  /** Replaced by a newer claim. Restarting would end the newer claim, whose owner may be another team. */
   superseded: { isOpen: false, needsRecord: false },
-  /** It will never complete, for another reason. */
+  /** Canceled, failed, or ended with an unknown status. */
   ended: { isOpen: false, needsRecord: false },
 } as const
 
 export type Phase = keyof typeof PHASES
 
-/** What there is to say of a claim: the only interpretation of its status. */
+/** The interpretation of a claim's status. Other code uses these fields instead of the status itself. */
 export interface Judgement {
   readonly phase: Phase
-  /** Whether it may still complete. */
+  /** Whether the claim may still complete. */
   readonly isOpen: boolean
-  /** Whether the service may still look for the record. */
+  /** Whether the service may still query the TXT record. */
   readonly needsRecord: boolean
-  /** For people, as the rest of a sentence: "waiting for the TXT record". */
+  /** Description for the user, as the rest of a sentence, such as "waiting for the TXT record to be verified". */
   readonly text: string
-  /** How a command ends whose claim is blocked or has ended: exit 9. */
-  readonly error?: CliError
+  /** The error of a blocked or negatively ended claim, exit 9; undefined in all other phases. */
+  readonly error: CliError | undefined
 }
 
-const BLOCKED_REASONS: Readonly<Record<string, string>> = {
-  grace_period: 'the domain changed hands or was verified recently and is in a grace period',
-  recent_owner_activity: 'the current owner used the domain recently',
-  pending_scheduled_emails: 'the current owner has scheduled e-mails from the domain',
-}
+/** Explanations of the `blocked_reason` values that the interface names. */
+const BLOCKED_REASONS: ReadonlyMap<string, string> = new Map([
+  ['grace_period', 'the domain changed hands or was verified recently and is in a grace period'],
+  ['recent_owner_activity', 'the current owner used the domain recently'],
+  ['pending_scheduled_emails', 'the current owner has scheduled e-mails from the domain'],
+])
 
-/** The ends of a claim that services of this kind have, besides success. */
-const ENDS: Readonly<Record<string, readonly [phase: Phase, code: ErrorCode, text: string]>> = {
-  expired: ['expired', 'claim_expired', 'the claim expired before it was verified'],
-  superseded: ['superseded', 'claim_superseded', 'a newer claim replaced this one'],
-  canceled: ['ended', 'claim_canceled', 'the claim was canceled'],
-  failed: ['ended', 'claim_failed', 'the claim failed'],
-}
+/** Statuses of similar services in which a claim has ended without success. */
+const ENDS: ReadonlyMap<string, readonly [phase: Phase, code: ErrorCode, text: string]> = new Map([
+  ['expired', ['expired', 'claim_expired', 'the claim expired before it was verified']],
+  ['superseded', ['superseded', 'claim_superseded', 'a newer claim replaced this one']],
+  ['canceled', ['ended', 'claim_canceled', 'the claim was canceled']],
+  ['failed', ['ended', 'claim_failed', 'the claim failed']],
+])
 
-/** Characters of a name in a message (RFC 1035 section 2.3.4). */
+/** Maximum characters of a name in a message: the limit of DNS (RFC 1035 section 2.3.4). */
 const MAX_NAME_LENGTH = 255
-/** Characters of a status or reason in a message: far more than a real one has. */
+/** Maximum characters of a status or reason in a message; no real one is as long. */
 const MAX_WORD_LENGTH = 120
-/** How far this machine's clock may be ahead of the service's before an open claim counts as expired, in milliseconds. */
+/** Milliseconds after `expires_at` before a claim counts as expired, since this machine's clock may be ahead of the service's. */
 const MAX_SKEW_MS = 30_000
 
-/** The domain's name, in quotation marks if it doesn't look like one; a phrase for it if the service sent none. */
+/** Returns the claim's domain for a message: quoted if malformed, or "the domain" if the service sent no name. */
 export function nameOf({ name }: DomainClaim): string {
   if (!name) return 'the domain'
   const text = clip(name, MAX_NAME_LENGTH)
   return /^[\p{L}\p{N}_][^\s:"]*\.[^\s:"]*$/u.test(text) ? text : `"${text}"`
 }
 
-/** The claim's domain as an argument in a hint, with a space before it; empty if it would need quoting. */
+/** Returns a space and the claim's domain, to complete a command in a hint; an empty string if the name would need quoting. */
 export const asArgument = ({ name }: DomainClaim): string =>
   /^\w[\w.-]*$/.test(name ?? '') ? ` ${name}` : ''
 
 /**
- * Interprets a claim. The interface names only the status `pending`; the others are known from similar services. An unknown one
- * is in progress unless it has a failure or block reason.
+ * Interprets a claim. The interface names only the status `pending`; this function also knows the statuses of similar services. An
+ * unknown status is in progress, unless the claim has a failure or block reason. A claim that isn't verified counts as expired
+ * after `expires_at`, whatever its status.
  *
- * @param now milliseconds since 1970: an unverified claim ends when it expires, whatever its status says
+ * @param now milliseconds since 1970
  */
 export function judge(claim: DomainClaim, now: number): Judgement {
   const { status, failure_reason: failure, blocked_reason: reason } = claim
   const why = failure ? ` (${clip(failure, MAX_WORD_LENGTH)})` : ''
   if (status === 'completed') return judged('completed', 'the domain is yours')
   if (status === 'verified') return judged('accepted', 'TXT record accepted, transfer in progress')
-  const end = Object.hasOwn(ENDS, status ?? '') ? ENDS[status ?? ''] : undefined
+  const end = ENDS.get(status ?? '')
   if (end !== undefined) {
     const [phase, code, text] = end
     return ended(claim, phase, code, `${text}${status === 'failed' ? why : ''}`)
@@ -100,12 +102,9 @@ export function judge(claim: DomainClaim, now: number): Judgement {
   return judged('unknown', `unknown ${word}; still waiting`)
 }
 
-const judged = (phase: Phase, text: string, error?: CliError): Judgement => ({
-  phase,
-  ...PHASES[phase],
-  text,
-  ...(error && { error }),
-})
+const judged = (phase: Phase, text: string, error?: CliError): Judgement => {
+  return { ...PHASES[phase], phase, text, error }
+}
 
 function ended(claim: DomainClaim, phase: Phase, code: ErrorCode, text: string): Judgement {
   const again = `mailclaim claims create${asArgument(claim)}`
@@ -118,8 +117,7 @@ function ended(claim: DomainClaim, phase: Phase, code: ErrorCode, text: string):
 
 function blocked(claim: DomainClaim): Judgement {
   const { blocked_reason: reason } = claim
-  const known = Object.hasOwn(BLOCKED_REASONS, reason ?? '') ? BLOCKED_REASONS[reason ?? ''] : undefined
-  const text = `${known ?? 'a safety check stopped the claim'} (${reason ? clip(reason, MAX_WORD_LENGTH) : 'no reason given'})`
+  const text = `${BLOCKED_REASONS.get(reason ?? '') ?? 'a safety check stopped the claim'} (${reason ? clip(reason, MAX_WORD_LENGTH) : 'no reason given'})`
   const hint = `a block can lift by itself; to wait for that: mailclaim claims watch${asArgument(claim)} --through-blocked`
   const message = `${nameOf(claim)} is blocked: ${text}`
   return judged('blocked', text, new CliError('claim_blocked', message, { hint }))

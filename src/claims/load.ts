@@ -1,140 +1,149 @@
 import { checkName } from '../dns/wire/name.ts'
 import { CliError, Exit, InterruptedError, usageError } from '../errors.ts'
-import { createClaim, getClaim, looksLikeId, verifyClaim } from '../service/claims.ts'
+import { createClaim, getClaim, isUuid, verifyClaim } from '../service/claims.ts'
 import type { RequestOptions, ServiceClient } from '../service/client.ts'
-import { OtherAnswerError } from '../service/problems.ts'
+import { MismatchError } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
 import { relativeTime } from '../terminal/time.ts'
-import { type Deadline, timeFor } from '../timeout.ts'
+import { type Deadline, stepTimeout } from '../timeout.ts'
 import {
   asciiName,
-  claimsNamed,
-  claimWithId,
-  everyClaim,
+  describeLedger,
+  findClaimById,
+  findClaimsByName,
+  findOtherLedgers,
   issuerIn,
   type LedgerEntry,
-  ledgerInForce,
-  otherLedgers,
-  remember,
+  readAllClaims,
+  saveClaim,
 } from './ledger.ts'
 import { asArgument, judge, nameOf } from './lifecycle.ts'
 import { recordOf } from './record.ts'
 
-/** The claim that a person means by `<claim>`. */
+/** The claim that the argument `<claim>` refers to. */
 export interface KnownClaim {
-  /** The placeholder domain id, which identifies the claim at the service. */
+  /** The placeholder domain id, by which the service identifies the claim. */
   readonly domainId: string
-  /** The domain's name in its ASCII form, if it was typed or the ledger has it: that of every answer has to be the same. */
+  /**
+   * The domain in its ASCII form (A-labels), if known; every response must have the same name. `acceptAnswer` sets a missing name.
+   */
   name: string | undefined
-  /** What the ledger has of it. */
+  /** The ledger's entry of the claim; undefined if this machine hasn't seen the claim. */
   readonly entry: LedgerEntry | undefined
 }
 
-/** The claim by its name or its id; picked from a list if nothing was typed. @throws CliError `claim_unknown`, exit 5; exit 2 */
+/**
+ * Finds the claim of a domain name or placeholder domain id; lets the user pick from a list if the argument is missing.
+ *
+ * @throws CliError `claim_unknown`, exit 5; exit 2 for an argument that is neither, or a missing argument without a terminal
+ */
 export async function findClaim(argument: string | undefined, io: Io): Promise<KnownClaim> {
   const found = await findClaimOrDomain(argument, io)
   if ('domainId' in found) return found
-  const { domain } = found
-  throw await claimUnknown(
-    domain,
-    'if it was made elsewhere, give its domain_id once; to list known claims: mailclaim claims list',
-    io,
-  )
+  const hint =
+    'if it was made elsewhere, give its domain_id once; to list known claims: mailclaim claims list'
+  throw await unknownClaimError(found.domain, hint, io)
 }
 
-/** No claim of the domain is known in the profile in force. @param hint what to do if it isn't known in another one either */
-export async function claimUnknown(domain: string, hint: string, io: Io): Promise<CliError> {
-  const others = await otherLedgers((other) => claimsNamed(domain, other), io)
-  return new CliError('claim_unknown', `no claim of ${domain} is known ${ledgerInForce(io)}`, {
+/**
+ * Returns the error for a domain without a claim in the ledger in use. The hint names other ledgers that have a claim of the
+ * domain.
+ *
+ * @param hint used if no other ledger has one
+ */
+export async function unknownClaimError(domain: string, hint: string, io: Io): Promise<CliError> {
+  const others = await findOtherLedgers((other) => findClaimsByName(domain, other), io)
+  return new CliError('claim_unknown', `no claim of ${domain} is known ${describeLedger(io)}`, {
     hint: others.length === 0 ? hint : `there is one ${others.join(', ')}`,
   })
 }
 
-/** As `findClaim`, but a domain without a known claim stands for itself, in its ASCII form. @throws CliError exit 2 */
+/** Finds a claim as `findClaim` does, but returns the ASCII form of a domain without a known claim. @throws CliError exit 2 */
 export async function findClaimOrDomain(
   argument: string | undefined,
   io: Io,
 ): Promise<KnownClaim | { readonly domain: string }> {
   const onDamaged = (error: CliError) => io.warn(`${error.message}; skipping it`)
-  if (argument === undefined) return pick(await everyClaim(io, onDamaged), io)
+  if (argument === undefined) return pick(await readAllClaims(io, onDamaged), io)
   const name = checkName(argument)
-  const byName = name.ok ? (await claimsNamed(name.ascii, io, onDamaged))[0] : undefined
-  if (name.ok && byName !== undefined) return { ...knownOf(byName), name: name.ascii }
-  const byId = await claimWithId(argument, io, onDamaged)
-  if (byId !== undefined) return knownOf(byId)
-  if (looksLikeId(argument)) return { domainId: argument, name: undefined, entry: undefined }
+  const byName = name.ok ? (await findClaimsByName(name.ascii, io, onDamaged))[0] : undefined
+  if (name.ok && byName !== undefined) return { ...toKnownClaim(byName), name: name.ascii }
+  const byId = await findClaimById(argument, io, onDamaged)
+  if (byId !== undefined) return toKnownClaim(byId)
+  // Without a base URL no service could know the argument as an id, so report the malformed domain name.
+  const isId = !name.ok && issuerIn(io.settings) !== undefined && /^[\w-]{1,128}$/.test(argument)
+  if (isId || isUuid(argument)) return { domainId: argument, name: undefined, entry: undefined }
   if (name.ok) return { domain: name.ascii }
-  // Without a service there is none that could know it as an id.
-  if (issuerIn(io.settings) !== undefined && /^[\w-]{1,128}$/.test(argument))
-    return { domainId: argument, name: undefined, entry: undefined }
   throw usageError(name.problem, name.fix)
 }
 
-/** The ASCII form of a domain to claim. @throws CliError exit 2 */
+/** Returns the ASCII form (A-labels) of a domain to claim. @throws CliError exit 2 */
 export function parseDomain(text: string): string {
   const name = checkName(text)
   if (name.ok) return name.ascii
-  const hint = looksLikeId(text)
-    ? `to continue with that claim: mailclaim claims verify ${text} --wait`
-    : name.fix
+  const hint = isUuid(text) ? `to continue with that claim: mailclaim claims verify ${text} --wait` : name.fix
   throw usageError(name.problem, hint)
 }
 
-/** The claim that the ledger has. */
-export function knownOf(entry: LedgerEntry): KnownClaim {
+export function toKnownClaim(entry: LedgerEntry): KnownClaim {
   const { name, domain_id } = entry.claim
-  // Every claim in the ledger has an id.
+  // The ledger has only claims with a `domain_id`; the type allows claims without one.
   return { domainId: domain_id ?? '', name: name ? asciiName(name) : undefined, entry }
 }
 
+/** Lets the user pick a claim. @throws CliError exit 2 if the command isn't interactive or there are no claims */
 async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim> {
   if (!io.settings.interactive || entries.length === 0)
     throw usageError(
       'which claim? give its domain name or its domain_id',
       entries.length > 0
         ? 'to list known claims: mailclaim claims list'
-        : `none is known ${ledgerInForce(io)}; to see what is in DNS: mailclaim claims check example.com`,
+        : `none is known ${describeLedger(io)}; to see what is in DNS: mailclaim claims check example.com`,
     )
   const now = io.clock.now()
   const choices = entries.map((entry) => ({
     name: sanitizeLine(`${nameOf(entry.claim)}  ${entry.claim.status ?? ''}`),
-    value: knownOf(entry),
+    value: toKnownClaim(entry),
     description: sanitizeLine(judge(entry.claim, now).text),
   }))
   return io.prompts.select({ message: 'Which claim?', choices })
 }
 
 /**
- * Refuses a claim that isn't the one asked for: its name counts in lower case, A-labels, without the final dot. What the service
- * doesn't send can't differ. Asked for by its id alone, the first name that comes is the one that counts from then on.
+ * Checks that a response is about the requested claim, and saves the claim in the ledger. Names are compared in their ASCII form;
+ * a missing name or id isn't a mismatch. If the claim was requested by its id alone, stores the response's name in `known`, so that
+ * later responses must have the same name.
  *
- * @returns the claim, with the name that is known if the service doesn't send it
- * @throws CliError `unexpected_answer`, exit 7
+ * @returns the claim, with the known name if the response has none
+ * @throws CliError `unexpected_answer`, exit 7, naming both
  */
-function requireAsked(
-  claim: DomainClaim,
-  known: Partial<Pick<KnownClaim, 'name' | 'domainId'>>,
-): DomainClaim {
+async function acceptAnswer(answer: DomainClaim, known: Partial<KnownClaim>, io: Io): Promise<DomainClaim> {
   const { name, domainId } = known
-  if (name !== undefined && claim.name && asciiName(claim.name) !== name)
-    throw new OtherAnswerError(`asked for the claim of ${name}, got that of ${clip(claim.name, 255)}`)
-  if (domainId !== undefined && claim.domain_id && claim.domain_id !== domainId)
-    throw new OtherAnswerError(`asked for the claim ${domainId}, got the claim ${clip(claim.domain_id, 255)}`)
-  if (claim.name) known.name ??= asciiName(claim.name)
-  return claim.name || known.name === undefined ? claim : { ...claim, name: known.name }
+  if (name !== undefined && answer.name && asciiName(answer.name) !== name)
+    throw new MismatchError(`asked for the claim of ${name}, got that of ${clip(answer.name, 255)}`)
+  if (domainId !== undefined && answer.domain_id && answer.domain_id !== domainId)
+    throw new MismatchError(`asked for the claim ${domainId}, got the claim ${clip(answer.domain_id, 255)}`)
+  if (answer.name) known.name ??= asciiName(answer.name)
+  const claim = answer.name || known.name === undefined ? answer : { ...answer, name: known.name }
+  await saveClaim(claim, io)
+  return claim
 }
 
-/** A claim at the service that is asked about it. */
-export interface ClaimAccess {
-  readonly known: KnownClaim
+/** A client of the service with the effects that go with it. */
+export interface ServiceAccess {
   readonly client: ServiceClient
   readonly io: Io
 }
 
-/** Gets the claim from the service, and saves it. @throws CliError as `getClaim`; exit 5 names a claim that this machine has seen */
+/** A claim with the client for requests about it. */
+export interface ClaimAccess extends ServiceAccess {
+  readonly known: KnownClaim
+}
+
+/** Gets the claim from the service, and saves it in the ledger. @throws CliError as `getClaim`; exit 5 if the service has none */
 export async function fetchClaim(
   { known, client, io }: ClaimAccess,
   options?: RequestOptions,
@@ -142,29 +151,22 @@ export async function fetchClaim(
   const answer = await getClaim(client, known.domainId, options).catch((error: unknown) => {
     throw isGone(error) && known.entry !== undefined ? goneError(known.entry.claim, error) : error
   })
-  const claim = requireAsked(answer, known)
-  await remember(claim, io)
-  return claim
+  return acceptAnswer(answer, known, io)
 }
 
 /**
- * Starts a claim, and saves it. A conflict (409) is never taken for success, since the interface doesn't say which there are; its
- * hint says how to find the claim of an earlier run.
+ * Creates a claim at the service, and saves the claim in the ledger. A conflict (409) is always an error, since the interface
+ * doesn't list the conflicts; the hint says how to continue a claim that another machine has created.
  *
- * @returns the claim, and whether it is new
- * @throws CliError as `createClaim`; exit 7 if it isn't the one asked for, or as `recordOf`
+ * @returns the claim, and whether the service created it (201) or already had an identical one (200)
+ * @throws CliError as `createClaim` and `recordOf`; `unexpected_answer`, exit 7, for a claim of another domain
  */
-export async function startClaim(
-  request: ClaimRequest,
-  client: ServiceClient,
-  io: Io,
-): Promise<{ readonly claim: DomainClaim; readonly created: boolean }> {
+export async function requestClaim(request: ClaimRequest, { client, io }: ServiceAccess) {
   try {
     const { claim: answer, created } = await createClaim(client, request)
     const name = asciiName(request.name)
-    const claim = requireAsked(answer, { name })
-    await remember(claim, io)
-    // Nobody is told to add a record that the service has no business to ask for.
+    const claim = await acceptAnswer(answer, { name }, io)
+    // Validate the record now, so that no command tells the user to add a record outside of the domain.
     if (judge(claim, io.clock.now()).needsRecord) recordOf(claim, name)
     return { claim, created }
   } catch (error) {
@@ -176,21 +178,20 @@ export async function startClaim(
 }
 
 /**
- * Asks the service to verify the claim, and saves it. A refusal may only say that this already runs or is done: then the claim
- * has moved.
+ * Sends a verification request, and saves the claim in the ledger. The service may refuse because verification is already running
+ * or finished, so after a refusal, get the claim: if its status has changed, return the claim instead of failing.
  *
- * @throws CliError the refusal if its status is still the same
+ * @param before the claim as last seen
+ * @throws CliError the refusal, if the status is the same as before
  */
-export async function askToVerify(
+export async function requestVerification(
   access: ClaimAccess,
   before: DomainClaim,
   options?: RequestOptions,
 ): Promise<DomainClaim> {
   const { known, client, io } = access
   try {
-    const claim = requireAsked(await verifyClaim(client, known.domainId, options), known)
-    await remember(claim, io)
-    return claim
+    return await acceptAnswer(await verifyClaim(client, known.domainId, options), known, io)
   } catch (refusal) {
     if (isGone(refusal)) throw goneError(before, refusal)
     if (!(refusal instanceof CliError) || refusal.exit !== Exit.refused) throw refusal
@@ -202,35 +203,40 @@ export async function askToVerify(
   }
 }
 
-const isGone = (error: unknown): error is CliError =>
+/** Whether a request failed because the service doesn't have the claim (404). */
+export const isGone = (error: unknown): error is CliError =>
   error instanceof CliError && error.exit === Exit.notFound
 
+/** Replaces the message of a 404 about a claim that this machine has seen. */
 function goneError(claim: DomainClaim, error: CliError): CliError {
   const message = `the service no longer has the claim of ${nameOf(claim)}`
   const hint = `its placeholder domain may have been deleted; to start another: mailclaim claims create${asArgument(claim)}`
   return error.with({ message, hint })
 }
 
-/** The longest that who can go on with what is known waits for the service, in milliseconds. */
-const BRIEF_MS = 5000
-/** A service that failed isn't asked about the next claims for this long. */
-const PAUSE_MS = 30_000
+/** Maximum milliseconds to wait for a response that the command can do without. */
+const OPTIONAL_TIMEOUT_MS = 5000
+/** Milliseconds after a failed request during which `ClaimReader` sends no further requests. */
+const FAILURE_PAUSE_MS = 30_000
 
-/** The request of who can go on without an answer. */
-export const briefly = (deadline: Deadline | undefined): RequestOptions => ({
+/** Returns request options for a response that the command can do without: one attempt, five seconds at most. */
+export const briefRequest = (deadline: Deadline | undefined): RequestOptions => ({
   maxAttempts: 1,
-  timeoutMs: Math.min(BRIEF_MS, deadline === undefined ? BRIEF_MS : timeFor(deadline)),
+  timeoutMs: Math.min(
+    OPTIONAL_TIMEOUT_MS,
+    deadline === undefined ? OPTIONAL_TIMEOUT_MS : stepTimeout(deadline),
+  ),
 })
 
-/** Asks about a claim: as the service has it, or as it was last seen if the service can't be asked. */
+/** Gets a claim from the service; returns the ledger's copy if the service can't be reached. */
 export type ClaimReader = (known: KnownClaim, deadline?: Deadline) => Promise<DomainClaim>
 
 /**
- * Asks the service once about each claim for a command that can go on with what the ledger has, with one warning for all that are
- * shown as last seen. A claim that the ledger has as completed isn't asked about.
+ * Creates a `ClaimReader`, for commands that also work with the ledger's copies. The first claim that can't be requested causes the
+ * only warning. No request is sent for a claim that was completed when last seen.
  *
- * @param renews whether the session may be renewed
- * @param warn says the warning, if `io` is that of one of several domains
+ * @param renews whether an expired access token may be renewed
+ * @param warn prints the warning, if `io` prints none because it belongs to a run over several domains
  */
 export function createClaimReader(
   io: Io,
@@ -246,18 +252,19 @@ export function createClaimReader(
     if (entry !== undefined && (isCompleted || clock.monotonic() < pauseEnd)) return entry.claim
     try {
       client ??= connect(createIo(io, { ...io.settings, quiet: true, silent: true }), { renews })
-      return await fetchClaim({ known, client, io }, entry && briefly(deadline))
+      return await fetchClaim({ known, client, io }, entry && briefRequest(deadline))
     } catch (error) {
       if (!(error instanceof CliError) || error instanceof InterruptedError || entry === undefined)
         throw error
       if (error.exit === Exit.notFound || error.code === 'unexpected_answer') throw error
-      if (error.exit !== Exit.refused) pauseEnd = clock.monotonic() + PAUSE_MS
+      if (error.exit !== Exit.refused) pauseEnd = clock.monotonic() + FAILURE_PAUSE_MS
       const { claim, seen_at } = entry
-      const seen = relativeTime(Date.parse(seen_at), clock.now())
-      const text = `couldn't ask the service about the claim of ${nameOf(claim)}, last seen ${seen}: ${error.message}`
-      const isFirst = !isWarned
+      if (isWarned) return claim
       isWarned = true
-      if (isFirst) await warn(text)
+      const seen = relativeTime(Date.parse(seen_at), clock.now())
+      await warn(
+        `couldn't ask the service about the claim of ${nameOf(claim)}, last seen ${seen}: ${error.message}`,
+      )
       return claim
     }
   }

@@ -1,160 +1,165 @@
 import { type HttpTransport, TransportError } from '../context.ts'
 import { dnsHostOf } from '../dns/hosts.ts'
 import type { CheckReport } from '../dns/report.ts'
-import { createShare } from '../dns/share.ts'
+import { createSharedCache, type SharedCache } from '../dns/shared-cache.ts'
 import { childController } from '../dns/wire/ask.ts'
 import { CliError, EXIT_ORDER, Exit, type ExitCode, InterruptedError, usageError } from '../errors.ts'
+import { createLimiter, type Limiter } from '../limiter.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { drain } from '../service/follow.ts'
+import { consume } from '../service/follow.ts'
 import { paceRequests } from '../service/pace.ts'
 import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { writeLines } from '../terminal/notices.ts'
-import { type Deadline, deadlineOf, MIN_STEP_MS } from '../timeout.ts'
-import { createTurns, type Turns } from '../turns.ts'
+import { commandDeadline, type Deadline, MIN_STEP_MS } from '../timeout.ts'
 import { MANY_CLAIM_COLUMNS } from './columns.ts'
 import { DEFAULT_JOBS, type ManyOptions } from './definition.ts'
-import { everyClaim, type LedgerEntry, ledgerInForce, openDomains, otherLedgers } from './ledger.ts'
+import {
+  describeLedger,
+  findOtherLedgers,
+  type LedgerEntry,
+  listOpenDomains,
+  readAllClaims,
+} from './ledger.ts'
 import { judge } from './lifecycle.ts'
-import { type DomainList, readDomain, readList, type Subject } from './list.ts'
+import { type DomainInput, readDomain, readList } from './list.ts'
 import { type ClaimReader, createClaimReader, findClaim } from './load.ts'
 import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimWork } from './workflow.ts'
 
-/** How the work on one of several domains ended. */
-export interface Done {
-  /** What it is counted as. */
+/** The result of the work on one of several domains. */
+export interface DomainResult {
+  /** Heading under which the summary counts the domain, such as `created` or a claim's status. */
   readonly label: string
-  /** The row. */
+  /** The domain's row or line of JSON. */
   readonly item: object
   readonly error?: CliError | undefined
-  /** What DNS has to do with it. */
+  /** The domain's last DNS check, whose first finding may explain the error. */
   readonly report?: CheckReport | undefined
-  /** What is printed instead of a row. */
+  /** Printed instead of a row with `--format zone` and `value`, with its line break. */
   readonly text?: string
 }
 
-/** What the work on one domain uses, shared with the others. */
-export interface OneRun {
-  /** Quiet: the summary says what is worth saying. */
+/** Effects and limits for the work on one domain; all but `releaseTurn` are shared by all domains of the run. */
+export interface DomainRun {
+  /** Prints no warnings or progress, and its requests respect the run's rate limit, deadline and interrupts. */
   readonly io: Io
-  /** @throws CliError exit 3 without a usable base URL */
+  /** Returns the client that all domains share. @throws CliError exit 3 without a usable base URL */
   readonly client: () => ServiceClient
-  /** How its DNS checks go: at most as many at once as there are jobs, and none once the time is up. */
-  readonly dns: { readonly inTurn: Turns; readonly share: ReturnType<typeof createShare> }
-  /** Asks the service about a claim, for a command that can go on without an answer. */
+  /** Options for DNS checks: at most `--jobs` at once and none after the deadline, with a cache of delegations. */
+  readonly dns: { readonly inTurn: Limiter; readonly cache: SharedCache }
+  /** Gets a claim from the service, or from the ledger if the service can't be reached. */
   readonly readClaim: ClaimReader
-  /** Says that the work on this domain mostly waits from now on: the next one may begin. */
-  readonly letNext: () => void
+  /** Lets the work on the next domain begin: this domain only waits and polls from now on. */
+  readonly releaseTurn: () => void
   readonly warn: Io['warn']
-  /** Writes lines to stderr that can't wait for the end. */
+  /** Writes lines to stderr at once, even with `--quiet`, instead of in the summary. */
   readonly say: (...lines: readonly string[]) => Promise<void>
-  /** Tells what one domain waits for and what to do: the first time that a run sees the finding's code, as an example. */
-  readonly tell: (report: CheckReport) => Promise<void>
+  /** Prints the report's first finding and its fix as an example, once per finding code and run. */
+  readonly reportWait: (report: CheckReport) => Promise<void>
 }
 
-export interface ManyWork {
+/** The work of a command that takes several domains. */
+export interface DomainWork {
   readonly columns: readonly Column[]
-  /** Whether a placeholder domain id may stand for a domain. */
+  /** Whether the user can give a placeholder domain id instead of a domain name. */
   readonly takesIds: boolean
-  /** Whether a line of `--format jsonl` is an event, and what is completed isn't done again. */
+  /** Whether each line of `--format jsonl` is a `done` event, and a repeated run skips completed domains. */
   readonly hasEvents?: boolean
-  /** Whether `readClaim` may renew the session: yes by default. */
+  /** Whether `readClaim` may renew the session. Default: true. */
   readonly renews?: boolean
-  /** What there is of a domain if there is nothing but an error; its name by default. */
+  /** Creates the row of a domain whose work threw an error. Default: a row with only the name. */
   readonly emptyItem?: (domain: string) => object
-  /** For all of them together. */
+  /** Time limit of the whole run, for all domains together. */
   readonly deadline?: Deadline
-  /** Does for one domain what the command does. @throws CliError if there is nothing to show beside the error */
-  readonly perform: (subject: Subject, run: OneRun) => Promise<Done>
+  /** Does the command's work for one domain. @throws CliError for a domain whose row holds only the error */
+  readonly perform: (input: DomainInput, run: DomainRun) => Promise<DomainResult>
 }
 
 /**
- * Does the same work for several domains, and reports each as it ends: a row, or a line of JSON. For people, counts and causes
- * follow. They share one client with its credential, the rate limit of the service, and what DNS says about the zones above them. A
- * domain that fails doesn't stop the others, except for a reason that all have: no credential, or no address of the service.
+ * Does the same work for several domains, at most `--jobs` at once, and prints a row or a line of JSON as each ends, then a
+ * summary on stderr. The domains share one client, the service's rate limit and a cache of DNS delegations. An error of one domain
+ * doesn't stop the others, unless all would fail with it: no usable credential, or no usable base URL.
  *
- * @throws CliError with the most severe exit code if not all are done
+ * @throws CliError `domains_failed` with the most severe exit code, if a domain failed or a line of the list can't be used;
+ *   the error that stops all domains; `InterruptedError`
  */
-export async function runForAll(
+export async function processDomains(
   domains: readonly string[],
   options: ManyOptions,
-  work: ManyWork,
+  work: DomainWork,
   io: Io,
 ): Promise<void> {
   const { jobs = DEFAULT_JOBS } = options
-  const { subjects, problems } = await subjectsOf(domains, options, work.takesIds, io)
-  const reporter = createReporter(work, problems, io)
+  const { inputs, badLines } = await readInputs(domains, options, work.takesIds, io)
+  const reporter = createReporter(work, badLines, io)
   const stop = childController(io.interrupts.signal)
-  const { requireTime, ...shared } = shareAmong(jobs, work, stop.signal, io)
+  const { requireTime, ...shared } = createShared(jobs, work, stop.signal, io)
 
-  const one = async (subject: Subject, letNext: () => void) => {
-    const { domain } = subject
+  const processInput = async (input: DomainInput, releaseTurn: () => void) => {
+    const { domain } = input
     try {
       requireTime()
-      await reporter.done(domain, await work.perform(subject, { ...shared, ...reporter, letNext }))
+      await reporter.addResult(domain, await work.perform(input, { ...shared, ...reporter, releaseTurn }))
     } catch (error) {
       if (error instanceof InterruptedError || shared.io.interrupts.signal.aborted) throw error
       const failure = error instanceof CliError ? error : new CliError('bug', `this is a bug: ${error}`)
       const item = work.emptyItem?.(domain) ?? { name: domain }
-      await reporter.done(domain, { label: labelOf(failure), item, error: failure })
+      await reporter.addResult(domain, { label: labelOf(failure), item, error: failure })
       if (failure.exit === Exit.notConfigured || failure.exit === Exit.notSignedIn) throw failure
     }
   }
-  const inTurn = createTurns(jobs)
+  const inTurn = createLimiter(jobs)
   const stopAll = (error: unknown) => stop.abort(error)
-  await Promise.all(subjects.map((subject) => inTurn((leave) => one(subject, leave).catch(stopAll))))
+  await Promise.all(inputs.map((input) => inTurn((leave) => processInput(input, leave).catch(stopAll))))
 
-  const ends = await reporter.end()
-  const { signal } = io.interrupts
-  if (signal.aborted) {
-    const { message } = signal.reason as CliError
-    const hint = 'nothing is lost; to continue, run the same command again'
-    throw (signal.reason as CliError).with({ message: `${message} after ${ends.length} domains`, hint })
-  }
+  const { finished, error } = await reporter.end()
+  const { aborted, reason }: { aborted: boolean; reason: CliError } = io.interrupts.signal
+  const hint = 'nothing is lost; to continue, run the same command again'
+  if (aborted) throw reason.with({ message: `${reason.message} after ${finished} domains`, hint })
   stop.signal.throwIfAborted()
-  throwUnlessAllDone(ends, problems, work.hasEvents)
-}
-
-/** The domains of a run, each once, with what its lines in the list say. @throws CliError exit 2, as `readList` */
-async function subjectsOf(
-  domains: readonly string[],
-  { from, all }: ManyOptions,
-  takesIds: boolean,
-  io: Io,
-): Promise<DomainList> {
-  if (all && domains.length > 0) throw usageError("a domain and --all can't be used together")
-  const typed = all ? await openDomains(io) : domains.map((domain) => readDomain(domain, takesIds))
-  if (all && typed.length === 0) {
-    const isOpen = ({ claim }: LedgerEntry) => judge(claim, io.clock.now()).isOpen
-    const others = await otherLedgers(async (other) => (await everyClaim(other)).filter(isOpen), io)
-    const elsewhere = others.length === 0 ? '' : `; there are some ${others.join(', ')}`
-    await io.warn(`no open claim is known ${ledgerInForce(io)}${elsewhere}`)
-  }
-  const listed = from === undefined ? { subjects: [], problems: 0 } : await readList(from, takesIds, io)
-  const every = [...typed.map((domain): Subject => ({ domain })), ...listed.subjects]
-  const byDomain = new Map(every.map((subject) => [subject.domain, subject]))
-  return { subjects: [...byDomain.values()], problems: listed.problems }
+  if (error !== undefined) throw error
 }
 
 /**
- * What the work on all domains shares.
+ * Collects the domains from the command line, the list or, with `--all`, the ledger, without duplicates, and counts the list's
+ * unusable lines.
  *
- * @param signal aborts on an interrupt, or if one domain fails for a reason that all have
- * @returns also `requireTime`, which throws once nothing may begin any more
+ * @throws CliError exit 2, as `readList`
  */
-function shareAmong(jobs: number, work: ManyWork, signal: AbortSignal, io: Io) {
+async function readInputs(domains: readonly string[], { from, all }: ManyOptions, takesIds: boolean, io: Io) {
+  if (all && domains.length > 0) throw usageError("a domain and --all can't be used together")
+  const typed = all ? await listOpenDomains(io) : domains.map((domain) => readDomain(domain, takesIds))
+  if (all && typed.length === 0) {
+    const isOpen = ({ claim }: LedgerEntry) => judge(claim, io.clock.now()).isOpen
+    const others = await findOtherLedgers(async (other) => (await readAllClaims(other)).filter(isOpen), io)
+    const elsewhere = others.length === 0 ? '' : `; there are some ${others.join(', ')}`
+    await io.warn(`no open claim is known ${describeLedger(io)}${elsewhere}`)
+  }
+  const listed = from === undefined ? { inputs: [], badLines: 0 } : await readList(from, takesIds, io)
+  const every = [...typed.map((domain): DomainInput => ({ domain })), ...listed.inputs]
+  const byDomain = new Map(every.map((input) => [input.domain, input]))
+  return { inputs: [...byDomain.values()], badLines: listed.badLines }
+}
+
+/**
+ * Creates the part of `DomainRun` that all domains share.
+ *
+ * @param signal aborts on an interrupt, or when an error of one domain stops all
+ * @returns also `requireTime`, which throws after the deadline or the abort, when no more work may begin
+ */
+function createShared(jobs: number, work: DomainWork, signal: AbortSignal, io: Io) {
   const { clock, interrupts, settings } = io
-  const deadline = work.deadline ?? deadlineOf({}, clock)
+  const deadline = work.deadline ?? commandDeadline({}, clock)
   const requireTime = () => {
     signal.throwIfAborted()
-    if (deadline.leftMs() <= 0) throw new CliError('timed_out', 'the time was up before its turn')
+    if (deadline.remainingMs() <= 0) throw new CliError('timed_out', 'the time was up before its turn')
   }
   const http = paceRequests(untilEnd(io, deadline), clock, { concurrent: jobs })
   const context = { ...io, http, interrupts: { ...interrupts, signal } }
-  const own = createIo(context, { ...settings, quiet: true, silent: true, interactive: false })
-  const turns = createTurns(jobs)
-  const inTurn: Turns = (check) =>
+  const sharedIo = createIo(context, { ...settings, quiet: true, silent: true, interactive: false })
+  const turns = createLimiter(jobs)
+  const inTurn: Limiter = (check) =>
     turns(async (leave) => {
       requireTime()
       return check(leave)
@@ -162,31 +167,18 @@ function shareAmong(jobs: number, work: ManyWork, signal: AbortSignal, io: Io) {
   let client: ServiceClient | undefined
   return {
     requireTime,
-    io: own,
+    io: sharedIo,
     warn: io.warn,
     client() {
-      client ??= connect(own)
+      client ??= connect(sharedIo)
       return client
     },
-    readClaim: createClaimReader(own, { renews: work.renews !== false, warn: io.warn }),
-    dns: { inTurn, share: createShare(clock) },
+    readClaim: createClaimReader(sharedIo, { renews: work.renews !== false, warn: io.warn }),
+    dns: { inTurn, cache: createSharedCache(clock) },
   }
 }
 
-/** @throws CliError with the most severe exit code, unless all are done */
-function throwUnlessAllDone(ends: readonly End[], problems: number, hasEvents = false): void {
-  const exits: readonly ExitCode[] = ends.flatMap(({ error }) => error?.exit ?? [])
-  const exit = EXIT_ORDER.find((code) => exits.includes(code) || (code === Exit.usage && problems > 0))
-  if (exit === undefined) return
-  const parts = [
-    ...(exits.length > 0 ? [`domains not done: ${exits.length} of ${ends.length}`] : []),
-    ...(problems > 0 ? [`lines that can't be used: ${problems}`] : []),
-  ]
-  const hint = "to continue, run the same command again: completed domains aren't repeated"
-  throw new CliError('domains_failed', parts.join('; '), { exit, ...(hasEvents && { hint }) })
-}
-
-/** What is counted if there is nothing but an error: the status of a claim that has ended is in its code. */
+/** Returns the heading under which the summary counts an error: of a claim that has ended, the status, as in the error's code. */
 function labelOf({ code, exit }: CliError): string {
   if (code === 'timed_out') return 'not started'
   if (exit === Exit.negativeEnd) return code.replace(/^claim_/, '')
@@ -194,147 +186,163 @@ function labelOf({ code, exit }: CliError): string {
 }
 
 /**
- * Requests that are over two seconds after the end at the latest, except for a renewal of the session and the creation of a claim
- * (the only request with a body), which keep their own limit; those that change something get their answer although the run stops,
- * since otherwise nobody would know of it.
+ * Returns a transport whose requests end two seconds after the deadline at the latest. The renewal of a session and the creation
+ * of a claim (the only request with a body) keep their own timeout. When one domain's error stops the run, a request that isn't a
+ * GET still gets its response, because its change would go unseen otherwise; only an interrupt cancels such a request.
  */
 function untilEnd({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
   return {
     close: () => http.close(),
     async send(request) {
       if (request.beforeSend !== undefined) return http.send(request)
-      const leftMs = deadline.leftMs() + MIN_STEP_MS
-      if (leftMs <= 0) throw new TransportError('timeout', 'no', 'the time was up')
+      const remainingMs = deadline.remainingMs() + MIN_STEP_MS
+      if (remainingMs <= 0) throw new TransportError('timeout', 'no', 'the time was up')
       const { method, body, signal } = request
-      const timeoutMs = body === undefined ? Math.min(request.timeoutMs, leftMs) : request.timeoutMs
+      const timeoutMs = body === undefined ? Math.min(request.timeoutMs, remainingMs) : request.timeoutMs
       const until = method === 'GET' || !signal ? {} : { signal: interrupts.signal }
       return http.send({ ...request, timeoutMs, ...until })
     },
   }
 }
 
-/** What is counted of a domain that has ended. */
-interface End extends Pick<Done, 'label' | 'error'> {
-  readonly domain: string
-  readonly cause: ReturnType<typeof causeOf>
+/** A DNS finding or an error that several domains share. */
+interface Cause {
+  /** The code, with the DNS host of the first domain. Domains with the same title are counted together. */
+  readonly title: string
+  /** Message and fix of the first domain, as an example. */
+  readonly message: string
+  readonly fix: string | undefined
+  readonly domains: string[]
 }
 
 /**
- * The mistake in DNS if that is why a domain isn't done, or a warning beside a record that is ready; else the error. Other domains
- * may have it as well; the first one's own words are the example.
+ * Returns why a domain failed: the first DNS finding if the record isn't ready (exit 8), else the error. Also returns the first
+ * warning about a record that is ready; undefined without error and finding.
  */
-function causeOf({ error, report }: Done) {
+function causeOf({ error, report }: DomainResult): Cause | undefined {
   const isDns = error === undefined || error.exit === Exit.notYet
   const finding = isDns ? report?.findings[0] : undefined
-  const cause = finding ?? error
-  if (cause === undefined) return undefined
-  const host = report && finding ? dnsHostOf(report.nameservers.map((server) => server.host)) : null
-  const code = cause instanceof CliError ? cause.shownCode : cause.code
-  const title = host === null ? code : `${code} at ${host}`
-  return { title, message: cause.message, fix: 'fix' in cause ? cause.fix : cause.hint }
+  if (report !== undefined && finding !== undefined) {
+    const host = dnsHostOf(report.nameservers.map((server) => server.host))
+    return { ...finding, title: host === null ? finding.code : `${finding.code} at ${host}`, domains: [] }
+  }
+  return error && { title: error.shownCode, message: error.message, fix: error.hint, domains: [] }
 }
 
-/** Prints each domain as it ends, and at the end counts and causes for people. @param problems lines that can't be used */
-function createReporter(work: ManyWork, problems: number, io: Io) {
+/**
+ * Creates the output of a run over several domains: a row for each, then the summary with counts and causes on stderr.
+ *
+ * @param badLines number of unusable lines in the list
+ */
+function createReporter(work: DomainWork, badLines: number, io: Io) {
   const { format, quiet } = io.settings
   const isText = format === 'zone' || format === 'value'
   const rows = io.list(work.columns)
-  const inTurn = createTurns(1)
-  const ends: End[] = []
-  const told = new Set<string>()
-  const say: OneRun['say'] = (...lines) => inTurn(() => writeLines(lines, io))
+  const inTurn = createLimiter(1)
+  const labels = new Map<string, number>()
+  const causes = new Map<string, Cause>()
+  const exits: ExitCode[] = []
+  let finished = 0
+  const printedCodes = new Set<string>()
+  const say: DomainRun['say'] = (...lines) => inTurn(() => writeLines(lines, io))
   return {
     say,
-    async tell({ name, findings: [first] }: CheckReport) {
-      if (quiet || first === undefined || told.has(first.code)) return
-      told.add(first.code)
+    async reportWait({ name, findings: [first] }: CheckReport) {
+      if (quiet || first === undefined || printedCodes.has(first.code)) return
+      printedCodes.add(first.code)
       await say(`${name}: ${first.message}`, `  fix: ${first.fix}`)
     },
-    async done(domain: string, done: Done): Promise<void> {
-      const { label, error } = done
-      ends.push({ domain, label, error, cause: causeOf(done) })
+    async addResult(domain: string, result: DomainResult): Promise<void> {
+      const { label, error } = result
+      finished += 1
+      labels.set(label, (labels.get(label) ?? 0) + 1)
+      if (error !== undefined) exits.push(error.exit)
+      const cause = causeOf(result)
+      if (cause !== undefined) {
+        if (!causes.has(cause.title)) causes.set(cause.title, cause)
+        causes.get(cause.title)?.domains.push(domain)
+      }
       const at = new Date(io.clock.now()).toISOString()
       const isEvent = format === 'jsonl' && work.hasEvents
-      const item = isEvent ? { event: 'done', at, name: domain, claim: done.item } : done.item
-      if (io.stderr.isTTY) await io.progress.update(`domains done: ${ends.length}`)
-      await inTurn(async () => {
-        if (isText) return done.text === undefined ? undefined : io.stdout.write(done.text)
+      const item = isEvent ? { event: 'done', at, name: domain, claim: result.item } : result.item
+      if (io.stderr.isTTY) await io.progress.update(`domains done: ${finished}`)
+      await inTurn(() => {
+        if (isText) return io.stdout.write(result.text ?? '')
         return rows.page({ items: [{ ...item, ...error?.toJSON() }] })
       })
     },
+    /** Prints the summary. @returns the number of domains that ended, and an error with the most severe exit code if one failed */
     async end() {
       await io.progress.end()
       if (!isText) await rows.end(false)
-      if (!quiet && ends.length + problems > 0) await io.say(...summaryOf(ends, problems))
-      return ends
+      const bad = badLines > 0 ? [`lines that can't be used: ${badLines}`] : []
+      const counts = [...labels].map(([label, count]) => `${label} ${count}`).sort()
+      const all = `domains: ${finished}${counts.length > 0 ? ` (${counts.join(', ')})` : ''}`
+      const lines = [...causes.values()].sort(byDomainCount).flatMap(formatCause)
+      if (!quiet && finished + badLines > 0) await io.say(all, ...bad, ...lines)
+      const exit = EXIT_ORDER.find((code) => exits.includes(code) || (code === Exit.usage && badLines > 0))
+      if (exit === undefined) return { finished }
+      const failed = exits.length > 0 ? [`domains not done: ${exits.length} of ${finished}`] : []
+      const hint = "to continue, run the same command again: completed domains aren't repeated"
+      const details = { exit, ...(work.hasEvents && { hint }) }
+      return { finished, error: new CliError('domains_failed', [...failed, ...bad].join('; '), details) }
     },
   }
 }
 
-/** Domains that the summary names of each cause. */
-const NAMED = 3
+/** Orders causes by the number of their domains, the most frequent cause first. */
+const byDomainCount = (one: Cause, other: Cause): number => other.domains.length - one.domains.length
 
-/** Counts, and causes: the most frequent first. */
-function summaryOf(ends: readonly End[], problems: number): string[] {
-  const counts = [...groupBy(ends, ({ label }) => label)].map(([label, { length }]) => `${label} ${length}`)
-  const lines = [`domains: ${ends.length}${counts.length > 0 ? ` (${counts.toSorted().join(', ')})` : ''}`]
-  if (problems > 0) lines.push(`lines that can't be used: ${problems}`)
-  const causes = groupBy(ends, ({ cause }) => cause?.title)
-  causes.delete(undefined)
-  for (const [title, group] of [...causes].sort(([, one], [, other]) => other.length - one.length)) {
-    const names = group.slice(0, NAMED).map(({ domain }) => domain)
-    const more = group.length > NAMED ? ', …' : ''
-    const { message, fix } = group[0]?.cause ?? {}
-    lines.push(`  ${title}: ${group.length} (${names.join(', ')}${more})`, `    ${message}`)
-    if (fix) lines.push(`    fix: ${fix}`)
-  }
-  return lines
+/** Maximum number of domains that the summary names for each cause. */
+const MAX_NAMED_DOMAINS = 3
+
+function formatCause({ title, message, fix, domains }: Cause): string[] {
+  const names = domains.slice(0, MAX_NAMED_DOMAINS).join(', ')
+  const more = domains.length > MAX_NAMED_DOMAINS ? ', …' : ''
+  const lines = [`  ${title}: ${domains.length} (${names}${more})`, `    ${message}`]
+  return fix ? [...lines, `    fix: ${fix}`] : lines
 }
 
-function groupBy<T, K>(all: readonly T[], keyOf: (one: T) => K): Map<K, T[]> {
-  const groups = new Map<K, T[]>()
-  for (const one of all) {
-    const group = groups.get(keyOf(one)) ?? []
-    group.push(one)
-    groups.set(keyOf(one), group)
-  }
-  return groups
-}
-
-/** Does the work on each of several claims, each to its end. */
-export function runClaims(
+/** Runs the events of each of several claims to their end. @param begin starts the work on one claim */
+export function processClaims(
   domains: readonly string[],
   flags: ManyOptions,
   options: ClaimOptions,
   begin: (work: ClaimWork) => ClaimEvents,
   io: Io,
 ): Promise<void> {
-  const perform = async ({ domain }: Subject, run: OneRun) => {
+  const perform = async ({ domain }: DomainInput, run: DomainRun) => {
     const known = await findClaim(domain, run.io)
     const work = { known, client: run.client(), io: run.io, options: { ...options, ...run.dns } }
-    return completedBefore(known.entry, io.clock.now()) ?? drainOne(begin(work), run)
+    return completedResult(known.entry, io.clock.now()) ?? drainClaimEvents(begin(work), run)
   }
   const shown = { columns: MANY_CLAIM_COLUMNS, takesIds: true, hasEvents: true }
-  return runForAll(domains, flags, { ...shown, deadline: options.deadline, perform }, io)
+  return processDomains(domains, flags, { ...shown, deadline: options.deadline, perform }, io)
 }
 
-/** One of several claims that the ledger has as completed isn't asked about again: its row says when that was seen. */
-export function completedBefore(newest: LedgerEntry | undefined, now: number): Done | undefined {
+/**
+ * Returns the result of a domain whose newest claim was completed when last seen, with the time in `seen_at`: a run over several
+ * domains sends no request for such a claim. Undefined for any other claim.
+ */
+export function completedResult(newest: LedgerEntry | undefined, now: number): DomainResult | undefined {
   if (newest === undefined || judge(newest.claim, now).phase !== 'completed') return undefined
   return { label: 'completed', item: { ...newest.claim, seen_at: newest.seen_at } }
 }
 
-/** Runs the events of the work on one of several claims; the next one begins as soon as this one waits. */
-export async function drainOne(
+/**
+ * Runs the events of the work on one of several claims to their end, prints warnings and DNS findings, and releases the turn once
+ * the claim waits.
+ */
+export async function drainClaimEvents(
   events: ClaimEvents,
-  { letNext, warn, tell }: OneRun,
+  { releaseTurn, warn, reportWait }: DomainRun,
   onEvent?: (event: ClaimEvent) => Promise<void>,
-): Promise<Done> {
-  const { claim, error, report } = await drain(events, async (seen) => {
-    if (seen.event === 'waiting' || seen.event === 'status') letNext()
+): Promise<DomainResult> {
+  const { claim, error, report } = await consume(events, async (seen) => {
+    if (seen.event === 'waiting' || seen.event === 'status') releaseTurn()
     if (seen.error?.code === 'claim_replaced' || seen.error?.code === 'options_ignored')
       await warn(`${seen.claim.name}: ${seen.text}`)
-    if (seen.report !== undefined) await tell(seen.report)
+    if (seen.report !== undefined) await reportWait(seen.report)
     await onEvent?.(seen)
   })
   return { label: claim.status ?? 'no status', item: claim, error, report }

@@ -1,41 +1,35 @@
 import { dnsHostOf } from '../dns/hosts.ts'
-import { look } from '../dns/look.ts'
+import { lookUpTxt } from '../dns/lookup.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { checkName, relativeName } from '../dns/wire/name.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
-import { deadlineIn } from '../timeout.ts'
+import { createDeadline } from '../timeout.ts'
 
-/** Where a record goes at a DNS provider, which asks for a zone and a host. */
+/** Location of a record in the form in which DNS providers ask for it: a zone, and a host within the zone. */
 export interface RecordPlace {
   readonly zone: string
-  /** The name relative to the zone; `@` if it is the zone itself. */
+  /** The record's name relative to the zone; `@` at the zone's apex. */
   readonly host: string
-  /** Who hosts the zone, if its name servers tell. */
-  readonly dnsHost?: string | undefined
+  /** Name of the company that hosts the zone, according to its name servers; null if unknown. */
+  readonly dnsHost: string | null
 }
 
-/** The longest that a command waits to show a host, in milliseconds. */
+/** Maximum milliseconds to look for the zone. */
 const TIMEOUT_MS = 4000
 
-/** Finds the zone that holds a record; undefined if DNS doesn't show it within four seconds, or if the name is invalid. */
+/** Finds the zone of a record in DNS; undefined if there is no answer within four seconds, or if the name is invalid. */
 export async function findPlace(name: string, io: Io): Promise<RecordPlace | undefined> {
   const checked = checkName(name)
   if (!checked.ok) return undefined
-  const request = { ...dnsSettings(io.settings), deadline: deadlineIn(TIMEOUT_MS, io.clock) }
-  const found = await look(checked.ascii, request, dnsEffects(io))
-  const { zone, nameservers } = found
+  const request = { ...dnsSettings(io.settings), deadline: createDeadline(TIMEOUT_MS, io.clock) }
+  const { zone, nameservers } = await lookUpTxt(checked.ascii, request, dnsEffects(io))
   if (zone === null) return undefined
-  return {
-    zone,
-    host: relativeName(checked.ascii, zone),
-    dnsHost: dnsHostOf(nameservers) ?? undefined,
-  }
+  return { zone, host: relativeName(checked.ascii, zone), dnsHost: dnsHostOf(nameservers) }
 }
 
-/** What to type into a provider's "host" field. */
-export function hostText(place: RecordPlace | undefined): string {
-  return place === undefined
-    ? 'the name without your zone, @ for the zone itself'
-    : `${place.host}   (in the zone ${place.zone}${place.dnsHost ? `, hosted by ${place.dnsHost}` : ''})`
+/** Returns the text for a provider's "host" field, with the zone; general instructions if the place is unknown. */
+export function formatHost(place: RecordPlace | undefined): string {
+  if (place === undefined) return 'the name without your zone, @ for the zone itself'
+  return `${place.host}   (in the zone ${place.zone}${place.dnsHost ? `, hosted by ${place.dnsHost}` : ''})`
 }

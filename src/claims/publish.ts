@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import type { ProgramEnd } from '../context.ts'
-import { look } from '../dns/look.ts'
+import { lookUpTxt, type TxtLookup } from '../dns/lookup.ts'
 import { dnsEffects } from '../dns/wire/ask.ts'
 import { checkName, relativeName } from '../dns/wire/name.ts'
-import { hasText, type TxtValue } from '../dns/wire/txt-answer.ts'
+import { hasText } from '../dns/wire/txt-answer.ts'
 import { CliError, InterruptedError, usageError } from '../errors.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
 import { dnsSettings } from '../settings/settings.ts'
@@ -11,42 +11,48 @@ import type { Io } from '../terminal/io.ts'
 import { writeLines } from '../terminal/notices.ts'
 import { DEFAULT_TTL, quoteStrings, quoteValue, type TxtRecord } from './record.ts'
 
-/** How long the command may take, in milliseconds. */
+/** Maximum milliseconds for the `--publish` command. */
 const TIMEOUT_MS = 120_000
 
-/** Adds a record to DNS, and says what was done. @throws CliError if it isn't there and couldn't be added */
+/**
+ * Adds a record to DNS, unless DNS has the value already, and returns a message for the user.
+ *
+ * @throws CliError `values_unknown`, exit 8; `publish_failed` or `unexpected_answer`, exit 7
+ */
 export type Publish = (record: TxtRecord) => Promise<string>
 
 /**
- * What runs a person's command that adds a record to DNS, with the record in its environment (docs/publish.md). It isn't run if
- * DNS has the value already, nor without the values to keep: a tool that replaces the set would delete them. Once a person has
- * interrupted the program, no other begins.
+ * Creates the function that runs the `--publish` command, with the record in its environment (docs/publish.md). The command doesn't
+ * run if DNS has the value already, or if the other TXT values at the name can't be seen: a tool that replaces the whole set would
+ * delete them. After an interrupt no further command starts.
  *
- * @throws CliError exit 2 for a command whose first word the shell doesn't find; what only a shell understands, such as a quoted word,
- *   isn't looked up, and on Windows nothing is. The function throws `values_unknown`, exit 8; `publish_failed` or `unexpected_answer`, exit 7; `InterruptedError`, after the
+ * The function throws `values_unknown`, exit 8, `publish_failed` or `unexpected_answer`, exit 7, and `InterruptedError` after the
  * command has ended.
+ *
+ * @throws CliError exit 2 if the shell doesn't find the command's first word; not checked on Windows, and for words that need a
+ *   shell to read, such as quoted ones
  */
 export async function createPublisher(command: string, io: Io) {
   const [, word] = /^\s*(?:\w+=[\w./:-]*\s+)*([\w.~/+-]+)(?=\s|$)/.exec(command) ?? []
   if (word !== undefined && io.platform !== 'win32') {
     const looking = { variables: {}, timeoutMs: TIMEOUT_MS, onLine: async () => {} }
-    if (problemOf(await io.runProgram({ command: `command -v ${word}`, ...looking })) !== undefined)
+    if (describeFailure(await io.runProgram({ command: `command -v ${word}`, ...looking })) !== undefined)
       throw usageError(
         `--publish: there is no command "${word}"`,
         'give its path, or add its directory to PATH',
       )
   }
   const stop = new AbortController()
-  /** @param say what becomes of its lines, if not as they are on stderr */
+  /** Runs the command. @param say prints a line of the command's output; by default on stderr */
   return async (record: TxtRecord, say = (line: string) => writeLines([line], io)): Promise<string> => {
     const checked = checkName(record.name)
     if (!checked.ok) throw unexpectedAnswer(checked.problem)
     const name = checked.ascii
-    const { zone, set, reason, partial } = await look(name, dnsSettings(io.settings), dnsEffects(io))
+    const { zone, set, reason, partial } = await lookUpTxt(name, dnsSettings(io.settings), dnsEffects(io))
     if (hasText(set?.values ?? partial, record.value))
       return `${name} has the TXT value already: the command wasn't run`
     if (set === null || zone === null) throw valuesUnknown(name, reason ?? 'its zone has no name')
-    const variables = variablesOf({ ...record, name }, zone, set.values, set.ttl)
+    const variables = variablesOf({ ...record, name }, zone, set)
     const end = await io.interrupts.shield(
       async () => {
         io.interrupts.signal.throwIfAborted()
@@ -55,14 +61,14 @@ export async function createPublisher(command: string, io: Io) {
           command,
           variables,
           timeoutMs: TIMEOUT_MS,
-          // What begins like an error or a command of CI is neither.
+          // The prefix keeps a line such as `error: …` or `::error::` from being taken for this program's, or for a command by CI.
           onLine: (line) => say(`publish: ${line}`),
           signal: AbortSignal.any([stop.signal, io.interrupts.signal]),
         })
       },
       (signal) => stop.abort(new InterruptedError(signal === 'SIGINT' ? 'SIGINT' : 'SIGTERM')),
     )
-    const problem = problemOf(end)
+    const problem = describeFailure(end)
     if (problem === undefined) return 'the command ended without an error'
     throw new CliError('publish_failed', `the --publish command ${problem}`, {
       hint: 'fix what its output says, then run the same command again: it continues the same claim',
@@ -70,14 +76,18 @@ export async function createPublisher(command: string, io: Io) {
   }
 }
 
-/** What the command gets. @throws CliError `values_unknown`, exit 8, for a value that can't be a line */
-function variablesOf(
-  record: TxtRecord,
-  zone: string,
-  values: readonly TxtValue[],
-  ttl: number | null,
-): Record<string, string> {
-  const old = values.map((value) => lineOf(value, record.name))
+/** All TXT values at a name, with the TTL of the set. */
+type TxtSet = NonNullable<TxtLookup['set']>
+
+/**
+ * Returns the command's environment variables.
+ *
+ * @throws CliError `values_unknown`, exit 8, for a value that isn't one line of text
+ */
+function variablesOf(record: TxtRecord, zone: string, { values, ttl }: TxtSet): Record<string, string> {
+  const old = values.map(({ bytes }) => Buffer.from(bytes).toString())
+  if (!values.every(({ bytes }) => isUtf8(bytes)) || /\p{Cc}/u.test(old.join('')))
+    throw valuesUnknown(record.name, 'one of them has control characters, or bytes that are not UTF-8')
   const set = [...values.map(({ strings }) => quoteStrings(strings)), quoteValue(record.value)]
   return {
     MAILCLAIM_RECORD_NAME: record.name,
@@ -93,24 +103,14 @@ function variablesOf(
   }
 }
 
-/**
- * A value as a line of `MAILCLAIM_RECORD_OLD_VALUES`.
- *
- * @throws CliError `values_unknown`, exit 8, if it has a line break or no text
- */
-function lineOf({ bytes }: TxtValue, name: string): string {
-  const text = Buffer.from(bytes).toString()
-  if (isUtf8(bytes) && !/\p{Cc}/u.test(text)) return text
-  throw valuesUnknown(name, 'one of them has control characters, or bytes that are not UTF-8')
-}
-
 function valuesUnknown(name: string, reason: string): CliError {
   const message = `couldn't see which TXT values ${name} has: ${reason}`
   const hint = `add it yourself: mailclaim claims record ${name}`
   return new CliError('values_unknown', message, { hint })
 }
 
-function problemOf(end: ProgramEnd): string | undefined {
+/** Returns how the command failed, as the rest of a sentence; undefined after exit code 0. */
+function describeFailure(end: ProgramEnd): string | undefined {
   switch (end.kind) {
     case 'exited':
       return end.code === 0 ? undefined : `ended with exit code ${end.code}`

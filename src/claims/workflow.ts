@@ -1,103 +1,113 @@
 import { type CheckReport, exitErrorOf } from '../dns/report.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
-import type { ServiceClient } from '../service/client.ts'
 import { follow } from '../service/follow.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
-import { deadlineIn, timeFor } from '../timeout.ts'
+import { createDeadline, stepTimeout } from '../timeout.ts'
 import type { CLAIM_EVENTS } from './definition.ts'
-import { asciiName, claimsNamed } from './ledger.ts'
+import { asciiName, findClaimsByName } from './ledger.ts'
 import { asArgument, judge, nameOf } from './lifecycle.ts'
-import { askToVerify, briefly, type ClaimAccess, claimUnknown, fetchClaim, startClaim } from './load.ts'
+import {
+  briefRequest,
+  type ClaimAccess,
+  fetchClaim,
+  isGone,
+  requestClaim,
+  requestVerification,
+  type ServiceAccess,
+  unknownClaimError,
+} from './load.ts'
 import type { Publish } from './publish.ts'
-import { recordOf, wantedBy } from './record.ts'
-import { type CheckOptions, checkOnce, isWorthVerifying, notInTime, watchDns } from './watch-dns.ts'
+import { expectedRecord, recordOf } from './record.ts'
+import { type CheckOptions, checkOnce, isWorthVerifying, toTimeoutError, watchDns } from './watch-dns.ts'
 
-/** What a command tells of its work on a claim: a step that is done, a wait, a warning, or the end. */
+/** An event of the work on a claim: a finished step, a wait, a warning, or the end. `CLAIM_EVENTS` describes each kind. */
 export interface ClaimEvent {
   readonly event: keyof typeof CLAIM_EVENTS
   readonly claim: DomainClaim
-  /** For people. */
+  /** Message for the user, as the rest of a sentence about the claim. */
   readonly text: string
-  /** While it waits for DNS. */
+  /** The last DNS check; present while the command waits for DNS. */
   readonly report?: CheckReport | undefined
-  /** The milliseconds until the next check of DNS. */
-  readonly nextInMs?: number
-  /** What a warning is about; why the claim isn't completed. */
+  /** Milliseconds until the next DNS check. */
+  readonly nextInMs?: number | undefined
+  /** The problem that a warning reports, or the reason why the claim isn't completed. */
   readonly error?: CliError | undefined
-  /** What people may have to do first. */
+  /** Action that the user may have to take before the claim can continue. */
   readonly hint?: string | undefined
-  /** The open claim that the service may have ended in favor of a new one. */
+  /** The open claim that the service may have superseded when the new claim was created. */
   readonly earlier?: DomainClaim
 }
 
-/** How the work on a claim ended. */
+/** The result of the work on a claim. */
 export interface ClaimEnd {
   readonly claim: DomainClaim
-  /** Why it isn't completed: exit 9 if it ended or is blocked, exit 8 when the time is up; or why publishing failed. */
+  /** Why the claim isn't completed: it ended or is blocked (exit 9), the deadline passed (exit 8), or publishing failed. */
   readonly error?: CliError | undefined
-  /** The last check that didn't show the record. */
+  /** The last DNS check, if the record wasn't ready. */
   readonly report?: CheckReport | undefined
 }
 
+/** The work on a claim as a generator: yields events, and returns the result. */
 export type ClaimEvents = AsyncGenerator<ClaimEvent, ClaimEnd, void>
 
-/** The work on one claim, with what it uses. */
+/** A claim to work on, with the client, the effects and the options for the work. */
 export interface ClaimWork extends ClaimAccess {
   readonly options: ClaimOptions
 }
 
-/** How a claim is worked on; whether is no if it isn't said. */
+/** A generator that yields the events of creating or resuming a claim, and returns the claim. */
+type ClaimOpening = AsyncGenerator<ClaimEvent, DomainClaim, void>
+
+/** Options of the work on one claim; booleans default to false. */
 export interface ClaimOptions extends CheckOptions {
   /** Whether to keep waiting while the claim is blocked. */
   readonly throughBlocked?: boolean
-  /** Whether DNS is checked before the service is asked to verify. */
+  /** Whether to check DNS before the verification request. */
   readonly check?: boolean
-  /** Whether to end, rather than start a claim, if the known one has ended or is gone. */
+  /** Whether to only resume the known claim: if it has ended or the service no longer has it, no new claim is started. */
   readonly resumeOnly?: boolean
-  /** Adds the record to DNS. */
+  /** Adds the record to DNS; undefined if the user adds the record. */
   readonly publish?: Publish | undefined
 }
 
-/** Milliseconds between polls of a claim, and right after a verification request, which often takes only a second or two. */
+/** Milliseconds between polls of a claim. */
 const WATCH_DELAYS = { first: 2000, max: 30_000 } as const
+/**
+ * Milliseconds between polls after a verification request, three of them at the first delay: most verifications take 1 or 2
+ * seconds.
+ */
 const VERIFYING_DELAYS = { first: 1000, steady: 3, max: 30_000 } as const
-/** How long to wait for name servers that don't have the record yet, in milliseconds. */
+/** Maximum milliseconds to wait for lagging name servers while other servers of the zone have the record. */
 const MAX_LAG_MS = 10 * 60 * 1000
-/** Characters of a TXT value in a message. */
+/** Maximum characters of a TXT value in a message. */
 const MAX_TEXT = 255
 
 /**
- * Runs a claim from start to finish: creates it or resumes the one in progress, waits until DNS has the record, asks the service to
- * verify, and follows the claim until it is settled. It can be interrupted and run again at any point: the ledger and the service
- * know how far it got. A claim that a newer one replaced isn't started again: that would end the newer one, which may be somebody
- * else's.
+ * Runs a claim from start to finish: creates or resumes the claim, publishes the record, waits for DNS, requests verification, and
+ * follows the claim until it is settled. Each step can be repeated, so a run that was interrupted at any point continues when the
+ * command runs again. A superseded claim isn't restarted: the new claim would end the newer one, whose owner may be another team.
  *
- * @throws CliError what the operations throw; exit 5 with `resumeOnly` if there is no claim
+ * @throws CliError `claim_unknown`, exit 5, with `resumeOnly` and no known claim; the errors of requests
  */
-export async function* runClaim(
-  request: ClaimRequest,
-  options: ClaimOptions,
-  client: ServiceClient,
-  io: Io,
-): ClaimEvents {
-  const claim = yield* createOrResume(request, options, client, io)
+export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimWork, 'known'>): ClaimEvents {
+  const { options, io } = setup
+  const claim = yield* createOrResume(request, options, setup)
   const name = asciiName(request.name)
-  const known = { domainId: claim.domain_id ?? '', name, entry: undefined }
-  const work = { known, options, client, io }
+  const work = { ...setup, known: { domainId: claim.domain_id ?? '', name, entry: undefined } }
   if (!judge(claim, io.clock.now()).isOpen) return yield* followClaim(work, claim)
   const record = recordOf(claim, name)
   yield { event: 'record', claim, text: `TXT  ${record.name}  ${record.value}` }
   if (!needsRecord(claim, io)) return yield* followClaim(work, claim)
   if (options.publish !== undefined) {
-    const done = await options.publish(record).catch((failure: unknown) => {
-      if (failure instanceof CliError && !(failure instanceof InterruptedError)) return failure
-      throw failure
-    })
-    if (done instanceof CliError) return { claim, error: done }
-    yield { event: 'published', claim, text: done }
+    try {
+      yield { event: 'published', claim, text: await options.publish(record) }
+    } catch (error) {
+      if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
+      return { claim, error }
+    }
   }
   const seen = options.check ? yield* waitForDns(claim, work) : { claim }
   if (seen.error !== undefined) return seen
@@ -106,51 +116,47 @@ export async function* runClaim(
 
 const needsRecord = (claim: DomainClaim, { clock }: Io): boolean => judge(claim, clock.now()).needsRecord
 
-/** The claim in progress, as the ledger or the service knows it, or a new one, with its event. */
+/** Resumes the newest claim of the domain that the ledger has, or starts a new claim. @throws CliError as `runClaim` */
 async function* createOrResume(
   request: ClaimRequest,
   { resumeOnly, deadline }: ClaimOptions,
-  client: ServiceClient,
-  io: Io,
-): AsyncGenerator<ClaimEvent, DomainClaim, void> {
+  access: ServiceAccess,
+): ClaimOpening {
+  const { io } = access
   const { name, region } = request
-  const [entry] = await claimsNamed(name, io)
-  // An open claim in another region than the one asked for isn't resumed.
-  const isElsewhere =
-    !resumeOnly &&
-    entry !== undefined &&
-    judge(entry.claim, io.clock.now()).isOpen &&
-    (entry.claim.region ?? region) !== (region ?? entry.claim.region)
-  if (entry !== undefined && !isElsewhere) {
+  const [entry] = await findClaimsByName(name, io)
+  const isOtherRegion = (entry?.claim.region ?? region) !== (region ?? entry?.claim.region)
+  // An open claim in another region can't be moved: only a new claim, which supersedes it, gets the requested region.
+  const needsNewRegion = isOtherRegion && entry !== undefined && judge(entry.claim, io.clock.now()).isOpen
+  if (entry !== undefined && (resumeOnly || !needsNewRegion)) {
     const known = { domainId: entry.claim.domain_id ?? '', name, entry }
-    const claim = await fetchClaim({ known, client, io }, { timeoutMs: timeFor(deadline) }).catch(
-      (error: unknown) => {
-        if (!resumeOnly && error instanceof CliError && error.exit === Exit.notFound) return undefined
-        throw error
-      },
-    )
+    const limit = { timeoutMs: stepTimeout(deadline) }
+    const claim = await fetchClaim({ ...access, known }, limit).catch((error: unknown) => {
+      if (resumeOnly || !isGone(error)) throw error
+    })
     const { phase, text } = judge(claim ?? entry.claim, io.clock.now())
-    const isRestarted = (phase === 'expired' || phase === 'ended') && !resumeOnly
-    if (claim && !isRestarted) return yield* goOn(request, claim, `resumed: ${text}`)
+    if (claim && (resumeOnly || (phase !== 'expired' && phase !== 'ended')))
+      return yield* continueClaim(request, claim, `resumed: ${text}`)
   }
-  if (resumeOnly) throw await claimUnknown(name, `to start one: mailclaim claim ${name}`, io)
-  const claim = yield* beginClaim(request, entry?.claim, client, io)
+  if (resumeOnly) throw await unknownClaimError(name, `to start one: mailclaim claim ${name}`, io)
+  const claim = yield* startClaim(request, access)
   if (!claim.domain_id)
     throw unexpectedAnswer(`it sent no domain_id for ${nameOf(claim)}, so the claim can't be followed`)
   return claim
 }
 
-/** Starts a claim, which the service may already have. @param before the one that this machine knows, open or not */
-export async function* beginClaim(
-  request: ClaimRequest,
-  before: DomainClaim | undefined,
-  client: ServiceClient,
-  io: Io,
-): AsyncGenerator<ClaimEvent, DomainClaim, void> {
-  const earlier = before !== undefined && judge(before, io.clock.now()).isOpen ? before : undefined
-  const { claim, created } = await startClaim(request, client, io)
-  if (!created) return yield* goOn(request, claim, 'the claim was already pending')
-  const value = earlier === undefined ? before?.record?.value : undefined
+/**
+ * Requests a new claim. Yields `created`, and warns if the service may have superseded an open claim, or already had an identical
+ * claim and ignored options.
+ */
+export async function* startClaim(request: ClaimRequest, access: ServiceAccess): ClaimOpening {
+  const { io } = access
+  const [before] = await findClaimsByName(request.name, io)
+  const earlier =
+    before !== undefined && judge(before.claim, io.clock.now()).isOpen ? before.claim : undefined
+  const { claim, created } = await requestClaim(request, access)
+  if (!created) return yield* continueClaim(request, claim, 'the claim was already pending')
+  const value = earlier === undefined ? before?.claim.record?.value : undefined
   const after = value ? `; remove the TXT value "${clip(value, MAX_TEXT)}" of the earlier one` : ''
   yield { event: 'created', claim, text: `a new claim${after}`, ...(earlier && { earlier }) }
   if (earlier !== undefined) {
@@ -160,21 +166,20 @@ export async function* beginClaim(
   return claim
 }
 
-/** Goes on with a claim that already exists, and warns of options that have no effect on it: the service shows only its region. */
-function* goOn(
-  request: ClaimRequest,
-  claim: DomainClaim,
-  text: string,
-): Generator<ClaimEvent, DomainClaim, void> {
+/** Yields `created` for a claim that already existed, and a warning if options of the request have no effect on the claim. */
+async function* continueClaim(request: ClaimRequest, claim: DomainClaim, text: string): ClaimOpening {
   yield { event: 'created', claim, text }
-  const why = withoutEffect(request, claim)
+  const why = describeIgnoredOptions(request, claim)
   if (why !== undefined)
     yield { event: 'warning', claim, text: why, error: new CliError('options_ignored', why) }
   return claim
 }
 
-/** Which options of a request do nothing to a claim that already exists, if any. */
-export function withoutEffect({ name: _, ...options }: ClaimRequest, { region }: DomainClaim) {
+/**
+ * Returns a message that names the request's options that have no effect on an existing claim; undefined without such options. Only
+ * the region can be compared, since the service's claim object has none of the other options.
+ */
+export function describeIgnoredOptions({ name: _, ...options }: ClaimRequest, { region }: DomainClaim) {
   const flags = Object.entries(options)
     .filter(([key, value]) => key !== 'region' || value !== region)
     .map(([key, value]) => `--${value === false ? 'no-' : ''}${key.replaceAll('_', '-')}`)
@@ -182,44 +187,57 @@ export function withoutEffect({ name: _, ...options }: ClaimRequest, { region }:
 }
 
 /**
- * Waits until the record is in DNS, or there is no point in waiting.
+ * Waits until DNS has the record, the claim no longer needs the record, or a verification request is worth a try anyway (the check
+ * is inconclusive, or only caches and lagging servers lack the record).
  *
- * @returns the claim, which may no longer need the record, and the last check if that didn't show it; with an error if the time is up
+ * @returns the claim as last seen; the last report if the record wasn't ready; an error after the deadline
  */
 async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
   const { options, io } = work
-  const { clock } = io
-  const lag = deadlineIn(Math.min(MAX_LAG_MS, options.deadline.leftMs() / 2), clock)
+  const lag = createDeadline(Math.min(MAX_LAG_MS, options.deadline.remainingMs() / 2), io.clock)
   const read = () =>
-    fetchClaim(work, briefly(options.deadline)).catch((error: unknown) => {
-      if (error instanceof CliError && (error.exit === Exit.unavailable || error.exit === Exit.refused))
-        return undefined
-      throw error
+    fetchClaim(work, briefRequest(options.deadline)).catch((error: unknown) => {
+      if (!(error instanceof CliError)) throw error
+      if (error.exit !== Exit.unavailable && error.exit !== Exit.refused) throw error
+      return undefined
     })
   let last: ClaimEnd = { claim: begun }
-  for await (const step of watchDns(wantedBy(begun, work.known.name), { claim: begun, read }, options, io)) {
+  for await (const step of watchDns(
+    expectedRecord(begun, work.known.name),
+    { claim: begun, read },
+    options,
+    io,
+  )) {
     const { report, claim = begun, nextInMs, news: text } = step
     if (!needsRecord(claim, io)) return { claim }
     const failure = exitErrorOf(report)
     if (failure === undefined) {
-      yield { event: 'dns', claim, text: `the record is visible at ${report.name}` }
+      yield recordReadyEvent(claim, report)
       return { claim }
     }
-    last = { claim, error: notInTime(failure, options.deadline), report }
-    if (report.verdict === 'unknown' || isWorthVerifying(report, lag.leftMs() <= 0)) {
-      const text = `${failure.message}; asking the service anyway`
-      yield { event: 'warning', claim, text, error: failure, hint: failure.hint }
+    last = { claim, error: toTimeoutError(failure, options.deadline), report }
+    if (report.verdict === 'unknown' || isWorthVerifying(report, lag.remainingMs() <= 0)) {
+      yield dnsWarningEvent(claim, `${failure.message}; asking the service anyway`, failure)
       return { claim, report }
     }
-    if (text !== undefined)
-      yield { event: 'waiting', claim, text, report, ...(nextInMs !== null && { nextInMs }) }
+    if (text !== undefined) yield { event: 'waiting', claim, text, report, nextInMs: nextInMs ?? undefined }
   }
   return last
 }
 
+/** Creates the event for a record that is ready in DNS. */
+const recordReadyEvent = (claim: DomainClaim, { name }: CheckReport): ClaimEvent => {
+  return { event: 'dns', claim, text: `the record is visible at ${name}` }
+}
+
+/** Creates the warning about a DNS problem that doesn't prevent a verification request. @param error the error of the check */
+const dnsWarningEvent = (claim: DomainClaim, text: string, error: CliError): ClaimEvent => {
+  return { event: 'warning', claim, text, error, hint: error.hint }
+}
+
 /**
- * Asks the service to verify the claim, again after failures of the network, until the time is up (asking twice does no harm), and
- * follows it until it is settled.
+ * Sends the verification request, retries after network errors until the deadline (the request is idempotent), and follows the
+ * claim until it is settled.
  */
 async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimEnd): ClaimEvents {
   const { options, io } = work
@@ -228,16 +246,12 @@ async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimEnd): C
       ...options,
       delays: WATCH_DELAYS,
       known: claim,
-      fetch: (request) => askToVerify(work, claim, request),
+      fetch: (request) => requestVerification(work, claim, request),
       describe: (seen) =>
         seen === claim
           ? { status: 'unasked', text: 'the service has confirmed no request to verify it' }
           : { status: 'asked', text: 'verification requested', end: {} },
-      timeout: () => ({
-        code: 'claim_in_flight',
-        what: nameOf(claim),
-        hint: `to ask again: mailclaim claims verify${asArgument(claim)} --wait`,
-      }),
+      timeout: () => inFlightError(claim, `to ask again: mailclaim claims verify${asArgument(claim)} --wait`),
     },
     io,
   )
@@ -253,12 +267,13 @@ async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimEnd): C
 /**
  * Follows a claim until it is completed, blocked (unless `throughBlocked`) or ended.
  *
- * @param first the claim if the service has just been asked to verify it
+ * @param first the claim as this run has just received it, after its verification request or if none is needed; undefined to begin
+ *   with a request for the claim
  */
 export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimEvents {
   const { options, io } = work
-  // Its status is the same before and after that.
-  const maybeUnasked = ({ status }: DomainClaim) => first === undefined && status === 'pending'
+  // A claim is `pending` both before and after the verification request, so the status doesn't tell whether one was sent.
+  const mayLackRequest = ({ status }: DomainClaim) => first === undefined && status === 'pending'
   let next = first
   const events = follow<DomainClaim>(
     {
@@ -279,13 +294,11 @@ export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimE
           ...(isEnd && { end: { error } }),
         }
       },
-      timeout: (claim) => ({
-        code: 'claim_in_flight',
-        what: nameOf(claim),
-        hint: maybeUnasked(claim)
-          ? askFirst(claim)
-          : `it continues; to keep watching: mailclaim claims watch${asArgument(claim)}${options.throughBlocked ? ' --through-blocked' : ''}`,
-      }),
+      timeout(claim) {
+        const flag = options.throughBlocked ? ' --through-blocked' : ''
+        const watch = `it continues; to keep watching: mailclaim claims watch${asArgument(claim)}${flag}`
+        return inFlightError(claim, mayLackRequest(claim) ? verifyHint(claim) : watch)
+      },
     },
     io,
   )
@@ -293,24 +306,27 @@ export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimE
     const { done, value: step } = await events.next()
     if (done) return { claim: step.value, error: step.error }
     const { value: claim, ...event } = step
-    const isFirst = event.event === 'status' && maybeUnasked(claim)
-    yield { ...event, claim, ...(isFirst && { hint: askFirst(claim) }) }
+    const isFirst = event.event === 'status' && mayLackRequest(claim)
+    yield { ...event, claim, hint: isFirst ? verifyHint(claim) : undefined }
   }
 }
 
-/** What to do about a claim that the service never looks at if nobody asks it to. */
-const askFirst = (claim: DomainClaim): string =>
+/** Creates the parts of the error for a deadline that passes while the claim is in progress. */
+const inFlightError = (claim: DomainClaim, hint: string) =>
+  ({ code: 'claim_in_flight', what: nameOf(claim), hint }) as const
+
+/** Returns the hint for a pending claim: the service looks for the record only after a verification request. */
+const verifyHint = (claim: DomainClaim): string =>
   `if the service hasn't been asked to verify it: mailclaim claims verify${asArgument(claim)} --wait`
 
 /**
- * Checks DNS once, asks the service to verify, and with `wait` follows the claim. A mistake in the record stops it before the service
- * is asked; what only this machine can't see, or caches still have, doesn't.
+ * Checks DNS once, sends the verification request, and with `wait` follows the claim. Sends no request if the record must
+ * be fixed first (verdict `fix`); with any other verdict the service may see the record, so a warning is enough.
  */
-export async function* verifyClaimOf(work: ClaimWork): ClaimEvents {
+export async function* checkAndVerify(work: ClaimWork): ClaimEvents {
   const { known, options, io } = work
-  const { clock } = io
-  const before = await fetchClaim(work, { timeoutMs: timeFor(options.deadline) })
-  const { phase, isOpen, text, error } = judge(before, clock.now())
+  const before = await fetchClaim(work, { timeoutMs: stepTimeout(options.deadline) })
+  const { phase, isOpen, text, error } = judge(before, io.clock.now())
   if (!isOpen || phase === 'accepted') {
     if (options.wait) return yield* followClaim(work, before)
     yield { event: isOpen ? 'verification' : 'done', claim: before, text, error }
@@ -318,24 +334,21 @@ export async function* verifyClaimOf(work: ClaimWork): ClaimEvents {
   }
   let unseen: CheckReport | undefined
   if (options.check) {
-    const report = await checkOnce(wantedBy(before, known.name), options, io)
+    const report = await checkOnce(expectedRecord(before, known.name), options, io)
     const failure = exitErrorOf(report)
     if (report.verdict === 'fix') {
       const message = `${failure?.message}; the service wasn't asked to verify`
       return { claim: before, error: failure?.with({ message }), report }
     }
     unseen = failure && report
-    if (failure === undefined)
-      yield { event: 'dns', claim: before, text: `the record is visible at ${report.name}` }
-    else {
-      const { hint } = failure
-      yield { event: 'warning', claim: before, text: `DNS: ${failure.message}`, error: failure, hint }
-    }
+    yield failure === undefined
+      ? recordReadyEvent(before, report)
+      : dnsWarningEvent(before, `DNS: ${failure.message}`, failure)
   }
-  // A blocked claim is asked about as well: the service may have lifted the block.
+  // Send the request for a blocked claim too: the service may have lifted the block.
   if (options.wait) return yield* verifyAndFollow(work, { claim: before, report: unseen })
-  const claim = await askToVerify(work, before)
-  const after = judge(claim, clock.now())
+  const claim = await requestVerification(work, before)
+  const after = judge(claim, io.clock.now())
   yield { event: 'verification', claim, text: 'verification requested' }
   if (after.phase === 'completed' || after.error !== undefined)
     yield { event: 'done', claim, text: after.text, error: after.error }

@@ -1,18 +1,18 @@
 import { reportJson } from '../dns/report.ts'
 import { CliError } from '../errors.ts'
-import { drain } from '../service/follow.ts'
+import { consume } from '../service/follow.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { CLAIM_COLUMNS } from './columns.ts'
 import { judge, nameOf } from './lifecycle.ts'
-import { findPlace, hostText } from './place.ts'
+import { findPlace, formatHost } from './place.ts'
 import { recordOf, type TxtRecord } from './record.ts'
 import type { ClaimEvent, ClaimEvents } from './workflow.ts'
 
 /**
- * Writes a claim to stdout. People see the record as long as it's needed, with the host to type at a DNS provider, for which DNS is
- * searched; a record that isn't the claim's to ask for is left out, with a warning.
+ * Writes a claim to stdout. With `--format table`, shows the record of an open claim only, with the host to enter at the DNS
+ * provider, for which the zone is looked up in DNS; omits an invalid record with a warning.
  */
 export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
   const { format, fields } = io.settings
@@ -31,45 +31,43 @@ export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
       CLAIM_COLUMNS.filter(({ field }) => !/^record\.(name|value)$/.test(field)),
     )
   const place = await findPlace(record.name, io)
-  const host: Column = { field: 'record.host', title: 'Record host', value: () => hostText(place) }
-  const columns = CLAIM_COLUMNS.flatMap((column) =>
-    column.field === 'record.name' ? [host, column] : [column],
-  )
-  await io.write(claim, columns)
+  const host: Column = { field: 'record.host', title: 'Record host', value: () => formatHost(place) }
+  const at = CLAIM_COLUMNS.findIndex(({ field }) => field === 'record.name')
+  await io.write(claim, CLAIM_COLUMNS.toSpliced(at, 0, host))
 }
 
-/** An event as a line of `--format jsonl`. */
+/** Writes an event as a line of `--format jsonl`. */
 function writeEvent({ event, claim, report, error, earlier }: ClaimEvent, io: Io): Promise<void> {
   const fields = { claim, ...(earlier && { earlier }), ...(report && { report: reportJson(report) }) }
   return io.writeEvent(event, { ...fields, ...error?.toJSON() })
 }
 
-/** How people follow the work on a claim. */
+/** Prints the work on a claim for people, on stderr. */
 export interface Presenter {
   readonly show: (event: ClaimEvent) => Promise<void>
-  /** Whether it shows all that there is of a claim, but that it is completed. */
-  readonly isFull?: boolean
+  /** Whether `show` prints the whole claim, so that it needn't be printed again after an error. */
+  readonly showsClaim?: boolean
 }
 
 /**
- * Shows the work on a claim to its end: each event, the claim, and the next steps unless it was completed before.
+ * Runs the work on a claim to its end, and prints each event, then the claim, then the next steps of a newly completed claim.
  *
- * @param before the claim as this machine knew it, if it did
+ * @param before the claim in the ledger before the work, if any
  * @returns the claim as last seen
- * @throws CliError why the claim isn't completed
+ * @throws CliError the reason why the claim isn't completed
  */
-export async function showWork(
+export async function presentEvents(
   events: ClaimEvents,
-  { show, isFull = false }: Presenter,
+  { show, showsClaim = false }: Presenter,
   before: DomainClaim | undefined,
   io: Io,
 ): Promise<DomainClaim> {
   const { format } = io.settings
   const isEvents = format === 'jsonl'
-  const { claim, error } = await drain(events, (event) =>
+  const { claim, error } = await consume(events, (event) =>
     isEvents ? writeEvent(event, io) : show(event),
   ).finally(() => io.progress.end())
-  const isShown = isFull && error !== undefined && format === 'table'
+  const isShown = showsClaim && error !== undefined && format === 'table'
   if (!isEvents && !isShown) await writeClaim(claim, io)
   if (error !== undefined) throw error
   const isCompleted = (one: DomainClaim) => judge(one, io.clock.now()).phase === 'completed'
@@ -77,16 +75,16 @@ export async function showWork(
   return claim
 }
 
-/** How people follow a claim without a terminal's help: a line for each event that says something. */
-export async function noteEvent({ event, claim, text, hint }: ClaimEvent, io: Io): Promise<void> {
+/** Prints an event on stderr as a line with the domain, with a hint below if the event has one. */
+export async function printEvent({ event, claim, text, hint }: ClaimEvent, io: Io): Promise<void> {
   if (event === 'warning') await io.warn(text)
   else if (event !== 'done') await io.say(`${nameOf(claim)}: ${text}`)
   if (hint !== undefined && !io.settings.quiet) await io.hint(hint)
 }
 
 /**
- * Writes the next steps of a claim that has just been completed, numbered: the domain arrives brand new, so its previous owner's
- * records are useless (section 3.4), and this program doesn't have the operations for it.
+ * Prints the next steps of a newly completed claim: the service creates the domain anew, so the previous owner's DNS records are
+ * useless (interface, section 3.4), and this program has no operations for domains.
  */
 async function writeNextSteps(claim: DomainClaim, io: Io): Promise<void> {
   if (io.settings.quiet) return

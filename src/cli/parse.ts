@@ -4,9 +4,9 @@ import { argumentText, globalOptions, PROGRAM, shownOptions } from '../commands/
 import { tree } from '../commands/tree.ts'
 import type { Context } from '../context.ts'
 import { Exit, type ExitCode, usageError } from '../errors.ts'
-import { type GlobalOptions, isShared, resolveSettings, type Settings } from '../settings/settings.ts'
+import { type GlobalOptions, resolveSettings, type Settings, usesSharedStore } from '../settings/settings.ts'
 import { createPalette, hasColor, type Palette } from '../terminal/color.ts'
-import { createIo, type Io, untilClosed } from '../terminal/io.ts'
+import { continueWithoutReader, createIo } from '../terminal/io.ts'
 import {
   formatFirstScreen,
   formatHelpFooter,
@@ -160,22 +160,18 @@ async function runCommand(
   if (settings.configProblem !== undefined && !toleratesDamagedConfig) throw settings.configProblem
   checkFieldsOption(settings, definition)
   if (definition.account === 'signed_in') await checkProfile(settings, context)
-  const io = createIo(changes ? untilClosed(context, settings) : context, settings)
+  const io = createIo(changes ? continueWithoutReader(context, settings) : context, settings)
   if (io.environment.tlsUnchecked)
     await io.warn(
       'whoever answers gets the credential: certificates are not checked (NODE_TLS_REJECT_UNAUTHORIZED=0)',
     )
+  // With `--verbose`, log each HTTP exchange on stderr.
+  const http = settings.verbose ? (await import('../service/log.ts')).logExchanges(io) : io.http
   try {
-    await run({ arguments: words, options }, settings.verbose ? await addRequestLog(io) : io)
+    await run({ arguments: words, options }, { ...io, http })
   } finally {
     await io.progress.end()
   }
-}
-
-/** Returns an `Io` that logs each HTTP exchange on stderr, for `--verbose`. */
-async function addRequestLog(io: Io): Promise<Io> {
-  const { logExchanges } = await import('../service/log.ts')
-  return { ...io, http: logExchanges(io) }
 }
 
 /**
@@ -186,7 +182,7 @@ async function addRequestLog(io: Io): Promise<Io> {
  */
 async function checkProfile(settings: Settings, context: Context): Promise<void> {
   const { profile, config } = settings
-  if (context.environment.apiKey !== undefined || isShared(settings)) return
+  if (context.environment.apiKey !== undefined || usesSharedStore(settings)) return
   if (profile.source === 'default' || Object.hasOwn(config.profiles, profile.value)) return
   const { requireKnownProfile } = await import('../session/profiles.ts')
   requireKnownProfile(profile.value, context, settings)

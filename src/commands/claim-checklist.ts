@@ -1,15 +1,15 @@
 import { RECORD_COLUMNS } from '../claims/columns.ts'
 import { judge, nameOf } from '../claims/lifecycle.ts'
-import { findPlace, hostText } from '../claims/place.ts'
+import { findPlace, formatHost } from '../claims/place.ts'
 import { recordOf } from '../claims/record.ts'
-import { createWaitTeller } from '../claims/watch-dns.ts'
+import { createWaitReporter } from '../claims/watch-dns.ts'
 import type { ClaimEvent } from '../claims/workflow.ts'
-import { noteEvent, type Presenter } from '../claims/write.ts'
-import { createPalette, hasColor } from '../terminal/color.ts'
+import { type Presenter, printEvent } from '../claims/write.ts'
 import type { Io } from '../terminal/io.ts'
+import { createRenderContext } from '../terminal/output.ts'
 
-/** The steps of the workflow that people see ticked off. */
-const TITLES: Partial<Record<ClaimEvent['event'], string>> = {
+/** Title of each event that the checklist shows as a completed step. */
+const STEP_TITLES: Partial<Record<ClaimEvent['event'], string>> = {
   created: 'Claim',
   published: 'Published',
   dns: 'Seen in DNS',
@@ -18,9 +18,10 @@ const TITLES: Partial<Record<ClaimEvent['event'], string>> = {
 }
 
 /**
- * How a person follows the workflow of a claim on stderr: a line for each step that is done, and what it waits for.
+ * Creates the presenter of `claim` for people, on stderr: a checked-off line per completed step, and a moving line that names the
+ * current wait.
  *
- * @param publishes whether a command adds the record, rather than the person
+ * @param publishes whether a `--publish` command adds the record; if not, the user is told to add it
  */
 export function createChecklist(publishes: boolean, io: Io): Presenter {
   const showRecord = async ({ claim }: ClaimEvent) => {
@@ -28,31 +29,30 @@ export function createChecklist(publishes: boolean, io: Io): Presenter {
     const place = await findPlace(name, io)
     if (io.settings.quiet) return
     await io.say(publishes ? 'The TXT record:' : 'Add this TXT record to DNS:')
-    const palette = await createPalette(hasColor(io.environment, io.settings.colorOption, io.stderr))
     const { renderDetailView } = await import('../terminal/detail-view.ts')
-    const record = { ...claim.record, host: hostText(place), name, value }
-    const layout = { palette, width: io.stderr.columns ?? Number.POSITIVE_INFINITY, now: 0 }
+    const record = { ...claim.record, host: formatHost(place), name, value }
+    const layout = await createRenderContext(io, io.stderr)
     await io.stderr.write(renderDetailView(record, RECORD_COLUMNS, layout))
   }
-  const tell = createWaitTeller(io)
+  const reportWait = createWaitReporter(io)
   return {
-    isFull: true,
+    showsClaim: true,
     async show(event) {
       const { claim, text, error, report, nextInMs } = event
       switch (event.event) {
         case 'warning':
-          // What it waited for before may no longer be so.
+          // Remove the moving line: the wait that it describes may be over.
           await io.progress.end()
-          return noteEvent(event, io)
+          return printEvent(event, io)
         case 'record':
           return judge(claim, io.clock.now()).needsRecord ? showRecord(event) : undefined
         case 'waiting':
         case 'status':
-          return report ? tell(report, text, nextInMs) : io.progress.update(text)
+          return report ? reportWait(report, text, nextInMs) : io.progress.update(text)
         default: {
-          const title = TITLES[event.event]
+          const title = STEP_TITLES[event.event]
           const isCompleted = judge(claim, io.clock.now()).phase === 'completed'
-          // Of a completed claim only the name: the claim on stdout says what that means.
+          // For a completed claim, show only the name: the claim printed on stdout explains the status.
           const news = event.event === 'created' ? `${nameOf(claim)}, ${text}` : text
           const what = isCompleted ? nameOf(claim) : news
           if (error === undefined && !(isCompleted && event.event === 'created'))

@@ -3,7 +3,7 @@ import { CLAIM_EVENTS, isMany, MANY_OPTIONS, WAIT_SECONDS } from '../claims/defi
 import type { Publish } from '../claims/publish.ts'
 import { REPORT_FIELDS } from '../dns/report.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
-import { deadlineOf } from '../timeout.ts'
+import { commandDeadline } from '../timeout.ts'
 import { askForDomain, CREATE_OPTIONS, claimRequest } from './claims/create-options.ts'
 import { defineCommand, eventFields, PUBLIC_RESOLVERS, timeoutOption } from './definition.ts'
 
@@ -58,59 +58,53 @@ export const command = defineCommand({
   changes: true,
   async run({ arguments: domains, options }, io) {
     const { timeout = WAIT_SECONDS, throughBlocked = false, check = true, publicResolvers, publish } = options
-    const [{ runClaim }, { claimsNamed }] = await Promise.all([
+    const [{ runClaim }, { findClaimsByName }, { createPublisher }] = await Promise.all([
       import('../claims/workflow.ts'),
       import('../claims/ledger.ts'),
+      import('../claims/publish.ts'),
     ])
-    const publisher =
-      publish === undefined
-        ? undefined
-        : await (await import('../claims/publish.ts')).createPublisher(publish, io)
-    const resumeOnly = options.all === true
-    const flow = {
-      deadline: deadlineOf({ timeout }, io.clock),
-      throughBlocked,
-      check,
-      publicResolvers,
-      resumeOnly,
-    }
+    const publisher = publish === undefined ? undefined : await createPublisher(publish, io)
+    const deadline = commandDeadline({ timeout }, io.clock)
+    const flow = { deadline, throughBlocked, check, publicResolvers, resumeOnly: options.all === true }
     if (!isMany(domains, options)) {
-      const [{ parseDomain }, { showWork }, { connect }, { createChecklist }] = await Promise.all([
+      const [{ parseDomain }, { presentEvents }, { connect }, { createChecklist }] = await Promise.all([
         import('../claims/load.ts'),
         import('../claims/write.ts'),
         import('../session/connect.ts'),
         import('./claim-checklist.ts'),
       ])
       const request = claimRequest(parseDomain(domains[0] ?? (await askForDomain(io))), options)
-      const events = runClaim(request, { ...flow, publish: publisher }, connect(io), io)
-      const [newest] = await claimsNamed(request.name, io)
-      await showWork(events, createChecklist(publish !== undefined, io), newest?.claim, io)
+      const events = runClaim(request, { options: { ...flow, publish: publisher }, client: connect(io), io })
+      const [newest] = await findClaimsByName(request.name, io)
+      await presentEvents(events, createChecklist(publish !== undefined, io), newest?.claim, io)
       return
     }
-    const [{ completedBefore, drainOne, runForAll }, { judge }, { recordOf }] = await Promise.all([
-      import('../claims/many.ts'),
-      import('../claims/lifecycle.ts'),
-      import('../claims/record.ts'),
-    ])
-    await runForAll(
+    const [{ completedResult, drainClaimEvents, processDomains }, { judge }, { recordOf }] =
+      await Promise.all([
+        import('../claims/many.ts'),
+        import('../claims/lifecycle.ts'),
+        import('../claims/record.ts'),
+      ])
+    await processDomains(
       domains,
       options,
       {
         columns: MANY_CLAIM_COLUMNS,
         takesIds: false,
         hasEvents: true,
-        deadline: flow.deadline,
+        deadline,
         async perform({ domain, region }, run) {
-          const [newest] = await claimsNamed(domain, run.io)
-          const done = completedBefore(newest, io.clock.now())
+          const [newest] = await findClaimsByName(domain, run.io)
+          const done = completedResult(newest, io.clock.now())
           if (done !== undefined) return done
           const says = (line: string) => run.say(`${domain}: ${line}`)
           const publishes: Publish | undefined =
             publisher && ((record) => run.dns.inTurn(() => publisher(record, says)))
           const request = claimRequest(domain, options, region)
-          const events = runClaim(request, { ...flow, ...run.dns, publish: publishes }, run.client(), run.io)
+          const own = { ...flow, ...run.dns, publish: publishes }
+          const events = runClaim(request, { options: own, client: run.client(), io: run.io })
           let isSaid = publish !== undefined
-          return drainOne(events, run, async ({ event, claim }) => {
+          return drainClaimEvents(events, run, async ({ event, claim }) => {
             if (isSaid || event !== 'waiting' || !judge(claim, io.clock.now()).needsRecord) return
             isSaid = true
             const { name, value } = recordOf(claim, domain)

@@ -23,14 +23,14 @@ import { globalOptions, loadCommand } from './program.ts'
 
 const COLUMNS: readonly Column[] = [{ field: 'command', kind: 'id' }, { field: 'summary' }]
 
-/** The type of an option's value, by the placeholder in its flags; text if it isn't here. */
-const TYPES: Readonly<Record<string, 'integer' | 'number'>> = {
+/** Type of an option's value by the placeholder in its flags, such as `<port>`; any other placeholder is a string. */
+const VALUE_TYPES: Readonly<Record<string, 'integer' | 'number'>> = {
   n: 'integer',
   port: 'integer',
   seconds: 'number',
 }
 
-/** An exit code to a script: what it means, and what follows: `retry` the same command later, or `wait` and then repeat it. */
+/** Meaning of each exit code, and a script's next step: `retry` for a failure that may pass, `wait` for progress and repeat. */
 const EXIT_CODES: Readonly<
   Record<ExitCode, readonly [meaning: string, advice: 'continue' | 'stop' | 'retry' | 'wait']>
 > = {
@@ -48,7 +48,7 @@ const EXIT_CODES: Readonly<
   143: ['terminated', 'stop'],
 }
 
-/** The variables that the program reads; an option overrides them. */
+/** Environment variables that the program reads. Options override them. */
 const ENVIRONMENT: readonly { readonly name: string; readonly description: string }[] = [
   ...PROFILE_AND_SETTINGS.flatMap(([key, { variable, description, flags }]) =>
     variable
@@ -73,7 +73,7 @@ const ENVIRONMENT: readonly { readonly name: string; readonly description: strin
   { name: 'NODE_EXTRA_CA_CERTS', description: 'a file with more certificate authorities' },
 ]
 
-/** What each format is. */
+/** Meaning of each output format. */
 const FORMAT_MEANINGS: Readonly<Record<(typeof FORMATS)[number], string>> = {
   table: 'for people',
   json: 'one document: the object, or a list as {"object":"list","has_more":…,"data":[…]}',
@@ -81,8 +81,8 @@ const FORMAT_MEANINGS: Readonly<Record<(typeof FORMATS)[number], string>> = {
   tsv: 'a header and a line per item, tab-separated',
 }
 
-/** The command that describes the commands of a tree, itself among them. */
-export function describing(tree: CommandTree): CommandDefinition {
+/** Creates the command `commands`, which describes all commands of the tree, including itself. */
+export function createCommandsCommand(tree: CommandTree): CommandDefinition {
   return defineCommand({
     description: 'Describes every command for programs: arguments, options, exit codes, formats and fields.',
     examples: {
@@ -122,8 +122,8 @@ export function describing(tree: CommandTree): CommandDefinition {
   })
 }
 
-/** The errors that a command can end with. */
-export function errorsOf({
+/** Returns the codes of all errors that a command can end with: its own, and those that its need for an account implies. */
+export function errorCodesOf({
   account,
   errors = [],
 }: Pick<CommandDefinition, 'account' | 'errors'>): ErrorCode[] {
@@ -131,11 +131,11 @@ export function errorsOf({
   return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => named.has(code) || named.has(ERRORS[code][0]))
 }
 
-/** The entry of a command. */
+/** Returns a command's entry in the output of `commands --json`. */
 async function describeCommand({ words, leaf }: { words: readonly string[]; leaf: CommandLeaf }) {
   const definition = await loadCommand(words, leaf)
   const { description, output, events, examples, options = [], account = 'none' } = definition
-  const errors = errorsOf(definition)
+  const errors = errorCodesOf(definition)
   const exits = [Exit.done, ...errors.map((code) => ERRORS[code][1] ?? Exit.done)]
   const { schema, lineSchema = schema, formats = [], usualFormat = null } = output
   return {
@@ -169,7 +169,7 @@ function describeArgument({ syntax, description, asked }: ArgumentDefinition) {
   }
 }
 
-/** @param others the options beside it, each of which may say that the two conflict */
+/** Returns an option's entry in `commands --json`. @param others the command's options, whose `conflicts` may name this option */
 function describeOption(option: OptionDefinition, others: readonly OptionDefinition[]) {
   const name = longFlag(option.flags)
   const value = /[<[](.+)[>\]]/.exec(option.flags)?.[1] ?? null
@@ -180,7 +180,7 @@ function describeOption(option: OptionDefinition, others: readonly OptionDefinit
     name,
     value,
     value_required: /<.+>/.test(option.flags),
-    type: value === null ? 'boolean' : (TYPES[value] ?? 'string'),
+    type: value === null ? 'boolean' : (VALUE_TYPES[value] ?? 'string'),
     description: option.description,
     choices: option.choices ?? null,
     default: option.default ?? null,
@@ -193,8 +193,8 @@ function describeOption(option: OptionDefinition, others: readonly OptionDefinit
 }
 
 function describeSetting(key: SettingKey) {
-  const { description, variable, choices, unset, default: value }: Setting<unknown> = SETTINGS[key]
-  const [name, standard] = [settingName(key), unset ?? value ?? null]
+  const { description, variable, choices, defaultText, default: value }: Setting<unknown> = SETTINGS[key]
+  const [name, standard] = [settingName(key), defaultText ?? value ?? null]
   return { name, description, variable: variable ?? null, choices: choices ?? null, default: standard }
 }
 
@@ -203,7 +203,7 @@ function describeExit(code: ExitCode) {
   return { code, meaning, advice }
 }
 
-/** The name of a schema's file, or of a part of it: `commands.json#/$defs/command`. */
+/** Returns the file name of a JSON Schema, or a reference to a definition in the file: `commands.json#/$defs/command`. */
 function schemaFile(name: string | undefined): string | null {
   return name?.replace(/^[\w-]+/, '$&.json') ?? null
 }

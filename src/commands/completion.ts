@@ -1,8 +1,8 @@
 import { parseChoice } from '../settings/parse-value.ts'
-import type { Column } from '../terminal/columns.ts'
-import { defineCommand, VALUE } from './definition.ts'
+import { plainColumns } from '../terminal/columns.ts'
+import { defineCommand, SINGLE_VALUE_OUTPUT } from './definition.ts'
 
-const COLUMNS: readonly Column[] = [{ field: 'shell' }, { field: 'script' }]
+const COLUMNS = plainColumns('shell', 'script')
 
 const SHELLS = ['bash', 'zsh', 'fish', 'powershell'] as const
 
@@ -14,7 +14,7 @@ export const command = defineCommand({
     'mailclaim completion fish > ~/.config/fish/completions/mailclaim.fish': 'fish',
     'mailclaim completion powershell | Out-String | Invoke-Expression': 'in $PROFILE',
   },
-  output: { columns: COLUMNS, ...VALUE },
+  output: { columns: COLUMNS, ...SINGLE_VALUE_OUTPUT },
   toleratesDamagedConfig: true,
   async run({ arguments: [shell = ''] }, io) {
     const script = SCRIPTS[parseChoice(shell, 'shell', SHELLS)]
@@ -23,7 +23,7 @@ export const command = defineCommand({
   },
 })
 
-/** For bash 3.2 (macOS) and later, without the bash-completion package. */
+/** Completion script for bash 3.2 (macOS) and later; the bash-completion package isn't required. */
 const BASH = String.raw`# bash completion for mailclaim
 _mailclaim() {
   local words word current prefix line files at
@@ -130,7 +130,7 @@ Register-ArgumentCompleter -Native -CommandName mailclaim -ScriptBlock {
 `
 
 /**
- * The shells' completion scripts. Each passes the words of the line to `mailclaim __complete` unchanged and offers what it
- * prints. The shell never evaluates a word or an answer, since answers contain names that came from a service.
+ * Completion scripts by shell. Each passes the command line's words to `mailclaim __complete` and offers the printed candidates. No
+ * script evaluates a word or a candidate as shell code, because candidates include names that came from the service.
  */
 const SCRIPTS = { bash: BASH, zsh: ZSH, fish: FISH, powershell: POWERSHELL }

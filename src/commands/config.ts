@@ -9,7 +9,7 @@ import {
   settingText,
 } from '../settings/table.ts'
 import type { Column } from '../terminal/columns.ts'
-import { type ArgumentDefinition, defineCommand, VALUE } from './definition.ts'
+import { type ArgumentDefinition, defineCommand, SINGLE_VALUE_OUTPUT } from './definition.ts'
 
 const SETTING: ArgumentDefinition = {
   syntax: '<setting>',
@@ -39,7 +39,7 @@ export const list = defineCommand({
     const items = SETTING_KEYS.flatMap((key) => {
       const { value, source } = settings.chosen[key] ?? {}
       if (value === undefined) return []
-      return { name: settingName(key), value: shown(value), source, meaning: SETTINGS[key].description }
+      return { name: settingName(key), value: maskValue(value), source, meaning: SETTINGS[key].description }
     })
     const { configPath } = await import('../settings/config.ts')
     const paths = { config: configPath(io), state: directories.state }
@@ -59,7 +59,7 @@ export const get = defineCommand({
     'mailclaim config get base-url': 'the address of the service',
     'mailclaim config get scope --profile ci': 'of another profile',
   },
-  output: { columns: GET_COLUMNS, ...VALUE },
+  output: { columns: GET_COLUMNS, ...SINGLE_VALUE_OUTPUT },
   errors: ['setting_unset'],
   async run({ arguments: [typed = ''] }, io) {
     const { profile, profileConfig, format } = io.settings
@@ -105,15 +105,15 @@ export const set = defineCommand({
     try {
       value = settingText(setting.parse(text, name))
     } catch (error) {
-      // An unusable base URL is a typo here, not a program that isn't configured.
+      // Report an unusable base URL as a usage error (exit 2): the typed value is wrong. As a setting, it would be exit 3.
       throw error instanceof CliError ? usageError(error.message, error.hint) : error
     }
     const { updateConfig, withSetting } = await import('../settings/config.ts')
     await updateConfig(io, (config) => {
       config.profiles[profile] = withSetting(config.profiles[profile], key, value)
     })
-    await io.writeOutcome({ profile, name, value: shown(value) }, SET_COLUMNS)
-    await io.say(`${profile}: ${name} is now ${shown(value)}`)
+    await io.writeOutcome({ profile, name, value: maskValue(value) }, SET_COLUMNS)
+    await io.say(`${profile}: ${name} is now ${maskValue(value)}`)
     if (io.environment.settings[key] !== undefined)
       await io.warn(`${setting.variable} is set, and overrides this`)
   },
@@ -140,7 +140,7 @@ export const unset = defineCommand({
       const before = config.profiles[profile]
       was = before?.[key] !== undefined
       if (was) config.profiles[profile] = withSetting(before, key, undefined)
-      // A profile without settings is gone, unless it has a session or claims.
+      // Remove an empty profile, so that only a session or remembered claims keep its name known.
       if (Object.keys(config.profiles[profile] ?? {}).length === 0) delete config.profiles[profile]
     })
     await io.writeOutcome({ profile, name, was_set: was }, UNSET_COLUMNS)
@@ -148,7 +148,7 @@ export const unset = defineCommand({
   },
 })
 
-/** A value as it may be printed. */
-function shown(value: string): string {
+/** Masks passwords in a setting's value, which may be one or more URLs, for printing. */
+function maskValue(value: string): string {
   return maskUserInfo(value.includes('://') ? value.split(' ').map(maskUrl).join(' ') : value)
 }

@@ -1,121 +1,119 @@
 import type { ErrorCode, ErrorGroup } from '../errors.ts'
 import type { Completion, OptionDefinition, OptionValues } from '../settings/option.ts'
-import { A_MONTH_SECONDS, parseSeconds } from '../settings/parse-value.ts'
+import { MAX_WAIT_SECONDS, parseSeconds } from '../settings/parse-value.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 
+/** A positional argument of a command. */
 export interface ArgumentDefinition {
-  /** `<name>` is required, `[name]` is optional. */
+  /** Syntax as in the usage line: `<name>` is required, `[name]` is optional, `[name...]` takes several. */
   readonly syntax: string
   readonly description: string
-  /** On a terminal, a person who leaves it out is asked for it. */
+  /** Whether the command prompts for the argument on a terminal if it is missing. */
   readonly asked?: true
   readonly completion?: Completion
 }
 
-/** What a command prints on stdout. Help, documentation and the check of `--fields` come from it. */
+/** A command's output on stdout, for help, documentation and the validation of `--fields`. */
 export interface OutputDefinition {
-  /**
-   * The file in docs/schemas, without `.json`, that describes the document of `--json`: `list` of a list. What has none is
-   * described by its fields.
-   */
+  /** Name of the JSON Schema of the `--json` document: a file in docs/schemas, without `.json`. */
   readonly schema?: string
-  /** The one that describes a line of `--format jsonl`, if that is something else: an item of the list, or an event. */
+  /** Name of the JSON Schema of a `jsonl` line, if it differs from `schema`: an item of a list, or an event. */
   readonly lineSchema?: string
   /**
-   * The fields of an item in JSON, dotted: `client.name`, and `findings.code` for a field of every finding. Those of the columns if
-   * absent.
+   * Dotted paths of an item's JSON fields: `client.name`, or `findings.code` for the codes of all findings. Default: the fields
+   * of `columns`.
    */
   readonly fields?: readonly string[]
-  /** The columns of tables and TSV; these also know the fields that only a column has. */
+  /** Columns of tables and TSV; a column's field may be computed and absent from the JSON. */
   readonly columns?: readonly Column[]
-  /** The fields of a line of `--format jsonl`, if the lines are events. */
+  /** Dotted paths of the fields of a `jsonl` line, if each line is an event. */
   readonly events?: readonly string[]
-  /** Formats besides table, json, jsonl and tsv. They aren't made of fields. */
+  /** Formats besides table, json, jsonl and tsv. `--fields` doesn't apply to them. */
   readonly formats?: readonly string[]
-  /** Which of `formats` applies without `--format`, on a terminal or not. */
+  /** The format, one of `formats`, that applies without `--format`. Default: `table` on a terminal, else `tsv`. */
   readonly usualFormat?: string
 }
 
+/** The parsed command line of a command. */
 export interface CommandInput<Options extends readonly OptionDefinition[]> {
-  /** The positional arguments, in order; those left out are absent. */
+  /** Positional arguments in order. The list ends before the first omitted argument. */
   readonly arguments: readonly string[]
   readonly options: OptionValues<Options>
 }
 
 /**
- * What a command needs of an account: a service and a client id (`configured`), a session or an API key as well
- * (`signed_in`), or either only with some arguments and options (`sometimes`).
+ * The account that a command requires. `configured`: base URL and client id; `signed_in`: a session or an API key as well;
+ * `sometimes`: depends on arguments and options.
  */
 export type AccountNeed = 'configured' | 'signed_in' | 'sometimes'
 
 /**
- * A command: the definition that help, completion and documentation come from, and a function over plain options.
+ * A command: its definition, from which help, completion and documentation are generated, and its `run` function.
  *
- * `run` settles when the command is done (exit 0) and throws a `CliError` for every other expected end, after it has
- * written its output.
+ * `run` resolves if the command succeeds (exit 0). For any other expected end, `run` writes its output, then throws a `CliError`.
  */
 export interface CommandDefinition<
   Options extends readonly OptionDefinition[] = readonly OptionDefinition[],
 > {
-  /** What it does, in one sentence, below the usage line of its help. */
+  /** One sentence that the help shows below the usage line. */
   readonly description: string
   readonly arguments?: readonly ArgumentDefinition[]
   readonly options?: Options
   readonly output: OutputDefinition
-  /** The events of `--format jsonl`, by the value of `event`, with what each means. */
+  /** Meanings of the events of `--format jsonl`, by the value of their `event` field. */
   readonly events?: Readonly<Record<string, string>>
-  /** What each command line does. */
+  /** Descriptions of example command lines, by command line. */
   readonly examples: Readonly<Record<string, string>>
-  /** The errors that it can end with, or groups of them, besides those of every command and of `account`. */
+  /** Errors, or groups of errors, that the command can end with, besides those of every command and of `account`. */
   readonly errors?: readonly (ErrorGroup | ErrorCode)[]
-  /** What it needs besides this machine; nothing if absent. */
+  /** The required account. Default: none. */
   readonly account?: AccountNeed
-  /** Whether it goes on when the reader of its output goes away: what it changes would be left half done. */
+  /** Whether the command continues after a closed pipe (EPIPE) on stdout: stopping would leave its changes half done. */
   readonly changes?: true
-  /** Runs even if the configuration can't be read, as if there were none: the command shows or examines it, or needs none. */
+  /** Whether the command runs with an unreadable configuration file, as if the file were missing. */
   readonly toleratesDamagedConfig?: true
   run(input: CommandInput<Options>, io: Io): Promise<void>
 }
 
-/** The fields that `--fields` can name: those of an item, and what only a column has. */
+/** Returns the fields that `--fields` accepts: an item's JSON fields and the computed fields of columns. */
 export function knownFields({ fields = [], columns = [] }: OutputDefinition): readonly string[] {
   return [...new Set([...columns.map(({ field }) => field), ...fields])]
 }
 
-/** The output of a command that prints one thing and nothing else, for a shell's `$(…)`, unless a format is given. */
-export const VALUE = { formats: ['value'], usualFormat: 'value' } as const
+/** Output of a command that prints a bare value by default, for a shell's `$(…)`; `--format` overrides this. */
+export const SINGLE_VALUE_OUTPUT = { formats: ['value'], usualFormat: 'value' } as const
 
-/** The fields of an event: when it was and what happened, and those of the objects in it. */
+/** Returns the fields of an event: `event`, `at` (the time), and the dotted fields of the event's objects. */
 export function eventFields(objects: Readonly<Record<string, readonly string[]>>): readonly string[] {
   const inner = Object.entries(objects).flatMap(([name, fields]) => fields.map((field) => `${name}.${field}`))
   return ['event', 'at', ...inner]
 }
 
-/** Gives `run` the types of its options, from their definitions. */
+/** Returns the definition unchanged. The call lets TypeScript infer the types of `run`'s options from their definitions. */
 export function defineCommand<const Options extends readonly OptionDefinition[]>(
   definition: CommandDefinition<Options>,
 ): CommandDefinition<Options> {
   return definition
 }
 
-/** `--timeout` of every command that waits, with its own default. */
+/** Returns the definition of `--timeout` for a command that waits. @param own replaces the shared description, or adds a default */
 export function timeoutOption(own: Partial<Pick<OptionDefinition, 'description' | 'default' | 'needs'>>) {
   return {
     flags: '--timeout <seconds>',
     description: 'give up after this long, with exit 8 (7 if the service never answered)',
-    parse: (text: string, name: string) => parseSeconds(text, name, A_MONTH_SECONDS),
+    parse: (text: string, name: string) => parseSeconds(text, name, MAX_WAIT_SECONDS),
     ...own,
   } as const
 }
 
-/** `--public-resolvers` of every command that checks DNS. */
+/** `--public-resolvers`, an option of every command that checks DNS. */
 export const PUBLIC_RESOLVERS = {
   flags: '--public-resolvers',
   description: 'query 1.1.1.1, 8.8.8.8, and 9.9.9.9 as well',
 } as const
 
-/** `[claim]` of every claim command; on a terminal it can be left out and picked from a list. */
+/** The argument `[claim]` of commands that work on one claim. On a terminal, the user picks a missing one from a list. */
 export const CLAIM_ARGUMENT: ArgumentDefinition = {
   syntax: '[claim]',
   description: 'a domain name known on this machine (its newest claim), or a placeholder domain id',
@@ -123,21 +121,23 @@ export const CLAIM_ARGUMENT: ArgumentDefinition = {
   completion: 'domains',
 }
 
-/** The same for a command that also takes several. */
+/** The argument `[claim...]` of commands that work on one or several claims. */
 export const CLAIM_ARGUMENTS: ArgumentDefinition = {
   ...CLAIM_ARGUMENT,
   syntax: '[claim...]',
   description: `${CLAIM_ARGUMENT.description}; or several`,
 }
-/** A command by its word. Its code is loaded only when it is typed. */
+
+/** A command in the command tree. `load` imports the definition, so that a start loads only the code of the typed command. */
 export interface CommandLeaf {
-  /** What it does, in one line. */
+  /** One line for the list of commands in the program's help. */
   readonly summary: string
-  /** Under which heading the program's help shows it. */
+  /** Heading in the program's help; absent for commands of a group. */
   readonly heading?: string | undefined
   load(): Promise<CommandDefinition>
 }
 
+/** Commands with a common first word, such as `claims`. */
 export interface CommandGroup {
   readonly summary: string
   readonly heading: string
@@ -146,7 +146,7 @@ export interface CommandGroup {
 
 export type CommandTree = Readonly<Record<string, CommandLeaf | CommandGroup>>
 
-/** Every command with the words that are typed for it, in the order of the tree. */
+/** Yields every command with its path, such as `['claims', 'check']`, in the order of the tree. */
 export function* everyCommand(tree: CommandTree): Generator<{ words: readonly string[]; leaf: CommandLeaf }> {
   for (const [word, node] of Object.entries(tree)) {
     if (!('commands' in node)) yield { words: [word], leaf: node }

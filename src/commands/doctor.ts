@@ -1,17 +1,13 @@
 import type { Diagnosis, Status } from '../doctor/finding.ts'
 import type { Palette } from '../terminal/color.ts'
-import type { Column } from '../terminal/columns.ts'
-import { stdoutPalette } from '../terminal/output.ts'
+import { plainColumns } from '../terminal/columns.ts'
+import type { Io } from '../terminal/io.ts'
+import { createRenderContext, isForPeople } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { defineCommand } from './definition.ts'
 import { printPages } from './lists.ts'
 
-const COLUMNS: readonly Column[] = [
-  { field: 'check' },
-  { field: 'status' },
-  { field: 'message' },
-  { field: 'remedy' },
-]
+const COLUMNS = plainColumns('check', 'status', 'message', 'remedy')
 
 export const command = defineCommand({
   description: 'Checks the setup: configuration, credential store, lock, session, network, clock and DNS.',
@@ -29,15 +25,13 @@ export const command = defineCommand({
       import('../doctor/finding.ts'),
     ])
     const diagnoses = await examine(io)
-    const isForPeople = io.settings.format === 'table' && io.settings.fields === undefined
-    if (isForPeople) {
-      const palette = await stdoutPalette(io)
-      await io.stdout.write(await renderPeople(diagnoses, io.stdout.columns ?? 80, palette))
-    } else {
+    const isShownWhole = isForPeople(io.settings)
+    if (isShownWhole) await writeDiagnoses(diagnoses, io)
+    else {
       const items = diagnoses.map(({ exit: _exit, ...result }) => result)
       await printPages([items], COLUMNS, 'nothing to check', io)
     }
-    const failure = problemsError(diagnoses, isForPeople)
+    const failure = problemsError(diagnoses, isShownWhole)
     if (failure !== undefined) throw failure
   },
 })
@@ -49,23 +43,20 @@ const MARKS: Readonly<Record<Status, { mark: string; paint: keyof Palette }>> = 
   skipped: { mark: '-', paint: 'faint' },
 }
 
-/** One line for each check, with the remedy below the message. */
-async function renderPeople(
-  diagnoses: readonly Diagnosis[],
-  width: number,
-  palette: Palette,
-): Promise<string> {
+/** Writes one line per check to stdout, with the remedy below the message. */
+async function writeDiagnoses(diagnoses: readonly Diagnosis[], io: Io): Promise<void> {
   const { indent, wrapHint } = await import('../terminal/measure.ts')
+  const { palette } = await createRenderContext(io)
+  const { columns: width = 80 } = io.stdout
   const label = Math.max(...diagnoses.map(({ check }) => check.length)) + 2
-  return diagnoses
-    .map(({ check, status, message, remedy }) => {
-      const { mark, paint } = MARKS[status]
-      const texts = remedy === null ? [message] : [message, `→ ${remedy}`]
-      const [first = '', ...rest] = texts.flatMap((text) =>
-        wrapHint(sanitizeLine(text), Math.max(16, width - label - 2)),
-      )
-      const head = `${palette[paint](mark)} ${palette.strong(check)}${' '.repeat(label - check.length)}`
-      return `${[head + first, ...rest.map((line) => indent(line, label + 2, width))].join('\n')}\n`
-    })
-    .join('')
+  for (const { check, status, message, remedy } of diagnoses) {
+    const { mark, paint } = MARKS[status]
+    const texts = remedy === null ? [message] : [message, `→ ${remedy}`]
+    const [first = '', ...rest] = texts.flatMap((text) =>
+      wrapHint(sanitizeLine(text), Math.max(16, width - label - 2)),
+    )
+    const head = `${palette[paint](mark)} ${palette.strong(check)}${' '.repeat(label - check.length)}`
+    const lines = [head + first, ...rest.map((line) => indent(line, label + 2, width))]
+    await io.stdout.write(`${lines.join('\n')}\n`)
+  }
 }

@@ -1,4 +1,5 @@
 import { CliError, Exit, InterruptedError } from '../errors.ts'
+import type { ServiceClient } from '../service/client.ts'
 import type { PageFetcher } from '../service/lists.ts'
 import type { OptionDefinition, OptionValues } from '../settings/option.ts'
 import { parseCount } from '../settings/parse-value.ts'
@@ -6,7 +7,7 @@ import { commandLine } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 
-/** The options of every list of the service. @param defaultLimit how many items there are without `--limit`. */
+/** Returns the paging options of the service's lists. @param defaultLimit the default of `--limit`, for help */
 export function listOptions(defaultLimit: string) {
   return [
     {
@@ -21,17 +22,20 @@ export function listOptions(defaultLimit: string) {
   ] as const satisfies readonly OptionDefinition[]
 }
 
+/** A list of the service, and how to print it. */
 export interface ServiceList<T> {
-  readonly fetchPage: PageFetcher<T>
-  /** Applies without `--limit` and `--all`; undefined for all items. */
-  readonly defaultLimit: number | undefined
-  readonly choose?: ((item: T) => boolean) | undefined
+  /** Returns the function that requests one page from the service. */
+  readonly fetcher: (lists: typeof import('../service/lists.ts'), client: ServiceClient) => PageFetcher<T>
+  /** Maximum number of items without `--limit` and `--all`. Default: all items. */
+  readonly defaultLimit?: number
+  /** Whether to print an item. Default: every item. */
+  readonly filter?: ((item: T) => boolean) | undefined
   readonly columns: readonly Column[]
-  /** What a person reads if the list is empty. */
+  /** Text on stderr if the list is empty. */
   readonly nothing: string
 }
 
-/** Prints a list of this machine's own, as it is read. @param nothing what a person reads if it is empty */
+/** Prints a list of local items page by page. @param nothing text on stderr if the list is empty */
 export async function printPages(
   pages: AsyncIterable<readonly object[]> | Iterable<readonly object[]>,
   columns: readonly Column[],
@@ -44,53 +48,57 @@ export async function printPages(
 }
 
 /**
- * Prints a list of the service page by page, and if it is cut short, the command that continues it.
+ * Prints a list of the service page by page. If the list has more items than the limit, a hint has the command that continues.
  *
- * @throws CliError what `pages` throws; if something is printed already, with how much, and the command for the rest
+ * @throws CliError the error of a failed request; after the first page, with the number of printed items in the message, and the
+ *   command for the remaining items as hint
  */
 export async function printList<T extends { readonly id?: string | null }>(
   list: ServiceList<T>,
   flags: OptionValues<ReturnType<typeof listOptions>>,
   io: Io,
 ): Promise<void> {
-  const { idOf, pages } = await import('../service/lists.ts')
-  const { columns, nothing, fetchPage, choose } = list
+  const [lists, { connect }] = await Promise.all([
+    import('../service/lists.ts'),
+    import('../session/connect.ts'),
+  ])
+  const { columns, nothing, fetcher, filter } = list
   const { settings } = io
   const writer = io.list(columns, nothing)
   const isBackward = flags.before !== undefined
   const limit = flags.all ? undefined : (flags.limit ?? list.defaultLimit)
   let hasMore = false
   let printed = 0
-  let edge: string | undefined
+  let cursor: string | undefined
   try {
-    const range = { limit, after: flags.after, before: flags.before, choose }
-    for await (const page of pages(fetchPage, range, io.interrupts.signal)) {
+    const range = { limit, after: flags.after, before: flags.before, filter }
+    for await (const page of lists.readPages(fetcher(lists, connect(io)), range, io.interrupts.signal)) {
       await writer.page(page)
       printed += page.items.length
       hasMore = page.hasMore
-      // The next command starts from the last item, or backwards from the first one.
+      // Continue after the last item of this page, or with `--before`, before its first item.
       const item = isBackward ? page.items[0] : page.items.at(-1)
-      if (item !== undefined) edge = idOf(item)
+      if (item !== undefined) cursor = lists.itemId(item)
     }
   } catch (error) {
     if (printed === 0 || !(error instanceof CliError) || error instanceof InterruptedError) throw error
-    // The rest of a JSON document is no document. A refused cursor would be refused again.
+    // Suggest no command for JSON, whose output can't be continued, nor for a lasting error such as a refused cursor.
     const mayPass = error.exit === Exit.unavailable && error.code !== 'no_progress'
-    const goesOn = !isBackward && settings.format !== 'json' && mayPass
+    const canContinue = !isBackward && settings.format !== 'json' && mayPass
     const rest = flags.limit === undefined ? {} : { '--limit': String(flags.limit - printed) }
     throw error.with({
       message: `${error.message}; the list ends after ${printed} items`,
-      ...(edge !== undefined &&
-        goesOn && { hint: `for the rest: ${again(io, { ...rest, '--after': edge })}` }),
+      ...(cursor !== undefined &&
+        canContinue && { hint: `for the rest: ${repeatCommand(io, { ...rest, '--after': cursor })}` }),
     })
   }
   await writer.end(hasMore)
-  if (hasMore && edge !== undefined)
-    await io.hint(`there are more: ${again(io, { [isBackward ? '--before' : '--after']: edge })}`)
+  if (hasMore && cursor !== undefined)
+    await io.hint(`there are more: ${repeatCommand(io, { [isBackward ? '--before' : '--after']: cursor })}`)
 }
 
-/** The command that was typed, with other values of these options: all other words are kept, quoted for the shell. */
-function again({ settings, platform }: Io, values: Readonly<Record<string, string>>): string {
+/** Returns the typed command line with these option values replaced, quoted for the shell. */
+function repeatCommand({ settings, platform }: Io, values: Readonly<Record<string, string>>): string {
   const { argv } = settings
   const isOther = (word = '') => !Object.hasOwn(values, word.replace(/=.*/s, ''))
   const end = argv.indexOf('--')

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { hasNoKeychain } from '../credentials/keychain.ts'
 import { CliError, usageError } from '../errors.ts'
 import { type LoginOptions, type LoginReporter, login } from '../oauth/login.ts'
-import { redirectTarget } from '../oauth/redirect.ts'
+import { parseRedirectUri } from '../oauth/redirect.ts'
 import { type CodeExchange, exchangeCode } from '../oauth/token-endpoint.ts'
 import { createServiceClient } from '../service/client.ts'
 import { tryCredential } from '../service/lists.ts'
@@ -31,49 +31,49 @@ import {
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 
-/** How to sign in, besides what the settings say. */
-interface SignIn {
+/** Options of a sign-in that aren't settings. */
+interface SignInOptions {
   readonly withApiKey: boolean
-  /** Whether to open the browser, rather than only print the address. */
+  /** Whether to open the browser. If not, the authorization URL is only printed. */
   readonly opensBrowser: boolean
-  /** How long to wait for the browser. */
+  /** Milliseconds to wait for the redirect from the browser. */
   readonly timeoutMs: number
 }
 
-/** What OpenID Connect asks for with a scope: an ID token and a refresh token, not access. */
-const NOT_OF_ACCESS: readonly string[] = ['openid', 'offline_access']
-/** Bytes; longer than any key: a file that was piped in by mistake. */
-const LONGEST_KEY = 2000
+/** Scopes of OpenID Connect that request an ID token and a refresh token, not access: a service may omit them from the grant. */
+const OIDC_SCOPES: readonly string[] = ['openid', 'offline_access']
+/** Maximum length of an API key in characters. Longer input is probably the wrong file. */
+const MAX_KEY_LENGTH = 2000
 
 /**
- * Signs in, with the browser or an API key, and remembers where. The session of the profile is replaced.
+ * Signs in with the browser or an API key, replaces the profile's session, and saves the settings that the sign-in used.
  *
- * @throws CliError exit 2 for a bad option or without a person, exit 3 for what is not configured, or as `prepareSignIn`, `login`
- *   and `exchangeCode`.
+ * @throws CliError exit 2 for a bad option, or if prompts and the browser are ruled out; exit 3 without a base URL or client id;
+ *   also the errors of `prepareSignIn`, `login` and `exchangeCode`
  */
-export async function signIn(how: SignIn, given: Io, columns: readonly Column[]): Promise<void> {
-  const { withApiKey } = how
-  // A program that asks for JSON decides itself where the address is opened.
-  const opens = how.opensBrowser && !isProgramFormat(given.settings)
-  const { environment, stdin, stderr } = given
+export async function signIn(options: SignInOptions, outerIo: Io, columns: readonly Column[]): Promise<void> {
+  const { withApiKey, timeoutMs } = options
+  // Open no browser with JSON output: the calling program gets the authorization URL and opens it where it likes.
+  const opensBrowser = options.opensBrowser && !isProgramFormat(outerIo.settings)
+  const { environment, stdin, stderr } = outerIo
   const isUnattended = environment.ci || !(stdin.isTTY || stderr.isTTY)
-  if (!withApiKey && (given.settings.noInput || (opens && isUnattended))) {
+  if (!withApiKey && (outerIo.settings.noInput || (opensBrowser && isUnattended))) {
     throw usageError(
       'a sign-in with the browser needs a person, whom --no-input, CI or a missing terminal rules out',
       'set MAILCLAIM_API_KEY to a key or the token of a keeper (docs/fleet.md), or run: mailclaim login --with-api-key < key.txt',
     )
   }
-  const io = createIo(given, ofItsService(await askForMissing(given, withApiKey)))
-  // What could fail after the person's part is tried before it.
+  const io = createIo(outerIo, dropOtherServiceSettings(await promptForMissing(outerIo, withApiKey)))
+  // Fail before the user approves in the browser, not afterward: check the settings, then the credential store.
   requireBaseUrl(io.settings)
   if (!withApiKey) requireClientId(io.settings)
-  const prepared = await prepare(io, withApiKey ? 'api_key' : 'session')
+  const prepared = await prepareStore(io, withApiKey ? 'api_key' : 'session')
   try {
     const { result, closed } = withApiKey
       ? { result: await signInWithApiKey(prepared, io), closed: undefined }
-      : await signInWithBrowser(opens, how.timeoutMs, prepared, io)
-    await remember(result.store, io)
-    await announce(result, io, columns)
+      : await signInWithBrowser(opensBrowser, timeoutMs, prepared, io)
+    await saveSettings(result.store, io)
+    await reportResult(result, io, columns)
     await closed
   } finally {
     prepared.discard()
@@ -82,30 +82,31 @@ export async function signIn(how: SignIn, given: Io, columns: readonly Column[])
 
 const QUESTIONS = { base_url: 'Base URL of the service:', client_id: 'OAuth client id:' } as const
 
-/** Asks a person for what is not configured; a script gets an error later. */
-async function askForMissing(io: Io, withApiKey: boolean): Promise<Settings> {
+/** Prompts for a missing base URL and client id. Without prompts, returns the settings unchanged, and a later check fails. */
+async function promptForMissing(io: Io, withApiKey: boolean): Promise<Settings> {
   const { settings, prompts } = io
   if (!settings.interactive) return settings
   const needed = withApiKey ? (['base_url'] as const) : (['base_url', 'client_id'] as const)
-  // Whoever answers questions must not learn afterward that what was given can't be used.
+  // `settingValue` also validates the given settings before the prompts: otherwise a user answers them all, only to be refused.
   const missing = needed.filter((key) => settingValue(key, settings) === undefined)
   if (missing.includes('base_url'))
     await io.say('To try it without an account, run this in another terminal: mailclaim sandbox')
   const chosen = { ...settings.chosen }
   for (const key of missing) {
-    // A host without a scheme, as browsers take it.
-    const complete = (text: string) =>
+    // Accept a bare host name, as browsers do.
+    const addScheme = (text: string) =>
       key === 'base_url' && /^[\w-]+(\.[\w-]+)+(\/|$)/.test(text) ? `https://${text}` : text
     const value = await prompts.input({
       message: QUESTIONS[key],
-      validate: (text) => validate(() => SETTINGS[key].parse(complete(text), settingName(key))),
+      validate: (text) => validationResult(() => SETTINGS[key].parse(addScheme(text), settingName(key))),
     })
-    chosen[key] = { value: complete(value), source: 'flag' }
+    chosen[key] = { value: addScheme(value), source: 'flag' }
   }
   return { ...settings, chosen }
 }
 
-function validate(check: () => unknown): true | string {
+/** Returns true if the check passes; otherwise the error's message and hint, as the prompt library expects. */
+function validationResult(check: () => unknown): true | string {
   try {
     check()
     return true
@@ -115,8 +116,12 @@ function validate(check: () => unknown): true | string {
   }
 }
 
-/** Proves the store. Where there is no keychain and nobody has chosen one, a person may choose a file instead. */
-async function prepare(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
+/**
+ * Tests the credential store before the sign-in. Without a keychain, and if `store` isn't set, the user may choose a file instead.
+ *
+ * @throws CliError the error of `prepareSignIn`; exit 2 for an API key with the store `etcd`
+ */
+async function prepareStore(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
   const { settings, prompts } = io
   const store = settingValue('store', settings)
   if (store === 'etcd') {
@@ -127,8 +132,8 @@ async function prepare(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
   try {
     return await prepareSignIn(io, store, kind)
   } catch (error) {
-    const isChosen = settings.chosen.store?.source !== 'default'
-    if (!settings.interactive || isChosen || !hasNoKeychain(error)) throw error
+    const isStoreSet = settings.chosen.store?.source !== 'default'
+    if (!settings.interactive || isStoreSet || !hasNoKeychain(error)) throw error
     await io.warn((error as CliError).message)
     const message = 'Keep the secret in a file that only you can read instead?'
     if (!(await prompts.confirm({ message, default: false }))) throw error
@@ -136,8 +141,8 @@ async function prepare(io: Io, kind: Session['kind']): Promise<PreparedSignIn> {
   }
 }
 
-/** Lets a person approve in the browser, and stores the session. */
-async function signInWithBrowser(opens: boolean, timeoutMs: number, prepared: PreparedSignIn, io: Io) {
+/** Signs in with the browser (authorization code grant, RFC 6749 section 4.1), and stores the session. */
+async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepared: PreparedSignIn, io: Io) {
   const { settings, environment } = io
   const scopes = settingValue('scope', settings) ?? []
   const resource = settingValue('resource', settings)
@@ -157,50 +162,50 @@ async function signInWithBrowser(opens: boolean, timeoutMs: number, prepared: Pr
   const chosen: LoginOptions = {
     scopes,
     resource,
-    target: redirectTarget(settingValue('redirect_uri', settings)),
-    // Remote editors set BROWSER to a helper that opens the browser of the other machine.
-    openBrowser: opens && (!environment.ssh || environment.browser !== undefined),
-    // On a terminal that allows questions, or in a pipe where no browser is opened.
-    readInput: settings.interactive || (!opens && !io.stdin.isTTY),
+    target: parseRedirectUri(settingValue('redirect_uri', settings)),
+    // Over SSH, open a browser only if BROWSER is set: remote editors set it to a helper that opens the user's local browser.
+    openBrowser: opensBrowser && (!environment.ssh || environment.browser !== undefined),
+    // Read the pasted redirect URL from a terminal that allows prompts, or from a pipe if no browser is opened.
+    readInput: settings.interactive || (!opensBrowser && !io.stdin.isTTY),
     timeoutMs,
     issuer: settingValue('issuer', settings),
     authorizationEndpoint: settingValue('authorization_endpoint', settings),
   }
-  return login(chosen, exchange, reporter(chosen, io), io)
+  return login(chosen, exchange, createReporter(chosen, io), io)
 }
 
-/** Everything here is needed to continue, so --quiet doesn't silence it. A program gets the address as an event instead. */
-function reporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReporter {
+/** Creates the reporter of a sign-in. `--quiet` doesn't suppress its messages, because the user needs them to continue. */
+function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReporter {
   const { settings, stderr } = io
   const isForProgram = isProgramFormat(settings)
-  const always = createIo(io, { ...settings, quiet: isForProgram && !stderr.isTTY, silent: false })
+  const output = createIo(io, { ...settings, quiet: isForProgram && !stderr.isTTY, silent: false })
   return {
     async ready(url) {
-      if (isForProgram) await always.writeEvent('authorization', { url })
-      await always.say(
+      if (isForProgram) await output.writeEvent('authorization', { url })
+      await output.say(
         openBrowser ? 'Opening the browser. If nothing opens, go to:' : 'Open this address in a browser:',
       )
-      await always.say('', `  ${url}`, '')
+      await output.say('', `  ${url}`, '')
       if (readInput)
-        await always.say('If the browser runs on another machine, paste the address of its last page here.')
-      await always.say('Waiting for your approval …')
+        await output.say('If the browser runs on another machine, paste the address of its last page here.')
+      await output.say('Waiting for your approval …')
     },
-    browserFailed: () => always.say('No browser could be opened. Open the address above yourself.'),
-    ignored: (why) => always.warn(`ignored: ${why}`),
+    browserFailed: () => output.say('No browser could be opened. Open the address above yourself.'),
+    ignored: (why) => output.warn(`ignored: ${why}`),
   }
 }
 
-/** Reads an API key, tries it with the service, and stores it. */
+/** Reads an API key, tries the key with a request to the service, and stores it. */
 async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Session> {
   const value = await readApiKey(io)
-  const mistake = value.length > LONGEST_KEY ? 'it is too long' : mistakeInKey(value)
+  const mistake = value.length > MAX_KEY_LENGTH ? 'it is too long' : mistakeInKey(value)
   if (mistake !== undefined) throw usageError(`that is not an API key: ${mistake}`)
   const credential = { kind: 'api_key', value, description: 'the API key' } as const
-  const authorizer = { credential: async () => credential, refused: async () => undefined }
+  const authorizer = { credential: async () => credential, replaceRefused: async () => undefined }
   try {
     await tryCredential(createServiceClient(io, authorizer))
   } catch (error) {
-    // A service that knows the key but forbids the request has accepted it.
+    // Accept a 403: the service knows the key, but the key may not list grants.
     if (!(error instanceof CliError) || error.status !== 403) throw error
     await io.warn(`the service knows the API key, but: ${error.message}`)
   }
@@ -214,7 +219,7 @@ async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Sessi
   })
 }
 
-/** Reads an API key from standard input, or asks for it on a terminal. @throws CliError exit 2. */
+/** Reads an API key from standard input, or from a hidden prompt on a terminal. @throws CliError `usage`, exit 2, without a key */
 async function readApiKey({ stdin, prompts, settings }: Io): Promise<string> {
   if (stdin.isTTY) {
     if (settings.interactive) return (await prompts.password({ message: 'API key:' })).trim()
@@ -223,15 +228,15 @@ async function readApiKey({ stdin, prompts, settings }: Io): Promise<string> {
   let text = ''
   for await (const piece of stdin.stream) {
     text += String(piece)
-    if (text.length > LONGEST_KEY) break
+    if (text.length > MAX_KEY_LENGTH) break
   }
   const key = text.trim()
   if (key === '') throw usageError('there is no API key on standard input: it is empty')
   return key
 }
 
-/** The settings without those of the profile that belong to another base URL. */
-function ofItsService(settings: Settings): Settings {
+/** Returns the settings without the profile's issuer and authorization endpoint if these belong to another base URL. */
+function dropOtherServiceSettings(settings: Settings): Settings {
   const base = settingValue('base_url', settings)
   if (base === undefined) return settings
   const kept = withSetting(settings.profileConfig, 'base_url', base)
@@ -241,38 +246,34 @@ function ofItsService(settings: Settings): Settings {
   return { ...settings, chosen: Object.fromEntries(chosen) as ChosenSettings }
 }
 
-/** Saves where the profile signed in and what it chose, so that the next command needs no options. */
-async function remember(store: StoreKind, io: Io): Promise<void> {
+/** Saves base URL, client id, issuer and store in the profile, so that later commands need no options. */
+async function saveSettings(store: StoreKind, io: Io): Promise<void> {
   const { settings } = io
   const { chosen, profileConfig } = settings
   const keys = SETTING_KEYS.filter(
     (key) => /^(base_url|client_id|issuer)$/.test(key) || (store === 'etcd' && /^store_/.test(key)),
   )
-  const used: ProfileConfig = {
-    ...Object.fromEntries(
-      keys.flatMap((key) => (chosen[key] ? [[key, settingText(settingValue(key, settings))]] : [])),
-    ),
-    ...(store !== (profileConfig.store ?? SETTINGS.store.default) && { store }),
-  }
-  const updated = (profile: ProfileConfig | undefined): ProfileConfig => ({
-    ...withSetting(profile, 'base_url', used.base_url),
-    ...used,
+  const usedSettings: ProfileConfig = {}
+  for (const key of keys) if (chosen[key]) usedSettings[key] = settingText(settingValue(key, settings))
+  if (store !== (profileConfig.store ?? SETTINGS.store.default)) usedSettings.store = store
+  const updateProfile = (profile: ProfileConfig | undefined): ProfileConfig => ({
+    ...withSetting(profile, 'base_url', usedSettings.base_url),
+    ...usedSettings,
   })
-  if (isDeepStrictEqual(updated(profileConfig), profileConfig)) return
+  if (isDeepStrictEqual(updateProfile(profileConfig), profileConfig)) return
   try {
     await updateConfig(io, ({ profiles }) => {
-      const { value: name } = settings.profile
-      profiles[name] = updated(profiles[name])
+      profiles[settings.profile.value] = updateProfile(profiles[settings.profile.value])
     })
   } catch (error) {
-    // The sign-in is stored and works without it.
+    // Only warn: the session is stored, and works with the same options or variables.
     if (!(error instanceof CliError)) throw error
     await io.warn(`what this login was given could not be saved for later commands: ${error.message}`)
   }
 }
 
-/** Says what was stored and where, and prints the result. */
-async function announce(session: Session, io: Io, columns: readonly Column[]): Promise<void> {
+/** Reports the stored credential on stderr, with warnings about missing scopes, and prints the result on stdout. */
+async function reportResult(session: Session, io: Io, columns: readonly Column[]): Promise<void> {
   const { kind, profile, service, scope, store } = session
   const { settings } = io
   const what = kind === 'session' ? 'Signed in' : 'API key stored'
@@ -281,20 +282,14 @@ async function announce(session: Session, io: Io, columns: readonly Column[]): P
     await io.warn('MAILCLAIM_API_KEY is set and overrides it: unset it to use what was just stored')
   const requested = settingValue('scope', settings) ?? []
   if (kind === 'session' && requested.length > 0 && scope !== null) {
-    // Otherwise a command would be refused, much later.
-    // Some services put commas between scopes; in others a comma is a part of one.
+    // Some services separate scopes with commas, for others a comma is part of a scope (RFC 6749 section 3.3): accept both.
     const granted = [...scope.split(/\s+/), ...scope.split(/[\s,]+/)]
-    const missing = requested.filter((asked) => !granted.includes(asked) && !NOT_OF_ACCESS.includes(asked))
+    const missing = requested.filter((asked) => !granted.includes(asked) && !OIDC_SCOPES.includes(asked))
     if (missing.length > 0) await io.warn(`requested but not granted: ${missing.join(' ')}`)
   }
-  // The address came as a line of JSON, so the result is one too, on a terminal as elsewhere.
+  // With `--json`, print the result on one line, as the authorization event before it.
   const format = kind === 'session' && settings.format === 'json' ? 'jsonl' : settings.format
-  const outcome = {
-    profile,
-    kind: kind === 'session' ? 'oauth' : 'api_key',
-    base_url: service,
-    scope,
-    store,
-  }
+  const shownKind = kind === 'session' ? 'oauth' : 'api_key'
+  const outcome = { profile, kind: shownKind, base_url: service, scope, store }
   await createIo(io, { ...settings, format }).writeOutcome(outcome, columns)
 }

@@ -1,16 +1,10 @@
 import { parseSeconds } from '../settings/parse-value.ts'
-import type { Column } from '../terminal/columns.ts'
+import { plainColumns } from '../terminal/columns.ts'
 import { defineCommand } from './definition.ts'
 
-const COLUMNS: readonly Column[] = [
-  { field: 'profile' },
-  { field: 'kind' },
-  { field: 'base_url' },
-  { field: 'scope' },
-  { field: 'store' },
-]
+const COLUMNS = plainColumns('profile', 'kind', 'base_url', 'scope', 'store')
 
-/** How long a person has for the consent page. */
+/** Default seconds to wait for the user's approval on the consent page. */
 const TIMEOUT_SECONDS = 300
 
 export const command = defineCommand({

@@ -1,12 +1,12 @@
-import type { Forgotten } from '../session/sign-in.ts'
+import type { SignOutResult } from '../session/sign-in.ts'
 import { withProfile } from '../settings/profiles.ts'
-import type { Column } from '../terminal/columns.ts'
+import { plainColumns } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
-import { isToldOnStderr } from '../terminal/output.ts'
+import { isForPeople } from '../terminal/output.ts'
 import { defineCommand } from './definition.ts'
 import { printPages } from './lists.ts'
 
-const COLUMNS: readonly Column[] = [{ field: 'profile' }, { field: 'was_signed_in' }]
+const COLUMNS = plainColumns('profile', 'was_signed_in')
 
 export const command = defineCommand({
   description: 'Forgets the session or the API key of the profile; the grant at the service stays active.',
@@ -21,16 +21,16 @@ export const command = defineCommand({
     const { profilesWithSecrets, requireKnownProfile } = await import('../session/profiles.ts')
     const { value: current, source } = io.settings.profile
     const profiles = options.all ? profilesWithSecrets(io) : [current]
-    const forgotten: Forgotten[] = []
-    for (const profile of profiles) forgotten.push(await forget(io, profile))
-    // Only now: the keychain may have had a secret of a profile whose files are gone. Otherwise it may be mistyped.
-    if (!options.all && source !== 'default' && forgotten.every(isNothing))
+    const forgotten: SignOutResult[] = []
+    for (const profile of profiles) forgotten.push(await forgetProfile(io, profile))
+    // Reject an unknown profile only after removing its secret: a keychain item may remain although the profile's files are gone.
+    if (!options.all && source !== 'default' && forgotten.every(hadNoSecret))
       requireKnownProfile(current, io, io.settings)
-    if (!isToldOnStderr(io.settings)) {
+    if (!isForPeople(io.settings)) {
       const items = forgotten.map(({ profile, wasSignedIn }) => ({ profile, was_signed_in: wasSignedIn }))
       await printPages([items], COLUMNS, 'No profile is signed in.', io)
     }
-    await announce(forgotten, io)
+    await reportForgotten(forgotten, io)
     if (io.environment.apiKey !== undefined)
       await io.warn('MAILCLAIM_API_KEY is set, and commands keep using it')
     io.interrupts.signal.throwIfAborted()
@@ -41,23 +41,26 @@ export const command = defineCommand({
   },
 })
 
-const isNothing = ({ wasSignedIn, problem }: Forgotten): boolean => !wasSignedIn && problem === undefined
+/** Whether the profile had no credential, in a store that could be read. */
+const hadNoSecret = ({ wasSignedIn, problem }: SignOutResult): boolean =>
+  !wasSignedIn && problem === undefined
 
-/** Forgets a profile's session where it is; of a profile in etcd that isn't the current one, what this machine keeps. */
-async function forget(io: Io, profile: string): Promise<Forgotten> {
-  const { isShared } = await import('../settings/settings.ts')
-  if (profile === io.settings.profile.value && isShared(io.settings)) {
+/** Removes a profile's session. For a profile in etcd other than the current one, only this machine's copies are removed. */
+async function forgetProfile(io: Io, profile: string): Promise<SignOutResult> {
+  const { usesSharedStore } = await import('../settings/settings.ts')
+  if (profile === io.settings.profile.value && usesSharedStore(io.settings)) {
     const { forgetShared } = await import('../session/shared/sign-in.ts')
     return forgetShared(io, profile)
   }
   const { profileFiles } = await import('../session/session-file.ts')
-  const { removeKept } = await import('../session/shared/local.ts')
+  const { removeLocalFiles } = await import('../session/shared/local.ts')
   const { forgetSession } = await import('../session/sign-in.ts')
-  removeKept(profileFiles(io, profile))
+  removeLocalFiles(profileFiles(io, profile))
   return forgetSession(io, profile)
 }
 
-async function announce(forgotten: readonly Forgotten[], io: Io): Promise<void> {
+/** Tells the result for each profile on stderr. */
+async function reportForgotten(forgotten: readonly SignOutResult[], io: Io): Promise<void> {
   if (forgotten.length === 0) await io.say('No profile is signed in.')
   for (const { profile, wasSignedIn, session, problem } of forgotten) {
     if (problem !== undefined) await io.warn(`the keychain may still hold a secret of profile ${profile}`)

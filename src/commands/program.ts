@@ -9,13 +9,14 @@ import {
   type OutputDefinition,
 } from './definition.ts'
 
+/** Texts of the program's own help. */
 export const PROGRAM = {
   description: "Claim a domain that another team verified, and see why a claim isn't verifying.",
   version: 'print the version',
   help: 'show this help',
 } as const
 
-/** A command's definition, with the options of the settings that belong to it. */
+/** Loads a command's definition, and adds the options of the settings that only this command takes, such as `login --issuer`. */
 export async function loadCommand(
   words: readonly string[],
   { load }: CommandLeaf,
@@ -24,9 +25,9 @@ export async function loadCommand(
   return { ...definition, options: [...settingOptions(words.join(' ')), ...(definition.options ?? [])] }
 }
 
-/** The options that set settings: those of every command, or those of one command. */
+/** Returns the options that set settings. @param command a command's path; without it, the options that every command takes */
 function settingOptions(command?: string): OptionDefinition[] {
-  return PROFILE_AND_SETTINGS.flatMap(([key, { flags, commands, unset, parse, ...setting }]) => {
+  return PROFILE_AND_SETTINGS.flatMap(([key, { flags, commands, defaultText, parse, ...setting }]) => {
     const belongs = command === undefined ? commands === undefined : commands?.includes(command)
     if (flags === undefined || !belongs) return []
     return {
@@ -36,13 +37,13 @@ function settingOptions(command?: string): OptionDefinition[] {
         parse(text, name)
         return text
       },
-      ...(unset && { default: unset }),
+      ...(defaultText && { default: defaultText }),
       ...(Object.hasOwn(SETTINGS, key) && { setting: settingName(key) }),
     }
   })
 }
 
-/** The options that a command takes, before or after its name, besides its own; some know more formats than others. */
+/** Returns the options that every command takes. @param definition the command whose formats and fields help and completion show */
 export function globalOptions(definition?: CommandDefinition): readonly OptionDefinition[] {
   const { fields } = GLOBAL_OPTIONS
   const own = {
@@ -60,17 +61,17 @@ function formatOption({ formats = [], usualFormat }: Partial<OutputDefinition> =
   }
 }
 
-/** The options that the help of a command shows: its own, and `--format` if it has formats besides the usual ones. */
+/** Returns the options in a command's help: its own, and `--format` if the command has additional formats. */
 export function shownOptions({ options = [], output }: CommandDefinition): OptionDefinition[] {
   return [...options, ...(output.formats === undefined ? [] : [formatOption(output)])]
 }
 
-/** The description of an argument, with what happens without it. */
+/** Returns an argument's description for help, with a note if the command prompts for it. */
 export function argumentText({ description, asked }: ArgumentDefinition): string {
   return asked ? `${description}; asked for on a terminal` : description
 }
 
-/** The description of an option or a setting, with its choices and its default. */
+/** Returns an option's or setting's description for help, with its choices, requirements and default. */
 export function optionText(option: Omit<OptionDefinition, 'flags'>): string {
   const { description, choices = [], repeatable, needs, default: value } = option
   const notes = [

@@ -2,25 +2,16 @@ import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { HIGHEST_PORT, parseCount } from '../settings/parse-value.ts'
-import type { Column } from '../terminal/columns.ts'
+import { plainColumns } from '../terminal/columns.ts'
+import { isForPeople } from '../terminal/output.ts'
 import { defineCommand } from './definition.ts'
 
-const COLUMNS: readonly Column[] = [
-  { field: 'base_url' },
-  { field: 'dns' },
-  { field: 'client_id' },
-  { field: 'api_key' },
-]
+const COLUMNS = plainColumns('base_url', 'dns', 'client_id', 'api_key')
 
 export const command = defineCommand({
   description: 'Runs a local service with the interface of the real one, HTTP and DNS, to try things out.',
   options: [
-    {
-      flags: '--port <n>',
-      description: 'HTTP port',
-      default: 'a free one',
-      parse: parsePort,
-    },
+    { flags: '--port <n>', description: 'HTTP port', default: 'a free one', parse: parsePort },
     {
       flags: '--dns-port <n>',
       description: 'DNS port, UDP and TCP',
@@ -29,8 +20,8 @@ export const command = defineCommand({
     },
     { flags: '--auto-approve', description: 'approve every sign-in without the consent page' },
     { flags: '--auto-publish', description: 'publish the record of each new claim at once' },
-    { flags: '--imports <n>', description: 'number of contact imports', default: '25', parse: parseNumber },
-    { flags: '--grants <n>', description: 'number of OAuth grants', default: '3', parse: parseNumber },
+    { flags: '--imports <n>', description: 'number of contact imports', default: '25', parse: parseCount },
+    { flags: '--grants <n>', description: 'number of OAuth grants', default: '3', parse: parseCount },
     {
       flags: '--access-token-seconds <n>',
       description: 'lifetime of access tokens',
@@ -48,21 +39,17 @@ export const command = defineCommand({
   errors: ['sandbox'],
 
   async run({ options }, io) {
-    const { port, dnsPort, autoApprove, autoPublish, imports, grants, accessTokenSeconds, exitWithStdin } =
-      options
-    const chosen = { port, dnsPort, autoApprove, autoPublish, imports, grants, accessTokenSeconds }
     const { startSandbox } = await import('../sandbox/sandbox.ts')
     const log = (line: string) => void io.warn(line).catch(() => {})
-    const sandbox = await startSandbox({ ...chosen, log }).catch((error: unknown) => {
-      throw portError(error)
+    const sandbox = await startSandbox({ ...options, log }).catch((error: unknown) => {
+      throw toPortError(error)
     })
     const { baseUrl, dns, clientId, apiKey } = sandbox
     const ready = { base_url: baseUrl, dns, client_id: clientId, api_key: apiKey }
     try {
-      if (io.settings.format === 'table' && io.settings.fields === undefined)
-        await io.stdout.write(readyText(sandbox, io.platform))
+      if (isForPeople(io.settings)) await io.stdout.write(readyText(sandbox, io.platform))
       else await io.write(ready, COLUMNS)
-      await untilEnd(io, exitWithStdin === true)
+      await waitForEnd(io, options.exitWithStdin === true)
     } finally {
       await sandbox.close()
     }
@@ -107,12 +94,10 @@ Press Ctrl-C to end it.
 `
 }
 
-/** Rejects when the person ends the program; with `withStdin`, settles when standard input closes. */
-async function untilEnd({ interrupts, stdin }: Context, withStdin: boolean): Promise<void> {
+/** Waits for Ctrl-C or SIGTERM, then rejects with a silent error. @param withStdin whether to resolve when standard input closes */
+async function waitForEnd({ interrupts, stdin }: Context, withStdin: boolean): Promise<void> {
   await new Promise<void>((done, fail) => {
-    const interrupted = () => {
-      fail((interrupts.signal.reason as CliError).with({ silent: true }))
-    }
+    const interrupted = () => fail((interrupts.signal.reason as CliError).with({ silent: true }))
     if (interrupts.signal.aborted) interrupted()
     interrupts.signal.addEventListener('abort', interrupted, { once: true })
     if (!withStdin) return
@@ -121,7 +106,7 @@ async function untilEnd({ interrupts, stdin }: Context, withStdin: boolean): Pro
   })
 }
 
-function portError(error: unknown): unknown {
+function toPortError(error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code !== 'EADDRINUSE' && code !== 'EACCES') return error
   const why = code === 'EACCES' ? 'requires permissions that this user does not have' : 'is in use'
@@ -131,11 +116,7 @@ function portError(error: unknown): unknown {
   })
 }
 
-function parseNumber(text: string, name: string): number {
-  return parseCount(text, name, 0)
-}
-
-/** 0: a free one. */
+/** Parses a port; 0 stands for any free port. */
 function parsePort(text: string, name: string): number {
   return parseCount(text, name, 0, HIGHEST_PORT)
 }

@@ -12,7 +12,7 @@ const CLAIM = 'Claim'
 const TRY = 'Try'
 const SETUP = 'Set up'
 
-/** Every command of the program, in the order in which help shows them. */
+/** The command tree, in the order of the program's help. */
 export const tree: CommandTree = {
   login: leaf('sign in with the browser', () => import('./login.ts'), SIGN_IN),
   logout: leaf('forget the session of the profile', () => import('./logout.ts'), SIGN_IN),
@@ -81,7 +81,7 @@ export const tree: CommandTree = {
   completion: leaf('print the completion script of a shell', () => import('./completion.ts'), SETUP),
   commands: leaf(
     'describe every command, for programs',
-    async () => ({ command: (await import('./commands.ts')).describing(tree) }),
+    async () => ({ command: (await import('./commands.ts')).createCommandsCommand(tree) }),
     SETUP,
   ),
 }

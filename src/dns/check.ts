@@ -1,69 +1,80 @@
 import { usageError } from '../errors.ts'
-import { type Deadline, deadlineIn, timeFor } from '../timeout.ts'
+import { createDeadline, type Deadline, stepTimeout } from '../timeout.ts'
 import { observeDnssec } from './dnssec.ts'
-import { lookElsewhere } from './elsewhere.ts'
-import { locate, type Search } from './locate.ts'
+import { findZone, type Search } from './locate.ts'
 import { groupByOutcome, type Observations, separateIntercepted } from './observations.ts'
+import { findOtherNames } from './other-names.ts'
 import type { CheckReport } from './report.ts'
 import { askResolver } from './resolvers.ts'
-import { diagnose, isUnseen } from './rules.ts'
+import { diagnose, needsResolvers } from './rules.ts'
 import { askNameServers } from './servers.ts'
-import { createShare, type Share } from './share.ts'
+import { createSharedCache, type SharedCache } from './shared-cache.ts'
 import { DNS_PORT, isPrivate, PUBLIC_RESOLVERS, type Resolver } from './wire/address.ts'
-import { askFor, childController, type DnsEffects, limitQueries } from './wire/ask.ts'
+import { childController, type DnsEffects, limitQueries, query } from './wire/ask.ts'
 import { checkName } from './wire/name.ts'
 import { readTxt } from './wire/txt-answer.ts'
 
-/** The record that is looked for. */
-export interface Wanted {
-  /** The name of the record, as a person writes it. */
+/** The TXT record that a check expects at a name. */
+export interface WantedRecord {
+  /** Domain name of the record, as a user types it: IDNs and a trailing dot are accepted. */
   readonly name: string
-  /** The whole TXT value; null to see which values are there. */
+  /** Expected TXT value, whole; null to report the values in DNS instead. */
   readonly expected: string | null
-  /** Whether a person gave that value, and may have cut it. */
+  /** Whether a user typed the expected value, and might have truncated it while copying. Default: false. */
   readonly isGiven?: boolean
 }
 
-/** What is looked for, whom to ask, and until when. */
-export interface CheckRequest extends Wanted {
-  /** Where the search for the zone starts: resolvers, or authoritative servers of private DNS. */
+/** Options of one DNS check. */
+export interface CheckRequest extends WantedRecord {
+  /**
+   * Resolvers that start the search for the zone; authoritative servers are accepted too, for private DNS. `'system'`: those of the
+   * system.
+   */
   readonly resolvers: readonly Resolver[] | 'system'
-  /** 53, except for private DNS. */
+  /** Port of authoritative servers: 53, except for private DNS. */
   readonly authoritativePort: number
-  /** Whether to ask well-known public resolvers as well. */
+  /** Whether to query the well-known public resolvers as well. Default: false. */
   readonly publicResolvers?: boolean | undefined
-  /** Whether caches have had as much time as they named in earlier checks. */
+  /**
+   * Whether every cache TTL named by earlier checks of this wait has passed, so that a stale resolver no longer counts as a cache.
+   * Default: false.
+   */
   readonly isOverdue?: boolean
-  /** Of the command; the check itself takes 10 seconds at most. */
+  /** Deadline of the command; the check takes at most 10 seconds even if more is left. */
   readonly deadline?: Deadline
-  /** What the checks of a run of many share. */
-  readonly share?: Share | undefined
+  /** Cache shared with the other checks of a run over many domains. Default: a new cache. */
+  readonly cache?: SharedCache | undefined
 }
 
+/** Maximum milliseconds of one check, with the start and end of the program. */
 const DEADLINE_MS = 10_000
-/** Left for the program's start and end on a busy machine. */
+/** Milliseconds reserved for the program's start and end on a busy machine, so that the whole command ends within 10 seconds. */
 const MARGIN_MS = 600
-/** For finding the zone; the rest is for its servers. */
+/** Maximum milliseconds to find the zone, so that time is left to query the zone's servers. */
 const LOCATE_MS = 6000
-/** Of the rest: should they be silent, it is resolvers' turn. */
+/** Share of the remaining time for authoritative servers, so that resolvers can still be queried if those servers are silent. */
 const SERVERS_SHARE = 0.75
-/** For the alias that only resolvers show, in milliseconds. */
-const CNAME_MS = 2000
-/** Datagrams and connections of one check; most checks need fewer than forty. */
+/** Maximum number of datagrams and connections of one check; most checks need fewer than 40. */
 const MAX_QUERIES = 120
 
 /**
- * Finds out whether a TXT record is visible, and if not, why; without an expected value, which TXT records there are. Asks the
- * authoritative servers; asks recursive resolvers about the name only once those have the record, or if none of them can be
- * reached. Whatever DNS does is in the report.
+ * Checks whether a TXT record is visible, and if not, finds the cause; without an expected value, reports the TXT values in DNS.
+ * Queries the authoritative servers first. Recursive resolvers are queried for the name only if all of those servers have the
+ * record, or none can be reached: an earlier query could plant a negative answer in a cache (RFC 2308). DNS failures are findings
+ * of the report, not errors.
  *
- * @throws CliError exit 2 if the name is none; the reason of the signal in the effects
+ * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
 export async function checkDns(request: CheckRequest, effects: DnsEffects): Promise<CheckReport> {
   return diagnose(await observe(request, effects))
 }
 
-/** Asks everybody, and says what they answered. @param causes whether to look also at what may be wrong: resolvers, other names, DNSSEC */
+/**
+ * Queries the servers of a check and returns their answers without judging them.
+ *
+ * @param causes whether to query for causes as well: resolvers, other names, DNSSEC
+ * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
+ */
 export async function observe(
   request: CheckRequest,
   effects: DnsEffects,
@@ -74,22 +85,20 @@ export async function observe(
   const checked = checkName(request.name)
   if (!checked.ok) throw usageError(checked.problem, checked.fix)
   const name = checked.ascii
-  const givenMs = request.deadline ? timeFor(request.deadline) : DEADLINE_MS
-  const deadline = deadlineIn(Math.min(DEADLINE_MS, givenMs) - MARGIN_MS, clock)
-  const toLocate = deadline.atMost(LOCATE_MS)
+  const givenMs = request.deadline ? stepTimeout(request.deadline) : DEADLINE_MS
+  const deadline = createDeadline(Math.min(DEADLINE_MS, givenMs) - MARGIN_MS, clock)
   const configured = request.resolvers === 'system' ? await dns.systemResolvers() : request.resolvers
   const resolvers: readonly Resolver[] = [...configured, ...(request.publicResolvers ? PUBLIC_RESOLVERS : [])]
   const limited = limitQueries(dns, MAX_QUERIES)
-  const over = childController(effects.signal)
-  const share = request.share ?? createShare(clock)
-  const own = { ...effects, signal: over.signal, dns: limited }
-  const search: Search = { name, expected, resolvers, port, deadline, share, effects: own }
+  const controller = childController(effects.signal)
+  const cache = request.cache ?? createSharedCache(clock)
+  const own = { ...effects, signal: controller.signal, dns: limited }
+  const search: Search = { name, expected, resolvers, port, deadline, cache, effects: own }
   try {
-    const location = await locate(name, { ...search, deadline: toLocate })
-    const zone = location.kind === 'found' ? location.zone : null
-    const toAsk = deadline.atMost(deadline.leftMs() * SERVERS_SHARE)
-    const survey =
-      location.kind === 'found' ? await askNameServers(location, { ...search, deadline: toAsk }) : NOTHING
+    const location = await findZone(name, { ...search, deadline: deadline.limitedTo(LOCATE_MS) })
+    const found = location.kind === 'found' ? location : undefined
+    const toAsk = deadline.limitedTo(deadline.remainingMs() * SERVERS_SHARE)
+    const survey = found ? await askNameServers(found, { ...search, deadline: toAsk }) : NOTHING
     const { servers } = survey
     const isInside =
       port === DNS_PORT && servers.length > 0 && servers.every(({ address }) => isPrivate(address))
@@ -97,31 +106,35 @@ export async function observe(
       ...{ ...NOTHING, ...survey, name, expected, isGiven, isOverdue, location, isInside },
       limitReached: limited.isReached(),
     }
-    const { reached, interception } = separateIntercepted(seen)
-    const { withRecord, withoutRecord } = groupByOutcome(reached)
+    const { genuine, interception } = separateIntercepted(seen)
+    const { withRecord, withoutRecord } = groupByOutcome(genuine)
     const [best] = [...withRecord, ...withoutRecord]
     const server = causes && best?.address ? { address: best.address, port } : undefined
     const isVisible = withRecord.length > 0 && withoutRecord.length === 0
-    // A resolver that is asked too early caches the absence. If nobody else can tell, there is nothing to lose.
-    const isTime = causes && (isVisible || isUnseen(seen))
-    // Where port 53 leads to this network's own zone, only resolvers over HTTPS see the public one.
+    // A resolver that is queried too early caches the record's absence, so wait for the name servers unless only resolvers can
+    // tell.
+    const isTime = causes && (isVisible || needsResolvers(seen))
+    // Inside a network with its own zone of this name on port 53, only resolvers over HTTPS see the public zone.
     const isOwnZone = interception === 'inside'
     const toTrust = resolvers.flatMap((one) => (!isOwnZone || one instanceof URL ? one : (one.https ?? [])))
-    const [seenBy, elsewhere, dnssec] = await Promise.all([
-      Promise.all((isTime ? toTrust : []).map((one) => askResolver(one, isVisible ? zone : null, search))),
-      server && zone !== null && withRecord.length === 0 ? lookElsewhere(server, zone, search) : null,
-      server && location.kind === 'found' ? observeDnssec(location, server, search) : null,
+    const [seenBy, otherNames, dnssec] = await Promise.all([
+      Promise.all(
+        (isTime ? toTrust : []).map((one) => askResolver(one, isVisible ? found?.zone : undefined, search)),
+      ),
+      server && found && withRecord.length === 0 ? findOtherNames(server, found.zone, search) : null,
+      server && found ? observeDnssec(found, server, search) : null,
     ])
-    // An alias that only resolvers show is an old one, or is beside the TXT records.
+    // A CNAME that only resolvers show is either cached from an earlier state, or stands beside TXT records at the name servers.
     const isHidden = server && !servers.some((one) => one.alias) && seenBy.some((one) => one.alias)
-    const cname = isHidden ? await askFor(server, { name, type: 'CNAME' }, CNAME_MS, search) : undefined
+    const cname = isHidden ? await query(server, { name, type: 'CNAME' }, search) : undefined
     const target = cname && readTxt(cname, name).alias
     const beside = target ? { alias: { targets: [target], isKnown: true, isBeside: true as const } } : {}
-    return { ...seen, ...beside, resolvers: seenBy, elsewhere, dnssec, limitReached: limited.isReached() }
+    return { ...seen, ...beside, resolvers: seenBy, otherNames, dnssec, limitReached: limited.isReached() }
   } finally {
-    // What was still being asked isn't needed any more.
-    over.abort()
+    // Cancel queries that are still in flight, such as those to slow servers.
+    controller.abort()
   }
 }
 
-const NOTHING = { servers: [], alias: null, resolvers: [], elsewhere: null, dnssec: null } as const
+/** Observations of a check that queried no server. */
+const NOTHING = { servers: [], alias: null, resolvers: [], otherNames: null, dnssec: null } as const

@@ -1,29 +1,30 @@
 import { createHash } from 'node:crypto'
 import type { DnsAddress } from '../context.ts'
 import type { Search } from './locate.ts'
-import type { DnssecObservation, Found } from './observations.ts'
-import { askFor } from './wire/ask.ts'
+import type { DnssecObservation, Zone } from './observations.ts'
+import { query } from './wire/ask.ts'
 import type { Message, RecordOf } from './wire/message.ts'
 
-const SERVER_MS = 2000
-/** What validators support (RFC 8624 sections 3.1 and 3.3); other DS records don't make a zone signed (RFC 4035 section 5.2). */
+/**
+ * Algorithms (RFC 8624 section 3.1) and digests (section 3.3) that validators support. A zone whose DS records use only others
+ * counts as unsigned (RFC 4035 section 5.2).
+ */
 const ALGORITHMS: readonly number[] = [5, 7, 8, 10, 13, 14, 15, 16]
 const DIGESTS: Readonly<Record<number, string>> = { 1: 'sha1', 2: 'sha256', 4: 'sha384' }
 
 /**
- * Compares the DS records at the parent zone with the keys at a server of the zone, and looks at the dates of the signatures of
- * its SOA record. Null if the parent zone is unknown, or one of them doesn't answer.
+ * Compares the DS records at the parent zone with the DNSKEY records of the zone, and checks the validity period of the signatures
+ * of the zone's SOA record. Returns null if the parent zone is unknown, or if one of the servers doesn't respond.
  *
- * @param server authoritative for the zone
+ * @param server an authoritative server of the zone
  */
 export async function observeDnssec(
-  { zone, parent }: Found,
+  { zone, parent }: Zone,
   server: DnsAddress,
   search: Search,
 ): Promise<DnssecObservation | null> {
   if (parent === null) return null
-  const options = { dnssecOk: true }
-  const ds = await askFor(parent, { name: zone, type: 'DS' }, SERVER_MS, search, options)
+  const ds = await query(parent, { name: zone, type: 'DS', dnssecOk: true }, search)
   if (ds?.aa !== true) return null
   const signers = recordsOf(ds, 'DS').filter(
     ({ algorithm, digestType }) => ALGORITHMS.includes(algorithm) && digestType in DIGESTS,
@@ -35,11 +36,9 @@ export async function observeDnssec(
   })
   if (signers.length === 0) return observed('unsigned')
   const [dnskey, soa] = await Promise.all(
-    (['DNSKEY', 'SOA'] as const).map((type) =>
-      askFor(server, { name: zone, type }, SERVER_MS, search, options),
-    ),
+    (['DNSKEY', 'SOA'] as const).map((type) => query(server, { name: zone, type, dnssecOk: true }, search)),
   )
-  // A truncated answer may lack the key that matches.
+  // A truncated answer might lack the key that matches the DS record.
   if (dnskey?.aa !== true || dnskey.tc || dnskey.rcode !== 'NOERROR') return null
   const keys = recordsOf(dnskey, 'DNSKEY')
   if (keys.length === 0) return observed('no_key')
@@ -49,32 +48,32 @@ export async function observeDnssec(
   const signatures = recordsOf(soa, 'RRSIG').filter(({ typeCovered }) => typeCovered === 'SOA')
   if (signatures.length === 0) return null
   const now = Math.floor(search.effects.clock.now() / 1000)
-  // One valid signature is enough. Times are serial numbers modulo 2^32 (RFC 4034 section 3.1.5).
+  // One valid signature suffices. Signature times are serial numbers modulo 2^32 (RFC 4034 section 3.1.5).
   const latest = Math.max(...signatures.map(({ expiration }) => (expiration - now) | 0))
   return observed(latest < 0 ? 'expired' : 'ok', dnskey)
 }
 
-/** The DS and DNSKEY records in an answer, and the signatures of the latter, as texts to compare. */
+/** Returns the DS and DNSKEY records of an answer, and the signatures over DNSKEY, as texts for comparison without their TTLs. */
 export function keyTexts({ answers }: Message): string[] {
-  return answers.flatMap((record) => {
-    if (record.type === 'DS') return [record.digest.toString('hex')]
-    if (record.type === 'DNSKEY') return [record.key.toString('hex')]
-    if (record.type !== 'RRSIG' || record.typeCovered !== 'DNSKEY') return []
-    return [record.signature.toString('hex')]
-  })
+  const ofKeys = answers.filter(
+    (one) =>
+      one.type === 'DS' || one.type === 'DNSKEY' || (one.type === 'RRSIG' && one.typeCovered === 'DNSKEY'),
+  )
+  return ofKeys.map(({ ttl: _ttl, ...record }) => JSON.stringify(record))
 }
 
+/** Returns the records of one type in an answer. */
 function recordsOf<T extends 'DS' | 'DNSKEY' | 'RRSIG'>({ answers }: Message, type: T): RecordOf<T>[] {
   return answers.filter((record): record is RecordOf<T> => record.type === type)
 }
 
-/** RFC 4034 section 5.1.4. */
+/** Whether a DS record holds the digest of a key (RFC 4034 section 5.1.4). */
 function isDigestOf(ds: RecordOf<'DS'>, key: RecordOf<'DNSKEY'>, zone: string): boolean {
   const hash = DIGESTS[ds.digestType]
   if (hash === undefined || ds.algorithm !== key.algorithm) return false
   const labels = zone.split('.').map((label) => Buffer.from(label, 'latin1'))
   const owner = labels.flatMap((label) => [Buffer.from([label.length]), label])
-  // RFC 4034 section 2.1.
+  // RDATA of a DNSKEY record (RFC 4034 section 2.1).
   const data = Buffer.from([key.flags >> 8, key.flags & 0xff, 3, key.algorithm])
   return createHash(hash)
     .update(Buffer.concat([...owner, Buffer.from([0]), data, key.key]))

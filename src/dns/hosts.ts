@@ -1,15 +1,15 @@
-/** Who hosts DNS zones, by the ends of their name servers' names, as they document them. The first that matches counts. */
+/** DNS providers by the names of their name servers, as documented by each provider. The first match counts. */
 const HOSTS: readonly (readonly [servers: RegExp, name: string])[] = [
   [/\.ns\.cloudflare\.com$/, 'Cloudflare'],
   [/\.awsdns-\d+\.(?:com|net|org|co\.uk)$/, 'Amazon Route 53'],
-  // Squarespace took over the customers of Google Domains, on the same servers.
+  // Squarespace took over the customers of Google Domains, and kept the name servers.
   [/^ns-cloud-[a-z]\d\.googledomains\.com$/, 'Google Cloud DNS or Squarespace'],
   [/\.azure-dns\.(?:com|net|org|info)$/, 'Azure DNS'],
   [/\.domaincontrol\.com$/, 'GoDaddy'],
   [/\.registrar-servers\.com$/, 'Namecheap'],
   [/\.digitalocean\.com$/, 'DigitalOcean'],
   [/\.dnsimple\.com$|\.dnsimple-edge\.(?:net|org|io)$/, 'DNSimple'],
-  // Netlify uses servers of NS1.
+  // Netlify uses the name servers of NS1.
   [/\.nsone\.net$/, 'NS1 or Netlify'],
   [/\.dnsmadeeasy\.com$/, 'DNS Made Easy'],
   [/\.vercel-dns\.com$/, 'Vercel'],
@@ -24,13 +24,19 @@ const HOSTS: readonly (readonly [servers: RegExp, name: string])[] = [
   [/\.hostinger\.com$|\.dns-parking\.com$/, 'Hostinger'],
 ]
 
-/** Who hosts a zone with these name servers: `Cloudflare`, `GoDaddy and Gandi`; null if their names don't tell. */
+/**
+ * Returns the DNS providers of a zone, such as `Cloudflare` or `GoDaddy and Gandi`, by the names of its name servers; null if no
+ * name is known.
+ */
 export function dnsHostOf(nameservers: readonly string[]): string | null {
   const found = nameservers.flatMap((server) => HOSTS.find(([servers]) => servers.test(server))?.[1] ?? [])
   return found.length === 0 ? null : [...new Set(found)].join(' and ')
 }
 
-/** The name servers of domains that nobody uses: for sale or, by the registrar, for expiry or a contact that wasn't confirmed. */
+/**
+ * Name servers of unused domains: parked for sale, or suspended by the registrar because of expiry or an unconfirmed contact
+ * address.
+ */
 const UNUSED: readonly (readonly [servers: RegExp, use: 'parked' | 'suspended'])[] = [
   [/\.(?:above|afternic|bodis|cashparking|dan|internettraffic|parklogic|sedoparking)\.com$/, 'parked'],
   [/\.parkingcrew\.net$/, 'parked'],
@@ -39,10 +45,13 @@ const UNUSED: readonly (readonly [servers: RegExp, use: 'parked' | 'suspended'])
   [/^expire[a-z]*\d*\.|[.-](?:expired|suspended)[.-]/, 'suspended'],
 ]
 
-/** What a domain with these name servers is used for, and the server that tells. */
+/**
+ * Returns the use of a domain (active, parked or suspended) by its name servers, and the name server that shows it; null for
+ * `active`.
+ */
 export function useOf(nameservers: readonly string[]) {
   const found = UNUSED.flatMap(([servers, use]) =>
-    nameservers.filter((server) => servers.test(server)).map((server) => ({ use, server })),
+    nameservers.filter((server) => servers.test(server)).map((at) => ({ use, at })),
   )
-  return found[0] ?? ({ use: 'active', server: null } as const)
+  return found[0] ?? ({ use: 'active', at: null } as const)
 }

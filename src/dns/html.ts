@@ -5,18 +5,16 @@ import { formatTime } from '../terminal/time.ts'
 import type { CheckReport, ReportContext } from './report.ts'
 import { STYLE } from './style.ts'
 import { comparedPieces, type Piece, readablePiece } from './value.ts'
-import { type AnswerView, type FindingView, type ReportView, type Tone, viewReport } from './view.ts'
+import { type AnswerView, type FindingView, type ReportView, SYMBOLS, type Tone, viewReport } from './view.ts'
 import { relativeName } from './wire/name.ts'
 import { capitalize, type Facts, shorten, type Text } from './words.ts'
 
-/** Characters of one text, and how many of a list are shown. */
+/** Maximum number of characters shown of one text, such as a TXT value. */
 const LONGEST_SHOWN = 1000
-const MOST_SHOWN = 20
-const ICONS: Readonly<Record<Tone, string>> = { good: '✓', bad: '✗', warning: '!', faint: 'i' }
 
 /**
- * A report as one HTML file, to look at, to print, or to attach to a ticket. It runs nothing and loads nothing: its style is
- * allowed by its hash, and everything else is forbidden.
+ * Renders a report as one HTML file to read, print or attach to a ticket. The file loads and runs nothing: its
+ * Content-Security-Policy allows only its style, by hash.
  */
 export function renderHtml(report: CheckReport, context: ReportContext): string {
   const view = viewReport(report)
@@ -28,8 +26,6 @@ export function renderHtml(report: CheckReport, context: ReportContext): string 
 <meta charset="utf-8">
 <meta http-equiv="content-security-policy" content="default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="referrer" content="no-referrer">
 <meta name="robots" content="noindex">
 <title>${name}: ${view.result} · mailclaim</title>
 <style>${raw(STYLE)}</style>
@@ -47,31 +43,34 @@ ${footer(context)}
 `.toString()
 }
 
+/** Renders the head of the report: result, name, record, claim and waiting time. */
 function summary(view: ReportView, name: string): Html {
   const { tone, result, expected, claim, wait } = view
   return html`<section class="panel ${tone}" aria-labelledby="name">
 ${status(tone, capitalize(result))}
 <h1 id="name">${name}</h1>
 <dl>${expected === null ? valuesFound(view) : record(view, expected)}
-${claim === null ? '' : html`<dt>Claim</dt><dd>${shown(claim.status)}</dd>`}
+${claim === null ? '' : html`<dt>Claim</dt><dd>${show(claim.status)}</dd>`}
 ${wait === undefined ? '' : html`<dt>Waiting</dt><dd>${wait}</dd>`}</dl>
 </section>`
 }
 
-/** The record that has to be in DNS, field by field as providers ask for it. */
+/** Renders the expected record field by field, as the forms of DNS providers ask for it. */
 function record({ name, zone }: ReportView, expected: string): Html {
   const place =
     zone === null
-      ? html`<dt>Name</dt><dd><code>${shown(name)}</code></dd>`
+      ? html`<dt>Name</dt><dd><code>${show(name)}</code></dd>`
       : html`<dt>Zone</dt><dd><code>${zone}</code></dd><dt>Host</dt><dd><code>${relativeName(name, zone)}</code></dd>`
-  return html`${place}<dt>Type</dt><dd>TXT</dd><dt>Value</dt><dd><code>${shown(expected)}</code></dd>`
+  return html`${place}<dt>Type</dt><dd>TXT</dd><dt>Value</dt><dd><code>${show(expected)}</code></dd>`
 }
 
+/** Renders the zone and the TXT values, for a report without an expected value. */
 function valuesFound({ zone, values }: ReportView): Html {
   return html`<dt>Zone</dt><dd>${zone === null ? 'not found' : html`<code>${zone}</code>`}</dd>
 <dt>TXT records</dt><dd>${values.length === 0 ? 'none seen' : list(values)}</dd>`
 }
 
+/** Renders the list of findings. */
 function findings({ findings }: ReportView): Html {
   if (findings.length === 0) return html``
   return html`<section class="panel" aria-labelledby="findings"><h2 id="findings">Findings</h2>
@@ -79,58 +78,60 @@ function findings({ findings }: ReportView): Html {
 </section>`
 }
 
+/** Renders one finding with its evidence. */
 function findingItem({ code, severity, tone, message, fix, evidence }: FindingView): Html {
   return html`<li class="${tone}"><h3>${status(tone, capitalize(severity))}</h3>
 <p>${phrase(message)}</p>${comparison(evidence)}
 <p><strong>Fix:</strong> ${phrase(fix)}</p>
 <details><summary>Evidence: <code>${code}</code></summary><dl>${Object.entries(evidence).map(
     ([key, fact]) =>
-      html`<dt>${key.replaceAll('_', ' ')}</dt><dd><code>${shown(typeof fact === 'string' ? fact : stringifyJson(fact))}</code></dd>`,
+      html`<dt>${key.replaceAll('_', ' ')}</dt><dd><code>${show(typeof fact === 'string' ? fact : stringifyJson(fact))}</code></dd>`,
   )}</dl></details></li>
 `
 }
 
-/** The expected value above the one found, with the difference marked. */
+/** Renders the expected value above the value found, with the difference marked; nothing unless both are single values. */
 function comparison({ expected, seen }: Facts): Html {
   if (typeof expected !== 'string' || typeof seen !== 'string') return html``
   const pieces = comparedPieces(expected, seen)
-  return html`<dl class="compare"><dt>Expected</dt><dd>${pieces.expected.map((piece) => marked(piece, 'ins'))}</dd><dt>Found</dt><dd>${pieces.seen.map((piece) => marked(piece, 'del'))}</dd></dl>`
+  return html`<dl class="compare"><dt>Expected</dt><dd>${pieces.expected.map((piece) => markPiece(piece, 'ins'))}</dd><dt>Found</dt><dd>${pieces.seen.map((piece) => markPiece(piece, 'del'))}</dd></dl>`
 }
 
-function marked(piece: Piece, as: 'ins' | 'del'): Html {
+/** Renders a piece of a compared value, marked if it differs. */
+function markPiece(piece: Piece, as: 'ins' | 'del'): Html {
   const text = readablePiece({ ...piece, text: shorten(piece.text, LONGEST_SHOWN) })
   if (piece.text === '' || !piece.differs) return html`${text}`
   return as === 'ins' ? html`<ins>${text}</ins>` : html`<del>${text}</del>`
 }
 
-/** The way from the topmost zone to the name's own servers and what they answered, and then to the resolvers. */
+/**
+ * Renders the delegation path: the zones from the top down, then the answers of the zone's name servers, then those of the
+ * resolvers.
+ */
 function path({ path, nameservers, resolvers, zone, host }: ReportView): Html {
-  const above = path.filter((step) => step.zone !== zone)
-  if (above.length + nameservers.length + resolvers.length === 0) return html``
+  const step = (heading: Inserted, content: Inserted) => html`<li><h3>${heading}</h3>${content}</li>
+`
+  const cards = (answers: readonly AnswerView[]) => html`<ul class="cards">${answers.map(card)}</ul>`
+  const zoneStep = (name: string, content: Inserted) => step(html`Zone <code>${name}</code>`, content)
+  const above = path.filter((one) => one.zone !== zone)
+  const steps = [
+    ...above.map((one) => zoneStep(one.zone, html`<p>${names([...one.hosts.keys()])}</p>`)),
+    ...(zone === null
+      ? []
+      : [zoneStep(zone, [host === null ? '' : html`<p>Hosted by ${host}</p>`, cards(nameservers)])]),
+    ...(resolvers.length === 0 ? [] : [step('Recursive resolvers', cards(resolvers))]),
+  ]
+  if (steps.length === 0) return html``
   return html`<section class="panel" aria-labelledby="path"><h2 id="path">The way to the record</h2>
-<ol class="path">${above.map(
-    (step) => html`<li><h3>Zone <code>${step.zone}</code></h3><p>${names([...step.hosts.keys()])}</p></li>
-`,
-  )}${
-    zone === null
-      ? ''
-      : html`<li><h3>Zone <code>${zone}</code></h3>${host === null ? '' : html`<p>Hosted by ${host}</p>`}
-<ul class="cards">${nameservers.map(card)}</ul></li>
-`
-  }${
-    resolvers.length === 0
-      ? ''
-      : html`<li><h3>Recursive resolvers</h3>
-<ul class="cards">${resolvers.map(card)}</ul></li>
-`
-  }</ol>
+<ol class="path">${steps}</ol>
 </section>`
 }
 
+/** Renders host names separated by commas. */
 const names = (hosts: readonly string[]): Html[] =>
-  hosts.slice(0, MOST_SHOWN).map((host, index) => html`${index === 0 ? '' : ', '}<code>${shown(host)}</code>`)
+  hosts.map((host, index) => html`${index === 0 ? '' : ', '}<code>${show(host)}</code>`)
 
-/** What one server answered. */
+/** Renders the answer of one name server or resolver. */
 function card({ host, address, label, tone, values, ttl, serial, ms }: AnswerView): Html {
   const [title = '', meta] = [host, address].filter((one) => one !== null)
   const facts = [
@@ -139,25 +140,29 @@ function card({ host, address, label, tone, values, ttl, serial, ms }: AnswerVie
     ...(ms === null ? [] : [`${ms} ms`]),
   ]
   return html`<li class="${tone}">${status(tone, label)}
-<p><code>${shown(title)}</code>${meta === undefined ? '' : html` <code class="meta">${meta}</code>`}</p>
+<p><code>${show(title)}</code>${meta === undefined ? '' : html` <code class="meta">${meta}</code>`}</p>
 ${values.length === 0 ? '' : list(values)}${facts.length === 0 ? '' : html`<p class="meta">${facts.join(' · ')}</p>`}</li>
 `
 }
 
+/** Renders TXT values as a list. */
 const list = (values: readonly string[]): Html =>
-  html`<ul class="values">${values.map((value) => html`<li><code>${shown(value)}</code></li>`)}</ul>`
+  html`<ul class="values">${values.map((value) => html`<li><code>${show(value)}</code></li>`)}</ul>`
 
+/** Renders the origin of the report, and the command that repeats it. */
 function footer({ resolvers, version, command }: ReportContext): Html {
   const started = resolvers.length === 0 ? 'no resolver' : names(resolvers)
-  return html`<footer><p>Made by mailclaim ${version}; the search started at ${started}. To repeat: <code>${shown(command)}</code>. This file loads nothing and runs nothing.</p></footer>`
+  return html`<footer><p>Made by mailclaim ${version}; the search started at ${started}. To repeat: <code>${show(command)}</code>. This file loads nothing and runs nothing.</p></footer>`
 }
 
+/** Renders a tone as symbol and label. */
 const status = (tone: Tone, label: string): Html =>
-  html`<span class="status"><span class="icon" aria-hidden="true">${ICONS[tone]}</span> ${label}</span>`
+  html`<span class="status"><span class="icon" aria-hidden="true">${SYMBOLS[tone]}</span> ${label}</span>`
 
-/** A sentence with its facts set apart. */
+/** Renders a sentence with its facts in `code` elements. */
 function phrase(text: Text): Inserted[] {
-  return text.map((part) => (typeof part === 'string' ? part : html`<code>${shown(part.value)}</code>`))
+  return text.map((part) => (typeof part === 'string' ? part : html`<code>${show(part.value)}</code>`))
 }
 
-const shown = (value: string): string => (value === '' ? '(empty)' : shorten(value, LONGEST_SHOWN))
+/** Returns a value for display: shortened, or `(empty)`. */
+const show = (value: string): string => (value === '' ? '(empty)' : shorten(value, LONGEST_SHOWN))

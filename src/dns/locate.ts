@@ -1,45 +1,50 @@
 import type { DnsAddress } from '../context.ts'
 import type { Deadline } from '../timeout.ts'
-import { type Delegation, type Found, type NotFound, OUTCOMES } from './observations.ts'
-import type { Share } from './share.ts'
+import { type Delegation, type NoZone, OUTCOMES, type Zone } from './observations.ts'
+import type { SharedCache } from './shared-cache.ts'
 import { formatDnsAddress, isServerAddress, isV6, type Resolver } from './wire/address.ts'
-import { ask, askFor, type DnsEffects } from './wire/ask.ts'
-import { type Message, type ResourceRecord, soaOf } from './wire/message.ts'
+import { ask, type DnsEffects, query } from './wire/ask.ts'
+import { type Message, nsHosts, type ResourceRecord, soaOf } from './wire/message.ts'
 import { ancestors, isAskable, isWithin, labelCount } from './wire/name.ts'
 import { isRegistry, registeredDomainOf } from './wire/registry.ts'
 
-/** What a check looks for, whom it asks, and until when. */
+/** Parameters of a check that its queries share: the record, the servers to query, and the time limit. */
 export interface Search {
-  /** In its ASCII form. */
+  /** Name of the record in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
   readonly name: string
-  /** The whole value; null if any will do. */
+  /** Expected TXT value, whole; null if any value is to be reported. */
   readonly expected: string | null
-  /** The first three are asked for zones and hosts: more wouldn't know more. */
+  /** Resolvers of the check. The first three look up zones and hosts; more of them would give the same answers. */
   readonly resolvers: readonly Resolver[]
-  /** Of authoritative servers: 53, except for private DNS. */
+  /** Port of authoritative servers: 53, except for private DNS. */
   readonly port: number
   readonly deadline: Deadline
   readonly effects: DnsEffects
-  readonly share: Share
+  readonly cache: SharedCache
 }
 
-/** For one question to a resolver, which may have to ask others. */
+/** Maximum milliseconds for a query to a resolver, which might query other servers first. */
 const RESOLVER_MS = 2500
-/** For the servers of one zone on the way. */
+/** Flags of a query to a recursive resolver, with the CD bit: broken DNSSEC must not hide a zone (RFC 4035 section 3.2.2). */
+const RECURSIVE = { recursionDesired: true, checkingDisabled: true } as const
+/** Maximum milliseconds for a query to the servers of one zone on the delegation path. */
 const LEVEL_MS = 1500
-/** Working zones have fewer; a hostile one could name thousands. */
+/** Maximum number of name servers queried for a zone. Working zones have fewer; a hostile zone could name thousands. */
 export const MAX_HOSTS = 26
 
 /**
- * Finds the zone that holds a name, and its servers, from the top down: resolvers give the NS records of the top-level domain,
- * and from there on authoritative servers are asked without recursion, which can't plant a negative answer in a cache (RFC
- * 2308). If that leads nowhere (private DNS, servers that can't be reached from here), resolvers are asked for the next name
- * down, but not for the name itself, which may not exist yet; and at last for the root's servers, which know whether the
- * top-level domain exists. The registered domain's zone is shared with other checks.
+ * Finds the zone that holds a name, and the zone's name servers, from the top down. Resolvers give the NS records of the top-level
+ * domain; from there on, authoritative servers are queried without recursion, which can't plant a negative answer in a cache (RFC
+ * 2308).
+ *
+ * If the servers of the top-level domain lead nowhere (private DNS, or a network that blocks them), resolvers are queried for the
+ * NS records of each name below, but not for the record's own name, which might not exist yet; and last for the root's NS records,
+ * because the root servers know whether the top-level domain exists. The registered domain's zone is cached for the other checks of
+ * a run.
  */
-export async function locate(name: string, search: Search): Promise<Found | NotFound> {
+export async function findZone(name: string, search: Search): Promise<Zone | NoZone> {
   const domain = registeredDomainOf(name)
-  const above = await search.share.once(
+  const above = await search.cache.memoize(
     `zone ${domain}`,
     () => findFrom([...ancestors(domain), domain, '.'], domain, search),
     ({ kind }) => kind === 'found',
@@ -51,14 +56,13 @@ export async function locate(name: string, search: Search): Promise<Found | NotF
   return found.kind === 'lost' ? above : found
 }
 
-/** Asks the resolvers for the NS records of each level in turn, and walks from there until one leads to the target's zone. */
-async function findFrom(
-  levels: readonly string[],
-  target: string,
-  search: Search,
-): Promise<Found | NotFound> {
+/**
+ * Queries the resolvers for the NS records of each level in turn, and follows referrals from there until a level leads to the zone
+ * of `target`.
+ */
+async function findFrom(levels: readonly string[], target: string, search: Search): Promise<Zone | NoZone> {
   const replies = new Set<string>()
-  const registry: Found['registry'] = []
+  const registry: Zone['registry'] = []
   let path: readonly Delegation[] = []
   for (const level of levels) {
     const delegation = await askResolvers(level, search, replies)
@@ -72,8 +76,9 @@ async function findFrom(
 }
 
 /**
- * Where the resolvers' answers about the NS records of a level lead. That they deny it says nothing: some block everything, or
- * have a root of their own. Broken DNSSEC must not hide a zone: checking is disabled.
+ * Queries the resolvers for the NS records of one level; undefined if no resolver has any. A denial isn't reported as such: some
+ * resolvers block every name, or have a root zone of their own. Adds each resolver's reply to `replies`, such as `9.9.9.9: no
+ * answer`.
  */
 async function askResolvers(
   level: string,
@@ -81,71 +86,71 @@ async function askResolvers(
   replies: Set<string>,
 ): Promise<Delegation | undefined> {
   const askOne = async (resolver: Resolver): Promise<Delegation | undefined> => {
-    const own = deadline.atMost(RESOLVER_MS)
-    const options = { recursionDesired: true, checkingDisabled: true, deadline: own }
-    const reply = await ask(resolver, { name: level, type: 'NS' }, options, effects)
+    const question = { name: level, type: 'NS', ...RECURSIVE } as const
+    const reply = await ask(resolver, question, deadline.limitedTo(RESOLVER_MS), effects)
     const answer = reply.kind === 'answer' ? reply.message.rcode : (reply.reason ?? OUTCOMES[reply.kind])
     replies.add(`${formatDnsAddress(resolver)}: ${answer}`)
     if (reply.kind !== 'answer') return undefined
     const { message } = reply
     const delegation = delegationFrom(message, level, port)
     if (delegation !== undefined || resolver instanceof URL) return delegation
-    // No recursion: an authoritative server was given as the resolver, and the walk starts there.
+    // A resolver that doesn't offer recursion is an authoritative server, chosen by the user for private DNS: start with this
+    // server.
     const isAuthoritative = !message.ra && message.rcode !== 'NXDOMAIN'
-    return isAuthoritative ? standIn('.', resolver) : undefined
+    return isAuthoritative ? singleServerZone('.', resolver) : undefined
   }
-  // Any other resolver knows more than one without recursion.
+  // Prefer the NS records of a recursive resolver to an authoritative server that was given as a resolver.
   return await firstGood(resolvers.slice(0, 3).map(askOne), ({ zone }) => zone !== '.')
 }
 
 /**
- * Follows referrals down to the zone of the target. If no server of a zone leads further, that zone is the result, unless it is a
- * registry's: then undefined.
+ * Follows referrals down to the zone of `target`. Where no server refers further, returns the zone reached so far; undefined if
+ * that zone is a registry's.
  */
-async function walk(target: string, start: Found, search: Search): Promise<Found | NotFound | undefined> {
+async function walk(target: string, start: Zone, search: Search): Promise<Zone | NoZone | undefined> {
   let at = start
   while (at.zone !== target) {
     const answer = await askServers(at, target, search)
     if (answer === undefined) return isRegistry(at.zone) ? undefined : at
-    if (answer.referral === undefined) return await endAt(at, answer, target, search)
+    if (answer.referral === undefined) return await findFinalZone(at, answer, target, search)
     at = stepDown(at, answer.referral, answer.server)
   }
   return at
 }
 
-/** One zone further down. */
+/** Appends a delegation to the path of a zone. */
 function stepDown(
-  { path, registry }: Pick<Found, 'path' | 'registry'>,
+  { path, registry }: Pick<Zone, 'path' | 'registry'>,
   delegation: Delegation,
-  parent: Found['parent'],
-): Found {
+  parent: Zone['parent'],
+): Zone {
   return { kind: 'found', ...delegation, parent, registry, path: [...path, delegation] }
 }
 
-/** What a server of a zone says about the way to the target; without a referral, it says that the way ends there. */
-interface Signpost {
+/** A name server's answer about the path to the target. Without a referral, the path ends in a zone of this server. */
+interface WalkAnswer {
   readonly server: DnsAddress
   readonly message: Message
   readonly referral: Delegation | undefined
 }
 
 /**
- * Asks four of a zone's servers for the SOA of the target, and takes the first answer that leads further. An answer of a
- * registry's server without a referral counts only if no other server refers to the domain: a denial may be older than the
- * domain, and an interceptor of one address family may have a zone of that name.
+ * Queries four servers of a zone for the SOA of `target`, and returns the first answer that leads further; undefined if there is
+ * none. An answer of a registry's server without a referral counts only if no other server refers to the domain: the denial might
+ * be older than the domain, and an interceptor of one address family might have a zone of that name.
  */
-async function askServers(at: Found, target: string, search: Search): Promise<Signpost | undefined> {
+async function askServers(at: Zone, target: string, search: Search): Promise<WalkAnswer | undefined> {
   const { zone, registry } = at
   const servers = await serversOf(at, search)
-  const askOne = async (server: DnsAddress): Promise<Signpost | undefined> => {
-    if (search.share.isSilent(server)) return undefined
-    const message = await askFor(server, { name: target, type: 'SOA' }, LEVEL_MS, search)
+  const askOne = async (server: DnsAddress): Promise<WalkAnswer | undefined> => {
+    if (search.cache.isSilent(server)) return undefined
+    const message = await query(server, { name: target, type: 'SOA' }, search, LEVEL_MS)
     if (message === undefined) return undefined
     const referral = referralFrom(message, zone, target, search.port)
     const isEnd = message.aa && hasData(message) && isAnswer(message) && !isFromAbove(message, zone)
-    // A registry refers or denies: whoever answers has the domain's own zone.
-    const isOddHere = message.answers.length > 0 ? null : isOdd(message)
-    if (isRegistry(zone) && zone !== '.') registry.push({ address: server.address, isOdd: isOddHere })
+    // A registry's server refers or denies. An answer with records comes from a server that has the domain's own zone.
+    const verdict = message.answers.length > 0 ? null : isSuspect(message)
+    if (isRegistry(zone) && zone !== '.') registry.push({ address: server.address, isSuspect: verdict })
     return referral !== undefined || isEnd ? { server, message, referral } : undefined
   }
   return await firstGood(
@@ -154,34 +159,40 @@ async function askServers(at: Found, target: string, search: Search): Promise<Si
   )
 }
 
-/** The zone that an answer without a referral comes from: that of the server, one below it, or none because a registry denies it. */
-async function endAt(at: Found, signpost: Signpost, target: string, search: Search) {
-  const { server, message } = signpost
-  const soa = await enclosingSoa(signpost, target, at.zone, search)
+/**
+ * Finds the zone of an answer without a referral: the server's zone, a zone below it on the same server, or none if a registry
+ * denies the domain.
+ */
+async function findFinalZone(at: Zone, reply: WalkAnswer, target: string, search: Search) {
+  const { server, message } = reply
+  const soa = await enclosingSoa(reply, target, at.zone, search)
   const zone = soa?.zone ?? at.zone
   if (message.rcode === 'NXDOMAIN' && isRegistry(zone)) {
     const facts = { domain: registeredDomainOf(target), saidBy: zone, negativeTtl: soa?.negativeTtl ?? null }
     return { kind: 'no_domain' as const, ...facts, path: at.path }
   }
   if (zone === at.zone) return at
-  // A server of both parent and child answers for the child at once, so the delegation between them isn't seen.
-  const answer = await askFor(server, { name: zone, type: 'NS' }, LEVEL_MS, search)
+  // A server of both parent and child answers from the child at once, so no referral shows the delegation between the two.
+  const answer = await query(server, { name: zone, type: 'NS' }, search, LEVEL_MS)
   const own = answer && delegationFrom(answer, zone, search.port)
   const isUsable = own !== undefined && (await serversOf(own, search)).length > 0
-  return stepDown(at, isUsable ? own : standIn(zone, server), null)
+  return stepDown(at, isUsable ? own : singleServerZone(zone, server), null)
 }
 
-/** A server instead of those that the zone would name. */
-const standIn = (zone: string, server: DnsAddress): Delegation => ({
+/** Returns a delegation to one known server, for a zone whose own NS records are unknown or unusable. */
+const singleServerZone = (zone: string, server: DnsAddress): Delegation => ({
   zone,
   hosts: new Map([[server.address, [server]]]),
 })
 
-/** The SOA of the zone that an answer comes from. An alias hides it (RFC 6604 section 3): then the names above are asked for. */
-async function enclosingSoa({ server, message }: Signpost, target: string, zone: string, search: Search) {
+/**
+ * Finds the SOA of the zone that an answer comes from. An answer with a CNAME has no SOA of that zone (RFC 6604 section 3), so the
+ * names above are queried as well.
+ */
+async function enclosingSoa({ server, message }: WalkAnswer, target: string, zone: string, search: Search) {
   const levels = [target, ...ancestors(target).toReversed()]
   for (const name of levels.filter((level) => isWithin(level, zone))) {
-    const answer = name === target ? message : await askFor(server, { name, type: 'SOA' }, LEVEL_MS, search)
+    const answer = name === target ? message : await query(server, { name, type: 'SOA' }, search, LEVEL_MS)
     const isAlias = answer?.answers.some(({ type }) => type === 'CNAME')
     const soa = answer === undefined || isAlias ? undefined : soaOf(answer)
     if (soa !== undefined && isWithin(target, soa.zone) && isWithin(soa.zone, zone)) return soa
@@ -189,40 +200,46 @@ async function enclosingSoa({ server, message }: Signpost, target: string, zone:
   return undefined
 }
 
+/** Whether a message has records: answers, or the SOA of a denial. */
 const hasData = (message: Message): boolean => soaOf(message) !== undefined || message.answers.length > 0
+/** Whether a message tells data or their absence, instead of a failure. */
 const isAnswer = ({ rcode }: Message): boolean => rcode === 'NOERROR' || rcode === 'NXDOMAIN'
 
-/** Whether a server answers as no server of a zone does: it refuses or fails, or offers recursion and has no authority. */
-export function isOdd(message: Message): boolean {
+/**
+ * Whether no authoritative server of a zone answers like this message: it refuses or fails, or offers recursion (RA) without
+ * authority (AA).
+ */
+export function isSuspect(message: Message): boolean {
   return !isAnswer(message) || (message.ra && !(message.aa && hasData(message)))
 }
 
 /**
- * Whether an answer is that of a server of the zone. A few leave out the AA bit, and resolvers take their word all the same; but
- * what offers recursion is a resolver in the server's place, and a referral says that the server doesn't have the zone.
+ * Whether a message comes from a server of the zone. An answer without the AA bit counts, as for resolvers, because a few servers
+ * forget that bit. An answer without AA but with RA comes from a resolver in the server's place, and a referral from a server
+ * without the zone.
  */
 export function isFromZone(message: Message, zone: string): boolean {
   return (message.aa || (!message.ra && hasData(message))) && !isFromAbove(message, zone)
 }
 
-/** Whether a server answers from a zone above this one, which it then doesn't serve. */
+/** Whether a message denies the name on behalf of a zone above `zone`, so that its server doesn't serve `zone`. */
 function isFromAbove(message: Message, zone: string): boolean {
   const soa = soaOf(message)
   return message.answers.length === 0 && soa !== undefined && soa.zone !== zone && isWithin(zone, soa.zone)
 }
 
-/** The NS records of exactly this zone, from the answer or from a referral. */
+/** Reads the NS records of a zone, and their glue, from an answer or a referral; undefined without NS records. */
 function delegationFrom(message: Message, zone: string, port: number): Delegation | undefined {
   if (message.rcode !== 'NOERROR') return undefined
   const records = [...message.answers, ...message.authority]
-  const hosts = records.flatMap((one) => (one.type === 'NS' && one.name === zone ? [one.target] : []))
+  const hosts = nsHosts(records, zone)
   if (hosts.length === 0) return undefined
   const glue = (host: string) => message.additional.filter(({ name }) => name === host)
   const known = hosts.slice(0, MAX_HOSTS).map((host) => [host, addressesIn(glue(host), port)] as const)
   return { zone, hosts: new Map(known) }
 }
 
-/** A referral: NS records of a zone further down towards the name, without authority (RFC 1034 section 4.3.2). */
+/** Reads a referral: NS records of a zone closer to the name, in an answer without the AA bit (RFC 1034 section 4.3.2). */
 function referralFrom(message: Message, zone: string, name: string, port: number): Delegation | undefined {
   if (message.aa || message.answers.length > 0) return undefined
   const isBelow = (owner: string) => isWithin(name, owner) && owner !== zone && isWithin(owner, zone)
@@ -230,7 +247,10 @@ function referralFrom(message: Message, zone: string, name: string, port: number
   return owner === undefined ? undefined : delegationFrom(message, owner, port)
 }
 
-/** The addresses of a zone's servers. The parent's glue counts; only hosts without it are looked up, three at most. */
+/**
+ * Returns the addresses of a zone's servers from the parent's glue. With fewer than three, looks up at most three hosts without
+ * glue.
+ */
 async function serversOf({ hosts }: Delegation, search: Search): Promise<DnsAddress[]> {
   const glued = [...hosts.values()].flat()
   if (glued.length >= 3) return byFamily(glued)
@@ -239,21 +259,20 @@ async function serversOf({ hosts }: Delegation, search: Search): Promise<DnsAddr
   return byFamily([...glued, ...looked.flatMap((found) => found ?? [])])
 }
 
-/** IPv4 and IPv6 in turn: this machine may have only one of them. */
+/** Sorts addresses so that IPv4 and IPv6 alternate: a machine might have only one of the two families. */
 function byFamily(servers: readonly DnsAddress[]): DnsAddress[] {
   const [v6, v4] = [servers.filter(isV6), servers.filter((server) => !isV6(server))]
   return servers.flatMap((_, index) => [...v4.slice(index, index + 1), ...v6.slice(index, index + 1)])
 }
 
 /**
- * The IPv4 and IPv6 addresses of a name server, from the resolvers; undefined if nobody knows: without an answer, or with
- * addresses that no other machine can have.
+ * Looks up the IPv4 and IPv6 addresses of a name server at the resolvers. Empty if the host certainly has no address; undefined if
+ * no resolver answers, or all answers are loopback or unspecified addresses, as of a filter.
  */
 export function resolveHost(host: string, search: Search): Promise<readonly DnsAddress[] | undefined> {
-  const { resolvers, port, share } = search
-  const options = { recursionDesired: true, checkingDisabled: true }
+  const { resolvers, port, cache } = search
   const lookUp = async (resolver: Resolver, type: 'A' | 'AAAA') => {
-    const message = await askFor(resolver, { name: host, type }, RESOLVER_MS, search, options)
+    const message = await query(resolver, { name: host, type, ...RECURSIVE }, search, RESOLVER_MS)
     if (message === undefined) return undefined
     const all = addressesIn(message.answers, port)
     const isDenied = all.length === 0 && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && message.ra
@@ -271,25 +290,23 @@ export function resolveHost(host: string, search: Search): Promise<readonly DnsA
     const addresses = families.flatMap((found) => found ?? [])
     return addresses.length > 0 || !families.includes(undefined) ? addresses : undefined
   }
-  return share.once(`host ${host}`, look, (addresses) => addresses !== undefined && addresses.length > 0)
+  return cache.memoize(`host ${host}`, look, (addresses) => addresses !== undefined && addresses.length > 0)
 }
 
-/** The addresses in records, each once. */
+/** Returns the addresses of A and AAAA records, each once. */
 function addressesIn(records: readonly ResourceRecord[], port: number): DnsAddress[] {
   const addresses = records.flatMap((record) => ('address' in record ? [record.address] : []))
   return [...new Set(addresses)].map((address) => ({ address, port }))
 }
 
-/** The first good result or, if there is none, any other once all have ended. */
+/** Returns the first result that `isGood` accepts; if there is none, any other result once all tasks have ended, or undefined. */
 export async function firstGood<T>(
   tasks: readonly Promise<T | undefined>[],
   isGood: (result: T) => boolean,
 ): Promise<T | undefined> {
-  const good = tasks.map(async (task) => {
-    const result = await task
-    if (result === undefined || !isGood(result)) throw new Error('not good')
-    return result
-  })
+  const good = tasks.map((task) =>
+    task.then((result) => (result !== undefined && isGood(result) ? result : Promise.reject(result))),
+  )
   const others = Promise.all(tasks)
   others.catch(() => undefined)
   return await Promise.any(good).catch(async () => (await others).find((result) => result !== undefined))

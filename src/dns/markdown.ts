@@ -4,12 +4,12 @@ import type { CheckReport, ReportContext } from './report.ts'
 import { type AnswerView, differenceLines, type FindingView, viewReport } from './view.ts'
 import type { Text } from './words.ts'
 
-/** Of the values whose difference is marked. */
+/** Maximum width in columns of two values whose difference is marked. */
 const MOST_COLUMNS = 300
 
 /**
- * A report for a support ticket: the result, what was found, and what each server answered. Everything but our own words is
- * in code spans, so text that others wrote can't become a link, an image, or a mention.
+ * Renders a report as Markdown for a support ticket: result, findings, and the answer of each server. All text from outside is in
+ * code spans, so it can't become a link, an image or a mention.
  */
 export function renderMarkdown(report: CheckReport, context: ReportContext): string {
   const view = viewReport(report)
@@ -36,9 +36,10 @@ export function renderMarkdown(report: CheckReport, context: ReportContext): str
   ].join('\n')
 }
 
+/** Renders a finding as an item of a numbered list. */
 function findingLines({ code: id, severity, message, fix, evidence }: FindingView, index: number): string[] {
   const difference = differenceLines(evidence, MOST_COLUMNS)
-  // No line begins with a value, which could end the block.
+  // Every line of the block starts with a label, so that no value can start a line with the fence that ends the block.
   const block = difference.length === 0 ? [] : ['', '```text', ...difference, '```']
   return [
     `${index + 1}. **${severity}** ${code(id)}: ${prose(message)}`,
@@ -46,6 +47,7 @@ function findingLines({ code: id, severity, message, fix, evidence }: FindingVie
   ]
 }
 
+/** Renders the answers of servers as a table. */
 function table(rows: readonly AnswerView[]): string[] {
   if (rows.length === 0) return []
   return [
@@ -62,29 +64,30 @@ function table(rows: readonly AnswerView[]): string[] {
   ]
 }
 
+/** Renders TXT values, one per line of a cell. */
 function values(list: readonly string[]): string {
   return list.map(code).join('<br>') || '–'
 }
 
 /**
- * A row of a table. A pipe ends a cell, even in a code span, unless a backslash precedes it. If the text already has that
+ * Renders a row of a table. A pipe ends a cell, even in a code span, unless it follows a backslash. If the text already has that
  * backslash, renderers disagree, so such a pipe becomes `\u{7c}`, like an invisible character.
  */
 const cells = (...row: readonly string[]) =>
   `| ${row.map((cell) => cell.replaceAll('\\|', '\\u{7c}').replaceAll('|', '\\|')).join(' | ')} |`
 
-/** A sentence with its facts in code spans. */
+/** Renders a sentence with its facts in code spans. */
 function prose(text: Text): string {
   return text.map((part) => (typeof part === 'string' ? part : code(part.value))).join('')
 }
 
-/** A code span whose fence is longer than any run of backticks inside (CommonMark section 6.1). */
+/** Renders a code span with a fence that is longer than any run of backticks inside (CommonMark section 6.1). */
 function code(value: string): string {
   const clean = sanitizeLine(value)
   if (clean === '') return '(empty)'
   const longest = Math.max(0, ...[...clean.matchAll(/`+/g)].map(([run]) => run.length))
   const fence = '`'.repeat(longest + 1)
-  // Markdown strips a space from both ends, unless there are only spaces.
+  // CommonMark strips one space from both ends of a code span, unless the span has only spaces.
   const padding = /^`|`$|^ .*[^ ]/.test(clean) ? ' ' : ''
   return `${fence}${padding}${clean}${padding}${fence}`
 }

@@ -4,15 +4,15 @@ import type { Soa } from './wire/message.ts'
 import type { TxtValue } from './wire/txt-answer.ts'
 
 /**
- * What one server answered about the name, in a few words:
+ * Outcome of a TXT query to one server, with its short name for reports:
  *
- * - `match`: the value is there, at the name or at the end of its alias; without an expected value never
+ * - `match`: the value is at the name or at the end of its alias; never without an expected value
  * - `mismatch`: TXT records, but not the value; without an expected value any TXT records
  * - `absent`, `nxdomain`: an authoritative answer that there is no TXT record, or no such name
- * - `alias`: the name is an alias (CNAME), and it is known that the value isn't at its end
+ * - `alias`: the name is an alias (CNAME), and the value isn't at its end
  * - `lame`: an answer, but not as a server of the zone
- * - `timeout`, `unreachable`: no answer, or none that could be read completely; says nothing about the record
- * - `not_checked`: nothing was sent (no route from here, no query left, a server known to be silent)
+ * - `timeout`, `unreachable`: no complete answer, which says nothing about the record
+ * - `not_checked`: no query was sent (no route from here, no query left, a server known to be silent)
  */
 export const OUTCOMES = {
   match: 'found',
@@ -28,119 +28,131 @@ export const OUTCOMES = {
   not_checked: 'not checked',
 } as const
 
+/** Outcome of a TXT query to one server. */
 export type Outcome = keyof typeof OUTCOMES
 
-/** What an answer says about the name, from whichever server. */
+/** Answer of a name server or a resolver to the TXT query of a check. */
 export interface Answer {
   readonly outcome: Outcome
-  /** The TXT set: one entry a record, with the boundaries of its strings. That at the end, if the name is an alias. */
+  /** TXT set, one entry per record with its character-strings; if the name is an alias, the set at its end. */
   readonly values: readonly TxtValue[]
-  /** Seconds, of the TXT set or of the first alias; null without either. From a resolver, what is left in its cache. */
+  /** TTL in seconds of the TXT set or of the first CNAME; null without either. A resolver gives the time left in its cache. */
   readonly ttl: number | null
-  /** Seconds that caches keep the absence (RFC 2308 section 5); null unless the answer is negative. */
+  /** Seconds that caches keep the record's absence (RFC 2308 section 5); null unless the answer is negative. */
   readonly negativeTtl: number | null
-  /** The target of the first alias; null without one. */
+  /** Target of the first CNAME; null without a CNAME. */
   readonly alias: string | null
-  /** Whether the answer had the AA bit (RFC 1035 section 4.1.1). A resolver with it answers from a zone of its own. */
+  /** Whether the answer had the AA bit (RFC 1035 section 4.1.1). A resolver with this bit answers from a zone of its own. */
   readonly authoritative: boolean
-  /** From the question to the answer, in milliseconds; null without an answer. */
+  /** Milliseconds from the query to the answer; null without an answer. */
   readonly ms: number | null
 }
 
-/** One name server at one of its addresses. */
+/** Answer of one name server at one of its addresses. */
 export interface ServerObservation extends Answer {
   readonly host: string
-  /** Null if the host has no address: `unreachable` if that is certain, `timeout` if it couldn't be looked up. */
+  /** IP address; null if the host has none, with the outcome `unreachable` if that is certain, `timeout` if the lookup failed. */
   readonly address: string | null
-  /** Whether it answered as no server of its own zone does; null without an answer. */
-  readonly isOdd: boolean | null
-  /** Whether it is a recursive resolver: offers recursion without authority, or answers for the zone of the registry. */
+  /**
+   * Whether the answer was one that no authoritative server of the zone gives (a refusal, a failure, recursion without authority);
+   * null without an answer.
+   */
+  readonly isSuspect: boolean | null
+  /** Whether the server is a recursive resolver: it offers recursion without authority, or answers for the registry's zone. */
   readonly isResolver: boolean
-  /** The zone's SOA record at this server; null if it gave none. */
+  /** SOA record of the zone at this server; null without an authoritative answer. */
   readonly soa: Soa | null
-  /** The zone's NS set as this server has it; null if it gave none. */
-  readonly nsSet: readonly string[] | null
+  /** Hosts of the zone's NS set at this server; empty without an authoritative answer. */
+  readonly nsSet: readonly string[]
 }
 
-/** One recursive resolver. */
+/** Answer of one recursive resolver. */
 export interface ResolverObservation extends Answer {
   readonly resolver: Resolver
-  /** SERVFAIL, and an answer with checking disabled, which leaves DNSSEC out. */
+  /** Whether DNSSEC validation fails at the resolver: it answers SERVFAIL, but has data with checking disabled (the CD bit). */
   readonly failsValidation: boolean
-  /** Why it failed, in its own words (RFC 8914); null if it doesn't say. */
+  /** Text of the extended DNS error (RFC 8914); null without one. */
   readonly explanation: string | null
-  /** What it has of the zone: the hosts of the NS set or, if validation fails, the keys; null unless it was asked. */
-  readonly cached: CachedSet | null
+  /**
+   * Cached data of the zone: the hosts of the NS set or, if validation fails, the keys, with the longest TTL in seconds; null if
+   * the resolver wasn't queried for it.
+   */
+  readonly cached: { readonly texts: readonly string[]; readonly ttl: number } | null
 }
 
-/** Records as texts to compare, and how many seconds they are kept. */
-export interface CachedSet {
-  readonly texts: readonly string[]
-  readonly ttl: number
-}
-
-/** What one authoritative server has at other names. */
-export interface Elsewhere {
-  /** TXT records at names where the record doesn't belong. What only a wildcard shows isn't among them. */
+/** TXT records of one authoritative server at names other than the expected one. */
+export interface OtherNames {
+  /** TXT records at names where the record doesn't belong, except those that a wildcard generates. */
   readonly misplaced: readonly MisplacedRecord[]
-  /** What the name shows if a wildcard answers for it, so that it has no record of its own; otherwise null. */
+  /**
+   * Values of a wildcard that answers for the name, which then has no record of its own; empty if the wildcard has no TXT records,
+   * null without a wildcard.
+   */
   readonly wildcard: readonly TxtValue[] | null
 }
 
+/** TXT records at a name where the expected record often ends up by mistake. */
 export interface MisplacedRecord {
   readonly name: string
-  /** `doubled`: the name with the zone or itself behind it; `used`: names that have records of their own, above or `*`. */
+  /**
+   * Kind of name. `doubled`: the name with the zone or itself appended. `used`: a name that can have TXT records of its own, such
+   * as the parent or `*`. `wrong`: any other.
+   */
   readonly how: 'doubled' | 'wrong' | 'used'
-  /** Never empty; with an expected value, whatever is there, not only that value. */
+  /** All TXT values at that name, at least one; the expected value needn't be among them. */
   readonly values: readonly TxtValue[]
 }
 
-/** Where the alias at the name leads, as the authoritative servers of each zone say. */
+/** CNAME chain that starts at the name, as the authoritative servers of each zone answer. */
 export interface AliasPath {
-  /** In order; at least one. */
+  /** Targets in the order of the chain; at least one. */
   readonly targets: readonly string[]
-  /** Whether it is known what is at its end, even if that is nothing. */
+  /** Whether the end of the chain could be queried, or certainly doesn't exist. */
   readonly isKnown: boolean
-  /** Whether the name has TXT records as well, which RFC 1034 section 3.6.2 forbids. */
+  /** Whether the name has TXT records beside the CNAME, which RFC 1034 section 3.6.2 forbids. */
   readonly isBeside?: true
 }
 
 /**
- * What the DS records in the parent zone and the zone's own keys and signatures say right now, without verifying signatures:
- * `unsigned`: no DS; `ok`: a DS matches a key and the SOA's signature is valid by its dates; `no_key`: a DS, but no key at
- * all; `wrong_ds`: keys, but no DS matches one; `expired`.
+ * State of the zone's DNSSEC records, without verifying signatures: `unsigned`: no DS record; `ok`: a DS record matches a key, and
+ * the SOA's signature is within its validity period; `no_key`: a DS record, but no key; `wrong_ds`: keys, but no DS record matches
+ * one; `expired`: a matching key, but the SOA's signatures have expired.
  */
 export interface DnssecObservation {
   readonly state: 'unsigned' | 'ok' | 'no_key' | 'wrong_ds' | 'expired'
-  /** Of the DS records. */
+  /** Key tags of the DS records. */
   readonly keyTags: readonly number[]
-  /** The DS records and, if there are any, the keys and their signatures, as texts to compare. */
+  /** DS records, keys and their signatures, as texts to compare with those in a cache. */
   readonly keys: readonly string[]
 }
 
-/** A zone and its name servers by the parent's or its own NS records, with the addresses that came with them. */
+/** A zone and its name servers, by NS records of the parent or of the zone itself, with the addresses that came along as glue. */
 export interface Delegation {
   readonly zone: string
   readonly hosts: ReadonlyMap<string, readonly DnsAddress[]>
 }
 
-/** The zone that holds the name. */
-export interface Found extends Delegation {
+/** Zone that holds the name, with the delegations that led there. */
+export interface Zone extends Delegation {
   readonly kind: 'found'
-  /** The server of the parent zone that refers to these hosts; null if none was asked. */
+  /** Server of the parent zone that refers to these hosts; null if none was queried. */
   readonly parent: DnsAddress | null
-  /** From the top down. */
+  /** Delegations from the topmost zone down to this zone. */
   readonly path: readonly Delegation[]
   /**
-   * The servers of registries above that answered. All registries work, so an odd answer comes from this network. Null: the answer
-   * came with authority from the domain's own zone, as only a server of both zones should give it.
+   * Servers of the registries above that answered, and whether the answer was suspect. All registries work, so a suspect answer
+   * comes from an interceptor on this network. Null: the answer had records of the domain's own zone, as only a server of both
+   * zones, or an interceptor, gives.
    */
-  readonly registry: { readonly address: string; readonly isOdd: boolean | null }[]
+  readonly registry: { readonly address: string; readonly isSuspect: boolean | null }[]
 }
 
-/** The registered domain doesn't exist, as that zone of a registry says; or no zone was found. */
-export type NotFound = {
-  /** As far as the search came. */
+/**
+ * Why the zone isn't known: the registered domain doesn't exist, by a registry's zone (`no_domain`), or no name server was found
+ * (`lost`).
+ */
+export type NoZone = {
+  /** Delegations found before the search ended, from the top down. */
   readonly path: readonly Delegation[]
 } & (
   | {
@@ -149,87 +161,100 @@ export type NotFound = {
       readonly saidBy: string
       readonly negativeTtl: number | null
     }
-  /** `replies`: what the resolvers said, such as `9.9.9.9: no answer`. */
+  /** `replies`: replies of the resolvers, such as `9.9.9.9: no answer`. */
   | { readonly kind: 'lost'; readonly replies: readonly string[] }
 )
 
-/** Everything that one check has seen, and all that the findings are based on. */
+/** All answers of one check, from which the findings are derived. */
 export interface Observations {
-  /** In its ASCII form. */
+  /** Name of the record in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
   readonly name: string
-  /** The whole TXT value; null in a check that only looks. */
+  /** Expected TXT value, whole; null if none is expected. */
   readonly expected: string | null
-  /** A person gave that value, and may have cut it. */
+  /** Whether a user typed the expected value, and might have truncated it while copying. */
   readonly isGiven: boolean
-  /** The zone that holds the name, or why it isn't known. */
-  readonly location: Found | NotFound
-  /** Each address once; two hosts at one address are both listed. Empty unless the zone was found. */
+  /** Zone that holds the name, or why it isn't known. */
+  readonly location: Zone | NoZone
+  /** Name servers, one entry for each host and address. Empty unless the zone was found. */
   readonly servers: readonly ServerObservation[]
-  /** Null unless a server shows an alias at the name. */
+  /** CNAME chain at the name; null unless a name server shows a CNAME. */
   readonly alias: AliasPath | null
-  /** Whether all servers have private addresses, to which the check wasn't sent: it sees a zone of this network's own. */
+  /**
+   * Whether all name servers have private addresses although the user didn't ask for private DNS: the zone is this network's own.
+   */
   readonly isInside: boolean
   /**
-   * Empty unless the authoritative servers have the record, or none of them can be reached. The first of them are those that this
-   * machine uses.
+   * Answers of the resolvers, the machine's own first. Empty unless the authoritative servers have the record, or none of them can
+   * be reached.
    */
   readonly resolvers: readonly ResolverObservation[]
-  /** Null unless the record is missing or, without an expected value, whenever a server answered. */
-  readonly elsewhere: Elsewhere | null
-  /** Null if it couldn't be queried. */
+  /**
+   * TXT records at other names; null if the record isn't missing. Without an expected value, always queried if a server answered.
+   */
+  readonly otherNames: OtherNames | null
+  /** State of the zone's DNSSEC records; null if it couldn't be queried. */
   readonly dnssec: DnssecObservation | null
-  /** Caches have had as much time as they ever named: who still has the old state isn't one. */
+  /**
+   * Whether every cache TTL named by earlier checks has passed, so that a resolver with the old state isn't explained by caching.
+   */
   readonly isOverdue: boolean
-  /** The check has sent as many queries as it may, so something wasn't asked. */
+  /** Whether the check used up its queries, so that some servers weren't queried. */
   readonly limitReached: boolean
 }
 
 /**
- * Tells the servers of the zone from an interceptor on this network. Over each address family, the registry's servers decide: if
- * all of them answered oddly, port 53 is intercepted. Some networks leave registries out: a zone whose servers are all recursive
- * resolvers is intercepted too. A record that is visible counts, whoever shows it.
+ * Separates the servers of the zone from an interceptor on this network. For each address family, the registry's servers decide: if
+ * all of their answers are suspect, port 53 is intercepted. Some networks exempt registries, so a zone whose servers are all
+ * recursive resolvers counts as intercepted too. A server with the expected record always counts as genuine.
  *
- * @returns the servers without those that were intercepted; if that leaves no answer, whether this network has a zone of the same
- *   name (`inside`) or not (`answered`)
+ * @returns `genuine`: servers that weren't intercepted; `interception`: `inside` if this network has a zone of the same name,
+ *   `answered` if all answers came from an interceptor without such a zone, otherwise null
  */
 export function separateIntercepted(seen: Pick<Observations, 'servers' | 'location' | 'isInside'>) {
   const { servers, location, isInside } = seen
-  const heard = servers.filter(({ isOdd }) => isOdd !== null)
+  const heard = servers.filter(({ isSuspect }) => isSuspect !== null)
   const registry = location.kind === 'found' ? location.registry : []
-  // A server of both zones is among the domain's servers; an interceptor with a zone of that name answers at any address.
-  const isGenuine = ({ isOdd, address }: Pick<ServerObservation, 'isOdd' | 'address'>) =>
-    isOdd === null ? heard.some((one) => one.address === address && one.host !== address) : !isOdd
-  const isReached = (server: ServerObservation) => {
+  // A server of both the registry and the domain is among the domain's servers; an interceptor with a zone of that name answers at
+  // any address.
+  const isPlausible = ({ isSuspect, address }: Pick<ServerObservation, 'isSuspect' | 'address'>) =>
+    isSuspect === null ? heard.some((one) => one.address === address && one.host !== address) : !isSuspect
+  const isGenuine = (server: ServerObservation) => {
     const isNear = (other: Pick<ServerObservation, 'address'>) => isV6(other) === isV6(server)
-    if (server.isOdd === null || server.outcome === 'match') return true
+    if (server.isSuspect === null || server.outcome === 'match') return true
     if (heard.filter(isNear).every(({ isResolver }) => isResolver)) return false
-    return (registry.some(isNear) ? registry : heard).some((one) => isNear(one) && isGenuine(one))
+    return (registry.some(isNear) ? registry : heard).some((one) => isNear(one) && isPlausible(one))
   }
-  const intercepted = servers.filter((server) => !isReached(server))
+  const intercepted = servers.filter((server) => !isGenuine(server))
   const isAnswered = intercepted.length > 0 && heard.length === intercepted.length
   const hasZone = isInside || (isAnswered && intercepted.some(({ outcome }) => isDnsData(outcome)))
   const interception = hasZone ? 'inside' : isAnswered ? 'answered' : null
-  return { reached: servers.filter(isReached), interception }
+  // The NS set of an interceptor's own zone names hosts of this network, which the public zone needn't have or repair.
+  const named = intercepted.flatMap(({ nsSet }) => nsSet)
+  const isForeign = ({ host, isSuspect }: ServerObservation) => isSuspect === null && named.includes(host)
+  return { genuine: servers.filter((server) => isGenuine(server) && !isForeign(server)), interception }
 }
 
-/** The servers by what they answered. */
+/** Groups servers by outcome. */
 export function groupByOutcome(servers: readonly ServerObservation[]) {
   const of = (...outcomes: Outcome[]) => servers.filter(({ outcome }) => outcomes.includes(outcome))
   return {
     withRecord: of('match'),
-    /** Authoritative for the zone, but without the value. */
+    /** Authoritative servers of the zone that lack the value. */
     withoutRecord: of('mismatch', 'absent', 'nxdomain', 'alias'),
     lame: of('lame', 'refused', 'servfail'),
     silent: of('timeout', 'unreachable'),
   }
 }
 
-/** Whether an answer says what is at the name, even if that is nothing. */
+/** Whether an outcome tells the data at the name, including their absence. */
 export function isDnsData(outcome: Outcome): boolean {
   return ['match', 'mismatch', 'absent', 'nxdomain', 'alias'].includes(outcome)
 }
 
-/** Seconds for which caches may keep the old state: the TTL of the old set, or of its absence; null if unknown. */
+/**
+ * Returns the seconds for which caches may keep the old state: the longest TTL of the old set or CNAME, or negative TTL; null if
+ * unknown.
+ */
 export function oldStateTtl(answers: readonly Answer[]): number | null {
   const seconds = answers.flatMap(({ values, alias, ttl, negativeTtl }) => {
     const known = values.length > 0 || alias !== null ? ttl : negativeTtl

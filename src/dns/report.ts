@@ -1,73 +1,68 @@
 import { CliError } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import type { Delegation, Outcome } from './observations.ts'
-import {
-  type Code,
-  type Facts,
-  plainText,
-  type Severity,
-  severityOf,
-  textOf,
-  type Verdict,
-  WORDS,
-} from './words.ts'
+import type { Facts, FindingCode, Severity, Verdict } from './words.ts'
 
-/** The output of `claims check --json`; scripts rely on it. */
+/** Output of `claims check --json`, which scripts rely on. */
 export interface CheckReportJson {
   name: string
-  /** The whole TXT value; null in a check that only looks. */
+  /** Expected TXT value, whole; null if none is expected. */
   expected: string | null
   verdict: Verdict
   ready: boolean
   /** Seconds for which caches or slow servers may keep the old state; null if unknown or irrelevant. */
   retry_after_seconds: number | null
-  /** The claim that the record is for, if the caller knows one. */
+  /** Claim that the record belongs to; null if this machine knows none. */
   claim: { status: string } | null
-  /** The zone that holds the name, or null if it wasn't found. */
+  /** Zone that holds the name; null if it wasn't found. */
   zone: string | null
   nameservers: NameserverReport[]
-  /** Empty unless the authoritative servers have the record, or none of them can be reached. */
+  /** Answers of recursive resolvers. Empty unless the authoritative servers have the record, or none of them can be reached. */
   resolvers: ResolverReport[]
-  /** The reason of the verdict first; of those that make the same of it, the most likely cause. */
+  /**
+   * Findings, most severe first, so the first one explains the verdict; of equally severe findings, the most likely cause first.
+   */
   findings: Finding[]
 }
 
-/** What a check found out. */
+/** Result of a check: the JSON report, and facts for readers only. */
 export interface CheckReport extends CheckReportJson {
-  /** How the zone was found, the topmost zone first; not in the JSON. */
+  /** Delegations that led to the zone, from the top down. Left out of the JSON. */
   path: readonly Delegation[]
-  /** Why it no longer matters what is in DNS; not in the JSON. */
+  /** Why the state of DNS no longer matters, such as a completed claim. Left out of the JSON. */
   remark?: string
 }
 
-/** One thing that the observations show, and what to tell a person about it. */
+/** A conclusion from the answers, with its message and fix for users, and the facts behind it. */
 export interface Finding {
-  code: Code
+  code: FindingCode
   severity: Severity
   message: string
   fix: string
   evidence: Facts
 }
 
+/** Answer of one resolver in the JSON report; times are in milliseconds, TTLs in seconds. */
 export interface ResolverReport {
-  /** Null if the host has no address. */
+  /** IP address, or URL of a resolver over HTTPS; null if a name server's host has no address. */
   address: string | null
   outcome: Outcome
-  /** The TXT values seen, each with its strings joined; as Windows-1252 if not valid UTF-8. */
+  /** TXT values with their character-strings joined, decoded as UTF-8, or as Windows-1252 if that fails. */
   values: string[]
   ttl: number | null
   ms: number | null
 }
 
+/** Answer of one name server, at one of its addresses, in the JSON report. */
 export interface NameserverReport extends ResolverReport {
   host: string
   /** Whether the answer had the AA bit (RFC 1035 section 4.1.1). */
   authoritative: boolean
-  /** The zone's SOA serial at this server. */
+  /** Serial of the zone's SOA record at this server; null without one. */
   serial: number | null
 }
 
-/** The fields of the JSON report, dotted. */
+/** Dotted paths of the fields of the JSON report. */
 export const REPORT_FIELDS = [
   ...['name', 'expected', 'verdict', 'ready', 'retry_after_seconds', 'claim.status', 'zone'],
   ...['host', 'address', 'outcome', 'authoritative', 'values', 'ttl', 'serial', 'ms'].map(
@@ -77,46 +72,34 @@ export const REPORT_FIELDS = [
   ...['code', 'severity', 'message', 'fix', 'evidence'].map((field) => `findings.${field}`),
 ]
 
-/** The report for scripts. */
+/** Returns the part of a report that `--json` prints. */
 export function reportJson({ path: _path, remark: _remark, ...report }: CheckReport): CheckReportJson {
   return report
 }
 
-/** A finding with its words. */
-export function findingOf(code: Code, facts: Facts): Finding {
-  const { message, fix } = WORDS[code]
-  return {
-    ...{ code, severity: severityOf(code) },
-    message: plainText(textOf(message, facts)),
-    fix: plainText(textOf(fix, facts)),
-    evidence: facts,
-  }
-}
-
-/** How a report was made. */
+/** Circumstances of a check, which Markdown and HTML reports show. */
 export interface ReportContext {
-  /** Milliseconds since 1970. */
+  /** Time of the check in milliseconds since 1970. */
   readonly at: number
   readonly version: string
-  /** Where the search for the name servers started. */
+  /** Resolvers that started the search for the name servers, as `--resolver` takes them. */
   readonly resolvers: readonly string[]
-  /** The command that makes it again. */
+  /** Command line that repeats the check. */
   readonly command: string
 }
 
 /**
- * The error with which a command ends after this report; undefined if the record is ready, or if no value was expected:
- * `record_not_visible` (exit 8) if something needs fixing or waiting for, `dns_unavailable` (exit 7) if DNS couldn't be queried.
+ * Returns the error that ends a command after this report; undefined if the record is ready or no value was expected. The error is
+ * `record_not_visible`, exit 8, if the record needs a fix or more time, and `dns_unavailable`, exit 7, if DNS couldn't be queried.
  *
- * @param findingsShown whether the findings have just been printed, so the error doesn't repeat them
+ * @param findingsShown whether the findings have just been printed, so that the error doesn't repeat them
  */
 export function exitErrorOf(report: CheckReport, findingsShown = false): CliError | undefined {
   const [first] = report.findings
   if (report.ready || report.expected === null) return undefined
-  const [code, summary] =
-    report.verdict === 'unknown'
-      ? (['dns_unavailable', `can't tell what is at ${report.name}`] as const)
-      : (['record_not_visible', `the record isn't ready at ${report.name}`] as const)
+  const isUnknown = report.verdict === 'unknown'
+  const code = isUnknown ? 'dns_unavailable' : 'record_not_visible'
+  const summary = `${isUnknown ? "can't tell what is" : "the record isn't ready"} at ${report.name}`
   if (first === undefined || findingsShown) return new CliError(code, summary)
   return new CliError(code, first.message, { hint: sanitizeLine(first.fix) })
 }

@@ -1,35 +1,33 @@
 import { keyTexts } from './dnssec.ts'
 import type { Search } from './locate.ts'
-import { type CachedSet, isDnsData, type ResolverObservation } from './observations.ts'
-import { nsHosts, readAnswer } from './servers.ts'
+import { isDnsData, type ResolverObservation } from './observations.ts'
+import { readAnswer } from './servers.ts'
 import type { Resolver } from './wire/address.ts'
-import { ask, askFor } from './wire/ask.ts'
-import type { Message } from './wire/message.ts'
+import { ask, query } from './wire/ask.ts'
+import { type Message, nsHosts } from './wire/message.ts'
 
-/** A resolver with a cold cache has to ask everybody from the root on. */
+/** Maximum milliseconds for a resolver, which has to query servers from the root down if its cache is cold. */
 const RESOLVER_MS = 5000
-/** For records that it has cached. */
-const CACHED_MS = 2000
 
 /**
- * Asks a resolver for a record that the authoritative servers have. If it lacks that, it is asked what else of the zone it has
- * cached: the NS set or, after SERVFAIL that checking disabled takes away, the keys.
+ * Queries a resolver for a record that the authoritative servers have. If the resolver lacks the record, also queries its cached
+ * data of the zone: the NS set or, if validation fails, the keys.
  *
- * @param zone null if there is no authoritative server to compare with
+ * @param zone zone of the name; undefined if no authoritative server can be compared with the resolver
  */
 export async function askResolver(
   resolver: Resolver,
-  zone: string | null,
+  zone: string | undefined,
   search: Search,
 ): Promise<ResolverObservation> {
   const { name, expected } = search
-  const deadline = search.deadline.atMost(RESOLVER_MS)
+  const deadline = search.deadline.limitedTo(RESOLVER_MS)
   const observe = async (checkingDisabled: boolean): Promise<ResolverObservation> => {
-    const options = { recursionDesired: true, checkingDisabled, deadline }
-    const reply = await ask(resolver, { name, type: 'TXT' }, options, search.effects)
+    const question = { name, type: 'TXT', recursionDesired: true, checkingDisabled } as const
+    const reply = await ask(resolver, question, deadline, search.effects)
     const answer = readAnswer(reply, name, expected)
     const message = reply.kind === 'answer' ? reply.message : undefined
-    // Without recursion or authority, it helped to find the zone but knows nothing about this name.
+    // A server without recursion and authority helped to find the zone, but has no data about the name.
     const knowsNothing = message?.ra === false && !message.aa
     return {
       ...answer,
@@ -39,24 +37,22 @@ export async function askResolver(
   }
   const cachedSet = async (
     types: readonly ('NS' | 'DS' | 'DNSKEY')[],
-    textsOf: (message: Message) => readonly string[] | null,
-  ): Promise<CachedSet> => {
-    const options = { recursionDesired: true, checkingDisabled: true, dnssecOk: true }
-    const asked = types.map((type) =>
-      askFor(resolver, { name: zone ?? name, type }, CACHED_MS, search, options),
-    )
+    textsOf: (message: Message) => readonly string[],
+  ) => {
+    const flags = { recursionDesired: true, checkingDisabled: true, dnssecOk: true }
+    const asked = types.map((type) => query(resolver, { name: zone ?? name, type, ...flags }, search))
     const messages = (await Promise.all(asked)).flatMap((message) => message ?? [])
     const ttls = messages.flatMap(({ answers }) => answers.map(({ ttl }) => ttl))
-    return { texts: messages.flatMap((message) => textsOf(message) ?? []), ttl: Math.max(0, ...ttls) }
+    return { texts: messages.flatMap(textsOf), ttl: Math.max(0, ...ttls) }
   }
   const first = await observe(false)
-  if (zone === null) return first
+  if (zone === undefined) return first
   if (isDnsData(first.outcome) && first.outcome !== 'match')
-    return { ...first, cached: await cachedSet(['NS'], (message) => nsHosts(message, zone)) }
+    return { ...first, cached: await cachedSet(['NS'], ({ answers }) => nsHosts(answers, zone)) }
   if (first.outcome !== 'servfail') return first
   const { outcome: unchecked } = await observe(true)
   if (!isDnsData(unchecked)) return first
-  // It may have failed because a server was slow: then it has the answer by now.
+  // A SERVFAIL might come from a slow name server instead of validation: then a second query succeeds.
   const again = await observe(false)
   if (again.outcome !== 'servfail') return again
   return { ...again, failsValidation: true, cached: await cachedSet(['DS', 'DNSKEY'], keyTexts) }

@@ -10,29 +10,46 @@ import {
   type ServerObservation,
   separateIntercepted,
 } from './observations.ts'
-import { type CheckReport, type Finding, findingOf } from './report.ts'
-import { type ExplainedValue, explainValues, faultOnItsOwn, isProof } from './value.ts'
+import type { CheckReport, Finding } from './report.ts'
+import { type ExplainedValue, explainValues, isTokenValue, obviousFault } from './value.ts'
 import { formatDnsAddress, isV6 } from './wire/address.ts'
 import { relativeName } from './wire/name.ts'
 import { isRegistry, listedRegistry, registeredDomainOf } from './wire/registry.ts'
 import { decodeValues, distinctValues, hasText } from './wire/txt-answer.ts'
-import { type Code, type Facts, rankOf, type ServerFact, type Verdict, verdictOf } from './words.ts'
+import {
+  type Facts,
+  type FindingCode,
+  rankOf,
+  type ServerFact,
+  severityOf,
+  textOf,
+  toPlainText,
+  type Verdict,
+  verdictOf,
+  WORDS,
+} from './words.ts'
 
 /**
- * An observation of a name whose zone was found, with the servers by what they answered; `parent`: the hosts in the delegation,
- * none if it isn't known; `holder`: the zone with the delegation, null if the registrar sets it.
+ * Answers of a check whose zone was found, with the genuine name servers grouped by outcome. `parent`: hosts of the delegation,
+ * empty if unknown. `holder`: zone that holds the delegation; null if the registrar sets it.
  */
-type Seen = Observations &
+type ZoneState = Observations &
   ReturnType<typeof groupByOutcome> & {
     readonly zone: string
     readonly parent: readonly string[]
     readonly holder: string | null
   }
 
-/** The report on what was observed: first the findings that give its verdict, and of these causes before consequences. */
+/**
+ * Derives the report from the answers of a check. Findings are sorted by severity; equally severe ones keep the order of the rules,
+ * causes before consequences.
+ */
 export function diagnose(observations: Observations): CheckReport {
   const { name, expected, location, servers, resolvers } = observations
-  const found = findAll(observations).toSorted((a, b) => rankOf(a.code) - rankOf(b.code))
+  const isUnseen = ({ code }: Finding) => needsResolvers(observations) && UNSEEN.includes(code)
+  const found = fromServers(observations)
+    .flatMap((one) => (isUnseen(one) ? fromResolvers(observations, one) : [one]))
+    .toSorted((a, b) => rankOf(a.code) - rankOf(b.code))
   const reason = found[0] === undefined ? 'ready' : verdictOf(found[0].code)
   const verdict = expected === null ? 'unknown' : reason
   return {
@@ -55,17 +72,24 @@ export function diagnose(observations: Observations): CheckReport {
   }
 }
 
-/** Keeps a script that waits as long as the report says from spinning. */
+/** Minimum of `retry_after_seconds`, so that a script that waits for so long doesn't spin. */
 const MIN_WAIT_SECONDS = 1
-/** A longer TTL is most likely a mistake, and many caches ignore it (RFC 2308 section 5, RFC 8767 section 4). */
+/**
+ * Maximum of `retry_after_seconds`: a longer TTL is most likely a mistake, and many caches limit it (RFC 2308 section 5, RFC 8767
+ * section 4).
+ */
 const MAX_WAIT_SECONDS = 86_400
-/** If nothing says how long the old state is kept. */
+/** Seconds to wait if no TTL tells how long the old state is kept. */
 const USUAL_WAIT_SECONDS = 60
 
+/** Returns the longest of several times in seconds, within the limits; unknown times count as the usual one. */
 const secondsToWait = (...known: readonly (number | null)[]): number =>
   Math.min(MAX_WAIT_SECONDS, Math.max(MIN_WAIT_SECONDS, ...known.map((one) => one ?? USUAL_WAIT_SECONDS)))
 
-/** How long the findings wait; if something has to be corrected, how long caches then keep the old state. */
+/**
+ * Returns the seconds that the findings wait for; if the record needs a fix, how long caches keep the old state afterward; null if
+ * unknown.
+ */
 function retryAfter(
   { servers, location, expected }: Observations,
   verdict: Verdict,
@@ -80,24 +104,21 @@ function retryAfter(
   return ttl === null ? null : Math.min(MAX_WAIT_SECONDS, ttl)
 }
 
-/** What stands for no answer that counts, from whichever name server. */
-const UNSEEN: readonly Code[] = ['nameserver_unreachable', 'resolver_unreachable', 'dns_intercepted']
+/** Findings that mean: no answer of a name server counts. */
+const UNSEEN: readonly FindingCode[] = ['nameserver_unreachable', 'resolver_unreachable', 'dns_intercepted']
 
-/** Whether only resolvers can still tell what is at the name: an alias, though, comes from a name server. */
-export function isUnseen(observations: Observations): boolean {
-  const [first] = fromServers({ ...observations, resolvers: [] })
+/**
+ * Whether only resolvers can tell the data at the name, because no answer of a name server counts. Not if a name server showed a
+ * CNAME.
+ */
+export function needsResolvers(observations: Observations): boolean {
+  const [first] = fromServers(observations)
   return first !== undefined && UNSEEN.includes(first.code) && !observations.alias
 }
 
-function findAll(observations: Observations): Finding[] {
-  if (!isUnseen(observations)) return fromServers(observations)
-  const found = fromServers({ ...observations, resolvers: [] })
-  return found.flatMap((one) => (UNSEEN.includes(one.code) ? fromResolvers(observations, one) : [one]))
-}
-
 /**
- * What resolvers show where no name server's answer counts. A value is there, whoever shows it; that there is none says nothing,
- * because that may be a cache's memory.
+ * Derives findings from the resolvers' answers if no answer of a name server counts. Values at a resolver prove that they are in
+ * DNS. Their absence proves nothing, because a cache might have kept a negative answer.
  */
 function fromResolvers(observations: Observations, unseen: Finding): Finding[] {
   const { name, expected, location } = observations
@@ -112,10 +133,10 @@ function fromResolvers(observations: Observations, unseen: Finding): Finding[] {
   if (best === undefined)
     return [findingOf(unseen.code, { ...unseen.evidence, values: decodeValues(values), ...facts })]
   const zone = location.kind === 'found' ? location.zone : null
-  return [valueFound({ ...observations, zone }, best, facts), unseen]
+  return [wrongValue({ ...observations, zone }, best, facts), unseen]
 }
 
-/** What the name servers show, or why they show nothing. */
+/** Derives findings from the name servers' answers, or from the failure to get any. */
 function fromServers(observations: Observations): Finding[] {
   const { name, location, limitReached } = observations
   if (location.kind === 'no_domain')
@@ -124,168 +145,183 @@ function fromServers(observations: Observations): Finding[] {
   if (location.kind === 'lost')
     return [findingOf('resolver_unreachable', { name, replies: location.replies })]
   const { zone, hosts, parent } = location
-  const { reached: servers, interception: reason } = separateIntercepted(observations)
+  const { genuine: servers, interception: reason } = separateIntercepted(observations)
   if (reason !== null) return [findingOf('dns_intercepted', { name, reason })]
   const above = location.path.at(-2)?.zone ?? registeredDomainOf(zone)
   const holder = above === zone || isRegistry(above) ? null : above
   const place = { zone, holder, parent: parent === null ? [] : [...hosts.keys()] }
-  const seen = { ...observations, ...place, servers, ...groupByOutcome(servers) }
-  return [...causes(seen), ...dnssecBroken(seen), ...serversFailing(seen), ...resolversLacking(seen)]
+  const groups = groupByOutcome(servers)
+  const resolvers = groups.withRecord.length > 0 ? observations.resolvers : []
+  const state = { ...observations, ...place, servers, resolvers, ...groups }
+  const searches = [findCauses, findBrokenDnssec, findBrokenServers, findStaleResolvers]
+  return searches.flatMap((find) => find(state))
 }
 
-/** Why the record is missing, or missing at some servers: at most one error, the most likely cause. */
-function causes(seen: Seen): Finding[] {
-  const { withRecord, withoutRecord } = seen
-  if (seen.expected !== null && seen.alias?.isBeside) return aliasFound(seen) ?? []
+/**
+ * Returns why the record is missing, or missing at some servers: at most one mistake, the most likely one, plus a wrong value at a
+ * misplaced record.
+ */
+function findCauses(state: ZoneState): Finding[] {
+  const { withRecord, withoutRecord } = state
+  if (state.expected !== null && state.alias?.isBeside) return findAlias(state) ?? []
   if (withoutRecord.length === 0) return []
-  if (seen.expected === null) return registryFound(seen) ?? lookedAt(seen)
-  if (withRecord.length > 0) return [partly(seen)]
-  const best = explainValues(seen.expected, valuesOf(withoutRecord), seen.isGiven)
-  // Another token doesn't say where the right one was put.
+  if (state.expected === null) return findRegistry(state) ?? findSuspicions(state)
+  if (withRecord.length > 0) return [findDisagreement(state)]
+  const best = explainValues(state.expected, valuesOf(withoutRecord), state.isGiven)
+  // A stale token doesn't tell where the new one was put, so other names are searched as well.
   const isFault = best !== undefined && best.fault !== 'stale_token'
-  const elsewhere = isFault ? undefined : (aliasFound(seen) ?? misplacedFound(seen) ?? wildcardFound(seen))
-  if (elsewhere !== undefined) return elsewhere
-  if (best !== undefined) return [valueFound(seen, best)]
+  const otherNames = isFault ? undefined : (findAlias(state) ?? findMisplaced(state) ?? findWildcard(state))
+  if (otherNames !== undefined) return otherNames
+  if (best !== undefined) return [wrongValue(state, best)]
   const values = decodeValues(valuesOf(withoutRecord))
   const owner = values.map((value) => /^heritage=([\w.-]+)/.exec(value)?.[1]).find(Boolean) ?? null
-  return registryFound(seen) ?? [findingOf('missing', { ...placeOf(seen), values, owner })]
+  return findRegistry(state) ?? [findingOf('missing', { ...placeOf(state), values, owner })]
 }
 
+/** Returns the TXT values of several answers, each once. */
 const valuesOf = (answers: readonly Answer[]) => distinctValues(answers.flatMap(({ values }) => values))
 
-/** An observation with the zone of the name, null if that isn't known. */
+/** Answers of a check with the zone of the name; null if the zone wasn't found. */
 type Placed = Observations & { readonly zone: string | null }
 
-/** Where the record belongs, as a provider's form asks for it. Many were added at a provider that doesn't host the zone. */
+/**
+ * Facts about the place of the record, as a provider's form asks for it. Many records were added at a provider that doesn't host
+ * the zone, so the facts include the zone's name servers.
+ */
 function placeOf({ name, zone, expected, servers }: Placed) {
   const hosts = servers.map(({ host }) => host)
-  const { use, server } = useOf(hosts)
   const host = zone === null ? name : relativeName(name, zone)
-  const place = { name, zone, provider: dnsHostOf(hosts), host, expected, use, at: server }
+  const place = { name, zone, provider: dnsHostOf(hosts), host, expected, ...useOf(hosts) }
   return { ...place, in_charge: zone === null ? null : [...new Set(hosts)] }
 }
 
 /**
- * The name isn't registered: a registry's zone holds it. Registries, and a few others with names like theirs, have records too; a
- * private top-level domain is its owner's to edit.
+ * Finds an unregistered domain: a registry's zone holds the name. Registries on the Public Suffix List have TXT records of their
+ * own at their apex, and a private top-level domain can be edited by its owner, so neither counts.
  */
-function registryFound({ name, zone }: Seen): Finding[] | undefined {
+function findRegistry({ name, zone }: ZoneState): Finding[] | undefined {
   if (name === zone || (zone !== '.' && listedRegistry(zone) !== zone)) return undefined
   return [findingOf('domain_not_found', { domain: registeredDomainOf(name), said_by: zone })]
 }
 
-/** A name with a CNAME can't have other records (RFC 1034 section 3.6.2). */
-function aliasFound(seen: Seen): Finding[] | undefined {
-  const { alias, elsewhere } = seen
-  if (!alias?.isKnown || elsewhere?.wildcard) return undefined
-  const target = alias.targets.at(-1) ?? seen.name
+/** Finds a CNAME at the name, which can't have other records then (RFC 1034 section 3.6.2). */
+function findAlias(state: ZoneState): Finding[] | undefined {
+  const { alias, otherNames } = state
+  if (!alias?.isKnown || otherNames?.wildcard) return undefined
+  const target = alias.targets.at(-1) ?? state.name
   const reason = isValueTarget(target) ? 'value_as_target' : alias.isBeside ? 'beside' : 'other_target'
-  return [findingOf('cname_at_name', { ...placeOf(seen), target, reason, chain: alias.targets })]
+  return [findingOf('cname_at_name', { ...placeOf(state), target, reason, chain: alias.targets })]
 }
 
-/** No host has an equals sign in its name: the value was entered as the target, in whatever case, perhaps with the zone added. */
+/** Whether a CNAME target is the TXT value, entered with the wrong record type: no host name has an equals sign. */
 const isValueTarget = (target: string): boolean => target.includes('=')
 
-function misplacedFound(seen: Seen): Finding[] | undefined {
-  const { expected, elsewhere } = seen
-  const places = elsewhere?.misplaced ?? []
-  // Whoever took the wrong name may have made another mistake as well. Names above are used for other things.
-  const isFaulty = ({ values }: MisplacedRecord) => explainValues(expected ?? '', values, seen.isGiven)
+/** Finds the expected value, or a faulty copy, at another name. */
+function findMisplaced(state: ZoneState): Finding[] | undefined {
+  const { expected, otherNames } = state
+  const places = otherNames?.misplaced ?? []
+  // A record at a wrong name can have a second mistake in its value. Names in use, such as the parent, have values of other
+  // services.
+  const isFaulty = ({ values }: MisplacedRecord) => explainValues(expected ?? '', values, state.isGiven)
   const place =
     places.find(({ values }) => hasText(values, expected)) ??
     places.find((one) => one.how !== 'used' && isFaulty(one) !== undefined)
-  return place && misplaced(seen, place)
+  return place && explainMisplaced(state, place)
 }
 
-/** The record at a wrong name, with the value there; and what is wrong with that, so that nobody moves a wrong value. */
-function misplaced(seen: Seen, { name, how, values }: MisplacedRecord): Finding[] {
-  const isRight = hasText(values, seen.expected)
-  const fault = isRight ? undefined : explainValues(seen.expected ?? '', values, seen.isGiven)
-  const there = isRight ? [seen.expected] : (fault?.seen ?? decodeValues(values))
+/** Returns the finding of a record at a wrong name, and of a mistake in its value, so that users don't move a wrong value. */
+function explainMisplaced(state: ZoneState, { name, how, values }: MisplacedRecord): Finding[] {
+  const isRight = hasText(values, state.expected)
+  const fault = isRight ? undefined : explainValues(state.expected ?? '', values, state.isGiven)
+  const there = isRight ? [state.expected] : (fault?.seen ?? decodeValues(values))
   const code = how === 'doubled' ? 'doubled_name' : 'other_name'
-  const value = fault === undefined || fault.fault === 'given_value_cut' ? null : seen.expected
+  const value = fault === undefined || fault.fault === 'given_value_cut' ? null : state.expected
   return [
-    findingOf(code, { ...placeOf(seen), found_at: name, values: there, value }),
-    ...(fault === undefined ? [] : [valueFound(seen, fault)]),
+    findingOf(code, { ...placeOf(state), found_at: name, values: there, value }),
+    ...(fault === undefined ? [] : [wrongValue(state, fault)]),
   ]
 }
 
-function wildcardFound(seen: Seen): Finding[] | undefined {
-  const wildcard = seen.elsewhere?.wildcard
+/** Finds a wildcard that answers for the name. */
+function findWildcard(state: ZoneState): Finding[] | undefined {
+  const wildcard = state.otherNames?.wildcard
   if (!wildcard) return undefined
   const values = wildcard.length === 0 ? null : decodeValues(wildcard)
-  return [findingOf('wildcard_answer', { ...placeOf(seen), values })]
+  return [findingOf('wildcard_answer', { ...placeOf(state), values })]
 }
 
-function valueFound(seen: Placed, { fault, seen: values }: ExplainedValue, more: Facts = {}): Finding {
-  const [first = ''] = values
-  return findingOf(fault, { ...placeOf(seen), seen: values.length === 1 ? first : values, ...more })
+/** Returns the finding of a wrong value. */
+function wrongValue(state: Placed, { fault, seen: values }: ExplainedValue, more: Facts = {}): Finding {
+  const seen = values.length === 1 ? (values[0] ?? '') : values
+  return findingOf(fault, { ...placeOf(state), seen, ...more })
 }
 
-/** What looks like a mistake although nothing says which value is the right one. */
-function lookedAt(seen: Seen): Finding[] {
-  const values = decodeValues(valuesOf(seen.servers))
+/**
+ * Finds likely mistakes without an expected value: faulty values, service values at wrong names, a value as CNAME target. All are
+ * warnings.
+ */
+function findSuspicions(state: ZoneState): Finding[] {
+  const values = decodeValues(valuesOf(state.servers))
   const prefixes = values.map(prefixOf)
-  const places = (seen.elsewhere?.misplaced ?? []).filter(
+  const places = (state.otherNames?.misplaced ?? []).filter(
     ({ how, values: there }) =>
-      // What the name has from the same service as well is no mistake.
-      how !== 'used' && decodeValues(there).some((one) => isProof(one) && !prefixes.includes(prefixOf(one))),
+      // A service with a value at the name can have another one elsewhere, so a value with the same prefix is no mistake.
+      how !== 'used' &&
+      decodeValues(there).some((one) => isTokenValue(one) && !prefixes.includes(prefixOf(one))),
   )
   const found = [
     ...values.flatMap((value): Finding[] => {
-      const fault = faultOnItsOwn(value)
-      return fault === undefined ? [] : [valueFound(seen, { fault, seen: [value] })]
+      const fault = obviousFault(value)
+      return fault === undefined ? [] : [wrongValue(state, { fault, seen: [value] })]
     }),
-    ...places.slice(0, 1).flatMap((place) => misplaced(seen, place)),
-    ...(isValueTarget(seen.alias?.targets.at(-1) ?? '') ? (aliasFound(seen) ?? []) : []),
+    ...places.slice(0, 1).flatMap((place) => explainMisplaced(state, place)),
+    ...(isValueTarget(state.alias?.targets.at(-1) ?? '') ? (findAlias(state) ?? []) : []),
   ]
   return found.map((one) => ({ ...one, severity: 'warning' }))
 }
 
+/** Returns the prefix of a value, including the equals sign. */
 const prefixOf = (value: string): string => value.slice(0, value.indexOf('=') + 1)
 
 /**
- * Some servers have the record, others don't: copies of a zone take time, two zones never agree by themselves, and neither does a
- * copy that has a damaged value at the same serial.
+ * Explains why only some servers have the record: two zones of the same name, which never agree; a damaged copy of the value with
+ * the same SOA serial; or a zone transfer that takes time.
  */
-function partly(seen: Seen): Finding {
-  const { name, zone, parent, holder, withRecord, withoutRecord } = seen
-  if (areApart(seen, withoutRecord, withRecord) || areApart(seen, withRecord, withoutRecord)) {
+function findDisagreement(state: ZoneState): Finding {
+  const { name, zone, parent, holder, withRecord, withoutRecord } = state
+  // Servers that the delegation, or the NS set of the other servers, leaves out serve another zone of the same name.
+  const areLeftOut = (some: readonly ServerObservation[], others: readonly ServerObservation[]) =>
+    [parent, others.flatMap(({ nsSet }) => nsSet)].some(
+      (hosts) => hosts.length > 0 && some.every(({ host }) => !hosts.includes(host)),
+    )
+  if (areLeftOut(withoutRecord, withRecord) || areLeftOut(withRecord, withoutRecord)) {
     const isDelegated = ({ host }: ServerObservation) => parent.length === 0 || parent.includes(host)
     const reason = withoutRecord.some(isDelegated) ? 'delegated' : 'not_delegated'
-    const inZone = [...new Set(seen.servers.flatMap(({ nsSet }) => nsSet ?? []))]
+    const inZone = [...new Set(state.servers.flatMap(({ nsSet }) => nsSet))]
     const both = { servers: withoutRecord.map(serverFact), with: withRecord.map(serverFact) }
-    const place = { ...placeOf(seen), holder, at_registrar: parent, in_zone: inZone }
+    const place = { ...placeOf(state), holder, at_registrar: parent, in_zone: inZone }
     return findingOf('parent_child_mismatch', { ...place, reason, ...both })
   }
   const serials = withRecord.map(({ soa }) => soa?.serial)
   const damaged = withoutRecord.filter(({ soa }) => soa !== null && serials.includes(soa.serial))
-  const best = explainValues(seen.expected ?? '', valuesOf(damaged))
+  const best = explainValues(state.expected ?? '', valuesOf(damaged))
   if (best !== undefined && best.fault !== 'stale_token')
-    return valueFound(seen, best, { copies: damaged.map(serverFact) })
+    return wrongValue(state, best, { copies: damaged.map(serverFact) })
   const facts = { name, zone, with: withRecord.map(serverFact), without: withoutRecord.map(serverFact) }
   return findingOf('partial_propagation', { ...facts, seconds: USUAL_WAIT_SECONDS })
 }
 
-/** Whether all of these are missing in the delegation, or in the zone that the others have: they serve another zone. */
-function areApart(
-  { parent }: Seen,
-  some: readonly ServerObservation[],
-  others: readonly ServerObservation[],
-): boolean {
-  const listed = others.flatMap(({ nsSet }) => nsSet ?? [])
-  return [parent, listed].some((hosts) => hosts.length > 0 && some.every(({ host }) => !hosts.includes(host)))
-}
-
+/** Returns a name server as a fact. */
 const serverFact = ({ host, address, outcome, soa }: ServerObservation): ServerFact => ({
   ...{ host, address, outcome, serial: soa?.serial ?? null },
 })
 
-function dnssecBroken(seen: Seen): Finding[] {
-  const { zone, holder, dnssec, alias, resolvers } = seen
-  const rejecting = resolvers.filter((one) => one.failsValidation && keptSeconds(one, seen) === null)
+/** Finds broken DNSSEC: by the DS records, keys and signature dates of the zone, or by resolvers that reject its signatures. */
+function findBrokenDnssec(state: ZoneState): Finding[] {
+  const { zone, holder, dnssec, alias, resolvers } = state
+  const rejecting = resolvers.filter((one) => one.failsValidation && keptSeconds(one, state) === null)
   const facts = { zone, holder, key_tags: dnssec?.keyTags ?? [] }
-  if (!isSound(seen)) return [findingOf('dnssec_bogus', { ...facts, reason: dnssec?.state ?? null })]
+  if (!isDnssecSound(state)) return [findingOf('dnssec_bogus', { ...facts, reason: dnssec?.state ?? null })]
   if (rejecting.length === 0) return []
   const says = rejecting.flatMap(({ explanation }) => explanation ?? [])[0] ?? null
   const reason = alias === null && dnssec?.state === 'unsigned' ? 'unproven' : 'rejected'
@@ -293,27 +329,28 @@ function dnssecBroken(seen: Seen): Finding[] {
   return [findingOf('dnssec_bogus', { ...facts, ...of, ...resolverFacts(rejecting) })]
 }
 
-/** Whether nothing is known to be wrong with the zone's signatures. */
-const isSound = ({ dnssec }: Seen): boolean => ['ok', 'unsigned', undefined].includes(dnssec?.state)
+/** Whether no check of DS records, keys and signature dates failed. */
+const isDnssecSound = ({ dnssec }: ZoneState): boolean =>
+  ['ok', 'unsigned', undefined].includes(dnssec?.state)
 
-/** Servers that don't answer for the zone, whatever the record. */
-function serversFailing(seen: Seen): Finding[] {
-  const { name, zone, parent, holder, servers, alias, withRecord, withoutRecord, lame } = seen
+/** Finds servers that don't answer for the zone: without an address, lame, or silent. */
+function findBrokenServers(state: ZoneState): Finding[] {
+  const { name, zone, parent, holder, servers, alias, withRecord, withoutRecord, lame } = state
   const nowhere = servers.filter(({ address, outcome }) => address === null && outcome === 'unreachable')
   if (nowhere.length === servers.length)
     return [findingOf('no_nameservers', { zone, holder, hosts: nowhere.map(({ host }) => host) })]
-  // A server that answered with an alias isn't dead, even if nothing is known about the alias; nor is a host that answers over IPv4
-  // and not over IPv6, which may be this machine's.
-  const heard = servers.filter(({ isOdd }) => isOdd !== null)
-  const silent = seen.silent.filter(
+  // A silent server isn't dead if it answered with a CNAME whose end is unknown, or if its host answers over IPv4: this machine
+  // might lack IPv6.
+  const heard = servers.filter(({ isSuspect }) => isSuspect !== null)
+  const silent = state.silent.filter(
     (server) =>
       server.alias === null &&
       !nowhere.includes(server) &&
       !(isV6(server) && heard.some((one) => one.host === server.host && !isV6(one))),
   )
-  const found = (code: Code, some: typeof servers, reason: string | null = null): Finding[] => {
+  const found = (code: FindingCode, some: typeof servers, reason: string | null = null): Finding[] => {
     const provider = dnsHostOf(some.map(({ host }) => host))
-    // Those that only the zone itself names are set there.
+    // NS records that only the zone itself has are removed in the zone, not at the holder of the delegation.
     const isAbove = parent.length === 0 || some.some(({ host }) => parent.includes(host))
     const place = { name, zone, holder: isAbove ? holder : zone }
     const closed = reason === 'too_large' ? 'TCP port 53' : null
@@ -321,9 +358,9 @@ function serversFailing(seen: Seen): Finding[] {
     return some.length === 0 ? [] : [findingOf(code, facts)]
   }
   const isLame = found('some_servers_lame', lame)
-  // These answered over UDP, but not with the whole set, and over TCP not at all.
-  const tooLarge = silent.filter(({ isOdd }) => isOdd !== null)
-  const dead = silent.filter(({ isOdd }) => isOdd === null)
+  // Servers that answered over UDP with a truncated TXT set (TC bit), and not at all over TCP.
+  const tooLarge = silent.filter(({ isSuspect }) => isSuspect !== null)
+  const dead = silent.filter(({ isSuspect }) => isSuspect === null)
   if (withRecord.length + withoutRecord.length > 0)
     return [
       ...isLame,
@@ -335,27 +372,31 @@ function serversFailing(seen: Seen): Finding[] {
   if (target !== undefined)
     return [findingOf('nameserver_unreachable', { name: target, alias_of: name, reason: 'alias' })]
   if (lame.length === servers.length) return found('lame_nameserver', lame)
-  if (seen.limitReached) return [findingOf('limit_reached', { name })]
+  if (state.limitReached) return [findingOf('limit_reached', { name })]
   if (tooLarge.length > 0) return [...found('nameserver_unreachable', tooLarge, 'too_large'), ...isLame]
   const unheard = servers.filter((server) => !lame.includes(server))
   const reason = unheard.every(({ outcome }) => outcome === 'not_checked') ? 'not_asked' : 'silent'
   return [...found('nameserver_unreachable', unheard, reason), ...isLame]
 }
 
+/** Returns the facts about several resolvers: addresses and outcomes. */
 const resolverFacts = (some: readonly ResolverObservation[]): Facts => ({
   resolvers: some.map(({ resolver }) => formatDnsAddress(resolver)),
   outcomes: some.map(({ outcome }) => outcome),
 })
 
-/** Resolvers that lack a record which the authoritative servers have: what is cached goes, the rest is no matter. */
-function resolversLacking(seen: Seen): Finding[] {
-  if (seen.expected === null || seen.alias?.isBeside) return []
-  const kept = (one: ResolverObservation) => keptSeconds(one, seen)
-  // Silence says nothing, and that the zone is broken is a finding already.
-  const lacking = seen.resolvers.filter(
+/**
+ * Finds resolvers that lack a record which the authoritative servers have. Stale caches are waited for; other resolvers are a
+ * warning.
+ */
+function findStaleResolvers(state: ZoneState): Finding[] {
+  if (state.expected === null || state.alias?.isBeside) return []
+  const kept = (one: ResolverObservation) => keptSeconds(one, state)
+  // A resolver's silence proves nothing, and failed validation of a broken zone is a finding already.
+  const lacking = state.resolvers.filter(
     (one) => !['match', 'timeout', 'unreachable', 'not_checked'].includes(one.outcome),
   )
-  const caches = lacking.filter((one) => kept(one) !== null && (isSound(seen) || !one.failsValidation))
+  const caches = lacking.filter((one) => kept(one) !== null && (isDnssecSound(state) || !one.failsValidation))
   const others = lacking.filter((one) => kept(one) === null && !one.failsValidation)
   const seconds = secondsToWait(...caches.map(kept))
   return [
@@ -365,10 +406,13 @@ function resolversLacking(seen: Seen): Finding[] {
 }
 
 /**
- * For how many seconds a resolver keeps what is no longer so: the record's absence or its old value, an alias, name servers, or
- * keys; null if it has nothing like that (RFC 2308 section 5: no SOA, not cached), or isn't a cache.
+ * Returns the seconds for which a resolver keeps outdated data: the record's absence or old value, a CNAME, an NS set, or keys.
+ * Null if nothing outdated is cached (RFC 2308 section 5: a negative answer without SOA isn't), or if the resolver isn't a cache.
  */
-function keptSeconds(resolver: ResolverObservation, { servers, dnssec, isOverdue }: Seen): number | null {
+function keptSeconds(
+  resolver: ResolverObservation,
+  { servers, dnssec, isOverdue }: ZoneState,
+): number | null {
   const { cached, alias, ttl, authoritative, failsValidation } = resolver
   if (isOverdue || authoritative) return null
   const current = failsValidation ? (dnssec?.keys ?? null) : servers.map(({ host }) => host)
@@ -380,4 +424,15 @@ function keptSeconds(resolver: ResolverObservation, { servers, dnssec, isOverdue
     isOldAlias ? ttl : null,
   ].filter((ttl) => ttl !== null)
   return ttls.length === 0 ? null : Math.max(...ttls)
+}
+
+/** Creates a finding, with its facts in the message and fix from `WORDS`. */
+export function findingOf(code: FindingCode, facts: Facts): Finding {
+  const { message, fix } = WORDS[code]
+  return {
+    ...{ code, severity: severityOf(code) },
+    message: toPlainText(textOf(message, facts)),
+    fix: toPlainText(textOf(fix, facts)),
+    evidence: facts,
+  }
 }

@@ -3,7 +3,7 @@ const DARK = `--ink:#e8ecef;--soft:#a3aeb8;--line:#39424a;--paper:#12161a;--card
 const MONO = "ui-monospace,'SF Mono','Cascadia Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace"
 const SANS = "system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans',sans-serif"
 
-/** The style of a report: light, dark, on a phone and on paper. */
+/** Style sheet of the HTML report, for light and dark screens, phones and paper. */
 export const STYLE = `:root{color-scheme:light dark;${COLORS}}
 @media screen and (prefers-color-scheme:dark){:root{${DARK}}}
 *{box-sizing:border-box}

@@ -1,5 +1,5 @@
 import type { Palette } from '../terminal/color.ts'
-import { type Column, firstOf } from '../terminal/columns.ts'
+import { type Column, summarizeValues } from '../terminal/columns.ts'
 import { indent, widthOf, wrap } from '../terminal/measure.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { createTable } from '../terminal/table.ts'
@@ -9,18 +9,19 @@ import {
   differenceLines,
   type FindingView,
   type ReportView,
+  SYMBOLS,
   type Tone,
   viewReport,
 } from './view.ts'
-import { capitalize, plainText } from './words.ts'
+import { capitalize, toPlainText } from './words.ts'
 
-/** How to lay out a report; the width is in columns. */
+/** Layout of a report in a terminal: colors, and the width in columns. */
 export interface Layout {
   readonly palette: Palette
   readonly width: number
 }
 
-/** The report for a terminal: what was checked, what each server answered, and the findings. */
+/** Renders a report for a terminal: the record, the answers of each server, and the findings. */
 export function renderReport(report: CheckReport, layout: Layout): string {
   const view = viewReport(report)
   return [
@@ -31,13 +32,14 @@ export function renderReport(report: CheckReport, layout: Layout): string {
   ].join('\n')
 }
 
+/** Renders the name, the expected value and the result. */
 function headline(view: ReportView, layout: Layout): string {
   const { name, zone, expected, title, host, values } = view
   const { palette } = layout
   const inZone = zone === null || zone === name ? '' : ` in the zone ${zone}`
   const place = `${title}${inZone}${host === null ? '' : `, hosted by ${host}`}`
   const heading = paragraph(`${place}: TXT ${expected ?? 'records'}`, '', layout, palette.strong)
-  if (view.hasLooked) {
+  if (view.isListing) {
     const others = values.length > LISTED_VALUES ? [`and ${values.length - LISTED_VALUES} more`] : []
     const listed = values.length === 0 ? ['no TXT record'] : [...values.slice(0, LISTED_VALUES), ...others]
     return heading + listed.map((value) => paragraph(value, '  ', layout)).join('')
@@ -46,6 +48,7 @@ function headline(view: ReportView, layout: Layout): string {
   return heading + paragraph(`${capitalize(view.result)}${claim}`, '', layout, palette[view.tone])
 }
 
+/** Renders the answers of name servers and of resolvers as tables. */
 function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[] {
   const render = <T extends object>(columns: readonly Column[], rows: readonly T[]) =>
     rows.length === 0 ? [] : [createTable(columns, { ...layout, now: 0 }).render(rows)]
@@ -56,7 +59,7 @@ function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[
       text: (_tone, _context, item) => (item as AnswerView).label,
       paint: (tone, { palette }) => palette[tone as Tone],
     },
-    { field: 'values', title: 'TXT values', text: (values) => firstOf(values as readonly string[]) },
+    { field: 'values', title: 'TXT values', text: (values) => summarizeValues(values as readonly string[]) },
     { field: 'ttl', title: 'TTL', kind: 'number' },
   ]
   const ms: Column = { field: 'ms', title: 'ms', kind: 'number' }
@@ -70,25 +73,28 @@ function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[
   ]
 }
 
-/** Values of a check without one to expect. */
+/** Maximum number of TXT values listed if no value is expected. */
 const LISTED_VALUES = 20
-const SYMBOLS = { error: '✗', warning: '!' } as const
 
+/** Renders a finding: message, comparison of values, fix. */
 function renderFinding(finding: FindingView, layout: Layout): string {
   const { palette } = layout
   const paint = palette[finding.tone]
-  const message = plainText(finding.message)
+  const message = toPlainText(finding.message)
   return (
-    // Only the symbol is red: a paragraph in red is hard to read.
-    paragraph(`${message} [${finding.code}]`, `${SYMBOLS[finding.severity]} `, layout, undefined, paint) +
+    // Only the symbol is red, because a whole paragraph in red is hard to read.
+    paragraph(`${message} [${finding.code}]`, `${SYMBOLS[finding.tone]} `, layout, undefined, paint) +
     differenceLines(finding.evidence, layout.width - 2, palette)
       .map((line) => `  ${line}\n`)
       .join('') +
-    paragraph(plainText(finding.fix), '  → ', layout)
+    paragraph(toPlainText(finding.fix), '  → ', layout)
   )
 }
 
-/** Text after a symbol, wrapped with a hanging indent; a value in it stays in one piece, so that it can be copied. */
+/**
+ * Renders text behind a symbol, wrapped with a hanging indent. Long words such as TXT values aren't broken, so that they can be
+ * copied.
+ */
 function paragraph(
   text: string,
   symbol: string,

@@ -6,13 +6,14 @@ import { dnsHostOf } from './hosts.ts'
 import { isDnsData, OUTCOMES } from './observations.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
 import { comparedPieces, readablePiece } from './value.ts'
-import { type Facts, sentence, textOf, type Verdict, WORDS } from './words.ts'
+import { type Facts, textOf, toSentence, type Verdict, WORDS } from './words.ts'
 
-/** How something looks: good, bad, a warning, or neither. */
-export type Tone = 'good' | 'bad' | 'warning' | 'faint'
+/** Symbol of each tone, for readers who can't tell colors apart. */
+export const SYMBOLS = { good: '✓', bad: '✗', warning: '!', faint: 'i' } as const
+/** Appearance of a result: good, bad, a warning, or neutral (`faint`). */
+export type Tone = keyof typeof SYMBOLS
 
-const SEVERITY_TONES = { error: 'bad', warning: 'warning' } as const satisfies Record<string, Tone>
-
+/** Text and tone of each verdict. */
 const VERDICTS: Readonly<Record<Verdict, readonly [result: string, tone: Tone]>> = {
   ready: ['ready: the record is visible everywhere', 'good'],
   ready_with_warning: ['ready, with a warning', 'warning'],
@@ -21,16 +22,19 @@ const VERDICTS: Readonly<Record<Verdict, readonly [result: string, tone: Tone]>>
   unknown: ['unknown: this says nothing about the record', 'bad'],
 }
 
+/** A report prepared for users. */
 export type ReportView = ReturnType<typeof viewReport>
+/** A finding prepared for users. */
 export type FindingView = ReportView['findings'][number]
+/** A server's answer prepared for users. */
 export type AnswerView = ReturnType<typeof viewAnswer>
 
-/** What every format of a report for people shows, in words; how it looks is theirs. */
+/** Prepares a report for users: the texts and tones that every format shows. */
 export function viewReport(report: CheckReport) {
   const { name, expected, nameservers, resolvers, findings } = report
-  const hasLooked =
+  const isListing =
     expected === null && [...nameservers, ...resolvers].some(({ outcome }) => isDnsData(outcome))
-  const [result, tone]: readonly [string, Tone] = hasLooked
+  const [result, tone]: readonly [string, Tone] = isListing
     ? ['no value was expected', 'faint']
     : expected === null && findings[0]?.code === 'domain_not_found'
       ? ["the domain isn't in DNS", 'bad']
@@ -38,40 +42,40 @@ export function viewReport(report: CheckReport) {
   const unicode = domainToUnicode(name)
   return {
     ...report,
-    /** In Unicode, followed by its ASCII form if that differs (RFC 5890 section 2.3.2.1). */
+    /** Name in U-labels, followed by its A-labels if they differ (RFC 5890 section 2.3.2.1). */
     title: unicode === '' || unicode === name ? name : `${unicode} (${name})`,
-    /** Whether no value was expected, and at least one name server said which TXT records there are. */
-    hasLooked,
-    /** What came of the check, in a few words. */
+    /** Whether the report lists the TXT values of the name because no value was expected and a server told the values. */
+    isListing,
+    /** Result of the check in a few words. */
     result: report.remark !== undefined ? 'ready: the claim no longer needs its record' : result,
     tone,
-    /** Who hosts the zone, by the names of its servers; null if these don't tell. */
+    /** DNS provider of the zone, by the names of its servers; null if unknown. */
     host: dnsHostOf(nameservers.map(({ host }) => host)),
-    /** The TXT values that were seen, each once. */
+    /** TXT values of all servers and resolvers, each once. */
     values: [...new Set([...nameservers, ...resolvers].flatMap(({ values }) => values))],
     wait: waitingTime(report),
     nameservers: nameservers.map((answer) => viewAnswer(answer, report)),
     resolvers: resolvers.map((answer) => viewAnswer(answer, report)),
     findings: findings.map(({ code, severity, evidence }) => ({
-      ...{ code, severity, evidence, tone: SEVERITY_TONES[severity] },
-      message: sentence(textOf(WORDS[code].message, evidence)),
-      fix: sentence(textOf(WORDS[code].fix, evidence)),
+      ...{ code, severity, evidence, tone: severity === 'error' ? ('bad' as const) : severity },
+      message: toSentence(textOf(WORDS[code].message, evidence)),
+      fix: toSentence(textOf(WORDS[code].fix, evidence)),
     })),
   }
 }
 
-/** An answer with its words; red only where the answer is what is wrong. The expected value is first, then those of findings. */
+/** Adds a label and a tone to a server's answer. Values are sorted: the expected one first, then those named in findings. */
 function viewAnswer(answer: NameserverReport | ResolverReport, { expected, findings }: CheckReport) {
   const { outcome, values } = answer
   const named: readonly unknown[] = [expected, ...findings.flatMap(({ evidence }) => evidence['seen'])]
   const isAny = expected === null && isDnsData(outcome)
   const tone: Tone = outcome === 'match' ? 'good' : outcome === 'not_checked' || isAny ? 'faint' : 'bad'
   return {
-    /** Null, of resolvers. */
+    /** Resolvers have neither a host name nor a serial. */
     host: null,
     serial: null,
     ...answer,
-    // Without an expected value, none is another one.
+    // "Other value" makes no sense without an expected value, so label the answer as found.
     label: OUTCOMES[expected === null && outcome === 'mismatch' ? 'match' : outcome],
     tone,
     values: [
@@ -81,8 +85,8 @@ function viewAnswer(answer: NameserverReport | ResolverReport, { expected, findi
 }
 
 /**
- * How long to wait, without a full stop; undefined if waiting makes no difference. After a correction it does only if there was
- * something to cache: hardly anybody has asked for a record that was never there.
+ * Returns how long to wait, as a sentence without a full stop; undefined if waiting doesn't help. After a fix, caches matter only
+ * if the name had a value or an alias before: a record that never existed has hardly been queried.
  */
 function waitingTime(report: CheckReport): string | undefined {
   const { verdict, retry_after_seconds: seconds, nameservers } = report
@@ -94,8 +98,8 @@ function waitingTime(report: CheckReport): string | undefined {
 }
 
 /**
- * The expected value above the one found, with carets below the difference; nothing if they can't be compared, or if that is
- * wider than so many columns.
+ * Returns three lines: the expected value, the value found, and carets below the difference. Empty unless both are single values
+ * that fit into `width` columns.
  */
 export function differenceLines(
   { expected, seen }: Facts,

@@ -1,79 +1,77 @@
-import { backoff, type Deadline, deadlineIn } from '../timeout.ts'
+import { backoff, createDeadline, type Deadline } from '../timeout.ts'
 import { type CheckRequest, checkDns } from './check.ts'
 import type { CheckReport } from './report.ts'
-import { askFor, type DnsEffects } from './wire/ask.ts'
+import { type DnsEffects, query } from './wire/ask.ts'
 import { decodeValues, readTxt } from './wire/txt-answer.ts'
 
-/** Between checks. */
+/** Milliseconds between two checks. */
 const DELAYS = { first: 5000, max: 30_000, jitter: 0 } as const
-/** Between two checks, one server without the record is asked for it this often, in milliseconds. */
-const GLANCE_MS = 3000
+/** Milliseconds between two polls of one server that lacks the record, while waiting for the next check. */
+const POLL_INTERVAL_MS = 3000
 
+/** Request of a wait: a check with a deadline. */
+type WaitRequest = CheckRequest & { readonly deadline: Deadline }
+
+/** One check of a wait, and the delay that follows. */
 export interface WaitStep {
   readonly report: CheckReport
-  /** The delay until the next check, or null after the last one. */
+  /** Milliseconds until the next check; null after the last one. */
   readonly nextInMs: number | null
-  /** What is left of the wait. */
-  readonly leftMs: number
 }
 
 /**
- * Checks until the record is ready or the time is over, and yields every check. Between two checks it asks one authoritative
- * server that lacks the record for it, and checks at once when its answer changes.
+ * Checks repeatedly until the record is ready or the deadline has passed, and yields each report. Between two checks, polls one
+ * authoritative server that lacks the record, and checks at once if its answer changes. Throws what `checkDns` throws.
  *
- * @param request its deadline is that of the whole wait, the first check included.
- * @param inTurn runs each check when its turn comes, in a run of many; what it throws passes through.
+ * @param request `deadline` is that of the whole wait, including the first check
+ * @param inTurn limiter for the checks of a run over many domains; its errors pass through
  */
 export async function* waitForRecord(
-  request: CheckRequest & { readonly deadline: Deadline },
+  request: WaitRequest,
   effects: DnsEffects,
   inTurn: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
 ): AsyncGenerator<WaitStep, CheckReport, void> {
   const { clock } = effects
-  // Since when only caches lack the record, and the longest time that they named.
+  // Time since which only caches have lacked the record, and the longest cache TTL named since then.
   let caches: { readonly since: number; readonly longestMs: number } | undefined
   for (let checks = 1; ; checks += 1) {
     const report = await inTurn(() => {
       const isOverdue = caches !== undefined && clock.monotonic() - caches.since > caches.longestMs
       return checkDns({ ...request, isOverdue }, effects)
     })
-    const leftMs = Math.max(0, request.deadline.leftMs())
+    const remainingMs = Math.max(0, request.deadline.remainingMs())
     const namedMs = (report.retry_after_seconds ?? 0) * 1000
     caches = report.findings.some(({ code }) => code === 'cached')
       ? { since: caches?.since ?? clock.monotonic(), longestMs: Math.max(namedMs, caches?.longestMs ?? 0) }
       : undefined
     const delay = backoff(checks, DELAYS)
-    const isOver = report.ready || leftMs === 0
-    // Where only a resolver can be asked: for as long as it keeps that there is no record, it has nothing new.
+    const isOver = report.ready || remainingMs === 0
+    // With resolvers alone, wait until the negative answer in their caches expires: until then, nothing changes.
     const keptMs = report.verdict === 'unknown' ? namedMs : 0
-    const nextInMs = isOver ? null : Math.min(Math.max(delay, keptMs), leftMs)
-    yield { report, nextInMs, leftMs }
+    const nextInMs = isOver ? null : Math.min(Math.max(delay, keptMs), remainingMs)
+    yield { report, nextInMs }
     if (nextInMs === null) return report
-    await pause(nextInMs, () => hasNews(report, request.authoritativePort, effects), effects)
+    await pause(nextInMs, () => hasChanged(report, request, effects), effects)
   }
 }
 
-/** Waits for this long, or until there is news. */
-async function pause(ms: number, hasNews: () => Promise<boolean>, effects: DnsEffects): Promise<void> {
+/** Waits for `ms` milliseconds, or until `hasChanged` resolves to true. */
+async function pause(ms: number, hasChanged: () => Promise<boolean>, effects: DnsEffects): Promise<void> {
   const { clock, signal } = effects
-  const { leftMs } = deadlineIn(ms, clock)
-  while (leftMs() > GLANCE_MS) {
-    await clock.sleep(GLANCE_MS, signal)
-    if (await hasNews()) return
+  const { remainingMs } = createDeadline(ms, clock)
+  while (remainingMs() > POLL_INTERVAL_MS) {
+    await clock.sleep(POLL_INTERVAL_MS, signal)
+    if (await hasChanged()) return
   }
-  await clock.sleep(Math.max(0, leftMs()), signal)
+  await clock.sleep(Math.max(0, remainingMs()), signal)
 }
 
-/** How long that server may take: only one that has answered is asked. */
-const GLANCE_TIMEOUT_MS = 2000
-
-/** Whether a server of the report that lacks the record has another answer by now. */
-async function hasNews({ name, nameservers }: CheckReport, port: number, effects: DnsEffects) {
+/** Whether a server that lacked the record in the report answers differently now. */
+async function hasChanged({ name, nameservers }: CheckReport, request: WaitRequest, effects: DnsEffects) {
   const lacking = nameservers.find(({ outcome }) => ['absent', 'mismatch', 'nxdomain'].includes(outcome))
   if (lacking === undefined || lacking.address === null) return false
-  const server = { address: lacking.address, port }
-  const deadline = deadlineIn(GLANCE_TIMEOUT_MS, effects.clock)
-  const message = await askFor(server, { name, type: 'TXT' }, GLANCE_TIMEOUT_MS, { deadline, effects })
+  const server = { address: lacking.address, port: request.authoritativePort }
+  const message = await query(server, { name, type: 'TXT' }, { deadline: request.deadline, effects })
   const seen = message && decodeValues(readTxt(message, name).values).toSorted()
   return seen !== undefined && JSON.stringify(seen) !== JSON.stringify(lacking.values.toSorted())
 }

@@ -1,25 +1,33 @@
 import { domainToUnicode } from 'node:url'
 import { formatDuration } from '../terminal/time.ts'
 
+/** Verdict of a report, as in its JSON. */
 export type Verdict = 'ready' | 'ready_with_warning' | 'wait' | 'fix' | 'unknown'
+/** Severity of a finding, as in the JSON report. */
 export type Severity = 'error' | 'warning'
 
-/** What to say about a code. Facts stand in braces, as `{fact}` or `{fact:kind}`; what is in brackets, only if its facts aren't null. */
+/**
+ * Texts of a finding code. `{fact}` or `{fact:kind}` stands for a fact of the finding; text in brackets is left out if one of its
+ * facts is null.
+ */
 interface Words {
-  /** What is wrong, in one line that begins in lower case and ends without a full stop. */
+  /** What is wrong, in one line that starts in lower case and ends without a full stop. */
   readonly message: string
-  /** The one thing to do, in the same form. */
+  /** The one thing to do, in the same form as the message. */
   readonly fix: string
 }
 type Table = Readonly<Record<string, Words>>
 
+/** Part of a fix: the zone of the record, if known. */
 const ZONE = '[ in the zone {zone:name}]'
+/** Fix for a wrong value that has to be replaced. */
 const CORRECT = `correct the value of that record[ on {copies}], at the host {host}${ZONE}: {expected}`
+/** Part of a fix: the right value, if the value at the wrong name has a fault as well. */
 const VALUE = '[, and as its value {value}]'
-/** After a sentence that no name server's answer counts. */
+/** Appended to messages which say that no answer of a name server counts. */
 const AT_RESOLVERS = '[; TXT values at {resolvers}: {values:quoted}][, kept for {seconds:duration}]'
 
-/** To be followed by a person. */
+/** Mistakes in DNS that a person has to fix (verdict `fix`). */
 const MISTAKES = {
   domain_not_found: {
     message: "the domain {domain:name} isn't in DNS: its registry has no name servers for it",
@@ -98,7 +106,7 @@ const MISTAKES = {
   },
 } as const satisfies Table
 
-/** Nobody knows what is there. */
+/** Findings after which the state of the record is unknown (verdict `unknown`). */
 const UNKNOWNS = {
   given_value_cut: {
     message:
@@ -123,7 +131,7 @@ const UNKNOWNS = {
   },
 } as const satisfies Table
 
-/** They pass by themselves. */
+/** Findings that pass without a fix (verdict `wait`). */
 const WAITS = {
   partial_propagation: {
     message: 'name servers that lack the record: {without}; that have it: {with}',
@@ -135,7 +143,7 @@ const WAITS = {
   },
 } as const satisfies Table
 
-/** The record is there all the same. */
+/** Problems beside a visible record (verdict `ready_with_warning`). */
 const WARNINGS = {
   resolver_only: {
     message: 'from here, only resolvers show the record, and no name server: {resolvers}',
@@ -156,14 +164,14 @@ const WARNINGS = {
 } as const satisfies Table
 
 /**
- * Everything that a check can find, with what to say about it. A new code needs two real incidents; a special case is a fact
- * in the evidence of an existing one.
+ * Texts of all finding codes. A new code needs two real incidents; a special case is a fact in the evidence of an existing code.
  */
 export const WORDS = { ...MISTAKES, ...UNKNOWNS, ...WAITS, ...WARNINGS } as const
 
-export type Code = keyof typeof WORDS
+/** Code of a finding, which scripts compare. */
+export type FindingCode = keyof typeof WORDS
 
-/** What a finding makes of the report, the worst first. */
+/** Verdicts with the codes that cause them, the most severe first. */
 const VERDICTS: readonly (readonly [verdict: Verdict, words: Table])[] = [
   ['fix', MISTAKES],
   ['unknown', UNKNOWNS],
@@ -171,14 +179,14 @@ const VERDICTS: readonly (readonly [verdict: Verdict, words: Table])[] = [
   ['ready_with_warning', WARNINGS],
 ]
 
-/** How bad a code is: less is worse. */
-export const rankOf = (code: Code): number => VERDICTS.findIndex(([, words]) => code in words)
-/** What a report comes to if this is the worst in it. */
-export const verdictOf = (code: Code): Verdict => VERDICTS[rankOf(code)]?.[0] ?? 'fix'
-/** What passes by itself, or does no harm, is a warning. */
-export const severityOf = (code: Code): Severity => (rankOf(code) < 2 ? 'error' : 'warning')
+/** Returns the severity rank of a code: 0 is the most severe. */
+export const rankOf = (code: FindingCode): number => VERDICTS.findIndex(([, words]) => code in words)
+/** Returns the verdict of a report whose most severe finding has this code. */
+export const verdictOf = (code: FindingCode): Verdict => VERDICTS[rankOf(code)]?.[0] ?? 'fix'
+/** Returns the severity of a code: `warning` if the finding passes without a fix or does no harm. */
+export const severityOf = (code: FindingCode): Severity => (rankOf(code) < 2 ? 'error' : 'warning')
 
-/** The words that a fact of the kind `words` stands for. */
+/** Texts for facts of the kind `words`. */
 const REASONS: Readonly<Record<string, string>> = {
   no_key: 'the registry has a DS record, but the zone has no key',
   wrong_ds: "the DS record at the registry matches none of the zone's keys",
@@ -195,10 +203,11 @@ const REASONS: Readonly<Record<string, string>> = {
   no_address: 'name servers of {zone:name} that have no address',
 }
 
+/** Remedy for DS records that match no key of the zone. */
 const CHANGE_DS =
   'first remove the DS record {holder:place}, or replace it with that of the present DNS provider'
 
-/** What to do about a fact of the kind `remedy`. */
+/** Texts for facts of the kind `remedy`: what to do. */
 const REMEDIES: Readonly<Record<string, string>> = {
   active: `add a TXT record${ZONE}[ at {provider}][, in the panel with the name servers {in_charge}], beside any others: host {host}, value {expected}`,
   parked:
@@ -221,39 +230,45 @@ const REMEDIES: Readonly<Record<string, string>> = {
   no_address: 'correct their names {holder:place}, or remove them there',
 }
 
-/** A name server, as a fact of a finding. */
+/** A name server in the evidence of a finding. */
 export interface ServerFact {
   readonly host: string
   readonly address: string | null
   readonly [detail: string]: string | number | null
 }
 
+/** A fact of a finding, as a JSON value. */
 export type Fact = string | number | null | ServerFact | readonly Fact[]
-/** The facts of a finding: the evidence of the JSON report, and what its words have in braces. */
+/** Facts of a finding: its evidence in the JSON report, and the source of its texts. */
 export type Facts = Readonly<Record<string, Fact>>
 
-/** A fact in a text: it may hold anything, and each format quotes it differently. */
-export interface Value {
+/** A fact inside a text. It can hold any characters, so each format escapes it in its own way. */
+export interface FactValue {
   readonly value: string
-  /** TXT values are: spaces at their ends count. Those that end a fix aren't, so that they are easy to copy. */
+  /**
+   * Whether to quote the fact, as for TXT values, whose outer spaces count. Values at the end of a fix aren't quoted, so that they
+   * can be copied.
+   */
   readonly isQuoted?: boolean
 }
-/** A sentence with its facts kept apart. */
-export type Text = readonly (string | Value)[]
+/** A sentence as plain strings and facts, so that each format can mark the facts. */
+export type Text = readonly (string | FactValue)[]
 
-/** In characters. Real values have fewer than a hundred, and nobody reads a message with 64 kilobytes in it. */
+/** Maximum number of characters shown of a fact. Real values have fewer than a hundred, but a hostile server can send 64 KB. */
 const LONGEST_VALUE = 300
-/** Facts of a list that a message names, and name servers or TXT values; the evidence has all of them. */
+/** Maximum number of list items in a message; the evidence has all of them. */
 const MOST_LISTED = 6
+/** Maximum number of name servers or TXT values in a message, which are longer than other items. */
 const MOST_LONG = 2
 
-/** How a fact is shown: as seconds, a TXT value, a number of them, a domain name, whoever holds a delegation, or words of our own; or as it is. */
-type Kind = 'duration' | 'quoted' | 'count' | 'name' | 'place' | 'words' | 'remedy' | undefined
-
-/** The words with the facts in place of the names in braces. @throws Error if a fact outside brackets isn't given, not even as null */
+/**
+ * Fills facts into a text of the tables above.
+ *
+ * @throws Error if a fact outside brackets is undefined
+ */
 export function textOf(words: string, facts: Facts): Text {
   return words.split(/\[([^\]]*)\]/).flatMap((part, index) => {
-    // Every third piece is the name of a fact, followed by its kind.
+    // The split alternates plain text, fact name and kind, so every third piece from the second on is a fact's name.
     const pieces = part.split(/\{(\w+)(?::(\w+))?\}/)
     const isOptional = index % 2 === 1
     if (isOptional && pieces.some((piece, at) => at % 3 === 1 && (facts[piece] ?? null) === null)) return []
@@ -261,12 +276,16 @@ export function textOf(words: string, facts: Facts): Text {
       if (at % 3 !== 1) return at % 3 === 2 || piece === '' ? [] : [piece]
       const fact = facts[piece]
       if (fact === undefined) throw new Error(`no {${piece}} for: ${words}`)
-      return factText(fact, pieces[at + 1] as Kind, facts)
+      return factText(fact, pieces[at + 1], facts)
     })
   })
 }
 
-function factText(fact: Fact, kind: Kind, facts: Facts): Text {
+/**
+ * Formats a fact by its kind: `duration` (from seconds), `quoted` (TXT values), `count` (of a list), `name` (domain name), `place`
+ * (holder of a delegation), `words` or `remedy` (key of the tables above); without a kind as it is.
+ */
+function factText(fact: Fact, kind: string | undefined, facts: Facts): Text {
   if (kind === 'duration') return [formatDuration(Number(fact))]
   if (kind === 'words') return textOf(REASONS[String(fact)] ?? '', facts)
   if (kind === 'remedy') return textOf(REMEDIES[String(fact)] ?? '', facts)
@@ -286,45 +305,45 @@ function factText(fact: Fact, kind: Kind, facts: Facts): Text {
   return [...listed.slice(1), ...(all.length > most ? [` and ${all.length - most} more`] : [])]
 }
 
+/** Whether a fact is a list. */
 const isList = (fact: ServerFact | readonly Fact[]): fact is readonly Fact[] => Array.isArray(fact)
+/** Whether a fact is a name server. */
 const isServer = (fact: Fact): fact is ServerFact =>
   fact !== null && typeof fact === 'object' && !isList(fact)
 
-/** The host alone if it is listed at several addresses. */
+/** Replaces name servers that are listed with several addresses by their host name. */
 function eachHostOnce(facts: readonly Fact[]): readonly Fact[] {
-  const hosts = facts.map((fact) => (isServer(fact) ? fact.host : null))
-  return facts.flatMap((fact, index) => {
-    const host = hosts[index] ?? null
-    if (host === null || hosts.indexOf(host) === hosts.lastIndexOf(host)) return [fact]
-    return hosts.indexOf(host) === index ? [host] : []
-  })
+  const hosts = facts.flatMap((fact) => (isServer(fact) ? fact.host : []))
+  const isRepeated = (host: string) => hosts.indexOf(host) !== hosts.lastIndexOf(host)
+  return [...new Set(facts.map((fact) => (isServer(fact) && isRepeated(fact.host) ? fact.host : fact)))]
 }
 
-/** The text on one line, for terminals, scripts and errors. */
-export const plainText = (text: Text): string =>
+/** Returns a text as one plain line, for terminals, scripts and errors. */
+export const toPlainText = (text: Text): string =>
   text
     .map((part) => (typeof part === 'string' ? part : part.isQuoted ? `"${part.value}"` : part.value))
     .join('')
 
-/** The text with a capital letter in front, if it begins with words of our own. */
-export function sentence([first = '', ...rest]: Text): Text {
+/** Capitalizes a text that starts with our own words, but not one that starts with a fact. */
+export function toSentence([first = '', ...rest]: Text): Text {
   return typeof first === 'string' ? [capitalize(first), ...rest] : [first, ...rest]
 }
 
-/** Facts keep their case: `example.com` stays, whatever is in front of it. */
+/** Returns the words with a capital first letter. */
 export const capitalize = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1)
 
-/** The beginning of a text that is too long to read. */
+/** Returns the beginning of a text, with an ellipsis, if it is longer than `length` characters. */
 export function shorten(text: string, length = LONGEST_VALUE): string {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text
 }
 
-/** Letters that nobody takes for others: Latin ones, those of East Asia and India, or Cyrillic or Greek throughout. */
+/** Labels that can't be mistaken for others (homographs): Latin, East Asian or Indian letters. */
 const PLAIN_LABEL =
   /^(?:[a-z\d\u00df-\u024f_*-]+|[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}\p{sc=Deva}ー\d-]+)$/u
+/** Names in Cyrillic or Greek letters only, which can't be mistaken for Latin names in part. */
 const ONE_SCRIPT = /^(?:[\p{sc=Cyrl}\d.-]+|[\p{sc=Grek}\d.-]+)$/u
 
-/** A name as people write it: with U-labels (RFC 5890 section 2.3.2.1), unless these look like another name. */
+/** Formats a name in U-labels (RFC 5890 section 2.3.2.1), or in A-labels if it could be mistaken for another name. */
 function writtenName(name: string): string {
   const unicode = domainToUnicode(name)
   const isPlain = ONE_SCRIPT.test(unicode) || unicode.split('.').every((label) => PLAIN_LABEL.test(label))

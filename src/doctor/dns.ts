@@ -3,7 +3,7 @@ import { formatDnsAddress } from '../dns/wire/address.ts'
 import { ask, dnsEffects } from '../dns/wire/ask.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
-import { deadlineIn } from '../timeout.ts'
+import { createDeadline } from '../timeout.ts'
 import { type Finding, ok, skipped, warning } from './finding.ts'
 
 /** Milliseconds to wait for a resolver, which may have to query other servers first. */
@@ -17,7 +17,7 @@ const ROOT_SERVERS: readonly DnsAddress[] = [
 ]
 const ROOT_QUESTION = { name: '.', type: 'SOA' } as const
 /** A question that every resolver of the public DNS can answer. One that denies `com` blocks DNS or has its own root zone. */
-const KNOWN_NAME = { name: 'com', type: 'NS' } as const
+const KNOWN_NAME = { name: 'com', type: 'NS', recursionDesired: true } as const
 const OVER_HTTPS = 'use a resolver over HTTPS: mailclaim config set resolver https://dns.quad9.net/dns-query'
 
 /**
@@ -28,9 +28,9 @@ export async function examineResolvers(io: Io): Promise<Finding> {
   const { resolvers: chosen } = dnsSettings(io.settings)
   const resolvers = chosen === 'system' ? await io.dns.systemResolvers() : chosen
   if (resolvers.length === 0) return warning('the system has no usable resolver', OVER_HTTPS)
-  const options = { recursionDesired: true, deadline: deadlineIn(RESOLVER_TIMEOUT_MS, io.clock) }
+  const deadline = createDeadline(RESOLVER_TIMEOUT_MS, io.clock)
   const replies = await Promise.all(
-    resolvers.map((resolver) => ask(resolver, KNOWN_NAME, options, dnsEffects(io))),
+    resolvers.map((resolver) => ask(resolver, KNOWN_NAME, deadline, dnsEffects(io))),
   )
   const problems = replies.map((reply) => {
     if (reply.kind !== 'answer') return reply.reason ?? 'no answer'
@@ -54,9 +54,9 @@ export async function examineDirectDns(io: Io): Promise<Finding> {
   const { resolvers, authoritativePort } = dnsSettings(io.settings)
   if (authoritativePort !== 53 || resolvers !== 'system')
     return skipped('not applicable with a custom resolver or port, since DNS may be private')
-  const deadline = deadlineIn(ROOT_TIMEOUT_MS, io.clock)
+  const deadline = createDeadline(ROOT_TIMEOUT_MS, io.clock)
   const replies = await Promise.all(
-    ROOT_SERVERS.map((server) => ask(server, ROOT_QUESTION, { deadline }, dnsEffects(io))),
+    ROOT_SERVERS.map((server) => ask(server, ROOT_QUESTION, deadline, dnsEffects(io))),
   )
   const answers = replies.flatMap((reply) => (reply.kind === 'answer' ? reply.message : []))
   if (answers.length === 0)

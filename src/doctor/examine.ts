@@ -34,12 +34,9 @@ export async function examine(outer: Io): Promise<Diagnosis[]> {
     check,
     ...(await finding.catch((error) => toFinding(error, hasKey && need !== undefined))),
   })
-  const networkFindings = examineNetwork(io)
-  const networkPart = (name: 'network' | 'clock') =>
-    run(
-      name,
-      networkFindings.then((both) => both[name]),
-    )
+  const examined = examineNetwork(io)
+  const network = examined.then((findings) => findings.network)
+  const clock = examined.then((findings) => findings.clock)
   const folders = run('folders', examineDirectories(io), 'not with a key')
   const lock = folders.then(() => examineLock(io))
   const diagnoses = await Promise.all([
@@ -48,8 +45,8 @@ export async function examine(outer: Io): Promise<Diagnosis[]> {
     run('credential store', examineStore(io), 'not with a key'),
     run('lock', lock),
     run('session', examineSession(io)),
-    networkPart('network'),
-    networkPart('clock'),
+    run('network', network),
+    run('clock', clock),
     run('DNS resolvers', examineResolvers(io)),
     run('direct DNS', examineDirectDns(io)),
   ])

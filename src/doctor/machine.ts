@@ -5,7 +5,7 @@ import { CliError } from '../errors.ts'
 import { describeSession } from '../session/describe.ts'
 import { profileFiles, readSessionIfAny } from '../session/session-file.ts'
 import { configPath } from '../settings/config.ts'
-import { isShared, requireBaseUrl, requireClientId, settingValue } from '../settings/settings.ts'
+import { requireBaseUrl, requireClientId, settingValue, usesSharedStore } from '../settings/settings.ts'
 import { shellQuote } from '../shell-quote.ts'
 import { removeDurable, writeDurable } from '../storage/atomic-file.ts'
 import { withLock } from '../storage/lock.ts'
@@ -53,7 +53,7 @@ export async function examineDirectories(io: Io): Promise<Finding> {
 export async function examineStore(io: Io): Promise<Finding> {
   const profile = io.settings.profile.value
   // `examineSession` reads the session from etcd, so nothing is left to check.
-  if (isShared(io.settings)) return skipped('the session is in etcd')
+  if (usesSharedStore(io.settings)) return skipped('the session is in etcd')
   const store = readSessionIfAny(profileFiles(io, profile))?.store ?? settingValue('store', io.settings)
   if (store === 'file') return ok('secrets are kept in a file, as configured')
   await proveKeychain(io, profile)

@@ -7,12 +7,6 @@ const CLAIM_WINDOW_MS = 7 * 86_400_000
 
 export type DomainClaim = ReturnType<typeof serializeClaim>
 
-/** A status to force on a claim (any text, so that clients meet unknown ones), with the reason shown if it blocks or fails. */
-export interface Outcome {
-  readonly status: string
-  readonly reason: string | undefined
-}
-
 const DEFAULT_REASONS: ReadonlyMap<string, string> = new Map([
   ['blocked', 'recent_owner_activity'],
   ['failed', 'ownership_check_failed'],
@@ -151,8 +145,9 @@ export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
     },
     /** Returns the claim with this placeholder domain id. @throws Problem 404 */
     get: (domainId: string) => serializeClaim(requireClaim(byDomainId.get(domainId))),
-    /** Forces a status on the claim of a domain name or placeholder domain id. @throws Problem 404 */
-    setOutcome(key: string, { status, reason }: Outcome): DomainClaim {
+    /** Forces a status on the claim of a domain name or placeholder domain id. @throws Problem 404, 422 for a malformed body */
+    setOutcome(key: string, body: Record<string, unknown>): DomainClaim {
+      const { status, reason } = readOutcome(body)
       const claim = findByKey(key)
       setStatus(claim, status, reason)
       // A claim with one of these two statuses continues by itself, so setting it also lifts a block.
@@ -189,8 +184,12 @@ function createVerificationToken(): string {
   return `V${randomBytes(48).toString('base64').replaceAll(/[+/=]/g, '').slice(0, 30)}k`
 }
 
-/** Reads the body of a control request that sets a claim's status. @throws Problem 422 */
-export function readOutcome({ status, reason }: Record<string, unknown>): Outcome {
+/**
+ * Reads the body of a control request that sets a claim's status: any text, so that clients meet unknown statuses, with the
+ * reason to show if the status blocks or fails.
+ * @throws Problem 422
+ */
+function readOutcome({ status, reason }: Record<string, unknown>) {
   if (typeof status !== 'string' || status === '') throw validationError('`status` must be a text.')
   if (reason !== undefined && typeof reason !== 'string') throw validationError('`reason` must be a text.')
   return { status, reason }

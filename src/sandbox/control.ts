@@ -1,5 +1,5 @@
 import type { Hono } from 'hono'
-import { type Claims, readOutcome } from './claims.ts'
+import type { Claims } from './claims.ts'
 import { formatTimestamp, type VirtualClock } from './clock.ts'
 import { CONTROL_PREFIX, type Env, notFound, readObject, validationError } from './http.ts'
 import { publishRecord } from './mistakes.ts'
@@ -47,7 +47,7 @@ export function addControlRoutes(app: Hono<Env>, options: ControlOptions): void 
   })
 
   control.post('claims/:domain/outcome', async (c) =>
-    c.json(claims.setOutcome(c.req.param('domain'), readOutcome(await readObject(c)))),
+    c.json(claims.setOutcome(c.req.param('domain'), await readObject(c))),
   )
 
   control.post('claims/:domain/publish', async (c) => {

@@ -1,5 +1,6 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { Resolver } from 'node:dns/promises'
+import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import {
   AUTHORITATIVE_ANSWER,
@@ -56,15 +57,9 @@ async function bind(wanted: number): Promise<{ udp: UdpSocket; tcp: Server; port
     const udp = createSocket('udp4')
     const tcp = createServer()
     try {
-      await new Promise<void>((done, fail) => {
-        udp.once('error', fail)
-        udp.bind(wanted, LOOPBACK, done)
-      })
+      await once(udp.bind(wanted, LOOPBACK), 'listening')
       const { port } = udp.address()
-      await new Promise<void>((done, fail) => {
-        tcp.once('error', fail)
-        tcp.listen(port, LOOPBACK, done)
-      })
+      await once(tcp.listen(port, LOOPBACK), 'listening')
       return { udp, tcp, port }
     } catch (error) {
       udp.close()

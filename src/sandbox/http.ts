@@ -43,10 +43,7 @@ export const CONTROL_PREFIX = '/_sandbox/'
  */
 export function createApp(port: number, report: (error: unknown) => void): Hono<Env> {
   const app = new Hono<Env>()
-  const hosts = ['127.0.0.1', 'localhost'].flatMap((host) => [
-    `${host}:${port}`,
-    ...(port === 80 ? [host] : []),
-  ])
+  const hosts = [`127.0.0.1:${port}`, `localhost:${port}`]
 
   app.onError((error, c) => {
     const problem =

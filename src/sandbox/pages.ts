@@ -80,6 +80,9 @@ ${body}
   )
 }
 
+/** Where an authorization response goes. */
+type RedirectTarget = Pick<Approval, 'redirectUri'> & { readonly state: string | undefined }
+
 const TICKET_LIFETIME_MS = 10 * 60_000
 
 interface AuthorizeOptions {
@@ -95,14 +98,10 @@ interface AuthorizeOptions {
 export function addAuthorizeRoutes(app: Hono<Env>, options: AuthorizeOptions): void {
   const { oauth, now, issuer, autoApprove } = options
   /** Requests that wait for consent, by the ticket in the page's form. A forged form (CSRF) can't know the ticket. */
-  const pending = new Map<string, Approval & { state: string | undefined; expires: number }>()
+  const pending = new Map<string, Approval & RedirectTarget & { expires: number }>()
 
   /** Returns the URL of the authorization response (RFC 6749, section 4.1.2), with `iss` (RFC 9207). */
-  function redirectTo(
-    redirectUri: string,
-    state: string | undefined,
-    fields: Record<string, string>,
-  ): string {
+  function redirectTo({ redirectUri, state }: RedirectTarget, fields: Record<string, string>): string {
     const url = new URL(redirectUri)
     for (const [name, value] of Object.entries(fields)) url.searchParams.set(name, value)
     if (state !== undefined) url.searchParams.set('state', state)
@@ -117,15 +116,14 @@ export function addAuthorizeRoutes(app: Hono<Env>, options: AuthorizeOptions): v
     const trusted = readRedirect(query)
     // An unknown client or redirect URI must not cause a redirect (RFC 6749, section 4.1.2.1), or this is an open redirector.
     if (typeof trusted === 'string') return refusalPage(c, trusted)
-    const state = query.get('state') ?? undefined
+    const target = { ...trusted, state: query.get('state') ?? undefined }
     const request = readRequest(query)
-    if ('error' in request) return c.redirect(redirectTo(trusted.redirectUri, state, request))
-    const approved: Approval = { ...trusted, ...request }
-    if (autoApprove)
-      return c.redirect(redirectTo(trusted.redirectUri, state, { code: oauth.issueCode(approved) }))
+    if ('error' in request) return c.redirect(redirectTo(target, request))
+    const approved = { ...target, ...request }
+    if (autoApprove) return c.redirect(redirectTo(target, { code: oauth.issueCode(approved) }))
 
     const ticket = randomToken(24)
-    pending.set(ticket, { ...approved, state, expires: now() + TICKET_LIFETIME_MS })
+    pending.set(ticket, { ...approved, expires: now() + TICKET_LIFETIME_MS })
     return consentPage(c, approved, ticket)
   })
 
@@ -143,7 +141,7 @@ export function addAuthorizeRoutes(app: Hono<Env>, options: AuthorizeOptions): v
       form.get('decision') === 'approve'
         ? { code: oauth.issueCode(request) }
         : { error: 'access_denied', error_description: 'the request was denied' }
-    return c.redirect(redirectTo(request.redirectUri, request.state, fields), 303)
+    return c.redirect(redirectTo(request, fields), 303)
   })
 }
 

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
@@ -60,10 +61,7 @@ export async function startSandbox(options: SandboxOptions) {
       overrideGlobalObjects: false,
     }),
   )
-  await new Promise<void>((done, fail) => {
-    server.once('error', fail)
-    server.listen(options.port ?? 0, LOOPBACK, done)
-  }).catch(async (error: unknown) => {
+  await once(server.listen(options.port ?? 0, LOOPBACK), 'listening').catch(async (error: unknown) => {
     await dns.close()
     throw error
   })

@@ -3,18 +3,17 @@ import type { DnsAddress } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { parseList } from './parse-value.ts'
 
-/** A scheme, two slashes, and a host without anything that the URL class decodes or drops; no blank, backslash or quotation mark. */
-const AS_TYPED =
+/** Matches a URL that the `URL` class doesn't change: no missing slashes, and no percent-encoding in the host. */
+const PLAIN_URL =
   /^[a-z]+:\/\/(?:[^/?#\\]*@)?(?:\[[\da-f:.]+\]|[\w.\u0080-\uffff-]+)(?::\d+)?(?:[/?#][^\s\\"\x00-\x1f\x7f]*)?$/i
-/** Beyond ASCII, characters that are invisible, or no letter of a name. */
-const ODD = /(?![\x00-\x7f])[\p{C}\p{DI}\p{Z}\p{P}\p{S}]/u
-/** A pattern, because `node:net` takes long to load and every command asks. */
+/** Matches non-ASCII characters that are invisible, or punctuation or symbols, so not part of a host name. */
+const INVISIBLE_OR_SYMBOL = /(?![\x00-\x7f])[\p{C}\p{DI}\p{Z}\p{P}\p{S}]/u
+/** Matches 127.0.0.0/8. A pattern, because every command needs the check and `node:net` is slow to load. */
 const LOOPBACK_V4 = /^127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/
 
 /**
- * Whether a host names this machine itself: 127.0.0.0/8, ::1 or `localhost` (RFC 8252 section 8.3). Names below
- * `localhost` don't count: RFC 6761 section 6.3 keeps them out of DNS, but many systems query it anyway, and whoever
- * answers chooses the host.
+ * Whether a host is a loopback address or `localhost` (RFC 8252 section 8.3). Subdomains of `localhost` don't count: RFC 6761
+ * section 6.3 reserves them, but many systems send them to a DNS server, whose reply can name any host.
  */
 export function isLoopback(hostname: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
@@ -22,30 +21,26 @@ export function isLoopback(hostname: string): boolean {
 }
 
 /**
- * Reads the address of the service. The rules are those of every server's.
+ * Parses the base URL of the service, with the rules of `parseServiceUrl`.
  *
- * @param name the option, variable or setting that the text belongs to, as everywhere here.
- * @throws CliError `base_url_unusable`, exit 3.
+ * @param name name of the option, variable or setting with this value, for the error message
+ * @throws CliError `base_url_unusable`, exit 3
  */
 export function parseBaseUrl(text: string, name: string): URL {
   return parseServiceUrl(text, name, (message, hint) => new CliError('base_url_unusable', message, { hint }))
 }
 
-/**
- * Checks the addresses of servers, separated by spaces or commas.
- *
- * @returns the addresses without a slash at the end.
- * @throws CliError `usage`, exit 2.
- */
+/** Parses a list of server URLs into URLs without a trailing slash. @throws CliError `usage`, exit 2 */
 export function parseServiceUrls(text: string, name: string): string[] {
   return parseList(text, name).map((address) => issuerOf(parseServiceUrl(address, name)))
 }
 
 /**
- * Reads the address of a server. HTTPS is required except on loopback; a path is kept (as in `{base_url}/oauth/token`), a
- * trailing slash is not.
+ * Parses the URL of a server. HTTPS is required except on loopback. The path is kept, without a trailing slash.
  *
- * @throws CliError what `fail` makes: `usage`, exit 2.
+ * @param fail creates the error that is thrown
+ * @param example a valid value, for the hint
+ * @throws CliError `usage`, exit 2, unless `fail` creates another error
  */
 export function parseServiceUrl(
   text: string,
@@ -57,10 +52,10 @@ export function parseServiceUrl(
     fail(`${name}: ${JSON.stringify(maskUrl(text))} ${why}`, hint)
   const typed = text.trim()
   const url = URL.canParse(typed) ? new URL(typed) : undefined
-  // The URL class drops control and invisible characters, adds slashes, and decodes `%61` in a host. Most addresses are ASCII, for
-  // which the Unicode pattern would only delay the start.
-  const isOdd = /[^\x00-\x7f]/.test(typed) && ODD.test(typed)
-  if (url === undefined || isOdd || !AS_TYPED.test(typed)) throw unusable('is not a URL')
+  // Check the typed text, because `URL` drops control and invisible characters, adds slashes, and decodes `%61` in a host. Apply
+  // the Unicode pattern to non-ASCII text only: compiling the pattern delays a start.
+  const hasInvisible = /[^\x00-\x7f]/.test(typed) && INVISIBLE_OR_SYMBOL.test(typed)
+  if (url === undefined || hasInvisible || !PLAIN_URL.test(typed)) throw unusable('is not a URL')
   if (url.protocol !== 'https:' && url.protocol !== 'http:') throw unusable('is not an https address')
   if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
     throw unusable(
@@ -71,23 +66,23 @@ export function parseServiceUrl(
   if (url.username !== '' || url.password !== '') throw unusable('contains a user name or a password')
   if (url.search !== '' || url.hash !== '') throw unusable('contains a query or a fragment')
   url.pathname = url.pathname.replace(/\/+$/, '')
-  // Otherwise a bare "?" or "#" at the end stays.
+  // Remove a bare `?` or `#` at the end, which `href` would keep.
   url.search = url.hash = ''
   return url
 }
 
-/** An address as it may be printed, however it is mistyped: without a password, a query or a fragment, which may be secret. */
+/** Masks the user info, query and fragment of a URL, possibly mistyped, because they may contain secrets. */
 export function maskUrl(text: string): string {
   return text.replace(/^([a-z][\w+.-]*:\/\/)?.*@/is, '$1…@').replace(/([?#]).+$/s, '$1…')
 }
 
-/** A text without the user names and passwords of the addresses in it, with a scheme or without. */
+/** Masks the user info of all URLs in a text, also of URLs without a scheme. */
 export function maskUserInfo(text: string): string {
   if (!text.includes('@')) return text
   return text.replace(/([a-z][\w+.-]*:\/\/)[^\s/?#"]*@|[^\s/?#"':@]+:[^\s/?#"]+@(?=[\w[])/gi, '$1…@')
 }
 
-/** The URL of an operation: `{base_url}{path}`, with the path of the base URL kept. */
+/** Returns the URL of an operation: `path` appended to the base URL, whose own path is kept. */
 export function operationUrl(base: URL, path: string): URL {
   const url = new URL(base)
   url.pathname = `${base.pathname.replace(/\/+$/, '')}${path}`
@@ -95,8 +90,8 @@ export function operationUrl(base: URL, path: string): URL {
 }
 
 /**
- * The text form of a server's address, by which sessions are bound and issuers are compared (RFC 8414 section 2): no trailing
- * slash, default port left out.
+ * Returns the normalized text of a server's URL, without a trailing slash and default port. Sessions are bound to this text, and
+ * issuers are compared by it (RFC 8414 section 2).
  */
 export function issuerOf(base: URL): string {
   return base.href.replace(/\/+$/, '')
@@ -106,12 +101,12 @@ const RESOLVER_URL = 'https://dns.example/dns-query'
 const ADDRESS_HINT = `write it as 9.9.9.9, 9.9.9.9:5353, [2620:fe::fe]:53 or ${RESOLVER_URL}`
 
 /**
- * Reads the address of a DNS server: `IP`, `IP:PORT` or `[IPv6]:PORT`. Node aborts the process on port 0 and wraps
- * ports above 65535, so both are refused here.
+ * Parses the address of a DNS server: `IP`, `IP:PORT` or `[IPv6]:PORT`; the default port is 53. Ports outside of 1 to 65535 are
+ * rejected, because Node aborts the process on port 0 and wraps ports above 65535.
  *
- * @throws CliError `usage`, exit 2.
+ * @throws CliError `usage`, exit 2
  */
-export function parseServerAddress(text: string, name: string): DnsAddress {
+export function parseDnsAddress(text: string, name: string): DnsAddress {
   const typed = text.trim()
   const [, v6, v4, number = '53'] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d+))?$/.exec(typed) ?? []
   const address = isIP(typed) === 0 ? (v6 ?? v4 ?? '') : typed
@@ -122,19 +117,14 @@ export function parseServerAddress(text: string, name: string): DnsAddress {
   return { address, port }
 }
 
-/** Reads a resolver: the address of a DNS server, or one of DNS over HTTPS (RFC 8484). @throws CliError `usage`, exit 2. */
+/** Parses a resolver: the address of a DNS server, or a URL for DNS over HTTPS (RFC 8484). @throws CliError `usage`, exit 2 */
 export function parseResolver(text: string, name: string): DnsAddress | URL {
   return text.includes('/')
     ? parseServiceUrl(text, name, usageError, RESOLVER_URL)
-    : parseServerAddress(text, name)
+    : parseDnsAddress(text, name)
 }
 
-/**
- * Checks resolvers, separated by spaces or commas.
- *
- * @returns them as they were typed.
- * @throws CliError `usage`, exit 2.
- */
+/** Validates a list of resolvers separated by spaces or commas; returns their unchanged texts. @throws CliError `usage`, exit 2 */
 export function parseResolvers(text: string, name: string): string[] {
   const resolvers = parseList(text, name)
   for (const resolver of resolvers) parseResolver(resolver, name)

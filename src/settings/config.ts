@@ -3,19 +3,19 @@ import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { writeDurable } from '../storage/atomic-file.ts'
-import { quietly } from '../storage/file-errors.ts'
+import { catchError } from '../storage/file-errors.ts'
 import { readJson, requireFormat } from '../storage/json-file.ts'
 import { withLock } from '../storage/lock.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import { type ProfileConfig, type SettingKey, settingText } from './table.ts'
 
-/** How long a writer waits for another one, in milliseconds: a change takes only a few. */
+/** Milliseconds to wait for the lock of the configuration file, which a writer holds for a few milliseconds. */
 const LOCK_TIMEOUT_MS = 5000
 
-/** The configuration file. Values are text as it is typed, and are parsed when they are used. */
+/** Content of the configuration file. Values of settings are unparsed text: `settingValue` parses one at its use. */
 export interface Config {
   version: 1
-  /** The profile that `auth switch` chose. */
+  /** Name of the profile that `auth switch` chose. */
   current_profile?: string
   profiles: Record<string, ProfileConfig>
 }
@@ -23,8 +23,8 @@ export interface Config {
 type ConfigDirectory = Pick<Context, 'directories'>
 
 /**
- * A profile with one setting changed, or removed (undefined). The authorization server goes with the base URL that it
- * belongs to: a sign-in at the server of one service must never be handed to another service.
+ * Returns the profile with one setting changed, or removed if `value` is undefined. Another base URL also removes the issuer and
+ * authorization endpoint: an authorization code from one service's server must never be sent to another service.
  */
 export function withSetting(
   profile: ProfileConfig | undefined,
@@ -40,11 +40,11 @@ export function withSetting(
   return value === undefined ? others : { ...others, [key]: value }
 }
 
-/** The path of the configuration file; where that is a symbolic link, as of a dotfile manager, the path of its target. */
+/** Returns the path of the configuration file, or the target's path if the file is a symbolic link, as dotfile managers create. */
 export function configPath({ directories }: ConfigDirectory): string {
   let path = join(directories.config, 'config.json')
-  quietly(() => {
-    // Throws unless the file itself is a link: a path through links is shown as it was given.
+  catchError(() => {
+    // `readlinkSync` throws unless the file itself is a link. Links in the path's directories stay unresolved, for display.
     readlinkSync(path)
     path = realpathSync(path)
   })
@@ -52,20 +52,19 @@ export function configPath({ directories }: ConfigDirectory): string {
 }
 
 /**
- * Reads the configuration; a missing file is an empty one.
+ * Reads the configuration file; a missing file counts as empty.
  *
- * @throws CliError `cannot_read`, with the path and a remedy, if the file is damaged or was written by a later version. It
- *   is left as it is.
+ * @throws CliError `cannot_read`, exit 1, with the path and a remedy, for a damaged file or one from a later version
  */
 export async function readConfig(context: ConfigDirectory): Promise<Config> {
   return (await readJson(configPath(context), parseConfig)) ?? { version: 1, profiles: {} }
 }
 
 /**
- * Reads, changes and writes the configuration while no other process does. What this version doesn't know is kept. On a
- * system without file locks the change is made anyway: what can be lost is a setting, not a session.
+ * Reads, changes and writes the configuration file under an exclusive lock. Unknown fields are kept. Without file locks on the file
+ * system, the change is made unlocked: concurrent changes may lose a setting, but no session.
  *
- * @throws CliError as `readConfig`; `config_busy`, `cannot_write`, exit 1.
+ * @throws CliError `config_busy`, `cannot_write` or `cannot_read`, exit 1
  */
 export async function updateConfig(
   context: Pick<Context, 'directories' | 'clock' | 'random' | 'interrupts'>,
@@ -86,7 +85,7 @@ export async function updateConfig(
   })
 }
 
-/** Throws an Error that says what is wrong; `readJson` adds the path and the remedy. */
+/** Validates the parsed JSON of the file. @throws Error with the defect, to which `readJson` adds the path and a remedy */
 function parseConfig(value: unknown): Config {
   const config = requireObject(value, 'the file')
   requireFormat(config['version'], 1)

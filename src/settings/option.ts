@@ -1,37 +1,37 @@
-/** What completes a value in a shell. */
+/** Source of completion candidates for a value: a kind of name, file names, or fixed texts. */
 export type Completion = 'profiles' | 'domains' | 'settings' | 'setting_values' | 'files' | readonly string[]
 
-/** An option, from which its help, its completion, its documentation and the type of its value come. */
+/** Definition of an option, from which help, completion, documentation and the type of the option's value are derived. */
 export interface OptionDefinition {
-  /** As commander reads it: `--limit <n>`, `--wait`, `--no-open-tracking`. */
+  /** Flag and value placeholder in commander's syntax: `--limit <n>`, `--wait`, `--no-open-tracking`. */
   readonly flags: string
   readonly description: string
-  /** May be given more than once; the value is an array. */
+  /** Whether the option may be repeated; its value is then an array. */
   readonly repeatable?: true
-  /** It filters a list: given twice with different values, it is exit 2, because one of them would be dropped. */
+  /** Whether the option filters a list. A filter given twice with different values is exit 2, because one would be ignored. */
   readonly filter?: true
-  /** Does nothing without this option: `--wait`. */
+  /** Another option, such as `--wait`, without which this option has no effect and is a usage error. */
   readonly needs?: string
-  /** The options that it can't be used together with. */
+  /** Long flags of options that can't be combined with this one. */
   readonly conflicts?: readonly string[]
   readonly choices?: readonly string[]
-  /** What holds without the option, for help. */
+  /** Help text for the value that applies without the option. */
   readonly default?: string
-  /** Turns the text into the value. @param name where the text comes from, for the message @throws CliError exit 2. */
+  /** Parses the text into the option's value. @param name name of the option, for the error message @throws CliError exit 2 */
   readonly parse?: (text: string, name: string) => unknown
   readonly completion?: Completion
-  /** The environment variable that does the same. */
+  /** Environment variable with the same effect. */
   readonly variable?: string
-  /** The setting of a profile that does the same, as `config set` takes it. */
+  /** Setting of a profile with the same effect, by its name for `config set`. */
   readonly setting?: string
 }
 
-/** What was given of these options, by commander's names; what wasn't is absent. Of `--x` and `--no-x`, the last one counts. */
+/** Values of the options on the command line, by commander's names. Of `--x` and `--no-x`, the last one counts. */
 export type OptionValues<Options extends readonly OptionDefinition[]> = {
   readonly [Option in Options[number] as OptionName<Option>]?: OptionValue<Option>
 }
 
-/** `dnsPort` of `--dns-port <n>`, `check` of `--no-check`; none if the flags are only known as some text. */
+/** Commander's name of an option: `dnsPort` for `--dns-port <n>`, `check` for `--no-check`; `never` for flags of type `string`. */
 export type OptionName<Option> = Option extends { readonly flags: `--no-${infer Name}` }
   ? CamelCase<Name>
   : Option extends { readonly flags: `--${infer Name} <${string}>` | `--${infer Name}` }
@@ -54,7 +54,7 @@ type OptionValue<Option> = Option extends { readonly parse: (text: string, name:
         ? false
         : true
 
-/** `--limit` of `--limit <n>` or `-l, --limit <n>`. */
+/** Returns the long flag: `--limit` for `--limit <n>` or `-l, --limit <n>`. */
 export function longFlag(flags: string): string {
   return /--[a-z-]+/.exec(flags)?.[0] ?? flags
 }

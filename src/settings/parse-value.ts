@@ -1,13 +1,13 @@
 import { usageError } from '../errors.ts'
 
-/** The longest `--timeout` of a command that waits for other people, in seconds: a claim stays open for a week. */
-export const A_MONTH_SECONDS = 31 * 24 * 3600
+/** Maximum `--timeout` in seconds (31 days) of commands that wait for other people. A claim stays open for a week. */
+export const MAX_WAIT_SECONDS = 31 * 24 * 3600
 
 /**
- * Reads seconds, whole or with a fraction, from 0.1 to `most`.
+ * Parses a number of seconds, whole or decimal, from 0.1 to `most`.
  *
- * @param name the option, variable or setting that the text belongs to.
- * @throws CliError `usage`, exit 2.
+ * @param name name of the option, variable or setting, for the error message
+ * @throws CliError `usage`, exit 2
  */
 export function parseSeconds(text: string, name: string, most = 3600): number {
   const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
@@ -18,28 +18,24 @@ export function parseSeconds(text: string, name: string, most = 3600): number {
   )
 }
 
-/** The highest port of TCP and UDP. */
+/** Highest port number of TCP and UDP. */
 export const HIGHEST_PORT = 65_535
 
-/** Reads a whole number. @throws CliError `usage`, exit 2, if it is not between `least` and `most`. */
-export function parseCount(text: string, name: string, least: number, most = 999_999_999): number {
+/** Parses a whole number from `least` to `most`. @throws CliError `usage`, exit 2 */
+export function parseCount(text: string, name: string, least = 0, most = 999_999_999): number {
   const count = /^\d+$/.test(text) ? Number(text) : Number.NaN
   if (count >= least && count <= most) return count
   throw usageError(`${name}: ${JSON.stringify(text)} is not a whole number between ${least} and ${most}`)
 }
 
-/** Reads one of a few words. @throws CliError `usage`, exit 2. */
+/** Parses a text that must equal one of the choices. @throws CliError `usage`, exit 2 */
 export function parseChoice<T extends string>(text: string, name: string, choices: readonly T[]): T {
   const choice = choices.find((candidate) => candidate === text)
   if (choice !== undefined) return choice
   throw usageError(`${name}: ${JSON.stringify(text)} is not one of ${choices.join(', ')}`)
 }
 
-/**
- * Reads scopes, separated by spaces. A comma doesn't separate: it may be part of a scope (RFC 6749 section 3.3).
- *
- * @throws CliError `usage`, exit 2.
- */
+/** Parses scopes separated by spaces; a comma is part of a scope (RFC 6749 section 3.3). @throws CliError `usage`, exit 2 */
 export function parseScopes(text: string, name: string): string[] {
   const scopes = parseList(text, name, /\s+/)
   const wrong = scopes.find((scope) => !/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope))
@@ -48,7 +44,7 @@ export function parseScopes(text: string, name: string): string[] {
   return scopes
 }
 
-/** Reads a list of fields, dotted: `id,client.name`. @throws CliError `usage`, exit 2. */
+/** Parses a comma-separated list of dotted field paths: `id,client.name`. @throws CliError `usage`, exit 2 */
 export function parseFields(text: string, name: string): string[] {
   const fields = text.split(',').map((field) => field.trim())
   if (!fields.some((field) => field === '' || field.split('.').includes(''))) return fields
@@ -59,9 +55,10 @@ export function parseFields(text: string, name: string): string[] {
 }
 
 /**
- * The words of a list. An empty one is refused: to ignore it would ask servers that weren't meant, or for the whole scope.
+ * Splits a list into its words. An empty list is rejected: `--resolver ""` would silently query the system's resolvers, and
+ * `--scope ""` would request every scope.
  *
- * @throws CliError `usage`, exit 2.
+ * @throws CliError `usage`, exit 2
  */
 export function parseList(text: string, name: string, separator = /[\s,]+/): string[] {
   const words = text.split(separator).filter((word) => word !== '')
@@ -69,7 +66,7 @@ export function parseList(text: string, name: string, separator = /[\s,]+/): str
   return words
 }
 
-/** Whether a text can be the token of an Authorization header (RFC 6750 section 2.1): visible ASCII, no line break. */
+/** Whether the text can be a bearer token in an Authorization header (RFC 6750 section 2.1): only visible ASCII characters. */
 export function isBearerToken(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text)
 }

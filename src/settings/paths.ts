@@ -6,13 +6,13 @@ import { CliError } from '../errors.ts'
 type System = Pick<NodeJS.Process, 'env' | 'platform'>
 
 /**
- * The directories that the environment names, or else the platform's. They are looked up when a command needs them: `node:os`
- * takes 0.5 ms of a start, and help doesn't need it.
+ * Returns the directories of settings and state: from the environment, or the platform's defaults. A default is determined at its
+ * first use, because loading `node:os` takes 0.5 ms, and help needs no directory.
  *
- * @param system what `process` says of the platform and the environment.
+ * @param system `process`, or a stand-in with another platform and environment
  */
 export function readDirectories(system: System): Directories {
-  // The environment loses them when the program has started.
+  // Read both variables now: `main` then deletes all `MAILCLAIM_…` variables from the environment.
   const { MAILCLAIM_CONFIG_DIR: config, MAILCLAIM_STATE_DIR: state } = system.env
   return {
     get config() {
@@ -25,11 +25,11 @@ export function readDirectories(system: System): Directories {
 }
 
 /**
- * The platform's directories: `~/.config/mailclaim` and `~/.local/state/mailclaim` on Linux (XDG Base Directory), the
- * Library directories on macOS, AppData on Windows.
+ * Returns the platform's default directories: `~/.config/mailclaim` and `~/.local/state/mailclaim` on Linux (XDG Base Directory),
+ * below `~/Library` on macOS, below AppData on Windows.
  */
 function platformDirectories({ env, platform }: System): Directories {
-  const home = knownHome()
+  const home = homeDirectory()
   switch (platform) {
     case 'win32':
       return {
@@ -50,10 +50,10 @@ function platformDirectories({ env, platform }: System): Directories {
 }
 
 /**
- * The user's home. In a container, the user may have no entry and no HOME, and a key and a base URL are enough: then a directory
- * that doesn't exist, in which nothing is found and nothing can be saved.
+ * Returns the user's home directory. In a container, a user may have neither HOME nor an entry in /etc/passwd, but an API key and a
+ * base URL are enough for most commands. So without a home, the result is a path that doesn't exist.
  */
-function knownHome(): string {
+function homeDirectory(): string {
   try {
     return homedir() || '/nonexistent'
   } catch {
@@ -61,8 +61,8 @@ function knownHome(): string {
   }
 }
 
-/** @throws CliError `no_home`, exit 1: relative directories would scatter secrets over the current directories. */
-export function requireAbsolute(directories: Directories): void {
+/** Rejects relative paths, which would put secrets into the current directory. @throws CliError `no_home`, exit 1 */
+export function requireAbsoluteDirectories(directories: Directories): void {
   const relative = [directories.config, directories.state].find((path) => !isAbsolute(path))
   if (relative === undefined) return
   throw new CliError(

@@ -1,25 +1,25 @@
 import { usageError } from '../errors.ts'
 
-/** The profile that is used if nothing names another. */
+/** Name of the profile in use unless another one is chosen. */
 export const DEFAULT_PROFILE = 'default'
 
-/** Names that Windows reserves for devices, whatever follows the first dot. */
-const DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i
+/** Matches names that Windows reserves for devices, with any extension. */
+const WINDOWS_DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i
 
 /**
- * Whether a profile can have this name. It becomes a directory and part of a keychain account, so it must mean the same on
- * every system. Lower case only, because names that differ in case are one directory on macOS and Windows.
+ * Whether the text is a valid profile name: usable as a directory name and in a keychain account on every system. Only lower case,
+ * because directory names on macOS and Windows are case-insensitive.
  */
 export function isProfileName(text: string): boolean {
   return (
     /^[a-z0-9][a-z0-9._-]{0,63}$/.test(text) &&
     !text.includes('..') &&
     !text.endsWith('.') &&
-    !DEVICE.test(text)
+    !WINDOWS_DEVICE.test(text)
   )
 }
 
-/** Checks a profile's name. @throws CliError `usage`, exit 2. */
+/** Checks a profile name, and returns it unchanged. @throws CliError `usage`, exit 2 */
 export function parseProfileName(text: string): string {
   if (isProfileName(text)) return text
   throw usageError(
@@ -28,7 +28,7 @@ export function parseProfileName(text: string): string {
   )
 }
 
-/** A command line for a profile, for hints. */
+/** Returns the command line with `--profile`, for a hint; unchanged for the default profile. */
 export function withProfile(command: string, profile: string): string {
   return profile === DEFAULT_PROFILE ? command : `${command} --profile ${profile}`
 }

@@ -4,7 +4,7 @@ import { parseResolver } from './addresses.ts'
 import { type Config, readConfig } from './config.ts'
 import type { OptionDefinition, OptionName, OptionValues } from './option.ts'
 import { parseFields } from './parse-value.ts'
-import { requireAbsolute } from './paths.ts'
+import { requireAbsoluteDirectories } from './paths.ts'
 import { parseProfileName } from './profiles.ts'
 import {
   NO_INPUT,
@@ -19,9 +19,10 @@ import {
   settingText,
 } from './table.ts'
 
+/** Output formats that every command has. */
 export const FORMATS = ['table', 'json', 'jsonl', 'tsv'] as const
 
-/** The options of every command, besides those that set settings. */
+/** Options that every command takes, besides the options of settings. */
 export const GLOBAL_OPTIONS = {
   format: { flags: '--format <format>', description: 'output format' },
   json: { flags: '--json', description: 'the same as --format json' },
@@ -38,57 +39,57 @@ export const GLOBAL_OPTIONS = {
 
 type GlobalOption = (typeof GLOBAL_OPTIONS)[keyof typeof GLOBAL_OPTIONS]
 
-/** The options of every command and those of settings, as they were given; what was not given is absent. */
+/** Values of the global options and of the settings' options on the command line; an option that wasn't given is absent. */
 export type GlobalOptions = OptionValues<readonly GlobalOption[]> & {
   readonly [Setting in typeof PROFILE | (typeof SETTINGS)[SettingKey] as OptionName<Setting>]?:
     | string
     | readonly string[]
 }
 
-/** A value with where it came from. */
-export interface Sourced<T> {
-  readonly value: T
+/** A setting's unparsed value and its source. */
+export interface SourcedValue {
+  readonly value: string
   readonly source: 'flag' | 'environment' | 'profile' | 'default'
 }
 
-/** Every setting as it is typed, with where it came from; undefined if nothing sets it and it has no default. */
-export type ChosenSettings = Readonly<Record<SettingKey, Sourced<string> | undefined>>
+/** Unparsed values of all settings; undefined for a setting without a value and default. */
+export type ChosenSettings = Readonly<Record<SettingKey, SourcedValue | undefined>>
 
-/** What a command works with. An option overrides the environment, which overrides the profile, which overrides a default. */
+/** Resolved settings of a command: options override the environment, which overrides the profile, which overrides defaults. */
 export interface Settings {
-  readonly profile: Sourced<string>
+  readonly profile: SourcedValue
   readonly chosen: ChosenSettings
   readonly profileConfig: ProfileConfig
   readonly config: Config
-  /** Why the configuration can't be read; for a command that tolerates that, the settings are as if there were none. */
+  /** Error of reading the configuration file, for commands that tolerate a damaged one; `config` is then empty. */
   readonly configProblem: CliError | undefined
-  /** What `--format` or `--json` says, or else `table` on a terminal and `tsv` elsewhere, unless the command has its own. */
+  /** Output format: of `--format` or `--json`, else the command's own default, else `table` on a terminal and `tsv` elsewhere. */
   readonly format: string
-  /** Dotted paths; undefined: the command's own choice of columns. */
+  /** Dotted paths from `--fields`; undefined for the command's default columns. */
   readonly fields: readonly string[] | undefined
-  /** Whether notes and progress are left out: with `--quiet`, and where a program reads (`json`, `jsonl`). */
+  /** Whether to suppress notes and progress: with `--quiet`, and for the formats `json` and `jsonl`. */
   readonly quiet: boolean
-  /** Whether warnings and hints are left out: with `--quiet` only. */
+  /** Whether to suppress warnings and hints as well: only with `--quiet`. */
   readonly silent: boolean
   readonly verbose: boolean
-  /** Whether a person rules out questions, with `--no-input` or `MAILCLAIM_NO_INPUT`. */
+  /** Whether `--no-input` or `MAILCLAIM_NO_INPUT` forbids prompts. */
   readonly noInput: boolean
   /**
-   * Whether a question may be asked: stdin and stderr are terminals, nobody rules it out, and no program reads the answer
-   * (`--json`, `--format jsonl`, `CI`). Only this decides; what is missing otherwise is exit 2.
+   * Whether prompts are allowed: stdin and stderr are terminals, and neither `noInput`, `CI` nor a JSON format forbids prompts.
+   * Where prompts aren't allowed, a missing value is exit 2.
    */
   readonly interactive: boolean
   readonly colorOption: boolean | undefined
   readonly httpTimeoutMs: number
-  /** The words that were typed after the program's name, to repeat them in a hint. */
+  /** Arguments after the program's name, from which hints build command lines. */
   readonly argv: readonly string[]
 }
 
 /**
- * Resolves the settings of one command.
+ * Resolves the settings of one command. Their values aren't parsed yet, except the profile's name.
  *
- * @param usualFormat of the command, in place of a table on a terminal and TSV elsewhere
- * @throws CliError exit 2 for a bad profile name, `no_home`. Other values are parsed when they are used.
+ * @param usualFormat the command's own default format, instead of `table` on a terminal and `tsv` elsewhere
+ * @throws CliError exit 2 for an invalid profile name; `no_home`, exit 1
  */
 export async function resolveSettings(
   options: GlobalOptions,
@@ -97,7 +98,7 @@ export async function resolveSettings(
   usualFormat?: string,
 ): Promise<Settings> {
   const { environment, directories, stdin, stdout, stderr } = context
-  requireAbsolute(directories)
+  requireAbsoluteDirectories(directories)
   let config: Config = { version: 1, profiles: {} }
   let problem: CliError | undefined
   try {
@@ -106,14 +107,12 @@ export async function resolveSettings(
     if (!(error instanceof CliError)) throw error
     problem = error
   }
-  const profile = choose('profile', PROFILE, options, environment, config.current_profile) ?? {
-    value: PROFILE.default,
-    source: 'default',
-  }
+  const given = { options, environment }
+  const profile = resolveValue('profile', PROFILE, config.current_profile, given) as SourcedValue
   parseProfileName(profile.value)
   const profileConfig = config.profiles[profile.value] ?? {}
   const chosen = Object.fromEntries(
-    SETTING_KEYS.map((key) => [key, choose(key, SETTINGS[key], options, environment, profileConfig[key])]),
+    SETTING_KEYS.map((key) => [key, resolveValue(key, SETTINGS[key], profileConfig[key], given)]),
   ) as ChosenSettings
   if (options.json && options.format !== undefined && options.format !== 'json')
     throw usageError(`--json and --format ${options.format} can't be used together`)
@@ -131,7 +130,7 @@ export async function resolveSettings(
     silent: options.quiet === true,
     verbose: options.verbose === true,
     noInput,
-    // Few commands need it, and some systems are slow to answer.
+    // A getter, because few commands prompt, and checking for a terminal is slow on some systems.
     get interactive() {
       return !noInput && !environment.ci && !isProgramFormat({ format }) && stdin.isTTY && stderr.isTTY
     },
@@ -143,16 +142,15 @@ export async function resolveSettings(
   }
 }
 
-/** The value that holds for one setting, as it is typed: of the option, the variable, the profile, or the default. */
-function choose(
+/** Resolves one setting: returns the unparsed value of the option, else of the variable, the profile, or the default. */
+function resolveValue(
   key: string,
   setting: Setting<unknown>,
-  options: object,
-  environment: Pick<Context['environment'], 'settings'>,
   stored: unknown,
-): Sourced<string> | undefined {
+  { options, environment }: Pick<Context, 'environment'> & { readonly options: object },
+): SourcedValue | undefined {
   const option = key.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
-  const candidates: readonly (readonly [Sourced<string>['source'], unknown])[] = [
+  const candidates: readonly (readonly [SourcedValue['source'], unknown])[] = [
     ['flag', setting.flags && (options as Record<string, unknown>)[option]],
     ['environment', environment.settings[key]],
     ['profile', stored],
@@ -163,9 +161,10 @@ function choose(
 }
 
 /**
- * The value of a setting. Only this parses it, so that a bad value stops only what uses it.
+ * Parses and returns the value of a setting. Values are parsed here only, at their use, so that an invalid value affects no command
+ * that doesn't use it.
  *
- * @throws CliError exit 2 or 3 for a bad value; it names the option or variable that has it.
+ * @throws CliError exit 2 or 3 for an invalid value, with the name of its option, variable or setting
  */
 export function settingValue<Key extends SettingKey>(
   key: Key,
@@ -176,7 +175,7 @@ export function settingValue<Key extends SettingKey>(
   return SETTINGS[key].parse(found.value, settingSource(key, { chosen })) as SettingResult<Key>
 }
 
-/** Whom a DNS check queries. @throws CliError exit 2 for a bad value. */
+/** Returns the resolvers and the authoritative servers' port for DNS checks. @throws CliError exit 2 for an invalid value */
 export function dnsSettings(settings: Pick<Settings, 'chosen'>) {
   const name = settingSource('resolver', settings)
   const given = settingValue('resolver', settings)?.map((text) => parseResolver(text, name))
@@ -186,7 +185,7 @@ export function dnsSettings(settings: Pick<Settings, 'chosen'>) {
   }
 }
 
-/** Names the option, the variable, or the setting of the profile that a value is from. */
+/** Returns the name of the option, variable or profile setting that a value comes from, for error messages. */
 function settingSource(key: SettingKey, { chosen }: Pick<Settings, 'chosen'>): string {
   const name = settingName(key)
   const { variable }: Setting<unknown> = SETTINGS[key]
@@ -194,27 +193,27 @@ function settingSource(key: SettingKey, { chosen }: Pick<Settings, 'chosen'>): s
   return source === 'flag' ? `--${name}` : source === 'environment' ? (variable ?? name) : name
 }
 
-/** Whether the session of the profile is in etcd, so that it isn't looked for on this machine. */
-export function isShared({ chosen }: Pick<Settings, 'chosen'>): boolean {
+/** Whether the profile's session is shared in etcd, not stored on this machine. */
+export function usesSharedStore({ chosen }: Pick<Settings, 'chosen'>): boolean {
   return chosen.store?.value === 'etcd'
 }
 
-/** Whether the output is JSON, so that a program reads it. */
+/** Whether the output format is JSON, to be read by a program. */
 export function isProgramFormat({ format }: Pick<Settings, 'format'>): boolean {
   return format === 'json' || format === 'jsonl'
 }
 
-/** @throws CliError `base_url_missing` or `base_url_unusable`, exit 3. */
+/** Returns the base URL of the service. @throws CliError `base_url_missing` or `base_url_unusable`, exit 3 */
 export function requireBaseUrl(settings: Pick<Settings, 'chosen'>): URL {
-  return new URL(required('base_url', 'the address of the service (MAILCLAIM_BASE_URL)', settings))
+  return new URL(requireText('base_url', 'the address of the service (MAILCLAIM_BASE_URL)', settings))
 }
 
-/** @throws CliError `client_id_missing`, exit 3, or `usage`. */
+/** Returns the OAuth client id. @throws CliError `client_id_missing`, exit 3; `usage`, exit 2, for an invalid one */
 export function requireClientId(settings: Pick<Settings, 'chosen'>): string {
-  return required('client_id', 'the OAuth client id (MAILCLAIM_CLIENT_ID)', settings)
+  return requireText('client_id', 'the OAuth client id (MAILCLAIM_CLIENT_ID)', settings)
 }
 
-function required(key: 'base_url' | 'client_id', what: string, settings: Pick<Settings, 'chosen'>): string {
+function requireText(key: 'base_url' | 'client_id', what: string, settings: Pick<Settings, 'chosen'>) {
   const value = settingValue(key, settings)
   if (value !== undefined) return value
   throw new CliError(`${key}_missing`, `${what} is not configured`, { hint: 'to begin: mailclaim login' })

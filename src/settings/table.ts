@@ -5,30 +5,30 @@ import { HIGHEST_PORT, parseChoice, parseCount, parseScopes, parseSeconds } from
 import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
 
 /**
- * One setting. Options, environment variables, the configuration file, `config`, help, completion and docs/commands.md all
- * come from its entry here; what uses it reads it with `settingValue`.
+ * Definition of a setting, from which its option, environment variable, entry in the configuration file, help, completion and
+ * documentation are derived. Code reads the value with `settingValue`.
  */
 export interface Setting<Value>
   extends Pick<OptionDefinition, 'description' | 'repeatable' | 'choices' | 'completion' | 'variable'> {
-  /** Those of its option; none if absent. */
+  /** Flags of the setting's option; absent for a setting without an option. */
   readonly flags?: `--${string}`
-  /** The commands that have the option, by their words; every command has it if absent. */
+  /** Paths of the commands that take the option, such as `login`. Default: every command. */
   readonly commands?: readonly string[]
-  /** The value that holds if nothing sets it, as it would be typed. */
+  /** Default value, unparsed. */
   readonly default?: string
-  /** What holds by default, for people, if no value can say it. */
-  readonly unset?: string
+  /** Help text for the default where it isn't a fixed value, such as "the system's" resolvers. */
+  readonly defaultText?: string
   /**
-   * Reads the value as it is typed, whether as an option, in a variable or after `config set`. A list has spaces in it,
-   * and may have commas where they can't be part of a value.
+   * Parses the value of the option, the variable, or the configuration file. Lists are separated by spaces, or also by commas where
+   * a comma can't be part of a value.
    *
-   * @param name where the text comes from, for the message.
-   * @throws CliError exit 2 or 3.
+   * @param name name of the option, variable or setting, for the error message
+   * @throws CliError exit 2 or 3
    */
   parse(text: string, name: string): Value
 }
 
-/** Where a login can keep its secret, as people read it. */
+/** Stores for the secret of a login, with their descriptions for people. */
 export const STORES = {
   keychain: "the system's keychain",
   file: 'a file that only you can read',
@@ -36,10 +36,10 @@ export const STORES = {
 } as const
 const STORE_KINDS = Object.keys(STORES) as StoreKind[]
 export type StoreKind = keyof typeof STORES
-/** Those on this machine. */
+/** Stores that are on this machine. */
 export type LocalStoreKind = Exclude<StoreKind, 'etcd'>
 
-/** What a profile can set, by the key in the configuration file, in the order that `config list` shows. */
+/** All settings of a profile, by key in the configuration file, in the order of `config list`. */
 export const SETTINGS = {
   base_url: {
     flags: '--base-url <url>',
@@ -60,7 +60,7 @@ export const SETTINGS = {
     flags: '--issuer <url>',
     commands: ['login'],
     description: 'authorization server, if its issuer is not the base URL (RFC 8414)',
-    unset: 'the base URL',
+    defaultText: 'the base URL',
     parse: (text, name) => issuerOf(parseServiceUrl(text, name)),
   },
   scope: {
@@ -68,14 +68,14 @@ export const SETTINGS = {
     commands: ['login'],
     repeatable: true,
     description: 'scopes to request at login, separated by spaces',
-    unset: 'the service decides',
+    defaultText: 'the service decides',
     parse: parseScopes,
   },
   authorization_endpoint: {
     flags: '--authorization-endpoint <url>',
     commands: ['login'],
     description: 'the consent page, if the service does not publish it',
-    unset: "the service's metadata, else its /oauth/authorize",
+    defaultText: "the service's metadata, else its /oauth/authorize",
     parse: (text, name) => parseServiceUrl(text, name).href,
   },
   resource: {
@@ -91,7 +91,7 @@ export const SETTINGS = {
     flags: '--redirect-uri <uri>',
     commands: ['login'],
     description: 'loopback address that is registered for this program (RFC 8252 section 7.3)',
-    unset: 'http://127.0.0.1:PORT/callback',
+    defaultText: 'http://127.0.0.1:PORT/callback',
     parse: (text) => text,
   },
   store: {
@@ -122,7 +122,7 @@ export const SETTINGS = {
     commands: ['login'],
     variable: 'MAILCLAIM_STORE_CERT_KEY',
     description: 'private key of the client certificate (PEM file)',
-    unset: 'the file of the certificate',
+    defaultText: 'the file of the certificate',
     parse: (text) => text,
   },
   store_key_file: {
@@ -137,7 +137,7 @@ export const SETTINGS = {
     repeatable: true,
     variable: 'MAILCLAIM_RESOLVER',
     description: 'DNS resolvers to query, each as IP, IP:PORT or https://…',
-    unset: "the system's",
+    defaultText: "the system's",
     parse: parseResolvers,
   },
   authoritative_port: {
@@ -155,18 +155,18 @@ export const SETTINGS = {
   },
 } as const satisfies Readonly<Record<string, Setting<unknown>>>
 
-/** Which profile the settings are read from: chosen like a setting, and remembered beside the profiles. */
+/** The profile in use: an option and a variable like a setting's, but stored beside the profiles, by `auth switch`. */
 export const PROFILE = {
   flags: '--profile <name>',
   variable: 'MAILCLAIM_PROFILE',
   description: 'profile to use',
   default: DEFAULT_PROFILE,
-  unset: 'the one chosen with auth switch',
+  defaultText: 'the one chosen with auth switch',
   completion: 'profiles',
   parse: parseProfileName,
 } as const satisfies Setting<string>
 
-/** Whether questions are ruled out, as by --no-input: for a machine or a job, not for a profile. */
+/** The variable that forbids prompts, like `--no-input`. A profile can't set it: it is for a machine or a job. */
 export const NO_INPUT = {
   variable: 'MAILCLAIM_NO_INPUT',
   description: '1: never ask a question, as with --no-input',
@@ -174,18 +174,17 @@ export const NO_INPUT = {
 } as const satisfies Setting<boolean>
 
 export type SettingKey = keyof typeof SETTINGS
-/** What `settingValue` gives: never undefined if there is a default value. */
+/** Type of a setting's parsed value; includes undefined unless the setting has a default. */
 export type SettingResult<Key extends SettingKey> =
   | ReturnType<(typeof SETTINGS)[Key]['parse']>
   | ((typeof SETTINGS)[Key] extends { readonly default: string } ? never : undefined)
 
-/** The settings of one profile, as text; `settingValue` parses what is used. */
+/** Unparsed settings of one profile in the configuration file. */
 export type ProfileConfig = { [Key in SettingKey]?: string }
 
-/** The settings in order. */
 export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[]
 
-/** Everything that an option or a variable can set, in the order of help. */
+/** The profile, all settings and `NO_INPUT`, by key, in the order of help. */
 export const PROFILE_AND_SETTINGS: readonly (readonly [key: string, setting: Setting<unknown>])[] =
   Object.entries({
     profile: PROFILE,
@@ -193,12 +192,12 @@ export const PROFILE_AND_SETTINGS: readonly (readonly [key: string, setting: Set
     no_input: NO_INPUT,
   })
 
-/** A setting's name as it is typed: `base-url`. */
+/** Returns a setting's name for users: `base-url` for the key `base_url`. */
 export function settingName(key: string): string {
   return key.replaceAll('_', '-')
 }
 
-/** The key of the setting that is typed as `base-url` or `base_url`. @throws CliError `usage`, exit 2. */
+/** Returns the key of a setting by its typed name, `base-url` or `base_url`. @throws CliError `usage`, exit 2, if unknown */
 export function settingKey(name: string): SettingKey {
   const key = name.replaceAll('-', '_')
   if (Object.hasOwn(SETTINGS, key)) return key as SettingKey
@@ -210,7 +209,7 @@ export function settingKey(name: string): SettingKey {
   )
 }
 
-/** A setting's value as it is typed and shown: lists with spaces between. */
+/** Returns a setting's value as text; a list is joined with spaces. */
 export function settingText(value: unknown): string {
   return Array.isArray(value) ? value.join(' ') : String(value)
 }

@@ -1,9 +1,8 @@
 import type { Context, Output } from '../context.ts'
 
 /**
- * Whether to color what is written to `output`; only decided here. `--no-color` beats `FORCE_COLOR`, which beats `NO_COLOR`
- * (https://no-color.org), as https://force-color.org and Node itself have it. Otherwise a terminal gets color unless `TERM`
- * is `dumb`.
+ * Whether to color text written to `output`. `--no-color` overrides `FORCE_COLOR` (https://force-color.org), which overrides
+ * `NO_COLOR` (https://no-color.org), as in Node. Without any of the three, a terminal gets color unless `TERM` is `dumb`.
  */
 export function hasColor(
   { forceColor, noColor, term }: Context['environment'],
@@ -15,10 +14,10 @@ export function hasColor(
   return !noColor && output.isTTY && term !== 'dumb'
 }
 
-/** Colors a piece of text. */
+/** Adds color to a text, or returns the text unchanged. */
 export type Paint = (text: string) => string
 
-/** The few colors that the program uses, named by meaning: of the sixteen that every theme, dark or light, makes readable. */
+/** Chalk styles by meaning, all among the 16 basic colors, which dark and light terminal themes keep readable. */
 const STYLES = {
   faint: 'dim',
   strong: 'bold',
@@ -28,19 +27,21 @@ const STYLES = {
   accent: 'cyan',
 } as const
 
+/** A `Paint` for each meaning, such as `palette.bad`. */
 export type Palette = Readonly<Record<keyof typeof STYLES, Paint>>
 
 function paletteOf(paint: (style: (typeof STYLES)[keyof typeof STYLES]) => Paint): Palette {
   return Object.fromEntries(Object.entries(STYLES).map(([name, style]) => [name, paint(style)])) as Palette
 }
 
-/** No color at all. */
+/** A palette that adds no color. */
 export const PLAIN_PALETTE: Palette = paletteOf(() => (text) => text)
 
+/** Returns the palette of an output. Chalk is loaded only if color is on. */
 export async function createPalette(isColored: boolean): Promise<Palette> {
   if (!isColored) return PLAIN_PALETTE
   const { Chalk } = await import('chalk')
   const chalk = new Chalk({ level: 1 })
-  // One text only: chalk itself would join whatever else a caller such as `map` hands over.
+  // Pass on the first argument only: chalk would join further arguments, such as the index that `map` passes.
   return paletteOf((style) => (text) => chalk[style](text))
 }

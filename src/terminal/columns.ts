@@ -1,53 +1,56 @@
 import type { Palette } from './color.ts'
 import { clip, sanitizeLine, stringifyJson } from './sanitize.ts'
 
-/** UTF-16 units of a value for people: nobody reads a longer one to its end, and laying it out takes seconds. */
-const LONGEST_TEXT = 4000
+/** Maximum length of a displayed value in UTF-16 units: nobody reads a longer value, and its layout would take seconds. */
+const MAX_TEXT_LENGTH = 4000
 
-/** A thing from the service, as it was received. */
+/** A JSON object to print, usually from the service and unchanged. */
 export type Item = object
 
-/** How items are shown to a person. */
+/** Layout of items for people. */
 export interface RenderContext {
   readonly palette: Palette
-  /** Columns of the terminal, where times are shown relative to now; infinite elsewhere, where they are in full. */
+  /** Width of the terminal in columns. Infinity without a terminal: lines aren't wrapped, and times are absolute. */
   readonly width: number
-  /** Milliseconds since 1970. */
+  /** Current time in milliseconds since 1970, for relative times. */
   readonly now: number
 }
 
-/** One field of an item, as tables, detail views and TSV show it. */
+/** How one field of an item is shown in tables, detail views and TSV. */
 export interface Column {
-  /** Dotted path into the item, and the heading in TSV. */
+  /** Dotted path of the field in the item; also the heading in TSV and the name for `--fields`. */
   readonly field: string
-  /** Heading for people; made from the field if absent. */
+  /** Heading for people. Default: derived from `field`. */
   readonly title?: string
-  /** An `id` is never wrapped or cut; a `number` or a `time` not in a table, and a number is aligned to the right. */
+  /** Only `text` (default) is wrapped in a table; an `id` isn't wrapped in a detail view either. A `number` is right-aligned. */
   readonly kind?: 'id' | 'number' | 'time' | 'text'
-  /** Where the value comes from if it isn't simply the field. @param now milliseconds since 1970 */
+  /** Computes the value. Default: the item's value at `field`. @param now milliseconds since 1970 */
   readonly value?: (item: Item, now: number) => unknown
-  /** What a person reads instead of the plain value; undefined to show the plain value. */
+  /** Formats the value for people; undefined to show the plain value. */
   readonly text?: (value: unknown, context: RenderContext, item: Item) => string | undefined
-  /** The color of the cell. */
+  /** Returns the color of the cell; undefined for none. */
   readonly paint?: (
     value: unknown,
     context: RenderContext,
     item: Item,
   ) => ((text: string) => string) | undefined
-  /** Left out of a table that would otherwise have to break words, the last such column first. */
+  /** Whether a table without room may leave the column out (last one first), and a detail view without a value. */
   readonly optional?: true
-  /** A column that only people, or only programs, need; the others do not get it. */
+  /** Restricts the column to formats for people (table) or for programs (TSV). Default: both. */
   readonly only?: 'people' | 'programs'
 }
 
-/** Shown for a value that is null or missing. */
+/** Returns columns that show the plain values of these fields. */
+export function plainColumns(...fields: readonly string[]): readonly Column[] {
+  return fields.map((field) => ({ field }))
+}
+
+/** Stands for a null or missing value in output for people. */
 export const DASH = '–'
 
 /**
- * The value at a dotted path: `client.name`, `scopes.0`, and for a list of objects `findings.code`, the values of all of
- * them. A key that itself contains dots is found too.
- *
- * @returns undefined if there is nothing.
+ * Returns the value at a dotted path, such as `client.name` or `scopes.0`; undefined if it is missing. In a list of objects, a path
+ * such as `findings.code` returns the list of their values. A key that contains dots takes precedence.
  */
 export function valueAt(item: unknown, path: string): unknown {
   if (typeof item !== 'object' || item === null) return undefined
@@ -61,7 +64,7 @@ export function valueAt(item: unknown, path: string): unknown {
   return valueAt(valueAt(item, path.slice(0, dot)), path.slice(dot + 1))
 }
 
-/** The columns that `--fields` asks for, or the command's own for this kind of reader. */
+/** Returns the columns for `--fields`, or without `--fields`, the command's columns for this kind of reader. */
 export function chooseColumns(
   columns: readonly Column[],
   fields: readonly string[] | undefined,
@@ -69,20 +72,20 @@ export function chooseColumns(
 ): readonly Column[] {
   if (fields === undefined) return columns.filter((column) => (column.only ?? reader) === reader)
   return fields.map((field) => {
-    // What the person asked for is shown, however narrow the terminal.
+    // Keep a column that `--fields` names, however narrow the terminal.
     const { optional: _, ...column } = columns.find((known) => known.field === field) ?? { field }
     return column
   })
 }
 
-/** @param now milliseconds since 1970 */
+/** Returns an item's plain value in a column. @param now milliseconds since 1970 */
 export function columnValue(column: Column, item: Item, now: number): unknown {
   return column.value === undefined ? valueAt(item, column.field) : column.value(item, now)
 }
 
 /**
- * A value as one cell of TSV, not yet escaped: null and missing are empty. A list is joined with commas, with `\,`
- * for a comma inside an entry and `\\` for a backslash; a list of objects or an object is JSON.
+ * Returns a value as the text of a TSV cell, not yet escaped. Null and undefined are empty. A list is joined with commas, with `\,`
+ * for a comma inside an entry and `\\` for a backslash; an object or a list of objects is JSON.
  */
 export function cellText(value: unknown): string {
   if (value === null || value === undefined) return ''
@@ -94,25 +97,27 @@ export function cellText(value: unknown): string {
   return value.map((entry) => cellText(entry).replaceAll(/[\\,]/g, '\\$&')).join(',')
 }
 
-/** The first of many values, shortened to 80 characters, and the number of the others: for a cell of a table for people. */
-export function firstOf([first = DASH, ...others]: readonly string[]): string {
+/** Returns the first value, shortened to 80 characters, and the number of further values, for a table cell. */
+export function summarizeValues([first = DASH, ...others]: readonly string[]): string {
   const shown = clip(first, 80)
   return others.length === 0 ? shown : `${shown} and ${others.length} more`
 }
 
-/** The value of a column as a person reads it, sanitized and on one line; an ellipsis stands for what is too long. */
+/** Returns a column's value as text for people: sanitized, on one line, and cut with an ellipsis at `MAX_TEXT_LENGTH`. */
 export function humanText(column: Column, item: Item, context: RenderContext): string {
   const value = columnValue(column, item, context.now)
   if (value === null || value === undefined) return DASH
   const entries = Array.isArray(value) ? value : [value]
   const text = sanitizeLine(column.text?.(value, context, item) ?? entries.map(cellText).join(', '))
-  return text.length <= LONGEST_TEXT ? text || DASH : `${text.slice(0, LONGEST_TEXT)}…`
+  return text.length <= MAX_TEXT_LENGTH ? text || DASH : `${text.slice(0, MAX_TEXT_LENGTH)}…`
 }
 
+/** Returns the paint of an item's cell. */
 export function paintOf(column: Column, item: Item, context: RenderContext) {
-  return column.paint?.(columnValue(column, item, context.now), context, item)
+  return column.paint?.(columnValue(column, item, context.now), context, item) ?? ((text: string) => text)
 }
 
+/** Returns a column's heading for people. */
 export function titleOf(column: Column): string {
   if (column.title !== undefined) return column.title
   const words = sanitizeLine(column.field.replaceAll(/[._]/g, ' '))

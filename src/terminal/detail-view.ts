@@ -1,14 +1,17 @@
 import { type Column, DASH, humanText, type Item, paintOf, type RenderContext, titleOf } from './columns.ts'
 import { indent, widthOf, wrap } from './measure.ts'
 
+/** Columns between titles and values, and the indentation of a value below its title. */
 const GAP = 2
+/** Minimum columns for a value beside its title. */
 const NARROWEST_VALUE = 16
 
 /**
- * One item, a field per line: its name in front, long values wrapped beside it. An id, or a value that would be squeezed,
- * goes on the next line instead, where it can be copied whole. An optional field that is empty is left out.
+ * Lays out one item with a field per line: the title, then the value, wrapped beside the title. If an id doesn't fit beside its
+ * title, or other text would be narrower than 16 columns, the value begins on the next line. Optional fields without a value are
+ * left out.
  *
- * @returns lines, each ending in a line feed
+ * @returns lines, each with a line feed
  */
 export function renderDetailView(item: Item, columns: readonly Column[], context: RenderContext): string {
   const { palette, width } = context
@@ -19,7 +22,7 @@ export function renderDetailView(item: Item, columns: readonly Column[], context
     .flatMap((column) => {
       const title = titleOf(column)
       const text = humanText(column, item, context)
-      const paint = paintOf(column, item, context) ?? ((piece: string) => piece)
+      const paint = paintOf(column, item, context)
       const isId = column.kind === 'id'
       if (widthOf(text) > room && (isId || room < NARROWEST_VALUE)) {
         const pieces = isId ? [text] : wrap(text, width - GAP)

@@ -1,24 +1,24 @@
 import { raw, html as template } from 'hono/html'
 import { sanitizeLine } from './sanitize.ts'
 
-/** Markup of our own, in which everything that may come from others is escaped: of `html`, or of `raw`, which takes constants. */
+/** Safe markup: from `html`, which escapes inserted text, or from `raw`, which takes constants only. */
 export type Html = ReturnType<typeof raw>
 export { raw }
 
-/** What a template takes: texts, which it escapes; markup; lists of both; nothing. */
+/** A value to insert into an `html` template: text (escaped), markup, a list of both, or undefined for nothing. */
 export type Inserted = string | number | undefined | readonly Inserted[]
 
 /**
- * A template literal for markup. It escapes every text that is inserted, so attributes with insertions need quotes. Control, bidi
- * and invisible characters become visible escapes, as on a terminal.
+ * Tag for template literals of markup. Inserted text is HTML-escaped, so attributes with insertions must be quoted. Control, bidi
+ * and invisible characters in it become visible escapes, as on a terminal.
  */
 export function html(strings: TemplateStringsArray, ...inserted: readonly Inserted[]): Html {
-  // Only a promise among them would make it one.
-  return template(strings, ...inserted.map(visible)) as Html
+  // Hono returns a promise only if an inserted value is a promise, which `Inserted` excludes.
+  return template(strings, ...inserted.map(sanitizeInserted)) as Html
 }
 
-/** Markup is an object, although its type is that of a text. */
-function visible(part: Inserted): Inserted {
+/** Escapes control and invisible characters in inserted text. Markup stays as is: at run time, a `String` object. */
+function sanitizeInserted(part: Inserted): Inserted {
   if (typeof part === 'string') return sanitizeLine(part)
-  return Array.isArray(part) ? part.map(visible) : part
+  return Array.isArray(part) ? part.map(sanitizeInserted) : part
 }

@@ -3,39 +3,31 @@ import type { Settings } from '../settings/settings.ts'
 import { NOTICE_DELAY_MS } from '../timeout.ts'
 import type { Column, Item } from './columns.ts'
 import { writeLabeled, writeLines } from './notices.ts'
-import {
-  createListWriter,
-  isToldOnStderr,
-  type ListWriter,
-  type OutputContext,
-  writeObject,
-} from './output.ts'
-import { createScreen, type Progress, withWrite } from './progress.ts'
+import { createListWriter, isForPeople, type ListWriter, type OutputContext, writeObject } from './output.ts'
+import { createScreen, type Progress, replaceWrite } from './progress.ts'
 import { sanitizeLine, stringifyJson } from './sanitize.ts'
 
-/**
- * What a command gets: the effects, the settings in force, and how it talks. Everything that would take `context, settings`
- * side by side takes this instead.
- */
+/** Everything that a command works with: the effects (`Context`), the resolved settings, and its output functions. */
 export interface Io extends Context, OutputContext {
-  /** The step in progress. Whatever else is written meanwhile appears above it. */
+  /** Progress of the current step on stderr; other output appears above its line. */
   readonly progress: Progress
-  /** Warns on stderr of a problem that doesn't stop the command; nothing with `--quiet`. */
+  /** Writes a warning about a problem that doesn't stop the command to stderr, unless `--quiet`. */
   warn(text: string): Promise<void>
-  /** Says what the work waits for, once, if it takes longer than two seconds. */
+  /** Returns the work's result. If the work takes longer than two seconds, `text` tells on stderr what it waits for. */
   waiting<T>(text: string, work: Promise<T>): Promise<T>
-  /** One object on stdout, in the chosen format. */
+  /** Writes one object to stdout in the chosen format. */
   write(item: Item, columns: readonly Column[]): Promise<void>
-  /** What a command did, which it also says on stderr: nothing where that is for a person. */
+  /** Writes the result of a change to stdout, except in tables for people, who read the same on stderr. */
   writeOutcome(outcome: Item, columns: readonly Column[]): Promise<void>
-  /** A list on stdout, page by page. @param nothing what a person reads if it is empty */
+  /** Creates a writer for a list on stdout, page by page. @param nothing text on stderr if the list is empty */
   list(columns: readonly Column[], nothing?: string): ListWriter
-  /** An event as a line of JSON on stdout, with the time. */
+  /** Writes an event with the current time to stdout, as one line of JSON. */
   writeEvent(event: string, fields: object): Promise<void>
-  /** Text and nothing else on stdout, on one line. */
+  /** Writes bare text to stdout as one line. */
   writeValue(text: string): Promise<void>
 }
 
+/** Creates the `Io` of a command. */
 export function createIo(outer: Context, settings: Settings): Io {
   const { stdout, stderr, ...progress } = createScreen(outer, settings)
   const context: Context = { ...outer, stdout, stderr }
@@ -60,7 +52,7 @@ export function createIo(outer: Context, settings: Settings): Io {
     },
     write: (item, columns) => writeObject(item, columns, io),
     async writeOutcome(outcome, columns) {
-      if (!isToldOnStderr(settings)) await io.write(outcome, columns)
+      if (!isForPeople(settings)) await io.write(outcome, columns)
     },
     list: (columns, nothing) => createListWriter(columns, nothing, io),
     writeEvent(event, fields) {
@@ -76,8 +68,8 @@ async function warn(text: string, context: Context, { silent, colorOption }: Set
   if (!silent) await writeLabeled('warning', text, context, colorOption)
 }
 
-/** For a command that changes something: its work goes on, with a warning, when nobody reads the output anymore. */
-export function untilClosed(context: Context, settings: Settings): Context {
+/** Returns a context whose stdout, once its reader is gone (EPIPE), discards output after a warning, so that a change completes. */
+export function continueWithoutReader(context: Context, settings: Settings): Context {
   const { stdout } = context
   let isOpen = true
   const write = async (text: string) => {
@@ -89,5 +81,5 @@ export function untilClosed(context: Context, settings: Settings): Context {
       await warn('the output has no reader left; the work continues without it', context, settings)
     }
   }
-  return { ...context, stdout: withWrite(stdout, write) }
+  return { ...context, stdout: replaceWrite(stdout, write) }
 }

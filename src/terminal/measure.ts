@@ -1,24 +1,23 @@
 import stringWidth from 'fast-string-width'
 import { wrapAnsi } from 'fast-wrap-ansi'
 
-/** How many columns of a terminal a clean line takes: wide characters and emoji take two, combining marks none. */
+/** Returns the width of a sanitized line in terminal columns: two for wide characters and emoji, none for combining marks. */
 export function widthOf(line: string): number {
   return stringWidth(line)
 }
 
 /**
- * Breaks a clean line at words where possible, else within them, so that no piece is wider than `width`; a character that is
- * wider has a line of its own.
+ * Wraps a sanitized line at spaces, and within words that are wider than `width` columns. Only a single character may be wider.
  *
- * @param hard false: a word that is too long stays in one piece, so that it can be copied
+ * @param hard whether to break within words; without, a long word stays whole, so that it can be copied
  */
 export function wrap(line: string, width: number, hard = true): string[] {
   return widthOf(line) <= width ? [line] : wrapAnsi(line, Math.max(1, width), { hard }).split('\n')
 }
 
 /**
- * Wraps a hint at words, without breaking words. A command at the end (`words: mailclaim …`) is for pasting: it has a line of its own if
- * the hint is too wide.
+ * Wraps a hint at spaces, never within words. If the hint is wider than `width` columns, a command at its end
+ * (`text: mailclaim …`) gets a line of its own, so that it can be copied.
  */
 export function wrapHint(text: string, width: number): string[] {
   const [, words = text, ...command] =
@@ -27,9 +26,12 @@ export function wrapHint(text: string, width: number): string[] {
 }
 
 /**
- * Indents a piece of a wrapped line. A value or a command that fits the terminal only without the indent starts at the left edge:
- * otherwise the terminal would break the piece, and a copy of it would have a line break. What starts like a label of this program
- * (`error:`) or a command of a CI system (`::error::`) is always indented.
+ * Indents a piece of a wrapped line. A piece that fits the terminal only without indentation starts at the left edge: the terminal
+ * would break the indented piece, and a copied value or command would contain a line break. A piece that looks like a label of
+ * this program (`error:`) or a command of a CI system (`::error::`) is always indented: at the left edge, it would act as one.
+ *
+ * @param columns columns to indent by
+ * @param width width of the terminal in columns
  */
 export function indent(piece: string, columns: number, width: number): string {
   const columnsLeft = width - widthOf(piece)

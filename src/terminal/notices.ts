@@ -3,18 +3,16 @@ import { maskUserInfo } from '../settings/addresses.ts'
 import { createPalette, hasColor } from './color.ts'
 import { sanitizeLine } from './sanitize.ts'
 
-/** Writes each text to stderr as one line, whatever the text holds; a terminal gets it wrapped at words. */
+/** Writes each text to stderr as one sanitized line; on a terminal, the line is wrapped at spaces. */
 export async function writeLines(
   texts: readonly string[],
   { stderr }: Pick<Context, 'stderr'>,
 ): Promise<void> {
-  const lines = await Promise.all(texts.map((text) => fitted(sanitizeLine(text), stderr.columns)))
+  const lines = await Promise.all(texts.map((text) => wrapForTerminal(sanitizeLine(text), stderr.columns)))
   await stderr.write(lines.map((line) => `${line}\n`).join(''))
 }
 
-/**
- * Writes `error: …`, `warning: …` or `hint: …` to stderr as one line, with a colored label on a terminal, wrapped at words.
- */
+/** Writes `error: …`, `warning: …` or `hint: …` to stderr as one line; on a terminal, wrapped, with a colored label. */
 export async function writeLabeled(
   label: 'error' | 'warning' | 'hint',
   text: string,
@@ -22,15 +20,15 @@ export async function writeLabeled(
   colorOption: boolean | undefined,
 ): Promise<void> {
   const shown = sanitizeLine(`${label}: ${maskUserInfo(text)}`)
-  const lines = await fitted(shown, stderr.columns)
+  const lines = await wrapForTerminal(shown, stderr.columns)
   const { strong, bad, warning, accent } = await createPalette(hasColor(environment, colorOption, stderr))
   const head = `${label}:`
   const painted = { error: strong(bad(head)), warning: strong(warning(head)), hint: accent(head) }[label]
   await stderr.write(`${painted}${lines.slice(head.length)}\n`)
 }
 
-/** Wraps a line as `wrapHint`. Continuation lines are indented, so that text from outside can't pass for a line of this program. */
-async function fitted(line: string, width = Number.POSITIVE_INFINITY): Promise<string> {
+/** Wraps a line as `wrapHint`. Continuation lines are indented, so that untrusted text can't imitate a line of this program. */
+async function wrapForTerminal(line: string, width = Number.POSITIVE_INFINITY): Promise<string> {
   if (line.length <= width / 2) return line
   const { indent, widthOf, wrapHint } = await import('./measure.ts')
   if (widthOf(line) <= width) return line

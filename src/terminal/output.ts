@@ -1,6 +1,6 @@
 import type { Context, Output } from '../context.ts'
 import type { Settings } from '../settings/settings.ts'
-import { createPalette, hasColor, type Palette } from './color.ts'
+import { createPalette, hasColor } from './color.ts'
 import {
   type Column,
   cellText,
@@ -11,38 +11,32 @@ import {
 } from './columns.ts'
 import { escapeTsv, stringifyJson } from './sanitize.ts'
 
-/** What the formats need of a command's `Io`. */
+/** The part of a command's `Io` that the output formats use. */
 export interface OutputContext extends Pick<Context, 'stdout' | 'environment' | 'clock'> {
   readonly settings: Settings
-  /** Writes what happens to stderr, each text as one line; nothing with `--quiet` or where a program reads. */
+  /** Writes each text as one line to stderr, unless `--quiet` or the format is JSON. */
   say(...lines: readonly string[]): Promise<void>
-  /** Suggests a next step, on stderr; nothing with `--quiet`. */
+  /** Suggests a next step on stderr, unless `--quiet`. */
   hint(text: string): Promise<void>
 }
 
-/** The palette for people's output on stdout. */
-export function stdoutPalette({ environment, stdout, settings }: OutputContext): Promise<Palette> {
-  return createPalette(hasColor(environment, settings.colorOption, stdout))
+/** Returns the layout of items on an output, by default stdout: its colors and its width. */
+export async function createRenderContext(
+  { environment, settings, clock, stdout }: OutputContext,
+  output: Output = stdout,
+): Promise<RenderContext> {
+  const palette = await createPalette(hasColor(environment, settings.colorOption, output))
+  return { palette, width: output.columns ?? Number.POSITIVE_INFINITY, now: clock.now() }
 }
 
-/** How items are shown on stdout: on a terminal, in its width and with relative times. */
-async function renderContext(io: OutputContext): Promise<RenderContext> {
-  const { stdout, clock } = io
-  return {
-    palette: await stdoutPalette(io),
-    width: stdout.columns ?? Number.POSITIVE_INFINITY,
-    now: clock.now(),
-  }
-}
-
-/** Whether a person reads on stderr what was done, and needs no table of it. */
-export function isToldOnStderr({ format, fields }: Settings): boolean {
+/** Whether stdout is for people and its layout up to the command: the format is a table, and `--fields` isn't given. */
+export function isForPeople({ format, fields }: Settings): boolean {
   return format === 'table' && fields === undefined
 }
 
 /**
- * Writes one object in the chosen format: a detail view for people, a heading and a record in TSV, the service's own object in
- * JSON. A detail view ends with the fields that no column covers, so nothing the service adds stays hidden.
+ * Writes one object to stdout in the chosen format: a detail view for people, a header and one record in TSV, the unchanged object
+ * in JSON. Fields without a column follow at the end of the detail view, so that fields new to this version aren't hidden.
  */
 export async function writeObject(item: Item, columns: readonly Column[], io: OutputContext): Promise<void> {
   const { stdout, settings, clock } = io
@@ -54,44 +48,41 @@ export async function writeObject(item: Item, columns: readonly Column[], io: Ou
     return stdout.write(headingLine(shown) + recordLine(item, shown, clock.now()))
   }
   const shown = [...chooseColumns(columns, settings.fields, 'people')]
-  if (settings.fields === undefined) shown.push(...uncovered(item, columns))
-  const [{ renderDetailView }, rendering] = await Promise.all([import('./detail-view.ts'), renderContext(io)])
-  await stdout.write(renderDetailView(item, shown, rendering))
+  if (settings.fields === undefined) shown.push(...uncoveredColumns(item, columns))
+  const { renderDetailView } = await import('./detail-view.ts')
+  await stdout.write(renderDetailView(item, shown, await createRenderContext(io)))
 }
 
-function uncovered(item: Item, columns: readonly Column[]): Column[] {
+/** Returns columns for the item's fields that no column covers. */
+function uncoveredColumns(item: Item, columns: readonly Column[]): Column[] {
   const covered = new Set(columns.map((column) => column.field.split('.', 1)[0]))
   return Object.keys(item)
     .filter((key) => key !== 'object' && !covered.has(key))
     .map((key) => ({ field: key, value: (whole) => (whole as Record<string, unknown>)[key] }))
 }
 
-/** The line of headings in TSV. */
+/** Returns the header line of TSV. */
 function headingLine(columns: readonly Column[]): string {
   return `${columns.map(({ field }) => escapeTsv(field)).join('\t')}\n`
 }
 
-/** One record of TSV, including its line end. */
+/** Returns one record of TSV with its line feed. */
 function recordLine(item: Item, columns: readonly Column[], now: number): string {
   return `${columns.map((column) => escapeTsv(cellText(columnValue(column, item, now)))).join('\t')}\n`
 }
 
-/** Writes a list page by page, in the chosen format. */
+/** Writer of a list, page by page, in the chosen format. */
 export interface ListWriter {
-  /**
-   * When it settles, the page is on stdout.
-   *
-   * @param page its items; and the service's envelope, of which JSON shows what it has besides them
-   */
+  /** Writes one page to stdout. JSON also shows the fields of the first page's `envelope`, except `data` and `has_more`. */
   page(page: { readonly items: readonly Item[]; readonly envelope?: object }): Promise<void>
-  /** Completes the output. Not called after a failure, so that nobody takes an unfinished JSON document for a complete one. */
+  /** Completes the output. Not called after a failure, so that an incomplete JSON document stays invalid. */
   end(hasMore: boolean): Promise<void>
 }
 
 /**
- * A writer for the chosen format. A page is written as it comes, so `has_more` of JSON follows `data`.
+ * Creates a list writer for the chosen format. Pages are written as they arrive, so in JSON, `has_more` follows `data`.
  *
- * @param nothing what a person reads on stderr if the list is empty: "no grants"
+ * @param nothing text on stderr if the list is empty, such as "There are no grants."
  */
 export function createListWriter(
   columns: readonly Column[],
@@ -121,12 +112,12 @@ export function createListWriter(
   }
 }
 
-/** Items that are laid out together: a service may send any number, and the time grows with their square. */
-const MOST_ROWS = 1000
+/** Maximum number of rows laid out together: layout takes quadratic time, and a service may send pages of any size. */
+const MAX_ROWS = 1000
 
 function tableWriter(columns: readonly Column[], nothing: string | undefined, io: OutputContext): ListWriter {
   const loading = (async () => {
-    const [{ createTable }, rendering] = await Promise.all([import('./table.ts'), renderContext(io)])
+    const [{ createTable }, rendering] = await Promise.all([import('./table.ts'), createRenderContext(io)])
     return createTable(columns, rendering)
   })()
   loading.catch(() => {})
@@ -134,20 +125,20 @@ function tableWriter(columns: readonly Column[], nothing: string | undefined, io
   return {
     async page({ items }) {
       count += items.length
-      for (let at = 0; at < items.length; at += MOST_ROWS)
-        await io.stdout.write((await loading).render(items.slice(at, at + MOST_ROWS)))
+      for (let at = 0; at < items.length; at += MAX_ROWS)
+        await io.stdout.write((await loading).render(items.slice(at, at + MAX_ROWS)))
     },
     async end(hasMore) {
       if (count === 0 && nothing !== undefined) await io.say(nothing)
-      const leftOut = (await loading).leftOut().map(({ field }) => field)
-      // How to go on is the hint of a list that isn't complete.
-      if (leftOut.length > 0 && !hasMore)
-        await io.hint(`for ${leftOut.join(', ')}, use --fields or a wider window`)
+      const hidden = (await loading).hiddenColumns().map(({ field }) => field)
+      // Give one hint only: an incomplete list already ends with the hint how to continue.
+      if (hidden.length > 0 && !hasMore)
+        await io.hint(`for ${hidden.join(', ')}, use --fields or a wider window`)
     },
   }
 }
 
-/** One document: on a terminal an item a line, elsewhere all on one. */
+/** Creates the writer of one JSON document: on a terminal with one item per line, elsewhere on a single line. */
 function jsonWriter(stdout: Output): ListWriter {
   const line = stdout.isTTY ? '\n' : ''
   let isOpen = false

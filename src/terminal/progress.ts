@@ -5,67 +5,67 @@ import { createPalette, hasColor } from './color.ts'
 import { writeLines } from './notices.ts'
 import { sanitizeLine } from './sanitize.ts'
 
-/** Tells on stderr what is being done: one moving line for the step in progress, a line that stays for each that is done. */
+/** Progress on stderr: a moving line for the current step, and a permanent line for each completed step. */
 export interface Progress {
-  /** Says what is being done now, in a few lines at most. */
+  /** Shows the current step; long text is cut after eight lines. */
   update(text: string): Promise<void>
-  /** The step is done: leaves `✔ text`. The next `update` starts another. */
+  /** Replaces the moving line with the permanent line `✔ text`. */
   succeed(text: string): Promise<void>
-  /** Removes the moving line, so that whatever is written next starts on a clean line. Safe to call more than once. */
+  /** Removes the moving line. Idempotent. */
   end(): Promise<void>
 }
 
 type ProgressContext = Pick<Context, 'stdout' | 'stderr' | 'environment' | 'interrupts'>
 type ProgressSettings = Pick<Settings, 'quiet' | 'colorOption'>
 
-/** A window has at least so many lines; what has scrolled away can't be redrawn. */
-const MOST_LINES = 8
+/** Maximum lines of the moving text: lines that have scrolled out of a small window can't be redrawn. */
+const MAX_LINES = 8
 
-/** Whether lines on stderr may move: a terminal that can, and nobody who collects what it prints. */
+/** Whether stderr may be animated: a terminal with cursor control (`TERM` isn't `dumb`), outside of CI, which logs every frame. */
 export function canAnimate({ stderr, environment }: Pick<Context, 'stderr' | 'environment'>): boolean {
   return stderr.isTTY && environment.term !== 'dumb' && !environment.ci
 }
 
-/** Where progress is shown, and the outputs beside it: what is written to them appears above the moving line. */
+/** Progress, with outputs whose text appears above the moving line. */
 export interface Screen extends Progress {
   readonly stdout: Output
   readonly stderr: Output
 }
 
 /**
- * Progress on stderr: a spinner on a terminal, a line for each new text elsewhere, nothing where `Settings.quiet`. The spinner
- * starts with the first text. An interrupt gives the cursor back.
+ * Creates the progress display on stderr: a spinner on a terminal, one line per new text elsewhere, nothing with `Settings.quiet`.
+ * The spinner, which hides the cursor, starts with the first text; an interrupt stops the spinner and shows the cursor again.
  */
 export function createScreen(context: ProgressContext, settings: ProgressSettings): Screen {
   const { stdout, stderr, environment, interrupts } = context
   if (settings.quiet || !canAnimate(context)) return plainScreen(context, settings)
-  // What the moving line says, undefined for none. It changes before anything is awaited, and the spinner follows it: two
-  // spinners would redraw each other with every line, and one that starts after its end would never stop.
-  let wanted: string | undefined
+  // Text of the moving line; undefined for no line. Set before the first `await` of `update`: otherwise concurrent updates could
+  // start two spinners, and an `end` during the import of ora would be followed by a spinner that never stops.
+  let status: string | undefined
   let spinner: Ora | undefined
   const stop = () => {
-    wanted = undefined
+    status = undefined
     spinner?.stop()
     spinner = undefined
     interrupts.signal.removeEventListener('abort', stop)
   }
-  /** The output, with the moving line out of the way of whatever is written. */
-  const above = (output: Output) =>
-    withWrite(output, async (text) => {
+  /** Returns the output with the moving line cleared during each write, and drawn again below. */
+  const writesAbove = (output: Output) =>
+    replaceWrite(output, async (text) => {
       if (!output.isTTY) return output.write(text)
       spinner?.clear()
       await output.write(text)
       spinner?.render()
     })
   return {
-    stdout: above(stdout),
-    stderr: above(stderr),
+    stdout: writesAbove(stdout),
+    stderr: writesAbove(stderr),
     async update(text) {
-      wanted = text
+      status = text
       const [{ default: ora }, { wrap }] = await Promise.all([import('ora'), import('./measure.ts')])
-      if (wanted === undefined || interrupts.signal.aborted) return
-      // With room for the spinner in front, and for a terminal's ^C.
-      const lines = wrap(sanitizeLine(wanted), Math.max(10, (stderr.columns ?? 80) - 5)).slice(0, MOST_LINES)
+      if (status === undefined || interrupts.signal.aborted) return
+      // Leave 5 columns free: for the spinner in front, and for the `^C` that a terminal prints.
+      const lines = wrap(sanitizeLine(status), Math.max(10, (stderr.columns ?? 80) - 5)).slice(0, MAX_LINES)
       const drawn = lines.join('\n  ')
       if (spinner !== undefined) {
         spinner.text = drawn
@@ -73,8 +73,8 @@ export function createScreen(context: ProgressContext, settings: ProgressSetting
       }
       interrupts.signal.addEventListener('abort', stop, { once: true })
       const color = hasColor(environment, settings.colorOption, stderr) ? 'cyan' : false
-      // Ctrl-C has to reach the program, and prompts need the input.
-      spinner = ora({ text: drawn, color, stream: asStream(stderr), isEnabled: true, discardStdin: false })
+      // Disable `discardStdin`: ora would read and drop the input, which prompts and Ctrl-C need.
+      spinner = ora({ text: drawn, color, stream: asOraStream(stderr), isEnabled: true, discardStdin: false })
       spinner.start()
     },
     async succeed(text) {
@@ -95,8 +95,8 @@ function plainScreen({ stdout, stderr }: ProgressContext, { quiet }: ProgressSet
   return { stdout, stderr, update: say, succeed: say, end: async () => {} }
 }
 
-/** An output that differs only in what becomes of a text. What it says of the terminal stays up to date. */
-export function withWrite(output: Output, write: Output['write']): Output {
+/** Returns the output with another `write`. `isTTY` and `columns` stay getters, since a window can be resized. */
+export function replaceWrite(output: Output, write: Output['write']): Output {
   return {
     get isTTY() {
       return output.isTTY
@@ -108,10 +108,10 @@ export function withWrite(output: Output, write: Output['write']): Output {
   }
 }
 
-/** Our stderr as the kind of stream that the spinner draws its lines on (ECMA-48: CHA, CUU, EL). */
-function asStream(output: Output): NodeJS.WritableStream {
+/** Returns the output as a stream for ora, with its cursor movements as escape sequences (ECMA-48: CHA, CUU, EL). */
+function asOraStream(output: Output): NodeJS.WritableStream {
   const write = (text: string) => {
-    // If the reader went away, a write of data finds out.
+    // Ignore a closed stderr here: the next write by the command reports it.
     output.write(text).catch(() => {})
     return true
   }

@@ -6,8 +6,8 @@ import { InterruptedError } from '../errors.ts'
 import { sanitizeLine } from './sanitize.ts'
 
 /**
- * Questions on stderr, so that stdout only gets data. Ctrl-C and the end of the input end a question with an
- * `InterruptedError`. The caller decides whether to ask at all (`Settings.interactive`).
+ * Creates prompts on stderr, since stdout is for data. Ctrl-C and the end of input (Ctrl-D) reject a prompt with an
+ * `InterruptedError`. Callers must check `Settings.interactive` first.
  */
 export function createPrompts({
   stdin,
@@ -23,7 +23,7 @@ export function createPrompts({
   ): Promise<T> {
     interrupts.signal.throwIfAborted()
     const input = stdin.stream
-    // At the end of the input (Ctrl-D) the library closes its reader, which pauses the stream, and waits forever.
+    // Abort when stdin is paused: at the end of input (Ctrl-D), Inquirer closes its reader, which pauses stdin, and waits forever.
     const ended = new AbortController()
     const onPause = () => setImmediate(() => ended.abort())
     input.once('pause', onPause)
@@ -33,43 +33,44 @@ export function createPrompts({
       return await question({ input, output, signal })
     } catch (error) {
       if (interrupts.signal.aborted) throw interrupts.signal.reason
-      // By name, as the library advises: https://github.com/SBoudrias/Inquirer.js#handling-ctrlc-gracefully
+      // Compare names, as Inquirer advises: https://github.com/SBoudrias/Inquirer.js#handling-ctrlc-gracefully
       const name = error instanceof Error ? error.name : ''
       if (name === 'ExitPromptError' || name === 'AbortPromptError') throw new InterruptedError('SIGINT')
       throw error
     } finally {
       input.off('pause', onPause)
-      // Otherwise the open stream keeps the process alive.
+      // Pause stdin, because a flowing stdin keeps the process alive.
       input.pause()
-      // What the library draws at the end must not come after what the caller writes next.
+      // Wait for Inquirer's last drawing, so that the caller's next text follows it.
       if (output.writableEnded) await finished(output)
     }
   }
 
   return {
-    // What is refused can't be edited where the cursor is: it's cleared.
+    // Clear rejected input: Inquirer places the cursor wrongly in kept text.
     input: (question) =>
-      ask((io) => input({ ...clean(question), theme: { validationFailureMode: 'clear' } }, io)),
-    password: (question) => ask((io) => password({ ...clean(question), mask: '*' }, io)),
-    confirm: (question) => ask((io) => confirm(clean(question), io)),
+      ask((io) => input({ ...sanitizeQuestion(question), theme: { validationFailureMode: 'clear' } }, io)),
+    password: (question) => ask((io) => password({ ...sanitizeQuestion(question), mask: '*' }, io)),
+    confirm: (question) => ask((io) => confirm(sanitizeQuestion(question), io)),
     select: ({ message, choices }) =>
-      ask((io) => select({ message: sanitizeLine(message), choices: choices.map(clean) }, io)),
+      ask((io) => select({ message: sanitizeLine(message), choices: choices.map(sanitizeQuestion) }, io)),
   }
 }
 
-const SHOWN: ReadonlySet<string> = new Set(['message', 'name', 'description'])
+/** Fields of prompts and choices that Inquirer prints. */
+const DISPLAYED_KEYS: ReadonlySet<string> = new Set(['message', 'name', 'description'])
 
-/** A question, or one of its choices, with texts that are safe on a terminal. */
-function clean<T extends object>(question: T): T {
+/** Returns a prompt's question, or one of its choices, with sanitized texts. */
+function sanitizeQuestion<T extends object>(question: T): T {
   return Object.fromEntries(
     Object.entries(question).map(([key, value]) => [
       key,
-      SHOWN.has(key) ? sanitizeLine(String(value)) : value,
+      DISPLAYED_KEYS.has(key) ? sanitizeLine(String(value)) : value,
     ]),
   ) as T
 }
 
-/** The stream that the library draws on: our stderr, with its current width. */
+/** Returns the output as a stream for Inquirer, with the terminal's current width. */
 function promptOutput(output: Context['stderr']): Writable & { columns: number; isTTY: boolean } {
   const stream = new Writable({
     decodeStrings: false,

@@ -1,43 +1,45 @@
-/** Shortest recognized part of a secret, longer than a prefix that many secrets share (`re_live_`). */
-const LEAST_PART = 12
+/** Minimum length of a redacted part of a secret: longer than common prefixes of secrets, such as `re_live_`. */
+const MIN_PART_LENGTH = 12
 const BACKSLASH = 0x5c
-/** A character as JSON, JavaScript, a URL or HTML may write it. JSON that is quoted in JSON multiplies the backslashes. */
-const ESCAPED =
+/** Matches an escape of JSON, JavaScript, URLs or HTML. JSON nested in JSON has several backslashes in front. */
+const ESCAPES =
   /\\+u([\da-f]{4})|\\+u\{([\da-f]{1,6})\}|\\+x([\da-f]{2})|\\+|%([\da-f]{2})|&#x([\da-f]{1,8});|&#(\d{1,8});/
-/** Controls other than white space, zero-width characters, U+FFFD: UTF-16 that is read as UTF-8 has a NUL beside each letter. */
+/** Matches zero-width characters, U+FFFD and non-space controls: UTF-16 text read as UTF-8 has a NUL beside each letter. */
 const INVISIBLE = /[\0-\b\u000e-\u001f\u007f\u00ad\u200b-\u200f\u2060\ufeff\ufffd]/
-const SPELLING = new RegExp(`${ESCAPED.source}|${INVISIBLE.source}|$`, 'gi')
+/** Matches an escape, an invisible character, or the end of the text, so that the text before it is handled too. */
+const SPELLINGS = new RegExp(`${ESCAPES.source}|${INVISIBLE.source}|$`, 'gi')
 
 /**
- * A text from outside without the secrets that it quotes: as they are, escaped as in JSON (`\/`, `\u002f`), a URL (`%2F`)
- * or HTML (`&#47;`), or shortened. Call it before you shorten the text yourself: a very short part isn't recognized.
- * Backslashes at the ends of a secret may stay. It takes a time in proportion to both, and never throws.
+ * Replaces secrets in an untrusted text, also parts of 12 characters or more, and escaped as in JSON (`\/`, `\u002f`), URLs (`%2F`)
+ * or HTML (`&#47;`). Shorten a text only afterward: shorter parts of a secret aren't found. Backslashes around a secret may remain.
+ * Takes linear time and never throws.
  *
- * @param secrets empty ones are ignored
+ * @param secrets the secrets; empty ones are ignored
  */
 export function redact(text: string, secrets: readonly string[], placeholder = '[left out]'): string {
   return secrets.reduce((left, secret) => redactOne(left, secret, placeholder), text)
 }
 
-/** Replaces each place where the text, without its spellings, has parts of the secret: a service may quote any of it. */
+/** Replaces each part of the secret in the text: a service may quote the secret partly. */
 function redactOne(text: string, secret: string, placeholder: string): string {
-  const wanted = inLowerCase(withoutSpellings(secret).plain)
-  const size = Math.min(LEAST_PART, wanted.length)
+  const decodedSecret = lowerCaseAscii(decodeEscapes(secret).plain)
+  const size = Math.min(MIN_PART_LENGTH, decodedSecret.length)
   if (size === 0) return text
   const parts = new Set<string>()
-  for (let at = 0; at + size <= wanted.length; at++) parts.add(wanted.slice(at, at + size))
-  return replaceSpelled(text, placeholder, function* (plain) {
-    const lower = inLowerCase(plain)
+  for (let at = 0; at + size <= decodedSecret.length; at++) parts.add(decodedSecret.slice(at, at + size))
+  return replaceDecoded(text, placeholder, function* (plain) {
+    const lower = lowerCaseAscii(plain)
     for (let at = 0; at + size <= lower.length; at++)
       if (parts.has(lower.slice(at, at + size))) yield [at, at + size]
   })
 }
 
+/** A range of a text, in UTF-16 units; `to` is exclusive. */
 type Span = readonly [from: number, to: number]
 
-/** Replaces spans of a text that are found in it without its spellings; overlapping ones once. */
-function replaceSpelled(text: string, placeholder: string, find: (plain: string) => Iterable<Span>): string {
-  const { plain, ends } = withoutSpellings(text)
+/** Finds spans in the decoded text and replaces them in the original text; overlapping spans are replaced once. */
+function replaceDecoded(text: string, placeholder: string, find: (plain: string) => Iterable<Span>): string {
+  const { plain, ends } = decodeEscapes(text)
   let left = ''
   let end = 0
   for (const [from, to] of find(plain)) {
@@ -48,24 +50,24 @@ function replaceSpelled(text: string, placeholder: string, find: (plain: string)
   return left + text.slice(end)
 }
 
-/** The text with the letters of ASCII in lower case, which leaves its length alone. */
-function inLowerCase(text: string): string {
+/** Converts ASCII letters to lower case. `toLowerCase` alone may change the text's length, and so the places of spans. */
+function lowerCaseAscii(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 }
 
-/** A text with each spelling as the character it stands for, without invisible ones, and where in the text each character ends. */
-function withoutSpellings(text: string): { readonly plain: string; readonly ends: readonly number[] } {
+/** Decodes a text's escapes and drops invisible characters. `ends` has the end of each decoded character in the original text. */
+function decodeEscapes(text: string): { readonly plain: string; readonly ends: readonly number[] } {
   let plain = ''
   const ends: number[] = []
   let at = 0
-  for (const { 0: spelling, index, ...groups } of text.matchAll(SPELLING)) {
+  for (const { 0: spelling, index, ...groups } of text.matchAll(SPELLINGS)) {
     plain += text.slice(at, index)
     while (at < index) ends.push(++at)
     at += spelling.length
     const hex = groups[1] ?? groups[2] ?? groups[3] ?? groups[4] ?? groups[5]
     const code = hex === undefined ? Number(groups[6]) : Number.parseInt(hex, 16)
     const character = String.fromCharCode(code)
-    // A backslash, however it is written, only escapes what follows. NaN, of an invisible character, becomes U+0000.
+    // Drop backslashes, which only escape the next character, and invisible characters; for the latter, `code` is NaN, so U+0000.
     if (code === BACKSLASH || INVISIBLE.test(character)) continue
     plain += character
     ends.push(at)
@@ -73,19 +75,19 @@ function withoutSpellings(text: string): { readonly plain: string; readonly ends
   return { plain, ends }
 }
 
-/** A long word, with what follows after dots; or three or more shorter ones with dots, like a JSON Web Token. */
-const LIKE_TOKENS = /[\w~+/=%\\-]{16,}(?:\.[\w~+/=%\\-]+)*|(?=[\w.-]{16})[\w-]+(?:\.[\w-]+){2,}/g
-/** In front of an id by which support finds a request: `x-request-id: `, `"requestId":"`. */
+/** Matches 16 characters or more of a token's alphabet, also in dot-separated parts, as in a JSON Web Token (RFC 7519). */
+const TOKEN_LIKE = /[\w~+/=%\\-]{16,}(?:\.[\w~+/=%\\-]+)*|(?=[\w.-]{16})[\w-]+(?:\.[\w-]+){2,}/g
+/** Matches the label before a request's id, which support needs: `x-request-id: ` or `"requestId":"`. */
 const REQUEST_ID = /(?:request|correlation|trace)[ _-]?(?:id)?\W{0,8}$/i
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /**
- * Removes anything that could be a token: a service may quote the one that it has just issued, in any form. Keeps long words,
- * host names and media types in one case, and UUIDs that are named as the id of a request.
+ * Replaces everything in a text that could be a token, because a service may quote a token that it has just issued. Keeps words,
+ * host names and media types without digits and in a single case, and UUIDs labeled as a request's id.
  */
-export function withoutTokens(text: string, placeholder = '[left out]'): string {
-  return replaceSpelled(text, placeholder, function* (plain) {
-    for (const { 0: word, index } of plain.matchAll(LIKE_TOKENS)) {
+export function redactTokens(text: string, placeholder = '[left out]'): string {
+  return replaceDecoded(text, placeholder, function* (plain) {
+    for (const { 0: word, index } of plain.matchAll(TOKEN_LIKE)) {
       const isWord = /^[a-z_/.-]+$|^[A-Z_/.-]+$/.test(word)
       const isId = UUID.test(word) && REQUEST_ID.test(plain.slice(Math.max(0, index - 40), index))
       if (!isWord && !isId) yield [index, index + word.length]

@@ -1,19 +1,19 @@
 /**
- * Text from outside (the service, DNS, URLs, files) is untrusted: it can hold escape sequences that rewrite the screen or
- * the clipboard, characters that reorder the text, and invisible characters. None of them is dropped, because a hidden
- * character often explains a problem. They are shown as escapes, `\n` or `\u{202e}`.
+ * This module makes untrusted text (from the service, DNS, URLs, files) safe to print. Such text can contain escape sequences that
+ * rewrite the screen or the clipboard, bidi characters that reorder text, and invisible characters. These characters are shown as
+ * escapes, such as `\n` or `\u{202e}`, not dropped: an invisible character often explains a problem.
  */
 
 /**
- * What must not be printed as is:
+ * Character class of characters that must be escaped:
  * Cc (C0, DEL, C1: ESC, CSI, OSC …), Cf (bidi controls, zero-width characters, tags, soft hyphen), Cs (lone surrogates),
- * Zl and Zp (U+2028, U+2029), what Unicode says to show as nothing (fillers, variation selectors), non-characters, and
- * two that look like nothing (U+2800, U+FFFC).
+ * Zl and Zp (U+2028, U+2029), Default_Ignorable_Code_Point (fillers, variation selectors), noncharacters, and the
+ * blank-looking U+2800 and U+FFFC.
  */
 const HIDDEN = String.raw`[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800\ufffc]`
 
-/** Compiles at the first use: Unicode classes take a noticeable part of the program's start, and most text is ASCII. */
-function once(make: () => RegExp): () => RegExp {
+/** Returns a function that compiles a pattern on first use: compiling Unicode classes delays a start, and most text is ASCII. */
+function compileOnce(make: () => RegExp): () => RegExp {
   let made: RegExp | undefined
   return () => {
     made ??= make()
@@ -21,15 +21,15 @@ function once(make: () => RegExp): () => RegExp {
   }
 }
 
-/** Hidden characters, unless they join an emoji, and marks that pile up in one place. */
-const unsafe = once(
+/** Matches unsafe characters (groups 1 and 2), and without a group, the characters that are safe inside an emoji. */
+const unsafe = compileOnce(
   () =>
     new RegExp(
       [
-        // A presentation selector after an emoji or in a keycap, and a joiner between two emoji. Elsewhere they hide something.
+        // Safe, no group: a presentation selector after an emoji or in a keycap, and a zero-width joiner between two emoji.
         '(?<=\\p{Extended_Pictographic})[\\ufe0e\\ufe0f]|(?<=[0-9#*])\\ufe0f(?=\\u20e3)',
         '(?<=\\p{Extended_Pictographic}[\\ufe0f\\p{Emoji_Modifier}]?)\\u200d(?=\\p{Extended_Pictographic})',
-        // Captured, because not allowed: a mark without a letter, which would land on our own text, or more than any script needs.
+        // Group 1, to be escaped: a combining mark at the start (it would attach to our own text), or the seventh in a row.
         '(^\\p{M}|(?<=\\p{M}{6})\\p{M})',
         `(${HIDDEN})`,
       ].join('|'),
@@ -37,16 +37,17 @@ const unsafe = once(
     ),
 )
 
-const PLAIN = /^[\x20-\x7e]*$/
-const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
+/** Matches text of printable ASCII characters only, which needs no escaping. */
+const PRINTABLE = /^[\x20-\x7e]*$/
+const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
-/** A character by its code point, as everywhere here: `\u{a0}`. */
+/** Returns the escape of a character by its code point: `\u{a0}`. */
 export function escapeCodePoint(character: string): string {
   return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`
 }
 
 function escapeCharacter(character: string): string {
-  return SHORT[character] ?? escapeCodePoint(character)
+  return SHORT_ESCAPES[character] ?? escapeCodePoint(character)
 }
 
 function escapeUnsafe(text: string): string {
@@ -57,25 +58,24 @@ function escapeUnsafe(text: string): string {
 }
 
 /**
- * Makes text safe for one line of a terminal: every control, escape, bidi or invisible character, including line breaks
- * and tabs, becomes a visible escape. Idempotent. For people to read: a backslash stays as is, so an escape can't be told
- * from text that already spelled it out.
+ * Makes text safe for one line of a terminal: each control, bidi or invisible character, including line breaks and tabs, becomes a
+ * visible escape. Idempotent, because backslashes aren't escaped; so the result can't be unescaped.
  */
 export function sanitizeLine(text: string): string {
-  return PLAIN.test(text) ? text : escapeUnsafe(text)
+  return PRINTABLE.test(text) ? text : escapeUnsafe(text)
 }
 
-/** The sanitized beginning of a text, for one line; beyond `length` characters it ends in an ellipsis. */
+/** Returns the first `length` characters of a text, with an ellipsis if more follow, sanitized for one line. */
 export function clip(text: string, length: number): string {
-  // A character takes at most two units, so the rest of a long text doesn't matter.
+  // Split only the start of the text: a character has at most two UTF-16 units.
   const characters = Array.from(text.slice(0, 2 * length + 2))
   return sanitizeLine(characters.length > length ? `${characters.slice(0, length).join('')}…` : text)
 }
 
 /**
- * A short, sanitized piece of a text that may be long or markup (a proxy's error page, for example), on one line.
+ * Returns the beginning of a long text, sanitized for one line; of HTML, such as a proxy's error page, only the text.
  *
- * @param length characters before escaping
+ * @param length maximum number of characters before escaping
  */
 export function excerpt(text: string, length = 200): string {
   const collapsed = text
@@ -88,29 +88,29 @@ export function excerpt(text: string, length = 200): string {
 }
 
 /**
- * One cell of tab-separated values. Tabs, line breaks, backslashes and everything unsafe are escaped, so a record is always
- * one line and reversible: `\t`, `\n`, `\r`, `\\`, `\u{hex}`.
+ * Escapes text for one cell of tab-separated values: tabs, line breaks, backslashes and unsafe characters become `\t`, `\n`,
+ * `\r`, `\\` and `\u{hex}`. So a record is always one line, and the escaping can be reversed.
  */
 export function escapeTsv(text: string): string {
-  return PLAIN.test(text) && !text.includes('\\') ? text : escapeUnsafe(text.replaceAll('\\', '\\\\'))
+  return PRINTABLE.test(text) && !text.includes('\\') ? text : escapeUnsafe(text.replaceAll('\\', '\\\\'))
 }
 
-/** JSON.stringify escapes C0 inside strings, and writes line feeds itself between them. */
+/** Matches DEL and characters beyond ASCII: `JSON.stringify` already escapes C0 controls inside strings. */
 const BEYOND_ASCII = /[^\x00-\x7e]+/g
-const hidden = once(() => new RegExp(HIDDEN, 'gu'))
+const hidden = compileOnce(() => new RegExp(HIDDEN, 'gu'))
 
 /**
- * JSON whose bytes are harmless on a terminal and whose value is exactly the one given: C1, DEL, bidi, invisible and
- * line-separating characters are written as `\uXXXX` (RFC 8259 section 7).
+ * Serializes a value as JSON that is safe to print on a terminal: DEL, C1, bidi, invisible and line-separating characters are
+ * written as `\uXXXX` (RFC 8259 section 7), which parses to the same value.
  *
- * @param indent spaces per level; one line if undefined
+ * @param indent spaces per level; undefined for a single line
  */
 export function stringifyJson(value: unknown, indent?: number): string {
   const text = JSON.stringify(value, null, indent) ?? 'null'
   return text.replace(BEYOND_ASCII, (characters) => characters.replace(hidden(), escapeUnits))
 }
 
-/** By UTF-16 unit: beyond U+FFFF that is a pair of escapes. */
+/** Escapes each UTF-16 unit as `\uXXXX`: a character beyond U+FFFF becomes a pair of escapes. */
 function escapeUnits(character: string): string {
   return Array.from(
     { length: character.length },

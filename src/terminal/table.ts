@@ -3,37 +3,39 @@ import { type Column, DASH, humanText, type Item, paintOf, type RenderContext, t
 import { renderDetailView } from './detail-view.ts'
 import { widthOf, wrap } from './measure.ts'
 
+/** Columns between two columns of the table. */
 const GAP = 2
-/** Text is broken within words before it gets a narrower column. */
+/** Minimum width of a text column; at this width, long words are broken. */
 const NARROWEST_TEXT = 8
-/** An optional column goes before a longer word than this would have to break. */
+/** Length up to which words stay whole, as long as an optional column can be left out instead. */
 const LONGEST_WORD = 20
 
-/** A column with what the items so far need of it. All numbers are columns of the terminal. */
+/** A column, with its measured contents so far and its width. Numbers are in terminal columns. */
 interface Lane {
   readonly column: Column
-  /** Its longest cell, heading included, and the longest word in them. */
+  /** Width of the widest cell, including the heading. */
   longest: number
+  /** Width of the widest word in these cells. */
   longestWord: number
-  /** Whether it has something to show. */
+  /** Whether any cell has a value. */
   isFilled: boolean
-  /** What it gets; 0 if there is no room for it. */
+  /** Assigned width; 0 if the column is left out. */
   width: number
 }
 
-/** One cell of an item. */
+/** One cell of a row. */
 interface Cell {
   readonly lane: Lane
   readonly item: Item
   readonly text: string
 }
 
-/** Only text may be broken: ids, numbers and times keep what they need. */
+/** Whether the column's cells may be wrapped: only text, not ids, numbers and times. */
 const isText = ({ column }: Lane): boolean => (column.kind ?? 'text') === 'text'
 
 /**
- * Renders a list page by page, so that nothing waits for the last one: each page has the widths that all of them so far need. If
- * not even the narrowest table fits the terminal, every item is a detail view.
+ * Creates a table that is rendered page by page, as pages arrive. Column widths fit all pages so far, so a later page may be wider.
+ * If even the narrowest table is too wide for the terminal, all items are rendered as detail views.
  */
 export function createTable(columns: readonly Column[], context: RenderContext) {
   const lanes = columns.map((column): Lane => {
@@ -43,7 +45,7 @@ export function createTable(columns: readonly Column[], context: RenderContext) 
   })
   let state: 'new' | 'table' | 'details' = 'new'
   return {
-    /** @returns whole lines; nothing for an empty page */
+    /** Returns a page's lines, each with a line feed; an empty text for an empty page. */
     render(items: readonly Item[]): string {
       if (items.length === 0 || lanes.length === 0) return ''
       const isFirst = state === 'new'
@@ -58,8 +60,8 @@ export function createTable(columns: readonly Column[], context: RenderContext) 
       if (state === 'table') return layOut(lanes, rows, isFirst, context)
       return (isFirst ? '' : '\n') + items.map((item) => renderDetailView(item, columns, context)).join('\n')
     },
-    /** The columns that the terminal has no room for, and that would show something. */
-    leftOut: () =>
+    /** Returns the columns that have values, but were left out because the terminal is too narrow. */
+    hiddenColumns: () =>
       lanes
         .filter((lane) => state === 'table' && lane.width === 0 && lane.isFilled)
         .map(({ column }) => column),
@@ -71,14 +73,14 @@ function measure(lane: Lane, text: string): void {
   if (isText(lane)) lane.longestWord = Math.max(lane.longestWord, ...text.split(' ').map(widthOf))
 }
 
-/** How wide the columns that are shown are together. */
+/** Returns the total width of the visible columns, including the gaps. */
 function widthTogether(lanes: readonly Lane[]): number {
   return lanes.reduce((sum, { width }) => sum + width + (width > 0 ? GAP : 0), -GAP)
 }
 
 /**
- * Gives each column its width. The widest text gives way first, until words would break; then optional columns go, the last one
- * first; then words break. @returns false if the terminal is too narrow for that
+ * Assigns a width to each column. First the widest text columns shrink, without breaking words; then optional columns are left out,
+ * the last one first; then words are broken. @returns false if the terminal is still too narrow
  */
 function fit(lanes: readonly Lane[], terminalWidth: number): boolean {
   const optional = lanes.filter(({ column }) => column.optional).reverse()
@@ -93,7 +95,7 @@ function fit(lanes: readonly Lane[], terminalWidth: number): boolean {
   )
 }
 
-/** Narrows the widest text until all fit. @returns false if words would break that aren't longer than `longestWord` */
+/** Shrinks the widest text columns until the table fits. @returns false if words of up to `longestWord` columns would be broken */
 function shrink(lanes: readonly Lane[], longestWord: number, terminalWidth: number): boolean {
   const canGive = (lane: Lane) => isText(lane) && lane.width > Math.min(longestWord, lane.longestWord)
   for (let excess = widthTogether(lanes) - terminalWidth; excess > 0; excess--) {
@@ -111,7 +113,7 @@ const NO_BORDERS = {
   middle: ' '.repeat(GAP),
 }
 
-/** The lines of a page. */
+/** Lays out the rows of a page, below the heading if `withHeading`. */
 function layOut(
   lanes: readonly Lane[],
   rows: readonly (readonly Cell[])[],
@@ -123,7 +125,7 @@ function layOut(
     chars: NO_BORDERS,
     style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [], compact: true },
     colWidths: shown.map(({ width }) => width),
-    // For a debug message the library cuts each cell to 10 columns, a character at a time, unless this mark takes them.
+    // cli-table3 shortens every cell for a debug message, one character at a time; a mark of 10 columns avoids this slow loop.
     truncate: ' '.repeat(10),
     colAligns: shown.map(({ column }) => (column.kind === 'number' ? 'right' : 'left')),
   })

@@ -1,14 +1,14 @@
 /**
- * How times are written. People read one form, `formatTime`, and on a terminal `relativeTime` instead of it or before it.
- * Programs read RFC 3339 in UTC, as in `2026-11-21T16:29:28.123Z`, in every field that is this program's own. The service's
- * own objects keep the service's timestamps as they are.
+ * Formats of times. People get `formatTime`, and on a terminal `relativeTime` instead or in front. Programs get RFC 3339 in UTC,
+ * such as `2026-11-21T16:29:28.123Z`, in this program's own fields, and unchanged timestamps in the service's objects.
  */
 
+/** A unit of durations. */
 interface Unit {
   readonly seconds: number
   readonly name: string
   readonly symbol: string
-  /** From how many on the unit is used: "2 days" would hide whether it is 25 hours or 47, so those stay hours. */
+  /** Minimum number of units for the unit to be used: a lower number would be too coarse, such as "1 day" for 25 or 35 hours. */
   readonly from: number
 }
 
@@ -22,9 +22,9 @@ const UNITS: readonly Unit[] = [
 ]
 
 /**
- * A duration: "45 seconds", "3 minutes", "2 hours", "9 days". Seconds are rounded up, so that a wait is never "0 seconds";
- * any other unit is rounded to the nearest, and used from two on (a month from three), so that rounding changes the duration
- * by a quarter at most. Between 90 minutes and two hours it is "1 h 41 min".
+ * Formats a duration: "45 seconds", "3 minutes", "2 hours", "9 days". Seconds are rounded up, so that a wait is never "0 seconds";
+ * other units are rounded to the nearest, and used from two on (months from three), so that rounding changes a duration by at
+ * most a quarter. From 90 minutes to two hours, the result is such as "1 h 41 min".
  *
  * @param style `short` for narrow places: "45 s", "3 min", "2 h", "9 days"
  */
@@ -37,14 +37,14 @@ export function formatDuration(seconds: number, style: 'long' | 'short' = 'long'
   return `${amount} ${style === 'short' ? unit.symbol : `${unit.name}${amount === 1 ? '' : 's'}`}`
 }
 
-/** A time as people read it: `2026-11-21 16:29:28 UTC`. @param at milliseconds since 1970 */
+/** Formats a time for people: `2026-11-21 16:29:28 UTC`. @param at milliseconds since 1970 */
 export function formatTime(at: number): string {
   return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`
 }
 
 /**
- * A time relative to now, rounded as `formatDuration` does: "3 min ago", "in 7 days". Six days, 23 hours and 59 minutes
- * are seven days: what was just made shows its whole lifetime. Within a minute it is "just now" or "in a moment".
+ * Formats a time relative to `now`, rounded as in `formatDuration`: "3 min ago", "in 7 days". 6 days, 23 hours and 59 minutes round
+ * to "7 days", so that a new item shows its whole lifetime. Times within a minute are "just now" or "in a moment".
  *
  * @param at milliseconds since 1970
  * @param now milliseconds since 1970

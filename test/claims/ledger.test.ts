@@ -2,13 +2,13 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import {
-  claimsNamed,
-  claimWithId,
-  everyClaim,
-  forget,
-  knownDomains,
-  openDomains,
-  remember,
+  findClaimById,
+  findClaimsByName,
+  forgetClaim,
+  listKnownDomains,
+  listOpenDomains,
+  readAllClaims,
+  saveClaim,
 } from '../../src/claims/ledger.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
@@ -28,14 +28,14 @@ async function ledger(baseUrl = 'https://api.example.com') {
 
 test('the ledger keeps each claim in one file below the name of its domain, and replaces that file', async () => {
   const { io, files } = await ledger()
-  await remember(claimOf({ name: 'Bücher.example.' }), io)
-  await remember(claimOf({ name: 'Bücher.example.', status: 'completed' }), io)
-  await remember(claimOf({ domain_id: 'd2' }), io)
+  await saveClaim(claimOf({ name: 'Bücher.example.' }), io)
+  await saveClaim(claimOf({ name: 'Bücher.example.', status: 'completed' }), io)
+  await saveClaim(claimOf({ domain_id: 'd2' }), io)
   expect(files()).toEqual([
     expect.stringMatching(/^ex\/example\.com\/[0-9a-f]{32}\.json$/),
     expect.stringMatching(/^xn\/xn--bcher-kva\.example\/[0-9a-f]{32}\.json$/),
   ])
-  expect((await claimsNamed('xn--bcher-kva.example', io)).map(({ claim }) => claim.status)).toEqual([
+  expect((await findClaimsByName('xn--bcher-kva.example', io)).map(({ claim }) => claim.status)).toEqual([
     'completed',
   ])
 })
@@ -47,69 +47,72 @@ test.each([
   ['no name', null],
 ])('the ledger finds a claim with %s by its id and by its name', async (_, name) => {
   const { io, files } = await ledger()
-  await remember(claimOf(), io)
-  await remember(claimOf({ name, domain_id: 'd2' }), io)
+  await saveClaim(claimOf(), io)
+  await saveClaim(claimOf({ name, domain_id: 'd2' }), io)
   expect(files()).toHaveLength(2)
-  expect(await claimWithId('d2', io)).toMatchObject({ claim: { name, domain_id: 'd2' } })
-  expect(await claimsNamed(name ?? '', io)).toHaveLength(1)
-  expect(await openDomains(io)).toHaveLength(2)
+  expect(await findClaimById('d2', io)).toMatchObject({ claim: { name, domain_id: 'd2' } })
+  expect(await findClaimsByName(name ?? '', io)).toHaveLength(1)
+  expect(await listOpenDomains(io)).toHaveLength(2)
 })
 
 test('the ledger finds a claim without opening the files of other claims', async () => {
   const { io, files, directory } = await ledger()
   for (let at = 0; at < 20; at++)
-    await remember(claimOf({ name: `d${at}.example.com`, domain_id: `d${at}` }), io)
+    await saveClaim(claimOf({ name: `d${at}.example.com`, domain_id: `d${at}` }), io)
   // Opening any claim file but that of d7 reports a damaged file.
   for (const path of files().filter((file) => !file.includes('/d7.')))
     writeFileSync(join(directory, 'names', path), 'no claim')
   const damaged: string[] = []
   const note = async ({ message }: { message: string }) => void damaged.push(message)
-  expect(await claimsNamed('d7.example.com', io, note)).toHaveLength(1)
-  expect(await claimWithId('d7', io, note)).toBeDefined()
-  expect(await claimWithId('example.com', io, note)).toBeUndefined()
+  expect(await findClaimsByName('d7.example.com', io, note)).toHaveLength(1)
+  expect(await findClaimById('d7', io, note)).toBeDefined()
+  expect(await findClaimById('example.com', io, note)).toBeUndefined()
   expect(damaged).toEqual([])
 })
 
 test('the ledger lists the claims of a domain newest first, whichever was saved last', async () => {
   const { io } = await ledger()
-  await remember(claimOf({ domain_id: 'new', created_at: '2026-11-22 11:00:00+00', status: 'expired' }), io)
-  await remember(claimOf({ domain_id: 'old', created_at: '2026-11-20 11:00:00+00' }), io)
-  expect((await claimsNamed('example.com', io)).map(({ claim }) => claim.domain_id)).toEqual(['new', 'old'])
-  expect(await openDomains(io)).toEqual([])
+  await saveClaim(claimOf({ domain_id: 'new', created_at: '2026-11-22 11:00:00+00', status: 'expired' }), io)
+  await saveClaim(claimOf({ domain_id: 'old', created_at: '2026-11-20 11:00:00+00' }), io)
+  expect((await findClaimsByName('example.com', io)).map(({ claim }) => claim.domain_id)).toEqual([
+    'new',
+    'old',
+  ])
+  expect(await listOpenDomains(io)).toEqual([])
 })
 
 test('the ledger keeps the claims of two services apart', async () => {
   const { io, at } = await ledger()
   const other = await at('https://other.example.net')
-  await remember(claimOf(), io)
-  await remember(claimOf({ status: 'completed' }), other)
-  expect((await everyClaim(io)).map(({ claim }) => claim.status)).toEqual(['pending'])
-  expect(await claimWithId('d1', other)).toMatchObject({ claim: { status: 'completed' } })
+  await saveClaim(claimOf(), io)
+  await saveClaim(claimOf({ status: 'completed' }), other)
+  expect((await readAllClaims(io)).map(({ claim }) => claim.status)).toEqual(['pending'])
+  expect(await findClaimById('d1', other)).toMatchObject({ claim: { status: 'completed' } })
   const chosen = { ...io.settings.chosen, base_url: undefined }
-  expect(await everyClaim({ ...io, settings: { ...io.settings, chosen } })).toHaveLength(2)
+  expect(await readAllClaims({ ...io, settings: { ...io.settings, chosen } })).toHaveLength(2)
 })
 
 test('the ledger forgets a claim, and offers the domains that it has for completion', async () => {
   const { io } = await ledger()
-  await remember(claimOf(), io)
-  await remember(claimOf({ name: 'example.org', domain_id: 'd2', status: 'completed' }), io)
-  expect(await knownDomains('EXA', 5, io)).toEqual([
+  await saveClaim(claimOf(), io)
+  await saveClaim(claimOf({ name: 'example.org', domain_id: 'd2', status: 'completed' }), io)
+  expect(await listKnownDomains('EXA', 5, io)).toEqual([
     ['example.com', 'pending'],
     ['example.org', 'completed'],
   ])
-  const [entry] = await claimsNamed('example.com', io)
-  if (entry !== undefined) await forget(entry, io)
-  expect(await knownDomains('exa', 5, io)).toEqual([['example.org', 'completed']])
-  expect(await knownDomains('ex', 5, io)).toHaveLength(1)
+  const [entry] = await findClaimsByName('example.com', io)
+  if (entry !== undefined) await forgetClaim(entry, io)
+  expect(await listKnownDomains('exa', 5, io)).toEqual([['example.org', 'completed']])
+  expect(await listKnownDomains('ex', 5, io)).toHaveLength(1)
 })
 
 test('the ledger reports a damaged file once, keeps it, and reads the other claims', async () => {
   const { io, directory, files } = await ledger()
-  await remember(claimOf(), io)
+  await saveClaim(claimOf(), io)
   writeFileSync(join(directory, 'names', files()[0] ?? ''), '{"format":1,"issuer":"x"')
-  await remember(claimOf({ domain_id: 'd2' }), io)
+  await saveClaim(claimOf({ domain_id: 'd2' }), io)
   const damaged: string[] = []
-  const found = await claimsNamed('example.com', io, async ({ code }) => void damaged.push(code))
+  const found = await findClaimsByName('example.com', io, async ({ code }) => void damaged.push(code))
   expect({ found: found.length, damaged }).toEqual({ found: 1, damaged: ['cannot_read'] })
   expect(files()).toHaveLength(2)
 })
@@ -117,15 +120,15 @@ test('the ledger reports a damaged file once, keeps it, and reads the other clai
 test('a claim is saved while another claim of its domain is being forgotten', async () => {
   const { io, context } = await ledger()
   for (let round = 0; round < 60; round++) {
-    await remember(claimOf(), io)
-    const [entry] = await claimsNamed('example.com', io)
-    const saving = remember(claimOf({ domain_id: 'd2' }), io)
+    await saveClaim(claimOf(), io)
+    const [entry] = await findClaimsByName('example.com', io)
+    const saving = saveClaim(claimOf({ domain_id: 'd2' }), io)
     for (let turns = 0; turns < round % 20; turns++) await new Promise(setImmediate)
-    if (entry !== undefined) await forget(entry, io)
+    if (entry !== undefined) await forgetClaim(entry, io)
     await saving
-    expect((await claimsNamed('example.com', io)).map(({ claim }) => claim.domain_id)).toEqual(['d2'])
-    const saved = await claimWithId('d2', io)
-    if (saved !== undefined) await forget(saved, io)
+    expect((await findClaimsByName('example.com', io)).map(({ claim }) => claim.domain_id)).toEqual(['d2'])
+    const saved = await findClaimById('d2', io)
+    if (saved !== undefined) await forgetClaim(saved, io)
   }
   expect(context.stderr.text).toBe('')
 })
@@ -134,6 +137,6 @@ test('the ledger warns if a claim cannot be saved, and the command continues', a
   const { io, context } = await ledger()
   mkdirSync(dirname(context.directories.state), { recursive: true })
   writeFileSync(context.directories.state, 'a file where the directory belongs')
-  await remember(claimOf(), io)
+  await saveClaim(claimOf(), io)
   expect(context.stderr.text).toContain("couldn't save the claim")
 })

@@ -14,10 +14,10 @@ async function read(text: string | Buffer, takesIds = true) {
 }
 
 test('a list of domains has one domain per line, optionally with its expected value', async () => {
-  const { subjects } = await read(
+  const { inputs } = await read(
     '\ufeffa.example\r\n\n# a comment\nBÜCHER.example. , prefix=token\n"b.example","p=ab=="',
   )
-  expect(subjects).toEqual([
+  expect(inputs).toEqual([
     { domain: 'a.example' },
     { domain: 'xn--bcher-kva.example', value: 'prefix=token' },
     { domain: 'b.example', value: 'p=ab==' },
@@ -25,10 +25,10 @@ test('a list of domains has one domain per line, optionally with its expected va
 })
 
 test('a list with a header is read by its column names, and a warning names the ignored columns', async () => {
-  const { subjects, stderr } = await read(
+  const { inputs, stderr } = await read(
     'Client,Region,Domain\nACME,eu-west-1,a.example\n"X, Inc.",,b.example\n',
   )
-  expect(subjects).toEqual([{ domain: 'a.example', region: 'eu-west-1' }, { domain: 'b.example' }])
+  expect(inputs).toEqual([{ domain: 'a.example', region: 'eu-west-1' }, { domain: 'b.example' }])
   expect(stderr).toMatch(/^\S*warning: \S*ignored columns of <stdin>: client\n$/)
 })
 
@@ -41,16 +41,16 @@ test.each([
   ['a.example,"prefix=a,b"', "the value isn't a complete value"],
   ['a.example # mine', '"a.example # mine"'],
 ])('a list with the bad line "%s" gives its other domains and a warning', async (line, why) => {
-  const { subjects, problems, stderr } = await read(`a.example\n${line}\nb.example`)
-  expect(subjects).toEqual([{ domain: 'a.example' }, { domain: 'b.example' }])
-  expect(problems).toBe(1)
+  const { inputs, badLines, stderr } = await read(`a.example\n${line}\nb.example`)
+  expect(inputs).toEqual([{ domain: 'a.example' }, { domain: 'b.example' }])
+  expect(badLines).toBe(1)
   expect(stderr).toContain('<stdin>:2: ')
   expect(stderr).toContain(why)
 })
 
 test('a list line with an unknown region is a bad line', async () => {
-  const { subjects, stderr } = await read('domain,region\na.example,mars\n')
-  expect(subjects).toEqual([])
+  const { inputs, stderr } = await read('domain,region\na.example,mars\n')
+  expect(inputs).toEqual([])
   expect(stderr).toContain('"mars" is not a region')
 })
 
@@ -59,16 +59,16 @@ test.each([
   ['tabs', 'domain\tvalue\n\na.example \tprefix=token\n'],
   ['semicolons and no header', 'a.example;prefix=token'],
 ])('a list from a spreadsheet can have %s as separators', async (_what, text) => {
-  const { subjects, problems } = await read(text)
-  expect({ subjects, problems }).toEqual({
-    subjects: [{ domain: 'a.example', value: 'prefix=token' }],
-    problems: 0,
+  const { inputs, badLines } = await read(text)
+  expect({ inputs, badLines }).toEqual({
+    inputs: [{ domain: 'a.example', value: 'prefix=token' }],
+    badLines: 0,
   })
 })
 
 test('a list with 200 bad lines gives ten warnings and their total', async () => {
-  const { problems, stderr } = await read(`a.example\n${'b ad\n'.repeat(200)}`)
-  expect(problems).toBe(200)
+  const { badLines, stderr } = await read(`a.example\n${'b ad\n'.repeat(200)}`)
+  expect(badLines).toBe(200)
   expect(stderr.match(/^warning: /gm)).toHaveLength(11)
   expect(stderr).toContain("lines of <stdin> that can't be used: 200")
 })
@@ -100,16 +100,16 @@ test.each([
   ['a separator within a quoted header', '"Client, Inc.";domain\n"a,b";a.example\nc;b.example\n', 'Excel'],
   ['quotation marks within cells', 'client,domain\n"Foo" Inc,a.example\n5" pipe,b.example\n', 'hand'],
 ])('a list of domains is read from a file with %s', async (_what, text) => {
-  const { subjects, problems } = await read(text)
-  expect({ subjects, problems }).toEqual({
-    subjects: [{ domain: 'a.example' }, { domain: 'b.example' }],
-    problems: 0,
+  const { inputs, badLines } = await read(text)
+  expect({ inputs, badLines }).toEqual({
+    inputs: [{ domain: 'a.example' }, { domain: 'b.example' }],
+    badLines: 0,
   })
 })
 
 test('the columns of values and regions in a list are found by the names in our own output and in sheets', async () => {
-  const { subjects } = await read('Name\tRecord.Value\tREGION\na.example\tp=t\teu-west-1\n')
-  expect(subjects).toEqual([{ domain: 'a.example', value: 'p=t', region: 'eu-west-1' }])
+  const { inputs } = await read('Name\tRecord.Value\tREGION\na.example\tp=t\teu-west-1\n')
+  expect(inputs).toEqual([{ domain: 'a.example', value: 'p=t', region: 'eu-west-1' }])
 })
 
 test.each([
@@ -124,13 +124,13 @@ test.each([
     '<stdin>:4: "a.example" has another region',
   ],
 ])('a domain that a list repeats with %s is a bad line', async (_what, text, warning) => {
-  const { problems, stderr } = await read(text)
-  expect(problems).toBe(1)
+  const { badLines, stderr } = await read(text)
+  expect(badLines).toBe(1)
   expect(stderr).toContain(warning)
 })
 
 test('a repeated domain in a list takes its value from whichever line has one', async () => {
-  expect((await read('a.example\na.example,p=t\na.example\n')).subjects).toEqual([
+  expect((await read('a.example\na.example,p=t\na.example\n')).inputs).toEqual([
     { domain: 'a.example', value: 'p=t' },
   ])
 })

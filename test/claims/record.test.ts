@@ -1,6 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { quoteStrings, quoteValue, recordOf, type TxtRecord, zoneLine } from '../../src/claims/record.ts'
+import {
+  formatZoneLine,
+  quoteStrings,
+  quoteValue,
+  recordOf,
+  type TxtRecord,
+} from '../../src/claims/record.ts'
 import { claimOf, createWorld } from './world.ts'
 
 const record: TxtRecord = { name: 'app.example.com', value: 'prefix=token', ttl: undefined }
@@ -70,7 +76,7 @@ describe('the record of a claim', () => {
 })
 
 test('the zone file line has the TTL and the quoted value', () => {
-  expect(zoneLine(record)).toBe('app.example.com.\t300\tIN\tTXT\t"prefix=token"')
+  expect(formatZoneLine(record)).toBe('app.example.com.\t300\tIN\tTXT\t"prefix=token"')
 })
 
 test('a record name that would run a command or end a line is rejected', () => {

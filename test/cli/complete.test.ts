@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { remember } from '../../src/claims/ledger.ts'
+import { saveClaim } from '../../src/claims/ledger.ts'
 import { everyCommand } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
 import { SETTING_KEYS, settingName } from '../../src/settings/table.ts'
@@ -70,8 +70,8 @@ test('completion offers the domains that this machine remembers for the given pr
     domain_id,
     status: 'pending',
   })
-  await remember(claim('one.example', 'd1'), createIo(context, await fakeSettings(context)))
-  await remember(
+  await saveClaim(claim('one.example', 'd1'), createIo(context, await fakeSettings(context)))
+  await saveClaim(
     claim('other.example', 'd3'),
     createIo(context, await fakeSettings(context, { profile: 'work' })),
   )

@@ -285,7 +285,7 @@ describe('an alias at the name', () => {
 test('resolvers are asked for the record once all name servers that answer have it', async () => {
   const { seen } = await timedObserve(fakeInternet([COM, zone()]))
   expect(seen.resolvers).toMatchObject([{ outcome: 'match', resolver: { address: RESOLVER } }])
-  expect(seen.elsewhere).toBeNull()
+  expect(seen.otherNames).toBeNull()
 })
 
 test.each([
@@ -361,7 +361,7 @@ describe('records at wrong names', () => {
     for (const expected of at === '_prefix.example.com' ? ['prefix=token'] : ['prefix=token', null]) {
       const world = fakeInternet([COM, zone([txt(at, 'prefix=token')])])
       const { seen, asked } = await timedObserve(world, { name, expected })
-      expect(seen.elsewhere?.misplaced).toMatchObject([{ name: at, how }])
+      expect(seen.otherNames?.misplaced).toMatchObject([{ name: at, how }])
       expect(recursive(asked, 'example.com').filter(({ name: of }) => !of.startsWith('ns'))).toEqual([])
     }
   })
@@ -379,7 +379,7 @@ describe('records at wrong names', () => {
 
   test('a wildcard that answers for the name is not taken for records at wrong names', async () => {
     const { seen } = await timedObserve(wild([]), { name: 'app.example.com' })
-    expect(seen.elsewhere).toMatchObject({
+    expect(seen.otherNames).toMatchObject({
       misplaced: [{ how: 'used' }, { how: 'used' }],
       wildcard: [expect.anything()],
     })
@@ -395,7 +395,7 @@ describe('records at wrong names', () => {
           : world(asked),
       { name: 'app.example.com' },
     )
-    expect(seen.elsewhere?.wildcard).toBeNull()
+    expect(seen.otherNames?.wildcard).toBeNull()
   })
 })
 
@@ -414,7 +414,7 @@ test('a check takes at most ten seconds if all servers are silent or slow', asyn
   for (const isSilent of [() => true, (at: string) => at !== RESOLVER, (at: string) => at === RESOLVER]) {
     const { ms, seen } = await timedObserve((asked) => (isSilent(asked.server) ? 'silent' : world(asked)))
     expect(ms).toBeLessThanOrEqual(10_000)
-    expect(seen.elsewhere).toBeNull()
+    expect(seen.otherNames).toBeNull()
   }
   // Six rounds of 1.9 s would take longer than ten seconds.
   expect((await timedObserve(world, { roundMs: 1900 })).ms).toBeLessThanOrEqual(10_000)

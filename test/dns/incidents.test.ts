@@ -389,6 +389,16 @@ const NETWORKS: readonly Incident[] = [
     ...{ verdict: 'ready_with_warning', codes: ['resolver_differs'] },
   },
   {
+    ...{ id: 'istio-v4-refuses', source: 'cert-manager/cert-manager#820' },
+    setup:
+      'only IPv4 is redirected, to a server that refuses what is not in its own zone; the resolver is not',
+    world: intercepted(DUAL, OWN, {
+      ...{ flags: AA, otherwise: 'refuses' },
+      isRedirected: ({ server }) => !server.includes(':') && server !== RESOLVER,
+    }),
+    ...{ verdict: 'ready', codes: [] },
+  },
+  {
     ...{ id: 'istio-not-registry', source: 'cert-manager/cert-manager#820' },
     setup: 'the network leaves the servers of registries out',
     world: intercepted(PUBLIC, OWN, {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ask } from '../../src/dns/wire/ask.ts'
-import { deadlineIn } from '../../src/timeout.ts'
+import { createDeadline } from '../../src/timeout.ts'
 import { needs } from '../requirements.ts'
 import { realEffects } from './real-effects.ts'
 import { type ServerNetwork, startServerNetwork } from './servers/server-network.ts'
@@ -61,8 +61,8 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
     '%s in the cache of Unbound is waited for as long as it stays there',
     async (_title, name, seconds, before) => {
       const effects = realEffects()
-      const options = { recursionDesired: true, deadline: deadlineIn(5000, effects.clock) }
-      await ask(network.unbound, { name, type: 'TXT' }, options, effects)
+      const question = { name, type: 'TXT', recursionDesired: true } as const
+      await ask(network.unbound, question, createDeadline(5000, effects.clock), effects)
       await network.change(name, ...before, ['zone-set', name, '@', '222', 'TXT', `"${EXPECTED}"`])
       const report = await network.check(name, EXPECTED)
       expect([report.verdict, codesOf(report)]).toEqual(['wait', ['cached']])

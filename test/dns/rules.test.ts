@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import type {
-  Elsewhere,
-  Found,
   MisplacedRecord,
   Observations,
+  OtherNames,
   Outcome,
   ResolverObservation,
   ServerObservation,
+  Zone,
 } from '../../src/dns/observations.ts'
 import { exitErrorOf } from '../../src/dns/report.ts'
 import { diagnose } from '../../src/dns/rules.ts'
 import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
-import { type Code, severityOf, verdictOf, WORDS } from '../../src/dns/words.ts'
+import { type FindingCode, severityOf, verdictOf, WORDS } from '../../src/dns/words.ts'
 
 const EXPECTED = 'prefix=token123'
 
@@ -27,15 +27,15 @@ function server(more: Partial<ServerObservation> = {}): ServerObservation {
   return {
     ...{ host: 'ns1.example.com', address: '192.0.2.1', outcome: 'absent', authoritative: true },
     ...{ values: [], ttl: null, negativeTtl: 60, alias: null, ms: 10 },
-    ...{ isOdd: false, isResolver: false, soa: soa(1), nsSet: null },
+    ...{ isSuspect: false, isResolver: false, soa: soa(1), nsSet: [] },
     ...more,
   }
 }
 const with_ = (...values: string[]) =>
   server({ outcome: 'mismatch', values: values.map((value) => txt(value)), ttl: 300, negativeTtl: null })
 const MATCH = server({ outcome: 'match', values: [txt(EXPECTED)], ttl: 300, negativeTtl: null })
-const SILENT = server({ outcome: 'timeout', negativeTtl: null, isOdd: null, ms: null, soa: null })
-const REFUSED = server({ outcome: 'refused', negativeTtl: null, isOdd: true, soa: null })
+const SILENT = server({ outcome: 'timeout', negativeTtl: null, isSuspect: null, ms: null, soa: null })
+const REFUSED = server({ outcome: 'refused', negativeTtl: null, isSuspect: true, soa: null })
 const second = { host: 'ns2.example.com', address: '192.0.2.2' }
 
 function resolver(outcome: Outcome, more: Partial<ResolverObservation> = {}): ResolverObservation {
@@ -47,19 +47,19 @@ function resolver(outcome: Outcome, more: Partial<ResolverObservation> = {}): Re
   }
 }
 
-const at = (name: string, how: MisplacedRecord['how'], value = EXPECTED): Elsewhere => ({
+const at = (name: string, how: MisplacedRecord['how'], value = EXPECTED): OtherNames => ({
   misplaced: [{ name, how, values: [txt(value)] }],
   wildcard: null,
 })
-const wildcard = (value: string): Elsewhere => ({
+const wildcard = (value: string): OtherNames => ({
   misplaced: [],
   wildcard: [txt(value)],
 })
 
 /** Creates the location of a zone, with the name servers in the registry's delegation. */
-const found = (zone: string, hosts: readonly string[] = [], more: Partial<Found> = {}): Found => ({
+const found = (zone: string, hosts: readonly string[] = [], more: Partial<Zone> = {}): Zone => ({
   ...{ kind: 'found', zone, hosts: new Map(hosts.map((host) => [host, []])), path: [] },
-  registry: [{ address: REGISTRY.address, isOdd: false }],
+  registry: [{ address: REGISTRY.address, isSuspect: false }],
   parent: hosts.length === 0 ? null : REGISTRY,
   ...more,
 })
@@ -75,7 +75,7 @@ function observe(more: Partial<Observations> = {}): Observations {
       isGiven: false,
       isInside: false,
       isOverdue: false,
-      elsewhere: null,
+      otherNames: null,
       dnssec: null,
       limitReached: false,
     },
@@ -95,7 +95,7 @@ const rejectsNow = resolver('servfail', {
 })
 const rejects = resolver('servfail', { failsValidation: true, cached: { texts: ['old key'], ttl: 500 } })
 
-const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
+const ROWS: readonly (readonly [code: FindingCode, seen: Partial<Observations>])[] = [
   [
     'domain_not_found',
     {
@@ -110,13 +110,13 @@ const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
   ['missing', { servers: [with_('v=spf1 -all')] }],
   ['missing', { name: 'mail.corp', location: found('corp'), servers: [server()] }],
   ['missing', { servers: [server(), { ...SILENT, ...second }] }],
-  ['doubled_name', { servers: [server()], elsewhere: at('example.com.example.com', 'doubled') }],
-  ['other_name', { servers: [server()], elsewhere: at('www.example.com', 'wrong') }],
-  ['other_name', { servers: [with_('prefix=older')], elsewhere: at('@.example.com', 'wrong') }],
+  ['doubled_name', { servers: [server()], otherNames: at('example.com.example.com', 'doubled') }],
+  ['other_name', { servers: [server()], otherNames: at('www.example.com', 'wrong') }],
+  ['other_name', { servers: [with_('prefix=older')], otherNames: at('@.example.com', 'wrong') }],
   ['cname_at_name', { name: 'a.example.com', servers: [aliased], alias }],
-  ['wildcard_answer', { name: 'a.example.com', servers: [with_('other')], elsewhere: wildcard('other') }],
+  ['wildcard_answer', { name: 'a.example.com', servers: [with_('other')], otherNames: wildcard('other') }],
   ['quoted', { servers: [with_(`"${EXPECTED}"`)] }],
-  ['quoted', { servers: [with_(`"${EXPECTED}"`)], elsewhere: at('www.example.com', 'wrong') }],
+  ['quoted', { servers: [with_(`"${EXPECTED}"`)], otherNames: at('www.example.com', 'wrong') }],
   ['whitespace', { servers: [with_(`${EXPECTED}\u00a0`)] }],
   ['case_changed', { servers: [with_('PREFIX=TOKEN123')] }],
   ['truncated', { servers: [with_('prefix=token')] }],
@@ -152,7 +152,7 @@ const ROWS: readonly (readonly [code: Code, seen: Partial<Observations>])[] = [
     'dns_intercepted',
     {
       servers: [REFUSED],
-      location: found('example.com', [], { registry: [{ address: REGISTRY.address, isOdd: true }] }),
+      location: found('example.com', [], { registry: [{ address: REGISTRY.address, isSuspect: true }] }),
     },
   ],
   ['resolver_only', { servers: [SILENT], resolvers: [resolver('match')] }],
@@ -243,7 +243,7 @@ test.each([
   expect(findings).toMatchObject([{ code: 'missing', fix: expect.stringContaining(words) }])
 })
 
-test.each<[string, MisplacedRecord['how'], string, Code[], string]>([
+test.each<[string, MisplacedRecord['how'], string, FindingCode[], string]>([
   ['www.example.com', 'wrong', EXPECTED, ['other_name'], `: "${EXPECTED}"`],
   ['www.example.com', 'wrong', `${EXPECTED} `, ['other_name', 'whitespace'], `: "${EXPECTED} "`],
   [
@@ -257,7 +257,7 @@ test.each<[string, MisplacedRecord['how'], string, Code[], string]>([
 ])(
   'a record at the wrong name %s (%s) with the value %j gets a finding for each mistake',
   (name, how, value, expected, end) => {
-    const { findings } = check({ servers: [server()], elsewhere: at(name, how, value) })
+    const { findings } = check({ servers: [server()], otherNames: at(name, how, value) })
     expect(findings.map(({ code }) => code)).toEqual(expected)
     expect(findings[0]?.message).toMatch(/^a TXT record is at /)
     expect(findings[0]?.message.endsWith(end)).toBe(true)
@@ -271,7 +271,7 @@ test('the expected value at one wrong name is found before another value at anot
     ...at('example.com.example.com', 'doubled', 'prefix=older').misplaced,
     ...at('www.example.com', 'wrong').misplaced,
   ]
-  expect(codes({ servers: [server()], elsewhere: { misplaced, wildcard: null } })).toEqual(['other_name'])
+  expect(codes({ servers: [server()], otherNames: { misplaced, wildcard: null } })).toEqual(['other_name'])
 })
 
 test.each([
@@ -360,7 +360,7 @@ describe('who has to act', () => {
   })
   const nowhere = { ...SILENT, ...second, address: null, outcome: 'unreachable' as const }
   const [old, young] = [server(), { ...MATCH, ...second }]
-  test.each<[Code, Partial<Observations>, string]>([
+  test.each<[FindingCode, Partial<Observations>, string]>([
     [
       'lame_nameserver',
       { servers: [REFUSED] },
@@ -454,9 +454,9 @@ test.each<[Partial<Observations>, string]>([
 
 /** The second address family, which many networks don't intercept. */
 const V6 = { address: '2001:db8::2' }
-const RESOLVES = server({ outcome: 'lame', isOdd: true, isResolver: true, authoritative: false })
+const RESOLVES = server({ outcome: 'lame', isSuspect: true, isResolver: true, authoritative: false })
 
-test.each<[string, boolean | null, readonly ServerObservation[], readonly Code[]]>([
+test.each<[string, boolean | null, readonly ServerObservation[], readonly FindingCode[]]>([
   ['IPv6 shows the record', true, [REFUSED, { ...MATCH, ...V6 }], []],
   ['IPv6 shows that it is missing', true, [REFUSED, { ...server(), ...V6 }], ['missing']],
   ['IPv6 is silent', true, [REFUSED, { ...SILENT, ...V6 }], ['dns_intercepted']],
@@ -469,15 +469,15 @@ test.each<[string, boolean | null, readonly ServerObservation[], readonly Code[]
   ['one server of two', false, [RESOLVES, { ...MATCH, ...second }], ['some_servers_lame']],
   ['no registry was heard over IPv4', null, [REFUSED], ['dns_intercepted']],
   ['no registry was heard over IPv4, but another server', null, [REFUSED, MATCH], ['some_servers_lame']],
-])('interception over IPv4 is told from broken name servers: %s', (_what, isOdd, servers, expected) => {
+])('interception over IPv4 is told from broken name servers: %s', (_what, isSuspect, servers, expected) => {
   const registry = [
-    ...(isOdd === null ? [] : [{ address: REGISTRY.address, isOdd }]),
-    { address: '2001:db8::9', isOdd: false },
+    ...(isSuspect === null ? [] : [{ address: REGISTRY.address, isSuspect }]),
+    { address: '2001:db8::9', isSuspect: false },
   ]
   expect(codes({ servers, location: found('example.com', [], { registry }) })).toEqual(expected)
 })
 
-test.each<[string, boolean, readonly ServerObservation[], readonly Code[]]>([
+test.each<[string, boolean, readonly ServerObservation[], readonly FindingCode[]]>([
   ['something answers for all over both', true, [RESOLVES, { ...RESOLVES, ...V6 }], ['dns_intercepted']],
   ['one thing over IPv4, another over IPv6', true, [REFUSED, { ...RESOLVES, ...V6 }], ['dns_intercepted']],
   ['IPv4 is intercepted, the zone has only IPv6', true, [{ ...RESOLVES, ...V6 }], ['dns_intercepted']],
@@ -485,15 +485,15 @@ test.each<[string, boolean, readonly ServerObservation[], readonly Code[]]>([
   ['IPv6 is intercepted, the record missing', false, [server(), { ...REFUSED, ...V6 }], ['missing']],
   ['IPv6 lacks the record', false, [MATCH, { ...server(second), ...V6 }], ['partial_propagation']],
   ['none serves the zone', false, [REFUSED, { ...REFUSED, ...V6 }], ['lame_nameserver']],
-])('interception is told per address family: %s', (_what, isOdd, servers, expected) => {
-  const registry = [{ address: REGISTRY.address, isOdd }]
+])('interception is told per address family: %s', (_what, isSuspect, servers, expected) => {
+  const registry = [{ address: REGISTRY.address, isSuspect }]
   expect(codes({ servers, location: found('example.com', [], { registry }) })).toEqual(expected)
 })
 
 const SHOWS = resolver('match', { values: [txt(EXPECTED)], ttl: 45 })
 const SHOWS_CUT = resolver('mismatch', { values: [txt('prefix=tok')], ttl: 45 })
 const SHOWS_NONE = resolver('absent', { negativeTtl: 45 })
-test.each<[string, readonly ResolverObservation[], string, readonly Code[], number | null]>([
+test.each<[string, readonly ResolverObservation[], string, readonly FindingCode[], number | null]>([
   ['shows the record', [SHOWS, SHOWS_NONE], 'ready_with_warning', ['resolver_only'], null],
   ['shows a mistake', [SHOWS_CUT], 'fix', ['truncated', 'nameserver_unreachable'], 45],
   ['shows no record', [SHOWS_NONE], 'unknown', ['nameserver_unreachable'], 45],
@@ -515,24 +515,24 @@ test.each<[string, readonly ResolverObservation[], string, readonly Code[], numb
 
 describe('a check without a value', () => {
   const PROOF = 'service-verify=0123456789'
-  test.each<[string, Partial<Observations>, Code[]]>([
+  test.each<[string, Partial<Observations>, FindingCode[]]>([
     ['is silent about a record', { servers: [with_(PROOF)] }, []],
     ['is silent about a policy in quotation marks', { servers: [with_('"v=spf1 -all"')] }, []],
     ['remarks stored quotation marks', { servers: [with_(`"${PROOF}"`)] }, ['quoted']],
     ['remarks invisible characters', { servers: [with_(`${PROOF}\u200b`)] }, ['whitespace']],
     [
       'remarks a doubled name',
-      { servers: [server()], elsewhere: at('example.com.example.com', 'doubled', PROOF) },
+      { servers: [server()], otherNames: at('example.com.example.com', 'doubled', PROOF) },
       ['doubled_name'],
     ],
     [
       'remarks www',
-      { servers: [server()], elsewhere: at('www.example.com', 'wrong', PROOF) },
+      { servers: [server()], otherNames: at('www.example.com', 'wrong', PROOF) },
       ['other_name'],
     ],
     [
       'is silent about a policy at www',
-      { servers: [server()], elsewhere: at('www.example.com', 'wrong', 'v=spf1 -all') },
+      { servers: [server()], otherNames: at('www.example.com', 'wrong', 'v=spf1 -all') },
       [],
     ],
     [
@@ -543,7 +543,7 @@ describe('a check without a value', () => {
     ['is silent about another alias', { servers: [aliased], alias }, []],
     [
       'is silent about the name above',
-      { servers: [server()], elsewhere: at('example.com', 'used', PROOF) },
+      { servers: [server()], otherNames: at('example.com', 'used', PROOF) },
       [],
     ],
   ])('a check without an expected value %s', (_what, seen, expected) => {
@@ -555,7 +555,7 @@ describe('a check without a value', () => {
   })
 })
 
-test.each<[Code, number, string]>([
+test.each<[FindingCode, number, string]>([
   ['missing', 8, 'record_not_visible'],
   ['partial_propagation', 8, 'record_not_visible'],
   ['nameserver_unreachable', 7, 'dns_unavailable'],

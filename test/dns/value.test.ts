@@ -4,7 +4,7 @@ import {
   comparedPieces,
   explainValue,
   explainValues,
-  faultOnItsOwn,
+  obviousFault,
   readGivenValue,
 } from '../../src/dns/value.ts'
 import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
@@ -134,7 +134,7 @@ describe('what belongs to somebody else', () => {
       fc.property(mine, fc.array(others, { maxLength: 8 }), (expected, seen) => {
         const values = seen.map((value) => record(value))
         expect(explainValues(expected, values)).toBeUndefined()
-        expect(seen.map(faultOnItsOwn).filter(Boolean)).toEqual([])
+        expect(seen.map(obviousFault).filter(Boolean)).toEqual([])
       }),
     )
   })

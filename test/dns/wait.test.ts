@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { waitForRecord } from '../../src/dns/wait.ts'
-import { deadlineIn } from '../../src/timeout.ts'
+import { createDeadline } from '../../src/timeout.ts'
 import { createFakeClock } from '../fake-context.ts'
 import { AA, type Asked, createFakeDns, type FakeReply } from './fake-dns.ts'
 import { smallWorld } from './fake-internet.ts'
@@ -20,7 +20,7 @@ function fakeEffects(respond: (asked: Asked) => FakeReply, clock = createFakeClo
 }
 
 const waitFor = (timeoutMs: number, effects: ReturnType<typeof fakeEffects>) =>
-  waitForRecord({ ...request, deadline: deadlineIn(timeoutMs, effects.clock) }, effects)
+  waitForRecord({ ...request, deadline: createDeadline(timeoutMs, effects.clock) }, effects)
 
 /** Waits for a record that appears after some time. */
 async function waiting(appearsAfterMs: number, timeoutMs: number) {

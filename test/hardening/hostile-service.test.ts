@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { errorsOf } from '../../src/commands/commands.ts'
+import { errorCodesOf } from '../../src/commands/commands.ts'
 import { everyCommand } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
 import { type HttpResponse, TransportError } from '../../src/context.ts'
@@ -98,7 +98,7 @@ async function expectPromised(ran: Ran): Promise<void> {
   const [command] = [...everyCommand(tree)].filter(
     ({ words }) => words.join(' ') === ran.words.slice(0, words.length).join(' '),
   )
-  const errors = command === undefined ? [] : errorsOf(await command.leaf.load())
+  const errors = command === undefined ? [] : errorCodesOf(await command.leaf.load())
   expect([0, ...errors.map((code) => ERRORS[code][1])], ran.words.join(' ')).toContain(ran.code)
 }
 

@@ -155,7 +155,7 @@ describe('a table', () => {
     const item = { id: id(1), name: 'contacts:write', created: '3 hours ago' }
     const table = tableOf(60, columns)
     expect(table.render([item])).toBe(`Id${' '.repeat(36)}Name\n${id(1)}  contacts:write\n`)
-    expect(table.leftOut().map(({ field }) => field)).toEqual(['created'])
+    expect(table.hiddenColumns().map(({ field }) => field)).toEqual(['created'])
     expect(tableOf(40).render([item, item])).toMatch(/^Id\n {2}6f.*\nName +contacts:write\nCount +–\n\nId\n/)
   })
 

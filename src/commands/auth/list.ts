@@ -40,18 +40,15 @@ export const command = defineCommand({
   },
 })
 
-/** What a profile's file says of its credential; the store isn't read. */
-async function credentialOf(
-  io: Io,
-  profile: string,
-): Promise<{ readonly credential: string; readonly store: string | null }> {
-  const { profileFiles, readSessionIfAny, storeOf } = await import('../../session/session-file.ts')
+/** Returns the kind and store of a profile's credential from its session file, without reading the secret. */
+async function credentialOf(io: Io, profile: string) {
+  const { profileFiles, readSessionIfAny, effectiveStore } = await import('../../session/session-file.ts')
   if (io.settings.config.profiles[profile]?.store === 'etcd') return { credential: 'session', store: 'etcd' }
   const files = profileFiles(io, profile)
   const session = readSessionIfAny(files)
   if (session !== undefined) {
     const { kind, ended } = session
-    return { credential: ended === undefined ? kind : 'ended_session', store: storeOf(session) }
+    return { credential: ended === undefined ? kind : 'ended_session', store: effectiveStore(session) }
   }
   return { credential: existsSync(files.session) ? 'damaged' : 'none', store: null }
 }

@@ -3,13 +3,13 @@ import { readableTimestamp } from '../../service/timestamps.ts'
 import type { SessionDescription, SessionState } from '../../session/describe.ts'
 import { settingValue } from '../../settings/settings.ts'
 import { STORES, type StoreKind } from '../../settings/table.ts'
-import { type Column, valueAt } from '../../terminal/columns.ts'
+import type { Column } from '../../terminal/columns.ts'
 import type { Io } from '../../terminal/io.ts'
 import { formatDuration } from '../../terminal/time.ts'
 import { defineCommand } from '../definition.ts'
 
-/** How long an unused refresh token lives (section 7 of the interface). */
-const REFRESH_TOKEN_MS = 60 * 24 * 3600 * 1000
+/** Lifetime of an unused refresh token in milliseconds: 60 days (service interface, section 7). */
+const REFRESH_TOKEN_LIFETIME_MS = 60 * 24 * 3600 * 1000
 
 const STATE_LABELS: Readonly<Record<SessionState, string>> = {
   none: 'not signed in',
@@ -23,7 +23,7 @@ const STATE_LABELS: Readonly<Record<SessionState, string>> = {
   unusable: "can't be used",
 }
 
-const COLUMNS: readonly Column[] = [
+const FIELDS: readonly Column[] = [
   { field: 'profile' },
   {
     field: 'state',
@@ -48,6 +48,8 @@ const COLUMNS: readonly Column[] = [
   { field: 'refreshed_at', only: 'programs' },
   { field: 'message', only: 'programs' },
 ]
+/** Columns of the status; people don't see null fields, because optional columns without a value are left out. */
+const COLUMNS = FIELDS.map((column): Column => ({ ...column, optional: true }))
 
 export const command = defineCommand({
   description: 'Shows who is signed in, how, until when, and where the secret is stored.',
@@ -63,7 +65,7 @@ export const command = defineCommand({
     const online = options.online ? await tryOnline(io) : undefined
     const description = await describeSession(io)
     const status = await statusOf(description, online, io)
-    await io.write(status, columnsFor(status))
+    await io.write(status, COLUMNS)
     if (online !== undefined && online !== 'accepted') throw online
     if (description.problem !== undefined) throw description.problem
   },
@@ -86,7 +88,7 @@ async function statusOf(
   online: 'accepted' | CliError | undefined,
   io: Io,
 ) {
-  const { storeOf } = await import('../../session/session-file.ts')
+  const { effectiveStore } = await import('../../session/session-file.ts')
   const time = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
   const left = Math.floor(((session?.access?.expiresAt ?? 0) - io.clock.now()) / 1000)
   const renewable = session?.kind === 'session' && session.ended === undefined ? session : undefined
@@ -95,32 +97,25 @@ async function statusOf(
     state,
     message: problem?.message ?? null,
     in_force: inForce,
-    // A key in the environment is not bound to a service: requests go where the settings say.
-    base_url: session?.service ?? (inForce === null ? null : usableBase(io)),
+    // An API key from the environment isn't bound to a service: show the base URL of the settings.
+    base_url: session?.service ?? (inForce === null ? null : readBaseUrl(io)),
     client_id: session?.client ?? null,
     scope: session?.scope ?? null,
     resource: session?.resource ?? null,
-    store: session === undefined ? null : storeOf(session),
+    store: session === undefined ? null : effectiveStore(session),
     signed_in_at: time(session?.signedInAt),
     refreshed_at: time(session?.issuedAt),
-    refresh_by: time(renewable && renewable.issuedAt + REFRESH_TOKEN_MS),
+    refresh_by: time(renewable && renewable.issuedAt + REFRESH_TOKEN_LIFETIME_MS),
     expires_in: left > 0 ? left : null,
     online: online === undefined ? null : online === 'accepted' ? 'accepted' : online.shownCode,
   }
 }
 
-/** An unusable base URL is not shown: there may be a password in it. */
-function usableBase({ settings }: Io): string | null {
+/** Returns the base URL, or null for an unusable one, which may contain a password. */
+function readBaseUrl({ settings }: Io): string | null {
   try {
     return settingValue('base_url', settings) ?? null
   } catch {
     return null
   }
-}
-
-/** The columns of a status. A null value is left out for people, and an empty cell for programs. */
-function columnsFor(status: Awaited<ReturnType<typeof statusOf>>): Column[] {
-  return COLUMNS.map((column) =>
-    valueAt(status, column.field) === null ? { ...column, only: 'programs' } : column,
-  )
 }

@@ -1,9 +1,9 @@
 import { usageError } from '../../errors.ts'
 import { parseProfileName } from '../../settings/profiles.ts'
-import type { Column } from '../../terminal/columns.ts'
+import { plainColumns } from '../../terminal/columns.ts'
 import { defineCommand } from '../definition.ts'
 
-const COLUMNS: readonly Column[] = [{ field: 'profile' }]
+const COLUMNS = plainColumns('profile')
 
 export const command = defineCommand({
   description: 'Makes a profile the default for commands that name none.',

@@ -2,15 +2,15 @@ import { currentCredential, narrowedCredential } from '../../session/credential.
 import { parseSeconds } from '../../settings/parse-value.ts'
 import { SETTINGS } from '../../settings/table.ts'
 import type { Column } from '../../terminal/columns.ts'
-import { defineCommand, VALUE } from '../definition.ts'
+import { defineCommand, SINGLE_VALUE_OUTPUT } from '../definition.ts'
 
 const COLUMNS: readonly Column[] = [
   { field: 'kind' },
   { field: 'token', kind: 'id' },
   { field: 'expires_at' },
 ]
-/** A day, in seconds: more than any service gives. */
-const MOST_SECONDS = 86_400
+/** Maximum of `--min-lifetime` in seconds: one day, longer than services issue access tokens for. */
+const MAX_LIFETIME_SECONDS = 86_400
 
 export const command = defineCommand({
   description: 'Prints a valid access token, or the API key in force, and nothing else.',
@@ -24,7 +24,7 @@ export const command = defineCommand({
     {
       flags: '--min-lifetime <seconds>',
       description: 'renew it first if it is valid for less than this, instead of 60',
-      parse: (text, name) => parseSeconds(text, name, MOST_SECONDS),
+      parse: (text, name) => parseSeconds(text, name, MAX_LIFETIME_SECONDS),
     },
   ],
   examples: {
@@ -32,14 +32,14 @@ export const command = defineCommand({
       'call the API from another program, without the token in its arguments, which others can read',
     'mailclaim auth token --scope emails:send': 'a token that can only send, for another program',
   },
-  output: { columns: COLUMNS, ...VALUE },
+  output: { columns: COLUMNS, ...SINGLE_VALUE_OUTPUT },
   account: 'signed_in',
   async run({ options }, io) {
     const scope = options.scope?.flat().join(' ')
     const { minLifetime = 0 } = options
     const credential =
       scope === undefined ? await currentCredential(io, minLifetime) : await narrowedCredential(io, scope)
-    const { kind, value, expiresAt = await endOf(value) } = credential
+    const { kind, value, expiresAt = await readExpiry(value) } = credential
     const left = expiresAt === undefined ? undefined : Math.round((expiresAt - io.clock.now()) / 1000)
     if (left !== undefined && left <= 0) await io.warn('the access token has expired')
     else if (left !== undefined && left < minLifetime)
@@ -50,7 +50,7 @@ export const command = defineCommand({
   },
 })
 
-/** MAILCLAIM_API_KEY may have an access token, which says when it ends. */
-async function endOf(value: string): Promise<number | undefined> {
-  return (await import('../../service/problems.ts')).endOfToken(value)
+/** Returns the expiry of an access token (JWT `exp` claim) in milliseconds since 1970; undefined for an API key. */
+async function readExpiry(value: string): Promise<number | undefined> {
+  return (await import('../../service/problems.ts')).readJwtExpiry(value)
 }

@@ -2,13 +2,13 @@ import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
 import { isMany, MANY_OPTIONS, WAIT_SECONDS } from '../../claims/definition.ts'
 import { type CheckReportJson, REPORT_FIELDS, reportJson } from '../../dns/report.ts'
 import { usageError } from '../../errors.ts'
-import { type Column, firstOf, type Item } from '../../terminal/columns.ts'
-import { deadlineOf } from '../../timeout.ts'
+import { type Column, type Item, summarizeValues } from '../../terminal/columns.ts'
+import { commandDeadline } from '../../timeout.ts'
 import { defineCommand, PUBLIC_RESOLVERS, timeoutOption } from '../definition.ts'
 
 const reportOf = (item: Item) => item as unknown as CheckReportJson
 
-/** A report in a table of several domains and in TSV: one record. */
+/** Columns of a report as one row: in TSV, and in the table of a check of several domains. */
 const COLUMNS: readonly Column[] = [
   { field: 'name', kind: 'id' },
   { field: 'expected', only: 'programs' },
@@ -28,8 +28,9 @@ const COLUMNS: readonly Column[] = [
     field: 'values',
     title: 'TXT values',
     optional: true,
-    // Beside a value to look for, the findings say more.
-    text: (values, _look, item) => (reportOf(item).expected === null ? firstOf(values as string[]) : ''),
+    // Show the values only if none is expected: otherwise the findings explain them.
+    text: (values, _look, item) =>
+      reportOf(item).expected === null ? summarizeValues(values as string[]) : '',
     value: (item) => [...new Set(reportOf(item).nameservers.flatMap(({ values }) => values))],
   },
 ]
@@ -74,11 +75,11 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { name, value, wait = false, publicResolvers, timeout = WAIT_SECONDS } = options
-    const [{ checkSubject, emptyReport, sayItOnlyLooked, writeReport }, { createClaimReader }] =
+    const [{ checkDomain, emptyReport, explainMissingValue, writeReport }, { createClaimReader }] =
       await Promise.all([import('../../claims/check-dns.ts'), import('../../claims/load.ts')])
-    // A check never costs a session its refresh token.
+    // Never renew the session: a check without a valid access token uses the last known claim.
     const renews = false
-    const check = { publicResolvers, wait, deadline: deadlineOf(wait ? { timeout } : {}, io.clock) }
+    const check = { publicResolvers, wait, deadline: commandDeadline(wait ? { timeout } : {}, io.clock) }
     if (!isMany(domains, options)) {
       if (name !== undefined && (domains.length > 0 || value === undefined))
         throw usageError(
@@ -88,16 +89,11 @@ export const command = defineCommand({
       if (value !== undefined && name === undefined && domains.length === 0)
         throw usageError('--value needs a domain', 'as in: mailclaim claims check example.com --value …')
       const given = { value, isExact: name !== undefined }
-      const checked = await checkSubject(
-        name ?? domains[0],
-        given,
-        check,
-        createClaimReader(io, { renews }),
-        io,
-      )
+      const readClaim = createClaimReader(io, { renews })
+      const checked = await checkDomain(name ?? domains[0], given, check, readClaim, io)
       await writeReport(checked, check, COLUMNS, io)
       if (checked.error !== undefined) throw checked.error
-      if (hasOnlyLooked(checked.report)) await sayItOnlyLooked(checked.report, io)
+      if (expectsNoValue(checked.report)) await explainMissingValue(checked.report, io)
       return
     }
     if (value !== undefined || name !== undefined)
@@ -107,9 +103,9 @@ export const command = defineCommand({
       )
     if (['markdown', 'html'].includes(io.settings.format))
       throw usageError(`--format ${io.settings.format} is for one domain`, 'for several: --format jsonl')
-    const { runForAll } = await import('../../claims/many.ts')
+    const { processDomains } = await import('../../claims/many.ts')
     let isNoted = false
-    await runForAll(
+    await processDomains(
       domains,
       options,
       {
@@ -118,14 +114,14 @@ export const command = defineCommand({
         emptyItem: emptyReport,
         deadline: check.deadline,
         renews,
-        async perform(subject, run) {
-          const each = { ...check, ...run.dns, letNext: run.letNext, tell: run.tell }
-          const { report, error } = await checkSubject(subject.domain, subject, each, run.readClaim, run.io)
-          if (hasOnlyLooked(report) && !isNoted) {
+        async perform(input, run) {
+          const each = { ...check, ...run.dns, releaseTurn: run.releaseTurn, reportWait: run.reportWait }
+          const { report, error } = await checkDomain(input.domain, input, each, run.readClaim, run.io)
+          if (expectsNoValue(report) && !isNoted) {
             isNoted = true
-            await sayItOnlyLooked(report, io)
+            await explainMissingValue(report, io)
           }
-          const label = hasOnlyLooked(report) ? 'no value to look for' : report.verdict
+          const label = expectsNoValue(report) ? 'no value to look for' : report.verdict
           return { label, item: reportJson(report), error, report }
         },
       },
@@ -134,5 +130,5 @@ export const command = defineCommand({
   },
 })
 
-/** Whether there was no value to look for: neither one that was given nor that of a known claim. */
-const hasOnlyLooked = ({ expected, claim }: CheckReportJson): boolean => expected === null && claim === null
+/** Whether the check had no expected value: no `--value`, and no known claim of the name. */
+const expectsNoValue = ({ expected, claim }: CheckReportJson): boolean => expected === null && claim === null

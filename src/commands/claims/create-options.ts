@@ -4,7 +4,7 @@ import type { OptionDefinition, OptionValues } from '../../settings/option.ts'
 import { commandLine } from '../../shell-quote.ts'
 import type { Io } from '../../terminal/io.ts'
 
-/** The options of `claims create`; `claim` takes them too. */
+/** Options of a new claim, for `claims create` and `claim`. */
 export const CREATE_OPTIONS = [
   {
     flags: '--region <region>',
@@ -30,10 +30,10 @@ export const CREATE_OPTIONS = [
 ] as const satisfies readonly OptionDefinition[]
 
 /**
- * The request that starts a claim: only what was given, so that the service's defaults apply.
+ * Returns the body of the request that creates a claim. Omitted options stay out of the body, so that the service's defaults apply.
  *
- * @param name the domain in its ASCII form
- * @param region what its line in a list says instead of the option, if anything
+ * @param name the domain in A-label form (RFC 5890)
+ * @param region the region in the domain's line of a list; overrides `--region`
  */
 export function claimRequest(
   name: string,
@@ -50,6 +50,7 @@ export function claimRequest(
   }
 }
 
+/** Checks a DNS label (RFC 1123 section 2.1). @throws CliError `usage`, exit 2 */
 function parseLabel(text: string, name: string): string {
   if (/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i.test(text)) return text
   throw usageError(
@@ -58,7 +59,7 @@ function parseLabel(text: string, name: string): string {
   )
 }
 
-/** Asks a person for the missing domain. @throws CliError exit 2 if nobody can be asked. */
+/** Prompts for the missing domain. @throws CliError `usage`, exit 2, if prompts aren't allowed */
 export async function askForDomain(io: Io): Promise<string> {
   const { settings, platform, prompts } = io
   if (!settings.interactive)

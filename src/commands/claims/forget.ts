@@ -10,18 +10,19 @@ export const command = defineCommand({
   output: { columns: COLUMNS },
   errors: ['claim_unknown'],
   async run({ arguments: [argument] }, io) {
-    const [{ claimUnknown, findClaim }, { claimsNamed, forget }, { nameOf }] = await Promise.all([
-      import('../../claims/load.ts'),
-      import('../../claims/ledger.ts'),
-      import('../../claims/lifecycle.ts'),
-    ])
+    const [{ unknownClaimError, findClaim }, { findClaimsByName, forgetClaim }, { nameOf }] =
+      await Promise.all([
+        import('../../claims/load.ts'),
+        import('../../claims/ledger.ts'),
+        import('../../claims/lifecycle.ts'),
+      ])
     const { entry, domainId, name: ascii = '' } = await findClaim(argument, io)
     if (entry === undefined)
-      throw await claimUnknown(domainId, 'to list known claims: mailclaim claims list', io)
-    await forget(entry, io)
+      throw await unknownClaimError(domainId, 'to list known claims: mailclaim claims list', io)
+    await forgetClaim(entry, io)
     const { name = null } = entry.claim
     await io.writeOutcome({ name, domain_id: domainId }, COLUMNS)
-    const [earlier] = await claimsNamed(ascii, io)
+    const [earlier] = await findClaimsByName(ascii, io)
     await io.say(
       `The claim ${domainId} of ${nameOf(entry.claim)} is forgotten here; at the service, its placeholder domain stays until it is deleted there.${earlier ? ` An earlier claim of it is still listed: ${earlier.claim.domain_id}.` : ''}`,
     )

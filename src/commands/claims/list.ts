@@ -1,16 +1,17 @@
 import { CLAIM_LIST_COLUMNS } from '../../claims/columns.ts'
 import type { LedgerEntry } from '../../claims/ledger.ts'
 import { CliError, Exit, InterruptedError } from '../../errors.ts'
+import { createLimiter } from '../../limiter.ts'
 import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
 import type { Io } from '../../terminal/io.ts'
-import { createTurns } from '../../turns.ts'
 import { defineCommand } from '../definition.ts'
 import { printPages } from '../lists.ts'
 
-/** Claims in a page, and requests at once. */
-const PAGE = 100
-const PARALLEL = 6
-/** After so many failures of the service one after another, it isn't asked about the others. */
+/** Number of claims that are refreshed and printed together. */
+const PAGE_SIZE = 100
+/** Maximum number of concurrent requests to the service. */
+const MAX_PARALLEL_REQUESTS = 6
+/** Number of consecutive failures of the service (exit 7) after which the command stops. */
 const MAX_FAILURES = 3
 
 export const command = defineCommand({
@@ -28,16 +29,16 @@ export const command = defineCommand({
   },
   account: 'sometimes',
   async run({ options }, io) {
-    const { everyClaim, ledgerInForce } = await import('../../claims/ledger.ts')
-    const entries = await everyClaim(io, (error) => io.warn(`${error.message}; it is left out`))
+    const { readAllClaims, describeLedger } = await import('../../claims/ledger.ts')
+    const entries = await readAllClaims(io, (error) => io.warn(`${error.message}; it is left out`))
     const refresher = options.refresh ? await createRefresher(io) : undefined
     async function* pages(): AsyncGenerator<DomainClaim[], void, void> {
-      for (let at = 0; at < entries.length; at += PAGE) {
-        const page = entries.slice(at, at + PAGE)
+      for (let at = 0; at < entries.length; at += PAGE_SIZE) {
+        const page = entries.slice(at, at + PAGE_SIZE)
         yield refresher === undefined ? page.map(({ claim }) => claim) : await refresher.refresh(page)
       }
     }
-    const nothing = `No claims are known ${ledgerInForce(io)}.`
+    const nothing = `No claims are known ${describeLedger(io)}.`
     await printPages(pages(), CLAIM_LIST_COLUMNS, nothing, io)
     if (entries.length === 0 && !io.settings.quiet)
       await io.hint('start one with: mailclaim claims create <domain>')
@@ -45,37 +46,40 @@ export const command = defineCommand({
   },
 })
 
-/** Requests claims from the service; notes its last failure, and forgets what it no longer has. */
+/**
+ * Creates a refresher that requests claims from the service. A claim that the service no longer has (404) is removed from the
+ * ledger; after another failure, the claim is returned as last seen.
+ */
 async function createRefresher(io: Io) {
-  const [{ fetchClaim, knownOf }, { forget }, { nameOf }, { connect }] = await Promise.all([
+  const [{ fetchClaim, toKnownClaim }, { forgetClaim }, { nameOf }, { connect }] = await Promise.all([
     import('../../claims/load.ts'),
     import('../../claims/ledger.ts'),
     import('../../claims/lifecycle.ts'),
     import('../../session/connect.ts'),
   ])
   const client = connect(io)
-  const inTurn = createTurns(PARALLEL)
+  const inTurn = createLimiter(MAX_PARALLEL_REQUESTS)
   let failure: CliError | undefined
-  let inRow = 0
-  const one = async (entry: LedgerEntry): Promise<DomainClaim[]> => {
+  let failuresInRow = 0
+  const refreshClaim = async (entry: LedgerEntry): Promise<DomainClaim[]> => {
     const { claim } = entry
     try {
-      const now = await fetchClaim({ known: knownOf(entry), client, io })
-      inRow = 0
+      const now = await fetchClaim({ known: toKnownClaim(entry), client, io })
+      failuresInRow = 0
       return [now]
     } catch (error) {
       if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
       if (error.exit === Exit.notFound) {
-        await forget(entry, io)
+        await forgetClaim(entry, io)
         await io.warn(
           `the service no longer has the claim of ${nameOf(claim)} (${claim.domain_id}): it is forgotten`,
         )
         return []
       }
-      // A claim that belongs to another team or has broken something must not hide the others.
+      // Continue after a refusal or a failure of one claim: otherwise a claim of another team would hide all later ones.
       const isFailure = error.exit === Exit.unavailable
-      inRow = isFailure ? inRow + 1 : 0
-      if ((!isFailure && error.exit !== Exit.refused) || inRow >= MAX_FAILURES) throw error
+      failuresInRow = isFailure ? failuresInRow + 1 : 0
+      if ((!isFailure && error.exit !== Exit.refused) || failuresInRow >= MAX_FAILURES) throw error
       if (isFailure) failure = error
       await io.warn(`${nameOf(claim)} is shown as it was last seen: ${error.message}`)
       return [claim]
@@ -84,6 +88,6 @@ async function createRefresher(io: Io) {
   return {
     failure: () => failure,
     refresh: async (page: readonly LedgerEntry[]): Promise<DomainClaim[]> =>
-      (await Promise.all(page.map((entry) => inTurn(() => one(entry))))).flat(),
+      (await Promise.all(page.map((entry) => inTurn(() => refreshClaim(entry))))).flat(),
   }
 }

@@ -2,9 +2,10 @@ import { ERROR_COLUMNS, ERROR_FIELDS, RECORD_COLUMNS } from '../../claims/column
 import { isMany, MANY_OPTIONS } from '../../claims/definition.ts'
 import type { ClaimReader, KnownClaim } from '../../claims/load.ts'
 import type { Io } from '../../terminal/io.ts'
+import { isForPeople } from '../../terminal/output.ts'
 import { CLAIM_ARGUMENTS, defineCommand } from '../definition.ts'
 
-/** The fields of a claim's record. */
+/** Fields of a record in JSON. */
 const RECORD_FIELDS = ['type', 'name', 'value', 'ttl'] as const
 
 export const command = defineCommand({
@@ -26,7 +27,7 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { format } = io.settings
-    const [{ createClaimReader, findClaim }, { recordOf, zoneLine }, { judge, nameOf }, place] =
+    const [{ createClaimReader, findClaim }, { recordOf, formatZoneLine }, { judge, nameOf }, place] =
       await Promise.all([
         import('../../claims/load.ts'),
         import('../../claims/record.ts'),
@@ -38,9 +39,8 @@ export const command = defineCommand({
       const { phase, isOpen, error } = judge(claim, io.clock.now())
       if (!isOpen && error !== undefined) throw error
       const record = recordOf(claim, known.name)
-      const text = format === 'zone' ? `${zoneLine(record)}\n` : `${record.value}\n`
-      const isShown = format === 'table' && own.settings.fields === undefined
-      const found = isShown ? await place.findPlace(record.name, own) : undefined
+      const text = format === 'zone' ? `${formatZoneLine(record)}\n` : `${record.value}\n`
+      const found = isForPeople(own.settings) ? await place.findPlace(record.name, own) : undefined
       return { claim, record, text, found, isCompleted: phase === 'completed' }
     }
     if (!isMany(domains, options)) {
@@ -49,11 +49,11 @@ export const command = defineCommand({
       const { claim, text, found, isCompleted } = await recordFor(known, readClaim, io)
       if (isCompleted) await io.warn(`the claim is completed: ${nameOf(claim)} no longer needs its record`)
       if (format === 'zone' || format === 'value') return io.stdout.write(text)
-      const host = format === 'table' ? { host: place.hostText(found) } : {}
+      const host = format === 'table' ? { host: place.formatHost(found) } : {}
       return io.write({ ...claim.record, ...host }, RECORD_COLUMNS)
     }
-    const { runForAll } = await import('../../claims/many.ts')
-    await runForAll(
+    const { processDomains } = await import('../../claims/many.ts')
+    await processDomains(
       domains,
       options,
       {

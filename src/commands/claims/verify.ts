@@ -1,5 +1,5 @@
 import { MANY_OPTIONS, VERIFY_EVENTS } from '../../claims/definition.ts'
-import { deadlineOf } from '../../timeout.ts'
+import { commandDeadline } from '../../timeout.ts'
 import { CLAIM_ARGUMENTS, defineCommand, PUBLIC_RESOLVERS } from '../definition.ts'
 import { WATCH_OPTIONS, WATCH_OUTPUT, workOnClaims } from './watch.ts'
 
@@ -26,9 +26,10 @@ export const command = defineCommand({
   changes: true,
   async run({ arguments: domains, options }, io) {
     const { wait = false, check = true, publicResolvers, throughBlocked = false } = options
-    const verify = { deadline: deadlineOf(options, io.clock), wait, check, publicResolvers, throughBlocked }
-    const { verifyClaimOf } = await import('../../claims/workflow.ts')
-    const claim = await workOnClaims(domains, options, verify, verifyClaimOf, io)
+    const deadline = commandDeadline(options, io.clock)
+    const verify = { deadline, wait, check, publicResolvers, throughBlocked }
+    const { checkAndVerify } = await import('../../claims/workflow.ts')
+    const claim = await workOnClaims(domains, options, verify, checkAndVerify, io)
     if (!wait && claim !== undefined && claim.status !== 'completed' && !io.settings.quiet)
       await io.hint(`to follow it: mailclaim claims watch${domains.map((domain) => ` ${domain}`)}`)
   },

@@ -4,7 +4,7 @@ import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimWork } from '../../cla
 import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
 import type { OptionDefinition } from '../../settings/option.ts'
 import type { Io } from '../../terminal/io.ts'
-import { deadlineOf } from '../../timeout.ts'
+import { commandDeadline } from '../../timeout.ts'
 import {
   CLAIM_ARGUMENTS,
   defineCommand,
@@ -13,13 +13,13 @@ import {
   timeoutOption,
 } from '../definition.ts'
 
-/** The options of `claims watch`; `claims verify --wait` takes them too. */
+/** Options of `claims watch` and of `claims verify --wait`. */
 export const WATCH_OPTIONS = [
   timeoutOption({ default: 'never' }),
   { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
 ] as const satisfies readonly OptionDefinition[]
 
-/** What `claims watch` prints; `claims verify` prints the same. */
+/** Output of `claims watch` and of `claims verify`. */
 export const WATCH_OUTPUT: OutputDefinition = {
   schema: 'claim',
   lineSchema: 'event',
@@ -42,19 +42,20 @@ export const command = defineCommand({
   errors: ['claim', 'follow', 'several'],
   account: 'signed_in',
   async run({ arguments: domains, options }, io) {
-    const watch = { deadline: deadlineOf(options, io.clock), throughBlocked: options.throughBlocked === true }
+    const deadline = commandDeadline(options, io.clock)
+    const watch = { deadline, throughBlocked: options.throughBlocked === true }
     const { followClaim } = await import('../../claims/workflow.ts')
     await workOnClaims(domains, options, watch, followClaim, io)
   },
 })
 
 /**
- * Works on the claims that are named, and shows that of one to its end, with the claim on stdout, and the next steps if this
- * machine hasn't seen before that it is completed.
+ * Verifies or follows the claims of a command line. The work on a single claim is shown event by event and ends with the claim on
+ * stdout; several claims become the rows of a table.
  *
- * @param begin starts the work on one
- * @returns the one claim as last seen
- * @throws CliError why the claim isn't completed
+ * @param begin starts the work on one claim
+ * @returns the final state of a single claim; undefined for several
+ * @throws CliError the reason why the claim isn't completed, or the most severe error of several claims
  */
 export async function workOnClaims(
   domains: readonly string[],
@@ -64,16 +65,16 @@ export async function workOnClaims(
   io: Io,
 ): Promise<DomainClaim | undefined> {
   if (isMany(domains, flags)) {
-    const { runClaims } = await import('../../claims/many.ts')
-    await runClaims(domains, flags, options, begin, io)
+    const { processClaims } = await import('../../claims/many.ts')
+    await processClaims(domains, flags, options, begin, io)
     return undefined
   }
-  const [{ findClaim }, { connect }, { noteEvent, showWork }] = await Promise.all([
+  const [{ findClaim }, { connect }, { printEvent, presentEvents }] = await Promise.all([
     import('../../claims/load.ts'),
     import('../../session/connect.ts'),
     import('../../claims/write.ts'),
   ])
   const known = await findClaim(domains[0], io)
-  const show = (event: ClaimEvent) => noteEvent(event, io)
-  return showWork(begin({ known, client: connect(io), io, options }), { show }, known.entry?.claim, io)
+  const show = (event: ClaimEvent) => printEvent(event, io)
+  return presentEvents(begin({ known, client: connect(io), io, options }), { show }, known.entry?.claim, io)
 }

@@ -4,7 +4,7 @@ import { type Column, cellText } from '../../terminal/columns.ts'
 import { defineCommand } from '../definition.ts'
 import { listOptions, printList } from '../lists.ts'
 
-/** A grant is revoked if either field is set (section 3.2). */
+/** Whether a grant is revoked: either field may be set (service interface, section 3.2). */
 function isRevoked(grant: Grant): boolean {
   return (grant.revoked_at ?? grant.revoked_reason ?? null) !== null
 }
@@ -50,16 +50,11 @@ export const command = defineCommand({
   errors: ['list'],
   account: 'signed_in',
   async run({ options }, io) {
-    const [{ grantPages }, { connect }] = await Promise.all([
-      import('../../service/lists.ts'),
-      import('../../session/connect.ts'),
-    ])
     const { state } = options
     await printList(
       {
-        fetchPage: grantPages(connect(io)),
-        defaultLimit: undefined,
-        choose: state === undefined ? undefined : (grant) => isRevoked(grant) === (state === 'revoked'),
+        fetcher: (lists, client) => lists.grantPages(client),
+        filter: state === undefined ? undefined : (grant) => isRevoked(grant) === (state === 'revoked'),
         columns: GRANT_COLUMNS,
         nothing: state === undefined ? 'There are no grants.' : `There are no ${state} grants.`,
       },

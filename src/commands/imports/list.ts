@@ -3,7 +3,7 @@ import { IMPORT_FIELDS, IMPORT_STATUSES } from '../../service/types.ts'
 import { defineCommand } from '../definition.ts'
 import { listOptions, printList } from '../lists.ts'
 
-/** The service's own default (section 8). */
+/** Default `limit` of the service for imports (service interface, section 8). */
 const DEFAULT_LIMIT = 10
 
 export const command = defineCommand({
@@ -32,13 +32,9 @@ export const command = defineCommand({
   account: 'signed_in',
   async run({ options }, io) {
     const { status } = options
-    const [{ importPages }, { connect }] = await Promise.all([
-      import('../../service/lists.ts'),
-      import('../../session/connect.ts'),
-    ])
     await printList(
       {
-        fetchPage: importPages(connect(io), status),
+        fetcher: (lists, client) => lists.importPages(client, status),
         defaultLimit: DEFAULT_LIMIT,
         columns: IMPORT_LIST_COLUMNS,
         nothing:

@@ -1,23 +1,22 @@
 import { isIP } from 'node:net'
 import type { DnsAddress } from '../../context.ts'
 
-/** The default port of DNS. */
 export const DNS_PORT = 53
 
 /**
- * A recursive resolver: one that is asked over HTTPS (RFC 8484), or over UDP and TCP, and then over HTTPS as well, at `https`,
- * where those bring nothing.
+ * A recursive resolver: a URL for DNS over HTTPS (RFC 8484), or an address for UDP and TCP, with `https` as fallback if neither
+ * works.
  */
 export type Resolver = URL | (DnsAddress & { readonly https?: URL })
 
-/** Resolvers that work for everybody. */
+/** Public resolvers that anybody may use. */
 export const PUBLIC_RESOLVERS: readonly Resolver[] = [
   ['1.1.1.1', 'cloudflare-dns.com'],
   ['8.8.8.8', 'dns.google'],
   ['9.9.9.9', 'dns.quad9.net'],
 ].map(([address = '', host]) => ({ address, port: DNS_PORT, https: new URL(`https://${host}/dns-query`) }))
 
-/** A resolver as `--resolver` takes it, without the default port. */
+/** Formats a resolver as `--resolver` takes it, without the default port. */
 export function formatDnsAddress(resolver: Resolver): string {
   if (resolver instanceof URL) return resolver.href
   const { address, port } = resolver
@@ -25,24 +24,26 @@ export function formatDnsAddress(resolver: Resolver): string {
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 }
 
-/** One spelling per address (RFC 5952), so a server found twice is asked once. */
+/** Returns the canonical spelling of an IP address (RFC 5952), so that a server with two spellings is queried once. */
 export function canonicalAddress(address: string): string {
   if (isIP(address) !== 6 || address.includes('%')) return address
   return new URL(`http://[${address}]/`).hostname.slice(1, -1)
 }
 
+/** Whether an address is an IPv6 address. */
 export const isV6 = ({ address }: { readonly address: string | null }): boolean =>
   address?.includes(':') === true
 
-/** Private networks (RFC 1918), those behind a carrier's translation (RFC 6598), and unique local addresses (RFC 4193). */
+/** Private addresses: RFC 1918, carrier-grade NAT (RFC 6598), and IPv6 unique local addresses (RFC 4193). */
 const PRIVATE = /^(?:10|192\.168|172\.(?:1[6-9]|2\d|3[01])|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\.|^f[cd]/
 
+/** Whether an address belongs to a private network. */
 export const isPrivate = (address: string | null): boolean => address !== null && PRIVATE.test(address)
 
-/** What no other machine can be reached at (RFC 1122 section 3.2.1.3), and what filters answer for a name they block. */
+/** Addresses of the machine itself (RFC 1122 section 3.2.1.3), which DNS filters also give for blocked names. */
 const OWN = /^(?:0|127)\.|^::1?$/
 
-/** Whether a name server can have that address: on loopback only with another port, as private DNS in a test has. */
+/** Whether an address can belong to a name server: loopback addresses only with a port other than 53, for private DNS. */
 export function isServerAddress({ address, port }: DnsAddress): boolean {
   return address !== '0.0.0.0' && address !== '::' && (port !== DNS_PORT || !OWN.test(address))
 }

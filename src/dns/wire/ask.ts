@@ -3,19 +3,20 @@ import { type Context, type DnsExchange, type DnsNetwork, DnsTransportError } fr
 import type { Deadline } from '../../timeout.ts'
 import type { Resolver } from './address.ts'
 import { exchangeHttps } from './https.ts'
-import { decodeAnswer, encodeQuery, type Message, type QueryFlags, type Question } from './message.ts'
+import { decodeAnswer, encodeQuery, type Message, type Question } from './message.ts'
 
-/** The ways to ask: the system's network, and HTTP. */
+/** Transports of DNS queries: UDP, TCP and HTTPS. */
 export interface AskNetwork extends DnsNetwork {
   https(exchange: DnsExchange<URL>): Promise<Uint8Array>
 }
 
-/** The effects that DNS queries need. */
+/** Effects that DNS queries need. */
 export interface DnsEffects extends Pick<Context, 'clock' | 'random'> {
   readonly dns: AskNetwork
   readonly signal: AbortSignal
 }
 
+/** Returns the effects of DNS queries, from a command's context. */
 export function dnsEffects(
   context: Pick<Context, 'clock' | 'random' | 'dns' | 'http' | 'interrupts'>,
 ): DnsEffects {
@@ -25,81 +26,85 @@ export function dnsEffects(
 }
 
 /**
- * A controller whose signal also aborts with the parent. `AbortSignal.any` would leave an entry in the parent for each signal made
- * from it; a parent that lives as long as a run of thousands of domains would collect one for each DNS query.
+ * Creates a controller that aborts when `parent` does. `AbortSignal.any` would leave an entry in the parent for each derived
+ * signal, so a parent that lives as long as a run of thousands of domains would collect one entry per DNS query.
  */
 export function childController(parent: AbortSignal): AbortController {
   const child = new AbortController()
-  // Any number of queries and waits follow it.
+  // Disable the warning about many listeners: any number of queries and waits follow this signal.
   setMaxListeners(0, child.signal)
   const follow = () => child.abort(parent.reason)
-  // Not with the option `signal`: Node keeps only the newest of such removals, and loses the others when it collects garbage.
+  // Remove the listener explicitly. With the listener option `signal`, Node keeps only the newest removal, and loses the others at
+  // garbage collection.
   child.signal.addEventListener('abort', () => parent.removeEventListener('abort', follow))
   parent.addEventListener('abort', follow)
   if (parent.aborted) follow()
   return child
 }
 
-export interface AskOptions extends QueryFlags {
-  readonly deadline: Deadline
-}
-
-/** The result of one question to one server. `ms` counts from the first datagram to the answer. */
+/** Result of one question to one server; `ms` counts from the first datagram to the answer. */
 export type Reply =
-  /** If the message is truncated, TCP didn't bring the rest: records are missing. */
+  /** A message with the TC bit lacks records, because TCP didn't deliver the rest. */
   | { readonly kind: 'answer'; readonly message: Message; readonly ms: number }
-  /** `reason`: what to tell a person of a resolver that is asked over HTTPS only. */
+  /** `reason`: message for users, set if the resolver is queried over HTTPS only. */
   | { readonly kind: DnsTransportError['kind']; readonly ms: number; readonly reason?: string }
 
-/** The EDNS size that avoids fragmentation on practically every path (DNS flag day 2020). */
+/** EDNS buffer size that avoids fragmentation on practically every path (DNS flag day 2020). */
 const UDP_SIZE = 1232
-/** The EDNS size for an answer that is larger and can't be had over TCP: fragments often pass (RFC 6891 section 6.2.5). */
+/**
+ * EDNS buffer size for an answer that exceeds 1,232 bytes and can't be fetched over TCP: fragments often pass (RFC 6891 section
+ * 6.2.5).
+ */
 const FRAGMENTED_SIZE = 4096
-/** Milliseconds without an answer, or half of the time if that is less, before another way is tried; the first keeps listening. */
+/**
+ * Milliseconds without an answer before the next transport is tried, at most half of the remaining time. The previous transport
+ * keeps listening.
+ */
 const RETRY_AFTER_MS = { https: 500, tcp: 2000 }
-/** The answers of servers that don't know EDNS (RFC 6891 section 7). */
+/** Rcodes of servers that don't support EDNS (RFC 6891 section 7). */
 const REJECTS_EDNS: readonly string[] = ['FORMERR', 'NOTIMP', 'BADVERS']
 
 /**
- * Asks one server one question over UDP with EDNS, and over TCP if there is no answer or a truncated one; over UDP with a larger
- * buffer if TCP doesn't bring the whole of a truncated one; without EDNS if the server rejects it. Over HTTPS, whoever has an
- * address for that: at the start, or if there is no answer. Rejects only if the signal in the effects aborts: silence, refusals
- * and junk are results.
+ * Sends one question to one server over UDP with EDNS. Falls back to TCP if there is no answer or a truncated one; to UDP with a
+ * larger buffer if TCP doesn't deliver a truncated answer; to a query without EDNS if the server rejects EDNS. HTTPS is used first
+ * for a URL, and as a fallback for an address with `https`.
+ *
+ * Silence, refusals and malformed answers are results. Rejects only with the abort reason of `effects.signal`.
  */
 export async function ask(
   server: Resolver,
   question: Question,
-  options: AskOptions,
+  deadline: Deadline,
   effects: DnsEffects,
 ): Promise<Reply> {
   effects.signal.throwIfAborted()
   const { clock } = effects
   const start = clock.monotonic()
   const elapsed = () => Math.round(clock.monotonic() - start)
-  // Cancels whatever is still waiting once the answer is there.
-  const over = childController(effects.signal)
-  const { signal } = over
+  // Cancels the transports that are still waiting once an answer is there.
+  const controller = childController(effects.signal)
+  const { signal } = controller
   const sending = { ...effects, signal }
-  const overHttps = (url: URL) => send(effects.dns.https, url, question, options, UDP_SIZE, sending)
+  const overHttps = (url: URL) => send(effects.dns.https, url, question, deadline, UDP_SIZE, sending)
   try {
     if (server instanceof URL) return { kind: 'answer', message: await overHttps(server), ms: elapsed() }
     const via = (transport: 'udp' | 'tcp', udpSize: number | undefined) =>
-      send(effects.dns[transport], server, question, options, udpSize, sending)
+      send(effects.dns[transport], server, question, deadline, udpSize, sending)
     const udp = via('udp', UDP_SIZE)
-    const unlessEarly = (first: Promise<Message>, waitMs: number, next: () => Promise<Message>) => {
-      const pause = clock.sleep(Math.min(waitMs, Math.max(0, options.deadline.leftMs()) / 2), signal)
+    const fallBack = (first: Promise<Message>, waitMs: number, next: () => Promise<Message>) => {
+      const pause = clock.sleep(Math.min(waitMs, Math.max(0, deadline.remainingMs()) / 2), signal)
       return Promise.race([first.catch(() => undefined), pause]).then((early) => early ?? next())
     }
-    const tcp = unlessEarly(udp, RETRY_AFTER_MS.tcp, () => via('tcp', UDP_SIZE))
+    const tcp = fallBack(udp, RETRY_AFTER_MS.tcp, () => via('tcp', UDP_SIZE))
     const { https } = server
-    const last = https === undefined ? tcp : unlessEarly(udp, RETRY_AFTER_MS.https, () => overHttps(https))
+    const last = https === undefined ? tcp : fallBack(udp, RETRY_AFTER_MS.https, () => overHttps(https))
     let message = await Promise.any([udp, tcp, last])
     const hasEdns = !REJECTS_EDNS.includes(message.rcode)
     if (!hasEdns) message = await via('udp', undefined).catch(() => message)
     if (message.tc) {
       const whole = via('tcp', hasEdns ? UDP_SIZE : undefined)
       const larger = () => via('udp', hasEdns ? FRAGMENTED_SIZE : undefined)
-      const either = unlessEarly(whole, RETRY_AFTER_MS.tcp, larger).then((one) => (one.tc ? whole : one))
+      const either = fallBack(whole, RETRY_AFTER_MS.tcp, larger).then((one) => (one.tc ? whole : one))
       message = await Promise.any([whole, either]).catch(() => message)
     }
     effects.signal.throwIfAborted()
@@ -109,40 +114,42 @@ export async function ask(
     const reason = error instanceof DnsTransportError ? { reason: error.message } : {}
     return { kind: kindOf(error), ms: elapsed(), ...reason }
   } finally {
-    over.abort()
+    controller.abort()
   }
 }
 
-/** The answer of a server within so many milliseconds, or undefined. */
-export async function askFor(
+/** Default maximum milliseconds for a query. */
+const QUERY_MS = 2000
+
+/** Sends one question to one server; undefined if no answer arrives within `limitMs` milliseconds or before the deadline. */
+export async function query(
   server: Resolver,
   question: Question,
-  limitMs: number,
   { deadline, effects }: { readonly deadline: Deadline; readonly effects: DnsEffects },
-  options: QueryFlags = {},
+  limitMs = QUERY_MS,
 ): Promise<Message | undefined> {
-  const reply = await ask(server, question, { ...options, deadline: deadline.atMost(limitMs) }, effects)
+  const reply = await ask(server, question, deadline.limitedTo(limitMs), effects)
   return reply.kind === 'answer' ? reply.message : undefined
 }
 
-/** Sends one query and returns its answer. Rejects with a `DnsTransportError`. */
+/** Sends one query over one transport. Rejects with a `DnsTransportError`. */
 async function send<Server extends Resolver>(
   exchange: (exchange: DnsExchange<Server>) => Promise<Uint8Array>,
   server: Server,
   question: Question,
-  options: AskOptions,
+  deadline: Deadline,
   udpSize: number | undefined,
   effects: DnsEffects,
 ): Promise<Message> {
   const [high = 0, low = 0] = effects.random.bytes(2)
-  // Over HTTPS it has no use, and would keep caches from answering (RFC 8484 section 4.1).
+  // The id is 0 over HTTPS, so that HTTP caches can answer (RFC 8484 section 4.1).
   const id = server instanceof URL ? 0 : (high << 8) | low
-  const timeoutMs = options.deadline.leftMs()
+  const timeoutMs = deadline.remainingMs()
   if (timeoutMs <= 0) throw new DnsTransportError('not_checked', 'no time left')
   let answer: Message | undefined
   await exchange({
     server,
-    message: encodeQuery(id, question, options, udpSize),
+    message: encodeQuery(id, question, udpSize),
     timeoutMs,
     signal: effects.signal,
     accept: (wire) => {
@@ -154,7 +161,7 @@ async function send<Server extends Resolver>(
   return answer
 }
 
-/** What the failures of all ways together mean. */
+/** Returns the common kind of the failures of all transports. */
 function kindOf(error: unknown): DnsTransportError['kind'] {
   const errors: unknown[] = error instanceof AggregateError ? error.errors : [error]
   const kinds = errors.map((one) => {
@@ -165,16 +172,11 @@ function kindOf(error: unknown): DnsTransportError['kind'] {
   return kinds.includes('timeout') ? 'timeout' : 'unreachable'
 }
 
-/** A network that sends at most so many queries, and whether it had to stop. */
-export interface LimitedNetwork extends AskNetwork {
-  isReached(): boolean
-}
-
 /**
- * A network that sends at most this many queries, retries, TCP and HTTPS included. A zone may name any servers and aliases: without a
- * limit, a hostile zone could make one check query thousands of strangers.
+ * Limits a network to `max` queries, including retries, TCP and HTTPS. A zone can name any servers and aliases, so without a limit
+ * a hostile zone could make one check query thousands of strangers' servers.
  */
-export function limitQueries(dns: AskNetwork, max: number): LimitedNetwork {
+export function limitQueries(dns: AskNetwork, max: number) {
   let left = max
   let isReached = false
   const limited =
@@ -188,7 +190,7 @@ export function limitQueries(dns: AskNetwork, max: number): LimitedNetwork {
       try {
         return await send(exchange)
       } catch (error) {
-        // Nothing has left this machine.
+        // Don't count a query that never left this machine.
         if (error instanceof DnsTransportError && error.kind === 'not_checked') left += 1
         throw error
       }

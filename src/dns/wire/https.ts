@@ -2,25 +2,27 @@ import { type DnsExchange, DnsTransportError, type HttpTransport, TransportError
 import { excerpt } from '../../terminal/sanitize.ts'
 import { runExchange } from './network.ts'
 
+/** Media type of DNS messages (RFC 8484 section 6). */
 const MEDIA_TYPE = 'application/dns-message'
-/** Messages have a length of two bytes elsewhere; more is no answer, and isn't worth reading. */
+/** Maximum bytes of a DNS message, as over TCP, where the length field has two bytes (RFC 1035 section 4.2.2). */
 const MAX_BYTES = 65_535
 
 /**
- * DNS over HTTPS: a POST (RFC 8484 section 4.1) by the program's own HTTP, so through its proxy, and with the certificates that
- * it trusts. Redirects aren't followed. The message of the error is for people.
+ * Sends a query over HTTPS: a POST (RFC 8484 section 4.1) through the program's own HTTP client, so with its proxy and trusted
+ * certificates. Redirects aren't followed. Rejects with a `DnsTransportError`, whose message is for users.
  */
 export function exchangeHttps(
   exchange: DnsExchange<URL>,
   http: Pick<HttpTransport, 'send'>,
 ): Promise<Uint8Array> {
   return runExchange(exchange, (resolve, reject) => {
-    const over = new AbortController()
-    post(exchange, http, over.signal).then(resolve, reject)
-    return () => over.abort()
+    const controller = new AbortController()
+    post(exchange, http, controller.signal).then(resolve, reject)
+    return () => controller.abort()
   })
 }
 
+/** Sends the POST request, and returns the response's body if `accept` takes it. */
 async function post(
   { server, message, timeoutMs, accept }: DnsExchange<URL>,
   http: Pick<HttpTransport, 'send'>,
@@ -44,4 +46,5 @@ async function post(
   return wire
 }
 
+/** Creates the error for an HTTP response that is no usable answer. */
 const unusable = (reason: string, cause?: Error) => new DnsTransportError('unreachable', reason, cause)

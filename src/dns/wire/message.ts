@@ -1,76 +1,78 @@
 import packet from 'dns-packet'
 import { canonicalAddress } from './address.ts'
 
+/** Record types that the check queries. */
 type QuestionType = 'TXT' | 'CNAME' | 'SOA' | 'NS' | 'A' | 'AAAA' | 'DS' | 'DNSKEY'
 
+/** Question of a DNS query (RFC 1035 section 4.1.2), with its flags. */
 export interface Question {
-  /** Lowercase, without the trailing dot; the root is `.`. */
+  /** Name in lowercase without the trailing dot; `.` for the root. */
   readonly name: string
   readonly type: QuestionType
+  readonly recursionDesired?: boolean
+  /** The CD bit: asks for the data without DNSSEC validation (RFC 4035 section 3.2.2). */
+  readonly checkingDisabled?: boolean
+  /** The DO bit: asks for signatures as well (RFC 3225). */
+  readonly dnssecOk?: boolean
 }
 
+/** Data of an SOA record (RFC 1035 section 3.3.13). */
 export interface Soa {
   readonly zone: string
   readonly serial: number
-  /** Seconds to cache a negative answer: the smaller of the SOA's own TTL and its last field (RFC 2308 section 5). */
+  /** Negative TTL in seconds: the minimum of the SOA's own TTL and its MINIMUM field (RFC 2308 section 5). */
   readonly negativeTtl: number
 }
 
+/** Fields of every resource record; the TTL is in seconds. */
 interface Base {
   readonly name: string
   readonly ttl: number
 }
 
-/** The types that the check reads; others are dropped. Names are lowercase, without the trailing dot. */
+/** A resource record of a type that the check reads; other types are dropped. Names are lowercase, without the trailing dot. */
 export type ResourceRecord =
   | (Base & { readonly type: 'TXT'; readonly strings: readonly Uint8Array[] })
   | (Base & { readonly type: 'SOA'; readonly soa: Soa })
   | (Base & { readonly type: 'NS'; readonly target: string })
   | (Base & { readonly type: 'CNAME'; readonly target: string })
   | (Base & { readonly type: 'A' | 'AAAA'; readonly address: string })
-  /** The digest of a key, in the parent zone (RFC 4034 section 5), and the key (section 2). */
+  /** DS: digest of a key, in the parent zone (RFC 4034 section 5). DNSKEY: the key (section 2). */
   | (Base & packet.DsData & { readonly type: 'DS' })
   | (Base & packet.DnskeyData & { readonly type: 'DNSKEY' })
-  /** RFC 4034 section 3; times are seconds since 1970, modulo 2^32. */
+  /** RRSIG (RFC 4034 section 3); times are seconds since 1970, modulo 2^32. */
   | (Base & packet.RrsigData & { readonly type: 'RRSIG' })
 
-/** The records of one type. */
+/** A resource record of type `T`. */
 export type RecordOf<T extends ResourceRecord['type']> = Extract<ResourceRecord, { readonly type: T }>
 
+/** A decoded DNS message (RFC 1035 section 4.1): flags and records. */
 export interface Message {
-  /** `NOERROR`, `NXDOMAIN`, … (IANA's names); `BADVERS` for every code that takes EDNS. */
+  /** Name of the rcode at IANA, such as `NXDOMAIN`; `BADVERS` for every extended rcode. */
   readonly rcode: string
   readonly aa: boolean
   readonly tc: boolean
   readonly ra: boolean
-  /** Why the server failed (RFC 8914); null if it doesn't say. */
+  /** Text of the extended DNS error (RFC 8914); null without one. */
   readonly explanation: string | null
   readonly answers: readonly ResourceRecord[]
   readonly authority: readonly ResourceRecord[]
   readonly additional: readonly ResourceRecord[]
 }
 
-/** What a query asks for besides its question. */
-export interface QueryFlags {
-  readonly recursionDesired?: boolean
-  /** Asks for the data without validation (RFC 4035 section 3.2.2). */
-  readonly checkingDisabled?: boolean
-  /** Asks for signatures as well (the DO bit, RFC 3225). */
-  readonly dnssecOk?: boolean
-}
-
+/** Option code of extended DNS errors in EDNS (RFC 8914 section 2). */
 const EXTENDED_ERROR = 15
+/** Constant fields of the OPT pseudo-record (RFC 6891 section 6.1.2). */
 const OPT = { type: 'OPT', name: '.', extendedRcode: 0, ednsVersion: 0 } as const
 
 /**
- * The query on the wire. The name must have passed `checkName` or come from a decoded message.
+ * Encodes a query. The name must have passed `checkName` or come from a decoded message.
  *
- * @param udpSize the largest UDP answer asked for, or undefined for a query without EDNS
+ * @param udpSize EDNS buffer size in bytes; undefined for a query without EDNS
  */
 export function encodeQuery(
   id: number,
-  { type, name }: Question,
-  { recursionDesired = false, checkingDisabled = false, dnssecOk = false }: QueryFlags,
+  { type, name, recursionDesired = false, checkingDisabled = false, dnssecOk = false }: Question,
   udpSize: number | undefined,
 ): Uint8Array {
   const opt = { flags: dnssecOk ? packet.DNSSEC_OK : 0, flag_do: dnssecOk, options: [] }
@@ -85,20 +87,20 @@ export function encodeQuery(
 }
 
 /**
- * The answer to exactly this query, or undefined for anything else: another id, another question, a query, junk. If the records
- * of a truncated answer can't be read, it comes without records: its header is enough to go on.
+ * Decodes the answer to a query. Returns undefined for another id or question, for a query, and for malformed bytes. A truncated
+ * answer with unreadable records is returned without records, because its TC bit is enough to retry over TCP.
  */
 export function decodeAnswer(wire: Uint8Array, id: number, question: Question): Message | undefined {
   const whole = tryDecode(Buffer.from(wire))
-  // The header says that there are no records.
+  // Decode the header alone, with zero counts of records.
   const header = tryDecode(Buffer.concat([wire.subarray(0, 4), Buffer.alloc(8)]))
   const decoded = whole ?? (header?.flag_tc ? header : undefined)
   if (decoded?.id !== id || decoded.type !== 'response' || decoded.opcode !== 'QUERY') return undefined
   const { questions: [asked, ...others] = [], additionals = [] } = decoded
   const isSame =
     asked?.type === question.type && asked.class === 'IN' && canonicalName(asked.name) === question.name
-  // A server that can't parse the query may leave the question out (RFC 1035 section 4.1.1, FORMERR; also NOTIMP), and
-  // unbound does so when it refuses a client.
+  // A server that can't parse the query may leave out the question (RFC 1035 section 4.1.1, FORMERR; also NOTIMP); unbound leaves
+  // it out when it refuses a client.
   const isBare = asked === undefined && ['FORMERR', 'NOTIMP', 'REFUSED'].includes(decoded.rcode)
   if (others.length > 0 || !(isSame || isBare || decoded === header)) return undefined
   const opt = additionals.find((record): record is packet.OptAnswer => record.type === 'OPT')
@@ -111,26 +113,26 @@ export function decodeAnswer(wire: Uint8Array, id: number, question: Question): 
   }
 }
 
-/** Of extended errors, those about DNSSEC, from code 5 on (RFC 8914 section 4). */
+/** Names of the extended errors about DNSSEC, from code 5 on (RFC 8914 section 4). */
 const DNSSEC_ERRORS =
-  'DNSSEC indeterminate|DNSSEC bogus|signature expired|signature not yet valid|DNSKEY missing|RRSIGs missing'.split(
-    '|',
-  )
+  'DNSSEC indeterminate|DNSSEC bogus|signature expired|signature not yet valid|DNSKEY missing|RRSIGs missing'
 
+/** Returns the text of the extended DNS error (RFC 8914); null without one. */
 function explanationOf(opt: packet.OptAnswer | undefined): string | null {
   const data = opt?.options.find(({ code }) => Number(code) === EXTENDED_ERROR)?.data
   if (!data || data.length < 2) return null
-  const parts = [DNSSEC_ERRORS[data.readUInt16BE() - 5], data.subarray(2).toString()]
+  const parts = [DNSSEC_ERRORS.split('|')[data.readUInt16BE() - 5], data.subarray(2).toString()]
   return parts.filter(Boolean).join(': ') || null
 }
 
-/** What dns-packet decodes as well, although its types don't say so. */
+/** A packet as dns-packet decodes it, with fields that its types lack. */
 type Decoded = packet.DecodedPacket & { readonly rcode: string; readonly opcode: string }
 
+/** Decodes a packet; undefined if it is malformed. */
 function tryDecode(buffer: Buffer): Decoded | undefined {
   try {
     const decoded = packet.decode(buffer) as Decoded
-    // Strings that are cut off don't make it throw.
+    // dns-packet doesn't throw for strings that are cut off, but counts more bytes than there are.
     return (packet.decode.bytes ?? 0) > buffer.length ? undefined : decoded
   } catch {
     return undefined
@@ -140,20 +142,16 @@ function tryDecode(buffer: Buffer): Decoded | undefined {
 const toRecords = (records: readonly packet.Answer[] = []): ResourceRecord[] =>
   records.map(toRecord).filter((record) => record !== undefined)
 
+/** Converts a decoded record; undefined for types and classes that the check ignores. */
 function toRecord(record: packet.Answer): ResourceRecord | undefined {
   if (record.type === 'OPT' || record.class !== 'IN') return undefined
   // A TTL with the highest bit set counts as 0 (RFC 2181 section 8).
   const ttl = (record.ttl ?? 0) > 0x7fffffff ? 0 : (record.ttl ?? 0)
   const base = { name: canonicalName(record.name), ttl }
   switch (record.type) {
-    case 'TXT': {
-      const strings = Array.isArray(record.data) ? record.data : [record.data]
-      return {
-        ...base,
-        type: 'TXT',
-        strings: strings.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece)),
-      }
-    }
+    case 'TXT':
+      // dns-packet decodes TXT data as an array of buffers, one per character-string.
+      return { ...base, type: 'TXT', strings: record.data as Buffer[] }
     case 'NS':
     case 'CNAME':
       return { ...base, type: record.type, target: canonicalName(record.data) }
@@ -166,23 +164,26 @@ function toRecord(record: packet.Answer): ResourceRecord | undefined {
       return { ...base, type: 'SOA', soa }
     }
     case 'DS':
-      return { ...base, ...record.data, type: 'DS' }
     case 'DNSKEY':
-      return { ...base, ...record.data, type: 'DNSKEY' }
     case 'RRSIG':
-      return { ...base, ...record.data, type: 'RRSIG' }
+      return { ...base, ...record.data, type: record.type } as ResourceRecord
     default:
       return undefined
   }
 }
 
-/** DNS names are case-insensitive in ASCII (RFC 4343). */
+/** Returns a name in lowercase ASCII, since DNS names are case-insensitive in ASCII only (RFC 4343), without the trailing dot. */
 function canonicalName(name: string): string {
   const lower = name.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
-  return lower === '.' || lower === '' ? '.' : lower.replace(/\.$/, '')
+  return lower.replace(/\.$/, '') || '.'
 }
 
-/** The SOA record of an answer: of the zone itself, or of the zone that denies something. */
+/** Returns the SOA record of an answer: of the zone itself, or of the zone that denies the name. */
 export function soaOf({ answers, authority }: Message): Soa | undefined {
   return [...answers, ...authority].find((record) => record.type === 'SOA')?.soa
+}
+
+/** Returns the hosts that a zone's NS records name. */
+export function nsHosts(records: readonly ResourceRecord[], zone: string): string[] {
+  return records.flatMap((one) => (one.type === 'NS' && one.name === zone ? [one.target] : []))
 }

@@ -2,37 +2,37 @@ import { isIP } from 'node:net'
 import { domainToASCII, domainToUnicode } from 'node:url'
 import { clip } from '../../terminal/sanitize.ts'
 
-/** In characters without the trailing dot, which makes 255 octets on the wire (RFC 1035 section 2.3.4). */
+/** Maximum characters of a name without the trailing dot, which make 255 octets on the wire (RFC 1035 section 2.3.4). */
 const MAX_NAME_LENGTH = 253
 
-/** Of an ASCII form, underscores allowed (RFC 1035 section 2.3.1, RFC 8552). */
+/** An A-label, or an ASCII label with underscores (RFC 1035 section 2.3.1, RFC 8552). */
 const LABEL = /^(?=.{1,63}$)[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?$/
-/** Characters that nobody sees, bidi marks among them, except the joiners that some scripts need. */
+/** Invisible characters, including bidi marks, except the joiners that some scripts need. */
 const INVISIBLE = /(?!\p{Join_C})[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu
+/** Quotation marks, primes and accents that users or word processors put around names. */
 const QUOTES = /[\p{Quotation_Mark}`´′″]/gu
-/** What stands between two names: blanks and line breaks of every kind, and the separators of a list. */
+/** Separators between two names: white space and line breaks of every kind, and the separators of a list. */
 const SEPARATORS = /[\t-\r\u0085\p{Z},;|]+/u
 /**
- * Characters that IDNA2008 allows in a label (RFC 5892 section 2), letters and dots that normalization turns into these, and
- * dots. Of symbols and punctuation only the exceptions of section 2.6 are allowed, in the context of its appendix A.
+ * Characters that IDNA2008 allows in a label (RFC 5892 section 2), letters and dots that normalization maps to these, and dots. The
+ * symbols and punctuation of section 2.6 are allowed only in the contexts of appendix A.
  */
 const ALLOWED =
   /(?![ªº])[\p{L}\p{M}\p{Nd}_.。．｡－\p{Join_C}\u06fd\u06fe\u0f0b\u3007-]|(?<=l)·(?=l)|\u0375(?=\p{sc=Grek})|(?<=\p{sc=Hebr})[\u05f3\u05f4]|(?<=[\p{scx=Hira}\p{scx=Kana}\p{scx=Han}])[・･]/giu
-/** Names that can't have anything else in them. */
-const PLAIN = /^[\w.-]+$/
 
+/** Result of `checkName`: a name in A-labels and U-labels, or a problem and its fix, worded as message and hint. */
 export type NameCheck =
   | { readonly ok: true; readonly ascii: string; readonly unicode: string }
   | { readonly ok: false; readonly problem: string; readonly fix: string }
 
 /**
- * Reads a domain name as a user types it. IDNs become their ASCII form (RFC 5891); a trailing dot and underscore labels are
- * allowed. The accepted name is the typed text up to letter case, Unicode normalization, the trailing dot and surrounding blanks:
- * `domainToASCII` deletes line breaks and tabs, decodes `%61` and accepts punctuation, so such text is refused before it gets
- * there. The fix suggests the name that was probably meant.
+ * Reads a domain name as a user types it. IDNs are converted to A-labels (RFC 5891); a trailing dot and underscore labels are
+ * allowed. The accepted name is the typed text up to letter case, Unicode normalization, the trailing dot and surrounding blanks.
+ * `domainToASCII` deletes line breaks and tabs, decodes `%61` and accepts punctuation, so such text is refused first. The fix
+ * suggests the name that was probably meant.
  */
 export function checkName(input: string): NameCheck {
-  // Far longer than any name, so the beginning of a whole file is refused as well, without a look at each of its words.
+  // Limit the work for a whole file pasted by mistake: 10,000 characters are far longer than any name.
   const text = input.trim().slice(0, 10_000)
   const refuse = (problem: string, meant = text, advice = 'use the name alone'): NameCheck => {
     const name = meant === text ? undefined : checkName(meant)
@@ -44,33 +44,31 @@ export function checkName(input: string): NameCheck {
       fix: fix ?? 'give a domain name such as example.com',
     }
   }
-  if (!PLAIN.test(text)) {
-    const unquoted = text.replace(QUOTES, '')
-    if (unquoted !== text) return refuse(has('quotation marks'), unquoted, 'leave the quotation marks out')
-    const [word = '', ...words] = text.split(SEPARATORS)
-    if (words.length > 0) {
-      const problem = has(describeCharacter(text.slice(word.length)))
-      if (checkName(word).ok) return refuse(problem, word, 'give one name at a time')
-      return refuse(problem, word + words.join(''))
-    }
-    if (isIP(text) === 0 && /[/?#]|:\d+$/.test(text))
-      return refuse('is a web address, not a domain name', hostOf(text))
-    if (text.includes('@'))
-      return refuse('is an e-mail address, not a domain name', text.slice(text.lastIndexOf('@') + 1))
-    // The IDN rules decide about joiners themselves (RFC 5892 appendix A).
-    const visible = text.replace(INVISIBLE, '')
-    if (visible !== text) return refuse('has an invisible character', visible)
-    const [odd] = text.replace(ALLOWED, '')
-    const bare = text.replace(/\p{Pd}/gu, '-').replace(/^[^\p{L}\p{N}_]+|[^\p{L}\p{M}\p{N}_.]+$/gu, '')
-    if (odd !== undefined) return refuse(has(describeCharacter(odd)), bare)
+  const unquoted = text.replace(QUOTES, '')
+  if (unquoted !== text) return refuse(has('quotation marks'), unquoted, 'leave the quotation marks out')
+  const [word = '', ...words] = text.split(SEPARATORS)
+  if (words.length > 0) {
+    const problem = has(describeCharacter(text.slice(word.length)))
+    if (checkName(word).ok) return refuse(problem, word, 'give one name at a time')
+    return refuse(problem, word + words.join(''))
   }
+  if (isIP(text) === 0 && /[/?#]|:\d+$/.test(text))
+    return refuse('is a web address, not a domain name', hostOf(text))
+  if (text.includes('@'))
+    return refuse('is an e-mail address, not a domain name', text.slice(text.lastIndexOf('@') + 1))
+  // Joiners are left to the contextual rules of IDNA (RFC 5892 appendix A).
+  const visible = text.replace(INVISIBLE, '')
+  if (visible !== text) return refuse('has an invisible character', visible)
+  const [odd] = text.replace(ALLOWED, '')
+  const bare = text.replace(/\p{Pd}/gu, '-').replace(/^[^\p{L}\p{N}_]+|[^\p{L}\p{M}\p{N}_.]+$/gu, '')
+  if (odd !== undefined) return refuse(has(describeCharacter(odd)), bare)
   const typed = text.replace(/[.。．｡]$/, '')
   const ascii = domainToASCII(typed).toLowerCase()
   const unicode = domainToUnicode(ascii)
   const labels = ascii.split('.')
-  // Newer releases of Node return an invalid IDN label unchanged.
+  // Newer releases of Node return an invalid A-label unchanged.
   const isName = labels.every((label) => LABEL.test(label)) && !/(^|\.)xn--/.test(unicode)
-  // The name in U-labels (RFC 5890 section 2.3.2.1), as it was typed.
+  // The typed name in U-labels (RFC 5890 section 2.3.2.1).
   const uLabels = foldCase(typed).replace(/(?<![^.])xn--[^.]+/g, (label) => domainToUnicode(label))
   if (!isName || uLabels !== foldCase(unicode) || isIP(ascii) !== 0 || ascii.length > MAX_NAME_LENGTH)
     return refuse('is not a domain name', text.replace(/^\.|(?<=\.)\.+/g, ''))
@@ -78,46 +76,54 @@ export function checkName(input: string): NameCheck {
   return { ok: true, ascii, unicode }
 }
 
-/** With one sigma: which of them a word ends in depends on its other letters, if it was in capitals. */
+/**
+ * Folds letter case and normalization for a comparison. Both sigmas become one, because the lowercase of a capital sigma depends on
+ * its position in the word.
+ */
 const foldCase = (text: string): string =>
   text.normalize('NFKC').toLowerCase().replaceAll('ς', 'σ').replaceAll('。', '.').normalize()
 
+/** Returns the problem of a name that contains something. */
 const has = (what: string): string => `is not a domain name: it has ${what}`
 
-/** The first character of a text, by its code point unless it has a well-known name. */
+/** Describes the first character of a text: by its name if that is well known, otherwise by its code point. */
 function describeCharacter([character = '']: string): string {
   if (/[\t ]/.test(character)) return character === ' ' ? 'a space' : 'a tab'
   const codePoint = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')
   return /[\n\r]/.test(character) ? 'a line break' : `"${character}" (U+${codePoint})`
 }
 
+/** Returns the host of a web address, without scheme, user, port and path. */
 function hostOf(text: string): string {
   const rest = text.replace(/^[a-z][a-z0-9+.-]*:\/\//i, '').split(/[/?#]/)[0] ?? ''
   return rest.slice(rest.lastIndexOf('@') + 1).replace(/:\d+$/, '')
 }
 
-/** The names above this one, without the root, from the top down: for `a.b.example.com`, `com`, `example.com`, `b.example.com`. */
+/**
+ * Returns the names above a name from the top down, without the root: for `a.b.example.com`, `com`, `example.com`, `b.example.com`.
+ */
 export function ancestors(name: string): string[] {
   const labels = name.split('.')
   return labels.slice(1).map((_, index) => labels.slice(labels.length - 1 - index).join('.'))
 }
 
-/** Whether `name` is `zone` or below it. Everything is below the root (`.`). */
+/** Whether `name` is `zone` or below it. Every name is below the root (`.`). */
 export function isWithin(name: string, zone: string): boolean {
   return zone === '.' || name === zone || name.endsWith(`.${zone}`)
 }
 
+/** Returns the number of labels of a name; 0 for the root. */
 export function labelCount(name: string): number {
   return name === '.' ? 0 : name.split('.').length
 }
 
-/** What to type into a provider's host field: `@` at the apex, else the name relative to the zone. */
+/** Returns the text for a provider's host field: `@` at the apex, else the name relative to the zone. */
 export function relativeName(name: string, zone: string): string {
   if (name === zone) return '@'
   return isWithin(name, zone) && zone !== '.' ? name.slice(0, -zone.length - 1) : name
 }
 
-/** Whether a name from a DNS message can be queried: the wire format allows bytes that the text form can't hold. */
+/** Whether a name from a DNS message can be queried again: its bytes might not fit the text form. */
 export function isAskable(name: string): boolean {
   return (
     name.length <= MAX_NAME_LENGTH &&

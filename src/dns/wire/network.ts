@@ -3,37 +3,41 @@ import { getServers } from 'node:dns'
 import { readFile } from 'node:fs/promises'
 import { connect, isIPv6 } from 'node:net'
 import { type DnsAddress, type DnsExchange, type DnsNetwork, DnsTransportError } from '../../context.ts'
-import { parseServerAddress } from '../../settings/addresses.ts'
-import { createTurns } from '../../turns.ts'
+import { createLimiter } from '../../limiter.ts'
+import { parseDnsAddress } from '../../settings/addresses.ts'
 import { canonicalAddress } from './address.ts'
 
-/** Sockets at once: systems with a low limit of open files allow 256, and a run of many has other things open as well. */
+/**
+ * Maximum number of sockets at once: systems with a low limit allow 256 open files, and a run over many domains has other files
+ * open.
+ */
 const MAX_SOCKETS = 200
 
-/** The real network. Each exchange has its own socket, so every query comes from a different port. */
+/**
+ * Creates the real network. Each exchange has its own socket, so every query comes from a new port, which hampers spoofing (RFC
+ * 5452).
+ */
 export function createDnsNetwork(): DnsNetwork {
-  const inTurn = createTurns(MAX_SOCKETS)
+  const limit = createLimiter(MAX_SOCKETS)
   return {
-    udp: (exchange) => inTurn(() => exchangeUdp(exchange)),
-    tcp: (exchange) => inTurn(() => exchangeTcp(exchange)),
+    udp: (exchange) => limit(() => exchangeUdp(exchange)),
+    tcp: (exchange) => limit(() => exchangeTcp(exchange)),
     systemResolvers: async () =>
-      withScopes(getServers(), await readFile(RESOLV_CONF, 'utf8').catch(() => '')),
+      withScopes(getServers(), await readFile('/etc/resolv.conf', 'utf8').catch(() => '')),
   }
 }
 
-const RESOLV_CONF = '/etc/resolv.conf'
-
 /**
- * The resolvers of the system, of which those that can't be used are left out. Node drops the scope of a link-local address
- * (`fe80::1%eth0`), without which nothing can be sent to it.
+ * Parses the system's resolvers, without unusable ones. Node drops the scope of link-local addresses (`fe80::1%eth0`), without
+ * which the address isn't reachable, so the scope is taken from `resolv.conf`.
  *
- * @param config the text of `resolv.conf`, where the scope is
+ * @param config text of `/etc/resolv.conf`; empty where it doesn't exist
  */
 export function withScopes(servers: readonly string[], config: string): DnsAddress[] {
   const scoped = [...config.matchAll(/^\s*nameserver\s+((fe80:[^\s%]*)%\S+)/gim)]
   return servers.flatMap((text) => {
     try {
-      const server = parseServerAddress(text, 'system resolver')
+      const server = parseDnsAddress(text, 'system resolver')
       const address = scoped.find(([, , bare = '']) => canonicalAddress(bare) === server.address)?.[1]
       return [{ ...server, address: address ?? server.address }]
     } catch {
@@ -42,22 +46,23 @@ export function withScopes(servers: readonly string[], config: string): DnsAddre
   })
 }
 
-/** Node's error codes if nothing has left this machine: no route, a firewall, no buffers or files left. */
+/** Error codes of Node after which no packet has left this machine: no route, a firewall, no buffers or file descriptors left. */
 const UNSENT = 'ENETUNREACH EADDRNOTAVAIL EAFNOSUPPORT ENOBUFS ENOMEM EMFILE ENFILE EPERM EACCES'.split(' ')
 
+/** Converts a socket error to a transport error, whose kind tells whether a packet left this machine. */
 function toTransportError(error: NodeJS.ErrnoException, { address }: DnsAddress): DnsTransportError {
   const { code = '', message } = error
-  // Without an IPv6 gateway some systems answer this instead of "network unreachable".
+  // Some systems without an IPv6 gateway report EHOSTUNREACH instead of ENETUNREACH.
   const isUnsent = UNSENT.includes(code) || (code === 'EHOSTUNREACH' && isIPv6(address))
   const kind = isUnsent ? 'not_checked' : code === 'ETIMEDOUT' ? 'timeout' : 'unreachable'
   return new DnsTransportError(kind, `${address}: ${message}`, error)
 }
 
 /**
- * Runs an exchange until it is settled, canceled, or its time is over, and then ends it. With a timer of its own: Node 20 loses
- * one of `AbortSignal.timeout` that only `AbortSignal.any` holds when it collects garbage, and the exchange would never end.
+ * Runs an exchange until it is settled, aborted or timed out, then closes it. Uses its own timer: at garbage collection, Node 20
+ * loses an `AbortSignal.timeout` that only `AbortSignal.any` references, so the exchange would never end.
  *
- * @param start begins it, and returns what ends it
+ * @param start starts the exchange, and returns the function that closes it
  */
 export async function runExchange(
   { timeoutMs, signal }: Pick<DnsExchange, 'timeoutMs' | 'signal'>,
@@ -82,6 +87,7 @@ export async function runExchange(
   }
 }
 
+/** Sends a query over UDP, and waits for a datagram that `accept` takes. */
 const exchangeUdp = (exchange: DnsExchange): Promise<Uint8Array> =>
   runExchange(exchange, (resolve, reject) => {
     const { server, message, accept } = exchange
@@ -92,11 +98,12 @@ const exchangeUdp = (exchange: DnsExchange): Promise<Uint8Array> =>
       if (accept(datagram)) resolve(datagram)
     })
     socket.on('connect', () => socket.send(message, (error) => error && fail(error)))
-    // With a connected socket, the kernel drops datagrams from any other source and reports a closed port.
+    // On a connected socket, the kernel drops datagrams from other sources, and reports a closed port as an error.
     socket.connect(server.port, server.address)
     return () => socket.close()
   })
 
+/** Sends a query over TCP, with the two-byte length prefix (RFC 1035 section 4.2.2). */
 const exchangeTcp = (exchange: DnsExchange): Promise<Uint8Array> =>
   runExchange(exchange, (resolve, reject) => {
     const { server, message, accept } = exchange

@@ -1,24 +1,27 @@
 import { parse } from 'tldts'
 import { labelCount } from './name.ts'
 
-/** Names from DNS messages aren't URLs, and may have labels that host names can't have. */
+/** Parser options: names from DNS messages aren't URLs, and can have labels that host names can't. */
 const OPTIONS = { extractHostname: false, detectIp: false, validateHostname: false } as const
 
 /**
- * Whether names directly below `zone` are registered there: a top-level domain, or a registry on the Public Suffix List,
- * such as `co.uk`. The list's private part doesn't count: `uk.com` is a company's zone.
+ * Whether names directly below `zone` are registered there: a top-level domain, or a registry on the Public Suffix List, such as
+ * `co.uk`. The list's private section doesn't count: `uk.com` is a company's zone.
  */
 export function isRegistry(zone: string): boolean {
   return labelCount(zone) <= 1 || listedRegistry(zone) === zone
 }
 
-/** The registry of a name by the list: `com`, `co.uk`; undefined for a private top-level domain. */
+/** Returns the registry of a name by the Public Suffix List, such as `com` or `co.uk`; undefined for a private top-level domain. */
 export function listedRegistry(name: string): string | undefined {
   const { publicSuffix, isIcann } = parse(name, OPTIONS)
   return isIcann === true && publicSuffix !== null ? publicSuffix : undefined
 }
 
-/** The domain registered at a registry on the list that a name belongs to; without one, its last two labels. */
+/**
+ * Returns the domain that a name belongs to, as registered at a registry of the Public Suffix List; without one, its last two
+ * labels.
+ */
 export function registeredDomainOf(name: string): string {
   const { domain } = parse(name, OPTIONS)
   const registry = listedRegistry(name) ?? '.'

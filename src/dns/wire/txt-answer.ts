@@ -1,13 +1,13 @@
 import type { Message, RecordOf } from './message.ts'
 
-/** One TXT record: its strings, and their bytes joined (RFC 1035 section 3.3.14). */
+/** Data of one TXT record: its character-strings, and their bytes joined (RFC 1035 section 3.3.14). */
 export interface TxtValue {
   readonly bytes: Uint8Array
   readonly strings: readonly Uint8Array[]
 }
 
 /**
- * Whether one of the values is this text in UTF-8; none is null. Byte for byte: TXT values are case-sensitive, and nothing is
+ * Whether one of the values equals `text` in UTF-8, byte for byte; always false for null. TXT values are case-sensitive and aren't
  * trimmed.
  */
 export function hasText(values: readonly TxtValue[], text: string | null): boolean {
@@ -15,28 +15,27 @@ export function hasText(values: readonly TxtValue[], text: string | null): boole
   return wanted !== undefined && values.some(({ bytes }) => wanted.equals(bytes))
 }
 
-/** The values without repetitions. */
+/** Returns the values without duplicates. */
 export function distinctValues(values: readonly TxtValue[]): TxtValue[] {
   return [...byContent(values).values()]
 }
 
-/** Whether each list has the values of the other one, in the same strings and in any order. */
+/** Whether both lists have the same values, with the same character-strings, in any order. */
 export function haveSameValues(some: readonly TxtValue[], others: readonly TxtValue[]): boolean {
-  if (some.length !== others.length) return false
   const [one, other] = [byContent(some), byContent(others)]
   return one.size === other.size && [...one.keys()].every((content) => other.has(content))
 }
 
-/** By the bytes of their strings, because there may be thousands to compare with each other. */
+/** Maps values by the hex bytes of their character-strings, so that thousands of values can be compared quickly. */
 function byContent(values: readonly TxtValue[]): Map<string, TxtValue> {
   const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
   return new Map(values.map((value) => [value.strings.map(hex).join(' '), value]))
 }
 
-/** What Windows-1252 has from 0x80 to 0x9f; the rest is Latin-1. Five are undefined, and stay control characters. */
+/** Characters of Windows-1252 from 0x80 to 0x9f, where it differs from Latin-1. Five are undefined, and stay control characters. */
 const WINDOWS_1252 = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ'
 
-/** Bytes as text: UTF-8 if valid, otherwise Windows-1252, which keeps every byte. */
+/** Decodes bytes as UTF-8 or, if they aren't valid UTF-8, as Windows-1252, which accepts every byte. */
 export function decodeValue(bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
@@ -46,26 +45,28 @@ export function decodeValue(bytes: Uint8Array): string {
   }
 }
 
+/** Decodes the bytes of TXT values as `decodeValue` does. */
 export function decodeValues(values: readonly TxtValue[]): string[] {
   return values.map(({ bytes }) => decodeValue(bytes))
 }
 
+/** TXT set and CNAMEs of an answer. */
 export interface TxtAnswer {
-  /** Where the CNAMEs lead, in order; the last one may close a circle. */
+  /** Targets of the CNAME chain in order; the last one might close a loop. */
   readonly aliases: readonly string[]
   readonly values: readonly TxtValue[]
-  /** Of the TXT set; without one, of the first alias. */
+  /** TTL in seconds of the TXT set, or of the first CNAME if there is no TXT set; null without both. */
   readonly ttl: number | null
-  /** The target of the CNAME at the name, followed or not: RFC 1034 section 3.6.2 forbids TXT records beside it. */
+  /** Target of the CNAME at the name, even with TXT records beside it, which RFC 1034 section 3.6.2 forbids. */
   readonly alias: string | null
 }
 
-/** The most that any common resolver follows. */
+/** Maximum length of a CNAME chain; no common resolver follows a longer one. */
 export const MAX_ALIASES = 16
 
 /**
- * Reads the TXT set from an answer, following CNAMEs (RFC 1034 section 4.3.2) until one leads back, or for `MAX_ALIASES`. Next
- * to a DNAME, servers put the CNAME that it makes (RFC 6672 section 3.1).
+ * Reads the TXT set from an answer, following CNAMEs (RFC 1034 section 4.3.2) until a loop or `MAX_ALIASES`. A DNAME needs no code
+ * of its own, because servers add the CNAME that it generates (RFC 6672 section 3.1).
  */
 export function readTxt({ answers }: Message, name: string): TxtAnswer {
   const aliases: string[] = []

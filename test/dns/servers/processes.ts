@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { createServer } from 'node:net'
 import { ask } from '../../../src/dns/wire/ask.ts'
-import { deadlineIn } from '../../../src/timeout.ts'
+import { createDeadline } from '../../../src/timeout.ts'
 import { realEffects } from '../real-effects.ts'
 
 /** A running server; its output is kept for error messages. */
@@ -58,8 +58,8 @@ export async function untilAnswering(
   while (effects.clock.monotonic() < end) {
     const reply = await ask(
       { address, port },
-      { name, type: 'SOA' },
-      { deadline: deadlineIn(500, effects.clock), recursionDesired: true },
+      { name, type: 'SOA', recursionDesired: true },
+      createDeadline(500, effects.clock),
       effects,
     )
     if (reply.kind === 'answer' && reply.message.rcode === 'NOERROR') return

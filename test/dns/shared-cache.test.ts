@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { observe } from '../../src/dns/check.ts'
-import { createShare } from '../../src/dns/share.ts'
+import { createSharedCache } from '../../src/dns/shared-cache.ts'
 import type { Asked, FakeReply } from './fake-dns.ts'
 import { type FakeZone, fakeInternet, RESOLVER, txt } from './fake-internet.ts'
 import { timedEffects } from './timed-check.ts'
@@ -21,7 +21,7 @@ function zone(apex: string, host: number, names: number): FakeZone {
 /** Creates a run over many domains. */
 function createRun(respond: (asked: Asked) => FakeReply) {
   const { effects, asked } = timedEffects(respond)
-  const share = createShare(effects.clock)
+  const cache = createSharedCache(effects.clock)
   const outcomesOf = async (name: string) => {
     const request = {
       name,
@@ -29,7 +29,7 @@ function createRun(respond: (asked: Asked) => FakeReply) {
       resolvers: [{ address: RESOLVER, port: 53 }],
       authoritativePort: 53,
       publicResolvers: false,
-      share,
+      cache,
     }
     return (await observe(request, effects)).servers.map(({ outcome }) => outcome).join()
   }
@@ -99,25 +99,25 @@ describe('a server that is silent', () => {
 
   test('a server counts as silent for five minutes after three unanswered queries in a row', async () => {
     const clock = createVirtualClock()
-    const share = createShare(clock)
+    const cache = createSharedCache(clock)
     const server = { address: '192.0.2.11', port: 53 }
-    for (const answered of [false, false, true, false, false]) share.heard(server, answered)
-    expect(share.isSilent(server)).toBe(false)
-    share.heard(server, false)
-    expect([share.isSilent(server), share.isSilent({ ...server, port: 54 })]).toEqual([true, false])
+    for (const answered of [false, false, true, false, false]) cache.recordReply(server, answered)
+    expect(cache.isSilent(server)).toBe(false)
+    cache.recordReply(server, false)
+    expect([cache.isSilent(server), cache.isSilent({ ...server, port: 54 })]).toEqual([true, false])
     await clock.sleep(301_000)
-    expect(share.isSilent(server)).toBe(false)
+    expect(cache.isSilent(server)).toBe(false)
   })
 })
 
 test('checks of many domains leave no listener at the signal of their run, and cache the newest thousand zones', async () => {
   const { effects, asked } = timedEffects(fakeInternet([COM, zone('shop.com', 10, 3)]))
-  const share = createShare(effects.clock)
+  const cache = createSharedCache(effects.clock)
   const request = {
     expected: null,
     resolvers: [{ address: RESOLVER, port: 53 }],
     authoritativePort: 53,
-    share,
+    cache,
   }
   const countOf = async (name: string) => {
     const before = asked.length
@@ -128,7 +128,7 @@ test('checks of many domains leave no listener at the signal of their run, and c
   expect(await countOf('d1.shop.com')).toBeLessThan(first)
   expect(getEventListeners(effects.signal, 'abort')).toEqual([])
   for (let at = 0; at < 1000; at++)
-    await share.once(
+    await cache.memoize(
       `zone ${at}.com`,
       async () => at,
       () => true,

@@ -1,6 +1,6 @@
 import type packet from 'dns-packet'
 import { expect, test } from 'vitest'
-import { look } from '../../src/dns/look.ts'
+import { lookUpTxt } from '../../src/dns/lookup.ts'
 import { AA, type Asked, type FakeReply, RCODE } from './fake-dns.ts'
 import { type FakeZone, fakeInternet, RESOLVER, txt } from './fake-internet.ts'
 import { timedEffects } from './timed-check.ts'
@@ -22,7 +22,11 @@ async function looking(
     { apex: 'shop.com', servers, records },
   ]
   const { effects, asked } = timedEffects(fakeInternet(zones, odd))
-  const seen = await look(name, { resolvers: [{ address: RESOLVER, port: 53 }], authoritativePort }, effects)
+  const seen = await lookUpTxt(
+    name,
+    { resolvers: [{ address: RESOLVER, port: 53 }], authoritativePort },
+    effects,
+  )
   const texts = seen.set?.values.map(({ strings }) => strings.map((bytes) => Buffer.from(bytes)))
   return { seen, texts, asked, ms: effects.clock.monotonic() }
 }

@@ -1,8 +1,11 @@
-/** Runs work under a concurrency limit, in order of arrival. The slot is free again when the work ends or calls `release`. */
-export type Turns = <T>(work: (release: () => void) => Promise<T>) => Promise<T>
+/**
+ * A concurrency limiter: runs `work` when a slot is free, in order of arrival. The slot is free again when `work` ends or calls
+ * `release`.
+ */
+export type Limiter = <T>(work: (release: () => void) => Promise<T>) => Promise<T>
 
-/** Creates a concurrency limiter that runs at most `limit` pieces of work at once. */
-export function createTurns(limit: number): Turns {
+/** Creates a limiter that runs at most `limit` pieces of work at once. */
+export function createLimiter(limit: number): Limiter {
   let freeSlots = limit
   const queue: (() => void)[] = []
   return async (work) => {

@@ -1,15 +1,16 @@
 import type { DnsAddress } from '../context.ts'
 import { isFromZone, type Search } from './locate.ts'
-import type { Elsewhere, MisplacedRecord } from './observations.ts'
-import { askFor } from './wire/ask.ts'
+import type { MisplacedRecord, OtherNames } from './observations.ts'
+import { query } from './wire/ask.ts'
 import { isAskable, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxt } from './wire/txt-answer.ts'
 
+/** Maximum milliseconds for a query to the name server. */
 const SERVER_MS = 2500
 
 /**
- * The names where records end up by mistake, the most telling first. Providers append the zone to what is typed, so a full name
- * doubles, a first label repeats, and an unsupported "@" becomes a label; people choose www, a parent, or `_dmarc`.
+ * Lists names where records end up by mistake, the most likely mistake first. Providers append the zone to the typed host, so a
+ * full name doubles, a first label repeats, and an unsupported "@" becomes a label; users choose www, a parent, or `_dmarc`.
  */
 function candidateNames(
   zone: string,
@@ -18,7 +19,7 @@ function candidateNames(
   const [first = ''] = name.split('.')
   const parent = name.slice(first.length + 1)
   const prefix = /^_*([a-z0-9_-]{1,40})=/i.exec(expected ?? '')?.[1]?.toLowerCase() ?? 'mailclaim'
-  // Behind its own prefix, labels of other proofs of ownership, which people put in front by habit.
+  // After the value's own prefix: labels of other services' ownership proofs, which users put in front by habit.
   const labels = [`_${prefix}`, prefix, '_mailclaim', '_dmarc', '_vercel', '_acme-challenge']
   const candidates = [
     ['used', `*.${name}`],
@@ -31,29 +32,28 @@ function candidateNames(
     ['wrong', `@.${zone}`],
     ['wrong', name.replace(/(^|\.)_+/g, '$1')],
     ['wrong', `www.${name}`],
-    // A final dot that a provider's form asks for, and that was left out of the zone's name.
+    // The zone's parent in front of the zone, as in `sub.com.example.com`: happens in forms that want a trailing dot.
     ['wrong', `${name.slice(0, -zone.length)}${zone.slice(zone.indexOf('.') + 1)}.${zone}`],
     ...labels.flatMap((label) => [name, zone].map((owner) => ['wrong', `${label}.${owner}`] as const)),
     ['used', parent],
     ['used', zone],
   ] as const
-  const isNew = ([, candidate]: (typeof candidates)[number], index: number) =>
-    candidate !== name && candidates.findIndex(([, other]) => other === candidate) === index
-  return candidates.filter((one, index) => isNew(one, index) && isAskable(one[1]) && isWithin(one[1], zone))
+  const names = candidates.map(([, candidate]) => candidate)
+  return candidates.filter(([, at], n) => at !== name && isWithin(at, zone) && names.indexOf(at) === n)
 }
 
 /**
- * Looks for TXT records at those names and for a wildcard, at one authoritative server. A query below the name shows whether the
- * wildcard covers the name as well: it doesn't reach past a name that exists (RFC 4592 section 3.3.1).
+ * Looks for TXT records at other names, and for a wildcard, at one authoritative server. A query for a label below the name shows
+ * whether the wildcard covers the name: a wildcard doesn't reach below a name that exists (RFC 4592 section 3.3.1).
  */
-export async function lookElsewhere(server: DnsAddress, zone: string, search: Search): Promise<Elsewhere> {
+export async function findOtherNames(server: DnsAddress, zone: string, search: Search): Promise<OtherNames> {
   const { name } = search
   const txtAt = async (owner: string) => {
     if (!isAskable(owner)) return undefined
-    const message = await askFor(server, { name: owner, type: 'TXT' }, SERVER_MS, search)
+    const message = await query(server, { name: owner, type: 'TXT' }, search, SERVER_MS)
     return message && isFromZone(message, zone) ? readTxt(message, owner) : undefined
   }
-  // What a server answers for a label that nobody uses, a wildcard makes.
+  // An answer for a random label can only come from a wildcard.
   const unused = `mc-${Buffer.from(search.effects.random.bytes(8)).toString('hex')}`
   const [beside, below, above, ...found] = await Promise.all([
     txtAt(`${unused}.${name === zone ? name : name.slice(name.indexOf('.') + 1)}`),
@@ -71,7 +71,7 @@ export async function lookElsewhere(server: DnsAddress, zone: string, search: Se
     below !== undefined &&
     below.aliases[0] === beside?.aliases[0] &&
     haveSameValues(below.values, values)
-  // A wildcard shows its values at every name that doesn't exist.
+  // A wildcard gives the same values at every name that doesn't exist, so equal values aren't a misplaced record.
   const isWildcards = (one: (typeof found)[number]) =>
     one.how !== 'used' &&
     [beside, below, above].some((wild) => wild !== undefined && haveSameValues(one.values, wild.values))

@@ -1,0 +1,54 @@
+import { type CheckRequest, observe } from './check.ts'
+import { isDnsData, separateIntercepted } from './observations.ts'
+import type { DnsEffects } from './wire/ask.ts'
+import { distinctValues, haveSameValues, type TxtValue } from './wire/txt-answer.ts'
+
+/** Result of a TXT lookup at the authoritative servers of a name. */
+export interface TxtLookup {
+  /** Zone that holds the name; null if it wasn't found. */
+  readonly zone: string | null
+  /** Host names of the zone's name servers; empty if the zone wasn't found. */
+  readonly nameservers: readonly string[]
+  /** The complete TXT set at the name, with its TTL in seconds (null for an empty set); null if the set isn't known for certain. */
+  readonly set: { readonly values: readonly TxtValue[]; readonly ttl: number | null } | null
+  /** Why the set isn't known, worded as the end of a sentence; null if it is known. */
+  readonly reason: string | null
+  /** Values from single servers if the set isn't known: possibly incomplete or outdated. */
+  readonly partial: readonly TxtValue[]
+}
+
+/**
+ * Looks up the complete TXT set of a name at the authoritative servers of its zone. The set counts as known if at least one server
+ * gave a complete authoritative answer, and all such answers agree. Resolvers are never queried for the set, because a cache might
+ * be outdated.
+ *
+ * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
+ */
+export async function lookUpTxt(
+  name: string,
+  request: Pick<CheckRequest, 'resolvers' | 'authoritativePort' | 'deadline'>,
+  effects: DnsEffects,
+): Promise<TxtLookup> {
+  const seen = await observe({ ...request, name, expected: null }, effects, false)
+  const { location } = seen
+  const { genuine, interception } = separateIntercepted(seen)
+  const answers = genuine.filter(({ outcome, authoritative }) => isDnsData(outcome) && authoritative)
+  const [first] = answers
+  const [zone, hosts] = location.kind === 'found' ? [location.zone, location.hosts] : [null, new Map()]
+  const result = { zone, nameservers: [...hosts.keys()], set: null, reason: null, partial: [] }
+  const partial = answers.flatMap(({ values }) => values)
+  const unknown = (reason: string): TxtLookup => ({ ...result, reason, partial })
+  if (location.kind === 'no_domain') return unknown(`${location.domain} doesn't exist in DNS`)
+  if (location.kind === 'lost')
+    return unknown(`its name servers weren't found: ${location.replies.join(', ') || 'no resolver'}`)
+  if (interception === 'inside') return unknown(`this network has its own ${zone}`)
+  if (first === undefined) return unknown(`no name server of ${zone} gave a complete authoritative answer`)
+  const alias = answers.find(({ outcome }) => outcome === 'alias')?.alias
+  if (alias) return unknown(`${name} is an alias (CNAME) for ${alias}`)
+  if (!answers.every((answer) => haveSameValues(answer.values, first.values)))
+    return unknown(`the name servers of ${zone} disagree`)
+  const values = distinctValues(first.values)
+  // A server with a lower TTL counts it down, so it answers from a cache: the highest TTL is the zone's own.
+  const ttl = values.length === 0 ? null : Math.max(...answers.map((answer) => answer.ttl ?? 0))
+  return { ...result, set: { values, ttl } }
+}

@@ -1,0 +1,50 @@
+import type { Clock, DnsAddress } from '../context.ts'
+
+/** Milliseconds for which a result is shared with other checks. */
+const KEPT_MS = 5 * 60 * 1000
+/**
+ * Maximum number of results kept; older ones are dropped. Otherwise a run of thousands of domains, each in its own zone, would fill
+ * the memory.
+ */
+const MOST_KEPT = 1000
+/** Number of unanswered queries in a row after which a server counts as silent and isn't queried for five minutes. */
+const SILENT_AFTER = 3
+
+/** State that the checks of a run share: zones, the addresses of name servers, and which servers are silent. */
+export type SharedCache = ReturnType<typeof createSharedCache>
+
+/** Creates the shared state of a run, or of a single check. */
+export function createSharedCache(clock: Pick<Clock, 'monotonic'>) {
+  const results = new Map<string, { readonly result: Promise<unknown>; readonly until: number }>()
+  const silences = new Map<string, { count: number; until: number }>()
+  const keyOf = ({ address, port }: DnsAddress) => `${address} ${port}`
+  return {
+    /**
+     * Returns the result stored or still being loaded under `key`, at most five minutes old; calls `load` without one.
+     *
+     * @param isKept whether to store the result for others; a failure isn't, since it might be over at the next attempt
+     */
+    memoize<T>(key: string, load: () => Promise<T>, isKept: (result: T) => boolean): Promise<T> {
+      const known = results.get(key)
+      if (known !== undefined && clock.monotonic() < known.until) return known.result as Promise<T>
+      const result = load()
+      results.set(key, { result, until: clock.monotonic() + KEPT_MS })
+      const [oldest = key] = results.keys()
+      if (results.size > MOST_KEPT) results.delete(oldest)
+      const forget = () => results.delete(key)
+      result.then((value) => isKept(value) || forget(), forget)
+      return result
+    },
+    /** Whether a server left the last three queries of the run unanswered. */
+    isSilent(server: DnsAddress): boolean {
+      const known = silences.get(keyOf(server))
+      return known !== undefined && known.count >= SILENT_AFTER && clock.monotonic() < known.until
+    },
+    /** Records whether a server answered a query. */
+    recordReply(server: DnsAddress, answered: boolean): void {
+      const key = keyOf(server)
+      const count = answered ? 0 : (silences.get(key)?.count ?? 0) + 1
+      silences.set(key, { count, until: clock.monotonic() + KEPT_MS })
+    },
+  }
+}
