@@ -28,7 +28,9 @@ export function oauthError(error: string, said: string, status?: number): CliErr
   const isLater = ['server_error', 'temporarily_unavailable', 'slow_down'].includes(error)
   // Errors of OpenID Connect Core 1.0 section 3.1.2.6: the user has to sign in, consent or choose an account in the browser.
   const needsPrompt = /^(interaction|login|consent|account_selection)_required$/.test(error)
-  const known = Object.hasOwn(HINTS, error) ? (error as keyof typeof HINTS) : 'refused'
+  // `access_denied` is an error of the authorization endpoint (RFC 6749 section 4.1.2.1), whose text speaks of the browser.
+  const isKnown = Object.hasOwn(HINTS, error) && (error !== 'access_denied' || status === undefined)
+  const known = isKnown ? (error as keyof typeof HINTS) : 'refused'
   const code = isLater ? 'service_unavailable' : needsPrompt ? 'access_denied' : known
   const message = needsPrompt ? 'the service needs you to sign in or approve there first' : ERRORS[code][2]
   // Scripts compare the code in JSON errors, so an `error` with other characters stays in the message only.

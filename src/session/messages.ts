@@ -39,7 +39,7 @@ export function unsentError(profile: string): CliError {
 /** Returns the error for a session that the service no longer accepts. @param why the service's description */
 export function sessionOverError(profile: string, why: string | null | undefined): CliError {
   const message = `the session of profile ${profile} is over: ${why ?? 'the service refused its refresh token'}`
-  const hint = `${signInHint(profile)} (after a restored snapshot, or beside a copy: docs/token-safety.md)`
+  const hint = `if this machine was copied or restored, see docs/token-safety.md; ${signInHint(profile)}`
   return new CliError('session_over', message, { hint })
 }
 

@@ -18,7 +18,7 @@ import { namesIn } from './private-directory.ts'
 // Windows lacks O_NOFOLLOW, but creating a link there requires permissions that other users don't have.
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
 /** Error codes of file systems that can't flush a directory; their own guarantees must suffice. */
-const NO_DIRECTORY_SYNC: readonly (string | undefined)[] = ['EINVAL', 'ENOTSUP', 'EPERM', 'EROFS']
+const NO_DIRECTORY_SYNC: readonly (string | undefined)[] = ['EINVAL', 'ENOTSUP', 'EPERM']
 /** Number of retries of replacing a file that another program has open (Windows only). */
 const RENAME_TRIES = 20
 

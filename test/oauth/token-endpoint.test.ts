@@ -82,6 +82,7 @@ describe('the exchange of a code', () => {
 
   it.each([
     [oauthError(400, 'invalid_scope'), 'invalid_scope', 6, 'will not grant it'],
+    [oauthError(403, 'access_denied'), 'access_denied', 6, 'the service refused it'],
     [oauthError(400, 'invalid_grant'), 'invalid_grant', 4, 'used already, is too old'],
     [oauthError(401, 'invalid_client'), 'invalid_client', 3, 'does not know the client id'],
     [oauthError(400, 'unauthorized_client'), 'unauthorized_client', 3, 'not registered for this'],
