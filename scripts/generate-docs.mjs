@@ -105,9 +105,7 @@ const text = [
   '',
   'Fields, formats, types and exit codes are in `mailclaim commands --json`; what scripts rely on, in [scripting](scripting.md).',
   '',
-  ...data.map(
-    ({ command, summary }) => `- [${command}](#mailclaim-${command.replaceAll(' ', '-')}): ${prose(summary)}`,
-  ),
+  data.map(({ command }) => `[${command}](#mailclaim-${command.replaceAll(' ', '-')})`).join(' ·\n'),
   '',
   '## Options of every command',
   '',

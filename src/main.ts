@@ -70,7 +70,7 @@ export async function main(): Promise<ExitCode> {
       call: async (request) => {
         const { createKeychain } = await import('./credentials/keychain-process.ts')
         const script = join(import.meta.dirname, 'keychain-helper.js')
-        return createKeychain({ script, environment: keychainEnvironment(process.env) }).call(request)
+        return createKeychain(script, keychainEnvironment(process.env)).call(request)
       },
     },
     interrupts,

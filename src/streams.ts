@@ -3,7 +3,7 @@ import { PassThrough, type Readable } from 'node:stream'
 import { isatty } from 'node:tty'
 import { type Input, type Output, OutputClosedError } from './context.ts'
 import { CliError } from './errors.ts'
-import { quietly } from './storage/file-errors.ts'
+import { catchError } from './storage/file-errors.ts'
 
 /**
  * Whether the file descriptor is a terminal. Only a character device can be one, and the null device, which schedulers often pass
@@ -27,7 +27,7 @@ export function isTerminal(fd: number): boolean {
  */
 export function closeLostTerminals(): void {
   for (const fd of [0, 1, 2].filter((fd) => !isTerminal(fd)))
-    quietly(() => fstatSync(fd).isCharacterDevice() && closeSync(fd))
+    catchError(() => fstatSync(fd).isCharacterDevice() && closeSync(fd))
 }
 
 /** Returns standard input for commands. The stream is opened on first use, because an open stdin keeps the process alive. */

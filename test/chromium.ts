@@ -13,7 +13,7 @@ export function launchChromium(): Promise<Browser> {
 }
 
 /**
- * The accessibility violations that axe-core finds on a page: rule and markup of each. It is put in from outside the
+ * Returns the accessibility violations of a page: rule and markup of each. The script axe-core is evaluated from outside the
  * page, past its content security policy.
  */
 export async function axeViolations(page: Page): Promise<string[]> {

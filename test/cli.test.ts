@@ -19,213 +19,203 @@ async function type(line: string | readonly string[], options: FakeContextOption
 
 const globalFlags = globalOptions().map(({ flags }) => longFlag(flags))
 
-describe('help', () => {
-  test('the contract lists exactly the commands of the tree, and settings name only commands that exist', () => {
-    expect([...everyCommand(tree)].map(({ words }) => words.join(' ')).toSorted()).toEqual(
-      Object.keys(COMMANDS).toSorted(),
-    )
-    for (const { commands = [] } of Object.values<Setting<unknown>>(SETTINGS))
-      expect(Object.keys(COMMANDS)).toEqual(expect.arrayContaining([...commands]))
-  })
-
-  test.each(Object.entries(COMMANDS))(
-    'the help of mailclaim %s fits 40 lines of 80 columns, and has its options and examples',
-    async (words, options) => {
-      const { code, stdout, stderr } = await type(`${words} --help`)
-      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-      expect(stdout).toContain(`Usage: mailclaim ${words}`)
-      for (const flag of options.split(' ').filter((one) => one !== '' && !globalFlags.includes(one)))
-        expect(stdout).toMatch(
-          new RegExp(`^  ${flag.replace(/^--no-/, '--(\\[?no-\\]?)?')}|--\\[no-\\]${flag.slice(2)}`, 'm'),
-        )
-      expect(stdout).not.toMatch(/^ +--(base-url|verbose|json)\b/m)
-      expect(stdout).toMatch(
-        /\nExamples:\n( {2}\S.*mailclaim .*\n| {2}mailclaim .*\n){1,3}\nOptions of every command: mailclaim --help\n$/,
-      )
-      expect(stdout.split('\n').length).toBeLessThanOrEqual(41)
-      for (const line of stdout.split('\n'))
-        if (!/^ {2}\S.*mailclaim |^ {2}mailclaim /.test(line))
-          expect(line.length, line).toBeLessThanOrEqual(80)
-      expect(stdout).not.toMatch(/undefined|\[object/)
-    },
+test('the contract lists exactly the commands of the tree, and settings name only commands that exist', () => {
+  expect([...everyCommand(tree)].map(({ words }) => words.join(' ')).toSorted()).toEqual(
+    Object.keys(COMMANDS).toSorted(),
   )
+  for (const { commands = [] } of Object.values<Setting<unknown>>(SETTINGS))
+    expect(Object.keys(COMMANDS)).toEqual(expect.arrayContaining([...commands]))
+})
 
-  test('mailclaim --help, -h and help list every command and every global option', async () => {
-    const { stdout } = await type('--help')
-    for (const word of Object.keys(tree)) expect(stdout).toMatch(new RegExp(`^  ${word}  +\\w`, 'm'))
-    expect(globalFlags.toSorted()).toEqual(GLOBAL_FLAGS.split(' ').toSorted())
-    for (const option of `${GLOBAL_FLAGS} --help --version`.split(' '))
-      expect(stdout, option).toMatch(new RegExp(`^  (-\\w, )?${option}\\b`, 'm'))
-    for (const line of ['-h', 'help']) expect((await type(line)).stdout).toBe(stdout)
-    expect((await type('help config set')).stdout).toBe((await type('config set -h')).stdout)
-  })
-
-  test('help has bold headings on a terminal, and none with NO_COLOR, --no-color or in a pipe', async () => {
-    const terminal = { columns: 80 }
-    expect((await type('--help', { terminal })).stdout).toContain('\u001b[1mUsage:')
-    expect((await type('--help --no-color', { terminal })).stdout).not.toContain('\u001b')
-    expect((await type('--help', { terminal, environment: { noColor: true } })).stdout).not.toContain(
-      '\u001b',
-    )
-    expect((await type('--help')).stdout).not.toContain('\u001b')
-  })
-
-  test.each(['--version', '-V', 'config list -V'])(
-    'mailclaim %s prints the version and nothing else',
-    async (flag) => {
-      expect(await type(flag)).toMatchObject({ code: 0, stdout: '0.0.0-test\n', stderr: '' })
-    },
-  )
-
-  test('mailclaim without arguments prints one screen with the first steps and every command, and exits 0', async () => {
-    const { code, stdout, stderr } = await type('')
+test.each(Object.entries(COMMANDS))(
+  'the help of mailclaim %s fits 40 lines of 80 columns, and has its options and examples',
+  async (words, options) => {
+    const { code, stdout, stderr } = await type(`${words} --help`)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    const lines = stdout.split('\n')
-    expect(lines.length).toBeLessThan(24)
-    expect(lines.filter((line) => line.length > 79)).toEqual([])
-    expect(lines.flatMap((line) => /^ {2}(\w+) +\w/.exec(line)?.[1] ?? [])).toEqual([
-      ...Array(3).fill('mailclaim'),
-      ...Object.keys(tree),
-    ])
-    expect(stdout).toContain('mailclaim --help')
-  })
-
-  test('a group without a command prints its help on stderr, or an error with --json, and exits 2', async () => {
-    const { code, stdout, stderr } = await type('config')
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toContain('Usage: mailclaim config <command>')
-    expect(JSON.parse((await type('config --json')).stderr)).toEqual({
-      error: {
-        code: 'usage',
-        message: 'a command is missing after mailclaim config',
-        hint: 'see: mailclaim config --help',
-        exit: 2,
-      },
-    })
-  })
-})
-
-describe('a command line with a usage error', () => {
-  test.each([
-    '--api-key s3cr3t grants list',
-    '--api-key=s3cr3t grants list',
-    'grants list --api-key s3cr3t',
-    'grants list --api-key=s3cr3t',
-    'grants --token s3cr3t list',
-    'login --with-api-key s3cr3t',
-    'login --with-api-key=s3cr3t',
-    'config set api-key s3cr3t',
-  ])('the usage error of mailclaim %s does not repeat the secret', async (line) => {
-    const { code, stdout, stderr } = await type(line)
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).not.toContain('s3cr3t')
-  })
-
-  test.each([
-    ['confg', "unknown command 'confg'", 'did you mean config?'],
-    ['config lst', "unknown command 'lst'", 'did you mean list?'],
-    ['help confg', "unknown command 'confg'", 'did you mean config?'],
-    ['qqqqqq', "unknown command 'qqqqqq'", 'see: mailclaim --help'],
-    ['whoami', "unknown command 'whoami'", 'did you mean mailclaim auth status?'],
-    ['check', "unknown command 'check'", 'did you mean mailclaim claims check?'],
-    ['auth login', "unknown command 'login'", 'did you mean mailclaim login?'],
-    [
-      'config list --port 1',
-      "unknown option '--port'",
-      'give the registered address: mailclaim login --redirect-uri http://127.0.0.1:8765/callback',
-    ],
-    [
-      'grants list --api-key x',
-      "unknown option '--api-key'",
-      'put it into MAILCLAIM_API_KEY, or store it: mailclaim login --with-api-key < key.txt',
-    ],
-    ['grants list --portmat x', "unknown option '--portmat'", 'see: mailclaim grants list --help'],
-    ['config list --jsn', "unknown option '--jsn'", 'did you mean --json?'],
-    ['config list --qqqqqq', "unknown option '--qqqqqq'", 'see: mailclaim config list --help'],
-    ['--limit 5 config list', "unknown option '--limit'", 'options of a command follow its name'],
-    ['grants list --quiet=1', '--quiet takes no value', 'write --quiet alone'],
-    ['config get', "missing required argument 'setting'", 'see: mailclaim config get --help'],
-    ['config get scope extra', 'too many arguments: config get takes 1', 'see: mailclaim config get --help'],
-    ['logout work', 'too many arguments: logout takes none', 'see: mailclaim logout --help'],
-    ['config list --profile', '--profile needs a value', 'write --profile <name>'],
-    ['config list --format csv', '--format: "csv" is not one of table, json, jsonl, tsv', undefined],
-    [
-      'grants list --state active --state revoked',
-      '--state is given twice, with different values',
-      'give it once',
-    ],
-    [
-      'config list --fields a,,b',
-      '--fields: "a,,b" is not a list of fields',
-      'separate them with commas alone, without spaces: --fields id,client.name',
-    ],
-    [
-      'config list --fields name,nope',
-      '--fields: unknown field "nope"',
-      'the fields are name, value, source, meaning',
-    ],
-    [
-      'config get scope --fields name',
-      "--fields can't be used with --format value",
-      'choose fields of JSON with jq',
-    ],
-    ['config list --profile=', '--profile is empty', 'give a value, or leave --profile out'],
-    [
-      'config list --profile --json',
-      '--profile needs a value, and --json follows it',
-      'write --profile <name>, or --profile=--json if that is meant as the value',
-    ],
-    [
-      'login --timeout 10m',
-      '--timeout: "10m" is not a number of seconds between 0.1 and 3600',
-      'give it in seconds: ten minutes are 600',
-    ],
-    ['grants list --after a --before b', "--after and --before can't be used together", undefined],
-  ])('mailclaim %s fails with one message and hint', async (line, message, hint) => {
-    const { code, stdout, stderr } = await type(line)
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    if (line.includes('--json')) expect(JSON.parse(stderr).error.message).toBe(message)
-    else
-      expect(stderr).toBe(
-        `error: ${message}\n${hint === undefined ? '' : `hint: ${hint}\n`}`.replace(/^$/, ''),
+    expect(stdout).toContain(`Usage: mailclaim ${words}`)
+    for (const flag of options.split(' ').filter((one) => one !== '' && !globalFlags.includes(one)))
+      expect(stdout).toMatch(
+        new RegExp(`^  ${flag.replace(/^--no-/, '--(\\[?no-\\]?)?')}|--\\[no-\\]${flag.slice(2)}`, 'm'),
       )
-  })
+    expect(stdout).not.toMatch(/^ +--(base-url|verbose|json)\b/m)
+    expect(stdout).toMatch(
+      /\nExamples:\n( {2}\S.*mailclaim .*\n| {2}mailclaim .*\n){1,3}\nOptions of every command: mailclaim --help\n$/,
+    )
+    expect(stdout.split('\n').length).toBeLessThanOrEqual(41)
+    for (const line of stdout.split('\n'))
+      if (!/^ {2}\S.*mailclaim |^ {2}mailclaim /.test(line)) expect(line.length, line).toBeLessThanOrEqual(80)
+    expect(stdout).not.toMatch(/undefined|\[object/)
+  },
+)
 
-  test.each([
-    ['config list --json --fields name', "--fields can't be used with --format json"],
-    ['config list --json --format tsv', "--json and --format tsv can't be used together"],
-    ['grants list --json=1', '--json takes no value'],
-    ['--format=jsonl confg', "unknown command 'confg'"],
-    ['confg --json', "unknown command 'confg'"],
-  ])('the usage error of mailclaim %s is one line of JSON', async (line, message) => {
-    const { code, stdout, stderr } = await type(line)
-    expect({ code, stdout, lines: stderr.split('\n').length }).toEqual({ code: 2, stdout: '', lines: 2 })
-    expect(JSON.parse(stderr).error).toMatchObject({ code: 'usage', message, exit: 2 })
-  })
+test('mailclaim --help, -h and help list every command and every global option', async () => {
+  const { stdout } = await type('--help')
+  for (const word of Object.keys(tree)) expect(stdout).toMatch(new RegExp(`^  ${word}  +\\w`, 'm'))
+  expect(globalFlags.toSorted()).toEqual(GLOBAL_FLAGS.split(' ').toSorted())
+  for (const option of `${GLOBAL_FLAGS} --help --version`.split(' '))
+    expect(stdout, option).toMatch(new RegExp(`^  (-\\w, )?${option}\\b`, 'm'))
+  for (const line of ['-h', 'help']) expect((await type(line)).stdout).toBe(stdout)
+  expect((await type('help config set')).stdout).toBe((await type('config set -h')).stdout)
+})
 
-  test('an unknown command is quoted in the error with its control characters escaped', async () => {
-    const { stderr } = await type(['config', 'li\u001b]0;owned\u0007st\u202e'])
-    expect(stderr).toContain('li\\u{1b}]0;owned\\u{7}st\\u{202e}')
+test('help has bold headings on a terminal, and none with NO_COLOR, --no-color or in a pipe', async () => {
+  const terminal = { columns: 80 }
+  expect((await type('--help', { terminal })).stdout).toContain('\u001b[1mUsage:')
+  expect((await type('--help --no-color', { terminal })).stdout).not.toContain('\u001b')
+  expect((await type('--help', { terminal, environment: { noColor: true } })).stdout).not.toContain('\u001b')
+  expect((await type('--help')).stdout).not.toContain('\u001b')
+})
+
+test.each(['--version', '-V', 'config list -V'])(
+  'mailclaim %s prints the version and nothing else',
+  async (flag) => {
+    expect(await type(flag)).toMatchObject({ code: 0, stdout: '0.0.0-test\n', stderr: '' })
+  },
+)
+
+test('mailclaim without arguments prints one screen with the first steps and every command, and exits 0', async () => {
+  const { code, stdout, stderr } = await type('')
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  const lines = stdout.split('\n')
+  expect(lines.length).toBeLessThan(24)
+  expect(lines.filter((line) => line.length > 79)).toEqual([])
+  expect(lines.flatMap((line) => /^ {2}(\w+) +\w/.exec(line)?.[1] ?? [])).toEqual([
+    ...Array(3).fill('mailclaim'),
+    ...Object.keys(tree),
+  ])
+  expect(stdout).toContain('mailclaim --help')
+})
+
+test('a group without a command prints its help on stderr, or an error with --json, and exits 2', async () => {
+  const { code, stdout, stderr } = await type('config')
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(stderr).toContain('Usage: mailclaim config <command>')
+  expect(JSON.parse((await type('config --json')).stderr)).toEqual({
+    error: {
+      code: 'usage',
+      message: 'a command is missing after mailclaim config',
+      hint: 'see: mailclaim config --help',
+      exit: 2,
+    },
   })
 })
 
-describe('options', () => {
-  test('options work before the command, between its words and after it', async () => {
-    for (const line of ['--json config list', 'config --format json list', 'config list --format=json'])
-      expect(JSON.parse((await type(line)).stdout).object).toBe('list')
-  })
+test.each([
+  '--api-key s3cr3t grants list',
+  '--api-key=s3cr3t grants list',
+  'grants list --api-key s3cr3t',
+  'grants list --api-key=s3cr3t',
+  'grants --token s3cr3t list',
+  'login --with-api-key s3cr3t',
+  'login --with-api-key=s3cr3t',
+  'config set api-key s3cr3t',
+])('the usage error of mailclaim %s does not repeat the secret', async (line) => {
+  const { code, stdout, stderr } = await type(line)
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(stderr).not.toContain('s3cr3t')
+})
 
-  test('the last value of a repeated option counts, and the values of repeatable options add up', async () => {
-    const { stdout } = await type('config list --format tsv --format json --profile one --profile one')
-    expect(JSON.parse(stdout).object).toBe('list')
-    const { code, stderr } = await type('--resolver 192.0.2.1 config list --resolver 300.0.2.2')
-    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('"300.0.2.2"') })
-  })
+test.each([
+  ['confg', "unknown command 'confg'", 'did you mean config?'],
+  ['config lst', "unknown command 'lst'", 'did you mean list?'],
+  ['help confg', "unknown command 'confg'", 'did you mean config?'],
+  ['qqqqqq', "unknown command 'qqqqqq'", 'see: mailclaim --help'],
+  ['whoami', "unknown command 'whoami'", 'did you mean mailclaim auth status?'],
+  ['check', "unknown command 'check'", 'did you mean mailclaim claims check?'],
+  ['auth login', "unknown command 'login'", 'did you mean mailclaim login?'],
+  [
+    'config list --port 1',
+    "unknown option '--port'",
+    'give the registered address: mailclaim login --redirect-uri http://127.0.0.1:8765/callback',
+  ],
+  [
+    'grants list --api-key x',
+    "unknown option '--api-key'",
+    'put it into MAILCLAIM_API_KEY, or store it: mailclaim login --with-api-key < key.txt',
+  ],
+  ['grants list --portmat x', "unknown option '--portmat'", 'see: mailclaim grants list --help'],
+  ['config list --jsn', "unknown option '--jsn'", 'did you mean --json?'],
+  ['config list --qqqqqq', "unknown option '--qqqqqq'", 'see: mailclaim config list --help'],
+  ['--limit 5 config list', "unknown option '--limit'", 'options of a command follow its name'],
+  ['grants list --quiet=1', '--quiet takes no value', 'write --quiet alone'],
+  ['config get', "missing required argument 'setting'", 'see: mailclaim config get --help'],
+  ['config get scope extra', 'too many arguments: config get takes 1', 'see: mailclaim config get --help'],
+  ['logout work', 'too many arguments: logout takes none', 'see: mailclaim logout --help'],
+  ['config list --profile', '--profile needs a value', 'write --profile <name>'],
+  ['config list --format csv', '--format: "csv" is not one of table, json, jsonl, tsv', undefined],
+  [
+    'grants list --state active --state revoked',
+    '--state is given twice, with different values',
+    'give it once',
+  ],
+  [
+    'config list --fields a,,b',
+    '--fields: "a,,b" is not a list of fields',
+    'separate them with commas alone, without spaces: --fields id,client.name',
+  ],
+  [
+    'config list --fields name,nope',
+    '--fields: unknown field "nope"',
+    'the fields are name, value, source, meaning',
+  ],
+  [
+    'config get scope --fields name',
+    "--fields can't be used with --format value",
+    'choose fields of JSON with jq',
+  ],
+  ['config list --profile=', '--profile is empty', 'give a value, or leave --profile out'],
+  [
+    'config list --profile --json',
+    '--profile needs a value, and --json follows it',
+    'write --profile <name>, or --profile=--json if that is meant as the value',
+  ],
+  [
+    'login --timeout 10m',
+    '--timeout: "10m" is not a number of seconds between 0.1 and 3600',
+    'give it in seconds: ten minutes are 600',
+  ],
+  ['sandbox --port 65536', '--port: "65536" is not a whole number between 0 and 65535', undefined],
+  ['grants list --after a --before b', "--after and --before can't be used together", undefined],
+])('mailclaim %s fails with one message and hint', async (line, message, hint) => {
+  const { code, stdout, stderr } = await type(line)
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  if (line.includes('--json')) expect(JSON.parse(stderr).error.message).toBe(message)
+  else
+    expect(stderr).toBe(`error: ${message}\n${hint === undefined ? '' : `hint: ${hint}\n`}`.replace(/^$/, ''))
+})
 
-  test('options end at --, so that an argument can begin with a dash', async () => {
-    expect((await type('config get -- --json')).stderr).toContain('error: "--json" is not a setting')
-    expect((await type('-- config list')).code).toBe(0)
-  })
+test.each([
+  ['config list --json --fields name', "--fields can't be used with --format json"],
+  ['config list --json --format tsv', "--json and --format tsv can't be used together"],
+  ['grants list --json=1', '--json takes no value'],
+  ['--format=jsonl confg', "unknown command 'confg'"],
+  ['confg --json', "unknown command 'confg'"],
+])('the usage error of mailclaim %s is one line of JSON', async (line, message) => {
+  const { code, stdout, stderr } = await type(line)
+  expect({ code, stdout, lines: stderr.split('\n').length }).toEqual({ code: 2, stdout: '', lines: 2 })
+  expect(JSON.parse(stderr).error).toMatchObject({ code: 'usage', message, exit: 2 })
+})
+
+test('an unknown command is quoted in the error with its control characters escaped', async () => {
+  const { stderr } = await type(['config', 'li\u001b]0;owned\u0007st\u202e'])
+  expect(stderr).toContain('li\\u{1b}]0;owned\\u{7}st\\u{202e}')
+})
+
+test('options work before the command, between its words and after it', async () => {
+  for (const line of ['--json config list', 'config --format json list', 'config list --format=json'])
+    expect(JSON.parse((await type(line)).stdout).object).toBe('list')
+})
+
+test('the last value of a repeated option counts, and the values of repeatable options add up', async () => {
+  const { stdout } = await type('config list --format tsv --format json --profile one --profile one')
+  expect(JSON.parse(stdout).object).toBe('list')
+  const { code, stderr } = await type('--resolver 192.0.2.1 config list --resolver 300.0.2.2')
+  expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('"300.0.2.2"') })
+})
+
+test('options end at --, so that an argument can begin with a dash', async () => {
+  expect((await type('config get -- --json')).stderr).toContain('error: "--json" is not a setting')
+  expect((await type('-- config list')).code).toBe(0)
 })
 
 describe('errors and exit codes', () => {

@@ -7,7 +7,7 @@ import { createWorld, program } from './stories/built-program.ts'
 
 const page = readFileSync(new URL('../docs/publish.md', import.meta.url), 'utf8')
 
-/** The recipe in docs/publish.md below a heading that begins with this. */
+/** Returns the recipe in docs/publish.md below the heading that begins with this text. */
 function recipe(heading: string): string {
   const [, section = ''] = page.split(`\n### ${heading}`)
   return (
@@ -60,80 +60,77 @@ async function run(tool: string, answer: unknown = null, variables: Record<strin
   }
 }
 
-describe.runIf(needs('posix', 'bash', 'jq'))(
-  'each recipe runs its tool so that it adds the value as it is',
-  () => {
-    test('aws, with the values to keep, and not if it would misread one', async () => {
-      const { calls, code, stderr } = await run('aws')
-      expect(code, stderr).toBe(0)
-      const place = ['--hosted-zone-id', 'Z1', '--change-batch']
-      expect(calls[0]?.slice(0, -1)).toEqual(['route53', 'change-resource-record-sets', ...place])
-      expect(JSON.parse(calls[0]?.at(-1) ?? '').Changes).toEqual([
-        {
-          Action: 'UPSERT',
-          ResourceRecordSet: {
-            Name: '_mc.example.com.',
-            Type: 'TXT',
-            TTL: 300,
-            ResourceRecords: SET.split('\n').map((value) => ({ Value: value })),
-          },
+describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the documents', () => {
+  test('the aws recipe sends the whole set, and refuses values that aws would misread', async () => {
+    const { calls, code, stderr } = await run('aws')
+    expect(code, stderr).toBe(0)
+    const place = ['--hosted-zone-id', 'Z1', '--change-batch']
+    expect(calls[0]?.slice(0, -1)).toEqual(['route53', 'change-resource-record-sets', ...place])
+    expect(JSON.parse(calls[0]?.at(-1) ?? '').Changes).toEqual([
+      {
+        Action: 'UPSERT',
+        ResourceRecordSet: {
+          Name: '_mc.example.com.',
+          Type: 'TXT',
+          TTL: 300,
+          ResourceRecords: SET.split('\n').map((value) => ({ Value: value })),
         },
-      ])
-      const odd = await run('aws', null, { MAILCLAIM_RECORD_SET: '"gr\\195\\188n"' })
-      expect(odd).toMatchObject({ calls: [], code: 1 })
-    })
-
-    test.each([
-      ['updates a set', {}, 'update', SET],
-      ['creates one', { MAILCLAIM_RECORD_OLD_VALUES: '', MAILCLAIM_RECORD_SET: RDATA }, 'create', RDATA],
-    ] as const)('gcloud %s', async (_what, variables, verb, set) => {
-      const { calls } = await run('gcloud', null, variables)
-      const options = ['--zone=zone-1', '--type=TXT', '--ttl=300', `--rrdatas=^\n^${set}`]
-      expect(calls).toEqual([['dns', 'record-sets', verb, '_mc.example.com.', ...options]])
-    })
-
-    test('az', async () => {
-      const place = ['--resource-group', 'dns group', '--zone-name=example.com', '--record-set-name=_mc']
-      expect((await run('az')).calls).toEqual([
-        ['network', 'dns', 'record-set', 'txt', 'add-record', ...place, `--value=${VALUE}`],
-      ])
-    })
-
-    const place = '--zone example.com --name _mc.example.com --type TXT'
-    const flarectl = [...place.split(' '), `--content=${RDATA}`]
-    const doctl = ['--record-name', '_mc', `--record-data=${VALUE}`, '--record-ttl', '300']
-    test.each([
-      ['flarectl', [{ Content: '"v=spf1 -all"' }], ['dns', 'create', ...flarectl, '--ttl', '1']],
-      ['flarectl', [{ Content: RDATA }], undefined],
-      [
-        'doctl',
-        [{ type: 'TXT', name: '@', data: VALUE }],
-        ['compute', 'domain', 'records', 'create', 'example.com', '--record-type', 'TXT', ...doctl],
-      ],
-      ['doctl', [{ type: 'TXT', name: '_mc', data: VALUE }], undefined],
-    ])('%s adds it once: %j', async (tool, records, created) => {
-      const { calls, code, stderr } = await run(tool, records)
-      expect(code, stderr).toBe(0)
-      expect(calls.slice(1)).toEqual(created === undefined ? [] : [created])
-    })
-
-    test('hcloud', async () => {
-      expect((await run('hcloud')).calls).toEqual([
-        ['zone', 'add-records', '--record', RDATA, 'example.com', '_mc', 'TXT'],
-      ])
-    })
-
-    test.each(['aws', 'gcloud', 'az', 'flarectl', 'doctl', 'hcloud'])(
-      '%s that fails is a failure',
-      async (tool) => {
-        expect((await run(tool, null, { STATUS: '4' })).code).toBe(4)
       },
-    )
-  },
-)
+    ])
+    const odd = await run('aws', null, { MAILCLAIM_RECORD_SET: '"gr\\195\\188n"' })
+    expect(odd).toMatchObject({ calls: [], code: 1 })
+  })
+
+  test.each([
+    ['updates a set', {}, 'update', SET],
+    ['creates a set', { MAILCLAIM_RECORD_OLD_VALUES: '', MAILCLAIM_RECORD_SET: RDATA }, 'create', RDATA],
+  ] as const)('the gcloud recipe %s', async (_what, variables, verb, set) => {
+    const { calls } = await run('gcloud', null, variables)
+    const options = ['--zone=zone-1', '--type=TXT', '--ttl=300', `--rrdatas=^\n^${set}`]
+    expect(calls).toEqual([['dns', 'record-sets', verb, '_mc.example.com.', ...options]])
+  })
+
+  test('the az recipe adds the record to its set', async () => {
+    const place = ['--resource-group', 'dns group', '--zone-name=example.com', '--record-set-name=_mc']
+    expect((await run('az')).calls).toEqual([
+      ['network', 'dns', 'record-set', 'txt', 'add-record', ...place, `--value=${VALUE}`],
+    ])
+  })
+
+  const place = '--zone example.com --name _mc.example.com --type TXT'
+  const flarectl = [...place.split(' '), `--content=${RDATA}`]
+  const doctl = ['--record-name', '_mc', `--record-data=${VALUE}`, '--record-ttl', '300']
+  test.each([
+    ['flarectl', [{ Content: '"v=spf1 -all"' }], ['dns', 'create', ...flarectl, '--ttl', '1']],
+    ['flarectl', [{ Content: RDATA }], undefined],
+    [
+      'doctl',
+      [{ type: 'TXT', name: '@', data: VALUE }],
+      ['compute', 'domain', 'records', 'create', 'example.com', '--record-type', 'TXT', ...doctl],
+    ],
+    ['doctl', [{ type: 'TXT', name: '_mc', data: VALUE }], undefined],
+  ])('the %s recipe adds the record unless it is among %j', async (tool, records, created) => {
+    const { calls, code, stderr } = await run(tool, records)
+    expect(code, stderr).toBe(0)
+    expect(calls.slice(1)).toEqual(created === undefined ? [] : [created])
+  })
+
+  test('the hcloud recipe adds the record', async () => {
+    expect((await run('hcloud')).calls).toEqual([
+      ['zone', 'add-records', '--record', RDATA, 'example.com', '_mc', 'TXT'],
+    ])
+  })
+
+  test.each(['aws', 'gcloud', 'az', 'flarectl', 'doctl', 'hcloud'])(
+    'the %s recipe exits with the code of its tool',
+    async (tool) => {
+      expect((await run(tool, null, { STATUS: '4' })).code).toBe(4)
+    },
+  )
+})
 
 test.runIf(needs('knotd', 'nsupdate', 'posix'))(
-  'nsupdate adds the value at Knot, beside the others',
+  'the nsupdate recipe adds the value at a Knot server, beside the others',
   async () => {
     const knot = await startUpdatableServer({ 'example.com': ['_mc TXT "v=spf1 -all"'] })
     try {

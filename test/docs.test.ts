@@ -29,7 +29,7 @@ type Shell = keyof typeof SHELLS
 interface Block {
   readonly line: number
   readonly kind: 'console' | Shell
-  /** Why it is shown only. */
+  /** Reason why the block is not run. */
   readonly skip: string | undefined
   readonly exit: number
   readonly text: string
@@ -68,7 +68,7 @@ function blocksOf(page: string): Block[] {
   return blocks
 }
 
-/** The commands of a transcript, each with what it printed. */
+/** Splits a transcript into its commands, each with its output. */
 function transcript(text: string): { command: string; printed: string }[] {
   const steps: { command: string; printed: string }[] = []
   for (const line of text.split('\n')) {
@@ -80,7 +80,7 @@ function transcript(text: string): { command: string; printed: string }[] {
   return steps
 }
 
-/** `…` stands for anything; spaces and line breaks are one. */
+/** Creates a pattern of an expected output: `…` matches any text, and spaces and line breaks are equal. */
 function pattern(printed: string): RegExp {
   const words = printed
     .trim()
@@ -91,7 +91,7 @@ function pattern(printed: string): RegExp {
   )
 }
 
-/** A command on a terminal of 80 columns; both streams, as a person sees them. */
+/** Runs a command on a terminal of 80 columns, and returns both streams interleaved. */
 function onTerminal(command: string, world: ServedWorld): { code: number; printed: string } {
   writeFileSync(join(world.home, 'step.sh'), `set -o pipefail\n${command}\n`)
   const { status, stdout } = spawnSync(
@@ -117,7 +117,7 @@ function asScript(text: string, exit: number, world: ServedWorld, shell: Shell =
     input: '',
     timeout: 50_000,
   })
-  // Without pipefail, what fails in front of a pipe only says so.
+  // Without pipefail, a failing command before a pipe is noticed only by its error message.
   const failsUnseen = shell === 'sh' && exit === 0 && !text.includes('||') && /^error: /m.test(stderr)
   if (status !== exit || failsUnseen) {
     throw new Error(`ended with ${signal ?? status} instead of ${exit}:
@@ -147,7 +147,7 @@ async function createReader(): Promise<ServedWorld> {
   install(world)
   mkdirSync(join(world.home, 'bin'), { recursive: true })
   world.env['MAILCLAIM_API_KEY'] = world.service.api_key
-  // What a reader does at the DNS provider.
+  // Stands in for the reader's steps at the DNS provider.
   const publish = (body: string) =>
     `exec curl -sS -f -o /dev/null -X POST "$MAILCLAIM_BASE_URL/_sandbox/claims/\${2:-$1}/publish" --data ${body}`
   program(join(world.home, 'bin'), 'publish', publish(`'{}'`))
@@ -166,7 +166,7 @@ const PAGES = [
     .map((name) => `docs/${name}`),
 ]
 
-describe.runIf(needs('bash', 'dash', 'script', 'curl', 'jq'))('every command block does what it says', () => {
+describe.runIf(needs('bash', 'dash', 'script', 'curl', 'jq'))('the command blocks of the documents', () => {
   const pages = PAGES.map((page) => ({ page, blocks: blocksOf(page) })).filter(
     ({ blocks }) => blocks.length > 0,
   )
@@ -174,7 +174,7 @@ describe.runIf(needs('bash', 'dash', 'script', 'curl', 'jq'))('every command blo
   test.each(
     pages.map(({ page, blocks }) => [page, blocks.filter((block) => block.skip === undefined)] as const),
   )(
-    '%s',
+    'the command blocks of %s do what they say',
     async (page, blocks) => {
       const world = await createReader()
       for (const { line, kind, exit, text, before } of blocks) {
@@ -193,13 +193,14 @@ describe.runIf(needs('bash', 'dash', 'script', 'curl', 'jq'))('every command blo
 
   for (const { page, blocks } of pages) {
     for (const { line, skip } of blocks.filter((block) => block.skip !== undefined)) {
-      // A test, so that the report names each of them.
-      test(`${page}:${line} is shown, not run: ${skip}`, () => expect(skip).toMatch(/\w+ \w+/))
+      // Each skipped block is a test, so that the report names it.
+      test(`the command block ${page}:${line} is shown, not run: ${skip}`, () =>
+        expect(skip).toMatch(/\w+ \w+/))
     }
   }
 })
 
-test('no example passes a credential in an argument, which other users can read', () => {
+test('no example in the documents passes a credential in an argument, which other users can read', () => {
   for (const page of PAGES)
     expect(readFileSync(join(ROOT, page), 'utf8'), page).not.toMatch(
       /(-H|--header|--oauth2-bearer|-u)[ =]*["']?(Authorization|\$)/i,
@@ -211,17 +212,15 @@ test('the documents stay within 19,000 words', () => {
   expect(words.reduce((sum, count) => sum + count)).toBeLessThan(19_000)
 })
 
-describe('the runner', () => {
-  test('takes a transcript apart and compares it leniently, but not more than that', () => {
-    const [first, second] = transcript('$ one \\\n  more\na …\nb\n$ echo $?\n8')
-    expect(first).toEqual({ command: 'one \\\n  more', printed: 'a …\nb\n' })
-    expect(second).toEqual({ command: 'echo $?', printed: '8\n' })
-    expect('a and\nmore b').toMatch(pattern('a … b'))
-    expect('a\n  b').toMatch(pattern('a b'))
-    expect('a x').not.toMatch(pattern('a b'))
-    expect('a b c').not.toMatch(pattern('a b'))
-    expect('a b c').toMatch(pattern('a …'))
-    expect('a b c').toMatch(pattern('… c'))
-    expect('').toMatch(pattern(''))
-  })
+test('the comparison of a transcript ignores line breaks and what … stands for, and nothing else', () => {
+  const [first, second] = transcript('$ one \\\n  more\na …\nb\n$ echo $?\n8')
+  expect(first).toEqual({ command: 'one \\\n  more', printed: 'a …\nb\n' })
+  expect(second).toEqual({ command: 'echo $?', printed: '8\n' })
+  expect('a and\nmore b').toMatch(pattern('a … b'))
+  expect('a\n  b').toMatch(pattern('a b'))
+  expect('a x').not.toMatch(pattern('a b'))
+  expect('a b c').not.toMatch(pattern('a b'))
+  expect('a b c').toMatch(pattern('a …'))
+  expect('a b c').toMatch(pattern('… c'))
+  expect('').toMatch(pattern(''))
 })

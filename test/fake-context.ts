@@ -17,15 +17,15 @@ import type {
 import { InterruptedError } from '../src/errors.ts'
 import { type GlobalOptions, resolveSettings, type Settings } from '../src/settings/settings.ts'
 
-/** A clock that stands still until a test moves it, or until someone sleeps: then it jumps ahead to the end of the sleep. */
+/** A clock that stands still until a test moves it; a sleep moves it to the end of the sleep at once. */
 export interface FakeClock extends Clock {
   /** Rings the alarms that are set. */
   ring(): void
   /** Moves time forward for every clock. */
   advance(ms: number): void
-  /** Moves the wall clock alone, as a person or NTP does. */
+  /** Moves the wall clock alone, as a user or NTP does. */
   setWall(ms: number): void
-  /** How long each sleep was, in order. */
+  /** Durations of the sleeps in milliseconds, in order. */
   readonly slept: number[]
 }
 
@@ -57,7 +57,7 @@ export function createFakeClock(start = Date.parse('2026-11-20T12:00:00Z')): Fak
     async sleep(ms, signal) {
       signal?.throwIfAborted()
       slept.push(ms)
-      // Everything that is ready happens first, as it would during a real pause.
+      // Lets pending callbacks run first, as during a real sleep.
       await new Promise((resolve) => setImmediate(resolve))
       signal?.throwIfAborted()
       wall += ms
@@ -89,7 +89,7 @@ export interface FakeContext extends Context {
   readonly stderr: FakeOutput
   readonly clock: FakeClock
   readonly stdin: { readonly isTTY: boolean; readonly stream: PassThrough }
-  /** What went over HTTP, in order. */
+  /** HTTP requests, in order. */
   readonly requests: HttpRequest[]
   /** The addresses that were opened in a browser. */
   readonly opened: string[]
@@ -97,9 +97,9 @@ export interface FakeContext extends Context {
 }
 
 export interface FakeContextOptions {
-  /** Where its files are; absent: in a directory of its own, which goes when the test ends. */
+  /** Home directory; by default a new directory that is removed when the test ends. */
   home?: string
-  /** On a terminal of this width; not a terminal where absent. */
+  /** Size of the terminal; without it, no stream is a terminal. */
   terminal?: { columns: number }
   environment?: Partial<Context['environment']>
   /** Answers every request. */
@@ -112,10 +112,10 @@ export interface FakeContextOptions {
   clock?: FakeClock
 }
 
-/** Files in memory, where the system has such a place: on a busy disk, flushing them takes most of a test's time. */
+/** Returns a directory in memory if the system has one: on a busy disk, fsync takes most of a test's time. */
 const temporary = () => (existsSync('/dev/shm') ? '/dev/shm' : tmpdir())
 
-/** A context with nothing of the real world but files. */
+/** Creates a context in which only the files are real. */
 export function createFakeContext(options: FakeContextOptions = {}): FakeContext {
   const home = options.home ?? mkdtempSync(join(temporary(), 'mailclaim-test-'))
   if (options.home === undefined) onTestFinished(() => rmSync(home, { recursive: true, force: true }))
@@ -174,14 +174,14 @@ export function createFakeContext(options: FakeContextOptions = {}): FakeContext
 }
 
 export interface FakeKeychain extends Keychain {
-  /** By account. */
+  /** Secrets by account. */
   readonly items: Map<string, string>
   readonly calls: KeychainRequest[]
-  /** What the next calls meet instead of a keychain that works; a locked one holds items and gives none. */
+  /** Failure of the next calls; a locked keychain holds items and returns none. */
   trouble: 'none' | 'locked' | Extract<KeychainAnswer, { ok: false }>['reason']
 }
 
-/** A keychain in memory that can be in every kind of trouble. */
+/** Creates a keychain in memory that can fail in every way. */
 export function createFakeKeychain(): FakeKeychain {
   const items = new Map<string, string>()
   const calls: KeychainRequest[] = []
@@ -209,7 +209,7 @@ export function createFakeKeychain(): FakeKeychain {
   }
 }
 
-/** An answer with a JSON body. */
+/** Creates a response with a JSON body. */
 export function jsonResponse(
   status: number,
   body: unknown,
@@ -218,7 +218,7 @@ export function jsonResponse(
   return textResponse(status, JSON.stringify(body), { 'content-type': 'application/json', ...headers })
 }
 
-/** An answer with any body. */
+/** Creates a response with a text body. */
 export function textResponse(
   status: number,
   body: string,
@@ -227,7 +227,7 @@ export function textResponse(
   return { status, headers, text: body }
 }
 
-/** The settings that these options give, on a service at `http://127.0.0.1:1`. */
+/** Resolves settings from these options, for a service at `http://127.0.0.1:1`. */
 export function fakeSettings(
   context: Context,
   options: GlobalOptions = {},

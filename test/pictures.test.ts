@@ -10,7 +10,7 @@ import { createServedWorld, install, type ServedWorld } from './stories/built-pr
 const COMMAND = 'mailclaim claims check example.com --value example-verification=Vghu9MHxlkwIjslD'
 const COLUMNS = 100
 
-/** A run at a sandbox whose zone has half of the value; `terminal` is how a person sees it. */
+/** Runs the check on a sandbox whose zone has half of the value, on a terminal or in a pipe. */
 async function check(world: ServedWorld, words: string, terminal: boolean): Promise<string> {
   const { stdout } = await world.script(`stty cols ${COLUMNS} 2>/dev/null; ${COMMAND}${words}`, { terminal })
   return stdout.replaceAll('\r', '')
@@ -18,11 +18,11 @@ async function check(world: ServedWorld, words: string, terminal: boolean): Prom
 
 const markup = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
 
-/** The classes of the colors (SGR) that the program uses, and what ends each. */
+/** CSS classes of the SGR codes that the program uses; ENDS has the codes that end each class. */
 const CLASSES: Readonly<Record<string, string>> = { 1: 'b', 2: 's', 31: 'bad', 32: 'good', 36: 'n' }
 const ENDS: Readonly<Record<string, readonly string[]>> = { 22: ['b', 's'], 39: ['bad', 'good', 'n'] }
 
-/** A line of a terminal in markup. */
+/** Converts a line of terminal output to SVG markup. */
 function line(text: string): string {
   const open = new Set<string>()
   const parts = text.split(/\x1b\[(\d+)m/)
@@ -62,10 +62,10 @@ ${rows.join('\n')}
 `
 }
 
-/** The evidence, which is folded. */
+/** Matches the evidence of a finding, which the page shows folded. */
 const CLOSED = /(?<=<\/summary>).*(?=<\/details>)/g
 
-/** The first two parts of the report, in its own markup and style. */
+/** Creates the picture of the first two panels of a report, in the report's markup and style. */
 function reportPicture(html: string): string {
   const style = /<style>(.*)<\/style>/s.exec(html)?.[1] ?? ''
   const [, panels = ''] = /<main>\n(.*?)(?=<section class="panel" aria-labelledby="path">)/s.exec(html) ?? []
@@ -95,9 +95,9 @@ describe.runIf(needs('script'))("the README's pictures", () => {
     }
   })
 
-  test('a terminal in which a check names the mistake', async () => {
+  test('the picture of a check in a terminal is what the program prints', async () => {
     const seen = (await check(world, '', true))
-      // The spinner, which is gone in the end.
+      // Removes the spinner, which the program erases at the end.
       .replace(/\x1b\[\?25l.*?\x1b\[K\x1b\[\?25h/s, '')
       .replace(/\x1b\[\?\d+[hl]/g, '')
       .replace(/ +(\x1b\[1mms)/, '  $1')
@@ -107,7 +107,7 @@ describe.runIf(needs('script'))("the README's pictures", () => {
     await expect(picture).toMatchFileSnapshot('../docs/check.svg')
   })
 
-  test('the report for a ticket', async () => {
+  test('the picture of a report is what the program writes as HTML', async () => {
     const picture = reportPicture(await check(world, ' --format html', false))
     await expect(picture).toMatchFileSnapshot('../docs/report.svg')
   })

@@ -22,7 +22,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { needs } from './requirements.ts'
 import { createProcessSession } from './session/processes.ts'
 
-/** The program as it was built, on this machine's Node. */
+/** Directory of the built program. */
 const root = fileURLToPath(new URL('..', import.meta.url))
 let directory = ''
 
@@ -39,7 +39,7 @@ function start(words: readonly string[], env: Record<string, string> = {}, progr
 }
 
 describe('a start', () => {
-  /** What a start has loaded when it ends, how much of the program, which modules of Node, and how many `Intl` objects it made. */
+  /** Runs the program, and returns the bytes of its loaded files, its modules of Node, and the number of `Intl` objects. */
   function loaded(
     words: readonly string[],
     stdin: 'ignore' | 'pipe' = 'ignore',
@@ -72,7 +72,7 @@ describe('a start', () => {
     ['imports lst', 115],
     ['claims check --help', 140],
     ['auth token', 127],
-  ])('mailclaim %s loads at most %i kB of the program, and makes no Intl object', async (line, most) => {
+  ])('mailclaim %s loads less than %i kB of the program, and creates no Intl object', async (line, most) => {
     const { env } = await createProcessSession({ store: 'file' })
     const { bytes, intl } = loaded(line.split(' '), 'ignore', env)
     expect(intl).toBe(0)
@@ -80,7 +80,7 @@ describe('a start', () => {
   })
 
   it.each(['ignore', 'pipe'] as const)(
-    'loads neither streams, the network nor cryptography without a terminal (standard input: %s)',
+    'mailclaim without a terminal loads no module for streams, network or cryptography (stdin: %s)',
     async (stdin) => {
       const { env } = await createProcessSession({ store: 'file' })
       for (const line of ['--version', '--help', 'imports lst', 'auth token']) {
@@ -97,7 +97,7 @@ describe.runIf(needs('posix'))('keeping what was compiled', () => {
     ['a home that does not exist', { HOME: '/nonexistent/home' }],
     ['a file instead of the cache directory', { XDG_CACHE_HOME: '/dev/null' }],
     ['a directory that nobody can write to', { XDG_CACHE_HOME: '/proc' }],
-  ])('a command works with %s', (_what, env) => {
+  ])('a command works if the compile cache meets %s', (_what, env) => {
     const { status, stdout, stderr } = start(['--help'], env)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toContain('Usage: mailclaim')
@@ -106,7 +106,7 @@ describe.runIf(needs('posix'))('keeping what was compiled', () => {
   const ours = process.getuid?.() ?? -1
   const NOBODY = 65534
 
-  /** Which directory the shim gives Node for compiled code, on a Node that has such a cache. */
+  /** Returns the compile cache directory that the shim chooses on a Node with a compile cache. */
   function compileCache(env: Record<string, string>, user = ours): string | undefined {
     let chosen: string | undefined
     const shim = readFileSync(join(root, 'bin/mailclaim.js'), 'utf8')
@@ -128,7 +128,7 @@ describe.runIf(needs('posix'))('keeping what was compiled', () => {
     return chosen
   }
 
-  /** Our cache directory in our home directory, which others can enter. */
+  /** Creates a home directory that others can enter, with a cache directory of the current user. */
   function createCache() {
     const home = mkdtempSync(join(realpathSync(directory), 'home-'))
     chmodSync(directory, 0o755)
@@ -187,7 +187,7 @@ describe.runIf(needs('posix'))('keeping what was compiled', () => {
   })
 
   it("compiled code is not kept in another user's directories, and none are created there", () => {
-    // As if somebody else ran it, or root with the variables of a user.
+    // Simulates another user, or root with the environment of a user.
     const { home, chosen } = createCache()
     if (ours === 0) chownSync(home, NOBODY, NOBODY)
     expect(chosen(ours === 0 ? 0 : NOBODY)).toBeUndefined()
@@ -217,8 +217,8 @@ describe.runIf(needs('posix', 'python3'))('a terminal that hangs up', () => {
   it.each([
     ['with a question', ['login'], 'service:'],
     ['without a question', ['sandbox', '--port', '0'], 'http://'],
-  ])('ends the program in order (%s)', (_what, words, shown) => {
-    // The reader is the terminal, and closes it.
+  ])('a terminal that hangs up ends a program %s', (_what, words, shown) => {
+    // The Python script is the terminal, and closes it.
     const script = `
       import os, pty, sys
       child, terminal = pty.fork()
@@ -238,14 +238,14 @@ describe.runIf(needs('posix', 'python3'))('a terminal that hangs up', () => {
       timeout: 20_000,
     })
     expect(stderr).toBe('')
-    // The signal or the end of the input, whichever comes first.
+    // The program sees SIGHUP or the end of its input first.
     expect(['130\n', '143\n']).toContain(stdout)
   })
 })
 
 describe.runIf(needs('posix'))('writing at once', () => {
-  it.runIf(needs('python3'))('the program goes on after a non-blocking pipe was full', () => {
-    // The reader fills the pipe itself, lets the program meet it full, and then reads all.
+  it.runIf(needs('python3'))('a full non-blocking pipe does not end the program', () => {
+    // The Python script fills the pipe, starts the program, and then reads everything.
     const script = `
       import fcntl, os, subprocess, sys, threading, time
       ours, theirs = os.pipe()
@@ -278,19 +278,17 @@ describe.runIf(needs('posix'))('writing at once', () => {
   })
 })
 
-describe('what is in the bundle', () => {
-  it('the bundle finds its native locks, and doctor reports it if they are missing', () => {
-    const copy = join(directory, 'copy')
-    for (const part of ['bin', 'dist', 'package.json']) {
-      cpSync(join(root, part), join(copy, part), { recursive: true })
-    }
-    const state = join(directory, 'state')
-    mkdirSync(state)
-    const env = { MAILCLAIM_CONFIG_DIR: join(directory, 'config'), MAILCLAIM_STATE_DIR: state }
-    const broken = `mailclaim comes without file locks for this machine (${process.platform}-${process.arch})`
-    const doctor = () => start(['doctor', '--json'], env, copy).stdout
-    expect(doctor()).not.toContain(broken)
-    rmSync(join(copy, 'dist/native'), { recursive: true })
-    expect(doctor()).toContain(broken)
-  })
+it('the bundle finds its native locks, and doctor reports it if they are missing', () => {
+  const copy = join(directory, 'copy')
+  for (const part of ['bin', 'dist', 'package.json']) {
+    cpSync(join(root, part), join(copy, part), { recursive: true })
+  }
+  const state = join(directory, 'state')
+  mkdirSync(state)
+  const env = { MAILCLAIM_CONFIG_DIR: join(directory, 'config'), MAILCLAIM_STATE_DIR: state }
+  const broken = `mailclaim comes without file locks for this machine (${process.platform}-${process.arch})`
+  const doctor = () => start(['doctor', '--json'], env, copy).stdout
+  expect(doctor()).not.toContain(broken)
+  rmSync(join(copy, 'dist/native'), { recursive: true })
+  expect(doctor()).toContain(broken)
 })

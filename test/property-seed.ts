@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 
 /**
- * Property tests try the same cases each time, so that a run says something about the change and not about luck.
- * `MAILCLAIM_TEST_SEED=random` looks for new ones, and a number repeats what such a run found.
+ * Property tests use a fixed seed, so that a failure comes from the change and not from chance.
+ * `MAILCLAIM_TEST_SEED=random` generates new cases, and a number repeats the cases of an earlier run.
  */
 const asked = process.env['MAILCLAIM_TEST_SEED'] || '20261121'
 if (asked !== 'random') {

@@ -35,11 +35,11 @@ const PARTS = {
 
 export type Part = keyof typeof PARTS
 
-/** Where Debian installs servers, which is not in every user's PATH. */
+/** Directories where Debian installs servers, which a user's PATH may lack. */
 const ALSO = ['/usr/sbin', '/usr/local/sbin', '/sbin']
 
 /**
- * Where a program is, or undefined. On Windows, whose programs end in `.exe`, none is found: the tests expect those of a
+ * Returns the path of a program, or undefined. On Windows, whose programs end in `.exe`, none is found: the tests need a
  * POSIX system.
  */
 export function find(program: string): string | undefined {
@@ -49,7 +49,7 @@ export function find(program: string): string | undefined {
       accessSync(path, constants.X_OK)
       return path
     } catch {
-      // Not here.
+      // The directory has no such program: continue with the next one.
     }
   }
   return undefined

@@ -25,7 +25,7 @@ export const run: typeof runProgram = async (argv, context) => {
   const declared = errorCodesOf(await loadCommand(words, node))
   const exits = declared.map((code) => ERRORS[code][1])
   const codes = text.split('\n').flatMap((line) => /^\{.*"error":\{"code":"(\w+)"/.exec(line)?.[1] ?? [])
-  // The service's own names for why it refused aren't ours.
+  // Names of refusals that the service chose aren't in ERRORS.
   const undeclared = codes.filter((code) => code in ERRORS && !declared.includes(code as ErrorCode))
   expect(undeclared, `errors that ${words.join(' ')} doesn't name`).toEqual([])
   if (exit !== 0 && !exits.includes(null)) expect(exits, `exit codes of ${words.join(' ')}`).toContain(exit)

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { everyCommand } from '../src/commands/definition.ts'
 import { tree } from '../src/commands/tree.ts'
 import { Exit } from '../src/errors.ts'
@@ -16,85 +16,81 @@ async function describedCommands() {
   return JSON.parse(context.stdout.text)
 }
 
-describe('the JSON Schemas', () => {
-  test.each(schemas.files)('%s is valid, named as its file, and has a title', (file) => {
-    expect(schemas.get(file).$id).toBe(file)
-    expect(schemas.get(file).title).toMatch(/^[A-Z][^.]+$/)
-    // Compiles it and all that it refers to, strictly.
-    expect(schemas.problems(file, 0).join()).toMatch(/must be/)
-  })
-
-  test('each describes something that a command prints, and all that are named are there', async () => {
-    const { data } = await describedCommands()
-    const named = data.flatMap(({ schema, line_schema }: Record<string, string | null>) => [
-      schema,
-      line_schema,
-    ])
-    const used = new Set<string>(['error.json', ...named.filter((file: string | null) => file !== null)])
-    for (const file of used) {
-      const references = JSON.stringify(schemas.get(file.replace(/#.*/, ''))).matchAll(
-        /"\$ref":"([\w-]+\.json)/g,
-      )
-      for (const [, target = ''] of references) used.add(target)
-    }
-    expect([...used].filter((file) => !file.includes('#')).toSorted()).toEqual(schemas.files.toSorted())
-  })
-
-  test('an error names every exit code but 0', () => {
-    const { error } = schemas.get('error.json').properties ?? {}
-    expect(error?.properties?.['exit']?.enum).toEqual(Object.values(Exit).filter((code) => code !== 0))
-  })
-
-  test('a report says all that it promises and nothing else, and a claim may have any field', () => {
-    const report = { name: 'example.com', expected: null, verdict: 'unknown', ready: false, claim: null }
-    const rest = { retry_after_seconds: null, zone: null, nameservers: [], resolvers: [], findings: [] }
-    expect(schemas.problems('report.json', { ...report, ...rest })).toEqual([])
-    expect(schemas.problems('report.json', { ...report, ...rest, added: 1 })).toHaveLength(1)
-    const asked = { host: 'ns1.example.net', address: null, outcome: 'match', values: [], added: 1 }
-    for (const inner of [{ nameservers: [asked] }, { resolvers: [{ ...asked, address: '192.0.2.1' }] }])
-      expect(schemas.problems('report.json', { ...report, ...rest, ...inner })).not.toEqual([])
-    expect(schemas.problems('report.json', report)).not.toEqual([])
-    expect(schemas.problems('claim.json', { id: null, added: { lately: 1 } })).toEqual([])
-  })
+test.each(schemas.files)('the schema %s is valid, has its file name as $id, and a title', (file) => {
+  expect(schemas.get(file).$id).toBe(file)
+  expect(schemas.get(file).title).toMatch(/^[A-Z][^.]+$/)
+  // Compiles the schema and its references in strict mode.
+  expect(schemas.problems(file, 0).join()).toMatch(/must be/)
 })
 
-describe('mailclaim commands --json', () => {
-  test('is as its own schema says, and has every command of the tree', async () => {
-    const document = await describedCommands()
-    expect(schemas.problems('commands.json', document)).toEqual([])
-    expect(document.data.map(({ command }: { command: string }) => command)).toEqual(
-      [...everyCommand(tree)].map(({ words }) => words.join(' ')),
+test('the schema files are exactly those that commands name', async () => {
+  const { data } = await describedCommands()
+  const named = data.flatMap(({ schema, line_schema }: Record<string, string | null>) => [
+    schema,
+    line_schema,
+  ])
+  const used = new Set<string>(['error.json', ...named.filter((file: string | null) => file !== null)])
+  for (const file of used) {
+    const references = JSON.stringify(schemas.get(file.replace(/#.*/, ''))).matchAll(
+      /"\$ref":"([\w-]+\.json)/g,
     )
-  })
+    for (const [, target = ''] of references) used.add(target)
+  }
+  expect([...used].filter((file) => !file.includes('#')).toSorted()).toEqual(schemas.files.toSorted())
+})
 
-  test('every error code is used, and some command can end with it', async () => {
-    const { data, errors } = await describedCommands()
-    expect(new Set(data.flatMap((command: { errors: string[] }) => command.errors))).toEqual(
-      new Set(errors.map(({ code }: { code: string }) => code)),
-    )
-    const sources = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((file) =>
-      file.endsWith('.ts'),
-    )
-    const text = sources.map((file) => readFileSync(join('src', file), 'utf8')).join('\n')
-    const uses = text.replace(/^export const ERRORS = .*?^}/ms, '')
-    // The names of OAuth are keys of a table, and the code of a setting that is missing begins with its key.
-    const unused = errors.filter(
-      ({ code }: { code: string }) =>
-        !new RegExp(`'${code}'|^  ${code}:|requireText\\('${code.replace('_missing', '')}'`, 'm').test(uses),
-    )
-    expect(unused).toEqual([])
-  })
+test('the error schema allows every exit code but 0', () => {
+  const { error } = schemas.get('error.json').properties ?? {}
+  expect(error?.properties?.['exit']?.enum).toEqual(Object.values(Exit).filter((code) => code !== 0))
+})
 
-  test('a command that needs no account works without one, and one that needs it does not', async () => {
-    const { data } = await describedCommands()
-    for (const { command, account, arguments: taken } of data) {
-      // The sandbox would stay, doctor reports what is missing, and the rest depends on the arguments.
-      if (account === 'sometimes' || /sandbox|doctor/.test(command)) continue
-      const words = [...command.split(' '), ...taken.map(() => 'example.com')]
-      const allowed = account === 'none' ? [0, 2, 5] : [3, 4, 5]
-      // Without a terminal, `login` ends before it looks for an account, unless it is told to open no browser.
-      if (command === 'login') words.push('--no-browser')
-      expect(allowed, words.join(' ')).toContain(await run(words, createFakeContext()))
-    }
-  })
+test('the report schema refuses missing and additional fields, and the claim schema allows any field', () => {
+  const report = { name: 'example.com', expected: null, verdict: 'unknown', ready: false, claim: null }
+  const rest = { retry_after_seconds: null, zone: null, nameservers: [], resolvers: [], findings: [] }
+  expect(schemas.problems('report.json', { ...report, ...rest })).toEqual([])
+  expect(schemas.problems('report.json', { ...report, ...rest, added: 1 })).toHaveLength(1)
+  const asked = { host: 'ns1.example.net', address: null, outcome: 'match', values: [], added: 1 }
+  for (const inner of [{ nameservers: [asked] }, { resolvers: [{ ...asked, address: '192.0.2.1' }] }])
+    expect(schemas.problems('report.json', { ...report, ...rest, ...inner })).not.toEqual([])
+  expect(schemas.problems('report.json', report)).not.toEqual([])
+  expect(schemas.problems('claim.json', { id: null, added: { lately: 1 } })).toEqual([])
+})
+
+test('mailclaim commands --json matches its schema, and lists every command', async () => {
+  const document = await describedCommands()
+  expect(schemas.problems('commands.json', document)).toEqual([])
+  expect(document.data.map(({ command }: { command: string }) => command)).toEqual(
+    [...everyCommand(tree)].map(({ words }) => words.join(' ')),
+  )
+})
+
+test('every error code is used in the source and listed by a command', async () => {
+  const { data, errors } = await describedCommands()
+  expect(new Set(data.flatMap((command: { errors: string[] }) => command.errors))).toEqual(
+    new Set(errors.map(({ code }: { code: string }) => code)),
+  )
+  const sources = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.endsWith('.ts'),
+  )
+  const text = sources.map((file) => readFileSync(join('src', file), 'utf8')).join('\n')
+  const uses = text.replace(/^export const ERRORS = .*?^}/ms, '')
+  // OAuth error names are keys of a table, and the code of a missing setting is its key with `_missing`.
+  const unused = errors.filter(
+    ({ code }: { code: string }) =>
+      !new RegExp(`'${code}'|^  ${code}:|requireText\\('${code.replace('_missing', '')}'`, 'm').test(uses),
+  )
+  expect(unused).toEqual([])
+})
+
+test('a command works without an account exactly if its definition says so', async () => {
+  const { data } = await describedCommands()
+  for (const { command, account, arguments: taken } of data) {
+    // The sandbox would keep running, doctor reports a missing account, and `sometimes` depends on the arguments.
+    if (account === 'sometimes' || /sandbox|doctor/.test(command)) continue
+    const words = [...command.split(' '), ...taken.map(() => 'example.com')]
+    const allowed = account === 'none' ? [0, 2, 5] : [3, 4, 5]
+    // Without a terminal, `login` ends before it looks for an account, unless it is told to open no browser.
+    if (command === 'login') words.push('--no-browser')
+    expect(allowed, words.join(' ')).toContain(await run(words, createFakeContext()))
+  }
 })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 
-/** A JSON Schema, as far as these tests look into one. */
+/** The parts of a JSON Schema that these tests read. */
 interface Schema {
   readonly $id?: string
   readonly title?: string
@@ -11,13 +11,13 @@ interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>
 }
 
-/** Where the schemas are in the repository. */
+/** Directory of the schemas in the repository. */
 export const SCHEMAS = fileURLToPath(new URL('../docs/schemas', import.meta.url))
 
 /** RFC 3339, as `mailclaim` writes it: UTC and milliseconds. */
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-/** A directory of schemas that refer to each other by the names of their files. */
+/** Reads a directory of schemas that refer to each other by file name. */
 export function readSchemas(directory: string) {
   const schemas = new Map(
     readdirSync(directory).map((file) => [
@@ -37,7 +37,7 @@ export function readSchemas(directory: string) {
       if (schema === undefined) throw new Error(`there is no schema ${file}`)
       return schema
     },
-    /** What is wrong with a value, a line for each problem; empty if it is valid. */
+    /** Returns one line per problem of a value; empty if the value is valid. */
     problems(file: string, value: unknown): string[] {
       const validate = ajv.getSchema(file)
       if (validate === undefined) return [`there is no schema ${file}`]

@@ -5,7 +5,7 @@ import { PassThrough, Writable } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
 import { realOutput } from '../src/streams.ts'
 
-/** What reaches the file descriptor directly, and what goes through the stream. */
+/** Writes these pieces, and returns the text written to the file descriptor and the text sent to the stream. */
 async function written(platform: NodeJS.Platform, pieces: readonly string[]) {
   const directory = mkdtempSync(join(tmpdir(), 'mailclaim-streams-'))
   const file = join(directory, 'output')
@@ -25,20 +25,20 @@ async function written(platform: NodeJS.Platform, pieces: readonly string[]) {
   return { direct: readFileSync(file, 'utf8'), streamed: String(stream.read() ?? '') }
 }
 
-test('what any pipe has room for goes directly to a file, and everything after that through the stream', async () => {
+test('output that fits any pipe is written to the file descriptor, and all output after that to the stream', async () => {
   const long = 'x'.repeat(16 * 1024 - 3)
   expect(await written('linux', ['one ', 'two'])).toEqual({ direct: 'one two', streamed: '' })
   expect(await written('linux', ['one ', long, 'two'])).toEqual({ direct: 'one ', streamed: `${long}two` })
 })
 
-test('on Windows every write goes through the stream', async () => {
+test('all output on Windows goes through the stream', async () => {
   expect(await written('win32', ['one ', 'two'])).toEqual({ direct: '', streamed: 'one two' })
 })
 
 test.each([
   ['standard output', undefined],
   ['a log, which may be lost,', 'may be lost'],
-] as const)('%s that nobody reads does not hold up an interrupt', async (_, loss) => {
+] as const)('a blocked write to %s does not delay an interrupt', async (_, loss) => {
   const stuck = new Writable({ write() {} })
   const interrupts = new AbortController()
   const output = realOutput(
@@ -55,7 +55,7 @@ test.each([
   else await written
 })
 
-test('what is written after an interrupt still arrives', async () => {
+test('output that is written after an interrupt still arrives', async () => {
   const pending: (() => void)[] = []
   const arrived: string[] = []
   const slow = new Writable({

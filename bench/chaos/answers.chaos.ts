@@ -6,7 +6,7 @@ import { type Client, inParallel, shareClients } from './run-mailclaim.ts'
 import { endingOf, malfunctions, untruths } from './statements.ts'
 import { type Outcome, report } from './table.ts'
 
-/** Long enough for a slow machine; each process has a limit of its own. */
+/** Timeout of the test in milliseconds, generous for slow machines; each process has a limit of its own. */
 const HOUR = 3600 * 1000
 
 interface Result extends Outcome {
@@ -21,7 +21,7 @@ it(
   'every answer to a refresh: statuses, cuts, delays and stops',
   async () => {
     const began = performance.now()
-    // The slowest first, so that no client is left alone with them.
+    // Start the slowest cases first, so that the clients finish at about the same time.
     const cases = [...otherCases().reverse(), ...sample(statusCases())]
     const results = await inParallel(clients, cases, refreshAnsweredWith)
     const seconds = Math.round((performance.now() - began) / 1000)

@@ -2,26 +2,26 @@ import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * What has to become of the session. `survives`: the next command works. `open`: it may be lost, for the answer proves
- * nothing, but no token may be sent twice. `accepted`: the service says that it did not take the token and did; the
- * design believes it.
+ * Required state of the session afterward. `survives`: the next command works. `open`: the session may be lost, since the answer
+ * proves nothing, but no token may be sent twice. `accepted`: the service rotates the token and claims that it didn't; the client
+ * can't know.
  */
 export type Expected = 'survives' | 'open' | 'accepted'
 
-/** One way to answer a refresh. */
+/** One way to answer a refresh request. */
 export interface AnswerCase {
   readonly group: string
   readonly name: string
-  /** Whether the service works on the request before it answers. */
+  /** Whether the service processes the request before it answers. */
   readonly process: boolean
   readonly expected: Expected
-  /** Options of the command. */
+  /** Additional arguments of the command. */
   readonly words?: readonly string[]
-  /** The process is stopped before the answer is written and goes on after this many milliseconds. */
+  /** Milliseconds for which the client process is stopped (SIGSTOP), from before the answer is written. */
   readonly stoppedForMs?: number
-  /** The state directory is out of sight while the command ends, as that of a network file system. */
+  /** Whether the state directory is moved away before the command ends, as if a network file system were unmounted. */
   readonly isStateGone?: true
-  /** @param tokens the token response as JSON; empty if the request was not processed. */
+  /** Writes the answer. @param tokens token response as JSON; empty if the request wasn't processed */
   write(socket: Socket, tokens: string, base: string): Promise<void> | void
 }
 
@@ -47,7 +47,7 @@ const JSON_TYPE = 'content-type: application/json'
 const whole = (tokens: string) => sized(200, [JSON_TYPE], tokens)
 const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
 
-/** Every status with and without processing, with and without Retry-After, with each kind of body. */
+/** Returns a case for every status, with and without processing, with and without `Retry-After`, with each kind of body. */
 export function statusCases(): AnswerCase[] {
   return STATUSES.flatMap((status) =>
     [true, false].flatMap((process) =>
@@ -57,7 +57,7 @@ export function statusCases(): AnswerCase[] {
           .map(([kind, body]): AnswerCase => {
             const refusal =
               (retryAfter && (status === 429 || (status === 503 && kind !== 'HTML'))) ||
-              // Servers and proxies use these three for connection problems, when the request may have been processed.
+              // Servers and proxies send these three statuses for connection problems, possibly after processing the request.
               (kind === 'OAuth error' &&
                 status >= 400 &&
                 status <= 499 &&
@@ -81,7 +81,7 @@ export function statusCases(): AnswerCase[] {
   )
 }
 
-/** Everything that is not simply a status: cut, doubled, delayed, odd and useless answers. */
+/** Returns the cases beyond plain statuses: answers that are cut off, repeated, delayed, malformed or useless. */
 export function otherCases(): AnswerCase[] {
   return [...refusals(), ...wholeTokens(), ...cuts(), ...oddities(), ...delays()]
 }
@@ -132,7 +132,7 @@ function wholeTokens(): AnswerCase[] {
       `HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n${whole(tokens)}`,
     'after twenty 103': (tokens) => `HTTP/1.1 103 Early Hints\r\n\r\n`.repeat(20) + whole(tokens),
   }
-  // Nobody asked for these two: the request says "identity", and doesn't expect "100 Continue".
+  // A correct server sends neither, since the request says `Accept-Encoding: identity` and has no `Expect: 100-continue`.
   const isUnasked = (name: string) => ['gzipped', 'after 100'].includes(name)
   return Object.entries(forms).map(([name, form]) => ({
     group: 'whole tokens',
@@ -187,12 +187,15 @@ function oddities(): AnswerCase[] {
   return bothWays('odd', forms)
 }
 
-/** Late answers, and those that lie in the socket of a process that stands still (a frozen container, a sleeping laptop). */
+/**
+ * Returns cases of late answers, and of answers that wait in the socket of a stopped process (a frozen container, a sleeping
+ * laptop).
+ */
 function delays(): AnswerCase[] {
   const close = (socket: Socket, tokens: string) => void socket.end(whole(tokens))
   const keepOpen = async (socket: Socket, tokens: string) => {
     socket.write(whole(tokens).replace('connection: close\r\n', ''))
-    // Longer than any of these processes is stopped.
+    // 40 s is longer than any of these processes is stopped.
     await Promise.race([sleep(40_000, undefined, { ref: false }), closed(socket)])
     socket.destroy()
   }

@@ -227,7 +227,7 @@ int scandir64(const char *path, struct dirent64 ***names, int (*filter)(const st
   return ON_PATH(path, "scandir", -1, NEXT(scandir64)(path, names, filter, order));
 }
 
-/* What is known of a file. The __x names are those of glibc before 2.33, which Node's own builds ask for. */
+/* Attributes of a file. The __x names are those of glibc before 2.33, which Node's own builds ask for. */
 
 int stat64(const char *path, struct stat64 *to) { return ON_PATH(path, "stat", -1, NEXT(stat64)(path, to)); }
 int lstat64(const char *path, struct stat64 *to) { return ON_PATH(path, "lstat", -1, NEXT(lstat64)(path, to)); }

@@ -11,7 +11,7 @@ const CODE = fileURLToPath(new URL('../../dist', import.meta.url))
 
 const ERRNOS = ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EMFILE', 'EACCES', 'ESTALE', 'EINTR'] as const
 
-/** What can become of one call: the name in the table, and what the shim calls it. */
+/** Faults of one system call: name in the table, and name in the shim's environment variable. */
 export const FAULTS = {
   'killed before': 'kill-before',
   'killed after': 'kill-after',
@@ -28,23 +28,23 @@ export function isKill(fault: Fault): boolean {
   return fault === 'killed before' || fault === 'killed after'
 }
 
-/** Faults of a disk that last. */
+/** Faults that a broken or full disk keeps returning. */
 export const LASTING: readonly Fault[] = ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EACCES', 'ESTALE']
 
-/** Calls that a lasting fault strikes after the first: those of its name, or all that change files. */
+/** Calls that a lasting fault hits after the first: `same`, those of the same name; `changes`, all that change files. */
 export type Extent = 'same' | 'changes'
 
-/** One call of the program, as the shim saw it. */
+/** A system call of the program, as logged by the shim. */
 export interface Call {
   readonly number: number
   readonly name: string
   readonly about: string
   readonly result: number
-  /** Whether the fault hit it. */
+  /** Whether the injected fault hit this call. */
   readonly hit: boolean
 }
 
-/** Compiles the shim. @returns the path of the library. */
+/** Compiles the shim (an LD_PRELOAD library). @returns the path of the library */
 export function compileShim(onEnd: OnEnd): string {
   const directory = mkdtempSync(join(tmpdir(), 'mailclaim-shim-'))
   onEnd(() => rmSync(directory, { recursive: true, force: true }))
@@ -54,7 +54,7 @@ export function compileShim(onEnd: OnEnd): string {
   return library
 }
 
-/** The environment under which the shim counts and, at one call, strikes. */
+/** Returns the environment that makes the shim log each call, and inject a fault into one of them. */
 export function shimEnvironment(
   library: string,
   client: Client,
@@ -71,7 +71,7 @@ export function shimEnvironment(
   }
 }
 
-/** The calls of the last process under the shim. */
+/** Returns the calls of the last process that ran with the shim. */
 export function readCalls(client: Client): Call[] {
   if (!existsSync(logOf(client))) return []
   const lines = readFileSync(logOf(client), 'utf8').trimEnd().split('\n')
@@ -81,22 +81,22 @@ export function readCalls(client: Client): Call[] {
   })
 }
 
-/** Bytes that the program handed to its outgoing connections, whatever became of them. */
+/** Returns the number of bytes that the program wrote to outgoing connections, delivered or not. */
 export function bytesSent(calls: readonly Call[]): number {
   return calls.filter(isSend).reduce((sum, { result }) => sum + Math.max(result, 0), 0)
 }
 
-/** Whether the note that a token is about to be sent had been made: the trace that a process leaves for the next. */
+/** Whether the process created a note, by which the next process knows that the token may have been sent. */
 export function wroteNote(calls: readonly Call[]): boolean {
   return calls.some(({ name, about, result }) => name === 'create' && /\/next\./.test(about) && result >= 0)
 }
 
-/** Whether a call wrote to a connection: what it reports as failed may have left, and the program cannot know. */
+/** Whether a call wrote to a connection: if such a call reports a failure, the bytes may still have left. */
 export function isSend({ name, about }: Call): boolean {
   return about === 'socket' && /^(write|writev|send|sendmsg)$/.test(name)
 }
 
-/** Whether a call was about a connection. */
+/** Whether a call used a connection. */
 export function isOnNetwork({ about }: Call): boolean {
   return about === 'socket' || about === 'accepted'
 }
@@ -107,12 +107,12 @@ export function isOnDisk(call: Call): boolean {
   return names.test(call.name) && !isOnNetwork(call) && !isOwnCode(call)
 }
 
-/** Whether a call was about the program's own files. */
+/** Whether a call accessed the program's own files. */
 export function isOwnCode({ about }: Call): boolean {
   return /^dist(\/|$)/.test(about)
 }
 
-/** A call in words that are the same in every run: without process ids and random names. */
+/** Describes a call without process ids and random names, so that each run gives the same text. */
 export function describeCall(call: Call): string {
   const about = call.about
     .replace(/[0-9a-f]{12}/g, '*')

@@ -1,19 +1,19 @@
 import { randomInt } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 
-/** The same seed gives the same delays, kills and samples; the machine does the rest. */
+/** Seed of all delays, kills and samples; the scheduling of processes still differs between runs. */
 export const seed = Number(process.env['MAILCLAIM_CHAOS_SEED'] ?? randomInt(2 ** 31))
 
-/** How many homes are worked on at once. */
+/** Number of clients (homes) that run at the same time. */
 export const clientCount = Number(process.env['MAILCLAIM_CHAOS_CLIENTS'] ?? availableParallelism())
 
-/** Of a list that a whole run works through, how many; undefined: all. */
+/** Number of items to take from each list; undefined for all. */
 const sampleSize =
   process.env['MAILCLAIM_CHAOS_SAMPLE'] === undefined
     ? undefined
     : Number(process.env['MAILCLAIM_CHAOS_SAMPLE'])
 
-/** As many items as requested, evenly spread, starting at a position that depends on the seed. */
+/** Returns the requested number of items, evenly spread from a position that depends on the seed. */
 export function sample<T>(items: readonly T[]): readonly T[] {
   if (sampleSize === undefined || sampleSize >= items.length) return items
   const step = items.length / sampleSize

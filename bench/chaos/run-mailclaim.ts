@@ -6,41 +6,41 @@ import { createWorld, type Ended, type OnEnd, type Running } from '../../test/st
 import { clientCount } from './options.ts'
 import { TokenService } from './token-service.ts'
 
-/** How one run of the program ended. */
+/** Result of one run of the program. */
 export interface Run extends Ended {
-  /** It did not end by itself. */
+  /** Whether the process had to be killed because it didn't end. */
   readonly hung: boolean
-  /** The error that it named, of `--json`. */
+  /** Error that the run reported with `--json`. */
   readonly error: { readonly code: string; readonly message: string; readonly hint?: string } | undefined
 }
 
-/** A command that has said nothing for this long hangs. The longest wait that is allowed is that for an answer. */
+/** Milliseconds without output after which a command counts as hanging; longer than the longest wait for an answer. */
 const HANGS_AFTER_MS = 90_000
 
-/** A signed-in home with a service of its own, which can be brought back to the moment of the sign-in. */
+/** A signed-in home directory with a service of its own; both can be reset to the moment of the sign-in. */
 export interface Client {
   readonly service: TokenService
   readonly state: string
   readonly home: string
-  /** Goes back to the moment of the sign-in: one session, its access token at its end. Or to no state at all. */
+  /** Resets home and service to the moment of the sign-in, with an expired access token; or to a home without state. */
   rewind(to?: 'nothing'): void
   start(words: readonly string[], env?: Readonly<Record<string, string>>): Running
   /** Waits for a process, and kills it if it hangs. */
   end(running: Running): Promise<Run>
   run(words: readonly string[], env?: Readonly<Record<string, string>>): Promise<Run>
-  /** Signs in, the harness being the browser. */
+  /** Signs in; the harness plays the browser. */
   login(env?: Readonly<Record<string, string>>): Promise<Run>
-  /** Refresh tokens that the service would still accept and that are in any file of our directories. */
+  /** Returns the refresh tokens that the service still accepts and that are in any file of the home. */
   tokensOnDisk(): string[]
 }
 
-/** What the first sign-in asks for. */
+/** Scopes of the first sign-in. */
 const SCOPE = 'emails:send domains:write'
 
 /**
- * As many clients as work at once, for a whole file. To be called at its top.
+ * Registers the creation of the clients that all tests of a file share. Call at the top of the file.
  *
- * @returns them, empty until the tests begin, and where the end of what they share is registered.
+ * @returns the clients, an array filled before the tests begin; and a function that registers clean-up of shared resources
  */
 export function shareClients(): { clients: readonly Client[]; onEnd: OnEnd } {
   const ends: (() => void)[] = []
@@ -55,7 +55,7 @@ export function shareClients(): { clients: readonly Client[]; onEnd: OnEnd } {
   return { clients, onEnd }
 }
 
-/** @param onEnd registers what removes the home and stops the service. */
+/** Creates a signed-in client with a service of its own. @param onEnd registers the clean-up of home and service */
 async function createClient(onEnd: OnEnd): Promise<Client> {
   const world = createWorld(onEnd)
   const service = await TokenService.start()
@@ -64,7 +64,7 @@ async function createClient(onEnd: OnEnd): Promise<Client> {
     MAILCLAIM_BASE_URL: service.base,
     MAILCLAIM_CLIENT_ID: 'chaos',
     MAILCLAIM_STORE: 'file',
-    // Otherwise libuv of Node 22 and later may reach the kernel past its own functions.
+    // With io_uring, libuv of Node 22 and later can bypass the libc functions that the shim replaces.
     UV_USE_IO_URING: '0',
     NODE_DISABLE_COMPILE_CACHE: '1',
   })
@@ -109,7 +109,7 @@ async function createClient(onEnd: OnEnd): Promise<Client> {
       const running = start(['login', '--json', '--no-browser', '--timeout', '10', ...scopes], env)
       running.seen(/http:\/\/\S+\/oauth\/authorize\S+/).then(
         ([url]) => approve(url),
-        () => {}, // It ended before it asked.
+        () => {}, // The command ended before it asked for an approval.
       )
       return end(running)
     },
@@ -133,7 +133,7 @@ async function createClient(onEnd: OnEnd): Promise<Client> {
   return client
 }
 
-/** Follows the authorization URL and the redirect as a browser would; reloads if there is no response. */
+/** Follows the authorization URL and the redirect as a browser does; reloads if there is no response. */
 async function approve(url: string): Promise<void> {
   for (let attempt = 0; attempt < 3; attempt++) {
     try {
@@ -146,7 +146,7 @@ async function approve(url: string): Promise<void> {
   }
 }
 
-/** Works through a list, as many items at once as there are clients. */
+/** Processes a list, as many items at once as there are clients. */
 export async function inParallel<T, R>(
   clients: readonly Client[],
   items: readonly T[],

@@ -23,13 +23,13 @@ import { type Client, inParallel, type Run, shareClients } from './run-mailclaim
 import { endingOf, malfunctions, untruths } from './statements.ts'
 import { type Outcome, report } from './table.ts'
 
-/** Long enough for a slow machine; each process has a limit of its own. */
+/** Timeout of a test in milliseconds, generous for slow machines; each process has a limit of its own. */
 const HOURS = 4 * 3600 * 1000
 
 const ALL_FAULTS = Object.keys(FAULTS) as Fault[]
 const NEXT = ['grants', 'list', '--json']
 
-/** Whether a session was lost, and what had happened by then. */
+/** Whether the session was lost, and how far the request had come by then. */
 type Stranded =
   | 'a byte had left'
   | 'the answer had arrived'
@@ -38,11 +38,11 @@ type Stranded =
 
 interface Verified {
   readonly stranded?: Stranded
-  /** What must never happen, whatever failed. */
+  /** Broken promises that no fault excuses. */
   readonly wrong: readonly string[]
 }
 
-/** What a faulted process left behind. */
+/** State that a process with an injected fault left behind. */
 interface Aftermath {
   readonly first: Run
   readonly fault: Fault
@@ -50,14 +50,14 @@ interface Aftermath {
   readonly calls: readonly Call[]
 }
 
-/** A command in which every system call fails once. The access token of the session has expired. */
+/** A command to run with a fault in each of its system calls. The session's access token has expired. */
 interface Operation {
   readonly name: string
   readonly faults: readonly Fault[]
-  /** Without this, it starts from a session. */
+  /** `nothing` starts from a home without state; the default is a signed-in home. */
   readonly from?: 'nothing'
   start(client: Client, env: Record<string, string>): Promise<Run>
-  /** Runs the next commands, without a fault, and checks everything against what is known. */
+  /** Runs the next commands without a fault, and compares their messages and the state with the facts. */
   verify(client: Client, aftermath: Aftermath): Promise<Verified>
 }
 
@@ -132,7 +132,7 @@ const LOGOUT: Operation = {
   },
 }
 
-/** A logout without faults removes everything, whatever happened before. */
+/** Logs out without a fault, and returns the files that remain, whatever happened before. */
 async function leftAfterLogout(client: Client): Promise<string[]> {
   const logout = await client.run(['logout', '--json'])
   const wrong = malfunctions(logout)
@@ -152,7 +152,7 @@ async function verifyRefresh(
   const works = next.code === 0
   const wrong = [
     ...untruths(first, { bytes, processed, nextWorks: works }),
-    // What the next command says about a request refers to the first one, unless it sent one itself.
+    // The next command's statements about a request refer to the first command's request, unless the next one sent its own.
     ...untruths(next, { bytes: service.counts.bytes, processed: service.counts.processed }),
     ...malfunctions(next),
   ]
@@ -162,14 +162,15 @@ async function verifyRefresh(
     wrong.push(`done, and the next command ends with ${endingOf(next)}`)
   if (works) return { wrong }
   if (lasts !== undefined) {
-    // A disk that stays broken after the answer can't keep the token: the command says so, with the access token or exit 4.
+    // If the disk stays broken after the answer, the token can't be stored: the command has to report that, with the access token
+    // or exit 4.
     if (processed > 0 && !isLost) wrong.push(`an answer was lost: ${endingOf(first)}`)
-    // A note that can't be removed either: the next command names the safe way.
+    // If the note can't be removed either, the next command has to name the safe way.
     const isNamed = next.error?.code === 'refresh_interrupted' && wroteNote(calls)
     if (bytes === 0 && !isNamed) wrong.push(`stranded, and nothing had left: ${endingOf(next)}`)
     return { stranded: bytes > 0 ? 'the answer had arrived' : 'nothing had left', wrong }
   }
-  // One file operation failed once, and the network was fine: the new token gets into its space at the second try.
+  // After one failed file operation and no network fault, the second attempt stores the new token in its reserved space.
   const hit = calls.find((call) => call.hit)
   if (processed > 0 && !isKill(fault) && hit !== undefined && !isOnNetwork(hit))
     return { stranded: 'the answer had arrived', wrong: [...wrong, `an answer was lost: ${endingOf(first)}`] }
@@ -177,7 +178,7 @@ async function verifyRefresh(
     return { stranded: 'a byte had left', wrong }
   if (isKill(fault) && next.error?.code === 'refresh_interrupted' && wroteNote(calls))
     return { stranded: 'killed between note and first byte', wrong }
-  // The system made the note and said that it didn't: it looks like another process's, which must stay.
+  // The system created the note and reported a failure, so the note looks like another process's and must stay.
   const isUnknown = hit?.name === 'create' && hit.about.includes('/next.')
   if (isUnknown && fault === 'done but reported failed' && next.error?.code === 'refresh_interrupted')
     return { stranded: 'killed between note and first byte', wrong }
@@ -272,7 +273,7 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
     const hit = calls.find((call) => call.hit)
     const verified = await operation.verify(client, { first, fault, lasts, calls })
     const { reuse, leaks } = client.service.counts
-    // If Node can't read the program itself, it ends in its own way.
+    // If Node can't read the program's own files, Node ends with its own exit code.
     const ownCode = hit !== undefined && isOwnCode(hit)
     const wrong = [...(ownCode ? [] : malfunctions(first, isKill(fault))), ...verified.wrong]
     if (reuse > 0) wrong.push('a rotated refresh token was sent')

@@ -1,10 +1,10 @@
 import type { Run } from './run-mailclaim.ts'
 
-/** What is known about a run of the program from outside, to check its messages against. */
+/** Facts about a run, observed from outside, to check the messages of the program against. */
 export interface Observed {
-  /** Bytes of the request with the refresh token that left during the run in question. */
+  /** Bytes of the request with the refresh token that left the process during the run. */
   readonly bytes: number
-  /** How often the service rotated the refresh token until now. */
+  /** Number of rotations of the refresh token by the service until now. */
   readonly processed: number
   /** Whether the next plain command works; undefined if that is unknown or irrelevant. */
   readonly nextWorks?: boolean
@@ -16,8 +16,8 @@ interface Statement {
 }
 
 /**
- * Everything that the program says about a session and that can be checked. Patterns of words, because one error code
- * covers several statements: add every new wording here.
+ * Statements of the program about a session that can be checked, as patterns of words, since one error code covers several
+ * statements. Add each new wording here.
  */
 const STATEMENTS: readonly Statement[] = [
   { pattern: /nothing (?:was|has been|had been) sent/i, holds: ({ bytes }) => bytes === 0 },
@@ -30,7 +30,7 @@ const STATEMENTS: readonly Statement[] = [
     holds: ({ nextWorks }) => nextWorks !== true,
   },
   {
-    // As a fact: neither "may have been sent" nor "whether it was sent".
+    // Matches "was sent" as a fact, but neither "may have been sent" nor "whether it was sent".
     pattern: /(?<!\b(?:nothing|not|may|might|could|whether|if)\b[^.:;]*)\b(?:was|has been|had been) sent\b/i,
     holds: ({ bytes }) => bytes > 0,
   },
@@ -45,7 +45,7 @@ const STATEMENTS: readonly Statement[] = [
   },
 ]
 
-/** The untrue statements of a run. */
+/** Returns the untrue statements of a run. */
 export function untruths(run: Run, observed: Observed): string[] {
   const said = STATEMENTS.flatMap(({ pattern, holds }) => {
     const words = pattern.exec(run.stderr)?.[0]
@@ -54,7 +54,7 @@ export function untruths(run: Run, observed: Observed): string[] {
   return said.map((words) => `untrue: ${JSON.stringify(words)} (${endingOf(run)})`)
 }
 
-/** A run that hung, crashed or called itself a bug. */
+/** Returns the malfunctions of a run: it hung, crashed, or reported a bug. */
 export function malfunctions(run: Run, killed = false): string[] {
   if (run.hung) return ['hung']
   if (typeof run.code === 'string' && !killed) return [`crashed: ${run.code}`]
@@ -63,7 +63,7 @@ export function malfunctions(run: Run, killed = false): string[] {
   return []
 }
 
-/** Exit and error code, for messages. */
+/** Returns exit code and error code of a run, for messages. */
 export function endingOf(run: Run): string {
   return run.error === undefined ? `exit ${run.code}` : `exit ${run.code} ${run.error.code}`
 }

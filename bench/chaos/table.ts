@@ -1,23 +1,23 @@
 import { countEach } from '../../test/session/processes.ts'
 
-/** What became of one run. */
+/** Result of one run. */
 export interface Outcome {
-  /** The row of the table that it counts in. */
+  /** Row of the table in which the run is counted. */
   readonly group: string
-  /** The place and the circumstances, if a promise was broken. */
+  /** Injected fault and circumstances, printed if a promise was broken. */
   readonly where: string
   readonly how: string
-  /** The promises that were broken. */
+  /** Broken promises; empty for a good run. */
   readonly wrong: readonly string[]
 }
 
-/** A column counts the runs for which its test holds. */
+/** Columns of the table: each counts the runs for which its predicate holds. */
 export type Columns<R extends Outcome> = Readonly<Record<string, (result: R) => boolean>>
 
 /**
- * Prints how many runs there were of each group and in all, what became of them, and the broken promises with their places.
+ * Prints the number of runs and their results by group and in total, then the broken promises with their places.
  *
- * @returns how often each promise was broken.
+ * @returns the number of violations by promise
  */
 export function report<R extends Outcome>(
   heading: string,
@@ -47,7 +47,10 @@ export function report<R extends Outcome>(
   return countEach(breaches.map(({ what }) => what))
 }
 
-/** Prints rows under a heading, columns aligned; the first row names them. A 0 is a dot, so that the rest is seen. */
+/**
+ * Prints rows under a heading with aligned columns; the first row has the column names. Prints 0 as a dot, so that other counts
+ * stand out.
+ */
 function printTable(heading: string, rows: readonly (readonly (string | number)[])[]): void {
   const cells = rows.map((row) => row.map((cell) => (cell === 0 ? '.' : String(cell))))
   const widths = (cells[0] ?? []).map((_, column) =>

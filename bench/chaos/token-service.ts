@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** What the service remembers; a copy of it brings the service back to that moment. */
+/** State of the service; restoring a copy resets the service to that moment. */
 interface Memory {
   readonly codes: Map<string, { challenge: string; redirectUri: string; scope: string }>
   readonly refreshTokens: Map<string, { grant: string; used: boolean }>
@@ -14,21 +14,21 @@ interface Memory {
 }
 
 export interface Counts {
-  /** Bytes of requests for tokens, whole or not. */
+  /** Bytes received in token requests, complete or not. */
   bytes: number
-  /** Requests for tokens that were worked on: a new refresh token was made. */
+  /** Token requests that were processed: each made a new refresh token. */
   processed: number
-  /** Rotated refresh tokens that came again. Each revoked its grant. */
+  /** Rotated refresh tokens that were sent again (reuse); each revoked its grant. */
   reuse: number
-  /** Secrets that were sent to another address than the token endpoint's. */
+  /** Requests that sent a secret to another path than the token endpoint. */
   leaks: number
 }
 
-/** The answer to one request for tokens, instead of the usual one. */
+/** Answer to one token request that replaces the usual one. */
 export interface ScriptedAnswer {
-  /** Whether the service works on the request before it answers. */
+  /** Whether the service processes the request before it answers. */
   readonly process: boolean
-  /** Writes the answer and ends the connection. `tokens`: the token response as JSON; empty if the request was not worked on. */
+  /** Writes the answer and ends the connection. @param tokens token response as JSON; empty if the request wasn't processed */
   write(socket: Socket, tokens: string): Promise<void> | void
 }
 
@@ -38,14 +38,13 @@ interface Answer {
   readonly body: string
 }
 
-/** The access tokens of a sign-in end at once, so that the next command has to refresh, however soon it comes. */
+/** Lifetime of a sign-in's access token in seconds: so short that the next command has to refresh. */
 const SIGN_IN_SECONDS = 0.001
 const REFRESHED_SECONDS = 900
 
 /**
- * The part of the interface that a session needs: authorization, token endpoint, one list. It rotates refresh tokens,
- * revokes the grant of one that comes again, and counts. It has nothing in common with the client or its sandbox but Node's
- * HTTP server, so that a mistake of theirs is not made here as well.
+ * The part of the service that a session needs: authorization, token endpoint, one list. Rotates refresh tokens, revokes a grant on
+ * reuse, and counts. Shares only Node's HTTP server with the client and the sandbox, so that no mistake is made on both sides.
  */
 export class TokenService {
   readonly #server = createServer((request, response) => void this.#answer(request, response))
@@ -64,7 +63,7 @@ export class TokenService {
 
   private constructor() {
     this.#server.on('connection', (socket) => this.#watch(socket))
-    // A client that goes away before it has said everything gets no answer.
+    // A client that disconnects in the middle of a request gets no answer.
     this.#server.on('clientError', (_, socket) => socket.destroy())
   }
 
@@ -92,7 +91,7 @@ export class TokenService {
     return structuredClone(this.#memory)
   }
 
-  /** Goes back to a moment, with all counts at 0 and nothing scripted. */
+  /** Restores a state, with all counts at 0 and no scripted answer. */
   rewind(memory: Memory): void {
     for (const socket of this.#connections) socket.destroy()
     this.#before = memory
@@ -103,22 +102,22 @@ export class TokenService {
     this.#servedGrant = undefined
   }
 
-  /** Scripts the answer to the next request for tokens; what comes after it is answered as usual. */
+  /** Scripts the answer to the next token request; later requests are answered as usual. */
   answerWith(answer: ScriptedAnswer): void {
     this.#scripted = answer
   }
 
-  /** The scope of an access token that was issued. */
+  /** Returns the scope of an issued access token. */
   scopeOf(accessToken: string): string | undefined {
     return this.#memory.accessTokens.get(accessToken)?.scope
   }
 
-  /** Whether the last list went to a grant that came after the moment of the last rewind. */
+  /** Whether the last list was requested with a grant made after the last rewind. */
   get servedNewGrant(): boolean {
     return this.#servedGrant !== undefined && !this.#before.grants.has(this.#servedGrant)
   }
 
-  /** Refresh tokens that the service would still accept. */
+  /** Returns the refresh tokens that the service still accepts. */
   liveRefreshTokens(): string[] {
     return [...this.#memory.refreshTokens]
       .filter(([, { used, grant }]) => !used && this.#memory.grants.get(grant)?.revoked === false)
@@ -126,9 +125,9 @@ export class TokenService {
   }
 
   /**
-   * Waits until everything that a process sent before it ended has been read and answered.
+   * Waits until the service has read and answered everything that ended processes sent.
    *
-   * @param bytes how many the process is known to have sent since the last rewind.
+   * @param bytes number of bytes that the processes are known to have sent since the last rewind
    */
   async settled(bytes = 0): Promise<void> {
     const end = performance.now() + 2_000

@@ -3,9 +3,9 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['bench/chaos/*.chaos.ts'],
-    // Each file keeps the machine busy by itself.
+    // One file uses all cores, so files run one after the other.
     fileParallelism: false,
-    // Bounded in count by the scenarios, and in time by this.
+    // Milliseconds for a test; the scenarios limit the number of runs.
     testTimeout: 900_000,
     hookTimeout: 60_000,
     pool: 'forks',

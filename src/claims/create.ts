@@ -1,4 +1,4 @@
-import { drain } from '../service/follow.ts'
+import { consume } from '../service/follow.ts'
 import type { ClaimRequest } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
@@ -24,7 +24,7 @@ export async function createOne(domain: string, requestFor: RequestFor, io: Io):
   const request = requestFor(parseDomain(domain))
   const { name } = request
   const events = startClaim(request, { client: connect(io), io })
-  const claim = await drain(events, (event) => printEvent(event, io))
+  const claim = await consume(events, (event) => printEvent(event, io))
   await writeClaim(claim, io)
   if (io.settings.quiet) return
   if (judge(claim, io.clock.now()).needsRecord)

@@ -9,7 +9,7 @@ import type { DomainClaim } from '../service/types.ts'
 import { isProfileName } from '../settings/profiles.ts'
 import { type Settings, settingValue } from '../settings/settings.ts'
 import { writeDurable } from '../storage/atomic-file.ts'
-import { cannotWrite, codeOf, quietly, reason } from '../storage/file-errors.ts'
+import { cannotWrite, catchError, codeOf, reason } from '../storage/file-errors.ts'
 import { readJson, requireFormat, unusable } from '../storage/json-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
@@ -75,10 +75,10 @@ export async function saveClaim(claim: DomainClaim, io: Io): Promise<void> {
 /** Removes a claim from the ledger. @throws CliError `cannot_write`, exit 1 */
 export async function forgetClaim(entry: LedgerEntry, place: Place): Promise<void> {
   const path = pathOf(entry, place)
-  const failure = quietly(() => rmSync(path, { force: true }))
+  const failure = catchError(() => rmSync(path, { force: true }))
   if (failure !== undefined) throw cannotWrite(path, failure)
   // `rmdir` removes only an empty directory, so the domain's other claims stay.
-  quietly(() => rmdirSync(dirname(path)))
+  catchError(() => rmdirSync(dirname(path)))
 }
 
 /**

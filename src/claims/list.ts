@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { addAbortSignal, type Readable } from 'node:stream'
 import { CliError, usageError } from '../errors.ts'
-import { looksLikeId } from '../service/claims.ts'
+import { isUuid } from '../service/claims.ts'
 import { REGIONS } from '../service/types.ts'
 import { reason } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
@@ -39,7 +39,7 @@ const MAX_SIZE = 32 * 1024 * 1024
 
 /** Returns the ASCII form of a domain name, or the placeholder domain id if the command takes ids. @throws CliError exit 2 */
 export function readDomain(text: string, takesIds: boolean): string {
-  return takesIds && looksLikeId(text) ? text : parseDomain(text)
+  return takesIds && isUuid(text) ? text : parseDomain(text)
 }
 
 /**

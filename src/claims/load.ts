@@ -1,8 +1,8 @@
 import { checkName } from '../dns/wire/name.ts'
 import { CliError, Exit, InterruptedError, usageError } from '../errors.ts'
-import { createClaim, getClaim, looksLikeId, verifyClaim } from '../service/claims.ts'
+import { createClaim, getClaim, isUuid, verifyClaim } from '../service/claims.ts'
 import type { RequestOptions, ServiceClient } from '../service/client.ts'
-import { OtherAnswerError } from '../service/problems.ts'
+import { MismatchError } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import { createIo, type Io } from '../terminal/io.ts'
@@ -75,7 +75,7 @@ export async function findClaimOrDomain(
   if (byId !== undefined) return toKnownClaim(byId)
   // Without a base URL no service could know the argument as an id, so report the malformed domain name.
   const isId = !name.ok && issuerIn(io.settings) !== undefined && /^[\w-]{1,128}$/.test(argument)
-  if (isId || looksLikeId(argument)) return { domainId: argument, name: undefined, entry: undefined }
+  if (isId || isUuid(argument)) return { domainId: argument, name: undefined, entry: undefined }
   if (name.ok) return { domain: name.ascii }
   throw usageError(name.problem, name.fix)
 }
@@ -84,9 +84,7 @@ export async function findClaimOrDomain(
 export function parseDomain(text: string): string {
   const name = checkName(text)
   if (name.ok) return name.ascii
-  const hint = looksLikeId(text)
-    ? `to continue with that claim: mailclaim claims verify ${text} --wait`
-    : name.fix
+  const hint = isUuid(text) ? `to continue with that claim: mailclaim claims verify ${text} --wait` : name.fix
   throw usageError(name.problem, hint)
 }
 
@@ -125,11 +123,9 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim
 async function acceptAnswer(answer: DomainClaim, known: Partial<KnownClaim>, io: Io): Promise<DomainClaim> {
   const { name, domainId } = known
   if (name !== undefined && answer.name && asciiName(answer.name) !== name)
-    throw new OtherAnswerError(`asked for the claim of ${name}, got that of ${clip(answer.name, 255)}`)
+    throw new MismatchError(`asked for the claim of ${name}, got that of ${clip(answer.name, 255)}`)
   if (domainId !== undefined && answer.domain_id && answer.domain_id !== domainId)
-    throw new OtherAnswerError(
-      `asked for the claim ${domainId}, got the claim ${clip(answer.domain_id, 255)}`,
-    )
+    throw new MismatchError(`asked for the claim ${domainId}, got the claim ${clip(answer.domain_id, 255)}`)
   if (answer.name) known.name ??= asciiName(answer.name)
   const claim = answer.name || known.name === undefined ? answer : { ...answer, name: known.name }
   await saveClaim(claim, io)

@@ -6,7 +6,7 @@ import { childController } from '../dns/wire/ask.ts'
 import { CliError, EXIT_ORDER, Exit, type ExitCode, InterruptedError, usageError } from '../errors.ts'
 import { createLimiter, type Limiter } from '../limiter.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { drain } from '../service/follow.ts'
+import { consume } from '../service/follow.ts'
 import { paceRequests } from '../service/pace.ts'
 import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
@@ -338,7 +338,7 @@ export async function drainClaimEvents(
   { releaseTurn, warn, reportWait }: DomainRun,
   onEvent?: (event: ClaimEvent) => Promise<void>,
 ): Promise<DomainResult> {
-  const { claim, error, report } = await drain(events, async (seen) => {
+  const { claim, error, report } = await consume(events, async (seen) => {
     if (seen.event === 'waiting' || seen.event === 'status') releaseTurn()
     if (seen.error?.code === 'claim_replaced' || seen.error?.code === 'options_ignored')
       await warn(`${seen.claim.name}: ${seen.text}`)

@@ -29,7 +29,7 @@ export interface ServiceList<T> {
   /** Maximum number of items without `--limit` and `--all`. Default: all items. */
   readonly defaultLimit?: number
   /** Whether to print an item. Default: every item. */
-  readonly choose?: ((item: T) => boolean) | undefined
+  readonly filter?: ((item: T) => boolean) | undefined
   readonly columns: readonly Column[]
   /** Text on stderr if the list is empty. */
   readonly nothing: string
@@ -62,7 +62,7 @@ export async function printList<T extends { readonly id?: string | null }>(
     import('../service/lists.ts'),
     import('../session/connect.ts'),
   ])
-  const { columns, nothing, fetcher, choose } = list
+  const { columns, nothing, fetcher, filter } = list
   const { settings } = io
   const writer = io.list(columns, nothing)
   const isBackward = flags.before !== undefined
@@ -71,14 +71,14 @@ export async function printList<T extends { readonly id?: string | null }>(
   let printed = 0
   let cursor: string | undefined
   try {
-    const range = { limit, after: flags.after, before: flags.before, choose }
-    for await (const page of lists.pages(fetcher(lists, connect(io)), range, io.interrupts.signal)) {
+    const range = { limit, after: flags.after, before: flags.before, filter }
+    for await (const page of lists.readPages(fetcher(lists, connect(io)), range, io.interrupts.signal)) {
       await writer.page(page)
       printed += page.items.length
       hasMore = page.hasMore
       // Continue after the last item of this page, or with `--before`, before its first item.
       const item = isBackward ? page.items[0] : page.items.at(-1)
-      if (item !== undefined) cursor = lists.idOf(item)
+      if (item !== undefined) cursor = lists.itemId(item)
     }
   } catch (error) {
     if (printed === 0 || !(error instanceof CliError) || error instanceof InterruptedError) throw error

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { hasNoKeychain } from '../credentials/keychain.ts'
 import { CliError, usageError } from '../errors.ts'
 import { type LoginOptions, type LoginReporter, login } from '../oauth/login.ts'
-import { redirectTarget } from '../oauth/redirect.ts'
+import { parseRedirectUri } from '../oauth/redirect.ts'
 import { type CodeExchange, exchangeCode } from '../oauth/token-endpoint.ts'
 import { createServiceClient } from '../service/client.ts'
 import { tryCredential } from '../service/lists.ts'
@@ -162,7 +162,7 @@ async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepa
   const chosen: LoginOptions = {
     scopes,
     resource,
-    target: redirectTarget(settingValue('redirect_uri', settings)),
+    target: parseRedirectUri(settingValue('redirect_uri', settings)),
     // Over SSH, open a browser only if BROWSER is set: remote editors set it to a helper that opens the user's local browser.
     openBrowser: opensBrowser && (!environment.ssh || environment.browser !== undefined),
     // Read the pasted redirect URL from a terminal that allows prompts, or from a pipe if no browser is opened.
@@ -201,7 +201,7 @@ async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Sessi
   const mistake = value.length > MAX_KEY_LENGTH ? 'it is too long' : mistakeInKey(value)
   if (mistake !== undefined) throw usageError(`that is not an API key: ${mistake}`)
   const credential = { kind: 'api_key', value, description: 'the API key' } as const
-  const authorizer = { credential: async () => credential, refused: async () => undefined }
+  const authorizer = { credential: async () => credential, replaceRefused: async () => undefined }
   try {
     await tryCredential(createServiceClient(io, authorizer))
   } catch (error) {

@@ -1,4 +1,4 @@
-import type { Forgotten } from '../session/sign-in.ts'
+import type { SignOutResult } from '../session/sign-in.ts'
 import { withProfile } from '../settings/profiles.ts'
 import { plainColumns } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
@@ -21,7 +21,7 @@ export const command = defineCommand({
     const { profilesWithSecrets, requireKnownProfile } = await import('../session/profiles.ts')
     const { value: current, source } = io.settings.profile
     const profiles = options.all ? profilesWithSecrets(io) : [current]
-    const forgotten: Forgotten[] = []
+    const forgotten: SignOutResult[] = []
     for (const profile of profiles) forgotten.push(await forgetProfile(io, profile))
     // Reject an unknown profile only after removing its secret: a keychain item may remain although the profile's files are gone.
     if (!options.all && source !== 'default' && forgotten.every(hadNoSecret))
@@ -42,24 +42,25 @@ export const command = defineCommand({
 })
 
 /** Whether the profile had no credential, in a store that could be read. */
-const hadNoSecret = ({ wasSignedIn, problem }: Forgotten): boolean => !wasSignedIn && problem === undefined
+const hadNoSecret = ({ wasSignedIn, problem }: SignOutResult): boolean =>
+  !wasSignedIn && problem === undefined
 
 /** Removes a profile's session. For a profile in etcd other than the current one, only this machine's copies are removed. */
-async function forgetProfile(io: Io, profile: string): Promise<Forgotten> {
+async function forgetProfile(io: Io, profile: string): Promise<SignOutResult> {
   const { usesSharedStore } = await import('../settings/settings.ts')
   if (profile === io.settings.profile.value && usesSharedStore(io.settings)) {
     const { forgetShared } = await import('../session/shared/sign-in.ts')
     return forgetShared(io, profile)
   }
   const { profileFiles } = await import('../session/session-file.ts')
-  const { removeKept } = await import('../session/shared/local.ts')
+  const { removeLocalFiles } = await import('../session/shared/local.ts')
   const { forgetSession } = await import('../session/sign-in.ts')
-  removeKept(profileFiles(io, profile))
+  removeLocalFiles(profileFiles(io, profile))
   return forgetSession(io, profile)
 }
 
 /** Tells the result for each profile on stderr. */
-async function reportForgotten(forgotten: readonly Forgotten[], io: Io): Promise<void> {
+async function reportForgotten(forgotten: readonly SignOutResult[], io: Io): Promise<void> {
   if (forgotten.length === 0) await io.say('No profile is signed in.')
   for (const { profile, wasSignedIn, session, problem } of forgotten) {
     if (problem !== undefined) await io.warn(`the keychain may still hold a secret of profile ${profile}`)

@@ -1,15 +1,16 @@
 /**
- * The process that talks to the operating system's keychain: it takes one request over the channel, answers it and ends.
- * Started by keychain-process.ts.
+ * Helper process that calls the operating system's keychain: takes one request over the IPC channel, answers it and ends. Started
+ * by keychain-process.ts.
  */
 import type { KeychainAnswer, KeychainRequest } from '../context.ts'
 
-/** How long a call may continue after its parent process has ended, so that a token still gets stored. */
+/** Milliseconds that a call may continue after the parent process has ended, so that a new token still gets stored. */
 const ORPHAN_MS = 2_000
 
 const end = () => process.kill(process.pid, 'SIGKILL')
 
-// The parent decides when this ends. A service manager signals every process, and the token may exist nowhere else.
+// Ignore signals, because only the parent may end this process: a service manager signals every process of the program, and the
+// helper may hold the only copy of a token.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 process.once('message', async (request: KeychainRequest) => {
@@ -43,7 +44,7 @@ async function perform(request: KeychainRequest): Promise<KeychainAnswer> {
   }
 }
 
-/** What libsecret says without a bus, or without a Secret Service on it: only its messages distinguish its failures. */
+/** Messages of libsecret without a bus, or without a Secret Service on it: libsecret's failures differ only in their messages. */
 const NO_KEYCHAIN =
   /autolaunch|could not connect|cannot connect|D-?Bus|session bus|connection is closed|given address|address element|org\.freedesktop\.secrets|not provided by any|ServiceUnknown|no such interface/i
 

@@ -1,19 +1,14 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import type { Keychain, KeychainAnswer } from '../context.ts'
 
-export interface HelperOptions {
-  /** The helper's script. */
-  readonly script: string
-  /** The helper's whole environment: what a keychain needs, and no secret. */
-  readonly environment: NodeJS.ProcessEnv
-}
-
 /**
- * The keychain, with a helper process for each call: a call can hang forever on a prompt that nobody sees, and the only
- * way to stop a native call that hangs is to end its process. Secrets go over the channel between the two processes,
- * never through arguments or the environment.
+ * Creates a keychain that makes each call in a helper process. A call can hang forever on a prompt that nobody sees, and only
+ * ending the process stops a native call. Secrets go over the IPC channel, never through arguments or the environment.
+ *
+ * @param script path of the built keychain-helper.ts
+ * @param environment whole environment of the helper: variables that a keychain needs, and no secret
  */
-export function createKeychain({ script, environment }: HelperOptions): Keychain {
+export function createKeychain(script: string, environment: NodeJS.ProcessEnv): Keychain {
   return {
     call: ({ signal, ...request }) =>
       new Promise((resolve) => {
@@ -22,7 +17,7 @@ export function createKeychain({ script, environment }: HelperOptions): Keychain
         const finish = (answer: KeychainAnswer) => {
           clearTimeout(timer)
           signal?.removeEventListener('abort', abort)
-          // SIGKILL: the native call may be blocked, and process.exit() would wait for it.
+          // SIGKILL, because a blocked native call would delay `process.exit()`.
           helper?.kill('SIGKILL')
           resolve(answer)
         }
@@ -38,8 +33,8 @@ export function createKeychain({ script, environment }: HelperOptions): Keychain
             execArgv: [],
             env: { ...environment },
             stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-            // In its own process group, it gets no Ctrl-C: it may be storing a token that exists nowhere else. When the program ends,
-            // the channel closes, and the helper ends as well.
+            // A process group of its own keeps the terminal's Ctrl-C away from the helper, which may hold the only copy of a token.
+            // When the program ends, the channel closes, and the helper ends as well.
             ...{ detached: true, windowsHide: true },
           })
         } catch (error) {
@@ -47,9 +42,10 @@ export function createKeychain({ script, environment }: HelperOptions): Keychain
         }
         helper.once('message', (answer) => finish(answer as KeychainAnswer))
         helper.on('error', (error) => crashed(error.message))
-        // Not "exit", which can come before the last message.
+        // `close` rather than `exit`, which can be emitted before the last message.
         helper.once('close', (code, signal) => crashed(signal ?? `exit code ${code}`))
-        // If this fails, the helper has ended, and `close` says why. Without a file descriptor for the channel there is no `send`.
+        // Ignore a failed send: the helper has ended, and `close` reports why. If the channel got no file descriptor, `send` is
+        // undefined.
         helper.send?.(request, () => {})
       }),
   }

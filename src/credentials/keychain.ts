@@ -2,16 +2,16 @@ import type { Context, KeychainAnswer, KeychainRequest } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { withProfile } from '../settings/profiles.ts'
 
-/** The name of the items in the system's keychain program. */
+/** Service name of the program's keychain items. */
 const SERVICE = 'mailclaim'
 
-/** Enough for a slow bus. On a terminal there may be a person who has to unlock the keychain, which takes longer. */
+/** Milliseconds for a keychain call: enough for a slow bus, or on a terminal for a user who has to unlock the keychain first. */
 const UNATTENDED_MS = 10_000
 const ATTENDED_MS = 60_000
 
 type Failure = Extract<KeychainAnswer, { ok: false }>
 
-/** What went wrong, and the first of the ways on. */
+/** Message by reason of a failure, and the first suggestion of its hint. */
 const FAILURES: Readonly<Record<Failure['reason'], readonly [message: string, remedy: string]>> = {
   no_addon: ['mailclaim comes without a keychain library for this machine', ''],
   no_module: ['the keychain library (keytar) does not load here', 'install libsecret, '],
@@ -22,19 +22,16 @@ const FAILURES: Readonly<Record<Failure['reason'], readonly [message: string, re
   crashed: ['the program that talks to the keychain ended early', 'try again, '],
 }
 
-/** What a call to the keychain needs. */
-export type KeychainContext = Pick<Context, 'keychain' | 'stdin' | 'stderr'>
-
-export type KeychainCall = Pick<KeychainRequest, 'operation' | 'account' | 'secret' | 'signal'>
+type KeychainCall = Pick<KeychainRequest, 'operation' | 'account' | 'secret' | 'signal'>
 
 /**
- * One call to the keychain.
+ * Calls the keychain once.
  *
- * @param profile for the hint.
- * @throws CliError `store_unavailable`, exit 4, with the ways on; what the request's signal says.
+ * @param profile for the hint
+ * @throws CliError `store_unavailable`, exit 4; the abort reason of the request's signal
  */
 export async function callKeychain(
-  context: KeychainContext,
+  context: Pick<Context, 'keychain' | 'stdin' | 'stderr'>,
   profile: string,
   request: KeychainCall,
 ): Promise<string | boolean | null> {
@@ -48,13 +45,13 @@ export async function callKeychain(
   throw unavailable(`${message}${detail}`, remedy, profile, answer)
 }
 
-/** @param remedy the first of the ways on, with a comma, if there is one. */
+/** Returns the error for an unavailable keychain. @param remedy first suggestion of the hint, with a comma; may be empty */
 function unavailable(message: string, remedy: string, profile: string, cause?: Failure): CliError {
   const hint = `${remedy}set MAILCLAIM_API_KEY, or use a file: ${withProfile('mailclaim login', profile)} --store file`
   return new CliError('store_unavailable', message, { hint, cause })
 }
 
-/** Whether an error says that this machine has no keychain at all, however long one waits. */
+/** Whether an error means that this machine has no keychain, so that waiting or unlocking can't help. */
 export function hasNoKeychain(error: unknown): boolean {
   if (!(error instanceof CliError)) return false
   const { reason } = (error.cause ?? {}) as Partial<Failure>
@@ -62,12 +59,12 @@ export function hasNoKeychain(error: unknown): boolean {
 }
 
 /**
- * A round trip with a test item: the only way to learn whether a keychain exists, is unlocked and keeps what it is given.
+ * Stores, reads and deletes a test item: the only way to learn whether a keychain exists, is unlocked and keeps its items.
  *
- * @throws CliError `store_unavailable`, exit 4.
+ * @throws CliError `store_unavailable`, exit 4
  */
 export async function proveKeychain(
-  context: KeychainContext & Pick<Context, 'random' | 'interrupts'>,
+  context: Pick<Context, 'keychain' | 'stdin' | 'stderr' | 'random' | 'interrupts'>,
   profile: string,
 ): Promise<void> {
   const { signal } = context.interrupts

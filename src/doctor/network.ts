@@ -2,7 +2,7 @@ import { TransportError } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { userAgent } from '../service/client.ts'
 import { transportFailure } from '../service/problems.ts'
-import { proxyFor } from '../service/proxy.ts'
+import { proxyUrlFor } from '../service/proxy.ts'
 import { maskUserInfo } from '../settings/addresses.ts'
 import { requireBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
@@ -28,7 +28,7 @@ export async function examineNetwork(io: Io): Promise<{ network: Finding; clock:
     const nothing = skipped('there is no valid base URL')
     return { network: nothing, clock: nothing }
   }
-  const proxy = proxyFor(base, environment)
+  const proxy = proxyUrlFor(base, environment)
   const started = { wall: clock.now(), at: clock.monotonic() }
   try {
     const response = await io.http.send({

@@ -5,11 +5,13 @@ import { clip } from '../terminal/sanitize.ts'
 import { oauthError } from './errors.ts'
 
 /**
- * The address that the browser opens (RFC 6749 section 4.1.1, RFC 7636 section 4.3 with S256, RFC 8707 section 2).
+ * Builds the URL of the authorization request (RFC 6749 section 4.1.1), which the browser opens.
  *
- * @throws CliError `authorization_endpoint_unusable`, exit 3.
+ * @param endpoint the authorization endpoint; its own query is kept
+ * @param parameters query parameters by name; undefined values are left out
+ * @throws CliError `authorization_endpoint_unusable`, exit 3
  */
-export function authorizationUrl(
+export function buildAuthorizationUrl(
   endpoint: string,
   parameters: Readonly<Record<string, string | undefined>>,
 ): URL {
@@ -28,13 +30,14 @@ export function authorizationUrl(
   return url
 }
 
-/** A redirect that ends the login: parameters with a code, or the error of the service (RFC 6749 section 4.1.2.1). */
+/** A redirect that ends the login: parameters with a code, or the service's error as an exception (RFC 6749 section 4.1.2.1). */
 export type AuthorizationResponse = URLSearchParams | CliError
 
 /**
- * Examines a redirect: state, issuer (RFC 9207 section 2.4), code or error, one value for each.
+ * Validates the parameters of a redirect: state, issuer (RFC 9207 section 2.4), and a single code or error.
  *
- * @returns the answer to this login, or why it isn't one
+ * @param state the state of this login's authorization request
+ * @returns the authorization response, or as text why the redirect is refused
  */
 export function classifyRedirect(
   server: oauth.AuthorizationServer,
@@ -46,7 +49,7 @@ export function classifyRedirect(
   const answers = ['code', 'error'].flatMap((name) => parameters.getAll(name))
   if (answers.length !== 1) return `it has ${answers.length === 0 ? 'no code' : 'more than one answer'}`
   const iss = parameters.get('iss')
-  // A trailing slash doesn't make another issuer.
+  // Issuers that differ only in a trailing slash count as equal, because some services add or drop the slash.
   const isSameIssuer = iss?.replace(/\/+$/, '') === server.issuer.replace(/\/+$/, '')
   if (iss !== null && !isSameIssuer)
     return `it comes from the issuer ${clip(iss, 200)} instead of ${server.issuer} (--issuer)`

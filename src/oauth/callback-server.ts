@@ -2,34 +2,31 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { finished } from 'node:stream/promises'
 import { CliError } from '../errors.ts'
 import { html } from '../terminal/html.ts'
 import type { RedirectTarget } from './redirect.ts'
 
-/** The page at the end of the redirect. Its texts may come from anyone: they are escaped when it is rendered. */
+/** A page that the browser shows after the redirect. Title and text may quote untrusted input; rendering escapes both. */
 export interface CallbackPage {
   readonly status: number
   readonly title: string
   readonly text: string
 }
 
-export interface CallbackServer {
-  readonly redirectUri: string
-  close(): Promise<void>
-}
-
 interface CallbackServerOptions {
   readonly target: RedirectTarget
   readonly state: string
   /**
-   * Takes a redirect with the right state; once, if it is valid. The browser waits for the page while the code is exchanged.
+   * Receives the parameters of each redirect with the right state until one is accepted. The browser waits for `respond`, which is
+   * called after the code exchange.
    *
-   * @returns what is wrong with it: the wait continues
+   * @returns why the redirect is refused; undefined if it is accepted
    */
   receive(parameters: URLSearchParams, respond: (page: CallbackPage) => Promise<void>): string | undefined
 }
 
-export const SIGNED_IN: CallbackPage = {
+export const SIGNED_IN_PAGE: CallbackPage = {
   status: 200,
   title: 'You are signed in',
   text: 'The session is stored. You can close this window and return to your terminal.',
@@ -41,46 +38,47 @@ export function notSignedInPage(error: unknown): CallbackPage {
 }
 
 /**
- * Listens for the redirect (RFC 8252 section 7.3). Anything can connect: other programs, web pages in the browser, other
- * users of the machine. So method, path, Host and state are checked before anything else; any other request gets an error
- * page, and the wait continues.
+ * Starts the HTTP server that receives the redirect (RFC 8252 section 7.3). Other programs, web pages in the browser and other
+ * users of the machine can connect too. So method, path, Host and state are checked before anything else; a request that fails a
+ * check gets an error page, and the login keeps waiting.
  *
- * @throws CliError `cannot_listen`, exit 1.
+ * @returns the redirect URI with the actual port, and a function that stops the server
+ * @throws CliError `cannot_listen`, exit 1
  */
-export async function startCallbackServer(options: CallbackServerOptions): Promise<CallbackServer> {
-  const { target } = options
+export async function startCallbackServer({ target, state, receive }: CallbackServerOptions) {
   const servers: Server[] = []
-  /** The query of the answer, the browsers that wait for its page, and that page once it is known. */
+  /** Query of the accepted redirect. */
   let taken: string | undefined
+  /** Requests with the accepted redirect that wait for the final page. */
   const waiting: ServerResponse[] = []
   let final: CallbackPage | undefined
   let authority = ''
 
-  /** The page for a request that isn't the answer; the answer is handed on. */
+  /** Returns the page for a request; undefined if the browser has to wait until the code exchange ends. */
   function examine(request: IncomingMessage, response: ServerResponse): CallbackPage | undefined {
     const refuse = (status: number, title: string, why = '') => {
       const text = `${why} The sign-in in your terminal is still waiting for the right answer.`
       return { status, title, text }
     }
     if (request.method !== 'GET') return refuse(405, 'Not allowed')
-    // Only the origin form of a target has the path first (RFC 9112 section 3.2.1).
+    // Refuses a request target in absolute form, `http://…`, as well: only origin form begins with the path (RFC 9112 section
+    // 3.2.1).
     const [path, ...query] = (request.url ?? '').split('?')
     if (path !== target.path) return refuse(404, 'Nothing here')
-    // Two Host headers are invalid (RFC 9112 section 3.2); Node would use the first.
+    // Node uses the first of two Host headers, so a second one, which RFC 9112 section 3.2 forbids, has to be refused here.
     const [host, ...hosts] = request.headersDistinct['host'] ?? []
     if (host?.toLowerCase() !== authority || hosts.length > 0)
       return refuse(421, 'Wrong address', 'Copy the address of this page, and paste it into your terminal.')
-    // A browser that loads the page ahead may never show it.
+    // A prefetching browser may never show the page, so a prefetch must not use up the code.
     const { purpose, 'sec-purpose': secPurpose, 'x-moz': moz } = request.headers
     if (/prefetch|prerender/i.test(`${purpose} ${secPurpose} ${moz}`)) return refuse(503, 'Not loaded ahead')
     const search = query.join('?')
     const parameters = new URLSearchParams(search)
-    const [state, ...others] = parameters.getAll('state')
-    if (others.length > 0 || state !== options.state)
-      return refuse(400, 'This answer belongs to another sign-in')
+    const [found, ...more] = parameters.getAll('state')
+    if (more.length > 0 || found !== state) return refuse(400, 'This answer belongs to another sign-in')
     if (taken !== undefined && search !== taken)
       return refuse(400, 'Already answered', 'Only the first answer counts.')
-    const wrong = taken === undefined ? options.receive(parameters, show) : undefined
+    const wrong = taken === undefined ? receive(parameters, show) : undefined
     if (wrong !== undefined) return refuse(400, 'This answer cannot be used', `Reason: ${wrong}.`)
     taken = search
     if (final === undefined) waiting.push(response)
@@ -106,7 +104,7 @@ export async function startCallbackServer(options: CallbackServerOptions): Promi
 
   async function close(): Promise<void> {
     const closed = servers.map((server) => new Promise((resolve) => server.close(resolve)))
-    // A client that never finishes its request must not keep the process alive.
+    // A client that never finishes its request would keep the server, and so the process, open.
     for (const server of servers) server.closeAllConnections()
     await Promise.all(closed)
   }
@@ -115,13 +113,13 @@ export async function startCallbackServer(options: CallbackServerOptions): Promi
   try {
     const port = await open(first, target.port)
     for (const host of others) {
-      // Without IPv6, the browser can't use that address either. But a program that has the port there would get the code.
+      // A machine without IPv6 can't listen on ::1, which is harmless. But another program that has the port would get the code.
       await open(host, port).catch((error: NodeJS.ErrnoException) => {
         if (error.code === 'EADDRINUSE') throw error
       })
     }
     const redirectUri = target.uri ?? `http://${first}:${port}${target.path}`
-    // Without the default port, as in a Host header.
+    // A URL's `host` omits the default port 80, as a browser's Host header does.
     authority = new URL(redirectUri).host
     return { redirectUri, close }
   } catch (error) {
@@ -134,25 +132,23 @@ export async function startCallbackServer(options: CallbackServerOptions): Promi
   }
 }
 
-/** Settles when the page has been handed to the browser, or the browser has gone. */
-function sendPage(response: ServerResponse, shown: CallbackPage): Promise<void> {
+/** Sends a page; resolves when the browser has received the page or closed the connection. */
+async function sendPage(response: ServerResponse, page: CallbackPage): Promise<void> {
+  // Writing to a response whose connection was closed, as by closing the tab, would emit an error.
+  if (response.destroyed) return
   const nonce = randomBytes(16).toString('base64')
-  return new Promise((resolve) => {
-    if (response.destroyed) return resolve() // The tab was closed meanwhile.
-    response.once('finish', resolve)
-    response.once('close', resolve)
-    // They prevent the page from running, loading, framing, leaking or storing anything.
-    response.writeHead(shown.status, {
-      'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': `default-src 'none'; style-src 'nonce-${nonce}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
-      'x-content-type-options': 'nosniff',
-      'cache-control': 'no-store',
-      'referrer-policy': 'no-referrer',
-      'cross-origin-opener-policy': 'same-origin',
-      connection: 'close',
-    })
-    response.end(renderPage(shown, nonce))
+  // These headers keep the page from running scripts, loading resources, being framed, sending a Referer, or being cached.
+  response.writeHead(page.status, {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': `default-src 'none'; style-src 'nonce-${nonce}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-store',
+    'referrer-policy': 'no-referrer',
+    'cross-origin-opener-policy': 'same-origin',
+    connection: 'close',
   })
+  response.end(renderPage(page, nonce))
+  await finished(response).catch(() => {})
 }
 
 function renderPage({ title, text }: CallbackPage, nonce: string): string {

@@ -6,17 +6,17 @@ import { isRedirect, redirectError, transportFailure } from '../service/problems
 import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
 import type { Io } from '../terminal/io.ts'
 
-/** How long the service may take to publish its metadata, which are helpful but not required. */
+/** Time limit in milliseconds for the metadata request; short, because a login works without metadata. */
 const METADATA_TIMEOUT_MS = 5000
 
 /**
- * The authorization server: its own metadata if it publishes them (RFC 8414), else the interface's endpoints below the
- * base URL. Only the person decides who the issuer is: metadata that name another one are not used (RFC 8414 section 3.3).
- * The token endpoint isn't taken from them: whoever could change it would receive refresh tokens.
+ * Requests the authorization server's metadata (RFC 8414). Without usable metadata, returns the default endpoints below the base
+ * URL. Metadata with another issuer are ignored (RFC 8414 section 3.3), because only the user decides which issuer is trusted.
+ * The token endpoint is never taken from metadata, because anyone who could change the metadata would receive refresh tokens.
  *
- * @param issuer `--issuer`: the authorization server, if it is not the service itself
- * @throws CliError `unreachable`, exit 7, if nothing answers, and `redirected`, exit 7, if the token endpoint is elsewhere: better now
- *   than on a blank browser page
+ * @param issuer `--issuer`: the authorization server, unless the service is its own
+ * @throws CliError before the browser opens: `unreachable`, exit 7, if there is no connection; `redirected`, exit 7, if the token
+ *   endpoint redirects
  */
 export async function discoverServer(
   base: URL,
@@ -32,7 +32,8 @@ export async function discoverServer(
     const response = await oauth.discoveryRequest(server, {
       algorithm: 'oauth2',
       [oauth.allowInsecureRequests]: isLoopback(server.hostname),
-      // The program's own transport: one exchange, no redirects.
+      // The library's `fetch` is replaced by the program's HTTP transport, which has time limits and proxies and follows no
+      // redirect.
       [oauth.customFetch]: async (url, { headers }) => {
         const get = (address: URL) =>
           io.http.send({
@@ -43,7 +44,9 @@ export async function discoverServer(
             signal: io.interrupts.signal,
           })
         const answer = await get(new URL(url))
-        // Metadata may live elsewhere. If the token endpoint does too, the base URL is wrong, and the code could not be exchanged.
+        // A redirect of the metadata alone is harmless. If the token endpoint redirects as well, the base URL is wrong, and the
+        // code
+        // exchange would fail.
         if (isRedirect(answer)) {
           const token = await get(operationUrl(base, '/oauth/token'))
           if (isRedirect(token)) throw redirectError(token, 'GET /oauth/token', [])

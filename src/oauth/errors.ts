@@ -1,7 +1,10 @@
 import { CliError, ERRORS, type ErrorCode } from '../errors.ts'
 
-/** The errors of RFC 6749 sections 4.1.2.1 and 5.2, and RFC 8707 section 2, each with what a user can do, unless only the service's own words tell. */
-const HINTS = {
+/**
+ * Hints for the errors of RFC 6749 sections 4.1.2.1 and 5.2 and RFC 8707 section 2; undefined if only the service's message can
+ * help.
+ */
+export const HINTS = {
   access_denied: 'sign in to the service in that browser, then sign in again here and approve it',
   invalid_request: undefined,
   invalid_grant: 'sign in again, because a code works once',
@@ -16,20 +19,22 @@ const HINTS = {
 } satisfies Partial<Record<ErrorCode, string | undefined>>
 
 /**
- * The error for an OAuth error of either endpoint.
+ * Creates the exception for an OAuth error response of the authorization or token endpoint.
  *
- * @param said what the service says, the error included
+ * @param error the `error` parameter, such as `invalid_grant`
+ * @param said the service's message with the `error` parameter; empty if the service sent no error
  */
 export function oauthError(error: string, said: string, status?: number): CliError {
   const isLater = ['server_error', 'temporarily_unavailable', 'slow_down'].includes(error)
-  // OpenID Connect Core 1.0 section 3.1.2.6
+  // Errors of OpenID Connect Core 1.0 section 3.1.2.6: the user has to sign in, consent or choose an account in the browser.
   const needsPrompt = /^(interaction|login|consent|account_selection)_required$/.test(error)
-  const known = Object.hasOwn(HINTS, error) ? (error as keyof typeof HINTS) : 'refused'
+  // `access_denied` is an error of the authorization endpoint (RFC 6749 section 4.1.2.1), whose text speaks of the browser.
+  const isKnown = Object.hasOwn(HINTS, error) && (error !== 'access_denied' || status === undefined)
+  const known = isKnown ? (error as keyof typeof HINTS) : 'refused'
   const code = isLater ? 'service_unavailable' : needsPrompt ? 'access_denied' : known
   const message = needsPrompt ? 'the service needs you to sign in or approve there first' : ERRORS[code][2]
-  // Scripts compare codes: anything that doesn't look like one stays in the message.
+  // Scripts compare the code in JSON errors, so an `error` with other characters stays in the message only.
   const shownCode = /^[a-z][a-z0-9_]{1,63}$/.test(error) ? error : undefined
-  return new CliError(code, said === '' ? message : `${message}: ${said}`, {
-    ...{ shownCode, hint: HINTS[code], status },
-  })
+  const whole = said === '' ? message : `${message}: ${said}`
+  return new CliError(code, whole, { shownCode, hint: HINTS[code], status })
 }

@@ -3,14 +3,8 @@ import { CliError } from '../errors.ts'
 import { requireBaseUrl, requireClientId } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { type AuthorizationResponse, authorizationUrl, classifyRedirect } from './authorization.ts'
-import {
-  type CallbackPage,
-  type CallbackServer,
-  notSignedInPage,
-  SIGNED_IN,
-  startCallbackServer,
-} from './callback-server.ts'
+import { type AuthorizationResponse, buildAuthorizationUrl, classifyRedirect } from './authorization.ts'
+import { type CallbackPage, notSignedInPage, SIGNED_IN_PAGE, startCallbackServer } from './callback-server.ts'
 import { discoverServer } from './discovery.ts'
 import { parsePaste, readPastes } from './paste.ts'
 import type { RedirectTarget } from './redirect.ts'
@@ -21,41 +15,42 @@ export interface LoginOptions {
   readonly resource: string | undefined
   readonly target: RedirectTarget
   readonly openBrowser: boolean
-  /** Whether lines on stdin are read as pasted redirects. */
+  /** Whether text on standard input is read as a pasted redirect. */
   readonly readInput: boolean
   readonly timeoutMs: number
-  /** The authorization server, if it is not the service under its base URL. */
+  /** `--issuer`: identifier of the authorization server (RFC 8414 section 2); undefined for the base URL. */
   readonly issuer: string | undefined
-  /** Instead of the published or usual endpoint. */
+  /** `--authorization-endpoint`: replaces the endpoint from metadata. */
   readonly authorizationEndpoint: string | undefined
 }
 
-/** Keeps the person informed while the login waits. */
+/** Callbacks that inform the user while the login waits. */
 export interface LoginReporter {
-  /** The address is known, and the listener is bound. */
+  /** Called with the URL of the authorization request once the callback server listens. */
   ready(url: string): Promise<void>
   browserFailed(): Promise<void>
-  /** Something arrived that is not the answer. */
+  /** Called with the reason for each redirect or paste that was refused; the login keeps waiting. */
   ignored(why: string): Promise<void>
 }
 
-/** The answer of the service, and how to show the browser a page. */
+/** A redirect that ends the login, from the callback server or a paste. */
 interface Received {
   readonly response: AuthorizationResponse
-  /** Shows the browser a page; absent for a paste. */
+  /** Shows a page in the browser that brought the redirect; undefined for a paste. */
   readonly respond?: ((page: CallbackPage) => Promise<void>) | undefined
 }
 
-/** Milliseconds for which the page of success can be reloaded. */
+/** Milliseconds for which a browser can reload the "signed in" page before the callback server closes. */
 const RELOAD_MS = 2000
 
 /**
- * Signs a person in: authorization code with PKCE in the browser (RFC 6749 section 4.1, RFC 7636, RFC 8252). The
- * browser's page says "signed in" only after `exchange` has settled, that is, after the tokens are stored.
+ * Signs a user in: authorization code with PKCE in the browser (RFC 6749 section 4.1, RFC 7636, RFC 8252). The browser's page says
+ * "signed in" only after `exchange` has resolved, that is, after the tokens are stored.
  *
- * @param exchange turns the code into a stored session.
- * @returns what `exchange` gave, and the end of the listener, which a browser can ask again for two seconds.
- * @throws CliError for every other end; `login_timeout` (exit 4) if nobody approved in time.
+ * @param exchange turns the code into a stored session
+ * @returns the result of `exchange`, and `closed`, which resolves when the callback server has stopped, up to 2 seconds later
+ * @throws CliError `login_timeout`, exit 4, if no approval came in time; `cannot_listen`, exit 1; errors of the service, of
+ *   discovery and of `exchange`
  */
 export async function login<T>(
   options: LoginOptions,
@@ -63,9 +58,8 @@ export async function login<T>(
   reporter: LoginReporter,
   io: Io,
 ): Promise<{ readonly result: T; readonly closed: Promise<void> }> {
-  const { settings } = io
-  const base = requireBaseUrl(settings)
-  const clientId = requireClientId(settings)
+  const base = requireBaseUrl(io.settings)
+  const clientId = requireClientId(io.settings)
   const server = await discoverServer(base, options.issuer, io)
   const state = oauth.generateRandomState()
   const codeVerifier = oauth.generateRandomCodeVerifier()
@@ -75,7 +69,7 @@ export async function login<T>(
     finish = resolve
   })
   let unusable: string | undefined
-  /** Takes what has arrived, or says what is wrong with it. */
+  /** Ends the wait with a valid redirect or an error; returns why a redirect or paste is refused, undefined otherwise. */
   const receive = (answer: URLSearchParams | CliError | string, respond?: Received['respond']) => {
     const response =
       answer instanceof URLSearchParams ? classifyRedirect(server, clientId, answer, state) : answer
@@ -84,30 +78,27 @@ export async function login<T>(
       return undefined
     }
     unusable = response
-    // The login continues even if stderr is closed and nobody reads its messages.
+    // A notice that can't be written, as to a closed stderr, must not end the login.
     reporter.ignored(response).catch(() => {})
     return response
   }
 
-  let listener: CallbackServer | undefined
+  const { redirectUri, close } = await startCallbackServer({ target: options.target, state, receive })
   let stopReading = () => {}
   const over = new AbortController()
   try {
-    listener = await startCallbackServer({ target: options.target, state, receive })
-    const { redirectUri } = listener
-    const { scopes, resource } = options
-    const requestedScope = scopes.length === 0 ? undefined : scopes.join(' ')
+    const requestedScope = options.scopes.join(' ') || undefined
     const endpoint = options.authorizationEndpoint ?? server.authorization_endpoint ?? ''
-    const url = authorizationUrl(endpoint, {
+    const url = buildAuthorizationUrl(endpoint, {
       response_type: 'code',
       client_id: clientId,
       redirect_uri: redirectUri,
       state,
-      // Only the hash of the verifier is in the URL, so a stolen code is worthless (RFC 7636 section 4.2).
+      // The URL contains only the verifier's hash, so a stolen code can't be exchanged (RFC 7636 section 4.2).
       code_challenge: await oauth.calculatePKCECodeChallenge(codeVerifier),
       code_challenge_method: 'S256',
       scope: requestedScope,
-      resource,
+      resource: options.resource,
     })
     const expected = { state, issuer: server.issuer.replace(/\/+$/, ''), host: new URL(redirectUri).host }
     if (options.readInput)
@@ -127,24 +118,23 @@ export async function login<T>(
         const why = unusable === undefined ? '' : `; the answer that came could not be used: ${unusable}`
         const time = formatDuration(options.timeoutMs / 1000)
         const message = `timed out after ${time} waiting for approval in the browser${why}`
-        throw new CliError('login_timeout', message, {
-          hint: 'sign in again; --timeout SECONDS waits longer',
-        })
+        const hint = 'sign in again; --timeout SECONDS waits longer'
+        throw new CliError('login_timeout', message, { hint })
       })
     const { response, respond } = await Promise.race([received, timeout])
     try {
       if (response instanceof CliError) throw response
       const code = response.get('code') ?? ''
       const result = await exchange({ base, clientId, code, redirectUri, codeVerifier, requestedScope })
-      await respond?.(SIGNED_IN)
+      await respond?.(SIGNED_IN_PAGE)
       const shown = respond && io.clock.sleep(RELOAD_MS, io.interrupts.signal).catch(() => {})
-      return { result, closed: Promise.resolve(shown).then(listener.close) }
+      return { result, closed: Promise.resolve(shown).then(close) }
     } catch (error) {
       await respond?.(notSignedInPage(error))
       throw error
     }
   } catch (error) {
-    await listener?.close()
+    await close()
     throw error
   } finally {
     over.abort()

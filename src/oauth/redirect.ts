@@ -1,9 +1,9 @@
 import { usageError } from '../errors.ts'
 import { isLoopback } from '../settings/addresses.ts'
 
-/** Where this program listens for the redirect. */
+/** Addresses, port and path at which the callback server listens for the redirect. */
 export interface RedirectTarget {
-  /** The exact redirect URI; undefined for `http://127.0.0.1:{port}/callback` with any free port. */
+  /** `--redirect-uri` exactly as given; undefined for `http://127.0.0.1:{port}/callback` with any free port. */
   readonly uri: string | undefined
   readonly hosts: readonly string[]
   readonly port: number
@@ -11,23 +11,23 @@ export interface RedirectTarget {
 }
 
 /**
- * Chooses the redirect URI (RFC 8252 section 7.3; section 8.3 prefers the address to `localhost`).
+ * Parses a loopback redirect URI (RFC 8252 section 7.3). The default is 127.0.0.1 rather than `localhost` (section 8.3).
  *
  * @param uri `--redirect-uri`, for registrations that fix host, path and port
- * @throws CliError exit 2.
+ * @throws CliError `usage`, exit 2, unless `uri` is a plain http URL of this machine with a port
  */
-export function redirectTarget(uri: string | undefined): RedirectTarget {
+export function parseRedirectUri(uri: string | undefined): RedirectTarget {
   if (uri === undefined) return { uri, hosts: ['127.0.0.1'], port: 0, path: '/callback' }
-  // The URL class drops the default port, so the text has to be examined.
+  // Host and port come from the text, because the URL class drops an explicit port 80.
   const { host = '', port = '' } =
     /^http:\/\/(?<host>[^/?#@]+):(?<port>\d+)(?:[/?][^#\s\\\p{C}]*)?$/u.exec(uri)?.groups ?? {}
-  if (!URL.canParse(uri) || !isLoopback(host.replace(/^\[|\]$/g, '')) || Number(port) === 0)
+  if (!URL.canParse(uri) || !isLoopback(host) || Number(port) === 0)
     throw usageError(
       `--redirect-uri: ${JSON.stringify(uri)} is not an address on this machine with a port`,
       'give it as registered, such as http://127.0.0.1:8765/callback',
     )
   const { hostname, pathname } = new URL(uri)
-  // A browser may resolve "localhost" to either loopback address.
+  // A browser may resolve `localhost` to 127.0.0.1 or ::1, so the server has to listen at both.
   const hosts = hostname === 'localhost' ? ['127.0.0.1', '::1'] : [hostname.replace(/^\[|\]$/g, '')]
   return { uri, hosts, port: Number(port), path: pathname }
 }

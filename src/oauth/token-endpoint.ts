@@ -7,8 +7,8 @@ import {
   parseObject,
   parseProblem,
   redirectError,
+  TRANSPORT_HINTS,
   transportFailure,
-  transportHint,
 } from '../service/problems.ts'
 import { parseRetryAfter } from '../service/retry.ts'
 import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
@@ -16,53 +16,54 @@ import { isBearerToken } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { redact, redactTokens } from '../terminal/redact.ts'
-import { oauthError } from './errors.ts'
+import { HINTS, oauthError } from './errors.ts'
 
+/** The fields that every request to the token endpoint has. */
 interface TokenRequest {
-  /** The base URL of the service; its path is kept. */
+  /** Base URL of the service; the token endpoint is `{base}/oauth/token`, with the base URL's path kept. */
   readonly base: URL
   readonly clientId: string
 }
 
-/** A code of the redirect, and what it was requested with (RFC 6749 section 4.1.3, RFC 7636 section 4.5). */
+/** A request that exchanges an authorization code (RFC 6749 section 4.1.3, RFC 7636 section 4.5). */
 export interface CodeExchange extends TokenRequest {
   readonly code: string
   readonly redirectUri: string
   readonly codeVerifier: string
-  /** The scope of the authorization request, in case the answer names none (RFC 6749 section 5.1). */
+  /** Scope of the authorization request, which is granted if the token response has no `scope` (RFC 6749 section 5.1). */
   readonly requestedScope: string | undefined
 }
 
-/** `beforeSend` is the last moment before any byte of the token leaves this machine. */
+/** A request that sends a refresh token (RFC 6749 section 6). `beforeSend` runs just before the first byte leaves this machine. */
 interface RefreshRequest extends TokenRequest, Pick<HttpRequest, 'beforeSend'> {
   readonly refreshToken: string
-  /** Narrows the new access token; undefined asks for the whole scope of the grant. */
+  /** Narrower scope for the new access token, separated by spaces; undefined requests the grant's whole scope. */
   readonly scope: string | undefined
-  /** The scope of the grant, in case the answer names none. */
+  /** Scope of the grant, which the access token has if neither the response nor `scope` names one. */
   readonly grantedScope: string | undefined
 }
 
-/** An access token from an answer (RFC 6749 section 5.1), with defaults for what the service left out. */
+/** An access token from a token response (RFC 6749 section 5.1), with defaults for fields that the service left out. */
 export interface AccessToken {
   readonly value: string
-  /** Separated by spaces; null if neither the service nor the request named any. */
+  /** Scopes separated by spaces; null if neither the response nor the request named any. */
   readonly scope: string | null
-  /** Wall-clock milliseconds. A wrong clock costs one 401 and one renewal. */
+  /** Expiry in milliseconds since 1970 by the wall clock. A wrong clock costs one 401 response and one renewal. */
   readonly expiresAt: number
   readonly lifetimeSeconds: number
 }
 
-/** A whole token response: what a session is made of. */
+/** The two tokens of a complete token response, from which a session is created. */
 export interface Tokens {
   readonly access: AccessToken
   readonly refreshToken: string
 }
 
-/** What became of a refresh token that was sent. */
+/** Outcome of a refresh request: whether the refresh token is rotated, invalid, still usable, or in an unknown state. */
 export type RefreshOutcome =
   /**
-   * The service rotated the token: `refreshToken` is its successor, to be stored whatever else the answer contains.
-   * `access` is undefined if the access token can't be used; `why` then says what is wrong with it.
+   * The service rotated the refresh token: `refreshToken` is the new one, which must be stored even if the rest of the response is
+   * unusable. `access` is undefined if the access token is unusable; `why` then names the defect.
    */
   | {
       readonly kind: 'success'
@@ -70,24 +71,27 @@ export type RefreshOutcome =
       readonly access: AccessToken | undefined
       readonly why: string | undefined
     }
-  /** `invalid_grant`: the token is worthless, and the session is over. */
+  /** `invalid_grant`: the service no longer accepts the refresh token, so the session is over. */
   | { readonly kind: 'over'; readonly description: string | undefined }
   /**
-   * Nothing was sent, or the service refused: the token can be sent again once the cause is gone. If that `passes`, waiting is
-   * enough, as long as the error says if it does.
+   * Nothing was sent, or the service refused: the refresh token may be sent again once the cause is gone. `isTransient`: waiting is
+   * enough, for `retryAfterMs` of the error if present.
    */
-  | { readonly kind: 'unused'; readonly error: CliError; readonly passes: boolean }
-  /** The service may have rotated the token: it must not be sent again. `why` quotes the service. */
+  | { readonly kind: 'unused'; readonly error: CliError; readonly isTransient: boolean }
+  /** The service may have rotated the refresh token: the old one must not be sent again. `why` quotes the response or failure. */
   | { readonly kind: 'unknown'; readonly why: string }
 
-/** If the service doesn't say how long a token is valid: far less than any service of this kind grants. */
+/** Lifetime in seconds of an access token without a usable `expires_in`; shorter than services grant, so renewal is never late. */
 const DEFAULT_LIFETIME_SECONDS = 300
-/** More than any access token gets, and far below the limit of a timer. */
+/** Maximum lifetime in seconds: longer than any access token's; a larger number could overflow a date. */
 const MAX_LIFETIME_SECONDS = 366 * 24 * 3600
-/** Codes and refresh tokens work once, so a shorter time limit, meant for lists, doesn't apply to them. */
+/**
+ * Minimum time limit in milliseconds: a code or refresh token works once, so a short `--http-timeout` must not cut the exchange
+ * off.
+ */
 const MIN_TIMEOUT_MS = 30_000
 
-/** Milliseconds that the token endpoint may take to answer. */
+/** Returns the time limit of a token request in milliseconds: `--http-timeout`, but at least 30 seconds. */
 export function tokenTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>): number {
   return Math.max(settings.httpTimeoutMs, MIN_TIMEOUT_MS)
 }
@@ -95,8 +99,8 @@ export function tokenTimeoutMs(settings: Pick<Settings, 'httpTimeoutMs'>): numbe
 /**
  * Exchanges an authorization code for tokens (RFC 6749 section 4.1.3 with RFC 7636 section 4.5).
  *
- * @throws CliError for every error of the interface's section 7.1 with the cause in its message, exit 3, 4 or 6;
- *   `no_refresh_token`, exit 6; exit 7 without a usable answer.
+ * @throws CliError the OAuth error of the response, exit 3, 4 or 6; `no_refresh_token`, exit 6; `service_unavailable`, exit 7,
+ *   without a usable response; `redirected`, exit 7
  */
 export async function exchangeCode(io: Io, request: CodeExchange): Promise<Tokens> {
   const { code, codeVerifier, redirectUri, requestedScope } = request
@@ -106,31 +110,28 @@ export async function exchangeCode(io: Io, request: CodeExchange): Promise<Token
     redirect_uri: redirectUri,
     code_verifier: codeVerifier,
   }
-  let answer: TokenAnswer
-  try {
-    answer = await send(io, request, fields, requestedScope)
-  } catch (error) {
+  const answer = await send(io, request, fields, requestedScope).catch((error: unknown) => {
     if (!(error instanceof TransportError)) throw error
     const { hint } = error.sent === 'no' ? transportFailure(error, request.base, 'POST') : {}
-    throw exchangeFailed(error.message, { cause: error, ...(hint && { hint }) })
-  }
-  const { status, refreshToken, access, error, details, summary } = answer
+    throw exchangeFailed(error.message, { cause: error, hint })
+  })
+  const { status, refreshToken, access, isComplete, error, details, summary } = answer
   if (access !== undefined && refreshToken !== undefined) return { access, refreshToken }
-  if (access !== undefined) throw oauthError('no_refresh_token', '')
+  if (access !== undefined && isComplete) throw oauthError('no_refresh_token', '')
   if (error !== undefined && status !== 429) throw oauthError(error, details, status)
   throw exchangeFailed(summary, { status })
 }
 
-/** The error for a code exchange that brought neither tokens nor an OAuth error. */
-function exchangeFailed(why: string, options: { status?: number; cause?: Error; hint?: string }): CliError {
+/** Creates the exception for a code exchange without tokens and without an OAuth error. */
+function exchangeFailed(why: string, options: { status?: number; cause?: Error; hint?: string | undefined }) {
   const message = `the sign-in was approved, but the code could not be exchanged for tokens: ${why}`
-  const hint = 'sign in again, because a code works once'
-  return new CliError('service_unavailable', message, { hint, ...options })
+  const { hint = HINTS.invalid_grant } = options
+  return new CliError('service_unavailable', message, { ...options, hint })
 }
 
 /**
- * Sends a refresh token (RFC 6749 section 6) once and says what became of it. No redirect is followed and nothing is sent
- * again. Doesn't throw, whatever the network or the service does.
+ * Sends a refresh token (RFC 6749 section 6) once, without following redirects, and classifies the outcome. Never throws: each
+ * failure of the network or the service is an outcome.
  */
 export async function refresh(io: Io, request: RefreshRequest): Promise<RefreshOutcome> {
   const { refreshToken, scope, grantedScope, base, beforeSend } = request
@@ -144,10 +145,10 @@ export async function refresh(io: Io, request: RefreshRequest): Promise<RefreshO
 }
 
 /**
- * Sends one request to the token endpoint (section 4.1), form-encoded.
+ * Sends one form-encoded request to the token endpoint.
  *
- * @param scope that of the access token if the answer names none
- * @throws TransportError if not even the head of an answer arrived; CliError `redirected`, exit 7
+ * @param scope scope of the access token if the response names none
+ * @throws TransportError if no response headers arrived; CliError `redirected`, exit 7
  */
 async function send(
   io: Io,
@@ -176,33 +177,36 @@ async function send(
   return readAnswer(response, secretsOf(request), scope, io.clock.now())
 }
 
-/** As much of the token endpoint's answer as arrived. */
+/** The parsed response of the token endpoint; if the body broke off, the part that arrived. */
 interface TokenAnswer {
   readonly status: number
-  /** The tokens of a success, independent of each other. */
+  /** New refresh token of a 2xx response; present even if the access token is unusable, and the other way around. */
   readonly refreshToken?: string | undefined
   readonly access?: AccessToken | undefined
-  /** What is wrong with a success, if anything is. */
-  readonly lack?: string | undefined
+  /** Why a 2xx response is unusable (missing or malformed field); undefined if it is complete. */
+  readonly defect?: string | undefined
+  /** Whether the body arrived as a complete JSON object; otherwise a missing token may be in the part that was cut off. */
+  readonly isComplete: boolean
   /** The `error` of an OAuth error response (RFC 6749 section 5.2). */
   readonly error: string | undefined
-  /** What the service says, the error included: one short line without secrets; empty if it says nothing. */
+  /** The service's message with its `error`, as one short line without secrets; empty if there is none. */
   readonly details: string
-  /** The status with all of that, for a message. */
+  /** HTTP status, service message, transport failure and defect as one line, for messages. */
   readonly summary: string
-  /** How long the service asks to wait, where that proves that it refused the request. */
+  /** Milliseconds of `Retry-After`, only where the header proves that the service itself refused the request. */
   readonly retryAfterMs: number | undefined
 }
 
 /**
- * Reads an answer as far as it goes: whatever ends the body too early, what arrived is used.
+ * Parses a token response; of a body that broke off, the part that arrived.
  *
- * Only a complete 429 or 503 with `Retry-After` proves that the service itself refused. A bare one proves nothing, because
- * proxies send it after the service has processed the request. Nor does a 503 with anything but JSON in it: a cache that
- * loses its connection to the service at that moment sends a page, with a `Retry-After` of its own
+ * Only a complete 429 or 503 with `Retry-After` proves that the service itself refused. A 429 or 503 without the header proves
+ * nothing, because proxies send one after the service has processed the request. A 503 whose body is neither JSON nor empty proves
+ * nothing either: a cache that loses its connection to the service sends an HTML page with its own `Retry-After`
  * (https://varnish-cache.org/docs/trunk/users-guide/vcl-built-in-subs.html, vcl_backend_error).
  *
- * @param secrets what no message may contain, even if the service quotes it
+ * @param secrets texts that messages leave out, even if the service quotes them
+ * @param now milliseconds since 1970
  */
 function readAnswer(
   { status, headers, text, brokenBy }: HttpResponse,
@@ -211,7 +215,8 @@ function readAnswer(
   now: number,
 ): TokenAnswer {
   const isSuccess = status >= 200 && status <= 299
-  const body = parseObject(text) ?? (isSuccess ? completePairs(text) : undefined)
+  const whole = parseObject(text)
+  const body = whole ?? (isSuccess ? completePairs(text) : undefined)
   const { details } = parseProblem(body, { headers, text }, (said) => redactTokens(redact(said, secrets)))
   const tokens = isSuccess ? readTokens(body, scope, now) : {}
   const code = oauthErrorOf(status, body?.['error'])
@@ -221,19 +226,20 @@ function readAnswer(
   return {
     status,
     ...tokens,
+    isComplete: whole !== undefined,
     error: code && redact(code, secrets).slice(0, 100),
     details,
-    summary: [said, brokenBy?.message, tokens.lack].filter(Boolean).join('; '),
+    summary: [said, brokenBy?.message, tokens.defect].filter(Boolean).join('; '),
     retryAfterMs: isOwn && brokenBy === undefined ? parseRetryAfter(headers['retry-after'], now) : undefined,
   }
 }
 
-/** A pair whose value is a text or a number; else a text of its own, or a bracket, so that a pair's depth can be counted. */
+/** Tokens of JSON: a name with its complete string or integer value, a string alone, or a bracket, by which nesting is counted. */
 const JSON_PARTS = /"\w+"\s*:\s*(?:"(?:[^"\\]|\\.)*"|\d+(?=\s*[,}]))|"(?:[^"\\]|\\.)*"(?=\s*[:,\]}])|[[\]{}]/g
 
 /**
- * Returns the complete pairs at the top level of a JSON object that breaks off or has an invalid pair: a refresh token that was just
- * rotated may be among them. Undefined if there are none.
+ * Returns the complete name/value pairs at the top level of a JSON object that is cut off or has an invalid pair; undefined if
+ * there are none. The refresh token that the service has just issued may be among the pairs, and would be lost otherwise.
  */
 function completePairs(text: string): Record<string, unknown> | undefined {
   if (!/^\s*\{/.test(text)) return undefined
@@ -246,9 +252,9 @@ function completePairs(text: string): Record<string, unknown> | undefined {
 }
 
 /**
- * The `error` of an OAuth error response. By RFC 6749 section 5.2 its status is 400 or 401. Other 4xx statuses count if
- * `error` looks like a code, except those that servers and proxies use for connection problems, when the request may
- * have been processed.
+ * Returns the `error` of an OAuth error response; undefined for any other response. By RFC 6749 section 5.2 the status is 400 or
+ * 401. Another 4xx status counts if `error` looks like a code, except statuses that servers and proxies use for connection
+ * problems: after such a status, the service may have processed the request.
  */
 function oauthErrorOf(status: number, error: unknown): string | undefined {
   if (typeof error !== 'string' || error === '' || status < 400 || status > 499) return undefined
@@ -257,69 +263,68 @@ function oauthErrorOf(status: number, error: unknown): string | undefined {
 }
 
 /**
- * Reads the tokens in a success (RFC 6749 section 5.1), independently of each other, because a refresh token that was just
- * rotated must not be lost over anything else that is wrong. Lenient for the same reason: any 2xx status, any content
- * type, null for a missing field, a body that breaks off after the tokens.
+ * Reads both tokens of a 2xx response (RFC 6749 section 5.1), each independently of the other, because a defect elsewhere in the
+ * response must not lose the new refresh token. For the same reason any 2xx status and content type, null fields and a cut body are
+ * accepted.
  *
- * @param scope that of the access token if the answer names none
+ * @param scope scope of the access token if the response names none
  */
 function readTokens(
   body: Readonly<Record<string, unknown>> | undefined,
   scope: string | undefined,
   now: number,
-): Pick<TokenAnswer, 'refreshToken' | 'access' | 'lack'> {
-  if (body === undefined) return { lack: 'it is not a JSON object' }
-  const refreshToken = textOf(body['refresh_token'])
-  const accessToken = textOf(body['access_token'])
+): Pick<TokenAnswer, 'refreshToken' | 'access' | 'defect'> {
+  if (body === undefined) return { defect: 'it is not a JSON object' }
+  const refreshToken = nonEmptyText(body['refresh_token'])
+  const accessToken = nonEmptyText(body['access_token'])
   const type = body['token_type'] ?? 'Bearer'
   const seconds = body['expires_in']
-  // Some services send it as text.
-  const lifetime = typeof seconds === 'number' ? seconds : Number(textOf(seconds))
-  if (accessToken === undefined) return { refreshToken, lack: 'it has no access_token' }
-  if (!isBearerToken(accessToken)) return { refreshToken, lack: 'its access_token is not a token' }
+  // Some services send `expires_in` as a string.
+  const lifetime = typeof seconds === 'number' ? seconds : Number(nonEmptyText(seconds))
+  if (accessToken === undefined) return { refreshToken, defect: 'it has no access_token' }
+  if (!isBearerToken(accessToken)) return { refreshToken, defect: 'its access_token is not a token' }
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer')
-    return { refreshToken, lack: 'its token_type is not Bearer' }
-  // An invalid lifetime is not worth losing the token over.
+    return { refreshToken, defect: 'its token_type is not Bearer' }
+  // An invalid `expires_in` gets the default lifetime, because the access token itself is usable.
   const lifetimeSeconds = lifetime > 0 ? Math.min(lifetime, MAX_LIFETIME_SECONDS) : DEFAULT_LIFETIME_SECONDS
   const access = {
     value: accessToken,
-    scope: textOf(body['scope']) ?? scope ?? null,
+    scope: nonEmptyText(body['scope']) ?? scope ?? null,
     expiresAt: now + lifetimeSeconds * 1000,
     lifetimeSeconds,
   }
-  return { refreshToken, access, lack: refreshToken === undefined ? 'it has no refresh_token' : undefined }
+  return { refreshToken, access, defect: refreshToken === undefined ? 'it has no refresh_token' : undefined }
 }
 
-function textOf(value: unknown): string | undefined {
+function nonEmptyText(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** Classifies the answer to a refresh. The token counts as unused only if the answer proves that the service refused. */
+/** Classifies the response to a refresh request. The refresh token counts as unused only if the response proves a refusal. */
 function classifyAnswer(answer: TokenAnswer): RefreshOutcome {
-  const { status, refreshToken, access, lack, error, details, summary, retryAfterMs } = answer
-  if (refreshToken !== undefined) return { kind: 'success', refreshToken, access, why: lack }
+  const { status, refreshToken, access, defect, error, details, summary, retryAfterMs } = answer
+  if (refreshToken !== undefined) return { kind: 'success', refreshToken, access, why: defect }
   if (error === 'invalid_grant') return { kind: 'over', description: details }
   if (retryAfterMs !== undefined) {
     const message = `the service did not renew the session in time (${summary})`
     const hint = 'the session is untouched; run the command again later'
-    const options = { hint, status, retryAfterMs }
-    const later = new CliError('service_unavailable', message, options)
-    return { kind: 'unused', error: later, passes: true }
+    const later = new CliError('service_unavailable', message, { hint, status, retryAfterMs })
+    return { kind: 'unused', error: later, isTransient: true }
   }
-  // A 429 without `Retry-After` proves nothing, whatever is in it.
+  // A 429 without `Retry-After` proves nothing, even with an OAuth error in its body: proxies may have sent it.
   if (error !== undefined && status !== 429)
-    return { kind: 'unused', error: oauthError(error, details, status), passes: false }
+    return { kind: 'unused', error: oauthError(error, details, status), isTransient: false }
   return { kind: 'unknown', why: summary }
 }
 
-/** Classifies a request that got no answer: the token is unused only if nothing can have left this machine. */
+/** Classifies a refresh request without a response: the refresh token is unused only if no byte can have left this machine. */
 function classifyNoAnswer(error: unknown, base: URL): RefreshOutcome {
   if (!(error instanceof TransportError) || error.sent === 'maybe')
     return { kind: 'unknown', why: error instanceof Error ? error.message : String(error) }
-  // `beforeSend` threw it, or it is the reason of the signal.
-  if (error.cause instanceof CliError) return { kind: 'unused', error: error.cause, passes: false }
+  // The cause is a `CliError` if `beforeSend` threw one or an interrupt canceled the request.
+  if (error.cause instanceof CliError) return { kind: 'unused', error: error.cause, isTransient: false }
   const message = `the service at ${issuerOf(base)} cannot be reached: ${error.message}`
-  const hint = transportHint(error, 'the session is untouched; check the network: mailclaim doctor')
+  const hint = TRANSPORT_HINTS[error.kind] ?? 'the session is untouched; check the network: mailclaim doctor'
   const failure = new CliError('unreachable', message, { hint, cause: error })
-  return { kind: 'unused', error: failure, passes: error.kind === 'lookup' || error.kind === 'connect' }
+  return { kind: 'unused', error: failure, isTransient: error.kind === 'lookup' || error.kind === 'connect' }
 }

@@ -43,7 +43,8 @@ export const CONTROL_PREFIX = '/_sandbox/'
  */
 export function createApp(port: number, report: (error: unknown) => void): Hono<Env> {
   const app = new Hono<Env>()
-  const hosts = [`127.0.0.1:${port}`, `localhost:${port}`]
+  // `URL.host` omits the default port 80, as clients do in the Host header.
+  const hosts = ['127.0.0.1', 'localhost'].map((name) => new URL(`http://${name}:${port}`).host)
 
   app.onError((error, c) => {
     const problem =

@@ -5,8 +5,8 @@ import { type ClaimRequest, DOMAIN_CLAIM, type DomainClaim } from './types.ts'
 /**
  * Starts a claim (section 4.5).
  *
- * @returns the claim, and whether it is new. The interface doesn't say what happens if one is open already; a status of 200
- *   instead of 201 is taken to mean that it's the one returned
+ * @returns the claim, and whether the claim is new. The interface doesn't say how the service answers if a claim is already open,
+ *   so a status of 200 instead of 201 is taken as an existing claim
  */
 export async function createClaim(
   client: ServiceClient,
@@ -16,7 +16,7 @@ export async function createClaim(
   return { claim: readClaim(answer.body), created: answer.status !== 200 }
 }
 
-/** Asks the service to verify the claim (section 4.6), which it does after it has responded. */
+/** Requests verification of a claim (section 4.6). The service responds first and verifies afterward. */
 export async function verifyClaim(
   client: ServiceClient,
   domainId: string,
@@ -26,12 +26,12 @@ export async function verifyClaim(
   return readClaim(body)
 }
 
-/** What an id of the service looks like; the interface doesn't promise it for placeholder domains. */
-export function looksLikeId(text: string): boolean {
+/** Whether a text is a UUID, as ids of the service are; the interface doesn't promise that form for placeholder domains. */
+export function isUuid(text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
 
-/** The latest claim of a placeholder domain (section 4.7). @throws CliError exit 5 if there is none, or no longer. */
+/** Fetches the latest claim of a placeholder domain (section 4.7). @throws CliError `not_found`, exit 5, without such a claim */
 export async function getClaim(
   client: ServiceClient,
   domainId: string,
@@ -42,7 +42,7 @@ export async function getClaim(
 }
 
 function readClaim(body: Record<string, unknown>): DomainClaim {
-  // A TTL may as well be a number.
+  // The record's TTL may be a string or a number, so `ttl` is left out of the type check.
   const { ttl: _, ...record } = DOMAIN_CLAIM.record
   checkFields(body, { ...DOMAIN_CLAIM, record }, 'the claim', ['name', 'domain_id', 'status', 'record'])
   return body

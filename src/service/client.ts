@@ -5,57 +5,59 @@ import { requireBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { backoff, REQUEST_DELAYS } from '../timeout.ts'
-import { readObject, responseError, transportFailure } from './problems.ts'
-import { isTemporary, MAX_RETRY_AFTER_MS } from './retry.ts'
+import { readJsonObject, responseError, transportFailure } from './problems.ts'
+import { isTemporaryStatus, MAX_RETRY_AFTER_MS } from './retry.ts'
 import type { Credential } from './types.ts'
 
+/** A successful response of the service. */
 export interface ServiceAnswer {
-  /** 2xx. */
+  /** HTTP status, 200 to 299. */
   readonly status: number
-  /** As received, with unknown fields, in their order. */
+  /** The JSON object as received, with unknown fields and in the service's order. */
   readonly body: Record<string, unknown>
 }
 
+/** Limits of one request with its retries. */
 export interface RequestOptions {
-  /** Cancels the request; the interrupt signal if absent. A signal that is passed must follow interrupts, too. */
+  /** Cancels the request; default: the interrupt signal. A caller's own signal must abort on interrupts too. */
   readonly signal?: AbortSignal
-  /** How many times the request is sent at most. Polling repeats it anyway, so it passes 1. */
+  /** Maximum number of attempts. Polling passes 1, because the next poll is the retry. */
   readonly maxAttempts?: number
-  /** How long it may take with its repetitions, in milliseconds, if that is less than its own limit: see `stepTimeout`. */
+  /** Maximum milliseconds for the request with its retries, if less than the client's own limit; usually from `stepTimeout`. */
   readonly timeoutMs?: number
 }
 
-/** Provides the credential of a profile. Implemented in session/. */
+/** Provides and renews the credential of a profile. */
 export interface Authorizer {
-  /** A credential to send, checked and, if necessary, renewed. @throws CliError exit 4 if there isn't one. */
+  /** Returns the credential for a request, after renewing an expired one. @throws CliError exit 4 without a credential */
   credential(): Promise<Credential>
-  /** After the service answered this credential with 401: another one to try, or undefined. */
-  refused(credential: Credential): Promise<Credential | undefined>
+  /** Returns a new credential in place of one that the service refused with 401; undefined if there is none. */
+  replaceRefused(credential: Credential): Promise<Credential | undefined>
 }
 
-/** Undefined values are left out. */
+/** Query parameters by name; undefined and empty values are left out. */
 type Query = Readonly<Record<string, string | number | undefined>>
 
-/** Sends requests to the service with the profile's credential. Every failure is a `CliError` with its exit code. */
+/** A client that sends requests with the profile's credential. Each failure is a `CliError`. */
 export interface ServiceClient {
   get(path: string, query?: Query, options?: RequestOptions): Promise<ServiceAnswer>
   post(path: string, body?: object, options?: RequestOptions): Promise<ServiceAnswer>
 }
 
-/** How many times an idempotent request is sent at most. */
+/** Maximum number of attempts per request. */
 const MAX_ATTEMPTS = 4
-/** How long a request with its repetitions may take, in milliseconds, without the waits that the service asks for. */
+/** Maximum milliseconds for a request with its retries, not counting the time that `Retry-After` asks to wait. */
 const LIMIT_MS = 45_000
-/** A shorter delay needs no explanation. */
+/** Minimum milliseconds of a retry delay that is announced on stderr. */
 const MIN_NOTICED_DELAY_MS = 3000
 
 /**
- * A client for the operations of section 4 that need a credential.
+ * Creates a client for the operations of section 4 that need a credential.
  *
- * A GET is retried after network errors, 429 and 5xx, with exponential backoff and jitter; a POST only if nothing can
- * have been sent, or after a 429 or 503 with `Retry-After`. All of it takes 45 seconds at most (or one timeout, if that
- * is longer) and as long as the service asks to wait; after two seconds of silence stderr says what it waits for. After a
- * 401 the authorizer is asked for another credential, once. Redirects are not followed.
+ * A GET is retried after network errors, 429 and 5xx, with exponential backoff and jitter; a POST only if nothing can have been
+ * sent, or after a 429 or 503 with `Retry-After`. A request with its retries takes at most 45 seconds (or `--http-timeout`, if
+ * longer) plus the time that `Retry-After` asks to wait. After two seconds without a response, stderr names the host. After a 401
+ * the authorizer is asked once for a new credential. Redirects are not followed.
  *
  * @throws CliError exit 3 if the base URL is missing or unusable
  */
@@ -68,19 +70,19 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
     const signal = options.signal ?? interrupts.signal
     let credential = await authorizer.credential()
     let isRenewed = false
-    // The request has its own time, whatever a renewal of the session takes.
+    // The time limit starts after the credential is there, so that a slow renewal of the session doesn't shorten the request.
     let end = clock.monotonic() + Math.min(timeoutMs, Math.max(LIMIT_MS, settings.httpTimeoutMs))
     for (let attempts = 1; ; attempts++) {
       signal.throwIfAborted()
       const limitMs = Math.min(settings.httpTimeoutMs, end - clock.monotonic())
       const sending = attempt(request, credential, limitMs, signal)
-      // Who polls says itself what it waits for.
+      // With a single attempt the caller polls, and announces the wait itself.
       const failure = await (maxAttempts === 1 ? sending : io.waiting(`Waiting for ${base.host} …`, sending))
       if (!(failure instanceof CliError)) return failure
       if (failure.status === 401 && !isRenewed) {
         isRenewed = true
         const begun = clock.monotonic()
-        const other = await authorizer.refused(credential)
+        const other = await authorizer.replaceRefused(credential)
         end += clock.monotonic() - begun
         if (other !== undefined) {
           credential = other
@@ -100,7 +102,7 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
     }
   }
 
-  /** Sends a request once. @returns the answer, or the error that it ends with unless it is sent again */
+  /** Sends a request once. @returns the response, or the error to throw unless the request is retried */
   async function attempt(
     { method, path, query = {}, body }: ServiceRequest,
     credential: Credential,
@@ -109,7 +111,7 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
   ): Promise<ServiceAnswer | CliError> {
     const url = operationUrl(base, path)
     for (const [name, value] of Object.entries(query)) {
-      if (value !== undefined) url.searchParams.set(name, String(value))
+      if (value !== undefined && value !== '') url.searchParams.set(name, String(value))
     }
     try {
       const response = await io.http.send({
@@ -126,7 +128,7 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
         signal,
       })
       const { status } = response
-      if (status >= 200 && status < 300) return { status, body: readObject(response, [credential.value]) }
+      if (status >= 200 && status < 300) return { status, body: readJsonObject(response, [credential.value]) }
       signal.throwIfAborted()
       return responseError(response, { method, path }, base, credential, io)
     } catch (error) {
@@ -142,6 +144,7 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
   }
 }
 
+/** A request as the client's callers describe it, before base URL and credential are added. */
 interface ServiceRequest {
   readonly method: HttpRequest['method']
   readonly path: string
@@ -149,22 +152,22 @@ interface ServiceRequest {
   readonly body?: object | undefined
 }
 
-/** Whether the same request can be sent again: a GET after what may pass, a POST only if the service has done nothing yet. */
+/** Whether a failed request may be retried: a GET after a temporary failure, a POST only if the service can't have acted on it. */
 function mayRetry({ status = 0, retryAfterMs, cause }: CliError, method: HttpRequest['method']): boolean {
   if (cause instanceof TransportError) {
-    // Canceled, but not by the signal: the program is ending. The others would only happen again.
+    // `aborted` means that the program is closing its connections. Failures of the other kinds would repeat on a retry.
     if (['memory', 'aborted', 'tls', 'untrusted', 'dated', 'protocol'].includes(cause.kind)) return false
     return method === 'GET' || cause.sent === 'no'
   }
-  if (method === 'GET') return isTemporary(status)
+  if (method === 'GET') return isTemporaryStatus(status)
   return retryAfterMs !== undefined && (status === 429 || status === 503)
 }
 
 /**
- * An id as one segment of a path.
+ * Encodes an id as one segment of a URL's path.
  *
- * @throws CliError exit 2 for "", "." and "..", which would change the path however they are encoded, and for half of a
- *   surrogate pair, which cannot be encoded
+ * @throws CliError `usage`, exit 2, for "", "." and "..", which would change the path even if percent-encoded, and for half of a
+ *   surrogate pair, which has no encoding
  */
 export function pathSegment(id: string): string {
   const trimmed = id.trim()
@@ -173,7 +176,7 @@ export function pathSegment(id: string): string {
   return encodeURIComponent(trimmed)
 }
 
-/** The `User-Agent` header. */
+/** Returns the value of the `User-Agent` header. */
 export function userAgent({ program, platform }: Pick<Io, 'program' | 'platform'>): string {
   return `mailclaim/${program.version} (node ${process.versions.node}; ${platform})`
 }

@@ -3,20 +3,20 @@ import { CliError, type ErrorCode, Exit, InterruptedError } from '../errors.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { backoff, type Deadline, type Delays, stepTimeout } from '../timeout.ts'
 import type { RequestOptions } from './client.ts'
-import { OtherAnswerError } from './problems.ts'
+import { MismatchError } from './problems.ts'
 
-/** How a thing at the service is. */
-export interface Described {
+/** State of a followed resource (a claim or an import) in one response. */
+export interface Snapshot {
   readonly status: string
-  /** What else counts as news, such as counts. */
+  /** Further text whose change is reported, such as counts of contacts. */
   readonly details?: string
-  /** For people, as the rest of a sentence. */
+  /** State for the user, as the rest of a sentence. */
   readonly text: string
-  /** Nothing follows; with the error that the command ends with, unless that is success. */
+  /** Present if the state is final; `error` is the command's error, undefined on success. */
   readonly end?: { readonly error?: CliError | undefined }
 }
 
-/** What a follower sees: how the thing is at first and after each change; that it is still so; a problem; the end. */
+/** An event: `status` (first or changed status), `waiting` (other news or a reminder), `warning` (failed request) or `done`. */
 export interface FollowEvent<T> {
   readonly event: 'status' | 'waiting' | 'warning' | 'done'
   readonly value: T
@@ -24,50 +24,52 @@ export interface FollowEvent<T> {
   readonly error?: CliError | undefined
 }
 
+/** The resource to follow, and how often and how long. */
 export interface FollowOptions<T> {
   readonly deadline: Deadline
-  /** Gets it once, with these options for its request. */
+  /** Requests the resource once. */
   readonly fetch: (options: RequestOptions) => Promise<T>
-  readonly describe: (value: T) => Described
-  /** The delays between requests: each is 1.5 times the previous one, after as many requests as `steady` says. */
+  readonly describe: (value: T) => Snapshot
+  /** Delays between requests, each 1.5 times the previous one; the first `steady` delays are equal. */
   readonly delays: Delays & { readonly steady?: number }
-  /** How it was before the first request, if the service has answered already: then already that one may fail. */
+  /** Resource from an earlier response. With a known resource, even the first request may fail without ending the watch. */
   readonly known?: T
-  /** The code, the name of the thing and the hint of the error when the time is up: exit 8. */
+  /** Returns code, resource name and hint for the error after the deadline, exit 8. */
   readonly timeout: (value: T) => { readonly code: ErrorCode; readonly what: string; readonly hint: string }
 }
 
-/** After this long without a response, an error is final. */
+/** Maximum milliseconds without a successful response before a failed request ends the watch. */
 const MAX_SILENCE_MS = 15 * 60_000
-/** After this long a watch asks again, even if the service asked to wait longer: someone is watching. */
+/** Maximum milliseconds for which `Retry-After` is honored, because a user watches the output. */
 const LONGEST_PAUSE_MS = 5 * 60_000
-/** Timers may fire that much early. */
+/** Milliseconds by which a timer may fire early, so a deadline this close counts as reached. */
 const EARLY_MS = 1
 
 /**
- * Follows a thing at the service until it ends or the time is up. Yields each change and each problem, and once a minute that
- * nothing has changed. Delays grow and have jitter, so that many clients spread out, and `Retry-After` is honored up to five
+ * Polls a resource until its state is final or the deadline passes. Yields each change, each failed request, and once a minute a
+ * reminder while nothing changes. Delays grow and have jitter, so that many clients spread out; `Retry-After` is honored up to five
  * minutes.
  *
- * The first value is asked for as any other request is. After that a `CliError` with exit 7 is a problem that another request
- * follows, unless the answer was about another thing.
+ * The first request has the client's usual retries. After the first response a `CliError` with exit 7 is reported, and polling
+ * continues, unless the response was about another resource.
  *
- * @returns the thing as last seen, with the error if it didn't end well: its own, or exit 8 when the time is up
- * @throws CliError any other of a request, and one after 15 minutes without a response; the reason of the interrupt signal
+ * @returns the resource as last received, with the error of its final state, or an error with exit 8 after the deadline
+ * @throws CliError any other failure of a request, and every failure after 15 minutes without a response; the interrupt's reason
  */
 export async function* follow<T extends object>(
   { fetch, describe, delays, known, timeout, deadline }: FollowOptions<T>,
   { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<FollowEvent<T>, { readonly value: T; readonly error?: CliError | undefined }, void> {
-  const news = newsOnly(clock)
+  const news = createNewsFilter(clock)
   let last = known && { value: known, seen: describe(known), at: clock.monotonic() }
 
   for (let requests = 1; ; requests++) {
     const once = last === undefined ? {} : { maxAttempts: 1 }
     const answer = await fetch({ ...once, timeoutMs: stepTimeout(deadline) }).catch((error: unknown) => {
       interrupts.signal.throwIfAborted()
-      if (mayPass(error)) return error
-      throw error
+      if (!(error instanceof CliError) || error instanceof MismatchError) throw error
+      if (error.exit !== Exit.unavailable) throw error
+      return error
     })
     const failure = answer instanceof CliError ? answer : undefined
     if (answer instanceof CliError) {
@@ -108,21 +110,16 @@ export async function* follow<T extends object>(
   }
 }
 
-/** Whether another request may get an answer. */
-function mayPass(error: unknown): error is CliError {
-  return error instanceof CliError && error.exit === Exit.unavailable && !(error instanceof OtherAnswerError)
-}
-
-/** A watch without news says after this long that it continues: some CI systems end a job that is silent. */
+/** Milliseconds between reminders while nothing changes; some CI systems end a job that prints nothing. */
 const HEARTBEAT_MS = 60_000
 
 /**
- * Picks what a log of a watch needs: each change and, while nothing changes, a line every minute.
+ * Creates a filter for the messages of a watch: passes each change and, while nothing changes, one message a minute.
  *
- * @returns a function of a state and its message: the message if the state is new, with the time since the start if it is
- *   the same after a minute, undefined if there is nothing to say
+ * @returns a function of state and message, which returns the message if the state is new; the message with the elapsed time if the
+ *   state hasn't changed for a minute; else undefined
  */
-export function newsOnly(clock: Pick<Context['clock'], 'monotonic'>) {
+export function createNewsFilter(clock: Pick<Context['clock'], 'monotonic'>) {
   const started = clock.monotonic()
   let last: { state: string; at: number } | undefined
   return (state: string, message: string): string | undefined => {
@@ -135,10 +132,10 @@ export function newsOnly(clock: Pick<Context['clock'], 'monotonic'>) {
 }
 
 /**
- * Shows each event before asking for the next; returns what the generator returns. What a person interrupts says how to
- * continue.
+ * Passes each event of a generator to `show`, one at a time, and returns the generator's return value. Adds to an interrupt's error
+ * the hint how to continue.
  */
-export async function drain<Event, Result>(
+export async function consume<Event, Result>(
   events: AsyncGenerator<Event, Result, void>,
   show: (event: Event) => Promise<void> | undefined,
 ): Promise<Result> {

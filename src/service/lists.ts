@@ -1,7 +1,7 @@
 import { CliError } from '../errors.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { pathSegment, type RequestOptions, type ServiceClient } from './client.ts'
-import { checkFields, nameOfType, OtherAnswerError, unexpectedAnswer } from './problems.ts'
+import { checkFields, MismatchError, nameOfType, unexpectedAnswer } from './problems.ts'
 import {
   CONTACT_IMPORT,
   type ContactImport,
@@ -10,37 +10,39 @@ import {
   type ListEnvelope,
 } from './types.ts'
 
-/** The interface's own limit for one request (section 8). */
+/** Maximum number of items per request (section 8 of the interface). */
 const LARGEST_PAGE = 100
 
+/** The query of one page request (section 2.3): at most one of `after` and `before`, each an item's id. */
 export interface Cursor {
   readonly limit: number
-  readonly after?: string
-  readonly before?: string
+  readonly after?: string | undefined
+  readonly before?: string | undefined
 }
 
+/** Requests one page of a list. */
 export type PageFetcher<T> = (cursor: Cursor, signal?: AbortSignal) => Promise<ListEnvelope<T>>
 
-/** Pages of the team's grants, including revoked ones (section 4.2). */
+/** Returns a function that requests pages of the team's grants, including revoked grants (section 4.2). */
 export function grantPages(client: ServiceClient): PageFetcher<Grant> {
   return (cursor, signal) => listPage<Grant>(client, '/oauth/grants', { ...cursor }, signal)
 }
 
-/** Sends the cheapest request that needs a credential and changes nothing: it lists one grant. */
+/** Checks a credential by listing one grant: the cheapest request that needs a credential and changes nothing. */
 export async function tryCredential(client: ServiceClient): Promise<void> {
   await client.get('/oauth/grants', { limit: 1 })
 }
 
-/** Pages of the contact imports, filtered by the service if a status is given (section 4.3). */
+/** Returns a function that requests pages of contact imports, filtered by the service if a status is given (section 4.3). */
 export function importPages(client: ServiceClient, status?: ImportStatus): PageFetcher<ContactImport> {
   return (cursor, signal) =>
     listPage<ContactImport>(client, '/contacts/imports', { ...cursor, status }, signal)
 }
 
 /**
- * One import (section 4.4).
+ * Fetches one contact import (section 4.4).
  *
- * @throws CliError exit 5 if there is none with that id; `unexpected_answer`, exit 7, if it is another one
+ * @throws CliError `not_found`, exit 5, without an import of that id; `unexpected_answer`, exit 7, if the response has another id
  */
 export async function getImport(
   client: ServiceClient,
@@ -52,11 +54,11 @@ export async function getImport(
   const found = body as ContactImport
   const asked = id.trim()
   if (found.id != null && found.id.toLowerCase() !== asked.toLowerCase())
-    throw new OtherAnswerError(`asked for import ${JSON.stringify(asked)}, got ${JSON.stringify(found.id)}`)
+    throw new MismatchError(`asked for import ${JSON.stringify(asked)}, got ${JSON.stringify(found.id)}`)
   return found
 }
 
-/** One page of a list (section 2.3), checked as far as the program goes by it. @throws CliError exit 7. */
+/** Requests one page (section 2.3) and checks `data` and `has_more`. @throws CliError exit 7 for an unusable page */
 async function listPage<T>(
   client: ServiceClient,
   path: string,
@@ -69,65 +71,61 @@ async function listPage<T>(
   const odd = data.find((item) => typeof item !== 'object' || item === null || Array.isArray(item))
   if (odd !== undefined)
     throw unexpectedAnswer(`an item of the list should be an object, but is ${nameOfType(odd)}`)
-  // Where it is left out, a page that is full may not be the last: asking once too often loses nothing.
+  // Without `has_more`, a full page counts as not the last: one request too many loses nothing.
   const more = body['has_more'] ?? data.length === query['limit']
   return { ...body, has_more: more === true, data: data as T[] }
 }
 
-export interface Range<T> {
-  /** How many items are wanted in all; undefined for every one there is. */
+/** The part of a list to read. With `before`, only the page in front of that item: at most 100 items. */
+export interface Range<T> extends Pick<Cursor, 'after' | 'before'> {
+  /** Maximum number of items in all; undefined for the whole list. */
   readonly limit?: number | undefined
-  readonly after?: string | undefined
-  /** Only the page in front of this item: at most 100 items. */
-  readonly before?: string | undefined
-  /** Chosen here, since the service has no such filter; the limit counts what is chosen. */
-  readonly choose?: ((item: T) => boolean) | undefined
+  /** Local filter, for lists that the service can't filter; `limit` counts the items that pass the filter. */
+  readonly filter?: ((item: T) => boolean) | undefined
 }
 
+/** One page of a list, after the local filter and the limit. */
 export interface Page<T> {
   readonly items: readonly T[]
-  /** The service's own envelope that the items came in. */
+  /** The service's list object that contained the items. */
   readonly envelope: ListEnvelope<T>
-  /** Whether there are more items beyond this page, also where the range ends with it. */
+  /** Whether the list has more items after this page, even if the range ends here. */
   readonly hasMore: boolean
 }
 
 /**
- * Reads a range of a list page by page, each as soon as it is there while the next one is already being asked for. Holds
- * two pages at a time, whatever the length of the list.
+ * Reads a range of a list page by page. Requests the next page while the caller handles the current one, so memory holds two
+ * pages at most.
  *
  * @param interrupt cancels the requests
- * @throws CliError `no_progress`, exit 7, if the list claims to go on and doesn't.
+ * @throws CliError `no_progress`, exit 7, if `has_more` is true but no new items come
  */
-export async function* pages<T extends { readonly id?: string | null }>(
+export async function* readPages<T extends { readonly id?: string | null }>(
   fetchPage: PageFetcher<T>,
-  { limit = Number.POSITIVE_INFINITY, after, before, choose }: Range<T>,
+  { limit = Number.POSITIVE_INFINITY, after, before, filter }: Range<T>,
   interrupt: AbortSignal,
 ): AsyncGenerator<Page<T>, void, undefined> {
   const abandon = new AbortController()
-  // One for the whole list: Node keeps a list of the signals that follow another.
+  // A single signal for all pages: each `AbortSignal.any` stays registered with its sources, so one per page would use up memory.
   const signal = AbortSignal.any([interrupt, abandon.signal])
   const seen = new Set(after === undefined ? [] : [after])
   let left = limit
-  // With a choice of our own nobody knows how many items one more match takes.
+  // With a local filter, the number of items to look through is unknown, so pages have the maximum size.
   const ask = (place: Omit<Cursor, 'limit'>) =>
-    fetchPage({ limit: choose ? LARGEST_PAGE : Math.min(left, LARGEST_PAGE), ...place }, signal)
+    fetchPage({ limit: filter ? LARGEST_PAGE : Math.min(left, LARGEST_PAGE), ...place }, signal)
   const askForNext = async ({ data }: ListEnvelope<T>) => ask({ after: nextCursor(data, seen) })
-  let asked: Promise<ListEnvelope<T>> | undefined = ask({
-    ...(after && { after }),
-    ...(before && { before }),
-  })
+  let asked: Promise<ListEnvelope<T>> | undefined = ask({ after, before })
   try {
     while (asked !== undefined) {
       const envelope: ListEnvelope<T> = await asked
-      const chosen = choose === undefined ? envelope.data : envelope.data.filter(choose)
+      const chosen = filter === undefined ? envelope.data : envelope.data.filter(filter)
       const isCut = chosen.length > left
       const items = !isCut ? chosen : before === undefined ? chosen.slice(0, left) : chosen.slice(-left)
       left -= items.length
       const hasMore = isCut || envelope.has_more
       const isLast = left === 0 || !envelope.has_more || before !== undefined
       asked = isLast ? undefined : askForNext(envelope)
-      // It may fail while this page is still being printed; whoever awaits it hears of it.
+      // The request may fail before the next `await` above, and Node would end the process for an unhandled rejection.
       asked?.catch(() => {})
       yield { items, envelope, hasMore }
     }
@@ -136,11 +134,11 @@ export async function* pages<T extends { readonly id?: string | null }>(
   }
 }
 
-/** The id of a page's last item, from which the list goes on. @throws CliError if there is none, or it came before. */
+/** Returns the id of a page's last item, the next cursor. @throws CliError `no_progress` if the id is missing or came before */
 function nextCursor(data: readonly { readonly id?: string | null }[], seen: Set<string>): string {
   const last = data.at(-1)
   if (last === undefined) throw noProgress('sent an empty page')
-  const id = idOf(last)
+  const id = itemId(last)
   if (id === undefined) throw noProgress('its last item has no id to go on from')
   if (seen.has(id)) throw noProgress(`came back to ${sanitizeLine(id)}`)
   seen.add(id)
@@ -148,12 +146,11 @@ function nextCursor(data: readonly { readonly id?: string | null }[], seen: Set<
 }
 
 function noProgress(what: string): CliError {
-  return new CliError('no_progress', `the list says that it goes on, but ${what}`, {
-    hint: 'this is a fault of the service',
-  })
+  const hint = 'this is a fault of the service'
+  return new CliError('no_progress', `the list says that it goes on, but ${what}`, { hint })
 }
 
-/** The id of an item that a list can go on from; undefined where the service sent none, or something else there. */
-export function idOf({ id }: { readonly id?: unknown }): string | undefined {
+/** Returns an item's id for use as a cursor; undefined if the id is missing, empty or no string. */
+export function itemId({ id }: { readonly id?: unknown }): string | undefined {
   return typeof id === 'string' && id !== '' ? id : undefined
 }

@@ -2,20 +2,20 @@ import type { Context, HttpRequest, HttpTransport } from '../context.ts'
 import { writeLines } from '../terminal/notices.ts'
 import { redact } from '../terminal/redact.ts'
 
-/** What is shown of headers: nothing that could be a credential, a cookie or a code. */
+/** Names of the headers that `--verbose` shows; none of them carries a credential, a cookie or a code. */
 const SHOWN =
   /^(accept|content-length|content-type|date|location|(x-)?(request|correlation|trace)-?id|retry-after|server|traceparent|user-agent|via|(x-)?ratelimit(-\w+)?)$/
 
 /**
- * For `--verbose`: a transport that logs every exchange to stderr: method, address, status, time and some headers. Never a
- * body: those of the token endpoint are secrets.
+ * Wraps the HTTP transport for `--verbose`: logs method, URL, status, time and some headers of each exchange to stderr, but never a
+ * body, because bodies of the token endpoint contain tokens.
  */
 export function logExchanges(context: Context): HttpTransport {
   const { http, clock } = context
-  // If the reader of stderr has gone away, an answer still counts.
+  // A log line that can't be written, as to a closed stderr, must not fail the request.
   const log = (sign: '>' | '<', lines: readonly string[]) =>
     writeLines(
-      [...lines].map((line) => `${sign} ${line}`),
+      lines.map((line) => `${sign} ${line}`),
       context,
     ).catch(() => undefined)
   return {
@@ -37,7 +37,7 @@ export function logExchanges(context: Context): HttpTransport {
   }
 }
 
-/** What was sent that no message may contain, even if a response quotes it. */
+/** Returns the secrets in a request (credential, tokens, code), which messages leave out even if a response quotes them. */
 export function secretsOf({ headers, body }: HttpRequest): string[] {
   const { authorization = '' } = headers
   const fields = new URLSearchParams(body)
@@ -46,9 +46,8 @@ export function secretsOf({ headers, body }: HttpRequest): string[] {
 }
 
 function headerLines(headers: Readonly<Record<string, string>>): string[] {
-  return Object.entries(headers).flatMap(([name, value]) => {
-    if (!SHOWN.test(name.toLowerCase())) return []
-    // What follows the path of an address may be a code or a token.
-    return [`${name}: ${name === 'location' ? value.replace(/[?#].*/s, '') : value}`]
-  })
+  const shown = Object.entries(headers).filter(([name]) => SHOWN.test(name))
+  // The query or fragment of an address may contain a code or a token.
+  const clean = (name: string, value: string) => (name === 'location' ? value.replace(/[?#].*/s, '') : value)
+  return shown.map(([name, value]) => `${name}: ${clean(name, value)}`)
 }

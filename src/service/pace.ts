@@ -3,12 +3,12 @@ import { createLimiter } from '../limiter.ts'
 import { backoff } from '../timeout.ts'
 import { MAX_RETRY_AFTER_MS, parseRetryAfter } from './retry.ts'
 
-/** The pauses after refusals that don't say for how long. All requests share them. */
+/** Pauses after a 429 without `Retry-After`; each pause holds for all requests. */
 const PAUSES = { first: 1000, max: 30_000, jitter: 0 } as const
-/** A service that has only refused for this long is given up on. */
+/** Milliseconds of refusals without a success after which requests no longer wait. */
 const MAX_WAIT_MS = 5 * 60_000
 
-/** That the service takes no requests now, as it said in its last response. All times are on `clock.monotonic()`. */
+/** A pause that the service's last response caused, with times of the monotonic clock in milliseconds. */
 interface Refusal {
   readonly since: number
   readonly until: number
@@ -17,10 +17,10 @@ interface Refusal {
 }
 
 /**
- * A transport for many requests to one service: at most `concurrent` at once. After a 429, or a 503 with `Retry-After`, all of
- * them pause together as long as the service asks, and what was refused with 429 is sent again. A request that has less time
- * (`timeoutMs`) than the pause takes gets the refusal at once. After five minutes of refusals nothing waits anymore. A request
- * with a step before it is sent (`beforeSend`) never waits: whoever sends it holds a lock.
+ * Wraps the HTTP transport for many requests to one service: sends at most `concurrent` requests at once. After a 429, or a 503
+ * with `Retry-After`, all requests pause together as long as the service asks, and requests that got a 429 are sent again. A
+ * request whose `timeoutMs` is shorter than the pause gets the refusal at once. After five minutes of refusals no request waits.
+ * A request with `beforeSend` (a token refresh) never waits, because its sender holds the session's lock.
  */
 export function paceRequests(
   http: HttpTransport,
@@ -30,8 +30,8 @@ export function paceRequests(
   const inTurn = createLimiter(concurrent)
   let refusal: Refusal | undefined
 
-  /** @returns whether the request is to be sent again */
-  function heed(response: HttpResponse, sentAt: number): boolean {
+  /** Updates the shared pause from a response. @returns whether the request has to be sent again */
+  function updatePause(response: HttpResponse, sentAt: number): boolean {
     const { status, headers } = response
     const asked = parseRetryAfter(headers['retry-after'], clock.now())
     if (status !== 429 && (status !== 503 || asked === undefined)) {
@@ -40,7 +40,7 @@ export function paceRequests(
     }
     const { since, until, pauses } = refusal ?? { since: sentAt, until: 0, pauses: 0 }
     if (clock.monotonic() - since > MAX_WAIT_MS || (asked ?? 0) > MAX_RETRY_AFTER_MS) return false
-    // What was sent before a pause says nothing about the time after it.
+    // A refusal of a request that was sent before the pause must not lengthen the pause.
     const isNew = sentAt >= until
     const pauseMs = asked || (isNew ? backoff(pauses + 1, PAUSES) : 0)
     refusal = {
@@ -64,7 +64,7 @@ export function paceRequests(
       }
       const sentAt = clock.monotonic()
       const response = await http.send(request)
-      if (!heed(response, sentAt)) return response
+      if (!updatePause(response, sentAt)) return response
     }
   }
 

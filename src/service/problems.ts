@@ -6,15 +6,18 @@ import type { Io } from '../terminal/io.ts'
 import { redact } from '../terminal/redact.ts'
 import { clip, excerpt, sanitizeLine } from '../terminal/sanitize.ts'
 import { formatDuration, relativeTime } from '../terminal/time.ts'
-import { isTemporary, parseRetryAfter } from './retry.ts'
+import { isTemporaryStatus, parseRetryAfter } from './retry.ts'
 import type { Credential } from './types.ts'
 
-/** More of a response than this is not searched for something to quote. */
+/** Maximum number of characters of a response that are processed for a quotation. */
 const MAX_QUOTED = 64 * 1024
-/** Far deeper than any object of the interface; JavaScript's own functions fail at some thousands. */
+/**
+ * Maximum nesting of a JSON response; more than the interface needs, and less than the thousands at which `JSON.stringify`
+ * overflows.
+ */
 const MAX_DEPTH = 100
 
-/** The error for a response that doesn't match the interface: exit 7. */
+/** Creates the exception for a response that doesn't match the interface: `unexpected_answer`, exit 7. */
 export function unexpectedAnswer(what: string, status?: number): CliError {
   return new CliError('unexpected_answer', `unexpected response: ${what}`, {
     status,
@@ -22,15 +25,15 @@ export function unexpectedAnswer(what: string, status?: number): CliError {
   })
 }
 
-/** The answer is about another thing than the one asked for: another try gets no better one. */
-export class OtherAnswerError extends CliError {
+/** A response about another resource than the requested one. A retry would get the same response. */
+export class MismatchError extends CliError {
   constructor(what: string) {
     const { code, message, hint } = unexpectedAnswer(what)
     super(code, message, { hint })
   }
 }
 
-/** Parses a JSON object; undefined if the text is not one. */
+/** Parses a JSON object; returns undefined for any other text. */
 export function parseObject(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text)
@@ -45,12 +48,12 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Reads the object in a 2xx response.
+ * Parses the JSON object in a 2xx response.
  *
- * @param secrets what no message may quote
- * @throws CliError exit 7; what ended the body too early
+ * @param secrets texts that messages leave out
+ * @throws CliError `unexpected_answer`, exit 7; `brokenBy` of the response
  */
-export function readObject(
+export function readJsonObject(
   { status, headers, text, brokenBy }: HttpResponse,
   secrets: readonly string[],
 ): Record<string, unknown> {
@@ -58,17 +61,15 @@ export function readObject(
   if (text.trim() === '') throw unexpectedAnswer('it is empty', status)
   const object = parseObject(text)
   if (object === undefined) {
-    const unreadable = unreadableBody(headers, text)
-    if (unreadable !== undefined) throw unexpectedAnswer(unreadable, status)
     const start = excerpt(redact(text.slice(0, MAX_QUOTED), secrets), 120)
-    throw unexpectedAnswer(`it is not a JSON object: ${start}`, status)
+    throw unexpectedAnswer(unreadableBody(headers, text) ?? `it is not a JSON object: ${start}`, status)
   }
   if (isDeeperThan(MAX_DEPTH, object))
     throw unexpectedAnswer(`it has objects inside of each other, over ${MAX_DEPTH} levels deep`, status)
   return object
 }
 
-/** Why a body can't be read as text: compressed or binary, as a sentence; undefined for text. */
+/** Says why a body isn't readable text (compressed or binary data); undefined for text. */
 function unreadableBody(headers: HttpResponse['headers'], text: string): string | undefined {
   const encoding = text.startsWith('\u001f\ufffd') ? 'gzip' : headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity') return `it is compressed with ${clip(encoding, 20)}`
@@ -81,11 +82,11 @@ function isDeeperThan(levels: number, value: unknown): boolean {
 }
 
 /**
- * Checks the fields of an object: each is null, is missing, or is of the example's type.
+ * Checks that each field of an object is null, missing, or of the same type as in the example.
  *
- * @param where names the object in the message
- * @param anyOf without all of these it is another object, such as an error with the status 200
- * @throws CliError exit 7 that names the expected and the actual type
+ * @param where name of the object in the message
+ * @param anyOf fields of which at least one must be present; an object without any, such as an error with status 200, is refused
+ * @throws CliError `unexpected_answer`, exit 7, with the expected and the actual type
  */
 export function checkFields(
   object: Record<string, unknown>,
@@ -105,19 +106,19 @@ export function checkFields(
   }
 }
 
+/** Returns the name of a JSON value's type with its article, such as "an array". */
 export function nameOfType(value: unknown): string {
   if (value === null) return 'null'
-  if (value === undefined) return 'missing'
   if (Array.isArray(value)) return 'an array'
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
 
 /**
- * What the body of an error says: the name of the error, and for a person its message with the name, either alone, or "". Of a
- * proxy's page an excerpt.
+ * Extracts name and message of the error in a response body. `details` is for the user: the message with the name in parentheses,
+ * or either alone, or "" without both; for a proxy's page, an excerpt of its text.
  *
- * @param body the JSON in the text, if it is an object
- * @param clean prepares each text for a message, such as by leaving out secrets
+ * @param body the response's JSON object; undefined if the text is anything else
+ * @param clean removes secrets from a text
  */
 export function parseProblem(
   body: Record<string, unknown> | undefined,
@@ -125,16 +126,15 @@ export function parseProblem(
   clean: (text: string) => string,
 ): { readonly name?: string | undefined; readonly details: string } {
   if (body === undefined) {
-    const unreadable = unreadableBody(headers, whole)
-    if (unreadable !== undefined) return { details: unreadable }
-    // What begins like JSON may contain tokens.
+    // A text that begins like JSON may contain tokens, so only other text is quoted.
     const isPage = !/^\s*[{[]/.test(whole)
-    return { details: isPage ? excerpt(clean(whole.slice(0, MAX_QUOTED)), 160) : '' }
+    const start = isPage ? excerpt(clean(whole.slice(0, MAX_QUOTED)), 160) : ''
+    return { details: unreadableBody(headers, whole) ?? start }
   }
-  // Some services nest the error: {"error":{"name","message"}}.
+  // Some services send a nested error: {"error":{"name","message"}}.
   const fields = isObject(body['error']) ? body['error'] : body
   const text = (...names: readonly string[]) => {
-    // A validation may fail for several reasons.
+    // A message may be an array with one text per failed validation.
     const texts = names.map((name) => [fields[name]].flat().filter((one) => typeof one === 'string'))
     const found = texts.map((all) => all.join('; ')).find((all) => all.trim() !== '')
     return found === undefined ? undefined : excerpt(clean(found), 300)
@@ -148,9 +148,9 @@ export function parseProblem(
 const MAY_BE_DONE = 'the service may have acted on the request: check before you send it again'
 
 /**
- * The error for a response whose status is not 2xx, with its exit code. If the body doesn't arrive, the status is enough.
+ * Creates the exception for a response with a status other than 2xx. A body that broke off is used as far as it arrived.
  *
- * @param base the base URL
+ * @param base base URL of the service, for hints
  */
 export function responseError(
   response: HttpResponse,
@@ -160,12 +160,11 @@ export function responseError(
   { clock, settings }: Pick<Io, 'clock' | 'settings'>,
 ): CliError {
   const { status, headers, text } = response
-  const clean = (said: string) => redact(said, [credential.value])
   const object = parseObject(text)
-  const { name = '', details } = parseProblem(object, response, clean)
+  const { name = '', details } = parseProblem(object, response, (said) => redact(said, [credential.value]))
   const retryAfterMs = parseRetryAfter(headers['retry-after'], clock.now())
-  // Scripts compare codes: of a refusal the service's own, if it looks like one.
-  const isNamed = status !== 401 && !isTemporary(status) && /^[a-z][a-z0-9_]{1,63}$/.test(name)
+  // Scripts compare the code in JSON errors: a permanent refusal has the service's own error name, if the name looks like a code.
+  const isNamed = status !== 401 && !isTemporaryStatus(status) && /^[a-z][a-z0-9_]{1,63}$/.test(name)
   const options = { status, retryAfterMs, shownCode: isNamed ? name : undefined }
   const failure = (code: ErrorCode, what: string, hint?: string) =>
     new CliError(code, /\w/.test(details) ? `${what}: ${details}` : what, { ...options, hint })
@@ -174,33 +173,29 @@ export function responseError(
   const sent = credential.description
   if (status === 401) {
     const what = `the service refused ${sent} (401)`
-    const end = credential.kind === 'api_key' ? endOfToken(credential.value) : undefined
-    if (end !== undefined) {
-      const when = `${end <= clock.now() ? 'expired' : 'expires'} ${relativeTime(end, clock.now())}`
-      const hint = 'get another where the session is: mailclaim auth token'
-      return failure('credential_refused', `${what}, an access token that ${when}`, hint)
-    }
-    const hint =
-      credential.kind === 'api_key'
-        ? 'check the API key'
-        : `sign in again: ${withProfile('mailclaim login', settings.profile.value)}`
-    return failure('credential_refused', what, hint)
+    const login = withProfile('mailclaim login', settings.profile.value)
+    if (credential.kind !== 'api_key') return failure('credential_refused', what, `sign in again: ${login}`)
+    const end = readJwtExpiry(credential.value)
+    if (end === undefined) return failure('credential_refused', what, 'check the API key')
+    const when = `${end <= clock.now() ? 'expired' : 'expires'} ${relativeTime(end, clock.now())}`
+    const hint = 'get another where the session is: mailclaim auth token'
+    return failure('credential_refused', `${what}, an access token that ${when}`, hint)
   }
   if (status === 403) {
-    // A reason of the service's own is better than a guess.
+    // The hint guesses a cause, so it's left out if the service names a reason.
     const hint = details === '' ? `${sent} may lack a scope or belong to another team` : undefined
     return failure('forbidden', 'the service does not allow this (403)', hint)
   }
   if (status === 404 || status === 410) {
-    // What the service says of something new is better than a guess.
+    // A POST that creates something may get an explained 404; then a hint about the base URL would only be a guess.
     const isExplained = method === 'POST' && object !== undefined && details !== ''
-    // Lists have two words, as `/oauth/grants`; what has an id has more.
+    // A path with an id has at least three segments; a list's path, such as `/oauth/grants`, has two.
     const ofId = path.split('/').length > 3 ? 'the id and its team, and ' : ''
     const hint = `check ${ofId}that ${issuerOf(base)} is the base URL of the service`
     const what = `not found: ${method} ${path}`
     return failure('not_found', what, isExplained ? undefined : hint)
   }
-  if (!isTemporary(status)) return failure('refused', `the service refused the request (${status})`)
+  if (!isTemporaryStatus(status)) return failure('refused', `the service refused the request (${status})`)
   const wait =
     retryAfterMs && `the service asks to wait ${formatDuration(retryAfterMs / 1000)}; try again then`
   const hint = wait || (method === 'POST' && status !== 429 ? MAY_BE_DONE : 'try again in a while')
@@ -209,14 +204,15 @@ export function responseError(
     : failure('service_unavailable', `the service failed (${status})`, hint)
 }
 
+/** Whether a response is a redirect (status 3xx). */
 export const isRedirect = ({ status }: HttpResponse) => status >= 300 && status < 400
 
 /**
- * The error for a redirect (RFC 9110 section 15.4), which no request of this program follows: exit 7. A base URL with the wrong host
- * is its usual cause.
+ * Creates the exception for a redirect (RFC 9110 section 15.4), which this program never follows: `redirected`, exit 7. The usual
+ * cause is a base URL with the wrong host.
  *
- * @param request its method and path
- * @param secrets that the message leaves out
+ * @param request method and path of the request
+ * @param secrets texts that the message leaves out
  */
 export function redirectError(response: HttpResponse, request: string, secrets: readonly string[]): CliError {
   const { status, headers } = response
@@ -226,15 +222,15 @@ export function redirectError(response: HttpResponse, request: string, secrets: 
   return new CliError('redirected', what, { status, hint })
 }
 
-/** When an access token ends, in milliseconds; undefined of what isn't a JWT that says so (RFC 7519 section 4.1.4). */
-export function endOfToken(text: string): number | undefined {
+/** Returns the expiry of a JWT in milliseconds since 1970; undefined without an `exp` claim (RFC 7519 section 4.1.4). */
+export function readJwtExpiry(text: string): number | undefined {
   const [, claims = '', signature] = text.split('.')
   const end = parseObject(Buffer.from(claims, 'base64url').toString())?.['exp']
   return signature !== undefined && typeof end === 'number' ? end * 1000 : undefined
 }
 
-/** Remedies that don't depend on the request. */
-const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {
+/** Hints for failures of the transport whose remedy is the same for every request, by kind. */
+export const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {
   memory: 'raise the limit on address space (ulimit -v) and run the command again',
   descriptors: 'raise the limit on open files (ulimit -n) and run the command again',
   aborted: 'run the command again; if mailclaim was just removed or updated, install it again',
@@ -244,15 +240,10 @@ const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {
   timeout: 'try again, or allow more time with --http-timeout SECONDS',
 }
 
-/** Hint for a request without a response. @param otherwise if its kind of failure has no remedy of its own */
-export function transportHint({ kind }: TransportError, otherwise: string): string {
-  return TRANSPORT_HINTS[kind] ?? otherwise
-}
-
-/** The error for a request without a response: exit 7. */
+/** Creates the exception for a request without a response: `timeout` or `unreachable`, exit 7. */
 export function transportFailure(error: TransportError, url: URL, method: string): CliError {
   const isLost = method === 'POST' && error.sent === 'maybe'
-  const hint = isLost ? MAY_BE_DONE : transportHint(error, 'check the base URL and the network')
+  const hint = isLost ? MAY_BE_DONE : (TRANSPORT_HINTS[error.kind] ?? 'check the base URL and the network')
   const code = error.kind === 'timeout' ? 'timeout' : 'unreachable'
   const message = `no response from ${url.origin}: ${error.message}`
   return new CliError(code, message, { hint, cause: error })

@@ -5,31 +5,35 @@ import Pool from 'undici/lib/dispatcher/pool.js'
 import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js'
 import { type Environment, TransportError } from '../context.ts'
 import { isLoopback } from '../settings/addresses.ts'
-import { classify } from './transport-errors.ts'
+import { classifyError } from './transport-errors.ts'
 
-/** How long a proxy may take to open a tunnel: less than connecting may take, so that a silent proxy is named as the cause. */
+/**
+ * Milliseconds that a proxy may take to open a tunnel; less than the connect timeout, so that a silent proxy is named as the
+ * cause.
+ */
 const TUNNEL_TIMEOUT_MS = 9000
 
-/** The proxy settings in the environment. */
+/** Proxy settings from the environment variables `HTTPS_PROXY` and `NO_PROXY`. */
 export type ProxySettings = Pick<Environment, 'httpsProxy' | 'noProxy'>
 
 /**
- * The URL of the proxy for a request, http if it names no scheme; unchecked: `tunnelThroughProxy` rejects an invalid one. None for this machine itself: a
- * proxy would look for the address on another one. So plain HTTP, which only loopback addresses may have, is never proxied.
+ * Returns the URL of the proxy for a request; undefined for a direct connection. The URL isn't validated here;
+ * `tunnelThroughProxy` rejects an invalid one. Loopback addresses are never proxied, because a proxy would connect to its own
+ * machine; so plain HTTP, which only loopback addresses may use, never goes through a proxy.
  */
-export function proxyFor(url: URL, { httpsProxy, noProxy }: ProxySettings): string | undefined {
+export function proxyUrlFor(url: URL, { httpsProxy, noProxy }: ProxySettings): string | undefined {
   if (httpsProxy === undefined || isLoopback(url.hostname) || bypassesProxy(url, noProxy ?? ''))
     return undefined
   return httpsProxy.includes('://') ? httpsProxy : `http://${httpsProxy}`
 }
 
 /**
- * Sends every request through a tunnel (CONNECT, RFC 9110 section 9.3.6). If the proxy refuses the tunnel, the request fails
- * with nothing sent.
+ * Creates a dispatcher that sends each request through a tunnel (CONNECT, RFC 9110 section 9.3.6). If the proxy refuses the tunnel,
+ * the request fails with `sent: 'no'`.
  *
- * @param proxy an http or https URL; its user name and password are sent to the proxy only
- * @param connection options for the connections to the proxy and through it
- * @throws TransportError if it can't be used
+ * @param proxy http or https URL; user name and password in the URL are sent to the proxy only
+ * @param connection options for the connections to the proxy and through the tunnel
+ * @throws TransportError of kind `proxy` for an unusable URL
  */
 export function tunnelThroughProxy(
   proxy: string,
@@ -38,7 +42,7 @@ export function tunnelThroughProxy(
 ): Dispatcher {
   try {
     const { protocol, username, password } = new URL(proxy)
-    // undici sends no user name without a password.
+    // undici sends a user name only with a password, so the header is built here.
     const user = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`)
     if (/^https?:$/.test(protocol))
       return new ProxyAgent({
@@ -51,21 +55,18 @@ export function tunnelThroughProxy(
           new TunnelPool(origin, { ...settings, headersTimeout: TUNNEL_TIMEOUT_MS }),
       })
   } catch {
-    // What is wrong with it may show the password.
+    // The original error may quote the password, so the error below replaces it.
   }
   throw new TransportError('proxy', 'no', 'HTTPS_PROXY is not a usable http or https URL')
 }
 
-/** Connections to the proxy, whose errors name the proxy as the cause. */
+/** Connection pool to the proxy that reports failures as `TransportError`s naming the proxy. */
 class TunnelPool extends Pool {
   override async connect(options: Dispatcher.ConnectOptions): Promise<Dispatcher.ConnectData> {
-    let tunnel: Dispatcher.ConnectData
-    try {
-      tunnel = await connect.call(this, options)
-    } catch (error) {
-      const { kind, message } = classify(error, 'no', 'proxy')
+    const tunnel = await connect.call(this, options).catch((error: unknown) => {
+      const { kind, message } = classifyError(error, 'no', 'proxy')
       throw proxyError(message, error, kind === 'untrusted' || kind === 'dated' ? kind : 'proxy')
-    }
+    })
     if (tunnel.statusCode >= 200 && tunnel.statusCode <= 299) return { ...tunnel, statusCode: 200 }
     tunnel.socket.on('error', () => {}).destroy()
     throw proxyError(`it answered ${tunnel.statusCode}`)

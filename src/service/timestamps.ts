@@ -5,8 +5,8 @@ const SHAPE =
   /^(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}(?::\d{2})?)(?:[.,](\d+))?)?\s?(?:Z|([+-]\d{2})(?::?(\d{2}))?)?$/i
 
 /**
- * Parses a timestamp of the service, shaped like `YYYY-MM-DD HH:MM:SS.ffffff+00` with any number of fraction digits, or
- * one in ISO 8601. Without an offset it is UTC. Digits beyond milliseconds are dropped.
+ * Parses a timestamp of the service (`YYYY-MM-DD HH:MM:SS.ffffff+00` with any number of fraction digits) or an ISO 8601 timestamp.
+ * A timestamp without an offset is UTC. Digits beyond milliseconds are dropped.
  *
  * @returns milliseconds since 1970, or undefined for anything else, including impossible dates.
  */
@@ -15,19 +15,19 @@ export function parseTimestamp(value: unknown): number | undefined {
   if (match === null) return undefined
   const [, day = '', time = '00:00', fraction = '', hours = '+00', minutes = '00'] = match
   const at = Date.parse(`${day}T${time}${hours}:${minutes}`)
-  // It would take 30 February for 2 March.
+  // `Date.parse` reads 30 February as 2 March, so an impossible day is recognized by comparing.
   if (Number.isNaN(at) || new Date(`${day}T00:00Z`).toJSON().slice(0, 10) !== day) return undefined
   return at + Number(fraction.slice(0, 3).padEnd(3, '0'))
 }
 
-/** A timestamp as people read it: relative to now on a terminal, else in full; undefined if it can't be parsed. */
+/** Formats a timestamp: relative to now on a terminal, else in full. Returns undefined if the value is no timestamp. */
 export function readableTimestamp(value: unknown, { now, width }: RenderContext): string | undefined {
   const at = parseTimestamp(value)
   if (at === undefined) return undefined
   return Number.isFinite(width) ? relativeTime(at, now) : formatTime(at)
 }
 
-/** The same, with the time in full beside the relative one. */
+/** Formats a timestamp like `readableTimestamp`, on a terminal with the full time in parentheses. */
 export function readableTimestampInFull(value: unknown, context: RenderContext): string | undefined {
   const at = parseTimestamp(value)
   const readable = readableTimestamp(value, context)

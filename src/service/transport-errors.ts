@@ -1,20 +1,21 @@
 import { closeSync, openSync } from 'node:fs'
 import { TransportError } from '../context.ts'
-import { codeOf, quietly } from '../storage/file-errors.ts'
+import { catchError, codeOf } from '../storage/file-errors.ts'
 import { excerpt } from '../terminal/sanitize.ts'
 
 const UNTRUSTED = 'is not signed by a certificate authority that this machine trusts'
+/** A closed connection. undici reports unexpected bytes as UND_ERR_SOCKET as well, with a message that begins with "bad". */
 const CLOSED =
   /^(ECONNRESET|EPIPE|ECONNABORTED|HPE_INVALID_EOF_STATE|UND_ERR_RES_CONTENT_LENGTH_MISMATCH|UND_ERR_SOCKET(?! \S* bad )) /
 
 /**
- * By code, system call and message of the error, separated by spaces: the kind, what is said. undici also reports unexpected
- * bytes as UND_ERR_SOCKET, with a message that begins with "bad".
+ * Kinds and messages of transport errors. Each pattern is matched against error code, system call and message, separated by spaces;
+ * the first match counts.
  */
 const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'], message: string])[] = [
-  // 20 is the code of a `DOMException` by which a signal aborts.
+  // 20 is the code of the `DOMException` (AbortError) that an aborted signal causes.
   [/^(20|UND_ERR_DESTROYED|UND_ERR_CLOSED) /, 'aborted', 'the request was canceled'],
-  // V8 reserves gigabytes of address space for the memory of undici's HTTP parser.
+  // V8 reserves gigabytes of address space for undici's HTTP parser (WebAssembly), which `ulimit -v` may forbid.
   [/WebAssembly|Wasm/, 'memory', "this machine's limits leave too little memory for HTTP (WebAssembly)"],
   [/^(EMFILE|ENFILE) /, 'descriptors', 'too many files are open on this machine (CODE)'],
   [/^(ENOTFOUND|EAI_AGAIN) |^\S* getaddrinfo /, 'lookup', "couldn't resolve the host name"],
@@ -28,11 +29,8 @@ const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'],
   [/^CERT_NOT_YET_VALID /, 'dated', 'the certificate of the PEER is not valid yet'],
   [/^(DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_)/, 'untrusted', `the certificate of the PEER ${UNTRUSTED}`],
   [/^(CERT_|HOSTNAME_MISMATCH|INVALID_)/, 'tls', 'the certificate of the PEER is not valid (CODE)'],
-  [
-    /^(ERR_TLS|ERR_SSL|EPROTO)|before secure TLS connection/,
-    'tls',
-    "couldn't establish a TLS connection: MESSAGE",
-  ],
+  [/:wrong version number:/i, 'tls', "the PEER doesn't speak TLS at that address: use http://"],
+  [/^(ERR_TLS|ERR_SSL|EPROTO)|before secure TLS /, 'tls', "couldn't establish a TLS connection: MESSAGE"],
   [/^ECONNREFUSED /, 'connect', 'nothing is listening at that address (connection refused)'],
   [
     /^(ETIMEDOUT connect|UND_ERR_CONNECT_TIMEOUT) /,
@@ -48,11 +46,11 @@ const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'],
 ]
 
 /**
- * Limiter an error of the HTTP client into one with a kind and a clear message.
+ * Converts an error of undici or Node into a `TransportError` with its kind and a message for users.
  *
- * @param peer the other end of the connection
+ * @param peer the other end of the connection, named in the message
  */
-export function classify(
+export function classifyError(
   error: unknown,
   sent: TransportError['sent'],
   peer: 'server' | 'proxy' = 'server',
@@ -69,19 +67,14 @@ export function classify(
   return new TransportError(kind ?? 'protocol', sent, filled ?? said, error)
 }
 
-/** Whether this process can open no file. The C library then reports every host as unknown (glibc 2.41: `ENOTFOUND`). */
+/** Whether this process has no file descriptor left: the C library then reports every host as unknown (glibc 2.41: `ENOTFOUND`). */
 function hasNoDescriptor(): boolean {
-  return codeOf(quietly(() => closeSync(openSync(process.execPath, 'r')))) === 'EMFILE'
+  return codeOf(catchError(() => closeSync(openSync(process.execPath, 'r')))) === 'EMFILE'
 }
 
-/** Happy Eyeballs reports one error per address, and errors wrap others: the first cause is the most useful. */
+/** Returns the innermost cause of an error; of the several errors of Happy Eyeballs (RFC 8305), one per address, the first. */
 function rootCause(error: unknown): Partial<NodeJS.ErrnoException> {
-  let found = error
-  for (let depth = 0; depth < 5; depth++) {
-    if (found instanceof AggregateError && found.errors.length > 0) found = found.errors[0]
-    else if (found instanceof Error && found.cause instanceof Error && !('syscall' in found))
-      found = found.cause
-    else break
-  }
-  return found ?? {}
+  if (!(error instanceof Error) || 'syscall' in error) return error ?? {}
+  const inner = error instanceof AggregateError ? error.errors[0] : error.cause
+  return inner instanceof Error ? rootCause(inner) : error
 }

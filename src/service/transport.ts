@@ -4,37 +4,37 @@ import Agent from 'undici/lib/dispatcher/agent.js'
 import { type HttpRequest, type HttpResponse, type HttpTransport, TransportError } from '../context.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { unexpectedAnswer } from './problems.ts'
-import { type ProxySettings, proxyFor, tunnelThroughProxy } from './proxy.ts'
-import { classify } from './transport-errors.ts'
+import { type ProxySettings, proxyUrlFor, tunnelThroughProxy } from './proxy.ts'
+import { classifyError } from './transport-errors.ts'
 
-/** How long a kept-alive connection may idle: less than servers allow, so that none is reused while it is closing. */
+/** Milliseconds for which a connection is kept alive; less than servers allow, so that no request meets a closing connection. */
 const KEEP_ALIVE_MS = 4000
-/** How long connecting may take, TLS included. */
+/** Maximum milliseconds for connecting, TLS handshake included. */
 const CONNECT_TIMEOUT_MS = 10_000
-/** How long, after the time limit, to go on reading what has already arrived. */
+/** Maximum milliseconds after the time limit for reading data that has already arrived. */
 const LATE_READ_MS = 1000
-/** Far more than a page of 100 items. */
+/** Maximum response body in MiB; far more than a page of 100 items. */
 const MAX_BODY_MIB = 8
 
 /**
- * HTTP/1.1 with undici: kept-alive connections, no redirects, no retries, no compression, proxies from the environment. What is
- * binary may go over HTTP/2.
- * `timeoutMs` of a request limits the whole exchange, from resolving the host to the last byte of the body.
+ * Creates the HTTP/1.1 transport with undici: kept-alive connections, proxies from the environment, no redirects, retries or
+ * compression. A binary request may use HTTP/2. `timeoutMs` of a request limits the whole exchange, from resolving the host to
+ * the last byte of the body.
  */
 export function createTransport(proxies: ProxySettings): HttpTransport {
   const dispatchers = new Map<string, Dispatcher>()
   const closing = new AbortController()
-  // Any number of connections can be in progress.
+  // Each connection in progress listens to this signal, and Node would warn of a memory leak at more than ten listeners.
   setMaxListeners(0, closing.signal)
 
   function dispatcherFor({ url, freshConnection, tls, isBinary = false }: HttpRequest): Dispatcher {
-    const proxy = proxyFor(url, proxies)
+    const proxy = proxyUrlFor(url, proxies)
     const name = JSON.stringify([freshConnection, proxy, tls, isBinary])
     const existing = dispatchers.get(name)
     if (existing !== undefined) return existing
     const connect = { signal: closing.signal, timeout: CONNECT_TIMEOUT_MS, ...tls, allowH2: isBinary }
     const options = {
-      // `timeoutMs` of the request is the limit.
+      // 0 turns undici's own limits off, because `exchange` limits the whole request.
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: KEEP_ALIVE_MS,
@@ -53,7 +53,7 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
       return exchange(dispatcherFor(request), request)
     },
     async close() {
-      // Not gracefully: nobody waits for what is still open.
+      // `destroy` cancels requests in progress, unlike undici's `close`, which would wait for them.
       closing.abort()
       await Promise.all([...dispatchers.values()].map((dispatcher) => dispatcher.destroy()))
     },
@@ -61,16 +61,17 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
 }
 
 /**
- * Runs the event loop until it has read what has arrived. Before a request, this drops kept-alive connections that the
- * service has closed (many servers close one right after a response without announcing it, and a POST on it could not be
- * retried), and lets undici release the connection of the previous response.
+ * Lets the event loop read data that has already arrived. Before a request, this removes kept-alive connections that the service
+ * has closed: many servers close a connection right after a response without notice, and a POST on such a connection couldn't be
+ * retried. It also lets undici release the previous response's connection.
  */
 async function readPendingInput(): Promise<void> {
-  // The first callback can run before the event loop polls for input, and a closed connection is reported a turn later.
+  // Three turns: the first callback may run before the event loop polls for input, and a closed connection is reported a turn
+  // later.
   for (let turns = 0; turns < 3; turns++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-/** Sends one request and collects its response. */
+/** Sends one request and collects the response. */
 function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpResponse> {
   const { url, method, headers, body, timeoutMs, signal, beforeSend, isBinary } = request
   return new Promise((resolve, reject) => {
@@ -81,11 +82,11 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
     let head: Pick<HttpResponse, 'status' | 'headers'> | undefined
     const pieces: Buffer[] = []
     let size = 0
-    /** How many parts of the response have arrived. */
+    /** Number of events with response data so far, by which `expire` sees progress. */
     let arrivals = 0
     let isOver = false
 
-    /** Ends the exchange, with as much of the response as has arrived. */
+    /** Ends the exchange: resolves with the response as far as it arrived, or rejects if no response headers arrived. */
     function end(failure?: Error): void {
       if (isOver) return
       isOver = true
@@ -105,7 +106,10 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
       clearTimeout(timer)
       timer = setTimeout(expire, timeoutMs)
     }
-    /** Timers run before sockets are read, so after a suspension the response may be waiting in the socket: reads on while more comes. */
+    /**
+     * Ends the exchange at the time limit, but first reads data from the socket while more comes: after a suspension of the process
+     * (SIGSTOP, sleep), timers run before sockets are read, so a response may already be there.
+     */
     async function expire(): Promise<void> {
       const until = performance.now() + LATE_READ_MS
       let before: number
@@ -123,12 +127,12 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
       origin: url.origin,
       path: `${url.pathname}${url.search}`,
       method,
-      // A compressed answer that is damaged or mislabeled could lose the only copy of a refresh token.
+      // No compression, because a damaged or mislabeled compressed response could lose the only copy of a refresh token.
       headers: { 'accept-encoding': 'identity', ...headers },
       ...(body === undefined ? {} : { body: isBinary ? Buffer.from(body, 'latin1') : body }),
     }
     const handler: Dispatcher.DispatchHandler = {
-      // The connection (through a proxy: the tunnel) is established; nothing is written before this returns.
+      // undici calls this once the connection (with a proxy: the tunnel) is established, and writes nothing before it returns.
       onRequestStart(controller) {
         try {
           if (!isOver) beforeSend?.()
@@ -136,7 +140,7 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
           fail('aborted', 'the request was not sent', error)
         }
         if (isOver) {
-          // Left open, it could serve a request that asked for a fresh connection.
+          // An unused connection left open could serve a later request that requires a fresh connection.
           controller.abort(new Error('the request was not sent'))
           return
         }
@@ -146,10 +150,12 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
       },
       onResponseStart(_controller, status, fields) {
         arrivals++
-        // Informational responses are ignored, except 101: this client doesn't upgrade.
+        // 1xx responses precede the final one, except 101 (Switching Protocols), which this client never asks for.
         if (status >= 100 && status < 200 && status !== 101) return
         if (status < 200) fail('protocol', `invalid HTTP response: ${status} is not a final status`)
-        head = { status, headers: joinHeaders(fields) }
+        // `fromEntries` keeps a header called `__proto__`, which an assignment would lose.
+        const joined = Object.entries(fields).map(([name, value]) => [name, [value].flat().join(', ')])
+        head = { status, headers: Object.fromEntries(joined) }
       },
       onResponseData(_controller, piece) {
         arrivals++
@@ -159,17 +165,12 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
         else pieces.push(piece)
       },
       onResponseEnd: () => end(),
-      onResponseError: (_controller, error) => end(classify(error, sent)),
+      onResponseError: (_controller, error) => end(classifyError(error, sent)),
     }
     try {
       dispatcher.dispatch(options, handler)
     } catch (error) {
-      end(classify(error, sent))
+      end(classifyError(error, sent))
     }
   })
-}
-
-/** Joins repeated headers. Built from entries, because a header can be called `__proto__`. */
-function joinHeaders(headers: Record<string, string | string[] | undefined>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value].flat().join(', ')]))
 }

@@ -1,10 +1,10 @@
 /**
- * The resources of sections 2.2 to 2.5, each with an example of every field: types, the fields of `--fields` and the check of an
- * answer follow. Because the interface leaves much open, any field may be null or missing, and unknown fields are kept: objects
- * stay as they were received.
+ * The interface's resources (sections 2.2 to 2.5), each as an example with every field. Types, the names for `--fields` and the
+ * type check of responses are derived from the examples. Any field may be null or missing, because the interface leaves much
+ * open; objects stay as received, with unknown fields.
  */
 
-/** What the service sends of an object like this. */
+/** Type of a received resource: the example's fields, each of which may be null or missing. */
 type Received<Example> = {
   readonly [Field in keyof Example]?:
     | (Example[Field] extends Readonly<Record<string, unknown>> ? Received<Example[Field]> : Example[Field])
@@ -30,7 +30,7 @@ export type ImportStatus = (typeof IMPORT_STATUSES)[number]
 export const CONTACT_IMPORT = {
   object: 'contact_import',
   id: '479e3145-dd38-4932-8c0c-e58b548c9e76',
-  /** One of `IMPORT_STATUSES`, or one that is not known yet. */
+  /** One of `IMPORT_STATUSES`, or a status that a later version of the service adds. */
   status: 'completed',
   created_at: '2026-05-12 09:14:03.120481+00',
   completed_at: '2026-05-12 09:15:41.002913+00',
@@ -44,7 +44,7 @@ export const DOMAIN_CLAIM = {
   id: '0f3c2a8e-5b1d-4e6f-9a7c-8d2b4c6e1f30',
   name: 'example.com',
   status: 'pending',
-  /** The placeholder domain: the path parameter of the operations on a claim. */
+  /** Id of the placeholder domain, which the paths of claim operations contain. */
   domain_id: 'd5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11',
   region: 'us-east-1',
   /** The DNS record to add. */
@@ -57,7 +57,7 @@ export const DOMAIN_CLAIM = {
 export type DomainClaim = Received<typeof DOMAIN_CLAIM>
 export const CLAIM_FIELDS = fieldsOf(DOMAIN_CLAIM)
 
-/** The fields of an object, dotted, as `--fields` takes them. */
+/** Returns the names of an example's fields for `--fields`, nested ones with a dot, such as `record.value`. */
 function fieldsOf(example: object): string[] {
   return Object.entries(example).flatMap(([name, value]) =>
     typeof value === 'object' && !Array.isArray(value)
@@ -78,19 +78,19 @@ export interface ClaimRequest {
   readonly tracking_subdomain?: string
 }
 
-/** Section 2.3. `data` and `has_more` have been checked; everything else is as received. */
+/** One page of a list (section 2.3). The types of `data` and `has_more` have been checked; other fields are as received. */
 export interface ListEnvelope<T> {
   readonly object?: string
   readonly has_more: boolean
   readonly data: readonly T[]
 }
 
-/** The value of `Authorization: Bearer` (section 5). Services of this shape accept either kind. */
+/** A credential for the `Authorization: Bearer` header (section 5): an API key or an OAuth access token. */
 export interface Credential {
   readonly kind: 'api_key' | 'access_token'
   readonly value: string
-  /** Its source, for messages: "the API key in MAILCLAIM_API_KEY", "the access token of profile default". */
+  /** The credential's source, for messages, such as "the API key in MAILCLAIM_API_KEY". */
   readonly description: string
-  /** Of an access token: wall-clock milliseconds. */
+  /** Expiry of an access token in milliseconds since 1970; undefined for an API key. */
   readonly expiresAt?: number
 }

@@ -1,28 +1,21 @@
-import { type Authorizer, createServiceClient, type ServiceClient } from '../service/client.ts'
+import { createServiceClient, type ServiceClient } from '../service/client.ts'
 import type { Credential } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
-import { currentCredential, goodCredential, renewedCredential } from './credential.ts'
-import { notSignedIn } from './messages.ts'
+import { credentialWithoutRenewal, currentCredential, renewedCredential } from './credential.ts'
+import { notSignedInError } from './messages.ts'
 
 /**
- * The service, with the credential of the current profile.
+ * Creates a client of the service that authenticates as the current profile. Concurrent requests share one read of the credential
+ * and one renewal; an API key is read once.
  *
- * @param renews false: only a key, or an access token that is good, is used; without one requests end with exit 4.
- * @throws CliError exit 3 without a usable base URL.
+ * @param renews false to use only a key or a valid access token; without one, requests end with exit 4
+ * @throws CliError exit 3 without a usable base URL
  */
 export function connect(io: Io, { renews = true }: { readonly renews?: boolean } = {}): ServiceClient {
-  return createServiceClient(io, createAuthorizer(io, renews))
-}
-
-/**
- * The credential of a command: the API key in the environment, else what `login` stored for the profile. Requests that need it
- * at the same time share one look at it, and one renewal; a key is read once.
- */
-function createAuthorizer(io: Io, renews: boolean): Authorizer {
   let key: Credential | undefined
   let asked: Promise<Credential> | undefined
   const renewals = new Map<string, Promise<Credential | undefined>>()
-  return {
+  return createServiceClient(io, {
     async credential() {
       if (key !== undefined) return key
       asked ??= (renews ? currentCredential(io) : requireGood(io)).finally(() => {
@@ -32,7 +25,7 @@ function createAuthorizer(io: Io, renews: boolean): Authorizer {
       if (credential.kind === 'api_key') key = credential
       return credential
     },
-    async refused({ kind, value }) {
+    async replaceRefused({ kind, value }) {
       if (kind === 'api_key' || !renews) return undefined
       const renewal =
         renewals.get(value) ??
@@ -40,11 +33,11 @@ function createAuthorizer(io: Io, renews: boolean): Authorizer {
       renewals.set(value, renewal)
       return renewal
     },
-  }
+  })
 }
 
 async function requireGood(io: Io): Promise<Credential> {
-  const found = await goodCredential(io)
-  if (found.kind === 'outdated') throw notSignedIn(io.settings.profile.value)
+  const found = await credentialWithoutRenewal(io)
+  if (found.kind === 'outdated') throw notSignedInError(io.settings.profile.value)
   return found
 }

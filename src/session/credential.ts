@@ -1,50 +1,51 @@
-import { usageError } from '../errors.ts'
+import { CliError, usageError } from '../errors.ts'
 import type { AccessToken } from '../oauth/token-endpoint.ts'
 import type { Credential } from '../service/types.ts'
 import { usesSharedStore } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
-import { sessionOver, signedOut } from './messages.ts'
+import { sessionOverError } from './messages.ts'
 import { requireSession } from './profiles.ts'
-import type { RenewOptions } from './renew.ts'
-import { isFresh, type ProfileFiles, profileFiles, requireSameService, type Session } from './session-file.ts'
+import {
+  findReusableAccess,
+  profileFiles,
+  type RenewOptions,
+  requireSameService,
+  type Session,
+} from './session-file.ts'
 
-/** There is no good access token. */
+/** No stored access token is valid for long enough. */
 interface Outdated {
   readonly kind: 'outdated'
-  /** The one that isn't good anymore. */
+  /** The access token that the service rejected or that is about to expire; undefined if none is stored. */
   readonly value: string | undefined
 }
 
 /**
- * The hot path of scripts: an API key from the environment, or one read of one file. The code of a renewal and of a stored key
- * is loaded only for these.
+ * Returns the credential of a command: the API key of the environment, else the stored key or access token, renewed if necessary.
+ * Scripts call this often, so the code of a renewal and of the keychain is loaded only if used.
  *
  * @param minLifetime as in `RenewOptions`
- * @throws CliError `credential_refused`, exit 4; as `renewLocal` and `renewShared`.
+ * @throws CliError `credential_refused`, exit 4; as `renewLocal` and `renewShared`
  */
 export async function currentCredential(io: Io, minLifetime = 0): Promise<Credential> {
-  const found = await goodCredential(io, minLifetime)
+  const found = await credentialWithoutRenewal(io, minLifetime)
   return found.kind === 'outdated' ? renewedCredential(io, { outdated: found.value, minLifetime }) : found
 }
 
-/**
- * The credential without a renewal: a key, or an access token that is good for another minute.
- *
- * @throws CliError as `currentCredential`.
- */
-export async function goodCredential(io: Io, minLifetime = 0): Promise<Credential | Outdated> {
+/** Returns the credential of a command if no renewal is needed. @throws CliError as `currentCredential` */
+export async function credentialWithoutRenewal(io: Io, minLifetime = 0): Promise<Credential | Outdated> {
   const fromEnvironment = environmentKey(io)
   if (fromEnvironment !== undefined) return fromEnvironment
   const files = profileFiles(io, io.settings.profile.value)
   if (usesSharedStore(io.settings)) {
-    // Only etcd knows more than what is good: whether the session is over, or a new one has begun.
-    const { pendingFiles, readLocal } = await import('./shared/local.ts')
-    const found = goodAccess(io, readLocal(files), minLifetime)
-    if (found.kind === 'outdated' || pendingFiles(files).length === 0) return found
-    // An earlier command may not have brought its outcome to etcd, where other machines wait for it.
-    const { BRIEF_MS, openShared, readAndOffer } = await import('./shared/store.ts')
+    // A valid access token is used without asking etcd, which alone knows of a sign-out or a new sign-in elsewhere.
+    const { listPending, readLocalCopy } = await import('./shared/local.ts')
+    const found = credentialOf(io, readLocalCopy(files), minLifetime)
+    if (found.kind === 'outdated' || listPending(files).length === 0) return found
+    // A pending file holds an outcome that an earlier command couldn't deliver to etcd, where other machines wait for it.
+    const { OPTIONAL_LIMIT_MS, openShared, deliverAndRead } = await import('./shared/store.ts')
     try {
-      await readAndOffer(openShared(io, BRIEF_MS))
+      await deliverAndRead(openShared(io, OPTIONAL_LIMIT_MS))
     } catch {
       io.interrupts.signal.throwIfAborted()
     }
@@ -52,27 +53,32 @@ export async function goodCredential(io: Io, minLifetime = 0): Promise<Credentia
   }
   const { session } = requireSession(io, files)
   requireSameService(session, io)
-  if (session.kind === 'api_key') return storedKey(io, files, session)
-  if (session.ended !== undefined) throw sessionOver(session.profile, session.ended.why)
-  return goodAccess(io, session, minLifetime)
+  if (session.kind === 'api_key') {
+    const { readItem, requireToken } = await import('./secret.ts')
+    const { value } = requireToken(files, session, await readItem(io, files, session))
+    return { kind: 'api_key', value, description: `the stored API key of profile ${session.profile}` }
+  }
+  if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
+  return credentialOf(io, session, minLifetime)
 }
 
-function goodAccess(io: Io, session: Session | undefined, minLifetime: number): Credential | Outdated {
-  const access = session?.access
-  if (session === undefined || access === undefined || !isFresh(access, io.clock.now(), minLifetime))
-    return { kind: 'outdated', value: access?.value }
-  requireSameService(session, io)
-  return asCredential(io, access)
+function credentialOf(io: Io, session: Session | undefined, minLifetime: number): Credential | Outdated {
+  const access = findReusableAccess(session, io, { minLifetime })
+  return access === undefined ? { kind: 'outdated', value: session?.access?.value } : asCredential(io, access)
 }
 
-/** An access token for less than the session was granted, which isn't kept. @throws CliError as `renewLocal` and `renewShared`; exit 2 with a key. */
+/**
+ * Returns an access token narrowed to a scope (RFC 6749 section 6); the session doesn't store it.
+ *
+ * @throws CliError as `renewLocal` and `renewShared`; `usage`, exit 2, with an API key
+ */
 export async function narrowedCredential(io: Io, scope: string): Promise<Credential> {
   if (environmentKey(io) !== undefined)
     throw usageError("an API key can't be narrowed", 'unset MAILCLAIM_API_KEY to use the session')
   return renewedCredential(io, { scope })
 }
 
-/** Renews the session of the profile, wherever it is kept. @throws CliError as `renewLocal` and `renewShared`. */
+/** Renews the session of the profile, on this machine or in etcd. @throws CliError as `renewLocal` and `renewShared` */
 export async function renewedCredential(io: Io, options: RenewOptions): Promise<Credential & AccessToken> {
   const renew = usesSharedStore(io.settings)
     ? (await import('./shared/renew.ts')).renewShared
@@ -80,7 +86,7 @@ export async function renewedCredential(io: Io, options: RenewOptions): Promise<
   return asCredential(io, await renew(io, options))
 }
 
-/** Texts that are no API key, each with what is wrong with them. */
+/** Patterns of common pasting mistakes, each with the reason why the text can't be an API key. */
 const KEY_MISTAKES: readonly (readonly [pattern: RegExp, why: string])[] = [
   [/^$/, 'it is empty'],
   [/[\0\ufffd]/, 'it is in UTF-16 or the like, not in UTF-8'],
@@ -92,29 +98,26 @@ const KEY_MISTAKES: readonly (readonly [pattern: RegExp, why: string])[] = [
   [/[^\x21-\x7e]/, "it isn't one line of printable ASCII without spaces"],
 ]
 
-/** Why a text can't be an API key; undefined if it can. The answer doesn't quote the text. */
+/** Returns the reason why a text can't be an API key, without quoting the text; undefined if it can. */
 export function mistakeInKey(text: string): string | undefined {
   return KEY_MISTAKES.find(([pattern]) => pattern.test(text))?.[1]
 }
 
-/** The API key in the environment, if there is one. @throws CliError `credential_refused`, exit 4. */
+/**
+ * Returns the API key of `MAILCLAIM_API_KEY`; undefined if the variable is unset.
+ *
+ * @throws CliError `credential_refused`, exit 4, if its value can't be a key
+ */
 export function environmentKey({ environment }: Pick<Io, 'environment'>): Credential | undefined {
-  // A secret that was read from a file often ends with a line break.
+  // Trim, because a secret that a shell read from a file often ends with a line break.
   const value = environment.apiKey?.trim()
   if (value === undefined) return undefined
   const mistake = mistakeInKey(value)
   if (mistake !== undefined) {
     const hint = 'set it again, or unset it to use the stored session'
-    throw signedOut('credential_refused', `MAILCLAIM_API_KEY can't be an API key: ${mistake}`, hint)
+    throw new CliError('credential_refused', `MAILCLAIM_API_KEY can't be an API key: ${mistake}`, { hint })
   }
   return { kind: 'api_key', value, description: 'the API key in MAILCLAIM_API_KEY' }
-}
-
-/** The API key that `login --with-api-key` stored. @throws CliError exit 4. */
-async function storedKey(io: Io, files: ProfileFiles, session: Session): Promise<Credential> {
-  const { readItemIfAny, requireToken } = await import('./secret.ts')
-  const { value } = requireToken(files, session, await readItemIfAny(io, files, session))
-  return { kind: 'api_key', value, description: `the stored API key of profile ${session.profile}` }
 }
 
 function asCredential({ settings: { profile } }: Io, access: AccessToken): Credential & AccessToken {

@@ -1,35 +1,53 @@
-import { CliError, Exit } from '../errors.ts'
-import { endOfToken } from '../service/problems.ts'
+import { CliError, type ErrorCode, Exit } from '../errors.ts'
+import { readJwtExpiry } from '../service/problems.ts'
 import { usesSharedStore } from '../settings/settings.ts'
 import { isLocked } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { relativeTime } from '../terminal/time.ts'
 import { environmentKey } from './credential.ts'
-import { sessionOver, signedOut, type Trouble, troubleOf } from './messages.ts'
+import { sessionOverError } from './messages.ts'
 import { requireSession } from './profiles.ts'
-import { readItemIfAny, requireToken } from './secret.ts'
+import { readItem, requireToken } from './secret.ts'
 import { isFresh, type ProfileFiles, profileFiles, requireSameService, type Session } from './session-file.ts'
 
 /**
+ * Reason why no credential can be used. `interrupted`: the refresh token may have been sent. `ended`: the service refused the
+ * session. `elsewhere`: the session belongs to another profile, service or client. `unusable`: the session's file or the key in the
+ * environment is invalid. `store_unavailable`: the keychain or etcd doesn't return the secret.
+ */
+type Trouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'unusable' | 'store_unavailable'
+
+/** Trouble by error code; `store_unavailable` for every other code. */
+const TROUBLES: Partial<Record<ErrorCode, Trouble>> = {
+  not_signed_in: 'none',
+  refresh_interrupted: 'interrupted',
+  session_over: 'ended',
+  session_elsewhere: 'elsewhere',
+  file_unusable: 'unusable',
+  credential_refused: 'unusable',
+}
+
+/**
  * `active`: the credential can be used. `needs_refresh`: the next command renews the access token. `refreshing`: another process is
- * at it.
+ * renewing the access token.
  */
 export type SessionState = 'active' | 'needs_refresh' | 'refreshing' | Trouble
 
-/** What this machine knows about the credential that is in force, without the secret. */
+/** State of the credential that commands would use, without the secret. */
 export interface SessionDescription {
   readonly state: SessionState
-  /** Null if there is none. */
+  /** Kind of the credential; null if there is none. */
   readonly inForce: 'MAILCLAIM_API_KEY' | 'stored API key' | 'session' | null
-  /** Why it can't be used. */
+  /** Reason why the credential can't be used. */
   readonly problem?: CliError
   readonly session?: Session
 }
 
 /**
- * Describes the credential of the profile. Reads the secret from its store, with the store's time limits; of the network, only etcd.
+ * Describes the credential of the profile. Reads the secret from its store, with the store's time limits; sends nothing over the
+ * network except to etcd.
  *
- * @throws CliError exit 2 or 3 if a setting can't be used, or nothing is known of the profile.
+ * @throws CliError exit 2 or 3 if a setting is unusable or the profile is unknown
  */
 export async function describeSession(
   io: Io,
@@ -52,29 +70,35 @@ export async function describeSession(
     return { ...known, state: await stateOf(io, files, session) }
   } catch (error) {
     if (error instanceof CliError && (error.exit === Exit.notSignedIn || error.exit === Exit.unavailable))
-      return { ...known, state: troubleOf(error), problem: error }
+      return { ...known, state: TROUBLES[error.code] ?? 'store_unavailable', problem: error }
     throw error
   }
 }
 
-/** An access token from another machine is no key, and says when it ends. @throws CliError `credential_refused`, exit 4 */
+/**
+ * Refuses an expired access token in `MAILCLAIM_API_KEY`: unlike an API key, an access token from another machine (`auth token`)
+ * says when it expires.
+ *
+ * @throws CliError `credential_refused`, exit 4
+ */
 function requireUnexpired(value: string, { clock }: Io): void {
-  const end = endOfToken(value)
+  const end = readJwtExpiry(value)
   if (end === undefined || end > clock.now()) return
   const message = `the access token in MAILCLAIM_API_KEY expired ${relativeTime(end, clock.now())}`
-  throw signedOut('credential_refused', message, 'get another where the session is: mailclaim auth token')
+  const hint = 'get another where the session is: mailclaim auth token'
+  throw new CliError('credential_refused', message, { hint })
 }
 
-/** @throws CliError why it can't be used. */
+/** Returns the state of a session on this machine. @throws CliError the reason why the session can't be used */
 async function stateOf(io: Io, files: ProfileFiles, session: Session): Promise<SessionState> {
   const { profile, id, generation, kind, access, ended } = session
-  if (ended !== undefined) throw sessionOver(profile, ended.why)
-  const answer = await readItemIfAny(io, files, session)
+  if (ended !== undefined) throw sessionOverError(profile, ended.why)
+  const answer = await readItem(io, files, session)
   try {
     const { interruption } = requireToken(files, session, answer)
     if (interruption !== undefined) throw interruption
   } catch (error) {
-    // Another process may be at it, or have ended since the session was read.
+    // A renewal by another process looks like an interrupted one until it has stored the new token.
     if (await isLocked(files.lock, files.disk)) return 'refreshing'
     const { session: now } = requireSession(io, files)
     if (now.id === id && now.generation === generation) throw error

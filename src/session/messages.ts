@@ -1,4 +1,4 @@
-import { CliError, type ErrorCode } from '../errors.ts'
+import { CliError } from '../errors.ts'
 import { withProfile } from '../settings/profiles.ts'
 
 export function signInHint(profile: string): string {
@@ -6,77 +6,68 @@ export function signInHint(profile: string): string {
 }
 
 /**
- * Why no credential can be used. `interrupted`: the refresh token may have been sent. `ended`: the service refused the session.
- * `elsewhere`: it belongs to another profile, service or client. `unusable`: the file, or the key in the environment, can't be used.
- * `store_unavailable`: what holds the secret doesn't give it.
+ * Returns the error for a profile without a session.
+ *
+ * @param others profiles that have a session, for the hint
+ * @param why a further cause, appended to the message
  */
-export type Trouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'unusable' | 'store_unavailable'
-
-/** The codes of `signedOut`; with any other, the store is unavailable. */
-const TROUBLES: Partial<Record<ErrorCode, Trouble>> = {
-  not_signed_in: 'none',
-  refresh_interrupted: 'interrupted',
-  session_over: 'ended',
-  session_elsewhere: 'elsewhere',
-  file_unusable: 'unusable',
-  credential_refused: 'unusable',
-}
-
-export function troubleOf({ code }: CliError): Trouble {
-  return TROUBLES[code] ?? 'store_unavailable'
-}
-
-/** The error of a credential that can't be used: exit 4. */
-export function signedOut(code: ErrorCode, message: string, hint: string, cause?: unknown): CliError {
-  return new CliError(code, message, { hint, cause })
-}
-
-/** Nobody has signed in to the profile. @param others that have a session @param why more of the cause */
-export function notSignedIn(profile: string, others: readonly string[] = [], why = ''): CliError {
+export function notSignedInError(profile: string, others: readonly string[] = [], why = ''): CliError {
   const hint =
     others.length === 0
       ? `set MAILCLAIM_API_KEY, or sign in: ${withProfile('mailclaim login', profile)}`
       : `sign in, or use a profile that is signed in (${others.join(', ')}): mailclaim auth switch ${others[0]}`
-  return signedOut('not_signed_in', `profile ${profile} is not signed in${why}`, hint)
+  return new CliError('not_signed_in', `profile ${profile} is not signed in${why}`, { hint })
 }
 
-/** The refresh token may have been sent, and nobody knows what became of it. @param why what is known */
-export function interrupted(profile: string, why = 'the last renewal was interrupted'): CliError {
+/** Returns the error for a refresh token that may have been sent without a known outcome. @param why the known part of the cause */
+export function interruptedError(profile: string, why = 'the last renewal was interrupted'): CliError {
   const message = `the refresh token of profile ${profile} may have been sent: ${why}`
   const hint = `see docs/token-safety.md#after-an-interrupted-renewal, or ${signInHint(profile)}`
-  return signedOut('refresh_interrupted', message, hint)
+  return new CliError('refresh_interrupted', message, { hint })
 }
 
-/** A renewal ended between the creation of its note and the request. A plain command can't tell it from one that is about to send. */
-export function unsent(profile: string): CliError {
+/**
+ * Returns the error for a renewal that ended between creating its note and sending the token. `--retry-interrupted` is required,
+ * because a plain command can't tell the ended renewal from one that is about to send.
+ */
+export function unsentError(profile: string): CliError {
   const message = `the last renewal of profile ${profile} was cut off before it sent the refresh token`
   const hint = `this is safe here: ${withProfile('mailclaim auth refresh --retry-interrupted', profile)}`
-  return signedOut('refresh_interrupted', message, hint)
+  return new CliError('refresh_interrupted', message, { hint })
 }
 
-/** The service no longer accepts the session. @param why what it said of that */
-export function sessionOver(profile: string, why: string | null | undefined): CliError {
+/** Returns the error for a session that the service no longer accepts. @param why the service's description */
+export function sessionOverError(profile: string, why: string | null | undefined): CliError {
   const message = `the session of profile ${profile} is over: ${why ?? 'the service refused its refresh token'}`
-  const hint = `${signInHint(profile)} (after a restored snapshot, or beside a copy: docs/token-safety.md)`
-  return signedOut('session_over', message, hint)
+  const hint = `if this machine was copied or restored, see docs/token-safety.md; ${signInHint(profile)}`
+  return new CliError('session_over', message, { hint })
 }
 
-/** The service rotated the token, and the new one isn't anywhere on this machine. */
-export function tokenLost(profile: string, why = 'something removed its file', cause?: unknown): CliError {
+/** Returns the error for a rotated refresh token whose successor couldn't be stored on this machine. */
+export function tokenLostError(
+  profile: string,
+  why = 'something removed its file',
+  cause?: unknown,
+): CliError {
   const message = `the new refresh token of profile ${profile} could not be stored: ${why}`
-  return signedOut('refresh_token_lost', message, signInHint(profile), cause)
+  return new CliError('refresh_token_lost', message, { hint: signInHint(profile), cause })
 }
 
-/** The keychain gives nothing. */
-export function lockedOrMissing(profile: string): CliError {
+/** Returns the error for a keychain without the item, or one that is locked and doesn't say so. */
+export function noItemError(profile: string): CliError {
   const message = `the keychain is locked, or the secret of profile ${profile} is missing from it`
   const hint = `unlock it and try again; if it is unlocked, ${signInHint(profile)}`
-  return signedOut('store_unavailable', message, hint)
+  return new CliError('store_unavailable', message, { hint })
 }
 
-/** The settings name another service or client than the session's. */
-export function ofAnother(what: 'service' | 'client', own: string, asked: string, profile: string): CliError {
+/** Returns the error for settings that name another service or client than the session was issued for. */
+export function bindingError(
+  what: 'service' | 'client',
+  own: string,
+  asked: string,
+  profile: string,
+): CliError {
   const message = `the session of profile ${profile} belongs to the ${what} ${own}, not to ${asked}; it is not sent there`
   const hint = `use the ${what} of the session, or sign in to that ${what} in another profile (--profile NAME)`
-  return signedOut('session_elsewhere', message, hint)
+  return new CliError('session_elsewhere', message, { hint })
 }

@@ -1,20 +1,23 @@
 import { join } from 'node:path'
 import { CliError } from '../errors.ts'
 import { removeDurable } from '../storage/atomic-file.ts'
-import { cannotWrite, codeOf, quietly } from '../storage/file-errors.ts'
-import { tokenLost } from './messages.ts'
+import { cannotWrite, catchError, codeOf } from '../storage/file-errors.ts'
+import { tokenLostError } from './messages.ts'
 import { decode, type ProfileFiles, RESERVED_BYTES, readSessionIfAny, type Session } from './session-file.ts'
 
-/** The name of the file that is the note of a token and the space for its successor. */
-export function nextName({ id, generation }: Pick<Session, 'id' | 'generation'>): string {
+/**
+ * Returns the file name of a refresh token's note. A note says that its token may have been sent, and reserves the disk space in
+ * which the next session will be stored.
+ */
+export function noteName({ id, generation }: Pick<Session, 'id' | 'generation'>): string {
   return `next.${id}.${generation}`
 }
 
 /**
- * Reads such a file: the next session if it is whole. `unsent`: it is shorter than its space, which is written and flushed before the
- * token is sent, so the token was not sent. `incomplete`: the token may have been sent.
+ * Reads a note: the next session if its text is complete. `unsent`: the note is shorter than the space that is written and flushed
+ * before its token is sent, so the token wasn't sent. `incomplete`: the token may have been sent.
  */
-export function readNext(
+export function readNote(
   { disk, directory }: ProfileFiles,
   name: string,
 ): Session | 'absent' | 'unsent' | 'incomplete' {
@@ -27,48 +30,40 @@ export function readNext(
   }
 }
 
-/** Whether a file can take the place of `session.json` by itself; without its token only if the keychain has that. */
-export function isFinishable(next: ReturnType<typeof readNext> | undefined): next is Session {
+/**
+ * Whether a note holds everything that belongs into `session.json`. A next session without its refresh token counts only if the
+ * session has ended: otherwise the token may be in no store.
+ */
+export function canReplaceSession(next: ReturnType<typeof readNote> | undefined): next is Session {
   return typeof next === 'object' && (next.refreshToken !== undefined || next.ended !== undefined)
 }
 
-/** Every file that notes a token or reserves space, by name. @throws CliError `cannot_write`, exit 1. */
-export function nextNames({ disk, directory }: ProfileFiles): string[] {
+/** Returns the file names of all notes of a profile. @throws CliError `cannot_write`, exit 1 */
+export function listNotes({ disk, directory }: ProfileFiles): string[] {
   return disk.names(directory).filter((name) => name.startsWith('next.'))
 }
 
-/** A file whose space is taken from the disk, open for what is going to be in it: a note until then. */
-export interface Reservation {
-  readonly path: string
-  /** Writes what it is for into its space, and flushes it. @throws the system's error, of the second try. */
-  fill(text: string): void
-  /** Never throws. */
-  close(): void
-  /** Closes it, and removes it if this process created it. Somebody else's stays. @returns why it can't be removed; it never throws. */
-  discard(): Error | undefined
-}
-
 /**
- * Creates the note of a token, and takes the space for its successor from the disk. Of several processes that do it at the same
- * time, one succeeds.
+ * Creates a note, writes spaces into it and flushes file and directory, so that storing the next session needs no new disk space.
+ * If several processes create the same note at the same time, one succeeds (O_EXCL).
  *
- * @param mode `retry` takes over the note of an earlier use.
- * @throws CliError `session_busy`, exit 7, if there is one already, or, for `retry`, none anymore; `cannot_write`, exit 1; an own note is
- *   removed again.
+ * @param mode `retry` opens the existing note of an earlier use
+ * @throws CliError `session_busy`, exit 7, if the note exists or, with `retry`, no longer exists; `cannot_write`, exit 1, after
+ *   removing a note created by this call
  */
-export function reserve(
+export function reserveFile(
   { disk, directory, profile }: ProfileFiles,
   name: string,
   mode: 'new' | 'retry' = 'new',
   bytes = RESERVED_BYTES,
-): Reservation {
+) {
   const path = join(directory, name)
   const isOwn = mode === 'new'
   let fd: number
   try {
     fd = isOwn ? disk.create(path) : disk.open(path)
   } catch (error) {
-    if (codeOf(error) === (isOwn ? 'EEXIST' : 'ENOENT')) throw hasChanged(profile)
+    if (codeOf(error) === (isOwn ? 'EEXIST' : 'ENOENT')) throw sessionChangedError(profile)
     throw cannotWrite(path, error)
   }
   let isOpen = true
@@ -76,13 +71,14 @@ export function reserve(
     disk.write(fd, text.padEnd(bytes))
     disk.sync(fd)
   }
-  const reservation: Reservation = {
+  const reservation = {
     path,
-    fill(text) {
+    /** Writes a text over the reserved space and flushes the file. @throws the system error of the second attempt */
+    fill(text: string) {
       try {
         put(text)
       } catch {
-        // Nobody else has the token, so once more.
+        // This process alone has the new refresh token, so try once more.
         put(text)
       }
     },
@@ -90,9 +86,10 @@ export function reserve(
       if (isOpen) disk.close(fd)
       isOpen = false
     },
-    discard() {
+    /** Closes the file, and removes it if this process created it. @returns the error if removing failed */
+    discard(): Error | undefined {
       reservation.close()
-      return isOwn ? quietly(() => void removeDurable(path, disk)) : undefined
+      return isOwn ? catchError(() => void removeDurable(path, disk)) : undefined
     },
   }
   try {
@@ -105,45 +102,52 @@ export function reserve(
   }
 }
 
-/** Others have changed the session since it was read, perhaps each time. */
-export function hasChanged(profile: string): CliError {
+/** An open file whose disk space is reserved for a text to come. */
+export type Reservation = ReturnType<typeof reserveFile>
+
+/** Returns the error for a session that other processes changed in each pass. */
+export function sessionChangedError(profile: string): CliError {
   const message = `the session of profile ${profile} keeps changing`
   return new CliError('session_busy', message, { hint: 'run this command again' })
 }
 
 /**
- * Puts a value that is whole on the disk in the place of `session.json`: this stores it and removes the note in one step. Then the
- * notes of earlier tokens of the sign-in, which are used up, go too.
+ * Renames a complete note over `session.json`: one step stores the next session and removes the note. Then removes the notes of the
+ * sign-in's earlier tokens, which the service has already rotated.
  *
- * @throws CliError `refresh_token_lost`, exit 4, if something has removed it; `cannot_write`, exit 1: the next command does it.
+ * @throws CliError `refresh_token_lost`, exit 4, if the note is gone; `cannot_write`, exit 1, if the rename failed: the next
+ *   command repeats it
  */
-export function putInPlace(files: ProfileFiles, path: string, { id, generation }: Session): void {
+export function replaceSession(files: ProfileFiles, path: string, { id, generation }: Session): void {
   const { disk, directory } = files
   try {
     disk.rename(path, files.session)
   } catch (error) {
-    // Somebody else may have finished it, or the system has, despite the error.
+    // Another process may have renamed the same note, or the file system reported an error after renaming.
     const now = readSessionIfAny(files)
     const isStored = now?.id === id && now.generation >= generation
     if (!isStored)
-      throw codeOf(error) === 'ENOENT' ? tokenLost(files.profile) : cannotWrite(files.session, error)
+      throw codeOf(error) === 'ENOENT' ? tokenLostError(files.profile) : cannotWrite(files.session, error)
   }
-  // If it isn't flushed, every reader sees it already; but a power loss may bring the earlier value back, which needs its notes.
-  quietly(() => {
+  // Notes go after the directory is flushed: otherwise a power loss could bring back the former `session.json` without its note,
+  // and its used token would be sent again.
+  catchError(() => {
     disk.syncDirectory(directory)
-    for (const name of nextNames(files)) {
+    for (const name of listNotes(files)) {
       const [, ofId, ofGeneration] = name.split('.')
-      if (ofId === id && Number(ofGeneration) < generation) quietly(() => disk.remove(join(directory, name)))
+      if (ofId === id && Number(ofGeneration) < generation)
+        catchError(() => disk.remove(join(directory, name)))
     }
   })
 }
 
 /**
- * Finishes what an earlier process has written whole, but not put in place. It may be in memory only, so it is flushed first.
+ * Stores the next session from a complete note of an earlier process. Flushes the note first, because its text may have reached
+ * only the page cache.
  *
- * @throws CliError `cannot_write`, exit 1.
+ * @throws CliError `cannot_write`, exit 1
  */
-export function finish(files: ProfileFiles, name: string, session: Session): void {
+export function finishStore(files: ProfileFiles, name: string, session: Session): void {
   const { disk, directory } = files
   const path = join(directory, name)
   try {
@@ -156,5 +160,5 @@ export function finish(files: ProfileFiles, name: string, session: Session): voi
   } catch (error) {
     throw cannotWrite(path, error)
   }
-  putInPlace(files, path, session)
+  replaceSession(files, path, session)
 }

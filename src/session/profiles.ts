@@ -5,10 +5,10 @@ import { DEFAULT_PROFILE, isProfileName } from '../settings/profiles.ts'
 import type { Settings } from '../settings/settings.ts'
 import { namesIn } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
-import { notSignedIn } from './messages.ts'
+import { notSignedInError } from './messages.ts'
 import { type ProfileFiles, profilesDirectory, type ReadSession, readSession } from './session-file.ts'
 
-/** The profiles with any file that may hold a secret. */
+/** Returns the profiles with any file that may hold a secret: a session or a note. */
 export function profilesWithSecrets(context: Pick<Context, 'directories'>): string[] {
   return profilesWith(context, (name) => name !== 'lock').sort()
 }
@@ -22,7 +22,7 @@ function profilesWith(context: Pick<Context, 'directories'>, counts: (name: stri
 
 const isSession = (file: string): boolean => file === 'session.json'
 
-/** The profiles that have a session, a setting or remembered claims, and the default one. */
+/** Returns the profiles that have a session, a setting or remembered claims, and the default profile. */
 export function knownProfiles(
   context: Pick<Context, 'directories'>,
   { config }: Pick<Settings, 'config'>,
@@ -35,7 +35,7 @@ export function knownProfiles(
   return [...new Set([DEFAULT_PROFILE, ...withSetting, ...withSession, ...withClaims])].sort()
 }
 
-/** @throws CliError `usage`, exit 2, for a profile that nothing is known of: it may be mistyped. */
+/** Refuses a profile without a session, setting or claim, since its name may be mistyped. @throws CliError `usage`, exit 2 */
 export function requireKnownProfile(
   profile: string,
   context: Pick<Context, 'directories'>,
@@ -46,11 +46,15 @@ export function requireKnownProfile(
     throw usageError(`there is no profile ${profile}`, `use one of these, or sign in: ${known.join(', ')}`)
 }
 
-/** The session of a profile on this machine. @throws CliError `not_signed_in`, exit 4; as `requireKnownProfile`; as `readSession`. */
+/**
+ * Reads the session of a profile on this machine.
+ *
+ * @throws CliError `not_signed_in`, exit 4; as `requireKnownProfile`; as `readSession`
+ */
 export function requireSession(io: Io, files: ProfileFiles): ReadSession {
   const found = readSession(files)
   if (found !== undefined) return found
   requireKnownProfile(files.profile, io, io.settings)
   const why = io.environment.isKeyEmpty ? ', and MAILCLAIM_API_KEY is empty' : ''
-  throw notSignedIn(files.profile, profilesWith(io, isSession), why)
+  throw notSignedInError(files.profile, profilesWith(io, isSession), why)
 }

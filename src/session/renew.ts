@@ -4,125 +4,121 @@ import { type AccessToken, type RefreshOutcome, refresh, tokenTimeoutMs } from '
 import { parseBaseUrl } from '../settings/addresses.ts'
 import { withProfile } from '../settings/profiles.ts'
 import { removeDurable } from '../storage/atomic-file.ts'
-import { cannotWrite, quietly } from '../storage/file-errors.ts'
+import { cannotWrite, catchError } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { backoff, REQUEST_DELAYS } from '../timeout.ts'
-import { interrupted, sessionOver, signedOut, signInHint } from './messages.ts'
+import { interruptedError, sessionOverError, signInHint } from './messages.ts'
 import {
-  finish,
-  hasChanged,
-  isFinishable,
-  nextName,
-  putInPlace,
+  canReplaceSession,
+  finishStore,
+  noteName,
   type Reservation,
-  readNext,
-  reserve,
+  readNote,
+  replaceSession,
+  reserveFile,
+  sessionChangedError,
 } from './note.ts'
 import { requireSession } from './profiles.ts'
-import { readItemIfAny, requireToken, storeValue } from './secret.ts'
+import { readItem, requireToken, storeValue } from './secret.ts'
 import {
   encode,
-  isFresh,
+  findReusableAccess,
   type ProfileFiles,
   profileFiles,
+  type RenewOptions,
   readSession,
   readSessionIfAny,
   requireSameService,
   type Session,
 } from './session-file.ts'
 
-export interface RenewOptions {
-  /** Renew whatever there is. Otherwise an access token that another process got meanwhile will do. */
-  readonly always?: boolean
-  /** The access token that won't do: it expires, or the service answered it with 401. */
-  readonly outdated?: string | undefined
-  /** Seconds for which an access token has to be valid, if that is more than a minute and the service gives it. */
-  readonly minLifetime?: number
-  /** Narrows the new access token, which isn't kept then. */
-  readonly scope?: string | undefined
-  /** A person wants a token sent whose last use has no known outcome. */
-  readonly retryInterrupted?: boolean
-}
-
-/** One renewal, which may take several passes. */
+/** A renewal of one command, which may take several passes. */
 export interface Renewal {
   readonly io: Io
   readonly options: RenewOptions
-  /** Called before the note is made. From here to the end of the pass, Ctrl-C waits. @throws the signal's reason if it came before. */
+  /**
+   * Starts the part of a pass that Ctrl-C can't cut short: a signal takes effect when the pass ends. Called before the note is
+   * created.
+   *
+   * @throws the abort reason if the command was interrupted before
+   */
   commit(): void
 }
 
-/** What one pass of the steps came to. */
-export type Pass =
+/** Result of one pass over the steps of a renewal. */
+export type PassResult =
   | { readonly kind: 'done'; readonly token: AccessToken }
-  /** The session has changed: everything has to be read again. */
+  /** Another process changed the session during the pass: start again by reading it. */
   | { readonly kind: 'changed' }
-  /** Another machine is renewing: everything has to be read again, as often as it takes. */
+  /** Another machine is renewing the session: poll again, without a limit on the number of passes. */
   | { readonly kind: 'waited' }
-  /** The token is unused, and waiting is enough. */
-  | { readonly kind: 'later'; readonly error: CliError }
+  /** The refresh token is unused, and the same pass may succeed after a delay. */
+  | { readonly kind: 'retry'; readonly error: CliError }
 
-/** How long a refusal that passes, such as a 429, is waited for, in milliseconds. */
+/** Milliseconds for which a temporary refusal, such as a 429, is retried. */
 const RETRY_LIMIT_MS = 30_000
-/** For another process's writing, and for its keychain, in milliseconds. */
+/** Milliseconds that the holder of the lock may need to write the session and to call its keychain. */
 const STORE_LIMIT_MS = 15_000
-/** How often a service that can't be reached at all is tried. */
+/** Number of attempts to connect to a service that is unreachable. */
 const UNREACHABLE_TRIES = 3
-/** How often a session that keeps changing is read. */
+/** Number of passes over a session that other processes keep changing. */
 const READS = 10
 
 /**
- * Renews the access token of the profile on this machine, in the steps of docs/token-safety.md. The first, an access token that is
- * good, is the caller's.
+ * Renews the access token of a profile whose session is on this machine, by steps 2 to 6 of docs/token-safety.md. Step 1, using an
+ * access token that is still valid, is the caller's.
  *
- * @returns the new access token, or the one that another process got meanwhile.
- * @throws CliError of custody; that of the service if it refused in another way (section 7.1 of the interface), exit 6 or 7
+ * @returns the new access token, or the one that another process stored during the wait for the lock
+ * @throws CliError `not_signed_in`, `refresh_interrupted`, `refresh_token_lost`, `session_over`, `session_elsewhere`,
+ *   `store_unavailable` or `file_unusable`, exit 4; `session_busy`, exit 7; `cannot_write`, exit 1; or the service's refusal
+ *   (section 7.1 of the interface), exit 6 or 7
  */
 export async function renewLocal(
   io: Io,
   options: RenewOptions,
   files: ProfileFiles = profileFiles(io, io.settings.profile.value),
 ): Promise<AccessToken> {
-  // No lock can be in a directory that isn't there.
+  // Check for a session before locking: the lock file can't be created if the profile has no directory.
   requireSession(io, files)
-  const meanwhile = () => adoptable(readSessionIfAny(files), io, options)
-  return withLock(files.lock, io, { ...lockingOf(io, files), meanwhile }, () =>
-    inPasses(io, options, (renewal) => renewOnce(renewal, files)),
+  const meanwhile = () => findReusableAccess(readSessionIfAny(files), io, options)
+  return withLock(files.lock, io, { ...lockOptions(io, files), meanwhile }, () =>
+    runPasses(io, options, (renewal) => renewOnce(renewal, files)),
   )
 }
 
-/** One pass of the steps 2 to 6, under the lock. */
-async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
+/** Performs steps 2 to 6 of a renewal once, while the lock is held. */
+async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassResult> {
   const { io, options } = renewal
   const { profile } = files
 
-  // Step 2: what is there, after what an earlier process has left whole.
+  // Step 2: read the session, after storing a complete next session that an earlier process left in its note.
   const { session, text } = requireSession(io, files)
   const { id } = session
-  const finished = await finishNext(renewal, files, { id, generation: session.generation + 1 })
+  const finished = await recoverNext(renewal, files, { id, generation: session.generation + 1 })
   if (finished !== undefined) return finished
   if (session.kind === 'api_key')
     throw usageError(`profile ${profile} holds an API key, which is never renewed`)
   requireSameService(session, io)
-  if (session.ended !== undefined) throw sessionOver(session.profile, session.ended.why)
-  const adopted = adoptable(session, io, options)
+  if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
+  const adopted = findReusableAccess(session, io, options)
   if (adopted !== undefined) return { kind: 'done', token: adopted }
-  const answer = await readItemIfAny(io, files, session)
-  const { item } = answer
+  const reading = await readItem(io, files, session)
+  const { item, failure } = reading
   const isAhead = item !== undefined && (item.id !== id || item.generation > session.generation)
-  const ahead = isAhead ? await finishNext(renewal, files, item, 'its secret is in the keychain') : undefined
+  const ahead = isAhead ? await recoverNext(renewal, files, item, 'its secret is in the keychain') : undefined
   if (ahead !== undefined) return ahead
 
-  // Step 3: the newest token, unless the outcome of its last use is unknown.
-  const { value, generation, interruption, failure } = requireToken(files, session, answer)
+  // Step 3: take the newest refresh token, unless its last use has no known outcome.
+  const { value, generation, interruption } = requireToken(files, session, reading)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
-  const name = nextName({ id, generation })
-  // Only a retry gets here with a short note, and removes it: if the lock file was deleted, its writer may be about to send.
-  const isUnsent = interruption !== undefined && readNext(files, name) === 'unsent'
+  const name = noteName({ id, generation })
+  // Only a retry replaces a note shorter than its reserved space. Such a note proves that its token wasn't sent yet; but if the
+  // lock file was deleted, the process that created the note may be about to send.
+  const isUnsent = interruption !== undefined && readNote(files, name) === 'unsent'
   if (isUnsent) removeDurable(join(files.directory, name), files.disk)
   const isNoted = interruption !== undefined && !isUnsent
-  // Byte for byte: generations of different sign-ins say nothing about each other.
+  // Compare whole texts rather than generations: the generations of two sign-ins are unrelated.
   const isUnchanged = () => {
     try {
       return files.disk.read(files.session) === text
@@ -131,78 +127,78 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<Pass> {
     }
   }
 
-  // Steps 4 and 5: once the connection stands, the note, one more look, and the token.
-  const sent = await sendToken(renewal, session, value, io.settings, () => {
+  // Steps 4 and 5: connect, create the note, read the session once more, and send the refresh token.
+  const sent = await sendToken(renewal, session, value, () => {
     renewal.commit()
-    const made = reserve(files, name, isNoted ? 'retry' : 'new')
+    const made = reserveFile(files, name, isNoted ? 'retry' : 'new')
     if (isUnchanged()) return made
-    clear(files, made)
-    throw hasChanged(profile)
+    discardNote(files, made)
+    throw sessionChangedError(profile)
   })
   try {
-    // Step 6: what the answer proves.
-    if (sent.kind === 'unknown') throw interrupted(profile, sent.why)
+    // Step 6: store, discard or keep, depending on what the response proves.
+    if (sent.kind === 'unknown') throw interruptedError(profile, sent.why)
     if (sent.kind === 'unused') {
-      if (sent.note === undefined) return later(sent)
-      clear(files, sent.note, sent.error)
-      // The refusal says nothing about the earlier use.
-      if (isNoted) throw interrupted(profile, sent.error.message)
-      return later(sent)
+      if (sent.note === undefined) return retryOrThrow(sent)
+      discardNote(files, sent.note, sent.error)
+      // A refused retry proves nothing about the earlier use of the token.
+      if (isNoted) throw interruptedError(profile, sent.error.message)
+      return retryOrThrow(sent)
     }
     const { note } = sent
-    const next = nextSession(session, generation, sent, renewal)
-    const now = sessionNow(files, session)
-    if (now === 'out of sight') {
-      // Nobody has signed in or out. If the directory comes back, the next command finds the answer in the note.
-      const whole = sent.kind === 'over' ? next : { ...next, refreshToken: sent.refreshToken }
-      quietly(() => note.fill(encode(whole)))
-      if (sent.kind === 'over') throw sessionOver(profile, sent.description)
-      const message = `the directory ${files.directory} is gone, and the new refresh token of profile ${profile} with it`
-      throw signedOut(
-        'store_unavailable',
-        message,
-        `move it back if it was moved; else ${signInHint(profile)}`,
-      )
+    if (note === undefined) throw new Error('an answer to a token that was not sent')
+    const next = advanceSession({ ...session, generation }, sent, renewal)
+    const current = rereadSession(files, session)
+    if (current !== 'directory_gone') {
+      if (current?.id !== id) {
+        // Don't overwrite the session of a newer sign-in, and don't undo a sign-out.
+        note.discard()
+        throw replacedSessionError(profile)
+      }
+      if (current.generation > generation) return { kind: 'changed' }
     }
-    if (now?.id !== id) {
-      // Nothing is stored over another sign-in, and nothing after a logout.
-      note.discard()
-      throw replacedMeanwhile(profile)
-    }
-    if (now.generation > generation) return { kind: 'changed' }
     if (sent.kind === 'over') {
-      // If it fails, the note stays, so the token isn't sent again; the service would say the same.
-      quietly(() => {
+      // If storing fails, the note stays, so that no process sends the dead token again.
+      catchError(() => {
         note.fill(encode(next))
-        putInPlace(files, note.path, next)
+        replaceSession(files, note.path, next)
       })
-      throw sessionOver(profile, sent.description)
+      throw sessionOverError(profile, sent.description)
+    }
+    if (current === 'directory_gone') {
+      // The profile's directory was moved or unmounted, not signed out. Fill the note through its open descriptor: if the directory
+      // comes back, the next command stores the session from the note.
+      catchError(() => note.fill(encode({ ...next, refreshToken: sent.refreshToken })))
+      const message = `the directory ${files.directory} is gone, and the new refresh token of profile ${profile} with it`
+      const hint = `move it back if it was moved; else ${signInHint(profile)}`
+      throw new CliError('store_unavailable', message, { hint })
     }
     const store = (space: Reservation) => storeValue(io, files, space, next, sent.refreshToken, failure)
     try {
       await store(note).catch(async (error: CliError) => {
-        if (readNext(files, name) !== 'absent' || !isUnchanged()) throw error
-        // Something removed the note, and nobody has stored anything: another note takes the value.
-        const again = reserve(files, name)
+        if (readNote(files, name) !== 'absent' || !isUnchanged()) throw error
+        // The note was deleted, for example by a cleanup job, and `session.json` is unchanged: store the new token through a second
+        // note.
+        const again = reserveFile(files, name)
         await store(again).finally(again.close)
       })
     } catch (error) {
       if (!(error instanceof CliError)) throw error
-      const left = readNext(files, name)
-      const isOnDisk = isFinishable(left) || (error.code === 'cannot_write' && left !== 'absent')
+      const left = readNote(files, name)
+      const isOnDisk = canReplaceSession(left) || (error.code === 'cannot_write' && left !== 'absent')
       if (!isOnDisk && (options.always || sent.access === undefined)) throw error
-      // The access token serves this command. The next one stores what is on the disk.
+      // This command can use its access token; the next command stores the session from the note.
       const problem = cannotWrite(files.session, error.cause).message
       await io.warn(isOnDisk ? problem : `${error.message}; ${error.hint}`)
     }
-    return accessOf(sent, next)
+    return requireAccess(sent, next)
   } finally {
     sent.note?.close()
   }
 }
 
-/** How a command waits for the lock of a session: its holder may need all of its own time. */
-export function lockingOf(io: Io, { disk }: ProfileFiles) {
+/** Options for locking a session. The timeout covers a whole renewal by the holder: one request, its retries, and the write. */
+export function lockOptions(io: Io, { disk }: ProfileFiles) {
   return {
     timeoutMs: tokenTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
     disk,
@@ -211,35 +207,39 @@ export function lockingOf(io: Io, { disk }: ProfileFiles) {
 }
 
 /**
- * Puts a value that an earlier process, a renewal or a login, has left whole in place. Where that can't be done, its access token will
- * do if it is good.
+ * Stores the next session that an earlier process (a renewal or a login) wrote completely into its note but didn't rename. If the
+ * rename fails, falls back to the access token of that session.
  *
- * @returns undefined if there is none.
+ * @returns undefined if there is no such note
  * @throws CliError `cannot_write`, exit 1
  */
-async function finishNext(
+async function recoverNext(
   { io, options }: Renewal,
   files: ProfileFiles,
   { id, generation }: Pick<Session, 'id' | 'generation'>,
   known?: 'its secret is in the keychain',
-): Promise<Pass | undefined> {
-  const name = nextName({ id, generation: generation - 1 })
-  const next = readNext(files, name)
+): Promise<PassResult | undefined> {
+  const name = noteName({ id, generation: generation - 1 })
+  const next = readNote(files, name)
   if (typeof next === 'string' || next.id !== id || next.generation !== generation) return undefined
-  if (known === undefined && !isFinishable(next)) return undefined
+  if (known === undefined && !canReplaceSession(next)) return undefined
   try {
-    finish(files, name, next)
+    finishStore(files, name, next)
     return { kind: 'changed' }
   } catch (error) {
-    const token = adoptable(next, io, options)
+    const token = findReusableAccess(next, io, options)
     if (token === undefined || !(error instanceof CliError)) throw error
     await io.warn(error.message)
     return { kind: 'done', token }
   }
 }
 
-/** Removes the note of a token that is unused; another's stays. @throws CliError `cannot_write`, exit 1 */
-function clear({ profile }: ProfileFiles, note: Reservation, refusal?: CliError): void {
+/**
+ * Removes the note that this process created for an unused token; a note created by another process stays.
+ *
+ * @throws CliError `cannot_write`, exit 1
+ */
+function discardNote({ profile }: ProfileFiles, note: Reservation, refusal?: CliError): void {
   const cause = note.discard()
   if (cause === undefined) return
   const what = refusal === undefined ? 'nothing was sent' : `the token is unused (${refusal.message})`
@@ -249,13 +249,14 @@ function clear({ profile }: ProfileFiles, note: Reservation, refusal?: CliError)
 }
 
 /**
- * The session while its lock is held: what can't be read now is what it was. A logout leaves the lock in the directory: without that,
- * the directory is out of sight.
+ * Rereads the session under the lock, to see a sign-in or sign-out since the first read. If the file can't be read, returns the
+ * last known session. If even the lock file is gone, the directory was moved or unmounted: `'directory_gone'`. Undefined after a
+ * sign-out, which leaves the lock file.
  */
-function sessionNow(files: ProfileFiles, was: Session): Session | 'out of sight' | undefined {
+function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_gone' | undefined {
   try {
     const { session } = readSession(files) ?? {}
-    return session ?? (files.disk.names(files.directory).length === 0 ? 'out of sight' : undefined)
+    return session ?? (files.disk.names(files.directory).length === 0 ? 'directory_gone' : undefined)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     return error.code === 'session_elsewhere' ? undefined : was
@@ -263,36 +264,32 @@ function sessionNow(files: ProfileFiles, was: Session): Session | 'out of sight'
 }
 
 /**
- * Repeats the steps until there is an access token, as long as that may help. Ctrl-C ends a pass at once before it commits, and after
- * that when it is over.
+ * Repeats passes until one returns an access token or no further pass can help. Before `commit`, Ctrl-C ends a pass at once; after,
+ * when the pass is over.
+ *
+ * @throws CliError `session_busy`, exit 7, if the session keeps changing; the last refusal if its retries are used up
  */
-export async function inPasses(
+export async function runPasses(
   io: Io,
   options: RenewOptions,
-  renewOnce: (renewal: Renewal) => Promise<Pass>,
+  renewOnce: (renewal: Renewal) => Promise<PassResult>,
 ): Promise<AccessToken> {
   const { signal, shield } = io.interrupts
   const onSignal = () => void io.say('Stopping as soon as the service has answered …')
-  let endPass = () => {}
-  let shielded: Promise<void> | undefined
-  const commit = () => {
-    signal.throwIfAborted()
-    const pass = new Promise<void>((resolve) => {
-      endPass = resolve
-    })
-    shielded = shield(() => pass, onSignal)
-  }
   const end = io.clock.monotonic() + RETRY_LIMIT_MS
   let reads = 1
   for (let tries = 1; ; ) {
-    const result = await renewOnce({ io, options, commit }).finally(() => {
-      endPass()
-      return shielded
-    })
+    let shielded: Promise<unknown> | undefined
+    const commit = () => {
+      signal.throwIfAborted()
+      shielded = shield(() => pass, onSignal)
+    }
+    const pass: Promise<PassResult> = renewOnce({ io, options, commit })
+    const result = await pass.finally(() => shielded)
     if (result.kind === 'done') return result.token
     signal.throwIfAborted()
-    if (result.kind === 'changed' && ++reads > READS) throw hasChanged(io.settings.profile.value)
-    if (result.kind !== 'later') continue
+    if (result.kind === 'changed' && ++reads > READS) throw sessionChangedError(io.settings.profile.value)
+    if (result.kind !== 'retry') continue
     const wait = Math.max(result.error.retryAfterMs ?? 0, backoff(tries, REQUEST_DELAYS, io.random))
     const isUnreachable = result.error.code === 'unreachable' && tries >= UNREACHABLE_TRIES
     if (isUnreachable || io.clock.monotonic() + wait >= end) throw result.error
@@ -301,98 +298,81 @@ export async function inPasses(
   }
 }
 
-/** The access token that another process has stored meanwhile, if there is one. */
-export function adoptable(
-  session: Session | undefined,
-  io: Io,
-  { always, outdated, scope, minLifetime }: RenewOptions,
-): AccessToken | undefined {
-  if (session?.access === undefined || session.ended !== undefined || always || scope !== undefined)
-    return undefined
-  const { access } = session
-  if (access.value === outdated || !isFresh(access, io.clock.now(), minLifetime)) return undefined
-  // While the lock was waited for, a sign-in at another service may have taken the session's place.
-  requireSameService(session, io)
-  return access
-}
+type Success = Extract<RefreshOutcome, { kind: 'success' }>
 
-/** An answer that settles what becomes of the session. */
-type Settled = Extract<RefreshOutcome, { kind: 'success' | 'over' }>
-
-/** What became of a token, with its note; without one nothing was sent. */
-type Sent<Note> =
-  | (Settled & { readonly note: Note })
-  | (Exclude<RefreshOutcome, Settled> & { readonly note: Note | undefined })
+/** Outcome of a refresh request that changes the session: new tokens, or its end. */
+type Settled = Success | Extract<RefreshOutcome, { kind: 'over' }>
 
 /**
- * Steps 4 and 5: one request, whose answer is waited for. It doesn't throw, whatever the network or the service does.
+ * Performs steps 4 and 5: sends a refresh token in one request and waits for the response. Reports every failure of the network or
+ * the service as an outcome.
  *
- * @param makeNote the last moment before the first byte leaves, which can't wait for anything: makes the note, and takes space for the
- *   answer from the disk. If it throws, nothing is sent.
+ * @param makeNote creates the note; runs synchronously after the connection is established and before the first byte is sent. If
+ *   `makeNote` throws, nothing is sent.
+ * @returns the outcome and the note; without a note, nothing was sent
  */
-export async function sendToken<Note>(
+export async function sendToken(
   { io, options }: Renewal,
   session: Session,
   refreshToken: string,
-  settings: Io['settings'],
-  makeNote: () => Note,
-): Promise<Sent<Note>> {
-  const made: Note[] = []
-  const request = refresh(
-    { ...io, settings },
-    {
-      base: parseBaseUrl(session.service ?? '', 'the service of the session'),
-      clientId: session.client ?? '',
-      refreshToken,
-      scope: options.scope,
-      grantedScope: session.scope ?? undefined,
-      beforeSend() {
-        made.push(makeNote())
-      },
+  makeNote: () => Reservation,
+): Promise<RefreshOutcome & { readonly note: Reservation | undefined }> {
+  const made: Reservation[] = []
+  const request = refresh(io, {
+    base: parseBaseUrl(session.service ?? '', 'the service of the session'),
+    clientId: session.client ?? '',
+    refreshToken,
+    scope: options.scope,
+    grantedScope: session.scope ?? undefined,
+    beforeSend() {
+      made.push(makeNote())
     },
-  )
+  })
   const outcome = await io.waiting('Waiting for the service to renew the session …', request)
-  const [note] = made
-  if (outcome.kind === 'unknown' || outcome.kind === 'unused') return { ...outcome, note }
-  if (note === undefined) throw new Error('an answer to a token that was not sent')
-  return { ...outcome, note }
+  return { ...outcome, note: made[0] }
 }
 
-/** The end of a pass whose token is unused. @throws CliError why, unless another pass may help. */
-export function later({ error, passes }: Extract<RefreshOutcome, { kind: 'unused' }>): Pass {
+/**
+ * Ends a pass whose refresh token is unused: with another pass if that may help.
+ *
+ * @throws CliError the refusal if another pass can't help
+ */
+export function retryOrThrow({
+  error,
+  isTransient,
+}: Extract<RefreshOutcome, { kind: 'unused' }>): PassResult {
   if (error.code === 'session_busy') return { kind: 'changed' }
-  if (!passes) throw error
-  return { kind: 'later', error }
+  if (!isTransient) throw error
+  return { kind: 'retry', error }
 }
 
-/** The session after an answer, without its refresh token. A narrowed access token is only for the one who asked for it. */
-export function nextSession(
-  session: Session,
-  generation: number,
-  outcome: Settled,
-  { io, options }: Renewal,
-): Session {
+/**
+ * Returns the next generation of a session, without its refresh token. Drops a narrowed access token, which only the requesting
+ * command may use.
+ */
+export function advanceSession(session: Session, outcome: Settled, { io, options }: Renewal): Session {
   const { refreshToken: _usedUp, access: _former, ...rest } = session
   const now = io.clock.now()
-  const base = { ...rest, generation: generation + 1 }
+  const base = { ...rest, generation: session.generation + 1 }
   if (outcome.kind === 'over') return { ...base, ended: { at: now, why: outcome.description ?? null } }
   const { access } = outcome
   return { ...base, issuedAt: now, ...(access && options.scope === undefined && { access }) }
 }
 
-/** The end of a pass whose next value is stored. @throws CliError `unexpected_answer`, exit 7, without an access token. */
-export function accessOf({ access, why }: Extract<Settled, { kind: 'success' }>, { profile }: Session): Pass {
+/**
+ * Ends a pass whose new refresh token is stored.
+ *
+ * @throws CliError `unexpected_answer`, exit 7, if the response had no usable access token
+ */
+export function requireAccess({ access, why }: Success, { profile }: Session): PassResult {
   if (access !== undefined) return { kind: 'done', token: access }
   const message = `the session of profile ${profile} was renewed, but the answer has no usable access token`
   throw new CliError('unexpected_answer', `${message}: ${why}`, { hint: 'run the command again' })
 }
 
-/** Somebody signed in or out while the session was renewed. */
-export function replacedMeanwhile(profile: string): CliError {
+/** Returns the error for a session that was replaced by a sign-in, or removed by a sign-out, during its renewal. */
+export function replacedSessionError(profile: string): CliError {
   const message = `profile ${profile} was signed in again, or out, while this command renewed its session`
-  return signedOut(
-    'session_elsewhere',
-    message,
-    `to see the session: ${withProfile('mailclaim auth status', profile)}`,
-  )
+  const hint = `to see the session: ${withProfile('mailclaim auth status', profile)}`
+  return new CliError('session_elsewhere', message, { hint })
 }

@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { callKeychain } from '../credentials/keychain.ts'
+import { callKeychain, proveKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
-import { cannotWrite, quietly, reason } from '../storage/file-errors.ts'
+import { cannotWrite, catchError, reason } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
-import { interrupted, lockedOrMissing, signedOut, signInHint, tokenLost, unsent } from './messages.ts'
-import { isFinishable, nextName, putInPlace, type Reservation, readNext } from './note.ts'
+import { interruptedError, noItemError, signInHint, tokenLostError, unsentError } from './messages.ts'
+import { canReplaceSession, noteName, type Reservation, readNote, replaceSession } from './note.ts'
 import { encode, type ProfileFiles, type Session } from './session-file.ts'
 
-/** What the keychain holds for a profile: a refresh token or an API key. */
+/** A keychain item: the refresh token or the API key of a profile, with the sign-in and generation that it belongs to. */
 interface Item {
   readonly id: string
   readonly generation: number
@@ -19,39 +19,35 @@ interface Item {
 const WAITING = 'Waiting for the keychain …'
 
 /**
- * The account of the one item that a profile has: a login overwrites it, a logout deletes it by name, and two state
- * directories never meet.
+ * Returns the account name of a profile's keychain item: the profile, and a hash of the state directory, so that two state
+ * directories have separate items. The name doesn't change, so a login overwrites the item and a logout can delete it without
+ * reading a session.
  */
 export function accountOf({ profile, directory }: ProfileFiles): string {
   let state = dirname(dirname(directory))
-  try {
+  // Without a state directory, no item was ever stored, and the path as given will do.
+  catchError(() => {
     state = realpathSync(state)
-  } catch {
-    // It doesn't exist: then nothing was ever stored.
-  }
+  })
   return `${profile} ${createHash('sha256').update(state).digest('hex').slice(0, 12)}`
 }
 
-/** What the keychain gives. */
-interface KeychainAnswer {
-  /** Undefined if it is locked, or has none. */
+/** The keychain's reply to a request for a profile's item. */
+interface ItemReading {
+  /** Undefined if the keychain has no such item, or is locked and doesn't say so. */
   readonly item?: Item | undefined
-  /** Why it gives nothing. That isn't always of interest: the secret may be in the file. */
+  /** Error of the keychain; harmless if the secret is in the file. */
   readonly failure?: CliError
 }
 
-/** Reads the item of a session that has one. */
-export async function readItemIfAny(
-  io: Io,
-  files: ProfileFiles,
-  { store }: Session,
-): Promise<KeychainAnswer> {
+/** Reads the keychain item of a session whose store is the keychain. */
+export async function readItem(io: Io, files: ProfileFiles, { store }: Session): Promise<ItemReading> {
   if (store !== 'keychain') return {}
   const request = { operation: 'get', account: accountOf(files), signal: io.interrupts.signal } as const
   try {
     const text = await io.waiting(WAITING, callKeychain(io, files.profile, request))
     if (typeof text !== 'string') return {}
-    // What isn't ours has no id, and is never sent.
+    // An item in another format gets an empty id, which matches no session, so its value is never sent.
     const [, id = '', generation, value = ''] = /^([0-9a-f]+)\.(\d{1,15})@\d{1,15}:(.+)$/s.exec(text) ?? []
     return { item: { id, generation: Number(generation), value } }
   } catch (error) {
@@ -60,40 +56,32 @@ export async function readItemIfAny(
   }
 }
 
-/** What this machine can send for a session. */
-interface HeldToken extends Omit<Item, 'id'> {
-  /** Why a plain renewal must not send it: its last use has no known outcome, or was cut off before. */
-  readonly interruption: CliError | undefined
-  /** Why the keychain gave nothing. */
-  readonly failure: CliError | undefined
-}
-
 /**
- * The newest refresh token of a session, or its API key.
+ * Returns the newest refresh token of a session, or its API key. `interruption` is the reason why a plain renewal must not send the
+ * token: its last use has no known outcome, or was cut off before sending.
  *
- * @throws CliError `store_unavailable` or `refresh_token_lost`, exit 4: nothing on this machine has it, or a locked keychain may
- *   have a newer one.
+ * @throws CliError `store_unavailable` or `refresh_token_lost`, exit 4: no store of this machine holds a current token, or a locked
+ *   keychain may hold a newer one
  */
-export function requireToken(
-  files: ProfileFiles,
-  session: Session,
-  { item, failure }: KeychainAnswer,
-): HeldToken {
+export function requireToken(files: ProfileFiles, session: Session, { item, failure }: ItemReading) {
   const { profile } = files
   const token = newestToken(session, item)
-  const next = token && readNext(files, nextName(token))
-  const isNoted = next !== 'absent' && !isFinishable(next)
-  if (session.store === 'keychain' && item === undefined && isNoted) throw failure ?? lockedOrMissing(profile)
-  const interruption = isNoted ? (next === 'unsent' ? unsent(profile) : interrupted(profile)) : undefined
-  if (token !== undefined) return { ...token, interruption, failure }
-  // The service would take what is there for a stolen token; or a login is between the keychain and the file.
+  const next = token && readNote(files, noteName(token))
+  const isNoted = next !== 'absent' && !canReplaceSession(next)
+  if (session.store === 'keychain' && item === undefined && isNoted) throw failure ?? noItemError(profile)
+  let interruption: CliError | undefined
+  if (isNoted) interruption = next === 'unsent' ? unsentError(profile) : interruptedError(profile)
+  if (token !== undefined) return { ...token, interruption }
+  // The service would treat an older token as stolen and revoke the grant. A login between writing the keychain and the file looks
+  // the same.
   const message = `the secret that is stored for profile ${profile} is older than the session, or of another sign-in`
-  throw signedOut('refresh_token_lost', message, `if no login is under way, ${signInHint(profile)}`)
+  const hint = `if no login is under way, ${signInHint(profile)}`
+  throw new CliError('refresh_token_lost', message, { hint })
 }
 
 /**
- * An item of another sign-in, or of a lower generation than the session, is never sent: the keychain was restored, or a write that
- * hung was done late.
+ * Returns the newer of the keychain's and the file's token. Rejects an item of another sign-in or of a lower generation: the
+ * keychain was restored, or a write that hung finished late.
  */
 function newestToken(session: Session, item: Item | undefined): Item | undefined {
   const { id, generation, refreshToken } = session
@@ -102,29 +90,46 @@ function newestToken(session: Session, item: Item | undefined): Item | undefined
   return inFile !== undefined && item.generation === generation ? inFile : item
 }
 
-/** Writes the item, and reads it back, since some keychains report success and store nothing. @throws CliError, exit 4. */
+/**
+ * Writes the keychain item and reads it back, since some keychains report success and store nothing.
+ *
+ * @throws CliError `store_unavailable`, exit 4
+ */
 async function writeItem(io: Io, files: ProfileFiles, session: Session, value: string): Promise<void> {
   const { profile } = files
   const account = accountOf(files)
   const secret = `${session.id}.${session.generation}@${session.issuedAt}:${value}`
   await callKeychain(io, profile, { operation: 'set', account, secret })
   const stored = await callKeychain(io, profile, { operation: 'get', account })
-  if (stored !== secret) throw lockedOrMissing(profile)
-}
-
-/** Deletes the item; false if there was none, or the keychain is locked and doesn't say so. @throws CliError, exit 4. */
-export async function deleteItem(io: Io, files: ProfileFiles): Promise<boolean> {
-  const request = { operation: 'delete', account: accountOf(files), signal: io.interrupts.signal } as const
-  return (await io.waiting(WAITING, callKeychain(io, files.profile, request))) === true
+  if (stored !== secret) throw noItemError(profile)
 }
 
 /**
- * Stores the next value of a session with its secret (step 6). With the keychain, the value without the secret is on the disk
- * before the keychain is written, so that whoever finds the one finds the other; if the keychain refuses or hangs, the secret goes
- * into the same file.
+ * Deletes the keychain item of a profile.
  *
- * @param refusal why the keychain isn't tried: a moment ago it didn't even give the token before.
- * @throws CliError `refresh_token_lost`, exit 4; `cannot_write`, exit 1: the next command finishes it.
+ * @param isExpected whether an item should exist: then a reply "no such item" is checked, because a locked keychain gives the same
+ *   reply
+ * @returns the reason why the item may still exist
+ */
+export async function deleteItem(io: Io, files: ProfileFiles, isExpected: boolean) {
+  const request = { operation: 'delete', account: accountOf(files), signal: io.interrupts.signal } as const
+  try {
+    const isDeleted = await io.waiting(WAITING, callKeychain(io, files.profile, request))
+    if (isDeleted !== true && isExpected) await proveKeychain(io, files.profile)
+    return undefined
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    return isExpected ? error : undefined
+  }
+}
+
+/**
+ * Stores the next session with its secret (step 6). With the keychain, writes the session without the secret into the note before
+ * the keychain item, so that a process that finds the item also finds its session. If the keychain refuses or hangs, the secret
+ * goes into the note as well.
+ *
+ * @param refusal error of a keychain read moments ago, which makes a write pointless
+ * @throws CliError `refresh_token_lost`, exit 4; `cannot_write`, exit 1, if the rename failed: the next command repeats it
  */
 export async function storeValue(
   io: Io,
@@ -137,14 +142,14 @@ export async function storeValue(
   const { profile } = files
   const { path } = reservation
   if (session.store === 'keychain') {
-    const failure = quietly(() => reservation.fill(encode(session)))
-    // A login leaves the item of the session before it alone, unless it can replace the session too.
+    const failure = catchError(() => reservation.fill(encode(session)))
+    // A new sign-in must not overwrite the former session's keychain item unless it can also replace the former session.
     if (failure !== undefined && session.generation === 1) throw cannotWrite(path, failure)
     try {
       if (refusal !== undefined) throw refusal
       await io.waiting(WAITING, writeItem(io, files, session, secret))
-      if (failure === undefined) return putInPlace(files, path, session)
-      // Only the keychain has it, one generation ahead of the file: the next renewal finds it there.
+      if (failure === undefined) return replaceSession(files, path, session)
+      // The keychain holds the token one generation ahead of `session.json`; the next renewal takes the token from there.
       return await io.warn(`the session of profile ${profile} is in the keychain only: ${reason(failure)}`)
     } catch (error) {
       if (!(error instanceof CliError) || error.code !== 'store_unavailable') throw error
@@ -152,7 +157,7 @@ export async function storeValue(
     }
   }
   const whole = { ...session, refreshToken: secret }
-  const failure = quietly(() => reservation.fill(encode(whole)))
-  if (failure !== undefined) throw tokenLost(profile, reason(failure), failure)
-  putInPlace(files, path, whole)
+  const failure = catchError(() => reservation.fill(encode(whole)))
+  if (failure !== undefined) throw tokenLostError(profile, reason(failure), failure)
+  replaceSession(files, path, whole)
 }

@@ -5,69 +5,69 @@ import type { AccessToken } from '../oauth/token-endpoint.ts'
 import { parseProfileName } from '../settings/profiles.ts'
 import { type Settings, settingValue } from '../settings/settings.ts'
 import type { StoreKind } from '../settings/table.ts'
-import { type Disk, realDisk } from '../storage/atomic-file.ts'
+import { realDisk } from '../storage/atomic-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
-import { ofAnother, signedOut, signInHint } from './messages.ts'
+import type { Io } from '../terminal/io.ts'
+import { bindingError, signInHint } from './messages.ts'
 
-/** What is known about a sign-in: the one value, wherever it is kept. */
+/** One sign-in, as `session.json` and etcd store it. */
 export interface Session {
-  /** An `api_key` is never renewed: it has the key where a session has its refresh token. */
+  /**
+   * `session`: OAuth tokens, renewed by their refresh token. `api_key`: a key from `login --with-api-key`, kept in `refreshToken`
+   * and never renewed.
+   */
   readonly kind: 'session' | 'api_key'
   readonly profile: string
-  /** Names the sign-in: 12 hex digits. Generations of different sign-ins are never compared. */
+  /** Random id of the sign-in: 12 hex digits. */
   readonly id: string
-  /** Counts the refresh tokens of the sign-in, from 1. */
+  /** Number of the current refresh token within the sign-in, from 1. Generations of two sign-ins can't be compared. */
   readonly generation: number
   readonly store: StoreKind
-  /** The base URL that it is bound to; null for an API key if none was configured. */
+  /** Base URL of the service that issued the tokens; null for an API key stored without one. */
   readonly service: string | null
-  /** Null for an API key. */
+  /** OAuth client id; null for an API key. */
   readonly client: string | null
-  /** The scope of the grant; null if nobody named any. */
+  /** Scope of the grant; null if neither the request nor the response named a scope. */
   readonly scope: string | null
   readonly resource: string | null
-  /** Wall-clock milliseconds of the sign-in, and of the receipt of this generation's refresh token. */
+  /** Times in wall-clock milliseconds: of the sign-in, and of the response with the current refresh token. */
   readonly signedInAt: number
   readonly issuedAt: number
-  /** Absent while the keychain has it, in this machine's copy of a session in etcd, and once the session is over. */
+  /** Refresh token. Absent if the keychain or etcd holds the token, and after the end of the session. */
   readonly refreshToken?: string
   readonly access?: AccessToken
-  /** The service no longer accepts the session; `why` is what it said. */
+  /** End of the session (`invalid_grant` or sign-out): its time in wall-clock milliseconds, and the service's reason. */
   readonly ended?: { readonly at: number; readonly why: string | null }
 }
 
-/** The directory of a profile's session. */
-export interface ProfileFiles {
-  readonly profile: string
-  readonly directory: string
-  readonly session: string
-  /** A kernel lock, held from reading to storing. */
-  readonly lock: string
-  readonly disk: Disk
-  /** Creates the directory, 0700. @throws CliError `cannot_write`, exit 1. */
-  prepare(): Promise<void>
-}
-
 const FORMAT = 1
-/** Enough for a value with any refresh token; taken from the disk before the token is sent. */
+/**
+ * Bytes reserved on the disk for the next session before its refresh token is sent, so that a full disk can't lose the new token.
+ */
 export const RESERVED_BYTES = 16 * 1024
-/** An access token that expires within this time is renewed first, because the request takes time as well. */
+/** Seconds for which an access token must still be valid: a request that starts later could arrive after the expiry. */
 const MARGIN_SECONDS = 60
 
-/** It has a directory for each profile that ever had a session. */
+/** Returns the directory that has a subdirectory for each profile that was ever signed in. */
 export function profilesDirectory(context: Pick<Context, 'directories'>): string {
   return join(context.directories.state, 'profiles')
 }
 
-/** @throws CliError exit 2 if the profile's name, which becomes a directory, is not valid. */
-export function profileFiles(context: Pick<Context, 'directories'>, profile: string): ProfileFiles {
+/**
+ * Returns the paths of a profile's session, and the disk to access them with.
+ *
+ * @throws CliError exit 2 if the name, which becomes a directory name, is invalid
+ */
+export function profileFiles(context: Pick<Context, 'directories'>, profile: string) {
   const directory = join(profilesDirectory(context), parseProfileName(profile))
   return {
     profile,
     directory,
     session: join(directory, 'session.json'),
+    /** Lock file: its kernel lock is held from reading the session to storing the next one. */
     lock: join(directory, 'lock'),
     disk: realDisk,
+    /** Creates the profile's directory (0700). @throws CliError `cannot_write`, exit 1 */
     async prepare() {
       await ensurePrivateDirectory(context.directories.state, 'leave')
       await ensurePrivateDirectory(profilesDirectory(context))
@@ -76,15 +76,19 @@ export function profileFiles(context: Pick<Context, 'directories'>, profile: str
   }
 }
 
-/** Where the secret lies: in the file, if the keychain that was chosen refused the last one. */
-export function storeOf({ store, refreshToken }: Session): StoreKind {
+/** Paths of a profile's session, and the disk to access them with. */
+export type ProfileFiles = ReturnType<typeof profileFiles>
+
+/** Returns the store that holds the secret: the file instead of a chosen keychain that refused the last secret. */
+export function effectiveStore({ store, refreshToken }: Session): StoreKind {
   return store === 'keychain' && refreshToken !== undefined ? 'file' : store
 }
 
 /**
- * Whether an access token is good for another minute, or a quarter of its life if that is shorter.
+ * Whether an access token is valid for another minute, or for a quarter of its lifetime if that is shorter.
  *
- * @param minLifetime more seconds than that; of a token that never had as many, nearly all that it had
+ * @param now wall-clock milliseconds
+ * @param minLifetime seconds to require instead, if more than a minute; at most what a new token of this lifetime could fulfill
  */
 export function isFresh(token: AccessToken | undefined, now: number, minLifetime = 0): boolean {
   if (token === undefined) return false
@@ -95,9 +99,10 @@ export function isFresh(token: AccessToken | undefined, now: number, minLifetime
 }
 
 /**
- * A session is sent only to the service and the client that it was made for, whatever options and variables say.
+ * Refuses to use a session with another service or OAuth client than the session was issued for, whatever options and variables
+ * say.
  *
- * @throws CliError `session_elsewhere`, exit 4.
+ * @throws CliError `session_elsewhere`, exit 4
  */
 export function requireSameService(
   { service, client, profile }: Pick<Session, 'service' | 'client' | 'profile'>,
@@ -106,12 +111,43 @@ export function requireSameService(
   const asked = settingValue('base_url', settings)
   const clientId = settingValue('client_id', settings)
   if (asked !== undefined && service !== null && asked !== service)
-    throw ofAnother('service', service, asked, profile)
+    throw bindingError('service', service, asked, profile)
   if (clientId !== undefined && client !== null && clientId !== client)
-    throw ofAnother('client', client, clientId, profile)
+    throw bindingError('client', client, clientId, profile)
 }
 
-/** The text of a value: a line of JSON, and its checksum. What doesn't fit goes without its access token. */
+/** Request for an access token. */
+export interface RenewOptions {
+  /** Whether to renew even if the stored access token is still valid. */
+  readonly always?: boolean
+  /** The access token that is about to expire, or that the service rejected with 401. */
+  readonly outdated?: string | undefined
+  /** Seconds for which the access token must be valid, if more than a minute; capped by the lifetime that the service grants. */
+  readonly minLifetime?: number
+  /** Scope that narrows the new access token (RFC 6749 section 6). The session doesn't store a narrowed access token. */
+  readonly scope?: string | undefined
+  /** Whether to send a refresh token whose last use has no known outcome (`auth refresh --retry-interrupted`). */
+  readonly retryInterrupted?: boolean
+}
+
+/** Returns the stored access token if it fulfills the request without a renewal. @throws CliError `session_elsewhere`, exit 4 */
+export function findReusableAccess(
+  session: Session | undefined,
+  io: Pick<Io, 'clock' | 'settings'>,
+  { always, outdated, scope, minLifetime }: RenewOptions,
+): AccessToken | undefined {
+  if (session === undefined || session.ended !== undefined || always || scope !== undefined) return undefined
+  const { access } = session
+  if (access?.value === outdated || !isFresh(access, io.clock.now(), minLifetime)) return undefined
+  // A sign-in at another service may have replaced the session since the caller's own check, during the wait for the lock.
+  requireSameService(session, io)
+  return access
+}
+
+/**
+ * Encodes a session for the disk: a line of JSON, then a line with its checksum. Leaves out the access token if the text would
+ * exceed `RESERVED_BYTES`.
+ */
 export function encode(session: Session): string {
   const line = JSON.stringify({ format: FORMAT, ...session })
   const text = `${line}\n${checksumOf(line)}\n`
@@ -120,8 +156,8 @@ export function encode(session: Session): string {
 }
 
 /**
- * FNV-1a of 32 bits (draft-eastlake-fnv), in hex digits: it has to find a torn write, not a forgery. By hand, because every command reads a
- * session, and `node:crypto` takes a third of a bare start to load.
+ * Returns the 32-bit FNV-1a hash (draft-eastlake-fnv) of a text, in hex digits: enough to detect a torn write; forgery isn't a
+ * concern. Written by hand, because every command reads a session, and loading `node:crypto` takes a third of a bare start.
  */
 function checksumOf(text: string): string {
   let hash = 0x811c9dc5
@@ -129,7 +165,7 @@ function checksumOf(text: string): string {
   return (hash >>> 0).toString(16)
 }
 
-/** @throws Error that says what is wrong with a text that isn't one whole value. */
+/** Decodes the text of a session. @throws Error naming the defect: a torn write, or another format */
 export function decode(text: string): Session {
   const [line = '', checksum, ...more] = text.trimEnd().split('\n')
   if (more.length > 0 || checksum !== checksumOf(line))
@@ -139,17 +175,17 @@ export function decode(text: string): Session {
   return session
 }
 
-/** A value that was read, with its text byte for byte. */
+/** A session, with the text that it was decoded from. */
 export interface ReadSession {
   readonly session: Session
   readonly text: string
 }
 
 /**
- * Reads `session.json`; undefined if nobody has signed in.
+ * Reads `session.json`; undefined if the profile isn't signed in.
  *
- * @throws CliError `file_unusable`, exit 4; `session_elsewhere`, exit 4, if it belongs to another profile: with two holders
- *   of one refresh token, the second to use it would revoke the grant.
+ * @throws CliError `file_unusable`, exit 4; `session_elsewhere`, exit 4, for a copy of another profile's file: with two holders of
+ *   one refresh token, the second to use it would revoke the grant
  */
 export function readSession(files: ProfileFiles): ReadSession | undefined {
   const text = files.disk.read(files.session)
@@ -159,14 +195,14 @@ export function readSession(files: ProfileFiles): ReadSession | undefined {
     session = decode(text)
   } catch (error) {
     const message = `the file ${files.session} can't be used: ${(error as Error).message}`
-    throw signedOut('file_unusable', message, signInHint(files.profile))
+    throw new CliError('file_unusable', message, { hint: signInHint(files.profile) })
   }
   if (session.profile === files.profile) return { session, text }
   const message = `the session in ${files.directory} is a copy: it belongs to profile ${session.profile}, and is not sent`
-  throw signedOut('session_elsewhere', message, signInHint(files.profile))
+  throw new CliError('session_elsewhere', message, { hint: signInHint(files.profile) })
 }
 
-/** As `readSession`, of a value that may be damaged: nobody is stopped by it. */
+/** Reads `session.json`; undefined if it is missing, damaged or a copy. */
 export function readSessionIfAny(files: ProfileFiles): Session | undefined {
   try {
     return readSession(files)?.session

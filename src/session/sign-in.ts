@@ -4,45 +4,49 @@ import { CliError } from '../errors.ts'
 import type { AccessToken } from '../oauth/token-endpoint.ts'
 import type { LocalStoreKind } from '../settings/table.ts'
 import { removeDurable } from '../storage/atomic-file.ts'
-import { cannotWrite, quietly } from '../storage/file-errors.ts'
+import { cannotWrite, catchError } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
-import { nextName, nextNames, type Reservation, reserve } from './note.ts'
-import { lockingOf } from './renew.ts'
+import { listNotes, noteName, type Reservation, reserveFile } from './note.ts'
+import { lockOptions } from './renew.ts'
 import { deleteItem, storeValue } from './secret.ts'
 import { type ProfileFiles, profileFiles, readSessionIfAny, type Session } from './session-file.ts'
 
-/** What a login brings. */
+/** Result of a successful login. */
 export interface SignIn extends Pick<Session, 'kind' | 'service' | 'client' | 'scope' | 'resource'> {
-  /** The refresh token, or the API key. */
+  /** The refresh token, or the API key for `kind: 'api_key'`. */
   readonly secret: string
   readonly access?: AccessToken
 }
 
-/** For what may go on where locks don't work. */
+/** Lock option for work that can't lose a rotated token, such as a sign-out, on a system without file locks. */
 const WITHOUT_LOCKS = { withoutLocks: 'continue' } as const
 
-/** A login that has proved its store, and reserved its space. */
+/** A login whose store was tested and whose disk space is reserved. */
 export interface PreparedSignIn {
-  /** To be called before the code is exchanged: a logout may have removed the reservation. @throws CliError exit 1. */
+  /**
+   * Reserves the disk space again if a logout removed the reservation meanwhile. Call before exchanging the code, since the tokens
+   * of the exchange must be stored.
+   *
+   * @throws CliError `cannot_write`, exit 1
+   */
   reserve(): void
   /**
-   * Makes the sign-in the session of the profile, in place of the one before, which stays whole until this one is stored.
+   * Stores the sign-in as the session of the profile. The former session stays complete until the new session is stored.
    *
-   * @throws CliError, exit 1 or 4.
+   * @throws CliError exit 1 or 4
    */
   complete(signIn: SignIn): Promise<Session>
-  /** Gives the reservation back, if nothing was put into it. Never throws. */
+  /** Removes the reservation unless a session was written into it. Never throws. */
   discard(): void
 }
 
 /**
- * Proves that a store of this machine works before a person is sent to the browser: the directory can be written to, the lock
- * can be taken, and the keychain takes an item, returns it and deletes it. Reserves the space of the session. The lock isn't
- * held while the browser is open.
+ * Tests a store of this machine before the user is sent to the browser: the directory is writable, the lock works, and the keychain
+ * stores, returns and deletes a test item. Reserves the disk space of the session. The lock isn't held while the browser is open.
  *
- * @param kind an API key doesn't rotate, so it needs no lock.
- * @throws CliError, exit 1 or 4, with the cause and the ways on.
+ * @param kind `api_key` needs no lock, because a key doesn't rotate
+ * @throws CliError exit 1 or 4
  */
 export async function prepareSignIn(
   io: Io,
@@ -51,12 +55,12 @@ export async function prepareSignIn(
   files: ProfileFiles = profileFiles(io, io.settings.profile.value),
 ): Promise<PreparedSignIn> {
   const id = Buffer.from(io.random.bytes(6)).toString('hex')
-  const locking = { ...lockingOf(io, files), ...(kind === 'api_key' && WITHOUT_LOCKS) }
+  const locking = { ...lockOptions(io, files), ...(kind === 'api_key' && WITHOUT_LOCKS) }
   let reservation: Reservation | undefined
-  const reserved = (): Reservation => {
+  const requireReservation = (): Reservation => {
     if (reservation !== undefined && files.disk.read(reservation.path) !== undefined) return reservation
     discard()
-    reservation = reserve(files, nextName({ id, generation: 0 }))
+    reservation = reserveFile(files, noteName({ id, generation: 0 }))
     return reservation
   }
   const discard = () => {
@@ -66,9 +70,9 @@ export async function prepareSignIn(
   await files.prepare()
   await withLock(files.lock, io, locking, async () => undefined)
   if (store === 'keychain') await proveKeychain(io, files.profile)
-  reserved()
+  requireReservation()
   return {
-    reserve: () => void reserved(),
+    reserve: () => void requireReservation(),
     discard,
     async complete({ secret, ...signIn }) {
       const now = io.clock.now()
@@ -76,15 +80,15 @@ export async function prepareSignIn(
       const session = { ...signIn, profile, id, generation: 1, store, signedInAt: now, issuedAt: now }
       await withLock(files.lock, io, locking, () =>
         io.interrupts.shield(async () => {
-          const taken = reserved()
-          // What is in it from now on may be all that is left of the new session, so `discard` leaves it alone.
+          const taken = requireReservation()
+          // From here on the reservation may hold the only copy of the new session, so `discard` must not remove the file.
           reservation = undefined
           const before = readSessionIfAny(files)
           await storeValue(io, files, taken, session, secret).finally(taken.close)
-          // What stays belongs to sign-ins that nobody uses anymore; the next login or logout removes it.
-          quietly(() => removeNotes(files, basename(taken.path)))
+          // Notes of former sign-ins are harmless; if removing fails, the next login or logout removes them.
+          catchError(() => removeNotes(files, basename(taken.path)))
           if (before?.store !== 'keychain' || store === 'keychain') return
-          const problem = await removeItem(io, files, true)
+          const problem = await deleteItem(io, files, true)
           if (problem !== undefined)
             await io.warn(`the keychain still holds the secret of the session before: ${problem.message}`)
         }),
@@ -95,10 +99,11 @@ export async function prepareSignIn(
 }
 
 /**
- * Removes every note but one, after it is certain that `session.json` is what it is: with the former session back after a power
- * loss and without its note, a token would be sent again.
+ * Removes every note except one. Flushes the directory first: otherwise a power loss could bring back the former session without
+ * its note, and its used token would be sent again.
  *
- * @throws CliError `cannot_write`, exit 1.
+ * @param but name of the note to keep
+ * @throws CliError `cannot_write`, exit 1
  */
 function removeNotes(files: ProfileFiles, but?: string): void {
   const { disk, directory } = files
@@ -107,52 +112,35 @@ function removeNotes(files: ProfileFiles, but?: string): void {
   } catch (error) {
     throw cannotWrite(directory, error)
   }
-  for (const name of nextNames(files)) if (name !== but) removeDurable(join(directory, name), disk)
+  for (const name of listNotes(files)) if (name !== but) removeDurable(join(directory, name), disk)
 }
 
-/**
- * Deletes the keychain item of a profile.
- *
- * @param isExpected whether there should be one: a locked keychain says that there is none.
- * @returns why it may still be there.
- */
-async function removeItem(io: Io, files: ProfileFiles, isExpected: boolean): Promise<CliError | undefined> {
-  try {
-    const isDeleted = await deleteItem(io, files)
-    if (!isDeleted && isExpected) await proveKeychain(io, files.profile)
-    return undefined
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error
-    return isExpected ? error : undefined
-  }
-}
-
-export interface Forgotten {
+export interface SignOutResult {
   readonly profile: string
-  /** Whether there was a session, even one that can't be used. */
+  /** Whether there was a session, even a damaged one. */
   readonly wasSignedIn: boolean
-  /** Undefined if nobody was signed in, or the file was damaged. */
+  /** The removed session; undefined if there was none or its file was damaged. */
   readonly session: Session | undefined
-  /** Why the keychain may still hold a secret. */
+  /** Reason why the keychain may still hold a secret. */
   readonly problem: CliError | undefined
 }
 
 /**
- * Removes the session of a profile and every copy of its secrets from this machine. The grant at the service stays.
+ * Removes the session of a profile and every copy of its secrets from this machine. Doesn't revoke the grant at the service.
  *
- * @throws CliError `session_busy`, exit 7; `cannot_write`, exit 1.
+ * @throws CliError `session_busy`, exit 7; `cannot_write`, exit 1
  */
 export async function forgetSession(
   io: Io,
   profile: string,
   files: ProfileFiles = profileFiles(io, profile),
-): Promise<Forgotten> {
+): Promise<SignOutResult> {
   let session: Session | undefined
   let wasSignedIn = false
   try {
     if (files.disk.names(files.directory).length > 0) {
       await files.prepare()
-      await withLock(files.lock, io, { ...lockingOf(io, files), ...WITHOUT_LOCKS }, async () => {
+      await withLock(files.lock, io, { ...lockOptions(io, files), ...WITHOUT_LOCKS }, async () => {
         session = readSessionIfAny(files)
         wasSignedIn = removeDurable(files.session, files.disk)
         removeNotes(files)
@@ -162,8 +150,8 @@ export async function forgetSession(
     if (!(error instanceof CliError) || error.code !== 'cannot_write') throw error
     throw error.with({ message: `tokens may remain on this machine: ${error.message}` })
   }
-  // What a lost session has left in the keychain goes too, so it is asked even if nobody is signed in.
+  // Delete the keychain item even if there is no session: a session whose directory was removed may have left an item.
   const isDamaged = wasSignedIn && session === undefined
-  const problem = await removeItem(io, files, isDamaged || session?.store === 'keychain')
+  const problem = await deleteItem(io, files, isDamaged || session?.store === 'keychain')
   return { profile, wasSignedIn, session, problem: isDamaged && hasNoKeychain(problem) ? undefined : problem }
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { writeDurable } from '../storage/atomic-file.ts'
-import { quietly } from '../storage/file-errors.ts'
+import { catchError } from '../storage/file-errors.ts'
 import { readJson, requireFormat } from '../storage/json-file.ts'
 import { withLock } from '../storage/lock.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
@@ -43,7 +43,7 @@ export function withSetting(
 /** Returns the path of the configuration file, or the target's path if the file is a symbolic link, as dotfile managers create. */
 export function configPath({ directories }: ConfigDirectory): string {
   let path = join(directories.config, 'config.json')
-  quietly(() => {
+  catchError(() => {
     // `readlinkSync` throws unless the file itself is a link. Links in the path's directories stay unresolved, for display.
     readlinkSync(path)
     path = realpathSync(path)

@@ -11,42 +11,41 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { CliError } from '../errors.ts'
-import { cannotWrite, codeOf, POSIX, quietly, reason, remedy } from './file-errors.ts'
+import { cannotWrite, catchError, codeOf, POSIX, reason, remedy } from './file-errors.ts'
 import { readOwnFile } from './json-file.ts'
 import { namesIn } from './private-directory.ts'
 
-// Windows has no such flag, but creating a link there takes permissions that others don't have.
+// Windows lacks O_NOFOLLOW, but creating a link there requires permissions that other users don't have.
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
-/** What file systems say that can't flush a directory; their own guarantees have to be enough. */
-const NO_DIRECTORY_SYNC: readonly (string | undefined)[] = ['EINVAL', 'ENOTSUP', 'EPERM', 'EROFS']
-/** How often Windows is asked to replace a file that another program has open. */
+/** Error codes of file systems that can't flush a directory; their own guarantees must suffice. */
+const NO_DIRECTORY_SYNC: readonly (string | undefined)[] = ['EINVAL', 'ENOTSUP', 'EPERM']
+/** Number of retries of replacing a file that another program has open (Windows only). */
 const RENAME_TRIES = 20
 
 /**
- * What a session does with a disk, one system call a function, so that a test can cut the power between any two of them. Nearly all
- * of it is synchronous: the files are small, and a note has to be written between two steps of a connection. Each throws the
- * system's error, unless it says otherwise.
+ * File operations of a session, one system call each, so that a test can cut the power between any two. Synchronous except `lock`,
+ * because a note is written between two steps of a connection. Each throws the system error unless it says otherwise.
  */
 export const realDisk = {
-  /** The whole file; undefined if there is none. @throws CliError `file_unusable`, exit 4. */
+  /** Reads a whole file; undefined if it doesn't exist. @throws CliError `file_unusable`, exit 4 */
   read: (path: string): string | undefined => readOwnFile(path, 'file_unusable'),
-  /** Creates a file that must not exist (O_EXCL, 0600) and opens it. */
+  /** Creates a file that must not exist (O_EXCL, 0600) and opens it for writing. */
   create(path: string): number {
     const fd = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | NO_FOLLOW, 0o600)
     allowOwner(fd)
     return fd
   },
-  /** Opens a file that exists, to write into it. */
+  /** Opens an existing file for writing. */
   open: (path: string): number => openSync(path, constants.O_WRONLY | NO_FOLLOW),
-  /** Writes from the beginning of the file; what it had beyond that stays. */
+  /** Overwrites a file from its beginning, without truncating the rest. */
   write(fd: number, text: string): void {
     const bytes = Buffer.from(text, 'utf8')
-    // A limit on file sizes causes a short write first, and then an error.
+    // A size limit (`ulimit -f`) or a full disk causes a short write first, and an error only at the next write.
     for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, at)
   },
   sync: (fd: number): void => fsyncSync(fd),
-  /** Never throws: everything that matters was flushed before. */
-  close: (fd: number): void => void quietly(() => closeSync(fd)),
+  /** Closes a descriptor. Never throws: important data was flushed before. */
+  close: (fd: number): void => void catchError(() => closeSync(fd)),
   rename(from: string, to: string): void {
     for (let tries = 1; ; tries++) {
       try {
@@ -54,7 +53,8 @@ export const realDisk = {
         return
       } catch (error) {
         if (POSIX || !['EPERM', 'EACCES', 'EBUSY'].includes(codeOf(error) ?? '')) throw error
-        // Since it could write beside it a moment ago.
+        // The program could write to the directory a moment ago, so permissions aren't the cause: another program has the file
+        // open.
         const held = new Error('EBUSY: another program holds it open', { cause: error })
         if (tries > RENAME_TRIES) throw Object.assign(held, { code: 'EBUSY' })
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5 + tries * 5)
@@ -62,9 +62,9 @@ export const realDisk = {
     }
   },
   remove: (path: string): void => unlinkSync(path),
-  /** The names in a directory; none if it doesn't exist. @throws CliError `cannot_write`, exit 1. */
+  /** Lists the names in a directory; none if it doesn't exist. @throws CliError `cannot_write`, exit 1 */
   names: namesIn,
-  /** Without this, a power loss may undo a new name. */
+  /** Flushes a directory: without this, a power loss may undo creating, renaming or removing a file. */
   syncDirectory(path: string): void {
     if (!POSIX) return
     const directory = openSync(path, constants.O_RDONLY)
@@ -77,15 +77,15 @@ export const realDisk = {
     }
   },
   /**
-   * Takes the system's lock on a file, and creates the file if necessary. Closing it releases the lock; so does the end of the
-   * process, however that happens.
+   * Acquires the kernel lock of a file, creating the file if necessary. Closing the descriptor releases the lock, as does the end
+   * of the process for any reason.
    *
-   * @returns undefined if another open file holds the lock.
+   * @returns the descriptor; undefined if another open file holds the lock
    */
   async lock(path: string): Promise<number | undefined> {
-    // As it is installed it is CommonJS; in a bundle only its default export is whole.
+    // fs-native-extensions is CommonJS: from the bundle, only its default export is complete.
     const { default: locks } = await import('fs-native-extensions')
-    // Processes that we start don't inherit the descriptor (O_CLOEXEC), so they can't keep the lock.
+    // Child processes don't inherit the descriptor (O_CLOEXEC), so they can't keep the lock.
     const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | NO_FOLLOW, 0o600)
     let isTaken = false
     try {
@@ -93,23 +93,26 @@ export const realDisk = {
       isTaken = locks.tryLock(fd)
       return isTaken ? fd : undefined
     } finally {
-      if (!isTaken) quietly(() => closeSync(fd))
+      if (!isTaken) catchError(() => closeSync(fd))
     }
   },
 }
 
 export type Disk = typeof realDisk
 
-/** The umask may have removed our own permissions, and with them the next command's. Some file systems have none. */
+/**
+ * Restores the owner's permissions, which an unusual umask removes, so that the next command can open the file. Some file systems
+ * have no permissions; ignore their errors.
+ */
 function allowOwner(fd: number): void {
-  if (POSIX) quietly(() => fchmodSync(fd, 0o600))
+  if (POSIX) catchError(() => fchmodSync(fd, 0o600))
 }
 
 /**
- * Replaces a file atomically: a reader finds either the old or the new text, whole, even after a power loss. A link in its
- * place is replaced, not followed. Writers that do this at the same time don't disturb each other.
+ * Replaces a file atomically: a reader sees either the old or the new text as a whole, even after a power loss. Replaces a link at
+ * the path instead of following it. Concurrent writers don't disturb each other.
  *
- * @throws CliError `cannot_write`, exit 1, with the path; the old file is untouched.
+ * @throws CliError `cannot_write`, exit 1, with the path; the old file is unchanged
  */
 export function writeDurable(path: string, text: string, disk: Disk = realDisk): void {
   const directory = dirname(path)
@@ -124,14 +127,19 @@ export function writeDurable(path: string, text: string, disk: Disk = realDisk):
     }
     disk.rename(temporary, path)
   } catch (error) {
-    quietly(() => disk.remove(temporary))
+    catchError(() => disk.remove(temporary))
     throw cannotWrite(path, error)
   }
-  // Every reader sees the new name already.
-  quietly(() => disk.syncDirectory(directory))
+  // Ignore a failed flush: readers already see the new file.
+  catchError(() => disk.syncDirectory(directory))
 }
 
-/** Removes a file for good; true if there was one. @throws CliError `cannot_write`, exit 1: it is still there. */
+/**
+ * Removes a file and flushes its directory.
+ *
+ * @returns whether there was a file
+ * @throws CliError `cannot_write`, exit 1, if the file is still there
+ */
 export function removeDurable(path: string, disk: Disk = realDisk): boolean {
   try {
     disk.remove(path)
@@ -142,7 +150,7 @@ export function removeDurable(path: string, disk: Disk = realDisk): boolean {
       cause: error,
     })
   }
-  // It is gone for every reader. A power loss may bring it back, and then the next command removes it again.
-  quietly(() => disk.syncDirectory(dirname(path)))
+  // Ignore a failed flush: no reader sees the file anymore, and if a power loss brings it back, the next command removes it again.
+  catchError(() => disk.syncDirectory(dirname(path)))
   return true
 }

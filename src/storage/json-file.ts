@@ -1,56 +1,55 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { CliError, type ErrorCode } from '../errors.ts'
-import { codeOf, POSIX, quietly, reason, remedy, rootsHint } from './file-errors.ts'
+import { catchError, codeOf, POSIX, reason, remedy, rootOwnerHint } from './file-errors.ts'
 import { ownUser } from './private-directory.ts'
 
 type FileCode = Extract<ErrorCode, 'cannot_read' | 'file_unusable'>
 
-/** Far more than any file of this program. */
+/** Maximum size of a file; far more than any file of this program has. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 
 /**
- * Reads a file of this program; undefined if it doesn't exist. Synchronous: the files are small, every command reads two, and
- * loading `node:fs/promises` would take longer.
+ * Reads a file of this program; undefined if it doesn't exist. Synchronous, because the files are small, every command reads two,
+ * and loading `node:fs/promises` takes longer.
  *
- * @param code of the error if the file can't be used: what a session's file has differs.
- * @throws CliError with the path and a remedy: it is a link, belongs to another user, or can't be read. It is
- *   left as it is.
+ * @param code error code for an unusable file; a session's file has its own
+ * @throws CliError with the path and a hint if the file is a link, belongs to another user or can't be read; never changes the file
  */
 export function readOwnFile(path: string, code: FileCode = 'cannot_read'): string | undefined {
+  const refuse = (why: string, more = {}) => unusable(path, why, { code, ...more })
   let file: number | undefined
   try {
-    // O_NONBLOCK: opening a pipe would wait for a writer.
+    // O_NONBLOCK, because opening a pipe would wait for a writer.
     file = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
     const found = fstatSync(file)
-    if (!found.isFile()) throw unusable(path, 'it is not a file', { code })
-    // Root can do anything anyway, and settings that a system's tool manages may be root's.
+    if (!found.isFile()) throw refuse('it is not a file')
+    // Settings may belong to root, since system tools may manage them and root can read everything anyway.
     if (POSIX && found.uid !== ownUser() && (found.uid !== 0 || code !== 'cannot_read')) {
-      const hint = rootsHint(path) ?? 'run this command as that user (without sudo)'
-      throw unusable(path, `it belongs to ${found.uid === 0 ? 'root' : 'another user'}`, { code, hint })
+      const hint = rootOwnerHint(path) ?? 'run this command as that user (without sudo)'
+      throw refuse(`it belongs to ${found.uid === 0 ? 'root' : 'another user'}`, { hint })
     }
-    if (found.size > MAX_FILE_BYTES) throw unusable(path, `it is too large (${found.size} bytes)`, { code })
+    if (found.size > MAX_FILE_BYTES) throw refuse(`it is too large (${found.size} bytes)`)
     return readFileSync(file, 'utf8')
   } catch (error) {
     if (error instanceof CliError) throw error
     const problem = codeOf(error)
     if (problem === 'ENOENT') return undefined
     if (problem === 'ELOOP' || problem === 'EMLINK')
-      throw unusable(path, 'it is a symbolic link, which is not followed', { code })
+      throw refuse('it is a symbolic link, which is not followed')
     const permissions = 'check the owner and the permissions of that file and its directory'
-    const hint = rootsHint(path) ?? remedy(error, permissions)
-    throw unusable(path, `it can't be read (${reason(error)})`, { hint, code, cause: error })
+    const hint = rootOwnerHint(path) ?? remedy(error, permissions)
+    throw refuse(`it can't be read (${reason(error)})`, { hint, cause: error })
   } finally {
     const opened = file
-    if (opened !== undefined) quietly(() => closeSync(opened))
+    if (opened !== undefined) catchError(() => closeSync(opened))
   }
 }
 
 /**
  * Reads a JSON file of this program; undefined if it doesn't exist.
  *
- * @param parse validates the value; throws an Error that says what is wrong with it, or a CliError that also says what to do
- *   about it.
- * @throws CliError `cannot_read`, as `readOwnFile`, and if it is empty, damaged, or written by a later version.
+ * @param parse validates the value; throws an Error naming the defect, or a CliError with its own hint
+ * @throws CliError `cannot_read`, as `readOwnFile`, and if the file is empty, damaged or of a later version
  */
 export function readJson<T>(path: string, parse: (value: unknown) => T): T | undefined {
   const text = readOwnFile(path)
@@ -60,13 +59,13 @@ export function readJson<T>(path: string, parse: (value: unknown) => T): T | und
     return parse(JSON.parse(text))
   } catch (error) {
     if (error instanceof CliError) throw error
-    // The parser's message would quote the file, which may hold a secret.
+    // Don't include the parser's message, which quotes the file: it may hold a secret.
     const isInvalid = error instanceof SyntaxError
     throw unusable(path, isInvalid ? 'it is damaged: it is not valid JSON' : (error as Error).message)
   }
 }
 
-/** The error for a file that can't be used. */
+/** Returns the error for an unusable file. */
 export function unusable(
   path: string,
   why: string,
@@ -78,7 +77,7 @@ export function unusable(
   })
 }
 
-/** @throws Error if a file doesn't have the format that this version of the program reads. */
+/** Refuses a file format that this version of the program doesn't read. @throws Error naming the found and the known format */
 export function requireFormat(found: unknown, known: number): void {
   if (found === known) return
   throw new Error(

@@ -5,28 +5,28 @@ import { type Disk, realDisk } from './atomic-file.ts'
 import { codeOf, reason, remedy } from './file-errors.ts'
 
 export interface LockOptions<T> {
-  /** Milliseconds to wait for another process. */
+  /** Milliseconds to wait while another process holds the lock. */
   readonly timeoutMs: number
-  /** Called while another process holds the lock; a result ends the wait. */
+  /** Called after each failed attempt to lock; a result ends the wait and becomes the result of `withLock`. */
   readonly meanwhile?: () => T | undefined
-  /** Called once, when the wait has taken two seconds. */
+  /** Called once if the wait takes longer than two seconds. */
   readonly onWait?: () => Promise<void>
-  /** The error if another process holds the lock until then; `session_busy` by default. */
+  /** Creates the error for a lock that stays held until the timeout; `session_busy` by default. */
   readonly busy?: () => CliError
-  /** `continue`: the work is done without a lock where there is none, because it can't lose a refresh token. */
+  /** `continue` runs the work unlocked on a system without file locks, for work that can't lose a refresh token. */
   readonly withoutLocks?: 'continue'
   readonly disk?: Disk
 }
 
-/** Asking the kernel is cheap. */
+/** Milliseconds between attempts to lock; short, because an attempt is one system call. */
 const PAUSES = { first: 20, max: 250, factor: 1.5, jitter: 0.5 } as const
 
 /**
- * Runs work while this process holds the lock on a file. The lock is never stolen because of its age: only the kernel knows
- * whether its holder is alive. It is for waiting politely: what must not happen twice doesn't rely on it.
+ * Runs work while this process holds the lock of a file. Never steals a lock because of its age: only the kernel knows whether the
+ * holder is alive. The lock only avoids conflicts; what must not happen twice is ensured otherwise.
  *
- * @throws CliError `store_unavailable`, exit 4, if this system has no such locks; `session_busy`, exit 7, if another process
- *   held it until then; the reason of an interrupt.
+ * @throws CliError `store_unavailable`, exit 4, on a system without file locks; `session_busy`, exit 7, after the timeout; the
+ *   abort reason if interrupted
  */
 export async function withLock<T>(
   path: string,
@@ -38,15 +38,11 @@ export async function withLock<T>(
   const start = clock.monotonic()
   let { onWait } = options
   for (let tries = 1; ; tries++) {
-    let fd: number | undefined
-    try {
-      fd = await disk.lock(path)
-    } catch (error) {
-      if (options.withoutLocks === 'continue') return work()
-      throw noLock(path, error)
-    }
-    const held = fd
-    // Closing it releases the lock.
+    const held = await disk.lock(path).catch((error: unknown) => {
+      if (options.withoutLocks === 'continue') return 'no locks' as const
+      throw lockError(path, error)
+    })
+    if (held === 'no locks') return work()
     if (held !== undefined) return work().finally(() => disk.close(held))
     const found = meanwhile?.()
     if (found !== undefined) return found
@@ -64,7 +60,7 @@ export async function withLock<T>(
   }
 }
 
-/** Whether another process holds the lock at this moment; undefined if that can't be found out. */
+/** Whether another process holds the lock; undefined if the system doesn't tell. */
 export async function isLocked(path: string, disk: Disk = realDisk): Promise<boolean | undefined> {
   try {
     const fd = await disk.lock(path)
@@ -75,8 +71,11 @@ export async function isLocked(path: string, disk: Disk = realDisk): Promise<boo
   }
 }
 
-/** Without a lock two commands could be at the same session, so nothing is renewed. */
-function noLock(path: string, error: unknown): CliError {
+/**
+ * Returns the error for a system or path without locks, where nothing is renewed because two commands could use the session at
+ * once.
+ */
+function lockError(path: string, error: unknown): CliError {
   const code = codeOf(error) ?? ''
   if (['MODULE_NOT_FOUND', 'ERR_DLOPEN_FAILED'].includes(code)) {
     const message = `mailclaim comes without file locks for this machine (${process.platform}-${process.arch})`

@@ -2,15 +2,15 @@ import { readdirSync } from 'node:fs'
 import { chmod, lstat, mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { CliError } from '../errors.ts'
-import { codeOf, POSIX, reason, remedy, rootsHint } from './file-errors.ts'
+import { codeOf, POSIX, reason, remedy, rootOwnerHint } from './file-errors.ts'
 
 /**
- * Makes sure that a directory exists, belongs to us alone (0700, whatever the umask) and isn't a link that another user
- * planted. Creates missing parents in the same way and leaves existing ones as they are.
+ * Ensures that a directory exists, belongs to this user alone (0700, whatever the umask) and isn't a link planted by another user.
+ * Creates missing parents in the same way; existing parents stay as they are.
  *
- * @param existing `leave` for a directory that a person may have named, which may be their home or `/tmp`: if it exists, it
- *   keeps its permissions, and it may belong to the system.
- * @throws CliError `cannot_write`, exit 1, with the path and a remedy.
+ * @param existing `leave` for a directory that the user may have named, such as their home or `/tmp`: if it exists, it keeps its
+ *   permissions and may belong to root
+ * @throws CliError `cannot_write`, exit 1, with the path and a hint
  */
 export async function ensurePrivateDirectory(
   path: string,
@@ -36,12 +36,12 @@ export async function ensurePrivateDirectory(
 async function makeDirectory(path: string, parentExists = false): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })
-    // The umask may have removed our own permissions as well.
+    // Set the mode again: an unusual umask may have removed the owner's permissions.
     if (POSIX) await chmod(path, 0o700)
   } catch (error) {
     const code = codeOf(error)
     if (code === 'EEXIST') return
-    // Below a dangling link, in /proc and in automounted directories, an existing parent doesn't help.
+    // Below a dangling link, in /proc and in automounted directories, `mkdir` reports ENOENT although the parent exists.
     if (code !== 'ENOENT' || parentExists || dirname(path) === path) {
       throw directoryUnusable(path, `it can't be created (${reason(error)})`, error)
     }
@@ -53,7 +53,7 @@ async function makeDirectory(path: string, parentExists = false): Promise<void> 
 function directoryUnusable(path: string, why: string, cause?: unknown): CliError {
   return new CliError('cannot_write', `the directory ${path} can't be used: ${why}`, {
     hint:
-      rootsHint(path) ??
+      rootOwnerHint(path) ??
       remedy(
         cause,
         'fix its owner and permissions, or set MAILCLAIM_STATE_DIR and MAILCLAIM_CONFIG_DIR to directories of yours',
@@ -62,7 +62,7 @@ function directoryUnusable(path: string, why: string, cause?: unknown): CliError
   })
 }
 
-/** The names in a directory; none if it doesn't exist. @throws CliError `cannot_write`, exit 1. */
+/** Lists the names in a directory; none if it doesn't exist. @throws CliError `cannot_write`, exit 1 */
 export function namesIn(directory: string): string[] {
   try {
     return readdirSync(directory)
@@ -72,7 +72,7 @@ export function namesIn(directory: string): string[] {
   }
 }
 
-/** The id of the user that this process runs as; -1 if the system has no such ids. */
+/** Returns the user id of this process; -1 on a system without user ids. */
 export function ownUser(): number {
   return process.getuid?.() ?? -1
 }

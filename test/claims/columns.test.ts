@@ -52,13 +52,3 @@ test('a claim that was pending when it was last seen is listed as expired once i
   expect(context.stdout.text).toContain("by this machine's clock the claim expired")
   expect(context.stdout.text).not.toContain('waiting for')
 })
-
-test.each([50, 60, 80])('a list of claims at %i columns breaks no word', async (columns) => {
-  const context = createFakeContext({ terminal: { columns }, environment: { noColor: true } })
-  const writer = createIo(context, await fakeSettings(context)).list(CLAIM_LIST_COLUMNS)
-  const items = [claim('completed'), claim('pending')]
-  await writer.page({ items, envelope: { object: 'list', has_more: false, data: [] } })
-  await writer.end(false)
-  expect(context.stdout.text).toContain('completed')
-  expect(context.stdout.text).toContain('waiting')
-})

@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   findClaimById,
   findClaimsByName,
@@ -26,122 +26,117 @@ async function ledger(baseUrl = 'https://api.example.com') {
   return { context, io: await at(baseUrl), at, directory, files }
 }
 
-describe('the ledger', () => {
-  test('keeps each claim in a file that its domain names, and replaces it as a whole', async () => {
-    const { io, files } = await ledger()
-    await saveClaim(claimOf({ name: 'Bücher.example.' }), io)
-    await saveClaim(claimOf({ name: 'Bücher.example.', status: 'completed' }), io)
-    await saveClaim(claimOf({ domain_id: 'd2' }), io)
-    expect(files()).toEqual([
-      expect.stringMatching(/^ex\/example\.com\/[0-9a-f]{32}\.json$/),
-      expect.stringMatching(/^xn\/xn--bcher-kva\.example\/[0-9a-f]{32}\.json$/),
-    ])
-    expect((await findClaimsByName('xn--bcher-kva.example', io)).map(({ claim }) => claim.status)).toEqual([
-      'completed',
-    ])
-  })
+test('the ledger keeps each claim in one file below the name of its domain, and replaces that file', async () => {
+  const { io, files } = await ledger()
+  await saveClaim(claimOf({ name: 'Bücher.example.' }), io)
+  await saveClaim(claimOf({ name: 'Bücher.example.', status: 'completed' }), io)
+  await saveClaim(claimOf({ domain_id: 'd2' }), io)
+  expect(files()).toEqual([
+    expect.stringMatching(/^ex\/example\.com\/[0-9a-f]{32}\.json$/),
+    expect.stringMatching(/^xn\/xn--bcher-kva\.example\/[0-9a-f]{32}\.json$/),
+  ])
+  expect((await findClaimsByName('xn--bcher-kva.example', io)).map(({ claim }) => claim.status)).toEqual([
+    'completed',
+  ])
+})
 
-  test.each([
-    ['a name of 231 characters', `${'a.'.repeat(110)}example.com`],
-    ['a name with a label of one letter', 'a.example.com'],
-    ['a name that is no domain', '../../../x'],
-    ['no name', null],
-  ])('the ledger finds a claim with %s by its id and by its name', async (_, name) => {
-    const { io, files } = await ledger()
+test.each([
+  ['a name of 231 characters', `${'a.'.repeat(110)}example.com`],
+  ['a name with a label of one letter', 'a.example.com'],
+  ['a name that is no domain', '../../../x'],
+  ['no name', null],
+])('the ledger finds a claim with %s by its id and by its name', async (_, name) => {
+  const { io, files } = await ledger()
+  await saveClaim(claimOf(), io)
+  await saveClaim(claimOf({ name, domain_id: 'd2' }), io)
+  expect(files()).toHaveLength(2)
+  expect(await findClaimById('d2', io)).toMatchObject({ claim: { name, domain_id: 'd2' } })
+  expect(await findClaimsByName(name ?? '', io)).toHaveLength(1)
+  expect(await listOpenDomains(io)).toHaveLength(2)
+})
+
+test('the ledger finds a claim without opening the files of other claims', async () => {
+  const { io, files, directory } = await ledger()
+  for (let at = 0; at < 20; at++)
+    await saveClaim(claimOf({ name: `d${at}.example.com`, domain_id: `d${at}` }), io)
+  // Opening any claim file but that of d7 reports a damaged file.
+  for (const path of files().filter((file) => !file.includes('/d7.')))
+    writeFileSync(join(directory, 'names', path), 'no claim')
+  const damaged: string[] = []
+  const note = async ({ message }: { message: string }) => void damaged.push(message)
+  expect(await findClaimsByName('d7.example.com', io, note)).toHaveLength(1)
+  expect(await findClaimById('d7', io, note)).toBeDefined()
+  expect(await findClaimById('example.com', io, note)).toBeUndefined()
+  expect(damaged).toEqual([])
+})
+
+test('the ledger lists the claims of a domain newest first, whichever was saved last', async () => {
+  const { io } = await ledger()
+  await saveClaim(claimOf({ domain_id: 'new', created_at: '2026-11-22 11:00:00+00', status: 'expired' }), io)
+  await saveClaim(claimOf({ domain_id: 'old', created_at: '2026-11-20 11:00:00+00' }), io)
+  expect((await findClaimsByName('example.com', io)).map(({ claim }) => claim.domain_id)).toEqual([
+    'new',
+    'old',
+  ])
+  expect(await listOpenDomains(io)).toEqual([])
+})
+
+test('the ledger keeps the claims of two services apart', async () => {
+  const { io, at } = await ledger()
+  const other = await at('https://other.example.net')
+  await saveClaim(claimOf(), io)
+  await saveClaim(claimOf({ status: 'completed' }), other)
+  expect((await readAllClaims(io)).map(({ claim }) => claim.status)).toEqual(['pending'])
+  expect(await findClaimById('d1', other)).toMatchObject({ claim: { status: 'completed' } })
+  const chosen = { ...io.settings.chosen, base_url: undefined }
+  expect(await readAllClaims({ ...io, settings: { ...io.settings, chosen } })).toHaveLength(2)
+})
+
+test('the ledger forgets a claim, and offers the domains that it has for completion', async () => {
+  const { io } = await ledger()
+  await saveClaim(claimOf(), io)
+  await saveClaim(claimOf({ name: 'example.org', domain_id: 'd2', status: 'completed' }), io)
+  expect(await listKnownDomains('EXA', 5, io)).toEqual([
+    ['example.com', 'pending'],
+    ['example.org', 'completed'],
+  ])
+  const [entry] = await findClaimsByName('example.com', io)
+  if (entry !== undefined) await forgetClaim(entry, io)
+  expect(await listKnownDomains('exa', 5, io)).toEqual([['example.org', 'completed']])
+  expect(await listKnownDomains('ex', 5, io)).toHaveLength(1)
+})
+
+test('the ledger reports a damaged file once, keeps it, and reads the other claims', async () => {
+  const { io, directory, files } = await ledger()
+  await saveClaim(claimOf(), io)
+  writeFileSync(join(directory, 'names', files()[0] ?? ''), '{"format":1,"issuer":"x"')
+  await saveClaim(claimOf({ domain_id: 'd2' }), io)
+  const damaged: string[] = []
+  const found = await findClaimsByName('example.com', io, async ({ code }) => void damaged.push(code))
+  expect({ found: found.length, damaged }).toEqual({ found: 1, damaged: ['cannot_read'] })
+  expect(files()).toHaveLength(2)
+})
+
+test('a claim is saved while another claim of its domain is being forgotten', async () => {
+  const { io, context } = await ledger()
+  for (let round = 0; round < 60; round++) {
     await saveClaim(claimOf(), io)
-    await saveClaim(claimOf({ name, domain_id: 'd2' }), io)
-    expect(files()).toHaveLength(2)
-    expect(await findClaimById('d2', io)).toMatchObject({ claim: { name, domain_id: 'd2' } })
-    expect(await findClaimsByName(name ?? '', io)).toHaveLength(1)
-    expect(await listOpenDomains(io)).toHaveLength(2)
-  })
-
-  test('a claim is read beside claims that nobody may open', async () => {
-    const { io, files, directory } = await ledger()
-    for (let at = 0; at < 20; at++)
-      await saveClaim(claimOf({ name: `d${at}.example.com`, domain_id: `d${at}` }), io)
-    // Whoever opens a claim but the one that is meant reports it as damaged.
-    for (const path of files().filter((file) => !file.includes('/d7.')))
-      writeFileSync(join(directory, 'names', path), 'no claim')
-    const damaged: string[] = []
-    const note = async ({ message }: { message: string }) => void damaged.push(message)
-    expect(await findClaimsByName('d7.example.com', io, note)).toHaveLength(1)
-    expect(await findClaimById('d7', io, note)).toBeDefined()
-    expect(await findClaimById('example.com', io, note)).toBeUndefined()
-    expect(damaged).toEqual([])
-  })
-
-  test('means the newest claim of a name, whichever was looked at last', async () => {
-    const { io } = await ledger()
-    await saveClaim(
-      claimOf({ domain_id: 'new', created_at: '2026-11-22 11:00:00+00', status: 'expired' }),
-      io,
-    )
-    await saveClaim(claimOf({ domain_id: 'old', created_at: '2026-11-20 11:00:00+00' }), io)
-    expect((await findClaimsByName('example.com', io)).map(({ claim }) => claim.domain_id)).toEqual([
-      'new',
-      'old',
-    ])
-    expect(await listOpenDomains(io)).toEqual([])
-  })
-
-  test('keeps the claims of two services apart', async () => {
-    const { io, at } = await ledger()
-    const other = await at('https://other.example.net')
-    await saveClaim(claimOf(), io)
-    await saveClaim(claimOf({ status: 'completed' }), other)
-    expect((await readAllClaims(io)).map(({ claim }) => claim.status)).toEqual(['pending'])
-    expect(await findClaimById('d1', other)).toMatchObject({ claim: { status: 'completed' } })
-    const chosen = { ...io.settings.chosen, base_url: undefined }
-    expect(await readAllClaims({ ...io, settings: { ...io.settings, chosen } })).toHaveLength(2)
-  })
-
-  test('forgets a claim, and completes the names that it has', async () => {
-    const { io } = await ledger()
-    await saveClaim(claimOf(), io)
-    await saveClaim(claimOf({ name: 'example.org', domain_id: 'd2', status: 'completed' }), io)
-    expect(await listKnownDomains('EXA', 5, io)).toEqual([
-      ['example.com', 'pending'],
-      ['example.org', 'completed'],
-    ])
     const [entry] = await findClaimsByName('example.com', io)
+    const saving = saveClaim(claimOf({ domain_id: 'd2' }), io)
+    for (let turns = 0; turns < round % 20; turns++) await new Promise(setImmediate)
     if (entry !== undefined) await forgetClaim(entry, io)
-    expect(await listKnownDomains('exa', 5, io)).toEqual([['example.org', 'completed']])
-    expect(await listKnownDomains('ex', 5, io)).toHaveLength(1)
-  })
+    await saving
+    expect((await findClaimsByName('example.com', io)).map(({ claim }) => claim.domain_id)).toEqual(['d2'])
+    const saved = await findClaimById('d2', io)
+    if (saved !== undefined) await forgetClaim(saved, io)
+  }
+  expect(context.stderr.text).toBe('')
+})
 
-  test('leaves a damaged file where it is, and goes on', async () => {
-    const { io, directory, files } = await ledger()
-    await saveClaim(claimOf(), io)
-    writeFileSync(join(directory, 'names', files()[0] ?? ''), '{"format":1,"issuer":"x"')
-    await saveClaim(claimOf({ domain_id: 'd2' }), io)
-    const damaged: string[] = []
-    const found = await findClaimsByName('example.com', io, async ({ code }) => void damaged.push(code))
-    expect({ found: found.length, damaged }).toEqual({ found: 1, damaged: ['cannot_read'] })
-    expect(files()).toHaveLength(2)
-  })
-
-  test('a claim is saved while another one of its domain is forgotten, at whatever moment', async () => {
-    const { io, context } = await ledger()
-    for (let round = 0; round < 60; round++) {
-      await saveClaim(claimOf(), io)
-      const [entry] = await findClaimsByName('example.com', io)
-      const saving = saveClaim(claimOf({ domain_id: 'd2' }), io)
-      for (let turns = 0; turns < round % 20; turns++) await new Promise(setImmediate)
-      if (entry !== undefined) await forgetClaim(entry, io)
-      await saving
-      expect((await findClaimsByName('example.com', io)).map(({ claim }) => claim.domain_id)).toEqual(['d2'])
-      const saved = await findClaimById('d2', io)
-      if (saved !== undefined) await forgetClaim(saved, io)
-    }
-    expect(context.stderr.text).toBe('')
-  })
-
-  test('warns, and goes on, where nothing can be written', async () => {
-    const { io, context } = await ledger()
-    mkdirSync(dirname(context.directories.state), { recursive: true })
-    writeFileSync(context.directories.state, 'a file where the directory belongs')
-    await saveClaim(claimOf(), io)
-    expect(context.stderr.text).toContain("couldn't save the claim")
-  })
+test('the ledger warns if a claim cannot be saved, and the command continues', async () => {
+  const { io, context } = await ledger()
+  mkdirSync(dirname(context.directories.state), { recursive: true })
+  writeFileSync(context.directories.state, 'a file where the directory belongs')
+  await saveClaim(claimOf(), io)
+  expect(context.stderr.text).toContain("couldn't save the claim")
 })

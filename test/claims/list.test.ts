@@ -13,7 +13,7 @@ async function read(text: string | Buffer, takesIds = true) {
   return { ...(await readList('-', takesIds, io)), stderr: context.stderr.text }
 }
 
-test('a list has a domain on each line, and perhaps the value to expect', async () => {
+test('a list of domains has one domain per line, optionally with its expected value', async () => {
   const { inputs } = await read(
     '\ufeffa.example\r\n\n# a comment\nBÜCHER.example. , prefix=token\n"b.example","p=ab=="',
   )
@@ -24,7 +24,7 @@ test('a list has a domain on each line, and perhaps the value to expect', async 
   ])
 })
 
-test('with a header, its columns count, and others are ignored, said once', async () => {
+test('a list with a header is read by its column names, and a warning names the ignored columns', async () => {
   const { inputs, stderr } = await read(
     'Client,Region,Domain\nACME,eu-west-1,a.example\n"X, Inc.",,b.example\n',
   )
@@ -40,7 +40,7 @@ test.each([
   ['a.example,TXT=prefix=token', "the value isn't a complete value"],
   ['a.example,"prefix=a,b"', "the value isn't a complete value"],
   ['a.example # mine', '"a.example # mine"'],
-])('a bad line is named, and the others go on: %s', async (line, why) => {
+])('a list with the bad line "%s" gives its other domains and a warning', async (line, why) => {
   const { inputs, badLines, stderr } = await read(`a.example\n${line}\nb.example`)
   expect(inputs).toEqual([{ domain: 'a.example' }, { domain: 'b.example' }])
   expect(badLines).toBe(1)
@@ -48,33 +48,17 @@ test.each([
   expect(stderr).toContain(why)
 })
 
-test('a region that does not exist is a bad line', async () => {
+test('a list line with an unknown region is a bad line', async () => {
   const { inputs, stderr } = await read('domain,region\na.example,mars\n')
   expect(inputs).toEqual([])
   expect(stderr).toContain('"mars" is not a region')
 })
 
 test.each([
-  ['a file in UTF-16', Buffer.from('\ufeffa.example', 'utf16le')],
-  ['a file that is no text', Buffer.from([80, 75, 3, 4, 0, 0])],
-  ['a list without a domain', Buffer.from('# none\n')],
-  [
-    'a list with a quotation mark that hides the next line',
-    Buffer.from('client,domain\n"ACME,a.example\n"B",b.example\n'),
-  ],
-  [
-    'a list with a quotation mark that is never closed',
-    Buffer.from('client,domain\n"ACME,a.example\nB,b.example\n'),
-  ],
-])('%s is refused', async (_what, bytes) => {
-  await expect(read(bytes)).rejects.toMatchObject({ exit: 2 })
-})
-
-test.each([
   ['semicolons', 'Client;domain;value\n"X; Inc.";a.example;prefix=token\n'],
   ['tabs', 'domain\tvalue\n\na.example \tprefix=token\n'],
   ['semicolons and no header', 'a.example;prefix=token'],
-])('a spreadsheet may separate with %s', async (_what, text) => {
+])('a list from a spreadsheet can have %s as separators', async (_what, text) => {
   const { inputs, badLines } = await read(text)
   expect({ inputs, badLines }).toEqual({
     inputs: [{ domain: 'a.example', value: 'prefix=token' }],
@@ -82,14 +66,14 @@ test.each([
   })
 })
 
-test('of many bad lines the first ten are named, and all are counted', async () => {
+test('a list with 200 bad lines gives ten warnings and their total', async () => {
   const { badLines, stderr } = await read(`a.example\n${'b ad\n'.repeat(200)}`)
   expect(badLines).toBe(200)
   expect(stderr.match(/^warning: /gm)).toHaveLength(11)
   expect(stderr).toContain("lines of <stdin> that can't be used: 200")
 })
 
-// Where a list is from a public report, its source stands beside it.
+// The third cell is the source of the list: a public report or a program.
 test.each([
   [
     'line breaks in a quoted cell',
@@ -115,7 +99,7 @@ test.each([
   ['empty rows at the end', 'sep=;\r\ndomain;value\r\na.example;\r\nb.example;\r\n;\r\n', 'Excel'],
   ['a separator within a quoted header', '"Client, Inc.";domain\n"a,b";a.example\nc;b.example\n', 'Excel'],
   ['quotation marks within cells', 'client,domain\n"Foo" Inc,a.example\n5" pipe,b.example\n', 'hand'],
-])('a list is read from %s', async (_what, text) => {
+])('a list of domains is read from a file with %s', async (_what, text) => {
   const { inputs, badLines } = await read(text)
   expect({ inputs, badLines }).toEqual({
     inputs: [{ domain: 'a.example' }, { domain: 'b.example' }],
@@ -123,7 +107,7 @@ test.each([
   })
 })
 
-test('columns of values and regions are found by the names that our own output and sheets have', async () => {
+test('the columns of values and regions in a list are found by the names in our own output and in sheets', async () => {
   const { inputs } = await read('Name\tRecord.Value\tREGION\na.example\tp=t\teu-west-1\n')
   expect(inputs).toEqual([{ domain: 'a.example', value: 'p=t', region: 'eu-west-1' }])
 })
@@ -139,19 +123,19 @@ test.each([
     'domain,region\na.example,eu-west-1\n# x\na.example,us-east-1\n',
     '<stdin>:4: "a.example" has another region',
   ],
-])('a domain that is listed again with %s is a bad line', async (_what, text, warning) => {
+])('a domain that a list repeats with %s is a bad line', async (_what, text, warning) => {
   const { badLines, stderr } = await read(text)
   expect(badLines).toBe(1)
   expect(stderr).toContain(warning)
 })
 
-test('what one line of a domain leaves out, another one may say', async () => {
+test('a repeated domain in a list takes its value from whichever line has one', async () => {
   expect((await read('a.example\na.example,p=t\na.example\n')).inputs).toEqual([
     { domain: 'a.example', value: 'p=t' },
   ])
 })
 
-test('a bad line behind line breaks in a cell is named with its number in the file, and with the name that was meant', async () => {
+test('a bad line after a cell with line breaks is reported with its number in the file and the probable name', async () => {
   const { stderr } = await read('domain,client\r\na.example,"X\r\nY"\r\n“b.example”,Z\r\n')
   expect(stderr).toContain('<stdin>:4: "“b.example”" is not a domain name')
   expect(stderr).toContain('(leave the quotation marks out: b.example)')
@@ -169,8 +153,20 @@ test.each([
     ';; Domain: a.example.\na.example.\t3600\tIN\tSOA\tns.example. x.example. 1 2 3 4 5\n',
     "isn't a list of domains",
   ],
+  ['no text', Buffer.from([80, 75, 3, 4, 0, 0]), "isn't text in UTF-8"],
+  ['comments alone', '# none\n', 'has no domain'],
+  [
+    'CSV with a quotation mark that hides the next line',
+    'client,domain\n"ACME,a.example\n"B",b.example\n',
+    'quotation mark',
+  ],
+  [
+    'CSV with a quotation mark that is never closed',
+    'client,domain\n"ACME,a.example\nB,b.example\n',
+    'quotation mark',
+  ],
   ['HTML', '<!doctype html>\n<body>\na.example\n</body>\n', "isn't a list of domains"],
-])('a file in %s is refused with one sentence', async (_what, text, message) => {
+])('a file in %s is refused as a list of domains, with one error message', async (_what, text, message) => {
   const context = createFakeContext()
   const stdin = { isTTY: false, stream: Readable.from([Buffer.from(text)]) as never }
   const io = createIo({ ...context, stdin }, await fakeSettings(context))
@@ -197,7 +193,7 @@ test('the column name counts in our own output, and beside a column of domains o
   expect(lists.map(({ inputs }) => inputs)).toEqual(names.map(() => [{ domain: 'a.example' }]))
 })
 
-test('a header without a column of domains is refused with the columns that it has', async () => {
+test('a list header without a domain column is refused, and the hint names its columns', async () => {
   await expect(read('Kunde;Domäne;TXT-Wert\nX;a.example;p=t\n')).rejects.toMatchObject({
     hint: 'call one domain: Kunde, Domäne, TXT-Wert',
   })
@@ -206,7 +202,7 @@ test('a header without a column of domains is refused with the columns that it h
 test.each([
   ['missing.txt', 'no such file or directory'],
   ['.', 'illegal operation on a directory'],
-])('a list that cannot be read is refused: %s', async (name, why) => {
+])('a list file that cannot be read is refused: %s', async (name, why) => {
   const context = createFakeContext()
   const home = context.directories.state
   writeFileSync(join(home, '..', 'other'), '')

@@ -22,11 +22,11 @@ export const claimOf = (more: object = {}) => ({
   ...more,
 })
 
-/** A 404 of the service. */
+/** Returns a 404 response of the service. */
 export const GONE = () => jsonResponse(404, { name: 'not_found', message: 'Not found' })
 
 export interface WorldOptions {
-  /** Answers what is asked of the service: `GET /domains/d1/claim`. */
+  /** Responds to a request of the service, such as `GET /domains/d1/claim`. */
   readonly respond?: (
     request: string,
     body: string | undefined,
@@ -39,7 +39,7 @@ export interface WorldOptions {
   readonly runProgram?: Context['runProgram']
 }
 
-/** A machine with DNS and a service in memory, on which time passes only when nothing else is left to do. */
+/** Creates a machine with DNS and a service in memory, whose clock advances only when all other work is done. */
 export function createWorld(options: WorldOptions = {}) {
   const { respond = () => claimOf(), txt = () => [VALUE], dns = smallWorld(txt) } = options
   const clock = { ...createFakeClock(), ...createVirtualClock() }
@@ -70,9 +70,9 @@ export function createWorld(options: WorldOptions = {}) {
   return {
     context,
     clock,
-    /** What was asked of the service, in order. */
+    /** Requests to the service, in order. */
     asked,
-    /** What was asked of DNS. */
+    /** DNS queries, in order. */
     questions: fake.asked,
     async run(...words: string[]) {
       const [stdout, stderr] = [createFakeOutput(options.terminal), createFakeOutput(options.terminal)]
@@ -89,5 +89,5 @@ export const jsonLines = (text: string) =>
     .filter(Boolean)
     .map((line) => JSON.parse(line))
 
-/** The error that a program reads. */
+/** Returns the error object in the JSON on stderr. */
 export const errorOf = ({ stderr }: { readonly stderr: string }) => jsonLines(stderr).at(-1)?.error

@@ -10,7 +10,7 @@ import {
   withEffects,
 } from '../session/sandbox-session.ts'
 
-/** Runs the program in a world and says what it printed. */
+/** Runs the program in a world, and returns its exit code and output. */
 async function mailclaim(world: SandboxSession, ...words: string[]) {
   const { stdout, stderr } = world.context
   const before = { stdout: stdout.text.length, stderr: stderr.text.length }
@@ -31,79 +31,77 @@ const interrupt = async (world: SandboxSession) => {
   await mailclaim(world, 'auth', 'token')
 }
 
-describe('auth token', () => {
-  it('auth token prints the access token and nothing else', async () => {
-    const { exit, stdout, stderr } = await mailclaim(await signedIn(), 'auth', 'token')
-    expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' })
-    expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
-  })
+it('auth token prints the access token and nothing else', async () => {
+  const { exit, stdout, stderr } = await mailclaim(await signedIn(), 'auth', 'token')
+  expect({ exit, stderr }).toEqual({ exit: 0, stderr: '' })
+  expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
+})
 
-  it('auth token prints the API key if one is active, without the line break of its file', async () => {
-    const world = await createSandboxSession({ environment: { apiKey: 'key-1\n' } })
-    expect(await mailclaim(world, 'auth', 'token')).toEqual({ exit: 0, stdout: 'key-1\n', stderr: '' })
-  })
+it('auth token prints the API key if one is active, without the line break of its file', async () => {
+  const world = await createSandboxSession({ environment: { apiKey: 'key-1\n' } })
+  expect(await mailclaim(world, 'auth', 'token')).toEqual({ exit: 0, stdout: 'key-1\n', stderr: '' })
+})
 
-  it('auth token says how to sign in if nobody is signed in', async () => {
-    const world = await createSandboxSession()
-    const { exit, stdout, stderr } = await mailclaim(world, 'auth', 'token')
-    expect({ exit, stdout }).toEqual({ exit: 4, stdout: '' })
-    expect(stderr).toMatch(
-      /^error: profile default is not signed in\nhint: set MAILCLAIM_API_KEY, or sign in: mailclaim login.*\n$/,
-    )
-  })
+it('auth token says how to sign in if nobody is signed in', async () => {
+  const world = await createSandboxSession()
+  const { exit, stdout, stderr } = await mailclaim(world, 'auth', 'token')
+  expect({ exit, stdout }).toEqual({ exit: 4, stdout: '' })
+  expect(stderr).toMatch(
+    /^error: profile default is not signed in\nhint: set MAILCLAIM_API_KEY, or sign in: mailclaim login.*\n$/,
+  )
+})
 
-  it('auth token names the profile that is signed in if this one is not', async () => {
-    const world = await signedIn()
-    await mailclaim(world, 'config', 'set', 'http-timeout', '5', '--profile', 'work')
-    const { exit, stderr } = await mailclaim(world, 'auth', 'token', '--profile', 'work')
-    expect(exit).toBe(4)
-    expect(stderr).toMatch(/not signed in\nhint: .*\(default\): mailclaim auth switch default\n$/)
-  })
+it('auth token names the profile that is signed in if this one is not', async () => {
+  const world = await signedIn()
+  await mailclaim(world, 'config', 'set', 'http-timeout', '5', '--profile', 'work')
+  const { exit, stderr } = await mailclaim(world, 'auth', 'token', '--profile', 'work')
+  expect(exit).toBe(4)
+  expect(stderr).toMatch(/not signed in\nhint: .*\(default\): mailclaim auth switch default\n$/)
+})
 
-  it('auth token --scope prints a narrower token, and the next command has the whole scope again', async () => {
-    const world = await signedIn()
-    const before = world.session()
-    const { exit, stdout } = await mailclaim(world, 'auth', 'token', '--scope', 'emails:send')
-    const [, payload = ''] = stdout.split('.')
-    expect(exit).toBe(0)
-    expect(JSON.parse(Buffer.from(payload, 'base64url').toString())).toMatchObject({ scope: 'emails:send' })
-    // The rotated refresh token is kept, the narrower access token isn't.
-    expect(world.session()).toMatchObject({ generation: 2 })
-    expect(world.session().refreshToken).not.toBe(before.refreshToken)
-    const whole = await mailclaim(world, 'auth', 'token')
-    expect(whole.stdout).not.toBe(stdout)
-    expect(world.session().access?.scope?.split(' ').length).toBeGreaterThan(1)
-    expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
-  })
+it('auth token --scope prints a narrower token, and the next command has the whole scope again', async () => {
+  const world = await signedIn()
+  const before = world.session()
+  const { exit, stdout } = await mailclaim(world, 'auth', 'token', '--scope', 'emails:send')
+  const [, payload = ''] = stdout.split('.')
+  expect(exit).toBe(0)
+  expect(JSON.parse(Buffer.from(payload, 'base64url').toString())).toMatchObject({ scope: 'emails:send' })
+  // The rotated refresh token is kept, the narrower access token isn't.
+  expect(world.session()).toMatchObject({ generation: 2 })
+  expect(world.session().refreshToken).not.toBe(before.refreshToken)
+  const whole = await mailclaim(world, 'auth', 'token')
+  expect(whole.stdout).not.toBe(stdout)
+  expect(world.session().access?.scope?.split(' ').length).toBeGreaterThan(1)
+  expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
+})
 
-  it('auth token --min-lifetime renews a token that is valid for less, and warns if the service gives no more', async () => {
-    const world = await signedIn()
-    const token = async (...words: string[]) => {
-      const { stdout, stderr } = await mailclaim(world, 'auth', 'token', '--json', ...words)
-      const { refreshes } = await world.counts()
-      return { expires: JSON.parse(stdout).expires_at, refreshes, stderr }
-    }
-    world.context.clock.advance(200_000)
-    const first = { expires: '2026-11-20T12:15:00.000Z', refreshes: 0, stderr: '' }
-    expect([await token(), await token('--min-lifetime', '700')]).toEqual([first, first])
-    const second = { expires: '2026-11-20T12:18:20.000Z', refreshes: 1, stderr: '' }
-    expect(await token('--min-lifetime', '701')).toEqual(second)
-    // One that is nearly new is what the service gives.
-    world.context.clock.advance(60_000)
-    const stderr = 'warning: the access token is valid for 840 seconds: the service gives no more\n'
-    expect(await token('--min-lifetime', '3600')).toEqual({ ...second, stderr })
-    world.context.clock.advance(1000)
-    expect(await token('--min-lifetime', '3600')).toMatchObject({ refreshes: 2 })
-  })
+it('auth token --min-lifetime renews a token that is valid for less, and warns if the service gives no more', async () => {
+  const world = await signedIn()
+  const token = async (...words: string[]) => {
+    const { stdout, stderr } = await mailclaim(world, 'auth', 'token', '--json', ...words)
+    const { refreshes } = await world.counts()
+    return { expires: JSON.parse(stdout).expires_at, refreshes, stderr }
+  }
+  world.context.clock.advance(200_000)
+  const first = { expires: '2026-11-20T12:15:00.000Z', refreshes: 0, stderr: '' }
+  expect([await token(), await token('--min-lifetime', '700')]).toEqual([first, first])
+  const second = { expires: '2026-11-20T12:18:20.000Z', refreshes: 1, stderr: '' }
+  expect(await token('--min-lifetime', '701')).toEqual(second)
+  // A new token would hardly be valid for longer, so no renewal is requested.
+  world.context.clock.advance(60_000)
+  const stderr = 'warning: the access token is valid for 840 seconds: the service gives no more\n'
+  expect(await token('--min-lifetime', '3600')).toEqual({ ...second, stderr })
+  world.context.clock.advance(1000)
+  expect(await token('--min-lifetime', '3600')).toMatchObject({ refreshes: 2 })
+})
 
-  it.each([
-    ['an API key', ['--scope', 'emails:send'], 2],
-    ['an empty scope, which would mean every scope', ['--scope', ' '], 2],
-  ])('auth token --scope refuses %s: exit 2', async (what, words, exit) => {
-    const world = await signedIn(what === 'an API key' ? { environment: { apiKey: 'key-1' } } : {})
-    expect(await mailclaim(world, 'auth', 'token', ...words)).toMatchObject({ exit, stdout: '' })
-    expect(await world.counts()).toMatchObject({ refreshes: 0 })
-  })
+it.each([
+  ['an API key', ['--scope', 'emails:send'], 2],
+  ['an empty scope, which would mean every scope', ['--scope', ' '], 2],
+])('auth token --scope refuses %s: exit 2', async (what, words, exit) => {
+  const world = await signedIn(what === 'an API key' ? { environment: { apiKey: 'key-1' } } : {})
+  expect(await mailclaim(world, 'auth', 'token', ...words)).toMatchObject({ exit, stdout: '' })
+  expect(await world.counts()).toMatchObject({ refreshes: 0 })
 })
 
 describe('auth status', () => {
@@ -164,7 +162,7 @@ describe('auth status', () => {
     })
   })
 
-  it('auth status says that another command is at it, or what it left, if a login comes between file and keychain', async () => {
+  it('auth status tells a running login, or the remains of one, from a missing secret in the keychain', async () => {
     const keychain = createFakeKeychain()
     const world = await signedIn({ keychain }, 'keychain')
     const { disk, lock } = world.files
@@ -266,91 +264,73 @@ describe('auth status', () => {
   })
 })
 
-describe('auth refresh', () => {
-  it('auth refresh renews the session now', async () => {
-    const world = await signedIn()
-    const { stdout } = await mailclaim(world, 'auth', 'refresh', '--json')
-    expect(JSON.parse(stdout)).toMatchObject({ profile: 'default', expires_in: 900 })
-    expect(await world.counts()).toMatchObject({ refreshes: 1 })
-  })
-
-  it('auth refresh does not use an interrupted token unless --retry-interrupted is given', async () => {
-    const world = await signedIn()
-    await interrupt(world)
-    expect((await mailclaim(world, 'auth', 'refresh')).exit).toBe(4)
-    expect(await world.counts()).toMatchObject({ refreshes: 1, reuse_detections: 0 })
+it('logout removes the session and says that this does not revoke the grant', async () => {
+  const world = await signedIn()
+  const { exit, stderr, stdout } = await mailclaim(world, 'logout')
+  expect({ exit, stdout }).toEqual({ exit: 0, stdout: 'profile\twas_signed_in\ndefault\ttrue\n' })
+  expect(stderr).toMatchInlineSnapshot(`
+    "Profile default is signed out: its tokens were removed from this machine.
+    The grant at the service stays active until it is revoked there.
+    "
+  `)
+  expect(await mailclaim(world, 'logout')).toMatchObject({
+    exit: 0,
+    stderr: 'Profile default was not signed in.\n',
   })
 })
 
-describe('logout', () => {
-  it('logout removes the session and says that this does not revoke the grant', async () => {
-    const world = await signedIn()
-    const { exit, stderr, stdout } = await mailclaim(world, 'logout')
-    expect({ exit, stdout }).toEqual({ exit: 0, stdout: 'profile\twas_signed_in\ndefault\ttrue\n' })
-    expect(stderr).toMatchInlineSnapshot(`
-      "Profile default is signed out: its tokens were removed from this machine.
-      The grant at the service stays active until it is revoked there.
-      "
-    `)
-    expect(await mailclaim(world, 'logout')).toMatchObject({
-      exit: 0,
-      stderr: 'Profile default was not signed in.\n',
+it('logout of an unknown profile exits 2, and keeps the session of the default profile', async () => {
+  const world = await signedIn()
+  expect(await mailclaim(world, 'logout', '--profile', 'defualt')).toMatchObject({
+    exit: 2,
+    stdout: '',
+    stderr: 'error: there is no profile defualt\nhint: use one of these, or sign in: default\n',
+  })
+  expect(world.session()).toBeDefined()
+})
+
+it('logout ends with 4 and says so if a locked keychain keeps the secret, and the next one removes it', async () => {
+  const keychain = createFakeKeychain()
+  const world = await signedIn({ keychain }, 'keychain')
+  keychain.trouble = 'locked'
+  const locked = await mailclaim(world, 'logout')
+  expect(locked.exit).toBe(4)
+  expect(locked.stderr).toContain('may still hold a secret of profile default')
+  expect(locked.stderr).toContain('hint: once the keychain answers, this removes it: mailclaim logout\n')
+  keychain.trouble = 'none'
+  expect(await mailclaim(world, 'logout')).toMatchObject({ exit: 0 })
+  expect(keychain.items.size).toBe(0)
+})
+
+it('logout works on a machine without a keychain', async () => {
+  const keychain = createFakeKeychain()
+  const world = await signedIn({ keychain })
+  keychain.trouble = 'no_keychain'
+  expect(await mailclaim(world, 'logout')).toMatchObject({ exit: 0 })
+})
+
+it('Ctrl-C ends the wait for the keychain with 130, and the next logout removes what it holds', async () => {
+  const stop = new AbortController()
+  const keychain = createFakeKeychain()
+  const world = await signedIn({ keychain }, 'keychain')
+  const { call } = keychain
+  const waiting = (request: KeychainRequest) => {
+    if (request.operation !== 'delete') return call.call(keychain, request)
+    return new Promise<KeychainAnswer>((resolve) => {
+      request.signal?.addEventListener('abort', () => resolve({ ok: false, reason: 'timeout', detail: '' }))
+      stop.abort(new InterruptedError('SIGINT'))
     })
+  }
+  const interrupts = { signal: stop.signal, shield: <T>(work: () => Promise<T>) => work() }
+  const context = withEffects(world.context, { interrupts, keychain: { call: waiting } })
+  const { exit, stderr } = await mailclaim({ ...world, context }, 'logout')
+  expect({ exit, stderr }).toEqual({
+    exit: 130,
+    stderr: expect.stringContaining('the keychain may still hold a secret of profile default'),
   })
-
-  it('logout of a profile that is not there is exit 2, and leaves the session', async () => {
-    const world = await signedIn()
-    expect(await mailclaim(world, 'logout', '--profile', 'defualt')).toMatchObject({
-      exit: 2,
-      stdout: '',
-      stderr: 'error: there is no profile defualt\nhint: use one of these, or sign in: default\n',
-    })
-    expect(world.session()).toBeDefined()
-  })
-
-  it('logout ends with 4 and says so if a locked keychain keeps the secret, and the next one removes it', async () => {
-    const keychain = createFakeKeychain()
-    const world = await signedIn({ keychain }, 'keychain')
-    keychain.trouble = 'locked'
-    const locked = await mailclaim(world, 'logout')
-    expect(locked.exit).toBe(4)
-    expect(locked.stderr).toContain('may still hold a secret of profile default')
-    expect(locked.stderr).toContain('hint: once the keychain answers, this removes it: mailclaim logout\n')
-    keychain.trouble = 'none'
-    expect(await mailclaim(world, 'logout')).toMatchObject({ exit: 0 })
-    expect(keychain.items.size).toBe(0)
-  })
-
-  it('logout works on a machine without a keychain', async () => {
-    const keychain = createFakeKeychain()
-    const world = await signedIn({ keychain })
-    keychain.trouble = 'no_keychain'
-    expect(await mailclaim(world, 'logout')).toMatchObject({ exit: 0 })
-  })
-
-  it('Ctrl-C ends the wait for the keychain with 130, and the next logout removes what it holds', async () => {
-    const stop = new AbortController()
-    const keychain = createFakeKeychain()
-    const world = await signedIn({ keychain }, 'keychain')
-    const { call } = keychain
-    const waiting = (request: KeychainRequest) => {
-      if (request.operation !== 'delete') return call.call(keychain, request)
-      return new Promise<KeychainAnswer>((resolve) => {
-        request.signal?.addEventListener('abort', () => resolve({ ok: false, reason: 'timeout', detail: '' }))
-        stop.abort(new InterruptedError('SIGINT'))
-      })
-    }
-    const interrupts = { signal: stop.signal, shield: <T>(work: () => Promise<T>) => work() }
-    const context = withEffects(world.context, { interrupts, keychain: { call: waiting } })
-    const { exit, stderr } = await mailclaim({ ...world, context }, 'logout')
-    expect({ exit, stderr }).toEqual({
-      exit: 130,
-      stderr: expect.stringContaining('the keychain may still hold a secret of profile default'),
-    })
-    expect(await mailclaim(world, 'auth', 'token')).toMatchObject({ exit: 4 })
-    expect(await mailclaim(world, 'logout')).toMatchObject({ exit: 0 })
-    expect(keychain.items.size).toBe(0)
-  })
+  expect(await mailclaim(world, 'auth', 'token')).toMatchObject({ exit: 4 })
+  expect(await mailclaim(world, 'logout')).toMatchObject({ exit: 0 })
+  expect(keychain.items.size).toBe(0)
 })
 
 it.each([
@@ -373,50 +353,48 @@ it.each([
   expect(await world.counts()).toMatchObject({ refreshes: 0 })
 })
 
-describe('profiles', () => {
-  it('auth list shows the profiles that are signed in, and auth switch chooses the current one', async () => {
-    const world = await signedIn()
-    const { stdout } = await mailclaim(world, 'auth', 'list', '--json', '--profile', 'work')
-    expect(JSON.parse(stdout).data).toEqual([
-      { profile: 'default', current: false, credential: 'session', store: 'file', base_url: null },
-      { profile: 'work', current: true, credential: 'none', store: null, base_url: null },
-    ])
-    expect(await mailclaim(world, 'auth', 'switch', 'work')).toMatchObject({ exit: 2 })
-    expect(await mailclaim(world, 'auth', 'switch', 'default')).toMatchObject({ exit: 0 })
-    expect(await mailclaim(world, 'auth', 'switch', '../x')).toMatchObject({ exit: 2 })
-  })
-
-  it('a profile that nothing is known of is exit 2 with those that exist, unless a key is in force', async () => {
-    const world = await signedIn()
-    expect(await mailclaim(world, 'auth', 'token', '--profile', 'wrok')).toMatchObject({
-      exit: 2,
-      stderr: 'error: there is no profile wrok\nhint: use one of these, or sign in: default\n',
-    })
-    const environment = { ...world.context.environment, apiKey: 'key-1' }
-    const withKey = { ...world, context: withEffects(world.context, { environment }) }
-    expect(await mailclaim(withKey, 'auth', 'token', '--profile', 'wrok')).toMatchObject({ exit: 0 })
-  })
-
-  it('auth switch warns of an API key and of a profile in the environment, which override it', async () => {
-    const key = await signedIn({ environment: { apiKey: 'key-1' } })
-    expect(await mailclaim(key, 'auth', 'switch', 'default')).toMatchObject({
-      exit: 0,
-      stderr:
-        'Using profile default from now on.\nwarning: MAILCLAIM_API_KEY is set, and commands keep using it\n',
-    })
-    const profile = await signedIn({ environment: { settings: { profile: 'work' } } })
-    // A program reads the result, and warnings on standard error.
-    expect(await mailclaim(profile, 'auth', 'switch', 'default', '--json')).toMatchObject({
-      exit: 0,
-      stderr: 'warning: MAILCLAIM_PROFILE is set to another profile and overrides this\n',
-    })
-  })
-
-  it.each(['..', 'a/b', '.hidden', 'UPPER', 'con', 'x'.repeat(65), ''])(
-    'take %j for no profile',
-    async (name) => {
-      const world = await createSandboxSession()
-      expect(await mailclaim(world, 'auth', 'token', `--profile=${name}`)).toMatchObject({ exit: 2 })
-    },
-  )
+it('auth list shows the profiles that are signed in, and auth switch chooses the current one', async () => {
+  const world = await signedIn()
+  const { stdout } = await mailclaim(world, 'auth', 'list', '--json', '--profile', 'work')
+  expect(JSON.parse(stdout).data).toEqual([
+    { profile: 'default', current: false, credential: 'session', store: 'file', base_url: null },
+    { profile: 'work', current: true, credential: 'none', store: null, base_url: null },
+  ])
+  expect(await mailclaim(world, 'auth', 'switch', 'work')).toMatchObject({ exit: 2 })
+  expect(await mailclaim(world, 'auth', 'switch', 'default')).toMatchObject({ exit: 0 })
+  expect(await mailclaim(world, 'auth', 'switch', '../x')).toMatchObject({ exit: 2 })
 })
+
+it('an unknown profile is exit 2 with the names of existing profiles, unless an API key is in force', async () => {
+  const world = await signedIn()
+  expect(await mailclaim(world, 'auth', 'token', '--profile', 'wrok')).toMatchObject({
+    exit: 2,
+    stderr: 'error: there is no profile wrok\nhint: use one of these, or sign in: default\n',
+  })
+  const environment = { ...world.context.environment, apiKey: 'key-1' }
+  const withKey = { ...world, context: withEffects(world.context, { environment }) }
+  expect(await mailclaim(withKey, 'auth', 'token', '--profile', 'wrok')).toMatchObject({ exit: 0 })
+})
+
+it('auth switch warns of an API key and of a profile in the environment, which override it', async () => {
+  const key = await signedIn({ environment: { apiKey: 'key-1' } })
+  expect(await mailclaim(key, 'auth', 'switch', 'default')).toMatchObject({
+    exit: 0,
+    stderr:
+      'Using profile default from now on.\nwarning: MAILCLAIM_API_KEY is set, and commands keep using it\n',
+  })
+  const profile = await signedIn({ environment: { settings: { profile: 'work' } } })
+  // With --json, stderr has only the warning.
+  expect(await mailclaim(profile, 'auth', 'switch', 'default', '--json')).toMatchObject({
+    exit: 0,
+    stderr: 'warning: MAILCLAIM_PROFILE is set to another profile and overrides this\n',
+  })
+})
+
+it.each(['..', 'a/b', '.hidden', 'UPPER', 'con', 'x'.repeat(65), ''])(
+  'the profile name %j is refused with exit 2',
+  async (name) => {
+    const world = await createSandboxSession()
+    expect(await mailclaim(world, 'auth', 'token', `--profile=${name}`)).toMatchObject({ exit: 2 })
+  },
+)

@@ -8,7 +8,7 @@ import { run } from '../run.ts'
 const DOMAINS = Array.from({ length: 40 }, (_, index) => `d${index}.example.com`)
 const WARNING = 'warning: the output has no reader left; the work continues without it\n'
 
-/** A machine whose standard output is read up to its first write, as by `head -1`, and which claims have been created. */
+/** Creates a machine whose stdout is closed after the first write, as by `head -1`, and the list of created claims. */
 function createWorld(failing?: string) {
   const created: string[] = []
   const clock = createFakeClock()
@@ -39,14 +39,14 @@ function createWorld(failing?: string) {
   return { created, context, run: (...words: string[]) => run(words, { ...context, stdout }) }
 }
 
-test('a reader that goes away does not keep claims from being created, and hears of no failure that the exit code hides', async () => {
+test('claims create continues after its reader has closed stdout, and exits with the failure of one claim', async () => {
   const { created, context, run } = createWorld(DOMAINS.at(-1))
   expect(await run('claims', 'create', ...DOMAINS, '--format', 'tsv')).toBe(6)
   expect(created).toHaveLength(DOMAINS.length - 1)
   expect(context.stderr.text.split(WARNING)).toHaveLength(2)
 })
 
-test('a claim goes on, too', async () => {
+test('claim continues after its reader has closed stdout, and warns once', async () => {
   const { context, run } = createWorld()
   const options = ['--timeout', '60', '--format', 'jsonl']
   expect(await run('claim', 'example.com', ...options)).toBe(8)
@@ -54,7 +54,7 @@ test('a claim goes on, too', async () => {
   expect(context.stderr.text).toContain('timed out after 60 seconds')
 })
 
-test('a command that only reads ends with its reader', async () => {
+test('claims check ends without a message when its reader closes stdout', async () => {
   const { context, run } = createWorld()
   expect(await run('claims', 'check', ...DOMAINS, '--format', 'jsonl')).toBe(0)
   expect(context.stderr.text).not.toContain('warning')

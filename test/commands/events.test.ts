@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { everyCommand } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
 import { TransportError } from '../../src/context.ts'
@@ -19,7 +19,7 @@ async function definedFor(command: string) {
   return Object.keys((await found?.leaf.load())?.events ?? {})
 }
 
-/** What was sent, checked for what holds for each event. */
+/** Parses the events in these outputs, and checks what holds for every event. */
 function sent(...outputs: readonly string[]): Event[] {
   return outputs.flatMap((text) => {
     const events = text
@@ -40,7 +40,7 @@ function sent(...outputs: readonly string[]): Event[] {
 
 const namesOf = (events: readonly Event[]) => [...new Set(events.map(({ event }) => event))].sort()
 
-/** A sandbox that decides quickly, and a client of it with an API key. */
+/** Creates a sandbox that decides quickly, and a client with its API key. */
 async function world() {
   const sandbox = await sandboxForTest({ stepSeconds: 0.05, autoApprove: true })
   const publish = (domain: string) => control(sandbox, 'POST', `claims/${domain}/publish`, {})
@@ -58,91 +58,89 @@ async function world() {
 const outputOf = async (client: Client, ...words: string[]) =>
   (await client.run([...words, '--format', 'jsonl'])).stdout
 
-describe('the events of --format jsonl', () => {
-  it('claim sends the events that are documented, and no other', async () => {
-    const { client, publish } = await world()
-    const outputs = [await outputOf(client, 'claim', 'usual.example.com', '--timeout', '0.3')]
-    await publish('usual.example.com')
-    outputs.push(await outputOf(client, 'claim', 'usual.example.com'))
-    await client.run(['claims', 'create', 'failed.example.com'])
-    await publish('failed.example.com')
-    // Nothing answers there: the program warns that it couldn't look, and goes on.
-    outputs.push(await outputOf(client, 'claim', 'failed.example.com', '--resolver', '127.0.0.1:1'))
-    outputs.push(await outputOf(client, 'claim', 'published.example.com', '--publish', 'hook'))
-    const events = sent(...outputs)
-    expect(namesOf(events)).toEqual((await definedFor('claim')).sort())
-    for (const event of events) expect(event).toHaveProperty('claim.domain_id')
-    expect(events.find(({ event }) => event === 'waiting')).toHaveProperty('report.verdict', 'fix')
-  }, 20_000)
+it('claim sends the events that are documented, and no other', async () => {
+  const { client, publish } = await world()
+  const outputs = [await outputOf(client, 'claim', 'usual.example.com', '--timeout', '0.3')]
+  await publish('usual.example.com')
+  outputs.push(await outputOf(client, 'claim', 'usual.example.com'))
+  await client.run(['claims', 'create', 'failed.example.com'])
+  await publish('failed.example.com')
+  // No resolver answers at this address: the program warns and continues.
+  outputs.push(await outputOf(client, 'claim', 'failed.example.com', '--resolver', '127.0.0.1:1'))
+  outputs.push(await outputOf(client, 'claim', 'published.example.com', '--publish', 'hook'))
+  const events = sent(...outputs)
+  expect(namesOf(events)).toEqual((await definedFor('claim')).sort())
+  for (const event of events) expect(event).toHaveProperty('claim.domain_id')
+  expect(events.find(({ event }) => event === 'waiting')).toHaveProperty('report.verdict', 'fix')
+}, 20_000)
 
-  it('claims watch sends the events that are documented, and no other', async () => {
-    const { sandbox, client } = await world()
-    const domain = 'usual.example.com'
-    await client.run(['claims', 'create', domain])
-    const outputs: string[] = []
-    const watch = async () => {
-      const line = `claims watch ${domain} --timeout 0.2 --through-blocked`
-      const output = await outputOf(client, ...line.split(' '))
-      expect(sent(output)[0]?.event).toBe('status')
-      outputs.push(output)
-    }
+it('claims watch sends the events that are documented, and no other', async () => {
+  const { sandbox, client } = await world()
+  const domain = 'usual.example.com'
+  await client.run(['claims', 'create', domain])
+  const outputs: string[] = []
+  const watch = async () => {
+    const line = `claims watch ${domain} --timeout 0.2 --through-blocked`
+    const output = await outputOf(client, ...line.split(' '))
+    expect(sent(output)[0]?.event).toBe('status')
+    outputs.push(output)
+  }
+  await watch()
+  for (const status of ['under_review', 'blocked', 'completed']) {
+    await control(sandbox, 'POST', `claims/${domain}/outcome`, { status })
     await watch()
-    for (const status of ['under_review', 'blocked', 'completed']) {
-      await control(sandbox, 'POST', `claims/${domain}/outcome`, { status })
-      await watch()
-    }
-    const events = sent(...outputs)
-    // A minute has to pass for one of the events that are missing, and the service has to fail for the other.
-    const others = (await definedFor('claims watch')).filter((name) => !['waiting', 'warning'].includes(name))
-    expect(namesOf(events)).toEqual(others.sort())
-    for (const event of events) expect(event).toHaveProperty('claim.domain_id')
-  })
+  }
+  const events = sent(...outputs)
+  // The event `waiting` needs a minute without news, and `warning` needs a failing service.
+  const others = (await definedFor('claims watch')).filter((name) => !['waiting', 'warning'].includes(name))
+  expect(namesOf(events)).toEqual(others.sort())
+  for (const event of events) expect(event).toHaveProperty('claim.domain_id')
+})
 
-  it('claims verify --wait says that the service was asked, then what claims watch says', async () => {
-    const { client, publish } = await world()
-    await client.run(['claims', 'create', 'usual.example.com'])
-    await publish('usual.example.com')
-    const events = sent(await outputOf(client, 'claims', 'verify', 'usual.example.com', '--wait'))
-    expect(events.slice(0, 3).map(({ event }) => event)).toEqual(['dns', 'verification', 'status'])
-    expect(events.at(-1)?.event).toBe('done')
-  })
+it('claims verify --wait says that the service was asked, then what claims watch says', async () => {
+  const { client, publish } = await world()
+  await client.run(['claims', 'create', 'usual.example.com'])
+  await publish('usual.example.com')
+  const events = sent(await outputOf(client, 'claims', 'verify', 'usual.example.com', '--wait'))
+  expect(events.slice(0, 3).map(({ event }) => event)).toEqual(['dns', 'verification', 'status'])
+  expect(events.at(-1)?.event).toBe('done')
+})
 
-  it('imports watch sends the events that are documented, and no other', async () => {
-    const steps = ['queued', 'in_progress', 'in_progress', 'failure', 'completed']
-    let turn = 0
-    const context = createFakeContext({
-      environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'key-1' },
-      respond: () => {
-        const status = steps[turn++]
-        if (status === 'failure') throw new TransportError('reset', 'maybe', 'the connection was closed')
-        return jsonResponse(200, { id: 'i-1', status, counts: { total: 9, created: turn } })
-      },
-    })
-    expect(await run(['imports', 'watch', 'i-1', '--format', 'jsonl'], context)).toBe(0)
-    const events = sent(context.stdout.text)
-    expect(namesOf(events)).toEqual((await definedFor('imports watch')).sort())
-    for (const event of events) expect(event).toHaveProperty('import.id', 'i-1')
+it('imports watch sends the events that are documented, and no other', async () => {
+  const steps = ['queued', 'in_progress', 'in_progress', 'failure', 'completed']
+  let turn = 0
+  const context = createFakeContext({
+    environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'key-1' },
+    respond: () => {
+      const status = steps[turn++]
+      if (status === 'failure') throw new TransportError('reset', 'maybe', 'the connection was closed')
+      return jsonResponse(200, { id: 'i-1', status, counts: { total: 9, created: turn } })
+    },
   })
+  expect(await run(['imports', 'watch', 'i-1', '--format', 'jsonl'], context)).toBe(0)
+  const events = sent(context.stdout.text)
+  expect(namesOf(events)).toEqual((await definedFor('imports watch')).sort())
+  for (const event of events) expect(event).toHaveProperty('import.id', 'i-1')
+})
 
-  it('a watch of what has ended says how it is, and then that it is done', async () => {
-    const context = createFakeContext({
-      environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'key-1' },
-      respond: ({ url }) =>
-        jsonResponse(
-          200,
-          url.pathname.endsWith('/claim')
-            ? { status: 'blocked' }
-            : { status: 'failed', counts: { total: 8, created: 2 } },
-        ),
-    })
-    for (const [watch, id, code] of [
-      ['claims', 'd1', 9],
-      ['imports', 'i-1', 9],
-    ] as const) {
-      const before = context.stdout.text.length
-      expect(await run([watch, 'watch', id, '--format', 'jsonl'], context)).toBe(code)
-      expect(sent(context.stdout.text.slice(before)).map(({ event }) => event)).toEqual(['status', 'done'])
-    }
-    expect(context.stderr.text).toContain('the import i-1 failed (failed, 2 of 8 (25%))')
+it('claims watch and imports watch of something that has ended send a status event and a done event', async () => {
+  const context = createFakeContext({
+    environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'key-1' },
+    respond: ({ url }) =>
+      jsonResponse(
+        200,
+        url.pathname.endsWith('/claim')
+          ? { status: 'blocked' }
+          : { status: 'failed', counts: { total: 8, created: 2 } },
+      ),
   })
+  for (const [watch, id, code] of [
+    ['claims', 'd1', 9],
+    ['imports', 'i-1', 9],
+  ] as const) {
+    const before = context.stdout.text.length
+    expect(await run([watch, 'watch', id, '--format', 'jsonl'], context)).toBe(code)
+    expect(sent(context.stdout.text.slice(before)).map(({ event }) => event)).toEqual(['status', 'done'])
+  }
+  expect(context.stderr.text).toContain('the import i-1 failed (failed, 2 of 8 (25%))')
 })

@@ -1,14 +1,12 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { command } from '../../src/commands/sandbox.ts'
-import { CliError } from '../../src/errors.ts'
-import type { OptionDefinition } from '../../src/settings/option.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, type FakeContext, fakeSettings } from '../fake-context.ts'
 import { run } from '../run.ts'
 
 type Options = Parameters<typeof command.run>[0]['options']
 
-/** Starts the command, and waits for what it prints when it is ready. */
+/** Starts the command, and waits for its first output. */
 async function start(context: FakeContext, options: Options = {}, json = false) {
   const settings = await fakeSettings(context, json ? { json: true } : {})
   let failed: unknown
@@ -21,7 +19,7 @@ async function start(context: FakeContext, options: Options = {}, json = false) 
   return { ended, text: context.stdout.text }
 }
 
-test('--json prints one line with all that a script needs, and the service answers', async () => {
+test('sandbox --json prints its addresses and credentials on one line, and serves requests until SIGTERM', async () => {
   const context = createFakeContext()
   const { ended, text } = await start(context, {}, true)
   expect(text).toMatch(/^[^\n]+\n$/)
@@ -37,7 +35,7 @@ test('--json prints one line with all that a script needs, and the service answe
   await expect(fetch(`${ready['base_url']}/contacts/imports`)).rejects.toThrow()
 })
 
-test('without --json it prints the lines to paste', async () => {
+test('sandbox on a terminal prints the export lines to paste', async () => {
   const context = createFakeContext({ terminal: { columns: 80 } })
   const { ended, text } = await start(context)
   const [, dnsPort] = /MAILCLAIM_RESOLVER=127\.0\.0\.1:(\d+)/.exec(text) ?? []
@@ -48,7 +46,7 @@ test('without --json it prints the lines to paste', async () => {
   await expect(ended).rejects.toMatchObject({ exit: 130 })
 })
 
-test('the Ctrl-C that it asks for ends it with 130 and without an error', async () => {
+test('Ctrl-C ends the sandbox with exit 130 and without an error', async () => {
   const context = createFakeContext({ terminal: { columns: 80 } })
   const ended = run(['sandbox'], context)
   await expect.poll(() => context.stdout.text).toContain('Press Ctrl-C to end it.')
@@ -57,44 +55,18 @@ test('the Ctrl-C that it asks for ends it with 130 and without an error', async 
   expect(context.stderr.text).not.toContain('error')
 })
 
-test('with --exit-with-stdin it ends when standard input closes', async () => {
+test('sandbox --exit-with-stdin ends when standard input closes', async () => {
   const context = createFakeContext()
   const { ended } = await start(context, { exitWithStdin: true }, true)
   context.stdin.stream.end()
   await expect(ended).resolves.toBeUndefined()
 })
 
-test('a port that is in use is an error with a next step', async () => {
+test('sandbox --port with a port in use is an error with a hint', async () => {
   const context = createFakeContext()
   const { text } = await start(context, {}, true)
   const { base_url: baseUrl } = JSON.parse(text) as { base_url: string }
   const second = start(createFakeContext(), { port: Number(new URL(baseUrl).port) }, true)
   await expect(second).rejects.toMatchObject({ code: 'port_unavailable', exit: 1, hint: expect.any(String) })
   context.interrupt()
-})
-
-describe('options', () => {
-  const options: readonly OptionDefinition[] = command.options ?? []
-  const parse = (flag: string, text: string) =>
-    options.find(({ flags }) => flags.startsWith(`${flag} `))?.parse?.(text, flag)
-
-  test.each([
-    ['--port', '0', 0],
-    ['--dns-port', '65535', 65535],
-    ['--imports', '100000', 100000],
-    ['--grants', '0', 0],
-    ['--access-token-seconds', '2', 2],
-  ])('%s takes %s', (flag, text, value) => {
-    expect(parse(flag, text)).toBe(value)
-  })
-
-  test.each([
-    ['--port', '65536'],
-    ['--dns-port', 'x'],
-    ['--imports', '-1'],
-    ['--grants', '1.5'],
-    ['--access-token-seconds', '0'],
-  ])('%s refuses %j', (flag, text) => {
-    expect(() => parse(flag, text)).toThrow(CliError)
-  })
 })

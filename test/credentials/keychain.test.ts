@@ -18,19 +18,16 @@ const request = (
   service: 'mailclaim',
   account,
   timeoutMs: 15_000,
-  ...(secret === undefined ? {} : { secret }),
+  ...(secret !== undefined && { secret }),
 })
 
-/** A keychain whose helper is this script. */
+/** Creates a keychain whose helper process runs the given script. */
 function scriptedKeychain(script: string): { keychain: Context['keychain']; directory: string } {
   const directory = mkdtempSync(join(tmpdir(), 'mailclaim-helper-'))
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
   const path = join(directory, 'helper.mjs')
   writeFileSync(path, script.replaceAll('$DIR', directory))
-  return {
-    keychain: createKeychain({ script: path, environment: { ONLY: 'this' } }),
-    directory,
-  }
+  return { keychain: createKeychain(path, { ONLY: 'this' }), directory }
 }
 
 async function isGone(pid: number): Promise<boolean> {
@@ -58,7 +55,7 @@ describe('the helper process of the keychain', () => {
     expect(await isGone(Number(readFileSync(join(directory, 'pid'), 'utf8')))).toBe(true)
   })
 
-  it('the helper has its own process group, so that Ctrl-C does not reach it', async () => {
+  it('the helper runs in its own process group, so that Ctrl-C does not reach it', async () => {
     const { keychain } = scriptedKeychain(`
       import { execFileSync } from 'node:child_process'
       const group = execFileSync('ps', ['-o', 'pgid=', '-p', String(process.pid)], { encoding: 'utf8' })
@@ -67,7 +64,7 @@ describe('the helper process of the keychain', () => {
     expect(await keychain.call(request('get'))).toEqual({ ok: true, value: true })
   })
 
-  it('a helper that ends right after its answer has answered', async () => {
+  it('the answer of a helper that is killed right after sending it arrives', async () => {
     const { keychain } = scriptedKeychain(`
       process.once('message', () => process.send({ ok: true, value: 'x' }, () => process.kill(process.pid, 'SIGKILL')))
     `)
@@ -75,25 +72,15 @@ describe('the helper process of the keychain', () => {
     expect(answers).toEqual(Array(12).fill({ ok: true, value: 'x' }))
   })
 
-  it('a helper that ends without an answer is reported as crashed', async () => {
-    const { keychain } = scriptedKeychain('process.exit(7)')
-    expect(await keychain.call(request('get'))).toEqual({
-      ok: false,
-      reason: 'crashed',
-      detail: 'exit code 7',
-    })
+  it.each([
+    ['ends without an answer', 'process.exit(7)', 'exit code 7'],
+    ['crashes in native code', "process.kill(process.pid, 'SIGSEGV')", 'SIGSEGV'],
+  ])('a helper that %s is reported as crashed', async (_what, script, detail) => {
+    const { keychain } = scriptedKeychain(script)
+    expect(await keychain.call(request('get'))).toEqual({ ok: false, reason: 'crashed', detail })
   })
 
-  it('a helper that crashes in native code is reported as crashed', async () => {
-    const { keychain } = scriptedKeychain(`process.kill(process.pid, 'SIGSEGV')`)
-    expect(await keychain.call(request('get'))).toMatchObject({
-      ok: false,
-      reason: 'crashed',
-      detail: 'SIGSEGV',
-    })
-  })
-
-  it('the helper gets the secret over its channel, and nothing in its arguments or environment', async () => {
+  it('the helper gets the secret over its IPC channel, and not in its arguments or environment', async () => {
     const { keychain } = scriptedKeychain(`
       process.once('message', (request) => process.send({ ok: true, value: JSON.stringify({
         secret: request.secret, argv: process.argv.slice(2), execArgv: process.execArgv, env: process.env,
@@ -109,13 +96,13 @@ describe('the helper process of the keychain', () => {
   })
 })
 
-describe('the real helper process', () => {
-  it('the real helper says if there is no library for this machine, or one that does not load', async () => {
+describe('the built helper process', () => {
+  it('the built helper reports a missing keychain library, and one that does not load', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'mailclaim-helper-'))
     onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
     const script = join(directory, 'keychain-helper.js')
     cpSync(fileURLToPath(new URL('../../dist/keychain-helper.js', import.meta.url)), script)
-    const keychain = createKeychain({ script, environment: {} })
+    const keychain = createKeychain(script, {})
     const machine = `${process.platform}-${process.arch}`
     expect(await keychain.call(request('get'))).toEqual({ ok: false, reason: 'no_addon', detail: machine })
     mkdirSync(join(directory, 'native', machine), { recursive: true })
@@ -124,8 +111,8 @@ describe('the real helper process', () => {
   })
 })
 
-/** A session that has to be renewed, and whose keychain has changed since. */
-async function outdatedIn(state: 'locked' | 'prompting') {
+/** Creates a session that needs a renewal, and then puts its keychain into another state. */
+async function createOutdatedSession(state: 'locked' | 'prompting') {
   const open = await startKeyring({ state: 'unlocked' })
   const world = await createProcessSession({ store: 'keychain', keyring: open })
   world.session.expire()
@@ -134,8 +121,8 @@ async function outdatedIn(state: 'locked' | 'prompting') {
 }
 
 describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
-  it('every command that needs the secret says that the keychain has been locked', async () => {
-    const { world, keyring: locked } = await outdatedIn('locked')
+  it('every command that needs the secret reports a keychain that is locked', async () => {
+    const { world, keyring: locked } = await createOutdatedSession('locked')
     const inIt = { env: locked.env }
     const token = await world.run(['auth', 'token', '--json'], inIt)
     expect(endingOf(token)).toBe('4 store_unavailable')
@@ -150,7 +137,7 @@ describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
   })
 
   it('the program leaves no helper process behind if it is killed while a prompt is open', async () => {
-    const { world, keyring: prompting } = await outdatedIn('prompting')
+    const { world, keyring: prompting } = await createOutdatedSession('prompting')
     const running = world.start(['auth', 'token'], { env: prompting.env })
     const helper = await childOf(running.child.pid ?? 0)
     running.child.kill('SIGKILL')
@@ -160,8 +147,8 @@ describe.runIf(needs('gnome-keyring'))('the program with a keychain', () => {
 })
 
 describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
-  it('Ctrl-C while the keychain waits for a person ends the program as interrupted, and its helper', async () => {
-    const { world, keyring: prompting } = await outdatedIn('prompting')
+  it('Ctrl-C during an unlock prompt of the keychain ends the program with exit 130, and its helper', async () => {
+    const { world, keyring: prompting } = await createOutdatedSession('prompting')
     const running = world.start(['auth', 'token', '--json'], { env: prompting.env, group: true })
     const helper = await childOf(running.child.pid ?? 0)
     interruptGroup(running)
@@ -169,7 +156,7 @@ describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
     expect(await isGone(helper)).toBe(true)
   })
 
-  it('Ctrl-C while a new token is being stored lets it arrive in the keychain', async () => {
+  it('Ctrl-C while a new token is being stored takes effect after the keychain has the token', async () => {
     const keyring = await startKeyring({ state: 'unlocked' })
     const world = await createProcessSession({ store: 'keychain', keyring })
     world.session.expire()
@@ -187,8 +174,8 @@ describe.runIf(needs('gnome-keyring'))('Ctrl-C', () => {
   })
 })
 
-/** What the system says of a process; nothing if it has ended. */
-function told(pid: string | number, file: string): string {
+/** Reads a file of a process in /proc; empty if the process has ended. */
+function readProcFile(pid: string | number, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8')
   } catch {
@@ -196,19 +183,19 @@ function told(pid: string | number, file: string): string {
   }
 }
 
-/** Whether a process has left the group of the one that started it: from then on, the terminal's Ctrl-C doesn't reach it. */
+/** Whether a process leads its own process group: from then on, the terminal's Ctrl-C doesn't reach it. */
 function leadsItsGroup(pid: number): boolean {
-  const [, , group] = told(pid, 'stat')
+  const [, , group] = readProcFile(pid, 'stat')
     .replace(/^.*\) /, '')
     .split(' ')
   return Number(group) === pid
 }
 
-/** Waits for the next helper that a process starts. */
+/** Waits until a process starts a helper that isn't in `known`. @returns its process id */
 async function childOf(pid: number, known: readonly number[] = []): Promise<number> {
   const end = performance.now() + 10_000
   while (performance.now() < end) {
-    const children = told(pid, `task/${pid}/children`).trim().split(' ').map(Number)
+    const children = readProcFile(pid, `task/${pid}/children`).trim().split(' ').map(Number)
     const found = children.find((child) => child > 0 && !known.includes(child) && leadsItsGroup(child))
     if (found !== undefined) return found
     await new Promise((resolve) => setTimeout(resolve, 2))
@@ -237,18 +224,18 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     expect(await keychain.call(request('set', 'a', 'other'))).toMatchObject({ ok: false, reason: 'locked' })
   })
 
-  it('without a keychain, the error says that there is none', async () => {
+  it('a bus without a Secret Service is reported as no keychain', async () => {
     const { keychain } = await startKeyring({ state: 'absent' })
     expect(await keychain.call(request('get'))).toMatchObject({ ok: false, reason: 'no_keychain' })
     expect(await keychain.call(request('set', 'a', 'b'))).toMatchObject({ ok: false, reason: 'no_keychain' })
   })
 
   it.each([
-    ['no bus at all', {}],
-    ['an address that is empty', { DBUS_SESSION_BUS_ADDRESS: '' }],
-    ['an address that is none', { DBUS_SESSION_BUS_ADDRESS: 'nonsense' }],
-    ['the address of a bus that is gone', { DBUS_SESSION_BUS_ADDRESS: 'unix:path=/nonexistent/bus' }],
-  ])('with %s, the error says that there is no bus', async (_name, env) => {
+    ['no bus', {}],
+    ['an empty bus address', { DBUS_SESSION_BUS_ADDRESS: '' }],
+    ['an invalid bus address', { DBUS_SESSION_BUS_ADDRESS: 'nonsense' }],
+    ['the address of a bus that has ended', { DBUS_SESSION_BUS_ADDRESS: 'unix:path=/nonexistent/bus' }],
+  ])('%s is reported as no keychain', async (_name, env) => {
     expect(await keychainIn(env).call(request('get'))).toMatchObject({ ok: false, reason: 'no_keychain' })
   })
 })

@@ -23,7 +23,7 @@ const dnskey: packet.Answer = {
   ttl: 60,
   data: { flags: 256, algorithm: 5, key: Buffer.from(KEY, 'base64') },
 }
-/** Virtual time starts in 1970, so dates are seconds from the start. */
+/** Creates an RRSIG record. Virtual time starts in 1970, so dates are seconds from the start of the test. */
 const signature = (expiration: number): packet.Answer => ({
   type: 'RRSIG',
   name: ZONE,
@@ -41,7 +41,7 @@ const signature = (expiration: number): packet.Answer => ({
   },
 })
 
-/** What is seen of a zone with these records, at a resolver that answers TXT queries as `resolver` says. */
+/** Observes a zone with these records through a resolver whose answers `resolver` can replace. */
 async function observed(
   { signers = [ds()], keys = [dnskey], signatures = [signature(DAY)] },
   resolver: (asked: Asked) => FakeReply | undefined = () => undefined,
@@ -89,11 +89,11 @@ test.each([
     { state: 'ok' },
   ],
   ['an expired signature', { signatures: [signature(-DAY)] }, { state: 'expired' }],
-])('%s', async (_title, records, expected) => {
+])('the DNSSEC state of a zone with %s is observed', async (_title, records, expected) => {
   expect((await observed(records)).dnssec).toMatchObject(expected)
 })
 
-test('a zone that was repaired, and a resolver that still has the old keys, which expire', async () => {
+test('a resolver with old keys of a repaired zone fails validation until the TTL of the keys', async () => {
   const seen = await observed({}, ({ name, type, checkingDisabled }) => {
     if (name !== ZONE) return undefined
     if (type === 'DNSKEY') return { flags: RA, answers: [{ ...dnskey, ttl: 555 }] }

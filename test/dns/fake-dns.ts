@@ -4,12 +4,12 @@ import { formatDnsAddress, type Resolver } from '../../src/dns/wire/address.ts'
 import type { AskNetwork } from '../../src/dns/wire/ask.ts'
 
 /**
- * What a server does with a query: an answer; nothing, until the time limit (`silent`) or until another server has answered
+ * Reaction of a server to a query: an answer; silence until the timeout (`silent`) or until another server has answered
  * (`pending`); or a network failure.
  */
 export type FakeReply = Partial<packet.Packet> | 'silent' | 'pending' | DnsTransportError['kind']
 
-/** A query as it was sent. */
+/** A query that was sent. */
 export interface Asked {
   readonly transport: 'udp' | 'tcp' | 'https'
   readonly server: string
@@ -26,7 +26,7 @@ export interface FakeDns extends AskNetwork {
   readonly asked: Asked[]
 }
 
-/** A network in memory. Silence lasts until the time limit on the given clock. */
+/** Creates a network in memory. Silence lasts until the timeout on the given clock. */
 export function createFakeDns(
   respond: (asked: Asked) => FakeReply,
   clock: Clock,

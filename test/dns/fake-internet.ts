@@ -7,21 +7,21 @@ export const RESOLVER = '192.0.2.53'
 
 export interface FakeZone {
   readonly apex: string
-  /** Name servers with their addresses. */
+  /** Host names of the name servers, each with its addresses. */
   readonly servers: Readonly<Record<string, readonly string[]>>
-  /** Except SOA, NS and the servers' addresses. */
+  /** Records of the zone except SOA, NS and the addresses of its name servers. */
   readonly records?: readonly packet.Answer[]
-  /** The parent has no glue. */
+  /** Set if the parent zone has no glue. */
   readonly withoutGlue?: true
 }
 
 export const txt = (name: string, data: string): packet.Answer => ({ type: 'TXT', name, ttl: 300, data })
 
 /**
- * Authoritative servers that answer by the rules (RFC 1034 section 4.3.2), and resolvers (one at `RESOLVER`, and whatever is
- * asked over HTTPS) that know all their zones except those without glue.
+ * Creates authoritative servers that follow RFC 1034 section 4.3.2, and resolvers (one at `RESOLVER`, and every server that is
+ * queried over HTTPS) that know all zones except those without glue.
  *
- * @param odd what a server answers instead; undefined to follow the rules.
+ * @param odd returns an answer that replaces the usual one, or undefined
  */
 export function fakeInternet(
   zones: readonly FakeZone[],
@@ -76,7 +76,7 @@ export function fakeInternet(
     )
     if (child === undefined || child === zone || (type === 'DS' && child.apex === name))
       return answerFrom(zone, name, type)
-    // The topmost zone cut on the way down (RFC 8499).
+    // Refers to the topmost zone cut between zone and name (RFC 8499).
     const cut =
       zones
         .filter((other) => other !== zone && isWithin(other.apex, zone.apex) && isWithin(name, other.apex))
@@ -106,12 +106,12 @@ export function fakeInternet(
 interface Interceptor {
   /** Flags of the answers from its own zone. */
   readonly flags: number
-  /** For names outside its own zone. */
+  /** Reaction to queries for names outside its own zone. */
   readonly otherwise: 'forwards' | 'refuses'
   readonly isRedirected?: (asked: Asked) => boolean
 }
 
-/** A network that redirects port 53, over UDP and TCP, to one server with a zone of its own; HTTPS passes. */
+/** Creates a network that redirects port 53 over UDP and TCP to one server with a zone of its own; HTTPS passes. */
 export function intercepted(
   world: (asked: Asked) => FakeReply,
   own: FakeZone,
@@ -129,7 +129,7 @@ export function intercepted(
   }
 }
 
-/** A registry for `com`, and `example.com` with these TXT records at 192.0.2.2. */
+/** Creates a registry for `com`, and `example.com` with these TXT records at 192.0.2.2. */
 export function smallWorld(values: () => readonly string[]): (asked: Asked) => FakeReply {
   return (asked) =>
     fakeInternet([

@@ -19,17 +19,17 @@ const zone = (records: Records, more: Partial<FakeZone> = {}): FakeZone => ({
   ...{ apex: 'example.com', servers: SERVERS, records },
   ...more,
 })
-/** What is in DNS, at servers that answer by the rules. */
+/** Creates a world where example.com has these records at conforming servers. */
 const dns = (records: Records, more: Partial<FakeZone> = {}): World =>
   fakeInternet([COM, NET, zone(records, more)])
-/** The same, but for the answers of one server, or of all of them, to TXT queries. */
+/** Replaces answers of the server at `at`, or of all name servers of the zone, in a world. */
 const odd = (world: World, reply: (asked: Asked) => FakeReply | undefined, at?: string): World => {
   const isZones = ({ server }: Asked) => Object.values(SERVERS).flat().includes(server)
   return (asked) =>
     (at === undefined ? isZones(asked) : asked.server === at) ? (reply(asked) ?? world(asked)) : world(asked)
 }
 const isTxt = ({ type, name }: Asked, owner = 'example.com') => type === 'TXT' && name === owner
-/** A TXT set of 5 kB: truncated over UDP. */
+/** Creates a world with a TXT set of 5 kB, which is truncated over UDP. */
 const large = (records: Records, tcp: 'works' | 'silent' | 'unreachable', fragments = false) => {
   const world = dns([
     ...records,
@@ -45,10 +45,10 @@ const byAddress =
   (worlds: Readonly<Record<string, World>>, otherwise: World): World =>
   (asked) =>
     (worlds[asked.server] ?? otherwise)(asked)
-/** A moved domain: its registry names these servers, and the earlier provider still has a copy of the zone. */
+/** Creates the copy of the zone that another provider has of a moved domain, with these servers in its NS set. */
 const copyAt = (servers: FakeZone['servers'], records: Records) => dns(records, { servers })
 
-/** Networks with a zone of their own of the same name, without the record. */
+/** The private zone of a network, with the name of the public zone and without the record. */
 const OWN = zone([a('example.com')], { servers: { 'ns.corp.example.com': ['10.0.0.53'] } })
 const PUBLIC = dns(value(VALUE))
 /** A company's zone of the same name with the record, which the public zone lacks, at a server with a public address. */
@@ -61,7 +61,7 @@ const closed = (own: FakeZone, open: readonly string[] = [], flags = AA | RA): W
 }
 const DUAL = dns(value(VALUE), { servers: { 'ns1.example.com': [ONE, V6] } })
 
-/** An incident that people had, with its public source: what was in DNS, and what a check has to say. */
+/** A public incident: its source, the state of DNS, and the expected verdict and findings of a check. */
 interface Incident {
   readonly id: string
   readonly source: string
@@ -70,7 +70,7 @@ interface Incident {
   readonly name?: string
   readonly verdict: string
   readonly codes: readonly string[]
-  /** In the message or the fix of the first finding. */
+  /** Text in the message or the fix of the first finding. */
   readonly says?: string
   readonly resolvers?: readonly string[]
 }
@@ -414,7 +414,7 @@ const NETWORKS: readonly Incident[] = [
       ...{ flags: AA, otherwise: 'forwards' },
       isRedirected: ({ server }) => !server.includes(':'),
     }),
-    // The resolver of the network is redirected too, and shows its own zone.
+    // The network's resolver is redirected too, and answers from the private zone.
     ...{ verdict: 'ready_with_warning', codes: ['resolver_differs'] },
   },
   {
@@ -456,6 +456,15 @@ const NETWORKS: readonly Incident[] = [
     setup: 'the network drops port 53 but to its resolver, and the record is missing',
     world: (asked) => (asked.server === RESOLVER ? dns([])(asked) : 'silent'),
     ...{ verdict: 'unknown', codes: ['nameserver_unreachable'] },
+  },
+  {
+    ...{ id: 'egress-refused', source: 'a firewall that answers on port 53 for others' },
+    setup: 'the network drops what goes to registries, and answers REFUSED for all other servers',
+    world: odd(
+      (asked) => (asked.server === RESOLVER ? dns([])(asked) : 'silent'),
+      () => ({ flags: RCODE.REFUSED }),
+    ),
+    ...{ verdict: 'unknown', codes: ['dns_intercepted'] },
   },
   {
     ...{ id: 'egress-reject-quoted', source: 'cert-manager/cert-manager#903' },
@@ -548,8 +557,8 @@ describe.each([
   ['healthy set-ups that look odd', HEALTHY],
   ['networks between the check and the name servers', NETWORKS],
 ])('%s', (_title, incidents) => {
-  const rows = incidents.map((one) => [one.id, one.source, one.setup, one] as const)
-  test.each(rows)('%s (%s): %s', async (_id, _source, _setup, { world, name, resolvers, ...expected }) => {
+  const rows = incidents.map((one) => [`${one.id} (${one.source}): ${one.setup}`, one] as const)
+  test.each(rows)('the finding is right for %s', async (_what, { world, name, resolvers, ...expected }) => {
     const options = { name: name ?? 'example.com', expected: VALUE, ...(resolvers && { resolvers }) }
     const { report, ms } = await timedCheck(world, options)
     const { verdict, findings } = report

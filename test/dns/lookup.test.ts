@@ -1,5 +1,5 @@
 import type packet from 'dns-packet'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { lookUpTxt } from '../../src/dns/lookup.ts'
 import { AA, type Asked, type FakeReply, RCODE } from './fake-dns.ts'
 import { type FakeZone, fakeInternet, RESOLVER, txt } from './fake-internet.ts'
@@ -34,88 +34,86 @@ async function looking(
 const txtAt = (server: string, reply: FakeReply) => (asked: Asked) =>
   asked.server === server && asked.type === 'TXT' ? reply : undefined
 
-describe('the TXT lookup', () => {
-  test('a TXT lookup returns the zone, its servers, each value with its strings, and the TTL', async () => {
-    const binary = Buffer.from([0, 0xff, 0x22, 0x5c])
-    const split: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 300, data: ['a'.repeat(255), binary] }
-    const { seen, texts, asked } = await looking([txt('shop.com', SPF), split])
-    expect(seen).toMatchObject({
-      zone: 'shop.com',
-      nameservers: Object.keys(HOSTS),
-      set: { ttl: 300 },
-      reason: null,
-    })
-    expect(texts).toEqual([[Buffer.from(SPF)], [Buffer.from('a'.repeat(255)), binary]])
-    expect(asked.filter(({ server, type }) => server === RESOLVER && type === 'TXT')).toEqual([])
+test('reading a TXT set returns the zone, its servers, the exact strings of each value, and the TTL', async () => {
+  const binary = Buffer.from([0, 0xff, 0x22, 0x5c])
+  const split: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 300, data: ['a'.repeat(255), binary] }
+  const { seen, texts, asked } = await looking([txt('shop.com', SPF), split])
+  expect(seen).toMatchObject({
+    zone: 'shop.com',
+    nameservers: Object.keys(HOSTS),
+    set: { ttl: 300 },
+    reason: null,
   })
+  expect(texts).toEqual([[Buffer.from(SPF)], [Buffer.from('a'.repeat(255)), binary]])
+  expect(asked.filter(({ server, type }) => server === RESOLVER && type === 'TXT')).toEqual([])
+})
 
-  test.each(['shop.com', 'app.shop.com'])('a TXT lookup knows that there is nothing at %s', async (name) => {
-    const { seen } = await looking([], undefined, name)
-    expect(seen).toMatchObject({ zone: 'shop.com', set: { values: [], ttl: null } })
-  })
+test.each(['shop.com', 'app.shop.com'])('reading a TXT set finds no values at %s', async (name) => {
+  const { seen } = await looking([], undefined, name)
+  expect(seen).toMatchObject({ zone: 'shop.com', set: { values: [], ttl: null } })
+})
 
-  test('a TXT lookup knows the set if one of two servers answers', async () => {
-    const { texts } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: RCODE.REFUSED }))
-    expect(texts).toEqual([[Buffer.from(SPF)]])
-  })
+test('the TXT set is known if one of two name servers answers', async () => {
+  const { texts } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: RCODE.REFUSED }))
+  expect(texts).toEqual([[Buffer.from(SPF)]])
+})
 
-  test('a TXT lookup rejects the set of a network’s own zone, unless the user chose private DNS', async () => {
-    const inside = { 'dc1.shop.com': ['10.0.0.1'] }
-    const { seen } = await looking([txt('shop.com', SPF)], undefined, 'shop.com', inside)
-    expect(seen).toMatchObject({ set: null, reason: expect.stringContaining('its own shop.com') })
-    expect((await looking([txt('shop.com', SPF)], undefined, 'shop.com', inside, 5353)).texts).toHaveLength(1)
-  })
+test('the TXT set of a private zone is unknown, unless the authoritative port is set', async () => {
+  const inside = { 'dc1.shop.com': ['10.0.0.1'] }
+  const { seen } = await looking([txt('shop.com', SPF)], undefined, 'shop.com', inside)
+  expect(seen).toMatchObject({ set: null, reason: expect.stringContaining('its own shop.com') })
+  expect((await looking([txt('shop.com', SPF)], undefined, 'shop.com', inside, 5353)).texts).toHaveLength(1)
+})
 
-  test('a TXT lookup rejects a possibly old set from a server that leaves out the AA bit', async () => {
-    const { seen, texts } = await looking(
-      [txt('shop.com', SPF)],
-      txtAt(FIRST, { answers: [txt('shop.com', 'x')] }),
-    )
-    expect([texts, seen.reason]).toEqual([[[Buffer.from(SPF)]], null])
-  })
+test('the TXT set of an answer without the AA bit is ignored', async () => {
+  const { seen, texts } = await looking(
+    [txt('shop.com', SPF)],
+    txtAt(FIRST, { answers: [txt('shop.com', 'x')] }),
+  )
+  expect([texts, seen.reason]).toEqual([[[Buffer.from(SPF)]], null])
+})
 
-  test('a TXT lookup returns the TTL of the server that doesn’t count it down', async () => {
-    const counted: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 17, data: SPF }
-    const { seen } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: AA, answers: [counted] }))
-    expect(seen.set?.ttl).toBe(300)
-  })
+test('the TTL of a TXT set is the highest of its name servers', async () => {
+  const counted: packet.Answer = { type: 'TXT', name: 'shop.com', ttl: 17, data: SPF }
+  const { seen } = await looking([txt('shop.com', SPF)], txtAt(FIRST, { flags: AA, answers: [counted] }))
+  expect(seen.set?.ttl).toBe(300)
+})
 
-  test.each<[string, packet.Answer[], ((asked: Asked) => FakeReply | undefined) | undefined, object]>([
-    [
-      'the servers disagree',
-      [txt('shop.com', SPF)],
-      txtAt(FIRST, { flags: AA, answers: [txt('shop.com', 'x')] }),
-      { reason: 'the name servers of shop.com disagree' },
-    ],
-    [
-      'no server answers',
-      [],
-      ({ server }) => (server === FIRST || server === SECOND ? 'silent' : undefined),
-      { zone: 'shop.com', reason: 'no name server of shop.com gave a complete authoritative answer' },
-    ],
-    [
-      'the name is an alias',
-      [{ type: 'CNAME', name: 'shop.com', ttl: 60, data: 'www.shop.com' }],
-      undefined,
-      { reason: 'shop.com is an alias (CNAME) for www.shop.com' },
-    ],
-    [
-      'no resolver answers',
-      [],
-      () => 'silent',
-      { zone: null, reason: expect.stringContaining("weren't found: 192.0.2.53: no answer") },
-    ],
-  ])('a TXT lookup doesn’t know the set if %s', async (_title, records, odd, expected) => {
-    const { seen, ms } = await looking(records, odd)
-    expect(seen).toMatchObject({ set: null, ...expected })
-    expect(ms).toBeLessThan(10_000)
-  })
+test.each<[string, packet.Answer[], ((asked: Asked) => FakeReply | undefined) | undefined, object]>([
+  [
+    'the servers disagree',
+    [txt('shop.com', SPF)],
+    txtAt(FIRST, { flags: AA, answers: [txt('shop.com', 'x')] }),
+    { reason: 'the name servers of shop.com disagree' },
+  ],
+  [
+    'no server answers',
+    [],
+    ({ server }) => (server === FIRST || server === SECOND ? 'silent' : undefined),
+    { zone: 'shop.com', reason: 'no name server of shop.com gave a complete authoritative answer' },
+  ],
+  [
+    'the name is an alias',
+    [{ type: 'CNAME', name: 'shop.com', ttl: 60, data: 'www.shop.com' }],
+    undefined,
+    { reason: 'shop.com is an alias (CNAME) for www.shop.com' },
+  ],
+  [
+    'no resolver answers',
+    [],
+    () => 'silent',
+    { zone: null, reason: expect.stringContaining("weren't found: 192.0.2.53: no answer") },
+  ],
+])('the TXT set is unknown if %s', async (_title, records, odd, expected) => {
+  const { seen, ms } = await looking(records, odd)
+  expect(seen).toMatchObject({ set: null, ...expected })
+  expect(ms).toBeLessThan(10_000)
+})
 
-  test('a TXT lookup knows that a domain doesn’t exist', async () => {
-    const { seen } = await looking([], undefined, 'nowhere.com')
-    expect(seen).toMatchObject({
-      zone: null,
-      reason: "nowhere.com doesn't exist in DNS",
-    })
+test('reading a TXT set reports that a domain does not exist', async () => {
+  const { seen } = await looking([], undefined, 'nowhere.com')
+  expect(seen).toMatchObject({
+    zone: null,
+    reason: "nowhere.com doesn't exist in DNS",
   })
 })

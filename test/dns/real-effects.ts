@@ -4,7 +4,7 @@ import { exchangeHttps } from '../../src/dns/wire/https.ts'
 import { createDnsNetwork } from '../../src/dns/wire/network.ts'
 import { createTransport } from '../../src/service/transport.ts'
 
-/** Real sockets and real time, for tests against servers on loopback. */
+/** Creates effects with real sockets and real time, for tests against servers on loopback. */
 export function realEffects(
   signal: AbortSignal = new AbortController().signal,
   http = createTransport({}),

@@ -21,7 +21,7 @@ const CONTEXT = {
 }
 const LAYOUT = { palette: PLAIN_PALETTE, width: 100 }
 
-/** A report in which everything that others can write is this name and these values. */
+/** Creates a report in which every text from outside is this name or one of these values. */
 function reportOn(name: string, values: string[], more: Partial<CheckReport> = {}): CheckReport {
   const [expected = '', seen = expected] = values
   const server = { address: name, values, ttl: 300, ms: 2 }
@@ -54,7 +54,7 @@ const WRONG = reportOn('example.com', ['prefix=token', 'prefix=tok'])
 test.each([
   ['wait', 'Try again in 2 hours'],
   ['fix', 'Caches may keep the old state for up to 2 hours'],
-] as const)('every format says once how long to wait: %s', (verdict, said) => {
+] as const)('a report with the verdict %s says once in every format how long to wait', (verdict, said) => {
   const report = { ...WRONG, verdict }
   for (const text of [
     renderReport(report, LAYOUT),
@@ -65,7 +65,7 @@ test.each([
   expect(renderReport(report, LAYOUT)).toContain(said)
 })
 
-test('a large TXT set is counted in the table, and whole in the reports', () => {
+test('a large TXT set is counted in the terminal report, and complete in Markdown and HTML', () => {
   const foreign = Array.from({ length: 30 }, (_, n) => `foreign-${n}=${'x'.repeat(160)}`)
   const report = reportOn('example.com', ['prefix=token', ...foreign], { findings: [] })
   for (const width of [60, 80, 120, Number.POSITIVE_INFINITY]) {
@@ -78,7 +78,7 @@ test('a large TXT set is counted in the table, and whole in the reports', () => 
       expect(text).toContain(value)
 })
 
-test('a sentence that starts with words of our own starts with a capital letter', () => {
+test('a fix in the terminal report begins with a capital letter', () => {
   expect(renderReport(WRONG, LAYOUT)).toContain('→ Add a TXT record in the zone')
 })
 
@@ -94,7 +94,7 @@ test('a terminal shows expected above found, with the difference marked in color
   )
 })
 
-test('Markdown shows expected above found, in a block of code that no value can end', () => {
+test('a Markdown report shows expected above found in a code block that no value can close', () => {
   const ticks = '`'.repeat(4)
   const report = reportOn('example.com', [`prefix=token${ticks}`, `prefix=taken${ticks}`])
   const all = everyToken(lexer(renderMarkdown(report, CONTEXT), { gfm: true }))
@@ -103,7 +103,7 @@ test('Markdown shows expected above found, in a block of code that no value can 
   )
 })
 
-test('without a value, a report shows the values and who hosts the zone, and calls nothing wrong', () => {
+test('a report without an expected value shows the TXT values and the DNS provider, and no mistake', () => {
   const [server] = reportOn('example.com', ['a=b']).nameservers
   if (server === undefined) throw new Error('no server')
   const nameservers = [{ ...server, host: 'ada.ns.cloudflare.com' }]
@@ -142,12 +142,13 @@ const hostile = fc
   .map((pieces) => pieces.join(''))
 const hostileValues = fc.array(hostile, { minLength: 1, maxLength: 3 })
 
-test('no control, escape or bidi character of others reaches a terminal', () => {
+test('a report has no control, escape or bidi character from names and values in DNS', () => {
   fc.assert(
     fc.property(hostile, hostileValues, (name, values) => {
       for (const text of [
         renderReport(reportOn(name, values), LAYOUT),
         renderMarkdown(reportOn(name, values), CONTEXT),
+        renderHtml(reportOn(name, values), CONTEXT),
       ])
         for (const line of text.split('\n')) expect(sanitizeLine(line)).toBe(line)
     }),
@@ -156,7 +157,7 @@ test('no control, escape or bidi character of others reaches a terminal', () => 
 
 const childrenOf = (token: Token): Token[] => ('tokens' in token ? (token.tokens ?? []) : [])
 
-/** All tokens of a document, including nested ones. */
+/** Returns all tokens of a Markdown document, including nested tokens. */
 function everyToken(tokens: readonly Token[]): Token[] {
   return tokens.flatMap((token) => {
     const cells = token.type === 'table' ? [token.header, ...token.rows].flat() : []
@@ -169,7 +170,7 @@ function everyToken(tokens: readonly Token[]): Token[] {
   })
 }
 
-test('text that others wrote never becomes a link, an image, a mention or markup in Markdown', () => {
+test('names and values in DNS never become links, images, mentions or markup in a Markdown report', () => {
   fc.assert(
     fc.property(hostile, hostileValues, (name, values) => {
       const all = everyToken(lexer(renderMarkdown(reportOn(name, values), CONTEXT), { gfm: true }))
@@ -177,14 +178,14 @@ test('text that others wrote never becomes a link, an image, a mention or markup
       expect(all.filter(({ type, raw }) => type === 'html' && raw !== '<br>')).toEqual([])
       const tables = all.filter((token): token is Tokens.Table => token.type === 'table')
       expect(tables.map(({ rows }) => rows.map((row) => row.length))).toEqual([[6, 6, 6], [6]])
-      // GitHub turns these into links after rendering, except in code.
+      // GitHub turns @, # and addresses into links after rendering, except in code.
       for (const { raw } of all.filter((token) => token.type === 'text' && childrenOf(token).length === 0))
         expect(raw).not.toMatch(/@|#|www\.|:\/\/|\bGH-|\b[0-9a-f]{7}|:[a-z]\w*:/i)
     }),
   )
 })
 
-/** The elements of a document with the names of their attributes and classes, as the browser's own parser sees them. */
+/** Parses a document in the browser, and returns its elements with their classes and attribute names, and its text. */
 function parse(page: Page, document: string): Promise<{ elements: string[]; text: string }> {
   return page.evaluate(`(() => {
     const parsed = new DOMParser().parseFromString(${JSON.stringify(document)}, 'text/html')
@@ -202,7 +203,7 @@ describe.runIf(needs('chromium'))('in a browser, the HTML report', () => {
   })
   afterAll(() => browser.close())
 
-  test('fits a phone, has no accessibility problem in light and dark, and prints dark on white', async () => {
+  test('the HTML report fits a phone, has no axe violation in light and dark, and prints dark on white', async () => {
     const long = reportOn(`${'a'.repeat(60)}.example.com`, [`prefix=${'t'.repeat(400)}`, 'prefix=other'])
     const page = await browser.newPage({ viewport: { width: 360, height: 740 }, bypassCSP: true })
     for (const colorScheme of ['light', 'dark'] as const) {
@@ -224,7 +225,7 @@ describe.runIf(needs('chromium'))('in a browser, the HTML report', () => {
     await page.close()
   })
 
-  test('has no element, attribute or class from text that others wrote, and shows all of it', async () => {
+  test('the HTML report shows names and values in DNS as text, without elements or attributes from them', async () => {
     const page = await browser.newPage()
     const known = [WRONG, reportOn('example.com', ['prefix=token', 'prefix=taken'])]
     const own = new Set<string>()

@@ -9,7 +9,7 @@ import { createVirtualClock } from './virtual-clock.ts'
 
 const COM: FakeZone = { apex: 'com', servers: { 'a.nic.com': ['192.0.2.1'], 'b.nic.com': ['192.0.2.2'] } }
 
-/** A zone with names below it that have the record, on two servers whose addresses end in `host` and the number after it. */
+/** Creates a zone whose names d0, d1, … have the record, on two servers at 192.0.2.`host` and the next address. */
 function zone(apex: string, host: number, names: number): FakeZone {
   return {
     apex,
@@ -18,7 +18,7 @@ function zone(apex: string, host: number, names: number): FakeZone {
   }
 }
 
-/** A run over many domains. */
+/** Creates a run over many domains. */
 function createRun(respond: (asked: Asked) => FakeReply) {
   const { effects, asked } = timedEffects(respond)
   const cache = createSharedCache(effects.clock)
@@ -33,7 +33,7 @@ function createRun(respond: (asked: Asked) => FakeReply) {
     }
     return (await observe(request, effects)).servers.map(({ outcome }) => outcome).join()
   }
-  /** Sixteen at a time. */
+  /** Checks all names, sixteen at a time. */
   const all = async (names: readonly string[]) => {
     const outcomes = new Map<string, string>()
     const queue = [...names]
@@ -49,46 +49,44 @@ function createRun(respond: (asked: Asked) => FakeReply) {
 
 const isDead = ({ server }: Asked) => /^192\.0\.2\.1[12]$/.test(server)
 
-describe('what the checks of a run share', () => {
-  test('checks of a run share the zone and its hosts for five minutes, but never the record', async () => {
-    const world = fakeInternet([COM, zone('example.com', 11, 3)])
-    const { outcomesOf, asked, clock } = createRun(world)
-    const above = () => asked.filter(({ server, type }) => /2\.[12]$/.test(server) && type === 'SOA').length
-    expect(await outcomesOf('d0.example.com')).toBe('match,match')
-    const [alone, first] = [asked.length, above()]
-    expect(await outcomesOf('d1.example.com')).toBe('match,match')
-    expect(asked.length - alone).toBeLessThan(alone)
-    expect(above()).toBe(first)
-    expect(await outcomesOf('d9.example.com')).toBe('nxdomain,nxdomain')
-    await clock.sleep(301_000)
-    await outcomesOf('d2.example.com')
-    expect(above()).toBeGreaterThan(first)
-  })
+test('checks of one run share the zone and its hosts for five minutes, but never the record', async () => {
+  const world = fakeInternet([COM, zone('example.com', 11, 3)])
+  const { outcomesOf, asked, clock } = createRun(world)
+  const above = () => asked.filter(({ server, type }) => /2\.[12]$/.test(server) && type === 'SOA').length
+  expect(await outcomesOf('d0.example.com')).toBe('match,match')
+  const [alone, first] = [asked.length, above()]
+  expect(await outcomesOf('d1.example.com')).toBe('match,match')
+  expect(asked.length - alone).toBeLessThan(alone)
+  expect(above()).toBe(first)
+  expect(await outcomesOf('d9.example.com')).toBe('nxdomain,nxdomain')
+  await clock.sleep(301_000)
+  await outcomesOf('d2.example.com')
+  expect(above()).toBeGreaterThan(first)
+})
 
-  test.each<[string, (before: (asked: Asked) => FakeReply) => (asked: Asked) => FakeReply]>([
-    ['a search that failed', () => () => 'silent'],
-    ['that a domain doesn’t exist, which may be registered meanwhile', (before) => before],
-  ])('checks of a run don’t share %s', async (_title, early) => {
-    let isEarly = true
-    const [world, before] = [fakeInternet([COM, zone('example.com', 11, 1)]), early(fakeInternet([COM]))]
-    const { outcomesOf } = createRun((asked) => (isEarly ? before : world)(asked))
-    expect(await outcomesOf('d0.example.com')).toBe('')
-    isEarly = false
-    expect(await outcomesOf('d0.example.com')).toBe('match,match')
-  })
+test.each<[string, (before: (asked: Asked) => FakeReply) => (asked: Asked) => FakeReply]>([
+  ['a search that failed', () => () => 'silent'],
+  ['that a domain doesn’t exist, which may be registered meanwhile', (before) => before],
+])('checks of one run do not share %s', async (_title, early) => {
+  let isEarly = true
+  const [world, before] = [fakeInternet([COM, zone('example.com', 11, 1)]), early(fakeInternet([COM]))]
+  const { outcomesOf } = createRun((asked) => (isEarly ? before : world)(asked))
+  expect(await outcomesOf('d0.example.com')).toBe('')
+  isEarly = false
+  expect(await outcomesOf('d0.example.com')).toBe('match,match')
+})
 
-  test('many checks at once query a registry once', async () => {
-    const { all, asked } = createRun(fakeInternet([COM, zone('example.com', 11, 16)]))
-    const outcomes = await all(Array.from({ length: 16 }, (_, n) => `d${n}.example.com`))
-    expect(new Set(outcomes.values())).toEqual(new Set(['match,match']))
-    expect(asked.filter(({ name, server }) => name === 'com' && server === RESOLVER)).toHaveLength(1)
-  })
+test('sixteen concurrent checks query the registry once', async () => {
+  const { all, asked } = createRun(fakeInternet([COM, zone('example.com', 11, 16)]))
+  const outcomes = await all(Array.from({ length: 16 }, (_, n) => `d${n}.example.com`))
+  expect(new Set(outcomes.values())).toEqual(new Set(['match,match']))
+  expect(asked.filter(({ name, server }) => name === 'com' && server === RESOLVER)).toHaveLength(1)
 })
 
 describe('a server that is silent', () => {
   const names = Array.from({ length: 300 }, (_, n) => `d${n}.example.com`)
 
-  test('a silent server costs a run of 300 domains less than ten seconds, and isn’t queried anymore', async () => {
+  test('a silent server costs a run of 300 domains less than ten seconds, and is no longer queried', async () => {
     const world = fakeInternet([COM, zone('example.com', 11, 300)])
     const healthy = createRun(world)
     await healthy.all(names)
@@ -112,7 +110,7 @@ describe('a server that is silent', () => {
   })
 })
 
-test('checks of many domains leave no listener at the signal of the run, and keep what is known of the newest thousand zones', async () => {
+test('checks of many domains leave no listener at the signal of their run, and cache the newest thousand zones', async () => {
   const { effects, asked } = timedEffects(fakeInternet([COM, zone('shop.com', 10, 3)]))
   const cache = createSharedCache(effects.clock)
   const request = {

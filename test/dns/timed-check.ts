@@ -7,10 +7,10 @@ import { type Asked, createFakeDns, type FakeReply } from './fake-dns.ts'
 import { RESOLVER } from './fake-internet.ts'
 import { createVirtualClock } from './virtual-clock.ts'
 
-/** How long each query takes, in milliseconds of virtual time. */
+/** Duration of each query in milliseconds of virtual time. */
 export const ROUND_MS = 100
 
-/** Effects in virtual time, where every query takes `roundMs`, and the queries sent. */
+/** Creates effects in virtual time, where every query takes `roundMs`, and the list of queries. */
 export function timedEffects(
   respond: (asked: Asked) => FakeReply,
   roundMs = ROUND_MS,
@@ -21,7 +21,7 @@ export function timedEffects(
   const clock = createVirtualClock()
   const dns = createFakeDns(respond, clock, [])
   const { signal } = new AbortController()
-  // Dozens of queries listen to it.
+  // Dozens of queries listen to the signal at once.
   setMaxListeners(0, signal)
   const slow =
     <Server>(send: (exchange: DnsExchange<Server>) => Promise<Uint8Array>) =>
@@ -43,7 +43,7 @@ export function timedEffects(
 interface TimedCheckOptions {
   readonly name?: string
   readonly expected?: string | null
-  /** Addresses, or URLs. */
+  /** Addresses or HTTPS URLs of the resolvers. */
   readonly resolvers?: readonly string[]
   readonly publicResolvers?: boolean
   readonly roundMs?: number
@@ -75,13 +75,13 @@ async function timed<T>(
   return { result, ms: effects.clock.monotonic(), asked }
 }
 
-/** What a check sees. */
+/** Observes a name as a check does. */
 export async function timedObserve(respond: (asked: Asked) => FakeReply, options: TimedCheckOptions = {}) {
   const { result: seen, ms, asked } = await timed(observe, respond, options)
   return { seen, outcomes: seen.servers.map(({ host, outcome }) => `${host} ${outcome}`), ms, asked }
 }
 
-/** What a check reports. */
+/** Checks a name. */
 export async function timedCheck(respond: (asked: Asked) => FakeReply, options: TimedCheckOptions = {}) {
   const { result: report, ms, asked } = await timed(checkDns, respond, options)
   return { report, ms, asked }

@@ -12,101 +12,99 @@ import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
 const EXPECTED = 'mc-verify=Q7dX2kV9pLr4TzB8nW'
 const TOKEN = 'Q7dX2kV9pLr4TzB8nW'
 
-/** A TXT record with these strings. */
+/** Creates a TXT record with these strings. */
 const record = (...strings: string[]): TxtValue => ({
   strings: strings.map((string) => Buffer.from(string)),
   bytes: Buffer.from(strings.join('')),
 })
 const explain = (...strings: string[]) => explainValue(EXPECTED, record(...strings))
 
-describe('the explanation of a wrong value', () => {
-  test.each([
-    [`${EXPECTED}Z`, 'given_value_cut'],
-    [`old-${EXPECTED}`, 'given_value_cut'],
-    [`Array${EXPECTED}`, 'extra_text'],
-    [`TXT ${EXPECTED}`, 'extra_text'],
-    [`example.com. IN TXT "${EXPECTED}"`, 'extra_text'],
-  ])('%s beside a value that a person gave, and may have cut: %s', (text, fault) => {
-    expect(explainValue(EXPECTED, record(text), true)).toBe(fault)
-  })
+test.each([
+  [`${EXPECTED}Z`, 'given_value_cut'],
+  [`old-${EXPECTED}`, 'given_value_cut'],
+  [`Array${EXPECTED}`, 'extra_text'],
+  [`TXT ${EXPECTED}`, 'extra_text'],
+  [`example.com. IN TXT "${EXPECTED}"`, 'extra_text'],
+])('the value %s beside a --value that may have been cut is explained as %s', (text, fault) => {
+  expect(explainValue(EXPECTED, record(text), true)).toBe(fault)
+})
 
-  test.each([
-    [`"${EXPECTED}"`, 'quoted'],
-    [`"mc-ve" "rify=${TOKEN}"`, 'quoted'],
-    [`“${EXPECTED}”`, 'quoted'],
-    [`\\"${EXPECTED}\\"`, 'quoted'],
-    [`mc-verify\\=${TOKEN}`, 'quoted'],
-    [`${EXPECTED} `, 'whitespace'],
-    [`mc-verify= ${TOKEN}`, 'whitespace'],
-    [`\u200b${EXPECTED}`, 'whitespace'],
-    [EXPECTED.toUpperCase(), 'case_changed'],
-    [`"${EXPECTED.toLowerCase()}"`, 'case_changed'],
-    [`example.com. IN TXT "${EXPECTED}"`, 'extra_text'],
-    [`v=spf1 -all ${EXPECTED}`, 'extra_text'],
-    [`${EXPECTED}.example.com`, 'extra_text'],
-    [`${EXPECTED}v=spf1 -all`, 'extra_text'],
-    [`${EXPECTED}${EXPECTED}`, 'extra_text'],
-    [TOKEN, 'prefix_or_token_only'],
-    [`"${TOKEN}"`, 'prefix_or_token_only'],
-    ['mc-verify=', 'prefix_or_token_only'],
-    [EXPECTED.slice(0, -1), 'truncated'],
-    [EXPECTED.slice(0, 14), 'truncated'],
-    [EXPECTED.slice(3), 'truncated'],
-    ['mc-verify=Q7dX[...]B8nW', 'truncated'],
-    ['Q7dX2k...', 'truncated'],
-    [`${EXPECTED}Z`, 'characters_changed'],
-    [`mc–verify=${TOKEN}`, 'characters_changed'],
-    [`mc-verify: ${TOKEN}`, 'characters_changed'],
-    ['mc-verify=Q7dX2kV9pLr4TzВ8nW', 'characters_changed'],
-    ['ｍｃ－ｖｅｒｉｆｙ＝Ｑ7dX2kV9pLr4TzB8nW', 'characters_changed'],
-    [`other-verify=${TOKEN}`, 'characters_changed'],
-    [`{"mc-verify": "${TOKEN}"}`, 'characters_changed'],
-    [`<meta name="mc-verify" content="${TOKEN}">`, 'characters_changed'],
-    ['mc-verify=another', 'stale_token'],
-    ['MC-Verify=another', 'stale_token'],
-    ['mc-verify=A1b2C3…', 'stale_token'],
-    ['v=spf1 -all', undefined],
-    ['...', undefined],
-    ['other-verify=another', undefined],
-    ['', undefined],
-    [EXPECTED, undefined],
-  ])('for %j is %s', (seen, fault) => {
-    expect(explain(seen)).toBe(fault)
-  })
+test.each([
+  [`"${EXPECTED}"`, 'quoted'],
+  [`"mc-ve" "rify=${TOKEN}"`, 'quoted'],
+  [`“${EXPECTED}”`, 'quoted'],
+  [`\\"${EXPECTED}\\"`, 'quoted'],
+  [`mc-verify\\=${TOKEN}`, 'quoted'],
+  [`${EXPECTED} `, 'whitespace'],
+  [`mc-verify= ${TOKEN}`, 'whitespace'],
+  [`\u200b${EXPECTED}`, 'whitespace'],
+  [EXPECTED.toUpperCase(), 'case_changed'],
+  [`"${EXPECTED.toLowerCase()}"`, 'case_changed'],
+  [`example.com. IN TXT "${EXPECTED}"`, 'extra_text'],
+  [`v=spf1 -all ${EXPECTED}`, 'extra_text'],
+  [`${EXPECTED}.example.com`, 'extra_text'],
+  [`${EXPECTED}v=spf1 -all`, 'extra_text'],
+  [`${EXPECTED}${EXPECTED}`, 'extra_text'],
+  [TOKEN, 'prefix_or_token_only'],
+  [`"${TOKEN}"`, 'prefix_or_token_only'],
+  ['mc-verify=', 'prefix_or_token_only'],
+  [EXPECTED.slice(0, -1), 'truncated'],
+  [EXPECTED.slice(0, 14), 'truncated'],
+  [EXPECTED.slice(3), 'truncated'],
+  ['mc-verify=Q7dX[...]B8nW', 'truncated'],
+  ['Q7dX2k...', 'truncated'],
+  [`${EXPECTED}Z`, 'characters_changed'],
+  [`mc–verify=${TOKEN}`, 'characters_changed'],
+  [`mc-verify: ${TOKEN}`, 'characters_changed'],
+  ['mc-verify=Q7dX2kV9pLr4TzВ8nW', 'characters_changed'],
+  ['ｍｃ－ｖｅｒｉｆｙ＝Ｑ7dX2kV9pLr4TzB8nW', 'characters_changed'],
+  [`other-verify=${TOKEN}`, 'characters_changed'],
+  [`{"mc-verify": "${TOKEN}"}`, 'characters_changed'],
+  [`<meta name="mc-verify" content="${TOKEN}">`, 'characters_changed'],
+  ['mc-verify=another', 'stale_token'],
+  ['MC-Verify=another', 'stale_token'],
+  ['mc-verify=A1b2C3…', 'stale_token'],
+  ['v=spf1 -all', undefined],
+  ['...', undefined],
+  ['other-verify=another', undefined],
+  ['', undefined],
+  [EXPECTED, undefined],
+])('the wrong value %j is explained as %s', (seen, fault) => {
+  expect(explain(seen)).toBe(fault)
+})
 
-  test('two values in one record are explained string by string, not as one garbled value', () => {
-    const both = record('other-verify=1234567890', EXPECTED)
-    expect(explainValues(EXPECTED, [both])).toEqual({
-      fault: 'extra_text',
-      seen: [`"other-verify=1234567890" "${EXPECTED}"`],
-    })
-    expect(explain(EXPECTED, 'Z1234567890')).toBe('extra_text')
-    expect(explain(EXPECTED.slice(0, 9), EXPECTED.slice(9))).toBeUndefined()
+test('two values in the strings of one record are explained as extra text', () => {
+  const both = record('other-verify=1234567890', EXPECTED)
+  expect(explainValues(EXPECTED, [both])).toEqual({
+    fault: 'extra_text',
+    seen: [`"other-verify=1234567890" "${EXPECTED}"`],
   })
+  expect(explain(EXPECTED, 'Z1234567890')).toBe('extra_text')
+  expect(explain(EXPECTED.slice(0, 9), EXPECTED.slice(9))).toBeUndefined()
+})
 
-  test('the most specific of several faults is explained', () => {
-    const values = ['v=spf1 -all', 'mc-verify=older', `"${EXPECTED}"`].map((value) => record(value))
-    expect(explainValues(EXPECTED, values)?.fault).toBe('quoted')
-    expect(explainValues(EXPECTED, values.slice(0, 2))?.fault).toBe('stale_token')
-    expect(explainValues(EXPECTED, values.slice(0, 1))).toBeUndefined()
-  })
+test('the explanation of several wrong values is that of the most similar value', () => {
+  const values = ['v=spf1 -all', 'mc-verify=older', `"${EXPECTED}"`].map((value) => record(value))
+  expect(explainValues(EXPECTED, values)?.fault).toBe('quoted')
+  expect(explainValues(EXPECTED, values.slice(0, 2))?.fault).toBe('stale_token')
+  expect(explainValues(EXPECTED, values.slice(0, 1))).toBeUndefined()
+})
 
-  test('a value split into records is explained with all of its parts, in any order and among others', () => {
-    const cuts = fc.array(fc.nat(), { minLength: 1, maxLength: 4 })
-    fc.assert(
-      fc.property(cuts, fc.nat(), (at, turn) => {
-        const ends = [...new Set(at.map((cut) => 1 + (cut % (EXPECTED.length - 1))))].sort((a, b) => a - b)
-        const parts = [0, ...ends].map((from, index) => EXPECTED.slice(from, ends[index]))
-        const shift = turn % parts.length
-        const shuffled = [...parts.slice(shift), 'v=spf1 -all', ...parts.slice(0, shift)]
-        const explained = explainValues(
-          EXPECTED,
-          shuffled.map((part) => record(part)),
-        )
-        expect(explained).toEqual({ fault: 'split_records', seen: parts })
-      }),
-    )
-  })
+test('a value that is split into several records is recognized in any order and among other values', () => {
+  const cuts = fc.array(fc.nat(), { minLength: 1, maxLength: 4 })
+  fc.assert(
+    fc.property(cuts, fc.nat(), (at, turn) => {
+      const ends = [...new Set(at.map((cut) => 1 + (cut % (EXPECTED.length - 1))))].sort((a, b) => a - b)
+      const parts = [0, ...ends].map((from, index) => EXPECTED.slice(from, ends[index]))
+      const shift = turn % parts.length
+      const shuffled = [...parts.slice(shift), 'v=spf1 -all', ...parts.slice(0, shift)]
+      const explained = explainValues(
+        EXPECTED,
+        shuffled.map((part) => record(part)),
+      )
+      expect(explained).toEqual({ fault: 'split_records', seen: parts })
+    }),
+  )
 })
 
 describe('what belongs to somebody else', () => {
@@ -131,7 +129,7 @@ describe('what belongs to somebody else', () => {
     letters(ALPHANUMERIC, 24),
   )
 
-  test('another service’s value is never taken for a mistake', () => {
+  test('TXT values of other services are never explained as mistakes', () => {
     fc.assert(
       fc.property(mine, fc.array(others, { maxLength: 8 }), (expected, seen) => {
         const values = seen.map((value) => record(value))
@@ -141,7 +139,7 @@ describe('what belongs to somebody else', () => {
     )
   })
 
-  test('another token of the same service is not taken for a typo', () => {
+  test('another token of the same service is explained as stale, not as a typo', () => {
     fc.assert(
       fc.property(mine, mine, (expected, seen) => {
         fc.pre(expected !== seen)
@@ -149,17 +147,6 @@ describe('what belongs to somebody else', () => {
       }),
     )
   })
-})
-
-test.each([
-  [`"${EXPECTED}"`, 'quoted'],
-  [`\\"${EXPECTED}\\"`, 'quoted'],
-  [`${EXPECTED} `, 'whitespace'],
-  [`\u200b${EXPECTED}`, 'whitespace'],
-  ['"v=spf1 -all"', undefined],
-  [EXPECTED, undefined],
-])('%j without an expected value is %s', (value, fault) => {
-  expect(obviousFault(value)).toBe(fault)
 })
 
 test.each([
@@ -178,24 +165,19 @@ test.each([
   ['a=b+/_-', 'a=b+/_-'],
   [`mc-verify=${EXPECTED}`, undefined],
   [`prefix=${EXPECTED}`, undefined],
-  [`value=${EXPECTED}`, undefined],
   [`TXT=${EXPECTED}`, undefined],
   [`mc-verify==${TOKEN}`, undefined],
   [`${EXPECTED}===`, undefined],
   [`${EXPECTED}.`, undefined],
-  [`${EXPECTED},`, undefined],
-  [`${EXPECTED};`, undefined],
   [`${EXPECTED}...`, undefined],
   [`example.com,${EXPECTED}`, undefined],
   [`(${EXPECTED})`, undefined],
-  [`{${EXPECTED}}`, undefined],
   [`**${EXPECTED}**`, undefined],
-  [`__${EXPECTED}__`, undefined],
-])('%j as --value is %j', (given, value) => {
+])('the given --value %j is read as %j', (given, value) => {
   expect(readGivenValue(given)).toBe(value)
 })
 
-test('the difference of two values is everything but what both begin and end with', () => {
+test('the difference of two values is all text but their common beginning and end', () => {
   fc.assert(
     fc.property(fc.string(), fc.string(), (expected, seen) => {
       const pieces = comparedPieces(expected, seen)
@@ -208,7 +190,7 @@ test('the difference of two values is everything but what both begin and end wit
   expect(seen.map(({ text }) => text)).toEqual(['prefix=to', 'c', 'ken'])
 })
 
-test('values as long and as many as answers can be come to an end', () => {
+test('explaining the longest and most values of an answer ends in time', () => {
   for (const filling of ['-', 'a', '=', '\\', '“', '.', ' ']) explain(`mc-verify=${filling.repeat(65_000)}x`)
   const long = `prefix=${'aB0_'.repeat(16_000)}`
   explainValues(

@@ -1,12 +1,12 @@
 import type { Clock } from '../../src/context.ts'
 
-/** What reading the clock takes: too little for any limit to notice. */
+/** Milliseconds by which each reading advances the clock: too little to matter for any limit. */
 const READING_MS = 1e-6
 
 /** Whether a file is being read or written, which takes real time. */
 const isAtFiles = () => process.getActiveResourcesInfo().some((kind) => /^(FSReq|CloseReq)/.test(kind))
 
-/** Time passes only when nothing else is left to do: then the earliest sleeper wakes. */
+/** Creates a clock that advances only when all other work is done: then the earliest sleeper wakes. */
 export function createVirtualClock(): Clock {
   const sleepers: { at: number; wake: () => void }[] = []
   let now = 0
@@ -30,7 +30,7 @@ export function createVirtualClock(): Clock {
   }
   return {
     now: () => now,
-    // Two readings are never the same, as on a real clock.
+    // Two readings always differ, as on a real clock.
     monotonic: () => {
       now += READING_MS
       return now

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { waitForRecord } from '../../src/dns/wait.ts'
 import { createDeadline } from '../../src/timeout.ts'
 import { createFakeClock } from '../fake-context.ts'
@@ -37,63 +37,61 @@ async function waiting(appearsAfterMs: number, timeoutMs: number) {
   return { report: next.value, delays, clock }
 }
 
-describe('waiting for a record', () => {
-  test('a wait checks again after 5, 10, 20 and then every 30 seconds', async () => {
-    const { report, delays } = await waiting(90_000, 3_600_000)
-    expect(delays).toEqual([5000, 10_000, 20_000, 30_000, 30_000, null])
+test('waiting for a record checks after 5, 10, 20 and then every 30 seconds', async () => {
+  const { report, delays } = await waiting(90_000, 3_600_000)
+  expect(delays).toEqual([5000, 10_000, 20_000, 30_000, 30_000, null])
+  expect(report.verdict).toBe('ready')
+})
+
+test('waiting for a record notices it within three seconds of its appearance', async () => {
+  for (const appears of [1000, 4000, 16_500, 61_000, 1_000_000]) {
+    const { report, clock } = await waiting(appears, 3_600_000)
     expect(report.verdict).toBe('ready')
-  })
+    expect(clock.monotonic() - appears).toBeLessThanOrEqual(3000)
+  }
+})
 
-  test('a wait sees the record within three seconds of its appearance, however late that is', async () => {
-    for (const appears of [1000, 4000, 16_500, 61_000, 1_000_000]) {
-      const { report, clock } = await waiting(appears, 3_600_000)
-      expect(report.verdict).toBe('ready')
-      expect(clock.monotonic() - appears).toBeLessThanOrEqual(3000)
-    }
+test('a CNAME at the name does not cause an early check while waiting for a record', async () => {
+  const world = smallWorld(() => [])
+  const effects = fakeEffects((asked) => {
+    if (asked.server === '192.0.2.2' && asked.name === 'example.com' && asked.type === 'TXT')
+      return {
+        flags: AA,
+        answers: [{ name: 'example.com', type: 'CNAME', ttl: 60, data: 'x.example.com' }],
+      }
+    return world(asked)
   })
+  let checks = 0
+  for await (const _ of waitFor(35_000, effects)) checks++
+  expect(checks).toBe(4)
+})
 
-  test('a wait doesn’t take an alias for a change', async () => {
-    const world = smallWorld(() => [])
-    const effects = fakeEffects((asked) => {
-      if (asked.server === '192.0.2.2' && asked.name === 'example.com' && asked.type === 'TXT')
-        return {
-          flags: AA,
-          answers: [{ name: 'example.com', type: 'CNAME', ttl: 60, data: 'x.example.com' }],
-        }
-      return world(asked)
-    })
-    let checks = 0
-    for await (const _ of waitFor(35_000, effects)) checks++
-    expect(checks).toBe(4)
-  })
+test('waiting for a record queries a lone resolver only after the negative TTL', async () => {
+  const world = smallWorld(() => [])
+  const blocked = (asked: Asked): FakeReply =>
+    asked.server === resolver.address ? world(asked) : 'unreachable'
+  const effects = fakeEffects(blocked)
+  const delays: (number | null)[] = []
+  for await (const step of waitFor(150_000, effects)) delays.push(step.nextInMs)
+  expect(delays).toEqual([60_000, 60_000, 30_000, null])
+})
 
-  test('a wait with a resolver alone asks again only after its negative answer has expired', async () => {
-    const world = smallWorld(() => [])
-    const blocked = (asked: Asked): FakeReply =>
-      asked.server === resolver.address ? world(asked) : 'unreachable'
-    const effects = fakeEffects(blocked)
-    const delays: (number | null)[] = []
-    for await (const step of waitFor(150_000, effects)) delays.push(step.nextInMs)
-    expect(delays).toEqual([60_000, 60_000, 30_000, null])
-  })
+test('waiting for a record ends with resolver_differs once the TTL of a resolver has passed', async () => {
+  const [world, inside] = [smallWorld(() => ['prefix=token']), smallWorld(() => [])]
+  const effects = fakeEffects((asked) => (asked.server === resolver.address ? inside(asked) : world(asked)))
+  const codes: unknown[] = []
+  for await (const { report } of waitFor(3_600_000, effects)) codes.push(report.findings[0]?.code)
+  expect(new Set(codes.slice(0, -1))).toEqual(new Set(['cached']))
+  expect([codes.at(-1), effects.clock.monotonic()]).toEqual(['resolver_differs', 65_000])
+})
 
-  test('a wait ignores a resolver that still lacks the record after its TTL has passed', async () => {
-    const [world, inside] = [smallWorld(() => ['prefix=token']), smallWorld(() => [])]
-    const effects = fakeEffects((asked) => (asked.server === resolver.address ? inside(asked) : world(asked)))
-    const codes: unknown[] = []
-    for await (const { report } of waitFor(3_600_000, effects)) codes.push(report.findings[0]?.code)
-    expect(new Set(codes.slice(0, -1))).toEqual(new Set(['cached']))
-    expect([codes.at(-1), effects.clock.monotonic()]).toEqual(['resolver_differs', 65_000])
-  })
+test('waiting for a record ends after one check if the record is visible', async () => {
+  expect((await waiting(0, 60_000)).delays).toEqual([null])
+})
 
-  test('a wait ends at once if the record is there', async () => {
-    expect((await waiting(0, 60_000)).delays).toEqual([null])
-  })
-
-  test('a wait ends with a last check at its deadline', async () => {
-    const { report, delays, clock } = await waiting(Number.POSITIVE_INFINITY, 20_000)
-    expect(delays).toEqual([5000, 10_000, 5000, null])
-    expect(report).toMatchObject({ verdict: 'fix', findings: [{ code: 'missing' }] })
-    expect(clock.monotonic()).toBe(20_000)
-  })
+test('waiting for a record ends with a last check at its timeout', async () => {
+  const { report, delays, clock } = await waiting(Number.POSITIVE_INFINITY, 20_000)
+  expect(delays).toEqual([5000, 10_000, 5000, null])
+  expect(report).toMatchObject({ verdict: 'fix', findings: [{ code: 'missing' }] })
+  expect(clock.monotonic()).toBe(20_000)
 })

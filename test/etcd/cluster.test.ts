@@ -7,7 +7,7 @@ import { startCluster } from './cluster.ts'
 const serve = shareSandbox()
 
 test.runIf(needs('etcd'))(
-  'docs/fleet.md from the members to the second machine; then one of three real members is killed, then two',
+  'a cluster set up by docs/fleet.md serves two machines, survives one killed member, and refuses to renew after two',
   async () => {
     const world = serve()
     const cluster = await startCluster(world.service)
@@ -35,7 +35,7 @@ test.runIf(needs('etcd'))(
     await cluster.kill(first)
     for (const ended of await all('auth', 'refresh')) expect(ended.code, ended.stderr).toBe(0)
 
-    // Without a majority nothing is sent, and what is good goes on.
+    // Without a majority, a renewal sends nothing, and commands with a valid access token still work.
     const next = await cluster.leader()
     await cluster.kill(next)
     const [refused, ...others] = await Promise.all([

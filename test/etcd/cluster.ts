@@ -6,16 +6,19 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { onTestFinished } from 'vitest'
 
-/** Three members of etcd, as docs/fleet.md sets them up, on loopback addresses; they ask for a client certificate, too. */
+/**
+ * A cluster of three etcd members set up by the commands of docs/fleet.md, on loopback addresses, and with required client
+ * certificates.
+ */
 export interface Cluster {
-  /** The environment of a machine that uses it, by the same page. */
+  /** Environment of a machine that uses the cluster, by the same page. */
   readonly env: Readonly<Record<string, string>>
-  /** The words of the page's commands of `mailclaim`, in their order. */
+  /** Arguments of the page's `mailclaim` commands, in their order. */
   readonly commands: readonly (readonly string[])[]
-  /** Ends a member with SIGKILL, or starts it again. */
+  /** Ends a member with SIGKILL. */
   kill(member: number): Promise<void>
   start(member: number): void
-  /** Which member leads; waits until there is one. */
+  /** Waits for a leader and returns its index. */
   leader(): Promise<number>
 }
 
@@ -26,12 +29,12 @@ const BLOCK = /^```sh.*\n(?<text>(?:.*\n)*?)```$/gm
 export async function startCluster(service: { base_url: string; client_id: string }): Promise<Cluster> {
   const directory = mkdtempSync(join(tmpdir(), 'mailclaim-etcd-'))
   const file = (name: string) => join(directory, name)
-  // All of 127.0.0.0/8 is this machine, so the page's ports are free on addresses that nobody else has picked.
+  // All of 127.0.0.0/8 is loopback, so with a random network the page's ports are free.
   const network = `127.${randomInt(1, 255)}.${randomInt(1, 255)}.`
-  // A member's connections come from the first of them, for which its certificate has to be, too.
+  // Outgoing connections of a member come from 127.0.0.1, so its certificate must include that address.
   const addresses = ['127.0.0.1', ...MEMBERS.map((member) => network + member)]
   makeCertificates(file, addresses.map((address) => `IP:${address}`).join())
-  // What stands on the page for what a reader has.
+  // Replacements for the page's placeholders.
   const own = {
     '10.0.0.': network,
     '/etc/mailclaim': directory,
@@ -88,7 +91,7 @@ export async function startCluster(service: { base_url: string; client_id: strin
           )
           if (Status.leader !== 0 && Status.leader === Status.header.member_id) return at
         } catch {
-          // It is just starting, or gone.
+          // The member is starting or stopped.
         }
       }
       await new Promise((resolve) => setTimeout(resolve, 50))
@@ -122,35 +125,20 @@ export async function startCluster(service: { base_url: string; client_id: strin
   }
 }
 
-/** An authority, a certificate for the members at these addresses, and one for the client. */
+/** Creates a certificate authority, a certificate for the members at these addresses, and one for the client. */
 function makeCertificates(file: (name: string) => string, addresses: string): void {
   const openssl = (...words: string[]) => execFileSync('openssl', words, { stdio: 'pipe' })
   const key = (name: string) => [
-    '-newkey',
-    'ec',
-    '-pkeyopt',
-    'ec_paramgen_curve:P-256',
-    '-nodes',
-    '-keyout',
+    ...'-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout'.split(' '),
     file(name),
   ]
-  openssl(
-    'req',
-    '-x509',
-    ...key('ca.key'),
-    '-out',
-    file('ca.pem'),
-    '-days',
-    '30',
-    '-subj',
-    '/O=test authority',
-  )
+  openssl('req', '-x509', ...key('ca.key'), '-out', file('ca.pem'), '-days', '30', '-subj', '/O=authority')
   const authority = ['-CA', file('ca.pem'), '-CAkey', file('ca.key'), '-CAcreateserial', '-days', '30']
   for (const [name, extensions] of [
     ['member', `subjectAltName=${addresses}\nextendedKeyUsage=serverAuth,clientAuth\n`],
     ['client', 'extendedKeyUsage=clientAuth\n'],
   ] as const) {
-    // No common name: with one, the gateway's own connection would count as that user.
+    // No common name: etcd's gateway would authenticate its own connections as the user of that name.
     openssl('req', '-new', ...key(`${name}.key`), '-out', file(`${name}.csr`), '-subj', `/O=${name}`)
     writeFileSync(file(`${name}.ext`), extensions)
     const signed = ['-in', file(`${name}.csr`), '-out', file(`${name}.pem`), '-extfile', file(`${name}.ext`)]

@@ -4,16 +4,16 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { type Clock, type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
 import { renewedCredential } from '../../src/session/credential.ts'
-import type { RenewOptions } from '../../src/session/renew.ts'
+import type { RenewOptions } from '../../src/session/session-file.ts'
 import { prepareSharedSignIn } from '../../src/session/shared/sign-in.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
 import { createFakeClock, createFakeContext, fakeSettings, jsonResponse } from '../fake-context.ts'
 import { createMemoryEtcd } from './memory-etcd.ts'
 
-/** How the service treats a refresh: `consumed` rotates the token, and the answer is lost. */
+/** Treatment of a refresh request by the service; `consumed` rotates the token and loses the answer. */
 export type ServiceFate = 'tokens' | 'refused' | 'busy' | 'consumed' | 'unreachable' | 'killed'
 
-/** A service that rotates refresh tokens and revokes the grant on reuse. */
+/** Creates a service that rotates refresh tokens and revokes grants on reuse. */
 function createService() {
   const grants: { token: string; isRevoked: boolean }[] = []
   let made = 0
@@ -21,9 +21,9 @@ function createService() {
     refreshes: 0,
     reuse: 0,
     fate: (): ServiceFate => 'tokens',
-    /** Runs when the connection stands, before the first byte. */
+    /** Called after connecting, before the first byte is sent. */
     connected: () => {},
-    /** Runs when a token has arrived. */
+    /** Called when the service has received a token. */
     received: () => {},
     signIn() {
       const token = `refresh-${++made}`
@@ -69,11 +69,11 @@ function createService() {
 
 export const STORE_KEY = Buffer.alloc(32, 7).toString('base64')
 
-/** Machines in this process that share a sign-in in an etcd in memory. */
+/** Creates machines in this process that share a session in an etcd in memory. */
 export function createFleet(clock: Clock & { advance?(ms: number): void } = createFakeClock()) {
   const etcd = createMemoryEtcd()
   const service = createService()
-  // In memory, if possible: nobody cuts the power here, and every renewal flushes its files several times.
+  // Prefer /dev/shm: every renewal flushes its files several times, and no test here cuts the power.
   const home = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'mailclaim-fleet-'))
   onTestFinished(() => rmSync(home, { recursive: true, force: true }))
   let seed = 1
@@ -86,7 +86,7 @@ export function createFleet(clock: Clock & { advance?(ms: number): void } = crea
     etcd,
     service,
     clock,
-    /** A machine by its name, with the files that it has kept in a directory of its own. */
+    /** Creates the Io of a machine by its host name, with a directory that keeps its files. */
     async machine(
       host: string,
       storeKey = STORE_KEY,

@@ -1,19 +1,19 @@
 import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
 import { jsonResponse } from '../fake-context.ts'
 
-/** What becomes of a request to etcd. */
+/** Fate of a request to etcd. */
 export type Fate =
   | 'pass'
-  /** It doesn't arrive. */
+  /** The request doesn't arrive. */
   | 'lost'
-  /** It is done, and the answer is lost. */
+  /** The request is applied, and the answer is lost. */
   | 'unanswered'
-  /** It has no answer, and is done when `arrive` is called. */
+  /** The request has no answer, and is applied when `arrive` is called. */
   | 'late'
-  /** The process that asked is killed before it hears anything; the request is done. */
+  /** The request is applied, and its process is killed before the answer. */
   | 'killed'
 
-/** A cluster of etcd in memory, as its JSON gateway answers. */
+/** Creates a cluster of etcd in memory that answers like the JSON gateway. */
 export function createMemoryEtcd() {
   const kept = new Map<string, { value: string; revision: number }>()
   let revision = 1
@@ -44,9 +44,9 @@ export function createMemoryEtcd() {
   }
 
   const etcd = {
-    /** How many requests there were. */
+    /** Number of requests. */
     asked: 0,
-    /** Decides about each request, by its path. */
+    /** Returns the fate of each request, by its path. */
     fate: (_path: string): Fate => 'pass',
     async handle(request: HttpRequest): Promise<HttpResponse> {
       etcd.asked += 1
@@ -57,18 +57,18 @@ export function createMemoryEtcd() {
       if (fate === 'killed') return new Promise<never>(() => {})
       throw new TransportError('timeout', fate === 'lost' ? 'no' : 'maybe', 'no complete response')
     },
-    /** What was late arrives. */
+    /** Applies the late requests. */
     arrive() {
       const now = late
       late = []
       for (const one of now) one()
     },
-    /** As after a restart of a member. */
+    /** Invalidates all authentication tokens, like the restart of a member. */
     forgetTokens() {
       isTokenGood = false
     },
     value: () => [...kept.values()][0]?.value,
-    /** Changes what is there behind everybody's back, or removes it. */
+    /** Overwrites the value, or removes the key, without a client. */
     put(value: string | undefined) {
       const [key = '/mailclaim/sessions/default'] = kept.keys()
       const at = Buffer.from(key).toString('base64') === key ? key : [...kept.keys()][0]

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createFakeContext, jsonResponse } from '../fake-context.ts'
 import { run } from '../run.ts'
 import { withEffects } from '../session/sandbox-session.ts'
@@ -18,17 +18,15 @@ function endless(): { stream: Readable; taken: () => number } {
   return { stream, taken: () => taken }
 }
 
-describe('an endless input', () => {
-  test('login --with-api-key stops reading an endless input after the first chunks', async () => {
-    const { stream, taken } = endless()
-    const context = withEffects(createFakeContext({ environment: { settings: { store: 'file' } } }), {
-      stdin: { isTTY: false, stream: stream as never },
-    })
-    expect(await run(['login', '--with-api-key', '--base-url', 'https://api.example.com'], context)).toBe(2)
-    expect(context.stderr.text).toContain('is not an API key')
-    expect(context.stderr.text).not.toContain('aaaa')
-    expect(taken()).toBeLessThan(5)
+test('login --with-api-key stops reading an endless input after the first chunks', async () => {
+  const { stream, taken } = endless()
+  const context = withEffects(createFakeContext({ environment: { settings: { store: 'file' } } }), {
+    stdin: { isTTY: false, stream: stream as never },
   })
+  expect(await run(['login', '--with-api-key', '--base-url', 'https://api.example.com'], context)).toBe(2)
+  expect(context.stderr.text).toContain('is not an API key')
+  expect(context.stderr.text).not.toContain('aaaa')
+  expect(taken()).toBeLessThan(5)
 })
 
 test('a claim of several megabytes is shown, but not stored in the ledger, which could not read it again', async () => {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished } from 'vitest'
@@ -11,6 +11,7 @@ import { createTransport } from '../../src/service/transport.ts'
 import { profileFiles, readSessionIfAny } from '../../src/session/session-file.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import {
+  createFakeClock,
   createFakeContext,
   createFakeOutput,
   type FakeClock,
@@ -18,28 +19,21 @@ import {
   fakeSettings,
 } from '../fake-context.ts'
 import { run } from '../run.ts'
+import { control as send } from '../sandbox/talk.ts'
 import { expireAccessToken, newTokens, signInWith, withEffects } from '../session/sandbox-session.ts'
 
 /** Creates a clock that skips sleeps of up to ten minutes. Other work takes real time. */
-export function createHastyClock(): FakeClock {
+function createHastyClock(): FakeClock {
   let ahead = 0
-  const slept: number[] = []
+  const clock = createFakeClock()
   const real = () => performance.timeOrigin + performance.now()
   return {
-    slept,
+    ...clock,
     now: () => Math.floor(real() + ahead),
     monotonic: () => performance.now() + ahead,
-    alarm: () => () => {},
-    ring() {},
-    advance(ms) {
-      ahead += ms
-    },
-    setWall() {
-      throw new Error('this clock is not set')
-    },
     async sleep(ms, signal) {
       signal?.throwIfAborted()
-      slept.push(ms)
+      clock.slept.push(ms)
       // A longer sleep is the time limit for a user's action: never let it end, only be aborted.
       if (ms > 600_000) {
         return new Promise((_resolve, reject) => {
@@ -56,13 +50,9 @@ export function createHastyClock(): FakeClock {
 /** Creates a clock with real time and real sleeps. */
 export function createRealClock(): FakeClock {
   return {
-    slept: [],
+    ...createFakeClock(),
     now: () => Date.now(),
     monotonic: () => performance.now(),
-    alarm: () => () => {},
-    ring() {},
-    advance() {},
-    setWall() {},
     sleep: (ms, signal) => sleep(ms, undefined, signal === undefined ? {} : { signal }),
   }
 }
@@ -172,20 +162,6 @@ export function filesBelow(directory: string): string[] {
     .filter((path) => path.endsWith('.json') && statSync(path).isFile())
 }
 
-/** Checks that the client's files are valid JSON with mode 0600 in directories with 0700, and that no temporary file is left. */
-export function expectWholeFiles(client: Client): void {
-  for (const root of Object.values(client.context.directories)) {
-    if (!existsSync(root)) continue
-    for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' })) {
-      const path = join(root, name)
-      const found = statSync(path)
-      expect(name, 'a temporary file is left').not.toMatch(/\.tmp$/)
-      expect(found.mode & 0o777, path).toBe(found.isDirectory() ? 0o700 : 0o600)
-      if (name.endsWith('.json')) expect(() => JSON.parse(readFileSync(path, 'utf8')), path).not.toThrow()
-    }
-  }
-}
-
 /** Checks a failure's output: one error, at most one hint, no stack trace or `undefined`, no harmful characters. */
 export function expectCalmFailure(ran: Ran): void {
   const where = `${ran.words.join(' ')}\n${ran.stderr}`
@@ -245,11 +221,7 @@ export async function control(
   path: string,
   body?: unknown,
 ): Promise<unknown> {
-  const answer = await fetch(`${sandbox.baseUrl}/_sandbox/${path}`, {
-    method,
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  })
-  const text = await answer.text()
-  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
-  return text === '' ? undefined : JSON.parse(text)
+  const answer = await send(sandbox, method, `/${path}`, body)
+  if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status}`)
+  return answer.body
 }

@@ -39,24 +39,6 @@ function grants(
 const errorOf = (ended: Ended): Record<string, unknown> =>
   (JSON.parse(ended.stderr.trim().split('\n').at(-1) ?? '{}') as { error: Record<string, unknown> }).error
 
-describe.runIf(needs('posix'))('a process stopped by SIGSTOP', () => {
-  test('a process that was stopped while a response arrived reads it, even after the timeout', async () => {
-    let pid = 0
-    const port = await listen(
-      createServer((_request, response) => {
-        process.kill(pid, 'SIGSTOP')
-        response.end(GRANTS)
-        setTimeout(() => process.kill(pid, 'SIGCONT'), 1500)
-      }),
-    )
-    const running = createWorld().start(['grants', 'list', '--json', '--http-timeout', '1'], {
-      env: { MAILCLAIM_BASE_URL: `http://127.0.0.1:${port}`, MAILCLAIM_API_KEY: KEY },
-    })
-    pid = running.child.pid ?? 0
-    expect(await running.ended).toMatchObject({ code: 0, stderr: '' })
-  })
-})
-
 test('an HTTP client that cannot be loaded is an error that says nothing was sent', async () => {
   const world = createWorld()
   const preload = join(world.home, 'preload.cjs')
@@ -78,33 +60,6 @@ test('an HTTP client that cannot be loaded is an error that says nothing was sen
     code: 'unreachable',
     message: expect.stringContaining('the HTTP client could not be loaded'),
     hint: expect.stringContaining('install it again'),
-  })
-})
-
-describe('redirects', () => {
-  test('a redirect to another host never gets a credential', async () => {
-    const stolen: string[] = []
-    const thief = await listen(
-      createServer((request, response) => {
-        stolen.push(`${request.method} ${request.url} ${JSON.stringify(request.headers)}`)
-        response.end(GRANTS)
-      }),
-    )
-    const world = await createServedWorld()
-    await world.login()
-    // HTTP clients turn a POST into a GET for 302, and repeat it with its body for 307.
-    for (const status of [302, 307]) {
-      await world.control('DELETE', 'faults')
-      await world.control('POST', 'faults', {
-        kind: 'status',
-        status,
-        headers: { location: `http://127.0.0.1:${thief}/x` },
-      })
-      expect((await world.run(['grants', 'list'])).code).toBe(7)
-      expect((await world.run(['claims', 'create', 'example.com'])).code).toBe(7)
-      expect((await world.run(['auth', 'refresh', '--retry-interrupted'])).code).toBe(4)
-    }
-    expect(stolen).toEqual([])
   })
 })
 
@@ -173,12 +128,6 @@ describe.runIf(needs('openssl'))('TLS', () => {
   }
   const trusting = () => ({ NODE_EXTRA_CA_CERTS: file('ca.pem') })
 
-  test('a certificate of a private authority is accepted with NODE_EXTRA_CA_CERTS', async () => {
-    const { url, requests } = await serve('right')
-    expect(await grants(createWorld(), url, trusting())).toMatchObject({ code: 0, stderr: '' })
-    expect(requests).toEqual(['GET /oauth/grants?limit=100'])
-  })
-
   test.each([
     [
       'from an unknown authority',
@@ -215,16 +164,6 @@ describe.runIf(needs('openssl'))('TLS', () => {
     const doctor = await createWorld().run(['doctor'], { env: { ...env, MAILCLAIM_BASE_URL: url } })
     expect(doctor.stderr).toMatch(warning)
     expect(doctor.stdout).toMatch(/network\twarning\t.*its certificate is not checked/)
-  })
-
-  test('HTTPS_PROXY tunnels the TLS connection, so that the proxy sees no credential', async () => {
-    const { named, requests } = await serve('right')
-    const proxy = await startProxy()
-    expect(await grants(createWorld(), named, { ...trusting(), HTTPS_PROXY: proxy.url })).toMatchObject({
-      code: 0,
-    })
-    expect(requests).toHaveLength(1)
-    expect(proxy.seen).toEqual([`CONNECT ${new URL(named).host}`])
   })
 
   test('the error for an invalid proxy certificate names the proxy, not the service', async () => {

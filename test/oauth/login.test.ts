@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { type HttpRequest, TransportError } from '../../src/context.ts'
 import { Exit } from '../../src/errors.ts'
 import { type LoginOptions, login } from '../../src/oauth/login.ts'
-import { redirectTarget } from '../../src/oauth/redirect.ts'
+import { parseRedirectUri } from '../../src/oauth/redirect.ts'
 import type { CodeExchange } from '../../src/oauth/token-endpoint.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import {
@@ -34,7 +34,7 @@ function patientClock(): FakeClock & { strike(): void } {
 }
 
 interface Begun {
-  readonly metadata?: Record<string, unknown> | 'html' | 'down'
+  readonly metadata?: Record<string, unknown> | 'html'
   readonly exchange?: (code: CodeExchange) => Promise<string>
   readonly options?: Partial<LoginOptions>
   readonly context?: FakeContextOptions
@@ -53,7 +53,6 @@ async function begin({
   const context = createFakeContext({
     clock,
     respond: () => {
-      if (metadata === 'down') throw new TransportError('connect', 'no', 'connection refused')
       if (metadata === 'html') return textResponse(200, '<p>hello</p>')
       return metadata === undefined ? jsonResponse(404, {}) : jsonResponse(200, metadata)
     },
@@ -70,7 +69,7 @@ async function begin({
     {
       scopes: [],
       resource: undefined,
-      target: redirectTarget(undefined),
+      target: parseRedirectUri(undefined),
       openBrowser: true,
       readInput: true,
       timeoutMs: 300_000,
@@ -182,14 +181,14 @@ describe('signing in', () => {
       authorization_endpoint: `${BASE}/elsewhere`,
       token_endpoint: 'https://evil.example/token',
     }
-    it('metadata of this issuer are used', async () => {
+    it('a login opens the authorization endpoint that metadata of its issuer name', async () => {
       const { url, come, result } = await begin({ metadata: published })
       expect(url.pathname).toBe('/elsewhere')
       await come({ code: 'c1' })
       await result
     })
 
-    it('after metadata that promise iss, an answer without it is not accepted (RFC 9207)', async () => {
+    it('a login refuses a redirect without iss if the metadata promise iss (RFC 9207)', async () => {
       const { come, ignored, result } = await begin({
         metadata: { ...published, authorization_response_iss_parameter_supported: true },
       })
@@ -204,7 +203,7 @@ describe('signing in', () => {
       ['HTML', 'html'],
       ['of another issuer', { ...published, issuer: 'https://evil.example' }],
       ['nonsense', { issuer: 7 }],
-    ])('metadata that are %s leave the usual endpoint', async (_what, metadata) => {
+    ])('a login opens the default authorization endpoint if metadata are %s', async (_what, metadata) => {
       const { url, come, result } = await begin(metadata === undefined ? {} : { metadata })
       expect(url.pathname).toBe('/oauth/authorize')
       await come({ code: 'c1' })
@@ -215,7 +214,7 @@ describe('signing in', () => {
       'https://user:pass@api.example/authorize',
       'javascript:alert(1)',
       'http://api.example/authorize',
-    ])('a published page %s is refused', async (endpoint) => {
+    ])('an authorization endpoint %s from metadata is refused', async (endpoint) => {
       const issuer = 'https://api.example'
       const begun = begin({ metadata: { issuer, authorization_endpoint: endpoint }, options: { issuer } })
       await expect(begun).rejects.toMatchObject({ code: 'authorization_endpoint_unusable', exit: 3 })
@@ -246,24 +245,20 @@ describe('signing in', () => {
       await result
     })
 
-    it('a service that does not answer ends the login before a browser is opened: exit 7', async () => {
-      await expect(begin({ metadata: 'down' })).rejects.toMatchObject({
-        code: 'unreachable',
-        exit: 7,
-      })
-    })
-
     it.each([
+      ['connect', /check the base URL and the network/],
       ['untrusted', /NODE_EXTRA_CA_CERTS/],
       ['dated', /clock/],
       ['proxy', /HTTPS_PROXY/],
     ] as const)(
-      'a login whose connection fails (%s) gives the hint of every other command',
+      'a login whose connection fails (%s) ends before a browser is opened, with the hint of other commands',
       async (kind, hint) => {
         const respond = () => {
           throw new TransportError(kind, 'no', 'the cause')
         }
         await expect(begin({ context: { respond } })).rejects.toMatchObject({
+          code: 'unreachable',
+          exit: 7,
           message: expect.stringContaining('the cause'),
           hint: expect.stringMatching(hint),
         })
@@ -299,7 +294,7 @@ describe('signing in', () => {
     })
   })
 
-  it('a login that got only an answer of another issuer names both issuers at its end', async () => {
+  it('a login that got only a redirect of another issuer names both issuers at its timeout', async () => {
     const { clock, come, result } = await begin()
     await come({ code: 'c1', iss: 'https://auth.example' })
     clock.strike()
@@ -316,7 +311,7 @@ describe('signing in', () => {
     ['unauthorized_client', Exit.notConfigured],
     ['temporarily_unavailable', Exit.unavailable],
     ['something_new', Exit.refused],
-  ])('%s in the browser ends the login with exit %i', async (error, exit) => {
+  ])('the error %s in the redirect ends the login with exit %i', async (error, exit) => {
     const { come, result } = await begin()
     expect((await come({ error, error_description: 'because' })).page).toContain('You are not signed in')
     await expect(result).rejects.toMatchObject({
@@ -326,7 +321,7 @@ describe('signing in', () => {
     })
   })
 
-  it('a login without an answer ends with exit 4', async () => {
+  it('a login without a redirect before its timeout ends with exit 4', async () => {
     const { clock, result } = await begin()
     clock.strike()
     await expect(result).rejects.toMatchObject({
@@ -366,7 +361,7 @@ describe('signing in', () => {
     }
   })
 
-  it('a login reads no lines unless it is told to', async () => {
+  it('a login with readInput: false reads nothing from standard input', async () => {
     const { context, state, come, received, result } = await begin({ options: { readInput: false } })
     context.stdin.stream.write(`?code=pasted&state=${state}\n`)
     await come({ code: 'c1' })

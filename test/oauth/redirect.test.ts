@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { redirectTarget } from '../../src/oauth/redirect.ts'
+import { parseRedirectUri } from '../../src/oauth/redirect.ts'
 
 describe('the redirect URI', () => {
   it.each([
@@ -8,8 +8,8 @@ describe('the redirect URI', () => {
     ['http://127.0.0.1:80', ['127.0.0.1'], 80, '/'],
     ['http://[::1]:8765/cb', ['::1'], 8765, '/cb'],
     ['http://localhost:8765/', ['127.0.0.1', '::1'], 8765, '/'],
-  ])('%s listens on %s', (uri, hosts, port, path) => {
-    expect(redirectTarget(uri)).toEqual({ uri, hosts, port, path })
+  ])('the redirect URI %s listens on %s', (uri, hosts, port, path) => {
+    expect(parseRedirectUri(uri)).toEqual({ uri, hosts, port, path })
   })
 
   it.each([
@@ -23,7 +23,7 @@ describe('the redirect URI', () => {
     'http://127.0.0.1:1/c\\b',
     'https://app.example.com:1/cb',
     'http://app.localhost:1/cb',
-  ])('%s is a usage error', (uri) => {
-    expect(() => redirectTarget(uri)).toThrow(expect.objectContaining({ exit: 2 }))
+  ])('the redirect URI %s is a usage error', (uri) => {
+    expect(() => parseRedirectUri(uri)).toThrow(expect.objectContaining({ exit: 2 }))
   })
 })

@@ -36,7 +36,7 @@ async function clientWith(
   const authorizer = options.authorizer ?? {
     credential: async () =>
       ({ kind: 'api_key', value: options.key ?? 'key-1', description: 'the API key' }) as const,
-    refused: async () => undefined,
+    replaceRefused: async () => undefined,
   }
   const http = options.verbose ? logExchanges(context) : context.http
   return { context, client: createServiceClient({ ...createIo(context, settings), http }, authorizer) }
@@ -74,7 +74,7 @@ describe('a request', () => {
     ])
   })
 
-  it('a request uses the signal that it is given as it is', async () => {
+  it("a list request uses the caller's signal, or the interrupt signal", async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { has_more: false, data: [] })])
     const { signal } = new AbortController()
     await grantPages(client)({ limit: 100 }, signal)
@@ -100,7 +100,7 @@ describe('a request', () => {
     expect(await getImport(without.client, 'i-2')).toEqual({ status: 'queued' })
   })
 
-  it('a request without fields has no body', async () => {
+  it('a POST without fields has no body', async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { status: 'pending' })])
     await verifyClaim(client, 'd-1')
     expect(context.requests[0]).toMatchObject({ method: 'POST' })
@@ -117,7 +117,7 @@ describe('a request', () => {
     },
   )
 
-  it('unknown fields are kept in their order', async () => {
+  it('unknown fields of an import are kept in their order', async () => {
     const body = {
       zeta: 1,
       object: 'contact_import',
@@ -129,7 +129,7 @@ describe('a request', () => {
     expect(JSON.stringify(await getImport(client, 'i-1'))).toBe(JSON.stringify(body))
   })
 
-  it('a new claim differs from one that was already pending', async () => {
+  it('createClaim tells a new claim (201) from an existing claim (200)', async () => {
     const { client } = await clientWith([
       jsonResponse(201, { status: 'pending' }),
       jsonResponse(200, { status: 'pending' }),
@@ -156,12 +156,6 @@ describe('retries', () => {
     const { client, context } = await clientWith(answers)
     expect(await getImport(client, 'i-1')).toEqual(good)
     expect(context.requests).toHaveLength(answers.length)
-  })
-
-  it('without a connection a GET is repeated', async () => {
-    const { client, context } = await clientWith([refusedConnection])
-    expect((await failed(getImport(client, 'i-1'))).exit).toBe(7)
-    expect(context.requests).toHaveLength(4)
   })
 
   it('a service that never answers is given up after 45 seconds, repetitions included', async () => {
@@ -202,7 +196,7 @@ describe('retries', () => {
     expect(context.stderr.text).toBe('Waiting for 127.0.0.1:1 …\n')
   })
 
-  it('a canceled GET is not retried', async () => {
+  it('a GET that was canceled is not retried', async () => {
     const { client, context } = await clientWith([new TransportError('aborted', 'maybe', 'abandoned')])
     expect((await failed(getImport(client, 'i-1'))).exit).toBe(7)
     expect(context.requests).toHaveLength(1)
@@ -226,24 +220,21 @@ describe('retries', () => {
     expect(second.context.clock.slept).toEqual([30_000])
   })
 
-  it.each([
-    '99999999',
-    '9'.repeat(400),
-    '1e400',
-    String(Number.MAX_SAFE_INTEGER),
-    'Fri, 31 Dec 9999 23:59:59 GMT',
-  ])('a Retry-After of %s fails the request', async (value) => {
-    const { client, context } = await clientWith([jsonResponse(429, {}, { 'retry-after': value })])
-    const failure = await failed(getImport(client, 'i-1'))
-    expect(failure).toMatchObject({
-      exit: 7,
-      code: 'rate_limited',
-      hint: expect.stringMatching(
-        /^(try again in a while|the service asks to wait (\d+ years|more than a year); try again then)$/,
-      ),
-    })
-    for (const pause of context.clock.slept) expect(pause).toBeLessThanOrEqual(8000)
-  })
+  it.each(['99999999', '9'.repeat(400), '1e400', 'Fri, 31 Dec 9999 23:59:59 GMT'])(
+    'a Retry-After of %s fails the request',
+    async (value) => {
+      const { client, context } = await clientWith([jsonResponse(429, {}, { 'retry-after': value })])
+      const failure = await failed(getImport(client, 'i-1'))
+      expect(failure).toMatchObject({
+        exit: 7,
+        code: 'rate_limited',
+        hint: expect.stringMatching(
+          /^(try again in a while|the service asks to wait (\d+ years|more than a year); try again then)$/,
+        ),
+      })
+      for (const pause of context.clock.slept) expect(pause).toBeLessThanOrEqual(8000)
+    },
+  )
 
   it('a time limit holds for all attempts and pauses, except at the creation of a claim', async () => {
     const late = new TransportError('timeout', 'maybe', 'late')
@@ -256,10 +247,14 @@ describe('retries', () => {
     expect(asked.context.clock.slept).toEqual([])
   })
 
-  it.each([500, 503])(
-    'after a %d, the creation of a claim says that it may have happened',
-    async (status) => {
-      const { client } = await clientWith([jsonResponse(status, {})])
+  it.each<[string, Answer]>([
+    ['a 500', jsonResponse(500, {})],
+    ['a 503', busy()],
+    ['a reset', reset],
+  ])(
+    'after %s, the creation of a claim says that the service may have acted on it',
+    async (_what, answer) => {
+      const { client } = await clientWith([answer])
       expect(await failed(createClaim(client, { name: 'example.com' }))).toMatchObject({
         exit: 7,
         hint: expect.stringContaining('the service may have acted on the request'),
@@ -288,13 +283,6 @@ describe('retries', () => {
     expect(context.requests).toHaveLength(requests)
   })
 
-  it('a POST without a response hints that the service may have acted on it', async () => {
-    const { client } = await clientWith([reset])
-    expect((await failed(createClaim(client, { name: 'example.com' }))).hint).toContain(
-      'the service may have acted on the request',
-    )
-  })
-
   it('an interrupt ends the delay before a retry', async () => {
     const { client, context } = await clientWith([busy()])
     context.clock.sleep = async (_ms, signal) => {
@@ -315,7 +303,7 @@ describe('a refused credential', () => {
     return {
       refused_: refused,
       credential: async () => token('old'),
-      refused: async (credential: Credential) => {
+      replaceRefused: async (credential: Credential) => {
         refused.push(credential)
         return next
       },
@@ -333,15 +321,6 @@ describe('a refused credential', () => {
     expect(authorizer.refused_).toHaveLength(1)
   })
 
-  it('a refused credential is renewed for a POST too', async () => {
-    const authorizer = authorizerWith(token('new'))
-    const { client, context } = await clientWith([refusal, jsonResponse(201, { status: 'pending' })], {
-      authorizer,
-    })
-    await createClaim(client, { name: 'example.com' })
-    expect(context.requests).toHaveLength(2)
-  })
-
   it('a credential that is refused twice ends the command with exit 4', async () => {
     const authorizer = authorizerWith(token('new'))
     const { client, context } = await clientWith([refusal], { authorizer })
@@ -356,35 +335,41 @@ describe('a refused credential', () => {
     ['valid', 300, ', an access token that expires in 5 min: '],
     ['no', undefined, ': '],
     ['not a JWT', 300, ': '],
-  ])('an API key that is an access token (%s) is told as one', async (what, seconds, told) => {
-    const claims = JSON.stringify({
-      exp: Date.parse('2026-11-20T12:00:00Z') / 1000 + (seconds ?? Number.NaN),
-    })
-    const encoded = Buffer.from(claims).toString('base64url')
-    const key = what === 'not a JWT' ? `e30.${encoded}` : `e30.${encoded}.c2ln`
-    const { client } = await clientWith([refusal], { key })
-    const hint = told === ': ' ? 'check the API key' : expect.stringContaining('mailclaim auth token')
-    expect(await failed(getImport(client, 'i-1'))).toMatchObject({
-      message: `the service refused the API key (401)${told}token expired (invalid_access)`,
-      hint,
-    })
-  })
+  ])(
+    'a refused API key that is an access token (%s) is described as an access token',
+    async (what, seconds, told) => {
+      const claims = JSON.stringify({
+        exp: Date.parse('2026-11-20T12:00:00Z') / 1000 + (seconds ?? Number.NaN),
+      })
+      const encoded = Buffer.from(claims).toString('base64url')
+      const key = what === 'not a JWT' ? `e30.${encoded}` : `e30.${encoded}.c2ln`
+      const { client } = await clientWith([refusal], { key })
+      const hint = told === ': ' ? 'check the API key' : expect.stringContaining('mailclaim auth token')
+      expect(await failed(getImport(client, 'i-1'))).toMatchObject({
+        message: `the service refused the API key (401)${told}token expired (invalid_access)`,
+        hint,
+      })
+    },
+  )
 
-  it.each(['first', 'refused'] as const)('a renewal leaves the request its own time (%s)', async (when) => {
-    const answers = when === 'first' ? [ok()] : [refusal(), ok()]
-    const renewed = async (value: string, isSlow: boolean) => {
-      if (isSlow) context.clock.advance(60_000)
-      return token(value)
-    }
-    const { client, context } = await clientWith(answers, {
-      authorizer: {
-        credential: () => renewed('old', when === 'first'),
-        refused: () => renewed('new', true),
-      },
-    })
-    await getImport(client, 'i-1', { timeoutMs: 10_000 })
-    expect(context.requests.at(-1)).toMatchObject({ timeoutMs: 10_000 })
-  })
+  it.each(['first', 'refused'] as const)(
+    'a slow renewal of the session does not shorten the request after it (%s)',
+    async (when) => {
+      const answers = when === 'first' ? [ok()] : [refusal(), ok()]
+      const renewed = async (value: string, isSlow: boolean) => {
+        if (isSlow) context.clock.advance(60_000)
+        return token(value)
+      }
+      const { client, context } = await clientWith(answers, {
+        authorizer: {
+          credential: () => renewed('old', when === 'first'),
+          replaceRefused: () => renewed('new', true),
+        },
+      })
+      await getImport(client, 'i-1', { timeoutMs: 10_000 })
+      expect(context.requests.at(-1)).toMatchObject({ timeoutMs: 10_000 })
+    },
+  )
 
   it('a refused credential without a successor is named but never shown', async () => {
     const { client } = await clientWith([refusal], { authorizer: authorizerWith(undefined) })
@@ -403,7 +388,7 @@ describe('the hint after a refusal', () => {
       { name: 'claim_not_allowed', message: 'The domain already belongs to your team.' },
       undefined,
     ],
-  ])('a 403 with %s', async (_what, body, hint) => {
+  ])('a 403 response with %s has the right hint', async (_what, body, hint) => {
     const { client } = await clientWith([jsonResponse(403, body)])
     expect((await failed(createClaim(client, { name: 'example.com' }))).hint).toBe(hint)
   })
@@ -442,7 +427,6 @@ describe('a response', () => {
     ['400', jsonResponse(400, { name: 'validation_error', message: 'bad limit' }), 6, /bad limit/],
     ['422 with a nested error', jsonResponse(422, { error: { code: 'x', message: 'nested' } }), 6, /nested/],
     ['409 without a body', textResponse(409, ''), 6, /409\)$/],
-    ['409 with an empty object', jsonResponse(409, {}), 6, /409\)$/],
     [
       '422 with several messages',
       jsonResponse(422, { name: 'validation_error', message: ['name is no domain', 'region is wrong'] }),
@@ -476,7 +460,6 @@ describe('a response', () => {
     ['a 200 that is compressed', textResponse(200, '\u001f\ufffd\b\0\0'), 7, /compressed with gzip$/],
     ['a 200 in another encoding', textResponse(200, '\ufffd', { 'content-encoding': 'br' }), 7, /with br$/],
     ['a 200 that is an image', textResponse(200, 'GIF89a\u0001\0'), 7, /: it is binary data$/],
-    ['a 200 that is null', jsonResponse(200, null), 7, /not a JSON object: null/],
     ['a 200 cut in two', textResponse(200, '{"id":"i-'), 7, /not a JSON object/],
     [
       'a status of the wrong type',
@@ -501,7 +484,7 @@ describe('a response', () => {
     },
   )
 
-  it('a field that is null, missing or new is taken, and so is a TTL that is a number', async () => {
+  it('a response with null, missing or new fields, or with a TTL that is a number, is accepted', async () => {
     const bodies = [
       { id: 'i-1', counts: { total: null, added: '5' } },
       { id: 'c-1', record: { ttl: 300 } },

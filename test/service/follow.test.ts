@@ -51,7 +51,7 @@ async function take(...given: Parameters<typeof following>) {
 }
 
 describe('following', () => {
-  it('the delay between requests grows by half up to the maximum, after as many as stay the same', async () => {
+  it('the delay between requests of a watch grows by half up to the maximum, after `steady` equal delays', async () => {
     const { slept } = await take([...Array(10).fill('on'), 'end'])
     expect(slept).toEqual([2000, 3000, 4500, 6750, 10125, 15187.5, 22781.25, 30000, 30000, 30000])
     expect((await take([...Array(4).fill('on'), 'end'], { steady: 3 })).slept).toEqual([
@@ -59,20 +59,20 @@ describe('following', () => {
     ])
   })
 
-  it('tells each change, once a minute that there is none, and the end', async () => {
+  it('a watch reports each change, once a minute that nothing changed, and the end', async () => {
     const { seen, end } = await take([...Array(8).fill('on'), 'off', 'end'])
     expect(seen).toEqual(['status', 'waiting', 'status', 'done'])
     expect(end).toEqual({ value: { status: 'end' }, error: undefined })
     expect((await take(['end'])).seen).toEqual(['status', 'done'])
   })
 
-  it('the first value is asked for as any other request is, and the next ones once each', async () => {
+  it('the first request of a watch has the usual retries, and later requests have none', async () => {
     const { asked } = await take(['on', 'end'])
     expect(asked.map(({ maxAttempts }) => maxAttempts)).toEqual([undefined, 1])
     await expect(take([down()])).rejects.toMatchObject({ code: 'unreachable' })
   })
 
-  it('a failure after the first value is reported, and followed by another request', async () => {
+  it('a failed request of a watch is reported after the first response, and followed by another request', async () => {
     const { seen } = await take(['on', down(), down(), 'end'])
     expect(seen).toEqual(['status', 'warning', 'warning', 'done'])
     expect((await take([down(), 'end'], { known: 'on' })).seen).toEqual(['warning', 'done'])
@@ -81,17 +81,20 @@ describe('following', () => {
   it.each([
     [120_000, 120_000],
     [999_999_999_000, 300_000],
-  ])('a Retry-After of %i ms is honored up to five minutes', async (retryAfterMs, waitedMs) => {
-    expect((await take(['on', down(retryAfterMs), 'end'])).slept).toEqual([2000, waitedMs])
-  })
+  ])(
+    'a watch honors a Retry-After of %i ms for %i ms, at most five minutes',
+    async (retryAfterMs, waitedMs) => {
+      expect((await take(['on', down(retryAfterMs), 'end'])).slept).toEqual([2000, waitedMs])
+    },
+  )
 
-  it('an error that waiting cannot fix ends it, and so do 15 minutes without a response', async () => {
+  it('a watch ends on a lasting error and after 15 minutes without a response', async () => {
     const gone = new CliError('not_found', 'not_found')
     await expect(take(['on', gone])).rejects.toMatchObject({ exit: 5 })
     await expect(take(['on', down()])).rejects.toMatchObject({ code: 'unreachable' })
   })
 
-  it('the last request is exactly at the timeout, and has two seconds', async () => {
+  it('the last request of a watch is sent exactly at the timeout, and has two seconds', async () => {
     const { end, passed, asked } = await take(['on'], { timeoutMs: 10_000 })
     expect(end.error).toMatchObject({
       code: 'import_in_flight',
@@ -106,7 +109,7 @@ describe('following', () => {
     expect(refused.end.error?.message).toMatch(/is on\); the last request failed: down$/)
   })
 
-  it('ends at once when interrupted', async () => {
+  it('an interrupt ends a watch at once', async () => {
     const { events, context } = following(['on'])
     await events.next()
     context.interrupt()
@@ -119,7 +122,7 @@ it.each([
   { timeoutMs: 10_000, passed: 9500, left: 2000 },
   { timeoutMs: 1000, passed: 0, left: 2000 },
   { timeoutMs: Number.POSITIVE_INFINITY, passed: 0, left: Number.POSITIVE_INFINITY },
-])('of $timeoutMs ms, what starts after $passed ms gets $left ms', ({ timeoutMs, passed, left }) => {
+])('a step that starts after $passed of $timeoutMs ms gets $left ms', ({ timeoutMs, passed, left }) => {
   let now = 70_000
   const deadline = createDeadline(timeoutMs, { monotonic: () => now })
   now += passed

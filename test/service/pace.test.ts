@@ -40,7 +40,7 @@ const refused = (retryAfter?: string) =>
   jsonResponse(429, {}, retryAfter === undefined ? {} : { 'retry-after': retryAfter })
 const ok = () => jsonResponse(200, {})
 
-test('1,000 requests at 50 a second all get through in little more than the time that takes, 16 at once', async () => {
+test('1,000 requests to a service that takes 50 a second all succeed within 25 seconds, 16 at once', async () => {
   let second = -1
   let left = 0
   const { clock, seen, sendAll } = service((now) => {
@@ -55,7 +55,7 @@ test('1,000 requests at 50 a second all get through in little more than the time
 })
 
 test.each([1, 8])(
-  'refusals that do not say for how long lead to pauses that double: %i at once',
+  'refusals without Retry-After lead to pauses that double: %i requests at once',
   async (atOnce) => {
     const sent = new Set<number>()
     const { sendAll } = service((now) => {
@@ -67,7 +67,7 @@ test.each([1, 8])(
   },
 )
 
-test('a service that refuses everything is given up on after five minutes, for all requests', async () => {
+test('requests stop waiting for a service that has refused everything for five minutes', async () => {
   const { clock, seen, sendAll } = service(() => refused('20'))
   const statuses = new Set((await sendAll(100)).map(({ status }) => status))
   expect(statuses).toEqual(new Set([429]))
@@ -75,13 +75,13 @@ test('a service that refuses everything is given up on after five minutes, for a
   expect(seen.sent).toBeLessThan(500)
 })
 
-test('a service that asks for an hour is not waited for', async () => {
+test('a request does not wait for a service that asks to wait an hour', async () => {
   const { clock, sendAll } = service(() => refused('3600'))
   expect((await sendAll(20)).map(({ status }) => status)).toEqual(Array(20).fill(429))
   expect(clock.monotonic()).toBeLessThan(1000)
 })
 
-test('a 503 with Retry-After pauses the others, and is an answer itself', async () => {
+test('a 503 with Retry-After is returned, and pauses other requests', async () => {
   const { clock, sendAll } = service((_now, count) =>
     count === 1 ? jsonResponse(503, {}, { 'retry-after': '5' }) : ok(),
   )
@@ -90,7 +90,7 @@ test('a 503 with Retry-After pauses the others, and is an answer itself', async 
   expect(clock.monotonic()).toBeGreaterThan(5000)
 })
 
-test('a request with less time than the pause takes gets the refusal at once, with what is left to wait', async () => {
+test('a request with a timeout shorter than the pause gets the refusal at once, with the remaining Retry-After', async () => {
   const { clock, sendAll } = service((now) => (now < 40_000 ? refused('40') : ok()))
   const waiting = sendAll(1, { ...REQUEST, timeoutMs: 45_000 })
   await clock.sleep(1000)
@@ -100,7 +100,7 @@ test('a request with less time than the pause takes gets the refusal at once, wi
   expect((await waiting)[0]?.status).toBe(200)
 })
 
-test('a request with a step before it is sent never waits, because its sender holds a lock', async () => {
+test('a request with beforeSend never waits for a pause, because its sender holds a lock', async () => {
   const { clock, sendAll } = service((_now, count) => (count === 1 ? refused('30') : ok()))
   const waiting = sendAll(1)
   await clock.sleep(100)

@@ -1,28 +1,22 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
-import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
+import {
+  type AddressInfo,
+  connect,
+  createServer as createTcpServer,
+  type Server,
+  type Socket,
+} from 'node:net'
 import { Worker } from 'node:worker_threads'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type HttpRequest, type HttpResponse, TransportError } from '../../src/context.ts'
 import { transportFailure } from '../../src/service/problems.ts'
-import { bypassesProxy, type ProxySettings, proxyFor } from '../../src/service/proxy.ts'
+import { bypassesProxy, type ProxySettings, proxyUrlFor } from '../../src/service/proxy.ts'
 import { createTransport } from '../../src/service/transport.ts'
-import { classify } from '../../src/service/transport-errors.ts'
+import { classifyError } from '../../src/service/transport-errors.ts'
 
-/** Starts a server for this test; returns its URL. */
-async function listen(listener: RequestListener): Promise<URL> {
-  const server = createServer(listener)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
-}
-
-/** Starts a server that need not speak HTTP; returns its URL. */
-async function listenRaw(connection: (socket: Socket) => void): Promise<URL> {
-  const server = createTcpServer(connection)
+/** Starts a server on loopback, and ends it with its connections when the test ends. */
+async function start(server: Server): Promise<URL> {
   const sockets = new Set<Socket>()
   server.on('connection', (socket) => {
     sockets.add(socket)
@@ -35,6 +29,10 @@ async function listenRaw(connection: (socket: Socket) => void): Promise<URL> {
   })
   return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
 }
+
+const listen = (listener: RequestListener) => start(createServer(listener))
+/** Starts a server that need not speak HTTP. */
+const listenRaw = (connection: (socket: Socket) => void) => start(createTcpServer(connection))
 
 function transport(proxies: ProxySettings = {}) {
   const created = createTransport(proxies)
@@ -209,23 +207,6 @@ it('a body without an end is read up to 8 MiB, and what has arrived is kept', as
 })
 
 describe('an error', () => {
-  it('an error while connecting says that nothing was sent', async () => {
-    const url = await listenRaw(() => {})
-    const closed = new URL(url)
-    const server = createTcpServer()
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    closed.port = String((server.address() as AddressInfo).port)
-    await new Promise((resolve) => server.close(resolve))
-    const failure = await failureOf(transport().send(get(closed, { method: 'POST', body: 'x' })))
-    expect(failure).toMatchObject({ kind: 'connect', sent: 'no' })
-    expect(failure.message).toContain('connection refused')
-  })
-
-  it('an error of name resolution says that nothing was sent', async () => {
-    const failure = await failureOf(transport().send(get(new URL('http://no-such-host.invalid/'))))
-    expect(failure).toMatchObject({ kind: 'lookup', sent: 'no' })
-  })
-
   it.each([
     [
       new RangeError('WebAssembly.Instance(): Out of memory: Cannot allocate Wasm memory'),
@@ -247,22 +228,25 @@ describe('an error', () => {
   ])(
     'a limit of this machine (%s) is no error of the network, and has its own remedy',
     (error, kind, remedy) => {
-      const failure = classify(error, 'no')
+      const failure = classifyError(error, 'no')
       expect(failure.kind).toBe(kind)
       const url = new URL('https://api.example.com')
       expect(transportFailure(failure, url, 'GET').hint).toContain(remedy)
     },
   )
 
-  it('a TLS error says that nothing was sent', async () => {
+  it('a server that answers TLS with plain HTTP is named as one, and nothing was sent', async () => {
     const plain = await listen((_request, response) => response.end('not TLS'))
     const failure = await failureOf(transport().send(get(new URL(`https://127.0.0.1:${plain.port}/`))))
-    expect(failure).toMatchObject({ kind: 'tls', sent: 'no' })
+    expect(failure).toMatchObject({
+      ...{ kind: 'tls', sent: 'no' },
+      message: expect.stringContaining("doesn't speak TLS"),
+    })
   })
 
-  it('an error after the request was written says that it may have been sent', async () => {
+  it('an error after the request was written says that the request may have been sent', async () => {
     const url = await listenRaw((socket) => socket.once('data', () => socket.resetAndDestroy()))
-    const failure = await failureOf(transport().send(get(url, { method: 'POST', body: 'x' })))
+    const failure = await failureOf(transport().send(get(url, { method: 'POST', beforeSend: () => {} })))
     expect(failure).toMatchObject({ kind: 'reset', sent: 'maybe' })
   })
 
@@ -471,42 +455,28 @@ describe('beforeSend', () => {
   )
 
   it.each([
-    ['connection', 'http://127.0.0.1:1/'],
-    ['host', 'http://no-such-host.invalid/'],
-  ])('beforeSend is not called without %s', async (_what, address) => {
-    let called = false
-    const beforeSend = () => {
-      called = true
-    }
-    const failure = await failureOf(transport().send(get(new URL(address), { beforeSend })))
-    expect({ called, sent: failure.sent }).toEqual({ called: false, sent: 'no' })
-  })
+    ['connect', 'http://127.0.0.1:1/', /connection refused/],
+    ['lookup', 'http://no-such-host.invalid/', /resolve/],
+  ])(
+    'a failed %s says that nothing was sent, and beforeSend is not called',
+    async (kind, address, message) => {
+      const beforeSend = () => expect.fail('called')
+      const failure = await failureOf(transport().send(get(new URL(address), { beforeSend })))
+      expect(failure).toMatchObject({ kind, sent: 'no', message: expect.stringMatching(message) })
+    },
+  )
 
   it('beforeSend is not called for a request that was canceled while connecting', async () => {
-    let called = false
     const abandon = new AbortController()
     const url = await listen((_request, response) => response.end('ok'))
     const http = transport()
-    const sending = failureOf(
-      http.send(
-        get(url, {
-          signal: abandon.signal,
-          beforeSend: () => {
-            called = true
-          },
-        }),
-      ),
-    )
+    const calls: string[] = []
+    const beforeSend = () => void calls.push('called')
+    const sending = failureOf(http.send(get(url, { signal: abandon.signal, beforeSend })))
     abandon.abort()
     expect(await sending).toMatchObject({ kind: 'aborted', sent: 'no' })
     expect(text(await http.send(get(url)))).toBe('ok')
-    expect(called).toBe(false)
-  })
-
-  it('after beforeSend every error says that the request may have been sent', async () => {
-    const url = await listenRaw((socket) => socket.once('data', () => socket.resetAndDestroy()))
-    const failure = await failureOf(transport().send(get(url, { method: 'POST', beforeSend: () => {} })))
-    expect(failure).toMatchObject({ kind: 'reset', sent: 'maybe' })
+    expect(calls).toEqual([])
   })
 })
 
@@ -549,10 +519,8 @@ describe('NO_PROXY', () => {
     ['https://[2001:db8::1]/', '2001:db8::/32', true],
     ['https://[2001:db9::1]/', '[2001:db8::]/32', false],
     ['https://10.1.2.3/', '10.1.2.3/33,10.1.2.3/x,::/0', false],
-    ['https://10.1.2.3/', '1.2.3', false],
     ['https://badexample.com/', 'example.com', false],
     ['https://example.com/', 'api.example.com', false],
-    ['https://api.example.com/', '', false],
     ['https://api.example.com/', ' , ', false],
     ['https://[::1]:8443/', '[::1]', true],
     ['https://[::1]/', 'localhost,127.0.0.1,::1', true],
@@ -568,7 +536,6 @@ describe('a proxy', () => {
   async function proxyServer(answer?: string) {
     const tunnels: string[] = []
     const credentials: { authorization?: string; 'proxy-authorization'?: string }[] = []
-    const sockets: Socket[] = []
     const server = createServer((request, response) => {
       tunnels.push(request.url ?? '')
       response.end('by proxy')
@@ -589,18 +556,7 @@ describe('a proxy', () => {
       onward.on('error', () => socket.destroy())
       socket.on('error', () => onward.destroy())
     })
-    server.on('connection', (socket: Socket) => sockets.push(socket))
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    onTestFinished(() => {
-      server.closeAllConnections()
-      server.close()
-    })
-    return {
-      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-      tunnels,
-      credentials,
-      sockets,
-    }
+    return { url: (await start(server)).origin, tunnels, credentials }
   }
 
   /** The same server under a name that isn't loopback's. */
@@ -626,8 +582,8 @@ describe('a proxy', () => {
     'a proxy is bypassed for this machine itself: %s',
     (host) => {
       const proxies = { httpsProxy: 'http://proxy.example:3128' }
-      expect(proxyFor(new URL(`http://${host}:2379/`), proxies)).toBeUndefined()
-      expect(proxyFor(new URL(`https://${host}/`), proxies)).toBeUndefined()
+      expect(proxyUrlFor(new URL(`http://${host}:2379/`), proxies)).toBeUndefined()
+      expect(proxyUrlFor(new URL(`https://${host}/`), proxies)).toBeUndefined()
     },
   )
 

@@ -1,14 +1,14 @@
 import { CliError } from '../../src/errors.ts'
 import type { Disk } from '../../src/storage/atomic-file.ts'
 
-/** The process is dead: whatever it still does has no effect. */
+/** Thrown from a system call of a killed process, whose further calls have no effect. */
 export class Killed extends Error {}
 
-/** What becomes of the step that a process is at: it dies before or after it, in the midst of it, or it fails. */
+/** Fate of one step of a process: killed before or after the step, killed in the middle of a write (`torn`), or an error. */
 export type Fate = 'killed before' | 'killed after' | 'torn' | 'fails'
 
 interface Inode {
-  /** What readers see, and what a power loss leaves. */
+  /** `text` is visible to readers; `durable` is left after a power loss. */
   text: string
   durable: string | undefined
 }
@@ -20,8 +20,8 @@ type Change =
 const failure = (code: string) => Object.assign(new Error(code), { code })
 
 /**
- * A disk in memory with a volatile and a durable side: what wasn't flushed may or may not survive a power loss, in pieces, and so
- * may each change of a directory that wasn't flushed.
+ * A disk in memory with a volatile and a durable side: a power loss may keep or lose, also in pieces, each write and each change of
+ * a directory that wasn't flushed.
  */
 export class FakeDisk {
   #names = new Map<string, Inode>()
@@ -29,7 +29,7 @@ export class FakeDisk {
   #pending: Change[] = []
   readonly #held = new Map<Inode, number>()
 
-  /** The disk as one process sees it. @param step called before each system call. */
+  /** Returns the disk as one process sees it. @param step called before each system call; returns the fate of the call */
   asSeenBy(process: number, step: (call: string) => Fate | undefined): Disk {
     const open = new Map<number, Inode>()
     let next = 3
@@ -134,31 +134,31 @@ export class FakeDisk {
     apply(this.#names, change)
   }
 
-  /** Everything as it is; locks of a process that is dead are free. */
+  /** Releases the locks of a dead process; files stay as they are. */
   release(process: number): void {
     for (const [inode, holder] of this.#held) if (holder === process) this.#held.delete(inode)
   }
 
-  /** Whether the lock in this file is held. */
+  /** Whether a process holds the lock of this file. */
   isHeld(path: string): boolean {
     const inode = this.#names.get(path)
     return inode !== undefined && this.#held.has(inode)
   }
 
-  /** Puts a file there, on the disk. */
+  /** Creates a file whose text survives a power loss. */
   put(path: string, text: string): void {
     const inode = { text, durable: text }
     this.#names.set(path, inode)
     this.#durable.set(path, inode)
   }
 
-  /** Deletes a file behind everybody's back. */
+  /** Deletes a file, as if by hand. */
   delete(path: string): void {
     this.#names.delete(path)
     this.#durable.delete(path)
   }
 
-  /** The same disk once more. */
+  /** Returns an independent copy of the disk. */
   clone(): FakeDisk {
     const inodes = new Map<Inode, Inode>()
     const same = (inode: Inode): Inode => {
@@ -177,7 +177,7 @@ export class FakeDisk {
     return disk
   }
 
-  /** Everything that matters to whoever comes next; equal for disks that can't be told apart. */
+  /** Returns the state that later processes can observe; equal for disks that can't be told apart. */
   get state(): unknown {
     const inodes: Inode[] = []
     const number = (inode: Inode) => {
@@ -191,22 +191,27 @@ export class FakeDisk {
       names(this.#durable),
       this.#pending.map((change) => change.map((part) => (typeof part === 'object' ? number(part) : part))),
     ]
-    // Reserved space is blank; its length says whether all of it was written.
+    // Reserved space is blank, so its length is compared too: it shows whether all of it was written.
     const parts = (text: string) => [text.trimEnd(), text.length]
     return [places, inodes.map(({ text, durable }) => [parts(text), durable && parts(durable)])]
   }
 
-  /** The text of every file. */
+  /** Returns the visible text of every file. */
   get files(): ReadonlyMap<string, string> {
     return new Map([...this.#names].map(([path, { text }]) => [path, text]))
   }
 
-  /** How many ways there are for a power loss to end. */
+  /** Number of possible results of a power loss. */
   get powerLosses(): number {
     return 2 ** Math.min(this.#pending.length, 5) * 3
   }
 
-  /** @param which from 0: which of the unflushed changes survive, and whether unflushed texts are old, new or torn. */
+  /**
+   * Loses power.
+   *
+   * @param which number of the result, from 0: selects the unflushed changes that survive, and whether unflushed texts are old, new
+   *   or torn
+   */
   losePower(which: number): void {
     const texts = which % 3
     const kept = Math.floor(which / 3)
@@ -219,7 +224,7 @@ export class FakeDisk {
       if (durable === text || texts === 1) inode.durable = text
       else
         inode.text = inode.durable =
-          // A torn write over flushed space keeps its length.
+          // A torn write over flushed space keeps the length of the file.
           texts === 0 ? (durable ?? '') : text.slice(0, half(text)) + (durable ?? '').slice(half(text))
     }
     this.#names = names
@@ -229,7 +234,7 @@ export class FakeDisk {
   }
 }
 
-/** Where a torn write of a text stops; somewhere in it, even if it is blank. */
+/** Returns the position at which a torn write stops: within the text, even if the text is blank. */
 function half(text: string): number {
   return Math.ceil((text.trimEnd().length || text.length) / 2)
 }

@@ -17,7 +17,7 @@ export const COMMANDS = ['renew', 'retry', 'login', 'logout'] as const
 export type Command = (typeof COMMANDS)[number]
 export type Store = 'file' | 'keychain'
 
-/** What can go wrong with one step of a command, by its kind. */
+/** Fates of a step, by its kind. */
 const FATES = {
   disk: ['killed before', 'killed after', 'fails'],
   read: ['killed before', 'fails'],
@@ -38,9 +38,9 @@ const FATES = {
 type Kind = keyof typeof FATES
 export type StepFate = (typeof FATES)[Kind][number]
 
-/** A fault at one step of a command; power is lost in one of several ways if `power` says which. */
+/** A fault at one step of a command. `power` also loses power, and numbers the result. */
 export interface Fault {
-  /** Its number, or the first of a kind. */
+  /** The faulty step: its number, or the first step of a kind or system call. */
   readonly step: number | Kind | 'rename'
   readonly fate: StepFate
   readonly power?: number
@@ -52,34 +52,34 @@ export interface Ran {
   readonly error: CliError | undefined
   /** Whether the refresh token was sent. */
   readonly isSent: boolean
-  /** The kinds of its steps. */
+  /** Kinds of the steps, in their order. */
   readonly steps: readonly Kind[]
 }
 
-/** The effects that all machines of a test share: nothing of the real world. */
+/** Creates the effects that all machines of a test share, all of them fake. */
 export async function createBase(): Promise<Io> {
   const context = createFakeContext()
   return createIo(context, await fakeSettings(context, { baseUrl: BASE, clientId: 'client-1', quiet: true }))
 }
 
 /**
- * A machine with a disk and a keychain, and a service that revokes a grant when a refresh token comes again. What a plain renewal
- * must never do is noted in `broken`.
+ * A machine with a disk and a keychain, and a service that revokes a grant on reuse of a refresh token. Violations of the promises
+ * are collected in `broken`.
  */
 export class Machine {
   disk = new FakeDisk()
   readonly broken: string[] = []
   item: string | undefined
-  /** The grants of the service: `N.M` is the Mth refresh token of grant N. */
+  /** Grants of the service. The Mth refresh token of grant N is `N.M`. */
   grants: { good: number; isRevoked: boolean }[] = []
-  /** The refresh tokens that a process was about to send, or sent. */
+  /** Refresh tokens that a process sent or was about to send. */
   sent = new Set<string>()
-  /** The grant that should be signed in: null after a logout, `any` after a login or logout was cut off. */
+  /** Grant that should be signed in: null after a logout, `any` after an interrupted login or logout. */
   wanted: number | null | 'any' = 0
   readonly #io: Io
   readonly #store: Store
   #ids = 0
-  /** Lets a test decide when a process goes on. */
+  /** Called at each point where a process waits, so that a test decides when the process continues. */
   turn: (process: number, what: 'works' | 'waits for the lock') => Promise<void> = async () => {}
 
   constructor(base: Io, store: Store) {
@@ -100,7 +100,7 @@ export class Machine {
       store: this.#store,
       service: BASE,
       client: 'client-1',
-      // Says which grant it is.
+      // The scope identifies the grant.
       scope: '0',
       resource: null,
       signedInAt: 0,
@@ -109,7 +109,7 @@ export class Machine {
     return this.#store === 'file' ? { ...session, refreshToken: token } : session
   }
 
-  /** A machine in the same state, of which nothing runs. */
+  /** Returns a machine in the same state, without running processes. */
   clone(): Machine {
     const machine = new Machine(this.#io, this.#store)
     machine.disk = this.disk.clone()
@@ -122,18 +122,18 @@ export class Machine {
     return machine
   }
 
-  /** Everything that matters to whoever comes next, as text. */
+  /** Returns the state that later commands can observe, as text. */
   get state(): string {
     const { disk, item, grants, wanted, sent, broken } = this
     return JSON.stringify([disk.state, item, grants, wanted, [...sent].sort(), broken])
   }
 
-  /** Runs a command to its end, as process 0 unless said otherwise. */
+  /** Runs a command until it ends. @param process number of the process, for locks and turns */
   async run(command: Command, faults: Fault | readonly Fault[] = [], process = 0): Promise<Ran> {
     const steps: Kind[] = []
     const calls: string[] = []
     const state = { isDead: false, isSent: false }
-    /** What happens at the next step. */
+    /** Returns the fate of the next step. */
     const fateOf = (kind: Kind, call: string = kind): StepFate | undefined => {
       if (state.isDead) return 'killed before'
       const now = steps.push(kind) - 1
@@ -228,7 +228,7 @@ export class Machine {
     process: number,
   ): Promise<KeychainAnswer> {
     const { operation, account, secret } = request
-    // The test item of a login, which works.
+    // A login's test item always works.
     if (account.includes('self-test')) return { ok: true, value: operation === 'get' ? 'self-test' : true }
     if (operation !== 'set') await this.turn(process, 'works')
     const fate = fateOf(operation)
@@ -291,7 +291,7 @@ export class Machine {
     return `${grant}.${++found.good}`
   }
 
-  /** What `session.json` holds; undefined if it is missing or damaged. */
+  /** Returns the session in `session.json`; undefined if the file is missing or damaged. */
   get session(): Session | undefined {
     try {
       return decode(this.disk.files.get(SESSION) ?? '')
@@ -300,16 +300,16 @@ export class Machine {
     }
   }
 
-  /** The refresh token that a renewal would send. */
+  /** Returns the refresh token that a renewal would send. */
   get #token(): string | undefined {
     return this.session?.refreshToken ?? this.item?.replace(/^.*:/, '')
   }
 
-  /** Every refresh token that is whole on this machine. */
+  /** Returns every refresh token that is complete in a file or the keychain. */
   get #tokens(): string[] {
     const tokens = [...this.disk.files].flatMap(([path, text]) => {
       try {
-        // A login that wasn't stored counts for nothing.
+        // Skip the reservation of a login that wasn't completed.
         return path.endsWith('.0') ? [] : [decode(text).refreshToken]
       } catch {
         return []
@@ -319,9 +319,9 @@ export class Machine {
   }
 
   /**
-   * What is broken now that everything has ended: the next plain renewal is tried, and has to work, unless what it says is true.
+   * Returns the violations after all processes have ended. Runs a plain renewal, which must succeed or fail with a true message.
    *
-   * @param isCalm nothing was killed, cut off or refused for good: then the session has to go on.
+   * @param isCalm whether nothing was killed, cut off or refused for good, so that the renewal must succeed
    */
   async check(isCalm: boolean): Promise<string[]> {
     const { wanted, session } = this
@@ -335,7 +335,7 @@ export class Machine {
     if (end === 'ok') return this.broken
     if (good === undefined || isOver || this.grants[Number(wanted)]?.isRevoked) return this.broken
     if (isCalm) this.broken.push(`nothing was lost, but the next command says ${end}`)
-    // What may have been sent may be the good one: only then it is true.
+    // "May have been sent" is a true message even if the token on this machine is the current one.
     const isHonest = end === 'refresh_interrupted' || (end === 'store_unavailable' && this.item === undefined)
     if (tokens.includes(good) && !isHonest)
       this.broken.push(`${good} is on this machine, but the next command says ${end}`)
@@ -351,7 +351,7 @@ export class Machine {
   }
 }
 
-/** The fates that a step can have. */
+/** Returns the fates of a kind of step. */
 export function fatesOf(kind: Kind): readonly StepFate[] {
   return FATES[kind]
 }

@@ -8,7 +8,7 @@ beforeEach(async () => {
   base = await createBase()
 })
 
-/** Faults after which nothing may be lost: the next command has to work. */
+/** Faults that pass and lose nothing: the next command has to succeed. */
 const PASSING = ['fails', 'unreachable', 'refused', 'gives nothing', 'hangs, but is done', 'lies']
 
 interface Move {
@@ -16,7 +16,7 @@ interface Move {
   readonly fault?: Fault
 }
 
-/** A machine, and how it came to be what it is. */
+/** A machine, and the commands that led to its state. */
 interface Story {
   readonly machine: Machine
   readonly moves: readonly (Move & { readonly end: string })[]
@@ -24,20 +24,20 @@ interface Story {
 
 const newStory = (store: Store): Story => ({ machine: new Machine(base, store), moves: [] })
 
-/** What becomes of a machine with one more command; the machine itself stays as it is. */
-async function continued({ machine, moves }: Story, move: Move): Promise<Story> {
+/** Runs one more command on a copy of a story's machine. */
+async function runMove({ machine, moves }: Story, move: Move): Promise<Story> {
   const next = machine.clone()
   const { end } = await next.run(move.command, move.fault)
   return { machine: next, moves: [...moves, { ...move, end }] }
 }
 
-/** Every fault that a command can have now, one at a time. */
+/** Returns every single fault of a command in the present state. */
 async function faultsOf({ machine }: Story, command: Command): Promise<Fault[]> {
   const { steps } = await machine.clone().run(command)
   return steps.flatMap((kind, step) => fatesOf(kind).map((fate) => ({ step, fate })))
 }
 
-/** Each way for a power loss at this moment to end; none if nothing was cut off. */
+/** Returns a story for each possible result of a power loss at this moment; none unless the last command was cut off. */
 function powerLosses({ machine, moves }: Story): Story[] {
   const last = moves.at(-1)
   if (last?.end !== 'killed') return []
@@ -48,7 +48,7 @@ function powerLosses({ machine, moves }: Story): Story[] {
   })
 }
 
-/** What a test has seen: machines that can't be told apart are looked at once. */
+/** Remembers machines, so that states that can't be told apart are checked once. */
 function createVisited() {
   const seen = new Set<string>()
   return {
@@ -58,7 +58,7 @@ function createVisited() {
       seen.add(state)
       return isNew
     },
-    /** Expects that nothing is broken at the end of a story. */
+    /** Expects no violation at the end of a story. */
     async expectWhole(story: Story, isCalm = false): Promise<void> {
       if (!this.isNew(story, `end ${isCalm}`)) return
       const broken = await story.machine.clone().check(isCalm)
@@ -71,61 +71,61 @@ function createVisited() {
 }
 
 describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
-  it('one fault at any step of any command, and any next command, lead to no second use and no untrue message', async () => {
+  it('one fault at any step of any command, and any next command, lead to no token reuse and no untrue message', async () => {
     const visited = createVisited()
     const start = newStory(store)
     for (const command of COMMANDS) {
       for (const fault of await faultsOf(start, command)) {
-        const story = await continued(start, { command, fault })
+        const story = await runMove(start, { command, fault })
         await visited.expectWhole(story, PASSING.includes(fault.fate) && command !== 'logout')
         if (!visited.isNew(story)) continue
-        for (const next of COMMANDS) await visited.expectWhole(await continued(story, { command: next }))
+        for (const next of COMMANDS) await visited.expectWhole(await runMove(story, { command: next }))
       }
     }
     expect(visited.size).toBeGreaterThan(50)
   })
 
-  it('after a renewal whose answer was lost, one fault at any step of any command leads to no second use', async () => {
+  it('after a renewal whose answer was lost, one fault at any step of any command leads to no token reuse', async () => {
     const visited = createVisited()
-    const lost = await continued(newStory(store), {
+    const lost = await runMove(newStory(store), {
       command: 'renew',
       fault: { step: 'send', fate: 'lost, consumed' },
     })
     for (const command of COMMANDS) {
       for (const fault of await faultsOf(lost, command)) {
-        const story = await continued(lost, { command, fault })
+        const story = await runMove(lost, { command, fault })
         for (const one of [story, ...powerLosses(story)]) await visited.expectWhole(one)
       }
     }
   })
 
-  it('a power loss at any step loses nothing but what was in flight', async () => {
+  it('a power loss at any step of any command loses no stored token and leads to no token reuse', async () => {
     const visited = createVisited()
     const start = newStory(store)
     for (const command of COMMANDS) {
       for (const fault of await faultsOf(start, command)) {
-        for (const story of powerLosses(await continued(start, { command, fault }))) {
-          if (visited.isNew(story)) await visited.expectWhole(await continued(story, { command: 'renew' }))
+        for (const story of powerLosses(await runMove(start, { command, fault }))) {
+          if (visited.isNew(story)) await visited.expectWhole(await runMove(story, { command: 'renew' }))
         }
       }
     }
   })
 
-  it('a kill, and then a power loss at any step of the next renewal, lose no token that was stored', async () => {
+  it('a kill, and then a power loss at any step of the next renewal, lose no stored token', async () => {
     const visited = createVisited()
     const start = newStory(store)
     for (const first of await faultsOf(start, 'renew')) {
       if (!/^(killed|torn)/.test(first.fate)) continue
-      const killed = await continued(start, { command: 'renew', fault: first })
+      const killed = await runMove(start, { command: 'renew', fault: first })
       if (!visited.isNew(killed)) continue
       for (const fault of await faultsOf(killed, 'renew')) {
-        for (const story of powerLosses(await continued(killed, { command: 'renew', fault })))
+        for (const story of powerLosses(await runMove(killed, { command: 'renew', fault })))
           await visited.expectWhole(story)
       }
     }
   })
 
-  it('no sequence of commands, each with any fault, leads to a second use of a token or to an untrue message', async () => {
+  it('no sequence of commands, each with any fault, leads to token reuse or an untrue message', async () => {
     const entry = fc.record({
       command: fc.constantFrom(...COMMANDS),
       step: fc.nat(20),
@@ -136,11 +136,11 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
       fc.asyncProperty(fc.array(entry, { minLength: 2, maxLength: 6 }), async (entries) => {
         let story = newStory(store)
         for (const { command, step, fate, power } of entries) {
-          // The same command on a machine like this one says which steps it has.
+          // Running the same command on a copy of this machine shows the kinds of its steps.
           const kind = (await story.machine.clone().run(command)).steps[step]
           const chosen = kind && fatesOf(kind)[fate]
           const fault = chosen && { step, fate: chosen, ...(power < 24 && { power }) }
-          story = await continued(story, { command, ...(fault && { fault }) })
+          story = await runMove(story, { command, ...(fault && { fault }) })
         }
         expect(await story.machine.check(false)).toEqual([])
       }),
@@ -150,7 +150,7 @@ describe.each(['file', 'keychain'] as const)('a session (%s)', (store) => {
 })
 
 describe('a keychain', () => {
-  it('a keychain that was restored from a backup holds a used token, which is never sent', async () => {
+  it('a used token in a keychain restored from a backup is never sent', async () => {
     const machine = new Machine(base, 'keychain')
     const older = machine.item
     expect((await machine.run('renew')).end).toBe('ok')
@@ -159,7 +159,7 @@ describe('a keychain', () => {
     expect(machine.broken).toEqual([])
   })
 
-  it('that holds the token of another sign-in, even a later one, has nothing to send', async () => {
+  it('a keychain item of another sign-in is never sent, whatever its generation', async () => {
     const machine = new Machine(base, 'keychain')
     machine.item = '111111111111.9@0:0.0'
     const { end } = await machine.run('renew')
@@ -167,14 +167,14 @@ describe('a keychain', () => {
     expect(machine.grants).toEqual([{ good: 1, isRevoked: false }])
   })
 
-  it('that fails before a renewal is not asked to take the new token as well', async () => {
+  it('a keychain that fails at the start of a renewal is not asked to store the new token', async () => {
     const machine = new Machine(base, 'keychain')
     await machine.run('renew', { step: 'set', fate: 'fails' })
     const { end, steps } = await machine.run('renew', { step: 'get', fate: 'fails' })
     expect([end, steps.includes('set'), machine.session?.refreshToken]).toEqual(['ok', false, '0.3'])
   })
 
-  it('what the keychain refuses goes into the file, and back at the next renewal', async () => {
+  it('a token that the keychain refuses is stored in the file, and the next one in the keychain again', async () => {
     const machine = new Machine(base, 'keychain')
     expect((await machine.run('renew', { step: 'set', fate: 'fails' })).end).toBe('ok')
     expect(machine.session?.refreshToken).toBe('0.2')
@@ -184,7 +184,7 @@ describe('a keychain', () => {
   })
 })
 
-/** Renewals in which something goes wrong. */
+/** Faults of a renewal, by name. */
 const FAULTY = {
   'renew, keychain refuses': [{ step: 'set', fate: 'fails' }],
   'renew, keychain refuses, killed when it is stored': [
@@ -193,12 +193,14 @@ const FAULTY = {
   ],
 } as const satisfies Record<string, readonly Fault[]>
 
-/** What each of several processes runs, one after the other. */
+/** Commands of each process, in their order. */
 type Scripts = readonly (readonly (Command | keyof typeof FAULTY)[])[]
 
 /**
- * Plays every order in which processes can take turns, at every point where one of them waits for anything; somewhere in
- * between, something deletes the lock file.
+ * Plays every interleaving of processes at the points where they wait; with `mayUnlock`, the lock file is also deleted at every
+ * point.
+ *
+ * @returns the number of interleavings
  */
 async function everyOrder(store: Store, scripts: Scripts, mayUnlock: boolean): Promise<number> {
   let orders = 0
@@ -206,7 +208,7 @@ async function everyOrder(store: Store, scripts: Scripts, mayUnlock: boolean): P
   for (let prefix = prefixes.pop(); prefix !== undefined; prefix = prefixes.pop()) {
     const choices = await playOrder(store, scripts, mayUnlock, prefix)
     orders++
-    // Every other way to go on after the prefix.
+    // Queue every other choice after the prefix.
     for (let at = prefix.length; at < choices.length; at++) {
       const [taken = 0, of = 1] = choices[at] ?? []
       const before = choices.slice(0, at).map(([choice]) => choice)
@@ -216,7 +218,11 @@ async function everyOrder(store: Store, scripts: Scripts, mayUnlock: boolean): P
   return orders
 }
 
-/** @returns at each point, which choice was made of how many. */
+/**
+ * Plays one interleaving that begins with the choices of `prefix`.
+ *
+ * @returns for each point, the choice made and the number of choices
+ */
 async function playOrder(
   store: Store,
   scripts: Scripts,
@@ -244,7 +250,8 @@ async function playOrder(
     while (waiting.size < running) await new Promise((resolve) => setImmediate(resolve))
     const able = [...waiting].filter(
       ([process, { what }]) =>
-        // Of those that do the same and haven't begun, the first begins: another order is this one with other numbers.
+        // Of processes with equal scripts that haven't begun, only the first may begin: other orders are this one with the numbers
+        // exchanged.
         (begun.has(process) || first(process)) && (what === 'works' || !machine.isLocked()),
     )
     const actions = able.map(([process, { go }]) => () => {
@@ -283,7 +290,7 @@ describe('several processes', () => {
     ['keychain', [['renew'], ['renew, keychain refuses, killed when it is stored']], true],
     ['keychain', [['renew'], ['login']], false],
   ])(
-    '%s, %j, in every order (lock file deleted: %s): no token is sent twice',
+    'processes with store %s that run %j in every order (lock file deleted: %s) send no token twice',
     async (store, scripts, mayUnlock) => {
       expect(await everyOrder(store, scripts, mayUnlock)).toBeGreaterThan(1)
     },

@@ -13,28 +13,25 @@ import { createSandboxSession, type SandboxSession } from './sandbox-session.ts'
 
 const HELPER = fileURLToPath(new URL('../../dist/keychain-helper.js', import.meta.url))
 
-/** A session that real processes of the built program share, on a sandbox in the process of the test. */
+/** A session that processes of the built program share, with a sandbox in the test's process. */
 export interface ProcessSession extends World {
   readonly session: SandboxSession
-  /** How often the service saw a rotated token, and how many grants it revoked: both have to stay 0. */
+  /** Counts of reused refresh tokens and of revoked grants; both must stay 0. */
   harm(): Promise<{ reuse: number; revoked: number }>
-  /** The session as it is on the disk. @throws if it is torn. */
+  /** Reads the session from the disk. @throws if the file is torn */
   readFiles(): Session
 }
 
 export interface ProcessWorldOptions {
   readonly store: 'keychain' | 'file'
-  /** The environment in which a keychain is found. */
+  /** Keychain to use; its environment is passed to the processes. */
   readonly keyring?: Keyring
 }
 
 export async function createProcessSession({ store, keyring }: ProcessWorldOptions): Promise<ProcessSession> {
   const world = createWorld()
   Object.assign(world.env, keyring?.env)
-  const directories: Context['directories'] = {
-    config: join(world.home, 'config'),
-    state: join(world.home, 'state'),
-  }
+  const directories = { config: join(world.home, 'config'), state: join(world.home, 'state') }
   const keychain = keyring?.keychain
   const session = await createSandboxSession(keychain === undefined ? {} : { keychain }, {
     directories,
@@ -52,13 +49,11 @@ export async function createProcessSession({ store, keyring }: ProcessWorldOptio
       const { reuse_detections, grants_revoked } = await session.counts()
       return { reuse: reuse_detections, revoked: grants_revoked }
     },
-    readFiles() {
-      return session.session()
-    },
+    readFiles: () => session.session(),
   }
 }
 
-/** The clocks of this machine, as the processes see them. */
+/** Real clocks, which the processes also see. */
 export const realClock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -66,22 +61,22 @@ export const realClock = {
   alarm: () => () => {},
 }
 
-/** What a process of the program said and how it ended, on one line: for tallies. */
+/** Returns exit code and error code of a process on one line, for tallies. */
 export function endingOf({ code, stderr }: Ended): string {
   const error = /^\{"error":.*\}$/m.exec(stderr)?.[0]
   const parsed = error === undefined ? undefined : (JSON.parse(error) as { error: { code: string } })
   return parsed === undefined ? String(code) : `${code} ${parsed.error.code}`
 }
 
-/** Counts equal things. */
+/** Counts equal strings. */
 export function countEach(things: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const thing of things) counts[thing] = (counts[thing] ?? 0) + 1
   return counts
 }
 
-/** Numbers in [0, 1) that are the same for the same seed (xorshift32). */
-export function seeded(seed: number): () => number {
+/** Returns a pseudorandom generator (xorshift32) of numbers in [0, 1) for a seed. */
+export function createRandom(seed: number): () => number {
   let state = seed >>> 0 || 1
   return () => {
     state ^= state << 13
@@ -94,18 +89,18 @@ export function seeded(seed: number): () => number {
 
 export interface Keyring {
   readonly env: Record<string, string>
-  /** Calls it from this process as the program does. */
+  /** Calls the keyring from the test's process, in the same way as the program. */
   readonly keychain: Context['keychain']
 }
 
 export interface KeyringOptions {
-  /** `prompting`: locked, with a prompt that nobody ever answers. `absent`: a bus on which nothing is a keychain. */
+  /** `prompting`: locked, with an unlock prompt that is never answered. `absent`: a bus without a Secret Service. */
   readonly state: 'unlocked' | 'locked' | 'prompting' | 'absent'
-  /** The home and the runtime directory of an earlier keyring, to find its items again. */
+  /** Home directory of an earlier keyring, whose items it finds again. */
   readonly home?: string
 }
 
-/** Starts a D-Bus session of its own with a gnome-keyring in it; both end with the test. */
+/** Starts a private D-Bus session with a gnome-keyring; both end with the test. */
 export async function startKeyring({
   state,
   home: given,
@@ -148,15 +143,17 @@ export async function startKeyring({
   return { env, keychain: keychainIn(env), home, stop }
 }
 
-/** The keychain of an environment, through the helper process of the built program. */
+/** Returns the keychain of an environment, through the built program's helper process. */
 export function keychainIn(env: Record<string, string>): Context['keychain'] {
-  return createKeychain({
-    script: HELPER,
-    environment: { PATH: process.env['PATH'] ?? '', ...env },
-  })
+  return createKeychain(HELPER, { PATH: process.env['PATH'] ?? '', ...env })
 }
 
-/** A bus that starts nothing by itself except, on request, a program that replaces the unlock prompt and waits. */
+/**
+ * Writes the configuration of a bus that activates no services except, for `prompting`, a program that waits in place of the unlock
+ * prompt.
+ *
+ * @returns its path
+ */
 function busConfig(runtime: string, state: 'prompting' | 'absent'): string {
   const services = join(runtime, 'services')
   const path = join(runtime, 'bus.conf')

@@ -7,7 +7,13 @@ import { describe, expect, it } from 'vitest'
 import { accountOf } from '../../src/session/secret.ts'
 import { needs } from '../requirements.ts'
 import { createServedWorld } from '../stories/built-program.ts'
-import { createProcessSession, endingOf, type ProcessSession, startKeyring } from './processes.ts'
+import {
+  createProcessSession,
+  endingOf,
+  type Keyring,
+  type ProcessSession,
+  startKeyring,
+} from './processes.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/mailclaim.js', import.meta.url))
 const run = promisify(execFile)
@@ -29,7 +35,7 @@ describe('the hot path of `auth token`', () => {
       const lines = readFileSync(trace, 'utf8').split('\n')
       const opened = lines
         .flatMap((line) => /open(?:at)?\(.*?"([^"]+)"/.exec(line)?.[1] ?? [])
-        // Node's compile cache for the program itself.
+        // Skip Node's compile cache of the program itself.
         .filter((path) => !path.includes('/mailclaim/compiled/'))
 
       expect(opened.filter((path) => path.startsWith(world.home))).toEqual([
@@ -45,8 +51,8 @@ describe('the hot path of `auth token`', () => {
   )
 })
 
-describe('two logins at once', () => {
-  it('two logins at once leave one whole session, of either', async () => {
+describe('concurrent logins', () => {
+  it('three logins at the same time leave one complete session', async () => {
     const world = await createServedWorld()
     const ended = await Promise.all([world.login(), world.login(), world.login()])
     expect(ended.map(({ code }) => code)).toEqual([0, 0, 0])
@@ -61,61 +67,68 @@ describe.runIf(needs('posix'))('a signal', () => {
   it.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-    // Without a terminal, none has hung up.
+    // Without a terminal, SIGHUP is ignored.
     ['SIGHUP', 0],
-  ] as const)('%s during a refresh takes effect when the answer is stored: exit %i', async (signal, code) => {
-    const world = await createProcessSession({ store: 'file' })
-    world.session.expire()
-    await world.session.fault({ kind: 'delay', after_ms: 1_500 })
-    const running = world.start(['auth', 'token', '--json'])
-    while ((await world.session.counts()).refreshes === 0)
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    running.child.kill(signal)
-    const ended = await running.ended
-    expect(ended.code).toBe(code)
-    await world.session.clearFaults()
-    expect(world.readFiles().generation).toBe(2)
-    expect(readdirSync(world.session.files.directory).sort()).toEqual(['lock', 'session.json'])
-    expect((await world.run(['auth', 'refresh', '--json'])).code).toBe(0)
-    expect(await world.harm()).toEqual({ reuse: 0, revoked: 0 })
-  })
-})
-
-describe.runIf(needs('posix'))('a disk', () => {
-  it.runIf(needs('bash'))(
-    'a disk that is full before the refresh means that nothing is sent or lost',
-    async () => {
+  ] as const)(
+    '%s during a refresh takes effect after the answer is stored: exit %i',
+    async (signal, code) => {
       const world = await createProcessSession({ store: 'file' })
       world.session.expire()
-      // The limit of this process stands for the disk: the first byte of a file is one too many.
-      const { stderr, code } = await run(
-        'bash',
-        ['-c', 'ulimit -f 0; exec "$@"', '_', process.execPath, PROGRAM, 'auth', 'token', '--json'],
-        {
-          env: world.env,
-        },
-      ).then(
-        () => ({ stderr: '', code: 0 }),
-        (error: { stderr: string; code: number }) => error,
-      )
-      expect(endingOf({ code, stdout: '', stderr })).toBe('1 cannot_write')
-      expect(JSON.parse(stderr).error.message).toContain('file too large')
-      expect(await world.session.counts()).toMatchObject({ refreshes: 0 })
-      world.readFiles()
-      expect((await world.run(['auth', 'token'])).code).toBe(0)
+      await world.session.fault({ kind: 'delay', after_ms: 1_500 })
+      const running = world.start(['auth', 'token', '--json'])
+      while ((await world.session.counts()).refreshes === 0)
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      running.child.kill(signal)
+      const ended = await running.ended
+      expect(ended.code).toBe(code)
+      await world.session.clearFaults()
+      expect(world.readFiles().generation).toBe(2)
+      expect(readdirSync(world.session.files.directory).sort()).toEqual(['lock', 'session.json'])
+      expect((await world.run(['auth', 'refresh', '--json'])).code).toBe(0)
+      expect(await world.harm()).toEqual({ reuse: 0, revoked: 0 })
     },
   )
 })
 
+describe.runIf(needs('posix'))('a disk', () => {
+  it.runIf(needs('bash'))('a refresh on a full disk sends nothing and loses nothing', async () => {
+    const world = await createProcessSession({ store: 'file' })
+    world.session.expire()
+    // `ulimit -f 0` acts as a full disk: writing the first byte of a file fails.
+    const { stderr, code } = await run(
+      'bash',
+      ['-c', 'ulimit -f 0; exec "$@"', '_', process.execPath, PROGRAM, 'auth', 'token', '--json'],
+      {
+        env: world.env,
+      },
+    ).then(
+      () => ({ stderr: '', code: 0 }),
+      (error: { stderr: string; code: number }) => error,
+    )
+    expect(endingOf({ code, stdout: '', stderr })).toBe('1 cannot_write')
+    expect(JSON.parse(stderr).error.message).toContain('file too large')
+    expect(await world.session.counts()).toMatchObject({ refreshes: 0 })
+    world.readFiles()
+    expect((await world.run(['auth', 'token'])).code).toBe(0)
+  })
+})
+
 describe.runIf(needs('posix'))('secrets', () => {
-  /** Every secret that the session ever had, gathered while it goes on. */
+  /** Returns the secrets of the session at this moment. */
   function secretsOf(world: ProcessSession): string[] {
     if (!existsSync(world.session.files.session)) return []
     const { refreshToken, access } = world.readFiles()
     return [refreshToken, access?.value].filter((secret) => secret !== undefined)
   }
 
-  it('secrets are in no message, log, argument, environment or readable file', async () => {
+  async function secretIn({ keychain }: Keyring, { session }: ProcessSession): Promise<string> {
+    const account = accountOf(session.files)
+    const request = { operation: 'get', service: 'mailclaim', account, timeoutMs: 15_000 } as const
+    const answer = await keychain.call(request)
+    return answer.ok ? String(answer.value).replace(/^.*?:/, '') : ''
+  }
+
+  it('secrets appear in no message, log, argument or environment of a command', async () => {
     const world = await createProcessSession({ store: 'file' })
     const secrets = secretsOf(world)
     const said: string[] = []
@@ -129,7 +142,7 @@ describe.runIf(needs('posix'))('secrets', () => {
       secrets.push(...secretsOf(world))
     }
     world.session.expire()
-    // A service that quotes what it was sent must not bring it into a message.
+    // A service that quotes the request must not bring its secret into a message.
     const { refreshToken } = world.readFiles()
     await note(['auth', 'refresh', '--verbose'], {
       kind: 'status',
@@ -150,33 +163,20 @@ describe.runIf(needs('posix'))('secrets', () => {
   })
 
   it.runIf(needs('gnome-keyring'))(
-    'secrets in a keychain are in no file, argument or environment',
+    'secrets in a keychain appear in no file, argument or environment',
     async () => {
       const keyring = await startKeyring({ state: 'unlocked' })
       const world = await createProcessSession({ store: 'keychain', keyring })
-      const account = accountOf(world.session.files)
-      const held = await keyring.keychain.call({
-        operation: 'get',
-        service: 'mailclaim',
-        account,
-        timeoutMs: 15_000,
-      })
-      const before = held.ok ? String(held.value).replace(/^.*?:/, '') : ''
+      const before = await secretIn(keyring, world)
       expect(before).not.toBe('')
       world.session.expire()
       const running = world.start(['auth', 'token', '--verbose'])
       const said = await watchProcess(running.child.pid ?? 0, () => running.child.exitCode !== null)
       const { code, stderr } = await running.ended
       expect(code).toBe(0)
-      const now = await keyring.keychain.call({
-        operation: 'get',
-        service: 'mailclaim',
-        account,
-        timeoutMs: 15_000,
-      })
-      const after = now.ok ? String(now.value).replace(/^.*?:/, '') : ''
+      const after = await secretIn(keyring, world)
       expect(after).not.toBe(before)
-      // The helper has been seen, or this test would prove nothing.
+      // Without having seen the helper process, the next checks would prove nothing.
       expect(said.some((text) => text.includes('keychain-helper'))).toBe(true)
       const everything = [...said, stderr, JSON.stringify(world.readFiles())].join('\n')
       for (const secret of [before, after]) expect(everything).not.toContain(secret)
@@ -184,7 +184,7 @@ describe.runIf(needs('posix'))('secrets', () => {
   )
 })
 
-/** Arguments and environments of a process and those it starts, looked at again and again until it has ended. */
+/** Collects the arguments and environments of a process and its descendants, by polling until the process has ended. */
 async function watchProcess(pid: number, ended: () => boolean): Promise<string[]> {
   const seen = new Set<string>()
   const look = (id: number) => {
@@ -195,7 +195,7 @@ async function watchProcess(pid: number, ended: () => boolean): Promise<string[]
         for (const child of children.split(' ')) if (child !== '') look(Number(child))
       }
     } catch {
-      // It ended between two looks.
+      // The process ended during the poll.
     }
   }
   while (!ended()) {

@@ -5,13 +5,13 @@ import { type Context, type HttpRequest, type HttpResponse, TransportError } fro
 import { CliError, InterruptedError } from '../../src/errors.ts'
 import { connect } from '../../src/session/connect.ts'
 import {
+  credentialWithoutRenewal,
   currentCredential,
-  goodCredential,
   narrowedCredential,
   renewedCredential,
 } from '../../src/session/credential.ts'
 import { describeSession } from '../../src/session/describe.ts'
-import { nextNames } from '../../src/session/note.ts'
+import { listNotes } from '../../src/session/note.ts'
 import { renewLocal } from '../../src/session/renew.ts'
 import { type ProfileFiles, profileFiles } from '../../src/session/session-file.ts'
 import type { Disk } from '../../src/storage/atomic-file.ts'
@@ -37,7 +37,7 @@ const tokensAfter = (change: (files: ProfileFiles) => void) => (files: ProfileFi
   return jsonResponse(200, TOKENS)
 }
 
-/** A signed-in profile whose access token has expired, and a service that gives these answers one after the other. */
+/** Creates a signed-in profile whose access token has expired, and a service that gives the answers one after the other. */
 async function signedIn(answers: ((files: ProfileFiles) => Answer)[], store: 'file' | 'keychain' = 'file') {
   const sent: HttpRequest[] = []
   const base = createFakeContext()
@@ -78,7 +78,7 @@ async function endOf(work: () => Promise<unknown>): Promise<string> {
 }
 
 function removeNotes(files: ProfileFiles): void {
-  for (const name of nextNames(files)) rmSync(join(files.directory, name))
+  for (const name of listNotes(files)) rmSync(join(files.directory, name))
 }
 
 function signOut(files: ProfileFiles): void {
@@ -86,7 +86,7 @@ function signOut(files: ProfileFiles): void {
   removeNotes(files)
 }
 
-/** What another process stores in the place of the note. */
+/** Stores generation 2, as another process would, and removes the note. */
 function storeLater(files: ProfileFiles): void {
   const expiresAt = Date.parse('2030-01-01')
   const access = { value: 'access-9', scope: null, expiresAt, lifetimeSeconds: 900 }
@@ -96,22 +96,22 @@ function storeLater(files: ProfileFiles): void {
 
 const INTERRUPTED = 'refresh_interrupted 4'
 
-describe('what an answer means', () => {
+describe('a refresh', () => {
   it.each<[string, ((files: ProfileFiles) => Answer)[], end: string, next: string, sent: number]>([
     ['tokens', [], 'ok', 'ok', 1],
-    ['tokens, while something removes the note', [tokensAfter(removeNotes)], 'ok', 'ok', 1],
-    ['tokens, after a logout', [tokensAfter(signOut)], 'session_elsewhere 4', 'not_signed_in 4', 1],
+    ['tokens after something removed the note', [tokensAfter(removeNotes)], 'ok', 'ok', 1],
+    ['tokens after a logout', [tokensAfter(signOut)], 'session_elsewhere 4', 'not_signed_in 4', 1],
     [
-      'a new refresh token beside a useless access token',
+      'a new refresh token and a malformed access token',
       [() => jsonResponse(200, { ...TOKENS, access_token: 7 })],
       'unexpected_answer 7',
       'ok',
       2,
     ],
-    ['no new refresh token', [() => jsonResponse(200, { access_token: 'a' })], INTERRUPTED, INTERRUPTED, 1],
+    ['an access token alone', [() => jsonResponse(200, { access_token: 'a' })], INTERRUPTED, INTERRUPTED, 1],
     ['invalid_grant', [() => oauthError(400, 'invalid_grant')], 'session_over 4', 'session_over 4', 1],
     [
-      'invalid_grant, while a later value is stored',
+      'invalid_grant after another process stored a later generation',
       [
         (files) => {
           storeLater(files)
@@ -124,29 +124,29 @@ describe('what an answer means', () => {
     ],
     ['another OAuth error', [() => oauthError(401, 'invalid_client')], 'invalid_client 3', 'ok', 2],
     ['429 with Retry-After', [() => textResponse(429, '', { 'retry-after': '1' })], 'ok', 'ok', 2],
-    ['a 429 with an error', [() => oauthError(429, 'slow_down')], INTERRUPTED, INTERRUPTED, 1],
-    ['a bare 429', [() => textResponse(429, '')], INTERRUPTED, INTERRUPTED, 1],
+    ['status 500', [() => textResponse(500, '')], INTERRUPTED, INTERRUPTED, 1],
+    ['a connection reset', [() => 'reset'], INTERRUPTED, INTERRUPTED, 1],
+    ['two refused connections', [refuseConnection, refuseConnection], 'ok', 'ok', 1],
     [
-      'a page with 503',
-      [() => textResponse(503, '<p>', { 'retry-after': '1' })],
-      INTERRUPTED,
-      INTERRUPTED,
+      'refused connections alone',
+      Array.from({ length: 3 }, () => refuseConnection),
+      'unreachable 7',
+      'ok',
       1,
     ],
-    ['500', [() => textResponse(500, '')], INTERRUPTED, INTERRUPTED, 1],
-    ['a reset', [() => 'reset'], INTERRUPTED, INTERRUPTED, 1],
-    ['no connection, twice', [refuseConnection, refuseConnection], 'ok', 'ok', 1],
-    ['no connection at all', Array.from({ length: 3 }, () => refuseConnection), 'unreachable 7', 'ok', 1],
-  ])('%s', async (_what, answers, end, next, sent) => {
-    const world = await signedIn(answers)
-    expect(await endOf(() => currentCredential(world.io))).toBe(end)
-    expect(await endOf(() => currentCredential(world.io))).toBe(next)
-    expect(world.sent).toHaveLength(sent)
-    const notes = readdirSync(world.files.directory).filter((name) => name.startsWith('next.'))
-    expect(notes).toHaveLength(next === INTERRUPTED ? 1 : 0)
-  })
+  ])(
+    'a refresh answered with %s ends the command and leaves the session as that proves',
+    async (_what, answers, end, next, sent) => {
+      const world = await signedIn(answers)
+      expect(await endOf(() => currentCredential(world.io))).toBe(end)
+      expect(await endOf(() => currentCredential(world.io))).toBe(next)
+      expect(world.sent).toHaveLength(sent)
+      const notes = readdirSync(world.files.directory).filter((name) => name.startsWith('next.'))
+      expect(notes).toHaveLength(next === INTERRUPTED ? 1 : 0)
+    },
+  )
 
-  it('a refusal that passes is waited for longer each time', async () => {
+  it('a temporary refusal is retried after a delay that grows', async () => {
     const busy = () => textResponse(429, '', { 'retry-after': '0' })
     const world = await signedIn([busy, busy])
     expect(await endOf(() => currentCredential(world.io))).toBe('ok')
@@ -155,7 +155,7 @@ describe('what an answer means', () => {
     expect(first).toBeGreaterThan(0)
   })
 
-  it('says what happened, and one thing to do', async () => {
+  it('an interrupted refresh is reported with its cause and one hint', async () => {
     const world = await signedIn([() => 'reset'])
     await expect(currentCredential(world.io)).rejects.toMatchObject({
       message: 'the refresh token of profile default may have been sent: the connection was reset',
@@ -165,7 +165,7 @@ describe('what an answer means', () => {
   })
 })
 
-describe('a disk that fails for good once the token was sent', () => {
+describe('a disk that fails after the token was sent', () => {
   const UNWRITTEN = "session.json can't be written: disk quota exceeded\n"
   const LOST = 'the new refresh token of profile default could not be stored: disk quota exceeded'
   it.each<[keyof Disk, always: boolean, access: unknown, end: string, warning: string, next: string]>([
@@ -176,7 +176,7 @@ describe('a disk that fails for good once the token was sent', () => {
     ['sync', false, 'access-2', 'ok', UNWRITTEN, 'ok'],
     ['rename', true, 'access-2', 'ok', UNWRITTEN, 'ok'],
   ])(
-    '%s (the session itself is to be renewed: %s, access token %s): %s',
+    'a disk whose %s fails after the token was sent (always: %s, access token: %s) ends the command with %s',
     async (call, always, access_token, end, warning, next) => {
       let isBroken = false
       const world = await signedIn([
@@ -202,7 +202,7 @@ describe('a disk that fails for good once the token was sent', () => {
 
 describe('a note that is shorter than its space', () => {
   it.each(['', ' '.repeat(4096)])(
-    'is of a token that was not sent: a retry is safe, and names itself (%j)',
+    'a note shorter than its space (%j) proves that its token was not sent, and the hint names the retry',
     async (text) => {
       const world = await signedIn([() => oauthError(401, 'invalid_client')])
       writeFileSync(join(world.files.directory, `next.${sessionIn(world.files).id}.1`), text)
@@ -214,9 +214,9 @@ describe('a note that is shorter than its space', () => {
       await expect(currentCredential(world.io)).rejects.toMatchObject(failure)
       expect(await describeSession(world.io)).toMatchObject({ state: 'interrupted', problem: failure })
       const retry = () => renewedCredential(world.io, { always: true, retryInterrupted: true })
-      // A refusal proves that the token is unused, since it had not been sent before.
+      // The token had not been sent before, so a refusal proves that it is unused.
       expect(await endOf(retry)).toBe('invalid_client 3')
-      expect(nextNames(world.files)).toEqual([])
+      expect(listNotes(world.files)).toEqual([])
       expect(await endOf(() => currentCredential(world.io))).toBe('ok')
     },
   )
@@ -224,16 +224,16 @@ describe('a note that is shorter than its space', () => {
 
 describe('a token whose last use has no known outcome', () => {
   it.each<[string, () => Answer, end: string, next: string]>([
-    ['goes on with new tokens', () => jsonResponse(200, TOKENS), 'ok', 'ok'],
-    ['is over if it was used', () => oauthError(400, 'invalid_grant'), 'session_over 4', 'session_over 4'],
+    ['continues with new tokens', () => jsonResponse(200, TOKENS), 'ok', 'ok'],
     [
-      'stays so after a refusal, which says nothing of it',
-      () => oauthError(401, 'invalid_client'),
-      INTERRUPTED,
-      INTERRUPTED,
+      'ends if the token was used',
+      () => oauthError(400, 'invalid_grant'),
+      'session_over 4',
+      'session_over 4',
     ],
-    ['stays so after another reset', () => 'reset', INTERRUPTED, INTERRUPTED],
-  ])('retried, %s', async (_what, answer, end, next) => {
+    ['stays interrupted after a refusal', () => oauthError(401, 'invalid_client'), INTERRUPTED, INTERRUPTED],
+    ['stays interrupted after another reset', () => 'reset', INTERRUPTED, INTERRUPTED],
+  ])('an interrupted session that is retried %s', async (_what, answer, end, next) => {
     const world = await signedIn([() => 'reset', answer])
     await endOf(() => currentCredential(world.io))
     expect(await endOf(() => renewedCredential(world.io, { always: true, retryInterrupted: true }))).toBe(end)
@@ -242,7 +242,7 @@ describe('a token whose last use has no known outcome', () => {
 })
 
 describe('the access token', () => {
-  it('is used without a lock, a keychain or a request while it is good for a minute', async () => {
+  it('an access token valid for another minute is used without lock, keychain or request', async () => {
     const world = await signedIn([], 'keychain')
     await currentCredential(world.io)
     const { calls } = world.context.keychain as never as { calls: unknown[] }
@@ -255,16 +255,19 @@ describe('the access token', () => {
     expect(world.sent).toHaveLength(2)
   })
 
-  it('of a short life is good for a quarter of it', async () => {
+  it('an access token with a lifetime of 40 s is used until 10 s before its expiry', async () => {
     const world = await signedIn([() => jsonResponse(200, { ...TOKENS, expires_in: 40 })])
     await currentCredential(world.io)
     world.context.clock.advance(29_000)
-    expect(await goodCredential(world.io)).toMatchObject({ kind: 'access_token', value: 'access-2' })
+    expect(await credentialWithoutRenewal(world.io)).toMatchObject({
+      kind: 'access_token',
+      value: 'access-2',
+    })
     world.context.clock.advance(2_000)
-    expect(await goodCredential(world.io)).toEqual({ kind: 'outdated', value: 'access-2' })
+    expect(await credentialWithoutRenewal(world.io)).toEqual({ kind: 'outdated', value: 'access-2' })
   })
 
-  it('that the service refuses is renewed once, and only if it is still the stored one', async () => {
+  it('an access token that the service rejects is renewed once, and the request repeated', async () => {
     const world = await signedIn([() => jsonResponse(200, TOKENS), () => textResponse(401, '{}')])
     await currentCredential(world.io)
     await connect(world.io).get('/grants')
@@ -276,14 +279,14 @@ describe('the access token', () => {
     ])
   })
 
-  it('narrowed is printed and not kept, and the rotated refresh token is kept', async () => {
+  it('a narrowed access token is not stored, and the rotated refresh token is', async () => {
     const world = await signedIn([() => jsonResponse(200, { ...TOKENS, access_token: 'narrow' })])
     expect(await narrowedCredential(world.io, 'a')).toMatchObject({ value: 'narrow' })
     expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2', scope: 'a b' })
     expect(sessionIn(world.files).access).toBeUndefined()
   })
 
-  it('that comes when the directory has been moved is in the note, for whoever moves it back', async () => {
+  it('tokens that arrive after the profile directory was moved are in its note, and work once it is moved back', async () => {
     const away = (files: ProfileFiles) => `${files.directory}.away`
     const moved = tokensAfter((files) => renameSync(files.directory, away(files)))
     const world = await signedIn([moved], 'keychain')
@@ -300,7 +303,7 @@ describe('the access token', () => {
     expect(tokens).toEqual(['refresh-1', 'refresh-2'])
   })
 
-  it('that is too long for its space is left out', async () => {
+  it('an access token too long for the reserved space is returned but not stored', async () => {
     const world = await signedIn([() => jsonResponse(200, { ...TOKENS, access_token: 'x'.repeat(17_000) })])
     expect((await currentCredential(world.io)).value).toHaveLength(17_000)
     expect(sessionIn(world.files)).toMatchObject({ generation: 2, refreshToken: 'refresh-2' })
@@ -309,7 +312,7 @@ describe('the access token', () => {
 })
 
 describe('a session', () => {
-  it('that changes while the connection is made is read again, and nothing is sent', async () => {
+  it('a session that changes during connecting is read again, and nothing is sent', async () => {
     const world = await signedIn([])
     const { http } = world.context
     const send = (request: HttpRequest) => {
@@ -321,17 +324,17 @@ describe('a session', () => {
     expect(world.sent).toEqual([])
   })
 
-  it('that is renewed takes the notes of its earlier tokens with it, and leaves those of other sign-ins', async () => {
+  it('a renewal removes the notes of earlier tokens of its sign-in, and not those of other sign-ins', async () => {
     const { io, files } = await signedIn([])
     const other = 'next.000000000000.0'
     for (const name of [`next.${sessionIn(files).id}.0`, other])
       writeFileSync(join(files.directory, name), '')
     await currentCredential(io)
-    expect(nextNames(files)).toEqual([other])
+    expect(listNotes(files)).toEqual([other])
   })
 
   it.each(['file', 'keychain'] as const)(
-    'that another program holds open is renewed beside it (%s)',
+    'a session file that another program holds open (%s store) does not stop a renewal',
     async (store) => {
       const { context, io, files, sent } = await signedIn([], store)
       const rename = () => {
@@ -352,7 +355,7 @@ describe('a session', () => {
   it.each([
     ['service', { baseUrl: 'http://127.0.0.1:9' }],
     ['client', { clientId: 'another' }],
-  ])('is not sent to another %s', async (_what, options) => {
+  ])('a session is not sent to another %s', async (_what, options) => {
     const world = await signedIn([])
     const io = createIo(world.context, await fakeSettings(world.context, options))
     expect(await endOf(() => currentCredential(io))).toBe('session_elsewhere 4')
@@ -362,7 +365,7 @@ describe('a session', () => {
 })
 
 describe('waiting', () => {
-  /** Holds the lock until it is told to let go. */
+  /** Holds the session's lock until the returned function is called. */
   async function hold(world: { context: FakeContext; files: { lock: string } }) {
     let letGo = () => {}
     const isHeld = new Promise<void>((held) => {
@@ -377,7 +380,7 @@ describe('waiting', () => {
     return letGo
   }
 
-  it('for another process ends with the token that it got, and says so after two seconds', async () => {
+  it('a wait for another process is announced after two seconds, and ends with the access token of that process', async () => {
     const world = await signedIn([])
     const letGo = await hold(world)
     const { clock } = world.context
@@ -394,7 +397,7 @@ describe('waiting', () => {
     letGo()
   })
 
-  it('for another process, and then for a session at another service, sends nothing there', async () => {
+  it('a session of another service that is stored during the wait for the lock is not used', async () => {
     const world = await signedIn([])
     const letGo = await hold(world)
     const { clock } = world.context
@@ -408,7 +411,7 @@ describe('waiting', () => {
     letGo()
   })
 
-  it('for another process has an end: exit 7, and nothing is sent', async () => {
+  it('a wait for another process times out with exit 7, and nothing is sent', async () => {
     const world = await signedIn([])
     const letGo = await hold(world)
     expect(await endOf(() => renewedCredential(world.io, { always: true }))).toBe('session_busy 7')
@@ -418,7 +421,7 @@ describe('waiting', () => {
 })
 
 describe('Ctrl-C', () => {
-  /** Signals that wait for shielded work, and the one that comes at a moment of the test's. */
+  /** Creates interrupts with a `press` that acts as Ctrl-C, and defers to shielded work. */
   function interrupts() {
     const controller = new AbortController()
     let notify: ((signal: NodeJS.Signals) => void) | undefined
@@ -444,7 +447,7 @@ describe('Ctrl-C', () => {
     return { effects, press }
   }
 
-  it('before anything was sent ends the command', async () => {
+  it('Ctrl-C before the token is sent ends the command', async () => {
     const world = await signedIn([], 'keychain')
     const { effects, press } = interrupts()
     const { keychain } = world.context
@@ -468,7 +471,7 @@ describe('Ctrl-C', () => {
     expect(readdirSync(world.files.directory).sort()).toEqual(['lock', 'session.json'])
   })
 
-  it('after the token was sent waits until the new one is stored', async () => {
+  it('Ctrl-C after the token is sent takes effect when the new token is stored', async () => {
     let press = () => {}
     const world = await signedIn([
       () => {

@@ -3,7 +3,6 @@ import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { Context } from '../../src/context.ts'
-import { CliError } from '../../src/errors.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
 import { createTransport } from '../../src/service/transport.ts'
 import {
@@ -15,7 +14,7 @@ import {
 } from '../../src/session/session-file.ts'
 import { prepareSignIn } from '../../src/session/sign-in.ts'
 import { issuerOf } from '../../src/settings/addresses.ts'
-import { type GlobalOptions, requireBaseUrl, type Settings } from '../../src/settings/settings.ts'
+import { type GlobalOptions, requireBaseUrl } from '../../src/settings/settings.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
 import {
   createFakeContext,
@@ -26,7 +25,7 @@ import {
 import { sandboxForTest } from '../sandbox/start-sandbox.ts'
 import { control } from '../sandbox/talk.ts'
 
-/** What a token endpoint answers. */
+/** Tokens of a token response. */
 export interface Tokens {
   readonly accessToken: string
   readonly refreshToken: string
@@ -34,42 +33,12 @@ export interface Tokens {
   readonly scope: string | undefined
 }
 
-/** The sandbox's counts of refresh tokens. */
-export interface TokenCounts {
-  readonly refreshes: number
-  readonly reuse_detections: number
-  readonly grants_revoked: number
-}
-
-export interface SandboxSession {
-  readonly context: FakeContext
-  readonly settings: Settings
-  readonly io: Io
-  readonly files: ProfileFiles
-  readonly base: URL
-  readonly clientId: string
-  /** Tokens of a new grant, as a login would get them. */
-  newTokens(): Promise<Tokens>
-  signIn(store?: 'keychain' | 'file'): Promise<void>
-  /** As if the access token had been received 15 minutes earlier. */
-  expire(): void
-  session(): Session
-  counts(): Promise<TokenCounts>
-  fault(body: Record<string, unknown>): Promise<void>
-  clearFaults(): Promise<void>
-  settingsWith(options: GlobalOptions): Promise<Settings>
-}
-
-/** A sandbox, and a context that talks to it over real HTTP and has everything else faked. */
-export async function createSandboxSession(
-  options: FakeContextOptions = {},
-  effects: Partial<Context> = {},
-  sandboxOptions: Parameters<typeof sandboxForTest>[0] = {},
-): Promise<SandboxSession> {
-  const sandbox = await sandboxForTest(sandboxOptions)
+/** Creates a sandbox, and a context that talks to it over real HTTP, with all other effects faked. */
+export async function createSandboxSession(options: FakeContextOptions = {}, effects: Partial<Context> = {}) {
+  const sandbox = await sandboxForTest()
   const http = createTransport({})
   onTestFinished(() => http.close())
-  // Each sign-in needs its own id.
+  // Real randomness, because each sign-in needs its own id.
   const random = { bytes: (length: number) => randomBytes(length), fraction: () => 1 }
   const context = withEffects(createFakeContext({ http, ...options }), { random, ...effects })
   const given = { baseUrl: sandbox.baseUrl, clientId: sandbox.clientId }
@@ -83,24 +52,30 @@ export async function createSandboxSession(
     files,
     base: new URL(sandbox.baseUrl),
     clientId: sandbox.clientId,
-    newTokens: () => newTokens(sandbox),
-    async signIn(store = 'file') {
+    async signIn(store: 'keychain' | 'file' = 'file') {
       await signInWith(io, await newTokens(sandbox), store)
     },
+    /** Moves the access token's expiry 15 minutes back. */
     expire: () => expireAccessToken(files),
     session: () => sessionIn(files),
-    counts: async () => (await control(sandbox, 'GET', '/state')).body as unknown as TokenCounts,
-    fault: async (body) => {
+    counts: async () =>
+      (await control(sandbox, 'GET', '/state')).body as Record<
+        'refreshes' | 'reuse_detections' | 'grants_revoked',
+        number
+      >,
+    fault: async (body: Record<string, unknown>) => {
       await control(sandbox, 'POST', '/faults', { path: '/oauth/token', ...body })
     },
     clearFaults: async () => {
       await control(sandbox, 'DELETE', '/faults')
     },
-    settingsWith: (more) => fakeSettings(context, { ...given, ...more }),
+    settingsWith: (more: GlobalOptions) => fakeSettings(context, { ...given, ...more }),
   }
 }
 
-/** Tokens of a new grant, as a login would get them. */
+export type SandboxSession = Awaited<ReturnType<typeof createSandboxSession>>
+
+/** Creates a grant in the sandbox and returns its tokens. */
 export async function newTokens(sandbox: Sandbox): Promise<Tokens> {
   const { body } = await control(sandbox, 'POST', '/sessions', {})
   const tokens = body as Record<string, never>
@@ -112,7 +87,7 @@ export async function newTokens(sandbox: Sandbox): Promise<Tokens> {
   }
 }
 
-/** Signs in with tokens, as a login does that has exchanged its code. */
+/** Signs in with tokens, like a login after exchanging its code. */
 export async function signInWith(io: Io, tokens: Tokens, store: 'keychain' | 'file'): Promise<Session> {
   const { accessToken: value, refreshToken: secret, expiresInSeconds: lifetimeSeconds, scope = null } = tokens
   const prepared = await prepareSignIn(io, store, 'session')
@@ -127,26 +102,26 @@ export async function signInWith(io: Io, tokens: Tokens, store: 'keychain' | 'fi
   })
 }
 
-/** The session in these files. */
+/** Reads the session of a profile. @throws if nobody is signed in */
 export function sessionIn(files: ProfileFiles): Session {
   const found = readSession(files)
   if (found === undefined) throw new Error('nobody is signed in')
   return found.session
 }
 
-/** Changes the session in these files, as nothing but a test does. */
+/** Overwrites fields of the stored session. */
 export function changeSession(files: ProfileFiles, changes: Partial<Session>): void {
   writeFileSync(files.session, encode({ ...sessionIn(files), ...changes }))
 }
 
-/** As if the access token in these files had been received 15 minutes earlier. */
+/** Moves the stored access token's expiry 15 minutes back. */
 export function expireAccessToken(files: ProfileFiles): void {
   const { access } = sessionIn(files)
   if (access !== undefined)
     changeSession(files, { access: { ...access, expiresAt: access.expiresAt - 900_000 } })
 }
 
-/** The files in a directory with their permissions, temporary ones included. */
+/** Returns the file names of a directory with their permissions, temporary files included. */
 export function filesOf(directory: string): Record<string, string> {
   return Object.fromEntries(
     readdirSync(directory)
@@ -155,18 +130,7 @@ export function filesOf(directory: string): Record<string, string> {
   )
 }
 
-/** The context with some of its effects replaced. */
+/** Returns a copy of a context with some effects replaced. */
 export function withEffects(context: FakeContext, effects: Partial<Context>): FakeContext {
   return { ...context, ...effects } as FakeContext
-}
-
-/** How a command ends: the code of its error, or `ok`. */
-export async function endOf(work: () => Promise<unknown>): Promise<string> {
-  try {
-    await work()
-    return 'ok'
-  } catch (error) {
-    if (error instanceof CliError) return error.code
-    throw error
-  }
 }

@@ -2,16 +2,17 @@ import { expect } from 'vitest'
 import {
   countEach,
   createProcessSession,
+  createRandom,
   endingOf,
   type Keyring,
   type ProcessSession,
-  seeded,
 } from './processes.ts'
 
 /**
- * Many processes find the access token ended at the same moment, round after round: one refreshes, all succeed.
+ * Lets many processes find the access token expired at the same moment, in several rounds, and expects one refresh a round and
+ * success of all.
  *
- * @returns what was counted, to be printed.
+ * @returns counts for the report
  */
 export async function manyAtOnce(options: {
   readonly processes: number
@@ -52,8 +53,10 @@ export async function manyAtOnce(options: {
 }
 
 /**
- * A process is killed with SIGKILL at a random moment of a refresh, again and again; the service takes its time, so that
- * every part of the road gets its share. After each, the next command works or says that the refresh was interrupted.
+ * Kills a process with SIGKILL at a random moment of a refresh, repeatedly; the service answers slowly, so that every phase gets
+ * its share. Expects that the next command works or reports an interrupted refresh.
+ *
+ * @returns counts for the report
  */
 export async function killedAnywhere(options: {
   readonly kills: number
@@ -63,14 +66,14 @@ export async function killedAnywhere(options: {
   const { kills, seed, keyring } = options
   const store = keyring === undefined ? ('file' as const) : ('keychain' as const)
   const world = await createProcessSession(keyring === undefined ? { store } : { store, keyring })
-  const random = seeded(seed)
+  const random = createRandom(seed)
   const started = performance.now()
-  // How long a refresh takes here, so that the kills spread over all of it.
+  // Duration of a refresh, over which the kills are spread.
   const span = await spanOfRefresh(world)
   const killed: string[] = []
   const next: string[] = []
   const hits = () => killed.filter((ending) => ending === 'SIGKILL').length
-  // Some end before they are killed; they do not count.
+  // Processes that end before their kill don't count.
   for (let kill = 1; hits() < kills && kill <= kills * 3; kill++) {
     await world.session.clearFaults()
     await world.session.fault({ kind: 'delay', before_ms: random() * 60, after_ms: random() * 60 })
@@ -102,7 +105,7 @@ export async function killedAnywhere(options: {
   }
 }
 
-/** Milliseconds of a command that has nothing to do, and of one that refreshes with the delays of the kills. */
+/** Returns milliseconds of a command that sends nothing, and of one that refreshes with the delays of the kills. */
 async function spanOfRefresh(world: ProcessSession): Promise<{ quiet: number; whole: number }> {
   const shortest = async (prepare: () => void) => {
     const times: number[] = []
@@ -118,6 +121,6 @@ async function spanOfRefresh(world: ProcessSession): Promise<{ quiet: number; wh
   await world.session.fault({ kind: 'delay', before_ms: 30, after_ms: 30 })
   const whole = await shortest(() => world.session.expire())
   await world.session.clearFaults()
-  // Half of a command that does nothing is the start of Node.
+  // Half of the time of an idle command is the start of Node.
   return { quiet: Math.round(quiet * 0.5), whole: Math.round(whole) }
 }

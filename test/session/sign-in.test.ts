@@ -19,10 +19,13 @@ const tokens = (name: string) => ({
   scope: undefined,
 })
 
-async function machine(home?: string) {
+const signInOf = (kind: Session['kind'], secret: string) =>
+  ({ kind, secret, service: 'http://127.0.0.1:1', client: 'client-1', scope: null, resource: null }) as const
+
+async function machine() {
   const keychain = createFakeKeychain()
   let ids = 0
-  const context = withEffects(createFakeContext({ keychain, ...(home !== undefined && { home }) }), {
+  const context = withEffects(createFakeContext({ keychain }), {
     random: { bytes: (length) => new Uint8Array(length).fill(++ids), fraction: () => 1 },
   })
   const io = createIo(context, await fakeSettings(context))
@@ -37,7 +40,7 @@ const codeOf = (work: Promise<unknown>) =>
 
 describe('a login', () => {
   it.each(['file', 'keychain'] as const)(
-    'stores the session (%s) in one file of 0600, and overwrites the one before',
+    'a login replaces the session (%s store) in one file of mode 0600',
     async (store) => {
       const { io, keychain, files } = await machine()
       await signInWith(io, tokens('1'), store)
@@ -49,7 +52,7 @@ describe('a login', () => {
     },
   )
 
-  it('that the disk does not take leaves the session before and its item in the keychain', async () => {
+  it('a login that fails to write its session leaves the former keychain item', async () => {
     const { io, keychain, files } = await machine()
     await signInWith(io, tokens('1'), 'keychain')
     const before = [...keychain.items]
@@ -61,36 +64,28 @@ describe('a login', () => {
     const disk = { ...files.disk, write }
     const prepared = await prepareSignIn(io, 'keychain', 'session', { ...files, disk })
     isFull = true
-    const service = { service: 'http://127.0.0.1:1', client: 'client-1', scope: null, resource: null }
-    const signIn = { kind: 'session', ...service, secret: 'refresh-2' } as const
-    expect(await codeOf(prepared.complete(signIn))).toBe('cannot_write 1')
+    expect(await codeOf(prepared.complete(signInOf('session', 'refresh-2')))).toBe('cannot_write 1')
     expect([...keychain.items]).toEqual(before)
   })
 
-  it('that goes over to a file removes what the keychain had', async () => {
+  it('a login that changes the store to a file removes the keychain item', async () => {
     const { io, keychain } = await machine()
     await signInWith(io, tokens('1'), 'keychain')
     await signInWith(io, tokens('2'), 'file')
     expect(keychain.items.size).toBe(0)
   })
 
-  it('puts the token into the file if the keychain refuses after it was proved, and says so', async () => {
+  it('a login whose keychain starts to refuse stores the token in the file, with a warning', async () => {
     const { context, io, keychain, files } = await machine()
     const prepared = await prepareSignIn(io, 'keychain', 'session')
     keychain.trouble = 'refused'
-    const session = {
-      kind: 'session',
-      service: 'http://127.0.0.1:1',
-      client: 'client-1',
-      scope: null,
-    } as const
-    await prepared.complete({ ...session, resource: null, secret: 'refresh-1' })
+    await prepared.complete(signInOf('session', 'refresh-1'))
     expect(sessionIn(files)).toMatchObject({ store: 'keychain', refreshToken: 'refresh-1' })
     expect(context.stderr.text).toMatch(/^warning: the secret of profile default is in a file/)
   })
 
   it.each(['no_module', 'no_keychain', 'locked', 'timeout', 'refused'] as const)(
-    'fails before the browser opens if the keychain does not work (%s), and leaves the session as it was',
+    'a login with a broken keychain (%s) fails before the browser opens, and keeps the former session',
     async (trouble) => {
       const { io, keychain, files } = await machine()
       await signInWith(io, tokens('1'), 'file')
@@ -101,7 +96,7 @@ describe('a login', () => {
     },
   )
 
-  it('whose browser was open during a logout reserves its space again', async () => {
+  it('a login reserves its space again if a logout happened while the browser was open', async () => {
     const { io, files } = await machine()
     const prepared = await prepareSignIn(io, 'file', 'session')
     await forgetSession(io, 'default')
@@ -118,19 +113,12 @@ describe('a login', () => {
 
 describe('a stored API key', () => {
   it.each(['file', 'keychain'] as const)(
-    'is the credential (%s), is never renewed, and needs no lock',
+    'a stored API key (%s store) is used as the credential, is never renewed, and needs no lock',
     async (store) => {
       const { io, keychain, files } = await machine()
       await files.prepare()
       symlinkSync('nowhere', files.lock)
-      const key = {
-        kind: 'api_key',
-        service: 'http://127.0.0.1:1',
-        client: null,
-        scope: null,
-        resource: null,
-      } as const
-      await (await prepareSignIn(io, store, 'api_key')).complete({ ...key, secret: 'key-1' })
+      await (await prepareSignIn(io, store, 'api_key')).complete(signInOf('api_key', 'key-1'))
       expect(await currentCredential(io)).toMatchObject({ kind: 'api_key', value: 'key-1' })
       expect(await describeSession(io)).toMatchObject({ state: 'active', inForce: 'stored API key' })
       rmSync(files.lock)
@@ -142,7 +130,7 @@ describe('a stored API key', () => {
 })
 
 describe('a logout', () => {
-  it('removes every note, which may hold a token', async () => {
+  it('a logout removes every note, since a note may hold a token', async () => {
     const { io, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     writeFileSync(join(files.directory, `next.${sessionIn(files).id}.1`), 'x')
@@ -150,7 +138,7 @@ describe('a logout', () => {
     expect(readdirSync(files.directory)).toEqual(['lock'])
   })
 
-  it('deletes the item of the keychain by its name, also when nobody is signed in', async () => {
+  it('a logout deletes the keychain item even if the session file is gone', async () => {
     const { io, keychain, files } = await machine()
     await signInWith(io, tokens('1'), 'keychain')
     rmSync(files.directory, { recursive: true })
@@ -158,7 +146,7 @@ describe('a logout', () => {
     expect(keychain.items.size).toBe(0)
   })
 
-  it('of a damaged session is done where no keychain can be', async () => {
+  it('a logout from a damaged session succeeds on a machine without a keychain', async () => {
     const { io, keychain, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     writeFileSync(files.session, 'x')
@@ -167,7 +155,7 @@ describe('a logout', () => {
     expect(readdirSync(files.directory)).toEqual(['lock'])
   })
 
-  it('that cannot list the directory says that tokens may remain', async () => {
+  it('a logout that cannot list the directory reports that tokens may remain', async () => {
     const { io, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     const names = () => {
@@ -177,7 +165,7 @@ describe('a logout', () => {
     await expect(forgotten).rejects.toMatchObject({ message: expect.stringMatching(/^tokens may remain on/) })
   })
 
-  it('creates nothing for a profile that was never signed in', async () => {
+  it('a logout from a profile that was never signed in creates no file', async () => {
     const { io, context } = await machine()
     await forgetSession(io, 'default')
     expect(() => readdirSync(context.directories.state)).toThrow()
@@ -185,7 +173,7 @@ describe('a logout', () => {
 })
 
 describe('two state directories', () => {
-  it('that share one keychain have an item each', async () => {
+  it('two state directories that share a keychain have an item each', async () => {
     const first = await machine()
     const second = await machine()
     const io: Io = { ...second.io, keychain: first.keychain }
@@ -197,19 +185,12 @@ describe('two state directories', () => {
   })
 })
 
-describe('a file that is not as it should be', () => {
+describe('an unusable session file', () => {
   const whole = (session: Session) => encode(session)
   it.each<[string, (text: (session: Session) => string, session: Session) => string, string, RegExp]>([
-    ['is empty', () => '', 'file_unusable 4', /damaged/],
     ['is cut short', (text, session) => text(session).slice(0, 100), 'file_unusable 4', /damaged/],
-    [
-      'was changed',
-      (text, session) => text(session).replace('refresh-1', 'refresh-2'),
-      'file_unusable 4',
-      /damaged/,
-    ],
+    ['was changed', (text, session) => text(session).replace('-1', '-2'), 'file_unusable 4', /damaged/],
     ['has more at its end', (text, session) => `${text(session)}{}`, 'file_unusable 4', /damaged/],
-    ['is of an older build', () => '{"format":2,"kind":"oauth"}', 'file_unusable 4', /older build/],
     [
       'is of a later version',
       (text, session) => text({ ...session, format: 2 } as never),
@@ -223,7 +204,7 @@ describe('a file that is not as it should be', () => {
       /a copy/,
     ],
   ])(
-    '(it %s) is said to be so, is not used, and is replaced by a login',
+    'a session file that %s is reported, not used, and replaced by a login',
     async (_what, change, code, says) => {
       const { io, files } = await machine()
       await signInWith(io, tokens('1'), 'file')
@@ -239,7 +220,7 @@ describe('a file that is not as it should be', () => {
     },
   )
 
-  it('that was copied to another profile is not sent, and signing out there leaves the original alone', async () => {
+  it('a session copied to another profile is not sent, and a logout from the copy keeps the original', async () => {
     const { context, io, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     cpSync(files.directory, join(dirname(files.directory), 'work'), { recursive: true })
@@ -253,14 +234,17 @@ describe('a file that is not as it should be', () => {
     ['base URL', { baseUrl: 'nonsense' }, 'base_url_unusable 3'],
     ['client id', { clientId: 'client-ü' }, 'usage 2'],
     ['profile', { profile: 'wrok' }, 'usage 2'],
-  ])('is not judged by a %s that nobody can use', async (_what, options, code) => {
-    const { context, io } = await machine()
-    await signInWith(io, tokens('1'), 'file')
-    const other = createIo(context, await fakeSettings(context, options))
-    expect(await codeOf(describeSession(other))).toBe(code)
-  })
+  ])(
+    '`describeSession` refuses an unusable %s before it describes the session',
+    async (_what, options, code) => {
+      const { context, io } = await machine()
+      await signInWith(io, tokens('1'), 'file')
+      const other = createIo(context, await fakeSettings(context, options))
+      expect(await codeOf(describeSession(other))).toBe(code)
+    },
+  )
 
-  it('whose session is over says why', async () => {
+  it('a session that has ended is described with the reason', async () => {
     const { io, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     changeSession(files, { ended: { at: 1, why: 'revoked by a person' } })

@@ -32,26 +32,24 @@ describe('the directories of the platform', () => {
   })
 })
 
-describe('a user without an entry in /etc/passwd and without HOME', () => {
-  it.runIf(needs('root'))(
-    'a user without an entry or HOME can use a key, with and without MAILCLAIM_CONFIG_DIR and MAILCLAIM_STATE_DIR',
-    () => {
-      const env = { MAILCLAIM_CONFIG_DIR: '/nonexistent/c', MAILCLAIM_STATE_DIR: '/nonexistent/s' }
-      // Copy the program: the repository may be in a directory that only root can enter.
-      const copy = mkdtempSync(join(tmpdir(), 'mailclaim-copy-'))
-      onTestFinished(() => rmSync(copy, { recursive: true, force: true }))
-      chmodSync(copy, 0o755)
-      for (const part of ['bin', 'dist', 'package.json'])
-        cpSync(join(ROOT, part), join(copy, part), { recursive: true })
-      const run = (words: string[], more = {}) =>
-        execFileSync(process.execPath, [join(copy, 'bin', 'mailclaim.js'), ...words], {
-          env: { ...env, ...more },
-          uid: 54_321,
-          encoding: 'utf8',
-        })
-      expect(run(['--version'])).toMatch(/^\d+\.\d+\.\d+\n$/)
-      for (const more of [{}, { MAILCLAIM_CONFIG_DIR: '', MAILCLAIM_STATE_DIR: '' }])
-        expect(run(['auth', 'token'], { MAILCLAIM_API_KEY: 'key-1', ...more })).toBe('key-1\n')
-    },
-  )
-})
+it.runIf(needs('root'))(
+  'a user without a passwd entry and without HOME can use an API key, with or without directories of its own',
+  () => {
+    const env = { MAILCLAIM_CONFIG_DIR: '/nonexistent/c', MAILCLAIM_STATE_DIR: '/nonexistent/s' }
+    // Copy the program: the repository may be in a directory that only root can enter.
+    const copy = mkdtempSync(join(tmpdir(), 'mailclaim-copy-'))
+    onTestFinished(() => rmSync(copy, { recursive: true, force: true }))
+    chmodSync(copy, 0o755)
+    for (const part of ['bin', 'dist', 'package.json'])
+      cpSync(join(ROOT, part), join(copy, part), { recursive: true })
+    const run = (words: string[], more = {}) =>
+      execFileSync(process.execPath, [join(copy, 'bin', 'mailclaim.js'), ...words], {
+        env: { ...env, ...more },
+        uid: 54_321,
+        encoding: 'utf8',
+      })
+    expect(run(['--version'])).toMatch(/^\d+\.\d+\.\d+\n$/)
+    for (const more of [{}, { MAILCLAIM_CONFIG_DIR: '', MAILCLAIM_STATE_DIR: '' }])
+      expect(run(['auth', 'token'], { MAILCLAIM_API_KEY: 'key-1', ...more })).toBe('key-1\n')
+  },
+)

@@ -47,7 +47,7 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
     const chosen = async (given: GlobalOptions, context: Context) =>
       (await resolveSettings(given, [], context)).chosen[key]
 
-    test('the setting is stored, printed, listed and removed by mailclaim config', async () => {
+    test(`the setting ${key} is stored, printed, listed and removed by mailclaim config`, async () => {
       const context = createFakeContext()
       expect(await run(['config', 'set', name, valid], context)).toBe(0)
       expect(await run(['config', 'get', name], context)).toBe(0)
@@ -58,7 +58,7 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
       expect(await run(['config', 'get', name], context)).toBe(5)
     })
 
-    test('the setting is taken from its option before its variable, the profile and the default', async () => {
+    test(`the setting ${key} is taken from its option before its variable, the profile and the default`, async () => {
       const context = createFakeContext()
       expect(await chosen({}, context)).toEqual(
         setting.default && { value: setting.default, source: 'default' },
@@ -80,7 +80,7 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
     })
 
     if (invalid === null) return
-    test('the setting refuses an invalid value', async () => {
+    test(`the setting ${key} refuses an invalid value`, async () => {
       const context = createFakeContext()
       expect(await run(['config', 'set', name, invalid], context)).toBe(2)
       expect(context.stderr.text).toMatch(new RegExp(`^error: .*(${name}|${JSON.stringify(invalid)})`))

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { realDisk, removeDurable, writeDurable } from '../../src/storage/atomic-file.ts'
-import { readJson } from '../../src/storage/json-file.ts'
 import { isLocked, withLock } from '../../src/storage/lock.ts'
 import { ensurePrivateDirectory } from '../../src/storage/private-directory.ts'
 import { createFakeContext } from '../fake-context.ts'
@@ -21,7 +20,7 @@ beforeEach(() => {
 const modeOf = (file: string) => (statSync(file).mode & 0o777).toString(8)
 
 describe.runIf(needs('posix'))('a private directory', () => {
-  it('that others can access is closed to them, unless a person has named it', async () => {
+  it('a private directory that others can access is set to 0700, unless the user may have named it', async () => {
     chmodSync(home, 0o755)
     await ensurePrivateDirectory(home, 'leave')
     expect(modeOf(home)).toBe('755')
@@ -30,16 +29,8 @@ describe.runIf(needs('posix'))('a private directory', () => {
   })
 })
 
-describe('a JSON file', () => {
-  const read = () => readJson(path, (value) => value)
-
-  it('that is missing is undefined', () => {
-    expect(read()).toBeUndefined()
-  })
-})
-
 describe('an atomic write', () => {
-  it('never shows a reader half a text', async () => {
+  it('an atomic write never shows a reader a partial text', async () => {
     writeDurable(path, JSON.stringify({ text: 'a'.repeat(200_000) }))
     const script = join(home, 'reader.mjs')
     writeFileSync(
@@ -59,7 +50,7 @@ describe('an atomic write', () => {
     expect(await ended).toBe(0)
   })
 
-  it('that fails leaves the old file, says where and why, and cleans up', () => {
+  it('an atomic write that fails keeps the old file, reports path and cause, and leaves no temporary file', () => {
     writeDurable(path, 'old')
     const unknown = 'Unknown system error -122: Unknown system error -122, fsync'
     for (const [error, words, hint] of [
@@ -83,23 +74,16 @@ describe('an atomic write', () => {
     expect([readFileSync(path, 'utf8'), readdirSync(home)]).toEqual(['old', ['file.json']])
   })
 
-  it('a removal says whether there was something to remove', () => {
+  it('a removal returns whether there was a file', () => {
     writeDurable(path, 'text')
     expect([removeDurable(path), removeDurable(path)]).toEqual([true, false])
   })
 })
 
 describe('a lock', () => {
-  const context = createContext()
-  function createContext() {
-    const { clock, random, interrupts } = createFakeContextOnce()
-    return { clock, random, interrupts }
-  }
-  function createFakeContextOnce() {
-    return createFakeContext({ home: tmpdir() })
-  }
+  const context = createFakeContext({ home: tmpdir() })
 
-  it('has one holder at a time, and is free when its work has failed', async () => {
+  it('a lock has one holder at a time, and is released when its work fails', async () => {
     const order: string[] = []
     const work = (name: string) => async () => {
       order.push(`${name} begins`)
@@ -114,7 +98,7 @@ describe('a lock', () => {
     expect(await isLocked(path)).toBe(false)
   })
 
-  it('is not stolen: waiting too long is an error that names it, unless a result comes meanwhile', async () => {
+  it('a held lock is never stolen: the wait ends with an error that names the lock, or with a result of `meanwhile`', async () => {
     await withLock(path, context, { timeoutMs: 0 }, async () => {
       expect(await isLocked(path)).toBe(true)
       await expect(withLock(path, context, { timeoutMs: 500 }, async () => 'mine')).rejects.toMatchObject({
@@ -127,7 +111,7 @@ describe('a lock', () => {
     })
   })
 
-  it('on a system without locks is refused, unless the work can do without', async () => {
+  it('a lock on a system without file locks is refused, unless the work allows running without', async () => {
     const disk = { ...realDisk, lock: () => Promise.reject(new Error('no locks')) }
     await expect(withLock(path, context, { timeoutMs: 0, disk }, async () => 1)).rejects.toMatchObject({
       code: 'store_unavailable',

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { jsonLines } from '../claims/world.ts'
 import { needs } from '../requirements.ts'
 import { type Running, type ServedWorld, shareSandbox } from './built-program.ts'
 
@@ -9,13 +10,6 @@ function keyed(): ServedWorld {
   world.env['MAILCLAIM_API_KEY'] = world.service.api_key
   return world
 }
-
-const jsonLines = (text: string) =>
-  text
-    .trim()
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as { event: string; at: string; claim: Record<string, unknown> })
 
 const claimsOf = async (world: ServedWorld, name: string) => {
   const { claims } = (await world.control('GET', 'state')) as { claims: { name: string; status: string }[] }
@@ -74,29 +68,4 @@ describe.runIf(needs('posix'))('claim', () => {
       for (const { at } of jsonLines(ended.stdout)) expect(Number.isNaN(Date.parse(at))).toBe(false)
     },
   )
-})
-
-test('claims watch survives a restart of the service, and reports that the service lost the claim', async () => {
-  const world = keyed()
-  const { port } = new URL(world.service.base_url)
-  // Start a second sandbox, which this test stops and restarts.
-  const second = serve()
-  const first = second.start(['sandbox', '--json', '--exit-with-stdin'], { stdin: 'open' })
-  const [line] = await first.seen(/\{.*\}/)
-  const service = JSON.parse(line) as ServedWorld['service']
-  expect(new URL(service.base_url).port).not.toBe(port)
-  Object.assign(second.env, { MAILCLAIM_BASE_URL: service.base_url, MAILCLAIM_API_KEY: service.api_key })
-  await second.run(['claims', 'create', 'lost.example'])
-  const running = second.start(['claims', 'watch', 'lost.example', '--format', 'jsonl'])
-  await running.seen(/"event":"status"/)
-  first.child.stdin?.end()
-  await first.ended
-  await running.seen(/"event":"warning"/)
-  second.start(['sandbox', '--json', '--exit-with-stdin', '--port', new URL(service.base_url).port], {
-    stdin: 'open',
-  })
-  const ended = await running.ended
-  // The restarted sandbox has no claims and another API key: the watch must fail with its response (exit 4 or 5), not with
-  // a network error.
-  expect([4, 5], ended.stderr).toContain(ended.code)
 })

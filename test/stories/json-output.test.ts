@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { everyCommand } from '../../src/commands/definition.ts'
 import { tree } from '../../src/commands/tree.ts'
 import type { Sandbox } from '../../src/sandbox/sandbox.ts'
@@ -94,118 +94,114 @@ async function serve(options: { readonly apiKey?: true } = {}): Promise<World> {
   }
 }
 
-describe('JSON output matches its schemas', () => {
-  test('the JSON output of a claim from creation to completion matches its schemas', async () => {
-    const world = await serve({ apiKey: true })
-    for (const [line, code] of [
-      ['claims create a.example', 0],
-      ['claims record a.example', 0],
-      ['claims check a.example', 8],
-      ['claim a.example --timeout 1', 8],
-      ['claims verify a.example', 8],
-      ['claims list', 0],
-      ['claims get a.example', 0],
-    ] as const)
-      await expectLine(world, line, code)
-    await world.publish('a.example')
-    for (const line of [
-      'claims check a.example',
-      'claim a.example',
-      'claims watch a.example',
-      'claims list --refresh',
-    ])
-      expect((await expectLine(world, line, 0)).length, line).toBeGreaterThan(0)
-    expect(await expectLine(world, 'claims forget a.example', expect.any(Number))).toHaveLength(1)
-  })
+test('the JSON output of a claim from creation to completion matches its schemas', async () => {
+  const world = await serve({ apiKey: true })
+  for (const [line, code] of [
+    ['claims create a.example', 0],
+    ['claims record a.example', 0],
+    ['claims check a.example', 8],
+    ['claim a.example --timeout 1', 8],
+    ['claims verify a.example', 8],
+    ['claims list', 0],
+    ['claims get a.example', 0],
+  ] as const)
+    await expectLine(world, line, code)
+  await world.publish('a.example')
+  for (const line of [
+    'claims check a.example',
+    'claim a.example',
+    'claims watch a.example',
+    'claims list --refresh',
+  ])
+    expect((await expectLine(world, line, 0)).length, line).toBeGreaterThan(0)
+  expect(await expectLine(world, 'claims forget a.example', expect.any(Number))).toHaveLength(1)
+})
 
-  test.each(['blocked', 'failed', 'expired', 'unheard-of'])('a %s claim fits its schema', async (status) => {
+test.each(['blocked', 'failed', 'expired', 'unheard-of'])('a %s claim fits its schema', async (status) => {
+  const world = await serve({ apiKey: true })
+  const domain = `${status}.example.org`
+  await world.run(['claims', 'create', domain])
+  await control(world.sandbox, 'POST', `claims/${domain}/outcome`, { status })
+  await expectLine(world, `claims watch ${domain} --timeout 1`, status === 'unheard-of' ? 8 : 9)
+  await expectLine(world, `claims get ${domain}`, 0)
+})
+
+test.each(['none', 'wildcard', 'cname', 'lame', 'silent', 'quotes'])(
+  'the DNS report of a record published with the mistake %s matches its schema',
+  async (mistake) => {
     const world = await serve({ apiKey: true })
-    const domain = `${status}.example.org`
+    const domain = `${mistake}.example.net`
     await world.run(['claims', 'create', domain])
-    await control(world.sandbox, 'POST', `claims/${domain}/outcome`, { status })
-    await expectLine(world, `claims watch ${domain} --timeout 1`, status === 'unheard-of' ? 8 : 9)
-    await expectLine(world, `claims get ${domain}`, 0)
-  })
+    await world.publish(domain, mistake)
+    expect(await expectLine(world, `claims check ${domain}`, expect.any(Number))).toHaveLength(2)
+  },
+)
 
-  test.each(['none', 'wildcard', 'cname', 'lame', 'silent', 'quotes'])(
-    'the DNS report of a record published with the mistake %s matches its schema',
-    async (mistake) => {
-      const world = await serve({ apiKey: true })
-      const domain = `${mistake}.example.net`
-      await world.run(['claims', 'create', domain])
-      await world.publish(domain, mistake)
-      expect(await expectLine(world, `claims check ${domain}`, expect.any(Number))).toHaveLength(2)
-    },
-  )
+test('the JSON output of lists, imports, settings, profiles, sessions and doctor matches its schemas', async () => {
+  const world = await serve()
+  await world.signIn()
+  const [list] = (await expectLine(world, 'imports list', 0)) as [{ data: { id: string }[] }]
+  for (const [line, code] of [
+    ['grants list --state active', 0],
+    [`imports get ${list.data[0]?.id}`, 0],
+    [`imports watch ${list.data[0]?.id} --timeout 1`, expect.any(Number)],
+    ['imports get no-such-import', 5],
+    ['imports list --base-url http://127.0.0.1:9', expect.any(Number)],
+    ['config set http-timeout 10', 0],
+    ['config get http-timeout', 0],
+    ['config list', 0],
+    ['config unset http-timeout', 0],
+    ['auth status --online', 0],
+    ['auth token', 0],
+    ['auth refresh', 0],
+    ['auth list', 0],
+    ['doctor', expect.any(Number)],
+    ['completion bash', 0],
+    ['commands', 0],
+    ['logout --all', 0],
+    ['auth status', 4],
+  ] as const)
+    await expectLine(world, line, code)
+})
 
-  test('the JSON output of lists, imports, settings, profiles, sessions and doctor matches its schemas', async () => {
-    const world = await serve()
-    await world.signIn()
-    const [list] = (await expectLine(world, 'imports list', 0)) as [{ data: { id: string }[] }]
-    for (const [line, code] of [
-      ['grants list --state active', 0],
-      [`imports get ${list.data[0]?.id}`, 0],
-      [`imports watch ${list.data[0]?.id} --timeout 1`, expect.any(Number)],
-      ['imports get no-such-import', 5],
-      ['imports list --base-url http://127.0.0.1:9', expect.any(Number)],
-      ['config set http-timeout 10', 0],
-      ['config get http-timeout', 0],
-      ['config list', 0],
-      ['config unset http-timeout', 0],
-      ['auth status --online', 0],
-      ['auth token', 0],
-      ['auth refresh', 0],
-      ['auth list', 0],
-      ['doctor', expect.any(Number)],
-      ['completion bash', 0],
-      ['commands', 0],
-      ['logout --all', 0],
-      ['auth status', 4],
-    ] as const)
-      await expectLine(world, line, code)
-  })
-
-  test.each(['claim', ...['create', 'record', 'check', 'verify', 'watch'].map((word) => `claims ${word}`)])(
-    'the JSON output of mailclaim %s for several domains in different states matches its schemas',
-    async (name) => {
-      const world = await serve({ apiKey: true })
-      await world.run(['claims', 'create', 'done.example', 'mistaken.example'])
-      await world.publish('done.example')
-      await world.publish('mistaken.example', 'quotes')
-      const list = join(world.context.directories.state, 'list.txt')
-      writeFileSync(list, 'done.example\nmistaken.example\nown.example\nunknown.example\nnot a name\n')
-      const timeout = /claim$|watch/.test(name) ? ' --timeout 1' : ''
-      for (const format of FORMATS) {
-        const line = `${name} --from ${list}${timeout}`
-        const ended = await world.run([...line.split(' '), '--format', format])
-        expect(ended.code, ended.stderr).toBeGreaterThan(0)
-        const printed = expectDescribed(line, format, ended)
-        if (format === 'json') expect((printed[0] as { data: object[] }).data.length).toBeGreaterThan(3)
-      }
-    },
-  )
-
-  test.each(NAMES)('mailclaim %s fits its schemas unconfigured and with a usage error', async (name) => {
-    const definition = await [...everyCommand(tree)]
-      .find(({ words }) => words.join(' ') === name)
-      ?.leaf.load()
-    const given = (definition?.arguments ?? []).map(() => 'example')
-    const stays = name === 'sandbox' ? ['--exit-with-stdin'] : []
-    const words = [...name.split(' '), ...given, ...stays, '--json']
-    const start = async (line: readonly string[]): Promise<Ended> => {
-      const clock = createFakeClock()
-      const context = createFakeContext({
-        clock,
-        dns: createFakeDns(() => 'silent', clock),
-        respond: () => textResponse(404, 'nothing'),
-      })
-      context.stdin.stream.end()
-      return { code: await run(line, context), stdout: context.stdout.text, stderr: context.stderr.text }
+test.each(['claim', ...['create', 'record', 'check', 'verify', 'watch'].map((word) => `claims ${word}`)])(
+  'the JSON output of mailclaim %s for several domains in different states matches its schemas',
+  async (name) => {
+    const world = await serve({ apiKey: true })
+    await world.run(['claims', 'create', 'done.example', 'mistaken.example'])
+    await world.publish('done.example')
+    await world.publish('mistaken.example', 'quotes')
+    const list = join(world.context.directories.state, 'list.txt')
+    writeFileSync(list, 'done.example\nmistaken.example\nown.example\nunknown.example\nnot a name\n')
+    const timeout = /claim$|watch/.test(name) ? ' --timeout 1' : ''
+    for (const format of FORMATS) {
+      const line = `${name} --from ${list}${timeout}`
+      const ended = await world.run([...line.split(' '), '--format', format])
+      expect(ended.code, ended.stderr).toBeGreaterThan(0)
+      const printed = expectDescribed(line, format, ended)
+      if (format === 'json') expect((printed[0] as { data: object[] }).data.length).toBeGreaterThan(3)
     }
-    const ended = await start(words)
-    expectDescribed(name, 'json', ended)
-    const refused = await start([...words, '--no-such-option'])
-    expect(refused).toMatchObject({ code: 2, stdout: '' })
-    expectDescribed(name, 'json', refused)
-  })
+  },
+)
+
+test.each(NAMES)('the JSON output of mailclaim %s without a configuration is valid', async (name) => {
+  const definition = await [...everyCommand(tree)].find(({ words }) => words.join(' ') === name)?.leaf.load()
+  const given = (definition?.arguments ?? []).map(() => 'example')
+  const stays = name === 'sandbox' ? ['--exit-with-stdin'] : []
+  const words = [...name.split(' '), ...given, ...stays, '--json']
+  const start = async (line: readonly string[]): Promise<Ended> => {
+    const clock = createFakeClock()
+    const context = createFakeContext({
+      clock,
+      dns: createFakeDns(() => 'silent', clock),
+      respond: () => textResponse(404, 'nothing'),
+    })
+    context.stdin.stream.end()
+    return { code: await run(line, context), stdout: context.stdout.text, stderr: context.stderr.text }
+  }
+  const ended = await start(words)
+  expectDescribed(name, 'json', ended)
+  const refused = await start([...words, '--no-such-option'])
+  expect(refused).toMatchObject({ code: 2, stdout: '' })
+  expectDescribed(name, 'json', refused)
 })

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { needs } from '../requirements.ts'
 import { install, interruptGroup, type ServedWorld, shareSandbox } from './built-program.ts'
 import { openTerminal } from './terminal.ts'
@@ -31,92 +31,90 @@ function keyed(): ServedWorld & {
 const linesOf = (text: string) => text.trimEnd().split('\n')
 const jsonLines = (text: string) => linesOf(text).map((line) => JSON.parse(line) as Record<string, unknown>)
 
-describe('several domains', () => {
-  test.runIf(needs('tmux'))('claim prints each record on one line on a narrow terminal', async () => {
-    const world = keyed()
-    const terminal = openTerminal(world, `mailclaim claim ${world.domains(2).join(' ')} --timeout 2`, {
-      columns: 40,
-      rows: 40,
-    })
-    expect(await terminal.exit()).toBe(8)
-    for (const domain of world.domains(2))
-      expect(terminal.lines().join('\n')).toMatch(
-        new RegExp(`add to DNS: ${domain} TXT\\s+sandbox-domain-verification=\\S{32}$`, 'm'),
-      )
+test.runIf(needs('tmux'))('claim prints each record on one line on a narrow terminal', async () => {
+  const world = keyed()
+  const terminal = openTerminal(world, `mailclaim claim ${world.domains(2).join(' ')} --timeout 2`, {
+    columns: 40,
+    rows: 40,
   })
-
-  test('claim prints the record to add only for domains whose record is not in DNS yet', async () => {
-    const world = keyed()
-    const [there = '', missing = ''] = world.domains(2)
-    await world.run(['claims', 'create', there, missing, '--quiet'])
-    await world.control('POST', `claims/${there}/publish`, {})
-    const { code, stderr } = await world.run(['claim', there, missing, '--timeout', '4', '--format', 'tsv'])
-    expect(code).toBe(8)
-    expect(stderr.match(/add to DNS: \S+/g)).toEqual([`add to DNS: ${missing}`])
-  })
-
-  test('a run over many domains without a credential fails at once', async () => {
-    const world = keyed()
-    const list = world.list('domains.txt', world.domains(50))
-    const { code, stderr } = await world.run(['claims', 'create', '--from', list], {
-      env: { MAILCLAIM_API_KEY: '' },
-    })
-    expect(code).toBe(4)
-    expect(stderr).toContain('not signed in')
-  })
-
-  test('Ctrl-C ends a run over many domains within a second, without losing a claim, and tells how to continue', async () => {
-    const world = keyed()
-    const domains = world.domains(100)
-    const list = world.list('domains.txt', domains)
-    await world.control('POST', 'faults', { kind: 'delay', before_ms: 500, path: '/domains/claim' })
-    const running = world.start(['claims', 'create', '--from', list, '--format', 'jsonl'], { group: true })
-    await running.seen(/"name":/)
-    const at = performance.now()
-    interruptGroup(running)
-    const { code, stdout, stderr } = await running.ended
-    await world.control('DELETE', 'faults')
-    expect(performance.now() - at).toBeLessThan(1500)
-    expect(code).toBe(130)
-    expect(stderr).toContain('nothing is lost; to continue, run the same command again')
-    const done = jsonLines(stdout).length
-    const rest = await world.run(['claims', 'create', '--from', list, '--fields', 'name'])
-    expect(rest.code).toBe(0)
-    const before = Number(/open before (\d+)/.exec(rest.stderr)?.[1])
-    // Up to 16 requests were in flight at the interrupt, and the service may have processed them.
-    expect(before).toBeGreaterThanOrEqual(done)
-    expect(before).toBeLessThanOrEqual(done + 16)
-    expect(linesOf(rest.stdout)).toHaveLength(101)
-  })
-
-  test('Ctrl-C ends a run that waits for more lines of its input', async () => {
-    const world = keyed()
-    const running = world.start(['claims', 'check', '--from', '-', '--format', 'jsonl'], {
-      group: true,
-      stdin: 'open',
-    })
-    // Write more than a pipe holds: when the write has finished, the program is reading.
-    await new Promise((resolve) => running.child.stdin?.write('# a comment\n'.repeat(100_000), resolve))
-    const at = performance.now()
-    interruptGroup(running)
-    expect((await running.ended).code).toBe(130)
-    expect(performance.now() - at).toBeLessThan(1500)
-  })
-
-  test('checking 60 domains at once works with a limit of 256 open files', async () => {
-    const world = keyed()
-    install(world)
-    const domains = world.domains(60)
-    const list = world.list('domains.txt', domains)
-    await world.run(['claims', 'create', '--from', list, '--quiet', '--format', 'tsv'])
-    const { code, stdout } = await world.script(
-      `ulimit -n 256; mailclaim claims check --from '${list}' --jobs 60 --format jsonl --quiet`,
+  expect(await terminal.exit()).toBe(8)
+  for (const domain of world.domains(2))
+    expect(terminal.lines().join('\n')).toMatch(
+      new RegExp(`add to DNS: ${domain} TXT\\s+sandbox-domain-verification=\\S{32}$`, 'm'),
     )
-    expect(code).toBe(8)
-    const codes = jsonLines(stdout).map(({ findings }) => (findings as { code: string }[])[0]?.code)
-    expect(new Set(codes)).toEqual(new Set(['missing']))
-    expect(codes).toHaveLength(60)
+})
+
+test('claim prints the record to add only for domains whose record is not in DNS yet', async () => {
+  const world = keyed()
+  const [there = '', missing = ''] = world.domains(2)
+  await world.run(['claims', 'create', there, missing, '--quiet'])
+  await world.control('POST', `claims/${there}/publish`, {})
+  const { code, stderr } = await world.run(['claim', there, missing, '--timeout', '4', '--format', 'tsv'])
+  expect(code).toBe(8)
+  expect(stderr.match(/add to DNS: \S+/g)).toEqual([`add to DNS: ${missing}`])
+})
+
+test('a run over many domains without a credential fails at once', async () => {
+  const world = keyed()
+  const list = world.list('domains.txt', world.domains(50))
+  const { code, stderr } = await world.run(['claims', 'create', '--from', list], {
+    env: { MAILCLAIM_API_KEY: '' },
   })
+  expect(code).toBe(4)
+  expect(stderr).toContain('not signed in')
+})
+
+test('Ctrl-C ends a run over many domains within a second, without losing a claim, and tells how to continue', async () => {
+  const world = keyed()
+  const domains = world.domains(100)
+  const list = world.list('domains.txt', domains)
+  await world.control('POST', 'faults', { kind: 'delay', before_ms: 500, path: '/domains/claim' })
+  const running = world.start(['claims', 'create', '--from', list, '--format', 'jsonl'], { group: true })
+  await running.seen(/"name":/)
+  const at = performance.now()
+  interruptGroup(running)
+  const { code, stdout, stderr } = await running.ended
+  await world.control('DELETE', 'faults')
+  expect(performance.now() - at).toBeLessThan(1500)
+  expect(code).toBe(130)
+  expect(stderr).toContain('nothing is lost; to continue, run the same command again')
+  const done = jsonLines(stdout).length
+  const rest = await world.run(['claims', 'create', '--from', list, '--fields', 'name'])
+  expect(rest.code).toBe(0)
+  const before = Number(/open before (\d+)/.exec(rest.stderr)?.[1])
+  // Up to 16 requests were in flight at the interrupt, and the service may have processed them.
+  expect(before).toBeGreaterThanOrEqual(done)
+  expect(before).toBeLessThanOrEqual(done + 16)
+  expect(linesOf(rest.stdout)).toHaveLength(101)
+})
+
+test('Ctrl-C ends a run that waits for more lines of its input', async () => {
+  const world = keyed()
+  const running = world.start(['claims', 'check', '--from', '-', '--format', 'jsonl'], {
+    group: true,
+    stdin: 'open',
+  })
+  // Write more than a pipe holds: when the write has finished, the program is reading.
+  await new Promise((resolve) => running.child.stdin?.write('# a comment\n'.repeat(100_000), resolve))
+  const at = performance.now()
+  interruptGroup(running)
+  expect((await running.ended).code).toBe(130)
+  expect(performance.now() - at).toBeLessThan(1500)
+})
+
+test('checking 60 domains at once works with a limit of 256 open files', async () => {
+  const world = keyed()
+  install(world)
+  const domains = world.domains(60)
+  const list = world.list('domains.txt', domains)
+  await world.run(['claims', 'create', '--from', list, '--quiet', '--format', 'tsv'])
+  const { code, stdout } = await world.script(
+    `ulimit -n 256; mailclaim claims check --from '${list}' --jobs 60 --format jsonl --quiet`,
+  )
+  expect(code).toBe(8)
+  const codes = jsonLines(stdout).map(({ findings }) => (findings as { code: string }[])[0]?.code)
+  expect(new Set(codes)).toEqual(new Set(['missing']))
+  expect(codes).toHaveLength(60)
 })
 
 test('a run over many domains that is killed repeatedly creates each claim exactly once', async () => {

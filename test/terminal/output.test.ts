@@ -42,73 +42,69 @@ async function one(item: object, options: GlobalOptions, columns?: number) {
   return context.stdout.text
 }
 
-describe('a list', () => {
-  test('a list in JSON is one document with all fields of the envelope', async () => {
-    const envelope = { total: 2, object: 'list', data: [], has_more: true }
-    const { out } = await list([[{ id: 'a' }], [{ id: 'b' }]], { json: true }, { envelope, hasMore: true })
-    expect(out).toBe('{"object":"list","total":2,"data":[{"id":"a"},{"id":"b"}],"has_more":true}\n')
-  })
-
-  test('a list in JSON is valid, with one item per line on a terminal, for any items and pages', async () => {
-    const item = fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 4 })
-    const pages = fc.array(fc.array(item, { maxLength: 3 }), { maxLength: 3 })
-    await fc.assert(
-      fc.asyncProperty(pages, fc.boolean(), async (found, tty) => {
-        const { out } = await list(found, { json: true }, tty ? { columns: 80 } : {})
-        const whole = { object: 'list', data: JSON.parse(JSON.stringify(found.flat())), has_more: false }
-        expect(JSON.parse(out)).toEqual(whole)
-        if (tty) expect(out.split('\n').length).toBe(found.flat().length + 3)
-      }),
-      { numRuns: 200 },
-    )
-  })
-
-  test.each(['json', 'jsonl', 'tsv', 'table'])(
-    'a list in %s prints each page before it requests the next one',
-    async (format) => {
-      const { io, context } = await ioFor({ format })
-      await io.list(COLUMNS).page({ items: [{ id: ID }] })
-      expect(context.stdout.text).toContain(ID)
-    },
-  )
-
-  test('a list is one item per line in jsonl, and a heading and full values in TSV', async () => {
-    const items = [{ id: ID, client: { name: 'A\tB\n' }, count: 0, only_programs: null }, { id: 'x' }]
-    expect((await list([items], { format: 'jsonl' })).out).toBe(
-      items.map((item) => `${JSON.stringify(item)}\n`).join(''),
-    )
-    expect((await list([items], { format: 'tsv' })).out).toBe(
-      `id\tclient.name\tcount\tonly_programs\n${ID}\tA\\tB\\n\t0\t\nx\t\t\t\n`,
-    )
-    expect((await list([], { format: 'tsv' })).out).toBe('id\tclient.name\tcount\tonly_programs\n')
-  })
-
-  test('an empty list prints a message on stderr in table format', async () => {
-    expect(await list([[]], { format: 'table' })).toEqual({ out: '', err: 'There is nothing.\n' })
-    expect((await list([[]], { format: 'tsv' })).err).toBe('')
-  })
+test('a list in JSON is one document with all fields of the envelope', async () => {
+  const envelope = { total: 2, object: 'list', data: [], has_more: true }
+  const { out } = await list([[{ id: 'a' }], [{ id: 'b' }]], { json: true }, { envelope, hasMore: true })
+  expect(out).toBe('{"object":"list","total":2,"data":[{"id":"a"},{"id":"b"}],"has_more":true}\n')
 })
 
-describe('fields', () => {
-  test('--fields selects columns in the given order, also members of objects and lists', async () => {
-    const item = { id: 'a', client: { name: 'n' }, scopes: ['x', 'y'], findings: [{ code: 'c', fix: 'f' }] }
-    const fields = ['findings.code', 'client.name', 'scopes', 'findings.0.fix']
-    expect(await one(item, { format: 'tsv', fields })).toBe(`${fields.join('\t')}\nc\tn\tx,y\tf\n`)
-  })
+test('a list in JSON is valid, with one item per line on a terminal, for any items and pages', async () => {
+  const item = fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 4 })
+  const pages = fc.array(fc.array(item, { maxLength: 3 }), { maxLength: 3 })
+  await fc.assert(
+    fc.asyncProperty(pages, fc.boolean(), async (found, tty) => {
+      const { out } = await list(found, { json: true }, tty ? { columns: 80 } : {})
+      const whole = { object: 'list', data: JSON.parse(JSON.stringify(found.flat())), has_more: false }
+      expect(JSON.parse(out)).toEqual(whole)
+      if (tty) expect(out.split('\n').length).toBe(found.flat().length + 3)
+    }),
+    { numRuns: 200 },
+  )
+})
 
-  test('a list in a cell is formatted so that its items can be told apart', () => {
-    fc.assert(
-      fc.property(fc.array(fc.string({ minLength: 1 }), { minLength: 1 }), (parts) => {
-        const read = cellText(parts).match(/(?:[^\\,]|\\.)+/gs)
-        expect(read?.map((part) => part.replaceAll(/\\(.)/gs, '$1'))).toEqual(parts)
-      }),
-    )
-  })
+test.each(['json', 'jsonl', 'tsv', 'table'])(
+  'a list in %s prints each page before it requests the next one',
+  async (format) => {
+    const { io, context } = await ioFor({ format })
+    await io.list(COLUMNS).page({ items: [{ id: ID }] })
+    expect(context.stdout.text).toContain(ID)
+  },
+)
 
-  test('inherited members of objects, such as constructor, are not fields', () => {
-    expect(valueAt({}, 'constructor')).toBeUndefined()
-    expect(valueAt({}, '__proto__.polluted')).toBeUndefined()
-  })
+test('a list is one item per line in jsonl, and a heading and full values in TSV', async () => {
+  const items = [{ id: ID, client: { name: 'A\tB\n' }, count: 0, only_programs: null }, { id: 'x' }]
+  expect((await list([items], { format: 'jsonl' })).out).toBe(
+    items.map((item) => `${JSON.stringify(item)}\n`).join(''),
+  )
+  expect((await list([items], { format: 'tsv' })).out).toBe(
+    `id\tclient.name\tcount\tonly_programs\n${ID}\tA\\tB\\n\t0\t\nx\t\t\t\n`,
+  )
+  expect((await list([], { format: 'tsv' })).out).toBe('id\tclient.name\tcount\tonly_programs\n')
+})
+
+test('an empty list prints a message on stderr in table format', async () => {
+  expect(await list([[]], { format: 'table' })).toEqual({ out: '', err: 'There is nothing.\n' })
+  expect((await list([[]], { format: 'tsv' })).err).toBe('')
+})
+
+test('--fields selects columns in the given order, also members of objects and lists', async () => {
+  const item = { id: 'a', client: { name: 'n' }, scopes: ['x', 'y'], findings: [{ code: 'c', fix: 'f' }] }
+  const fields = ['findings.code', 'client.name', 'scopes', 'findings.0.fix']
+  expect(await one(item, { format: 'tsv', fields })).toBe(`${fields.join('\t')}\nc\tn\tx,y\tf\n`)
+})
+
+test('a list in a cell is formatted so that its items can be told apart', () => {
+  fc.assert(
+    fc.property(fc.array(fc.string({ minLength: 1 }), { minLength: 1 }), (parts) => {
+      const read = cellText(parts).match(/(?:[^\\,]|\\.)+/gs)
+      expect(read?.map((part) => part.replaceAll(/\\(.)/gs, '$1'))).toEqual(parts)
+    }),
+  )
+})
+
+test('inherited members of objects, such as constructor, are not fields', () => {
+  expect(valueAt({}, 'constructor')).toBeUndefined()
+  expect(valueAt({}, '__proto__.polluted')).toBeUndefined()
 })
 
 describe('one object', () => {
@@ -247,46 +243,44 @@ describe('color', () => {
   })
 })
 
-describe('messages on stderr', () => {
-  test('progress is one line per text without a terminal, and nothing with --quiet or --json', async () => {
-    for (const options of [{}, { quiet: true }, { json: true }] as const) {
-      const { io, context } = await ioFor(options)
-      await io.progress.update('waiting')
-      await io.progress.update('waiting')
-      await io.progress.succeed('found \x1b[2J')
-      await io.say('a note')
-      await io.warn('a warning')
-      const lines = { notes: 'waiting\nfound \\u{1b}[2J\na note\n', warning: 'warning: a warning\n' }
-      expect(context.stderr.text).toBe(
-        'quiet' in options ? '' : 'json' in options ? lines.warning : lines.notes + lines.warning,
-      )
-    }
-  })
+test('progress is one line per text without a terminal, and nothing with --quiet or --json', async () => {
+  for (const options of [{}, { quiet: true }, { json: true }] as const) {
+    const { io, context } = await ioFor(options)
+    await io.progress.update('waiting')
+    await io.progress.update('waiting')
+    await io.progress.succeed('found \x1b[2J')
+    await io.say('a note')
+    await io.warn('a warning')
+    const lines = { notes: 'waiting\nfound \\u{1b}[2J\na note\n', warning: 'warning: a warning\n' }
+    expect(context.stderr.text).toBe(
+      'quiet' in options ? '' : 'json' in options ? lines.warning : lines.notes + lines.warning,
+    )
+  }
+})
 
-  test('on a terminal, a running step is animated below other output, and a finished step stays', async () => {
-    const { io, context } = await ioFor({}, 60)
-    await io.progress.update('waiting for DNS')
-    await io.warn('no answer yet')
-    await io.progress.succeed('record found')
-    await io.progress.end()
-    const seen = context.stderr.text.replaceAll(/\x1b\[[0-9;?]*[A-Za-z]/g, '\r')
-    expect(seen).toContain('⠋ waiting for DNS')
-    expect(seen).toMatch(/\rwarning: no answer yet\n/)
-    expect(seen).toMatch(/✔ record found\n$/)
-    expect(context.stderr.text).toContain('\x1b[?25h')
-  })
+test('on a terminal, a running step is animated below other output, and a finished step stays', async () => {
+  const { io, context } = await ioFor({}, 60)
+  await io.progress.update('waiting for DNS')
+  await io.warn('no answer yet')
+  await io.progress.succeed('record found')
+  await io.progress.end()
+  const seen = context.stderr.text.replaceAll(/\x1b\[[0-9;?]*[A-Za-z]/g, '\r')
+  expect(seen).toContain('⠋ waiting for DNS')
+  expect(seen).toMatch(/\rwarning: no answer yet\n/)
+  expect(seen).toMatch(/✔ record found\n$/)
+  expect(context.stderr.text).toContain('\x1b[?25h')
+})
 
-  test('messages wrap at words on a terminal, but the command in a hint stays on one line', async () => {
-    const { io, context } = await ioFor({}, 20)
-    await io.warn('one two three four five')
-    await io.hint('one two three: mailclaim claims get example.com')
-    expect(context.stderr.text).toMatchInlineSnapshot(`
-      "warning: one two
-        three four five
-      hint: one two
-        three:
-        mailclaim claims get example.com
-      "
-    `)
-  })
+test('messages wrap at words on a terminal, but the command in a hint stays on one line', async () => {
+  const { io, context } = await ioFor({}, 20)
+  await io.warn('one two three four five')
+  await io.hint('one two three: mailclaim claims get example.com')
+  expect(context.stderr.text).toMatchInlineSnapshot(`
+    "warning: one two
+      three four five
+    hint: one two
+      three:
+      mailclaim claims get example.com
+    "
+  `)
 })

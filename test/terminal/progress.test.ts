@@ -1,32 +1,30 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createScreen, type Screen } from '../../src/terminal/progress.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 
 const HIDES = '\x1b[?25l'
 const SHOWS = '\x1b[?25h'
 
-describe('progress on a terminal', () => {
-  test.each<[what: string, use: (screen: Screen) => Promise<unknown>[], spinners: number]>([
-    ['several texts at once', ({ update }) => ['a', 'b', 'c'].map(update), 1],
-    ['an end before the first is drawn', ({ update, end }) => [update('a'), end()], 0],
-    ['a result before the first is drawn', ({ update, succeed }) => [update('a'), succeed('done')], 0],
-    ['a text after an end that came early', ({ update, end }) => [update('a'), end(), update('b')], 1],
-  ])('progress with %s shows one spinner at a time, and leaves none behind', async (_what, use, spinners) => {
-    const context = createFakeContext({ terminal: { columns: 80 } })
-    const screen = createScreen(context, await fakeSettings(context, { color: false }))
-    await Promise.all(use(screen))
-    await screen.end()
-    const { text } = context.stderr
-    expect(text.split(HIDES), 'starts').toHaveLength(spinners + 1)
-    expect(text.split(SHOWS), 'stops').toHaveLength(spinners + 1)
-  })
+test.each<[what: string, use: (screen: Screen) => Promise<unknown>[], spinners: number]>([
+  ['several texts at once', ({ update }) => ['a', 'b', 'c'].map(update), 1],
+  ['an end before the first is drawn', ({ update, end }) => [update('a'), end()], 0],
+  ['a result before the first is drawn', ({ update, succeed }) => [update('a'), succeed('done')], 0],
+  ['a text after an end that came early', ({ update, end }) => [update('a'), end(), update('b')], 1],
+])('progress with %s shows one spinner at a time, and leaves none behind', async (_what, use, spinners) => {
+  const context = createFakeContext({ terminal: { columns: 80 } })
+  const screen = createScreen(context, await fakeSettings(context, { color: false }))
+  await Promise.all(use(screen))
+  await screen.end()
+  const { text } = context.stderr
+  expect(text.split(HIDES), 'starts').toHaveLength(spinners + 1)
+  expect(text.split(SHOWS), 'stops').toHaveLength(spinners + 1)
+})
 
-  test('progress draws nothing after an interrupt', async () => {
-    const context = createFakeContext({ terminal: { columns: 80 } })
-    const screen = createScreen(context, await fakeSettings(context, { color: false }))
-    const drawn = screen.update('a')
-    context.interrupt()
-    await drawn
-    expect(context.stderr.text).toBe('')
-  })
+test('progress draws nothing after an interrupt', async () => {
+  const context = createFakeContext({ terminal: { columns: 80 } })
+  const screen = createScreen(context, await fakeSettings(context, { color: false }))
+  const drawn = screen.update('a')
+  context.interrupt()
+  await drawn
+  expect(context.stderr.text).toBe('')
 })

@@ -42,13 +42,13 @@ export const command = defineCommand({
 
 /** Returns the kind and store of a profile's credential from its session file, without reading the secret. */
 async function credentialOf(io: Io, profile: string) {
-  const { profileFiles, readSessionIfAny, storeOf } = await import('../../session/session-file.ts')
+  const { profileFiles, readSessionIfAny, effectiveStore } = await import('../../session/session-file.ts')
   if (io.settings.config.profiles[profile]?.store === 'etcd') return { credential: 'session', store: 'etcd' }
   const files = profileFiles(io, profile)
   const session = readSessionIfAny(files)
   if (session !== undefined) {
     const { kind, ended } = session
-    return { credential: ended === undefined ? kind : 'ended_session', store: storeOf(session) }
+    return { credential: ended === undefined ? kind : 'ended_session', store: effectiveStore(session) }
   }
   return { credential: existsSync(files.session) ? 'damaged' : 'none', store: null }
 }

@@ -54,7 +54,7 @@ export const command = defineCommand({
     await printList(
       {
         fetcher: (lists, client) => lists.grantPages(client),
-        choose: state === undefined ? undefined : (grant) => isRevoked(grant) === (state === 'revoked'),
+        filter: state === undefined ? undefined : (grant) => isRevoked(grant) === (state === 'revoked'),
         columns: GRANT_COLUMNS,
         nothing: state === undefined ? 'There are no grants.' : `There are no ${state} grants.`,
       },

@@ -48,9 +48,9 @@ export function checkName(input: string): NameCheck {
   if (unquoted !== text) return refuse(has('quotation marks'), unquoted, 'leave the quotation marks out')
   const [word = '', ...words] = text.split(SEPARATORS)
   if (words.length > 0) {
-    const problem = has(describeCharacter(text.slice(word.length)))
-    if (checkName(word).ok) return refuse(problem, word, 'give one name at a time')
-    return refuse(problem, word + words.join(''))
+    // Suggests no name that joins the words or drops the first: it could be somebody else's domain.
+    const meant = checkName(word).ok ? word : text
+    return refuse(has(describeCharacter(text.slice(word.length))), meant, 'give one name at a time')
   }
   if (isIP(text) === 0 && /[/?#]|:\d+$/.test(text))
     return refuse('is a web address, not a domain name', hostOf(text))

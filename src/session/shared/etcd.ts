@@ -1,46 +1,46 @@
 import { type TlsIdentity, TransportError } from '../../context.ts'
 import { CliError } from '../../errors.ts'
-import { parseObject, transportHint } from '../../service/problems.ts'
+import { parseObject, TRANSPORT_HINTS } from '../../service/problems.ts'
 import { operationUrl } from '../../settings/addresses.ts'
 import type { Io } from '../../terminal/io.ts'
 import { excerpt } from '../../terminal/sanitize.ts'
 
-/** How this machine reaches a key in etcd. */
+/** Address of one key in etcd, and the credentials for it. */
 export interface EtcdAccess {
   readonly key: string
-  /** The members of one cluster, at least one. */
+  /** Client URLs of the members of one cluster; at least one. */
   readonly members: readonly URL[]
   readonly tls: TlsIdentity | undefined
   readonly user: { readonly name: string; readonly password: string } | undefined
 }
 
-/** What is at a key. */
+/** Value of a key. */
 export interface EtcdValue {
   readonly text: string
-  /** The `mod_revision`: it changes with every write to the key. "0" is that of a key that doesn't exist. */
+  /** The key's `mod_revision`, which changes with every write; "0" for a key that doesn't exist. */
   readonly revision: string
 }
 
 type Json = Record<string, unknown>
 
-/** How long a read may take, in milliseconds. */
+/** Milliseconds that a read may take. */
 const READ_LIMIT_MS = 12_000
-/** The first try of a member takes at most this, in milliseconds, and its share of the time; a slow one gets more in the next round. */
+/** Milliseconds for the first request to a member, at most; a slow member gets more in each later round. */
 const FIRST_TRY_MS = 2000
-/** The pause after each round of all members: a new leader may have to be elected. */
+/** Milliseconds to wait after each round over all members, since a new leader may have to be elected. */
 const PAUSE_MS = 100
 const LOGIN = '/v3/auth/authenticate'
-/** gRPC's code of a missing, wrong or expired token. */
+/** gRPC status code of a missing, invalid or expired token. */
 const UNAUTHENTICATED = 16
-/** What no member says differently before a person has changed something: users, roles or space. */
+/** Errors that every member returns until an administrator changes users, roles or space. */
 const FINAL =
   /permission denied|authentication failed|authentication is not enabled|user name is empty|space exceeded/
 
 /**
- * A client for one key over the JSON gateway of etcd 3 (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/). Reads
- * are linearizable. It asks the members in turn, again and again, until one answers or the time is up.
+ * Creates a client for one key over the JSON gateway of etcd 3 (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/). Reads are
+ * linearizable. Each request goes to the members in turn, round after round, until a member answers or the time is up.
  *
- * @param limitMs for all requests together
+ * @param limitMs milliseconds for all requests together
  */
 export function createEtcd(
   { http, clock, random, interrupts: { signal } }: Io,
@@ -52,7 +52,10 @@ export function createEtcd(
   let token: string | undefined
   let turn = 0
 
-  /** Sends a request until a member answers it: for one try at least, since a machine that was stopped has no time left. */
+  /**
+   * Sends a request to the members in turn until one answers. Makes at least one attempt, since a machine that was stopped
+   * (SIGSTOP, sleep) finds its time used up.
+   */
   async function ask(path: string, request: Json, limitMs: number): Promise<Json> {
     const end = Math.min(clock.monotonic() + Math.max(limitMs, FIRST_TRY_MS), latest)
     const firstTry = Math.min(FIRST_TRY_MS, (end - clock.monotonic()) / members.length)
@@ -70,7 +73,7 @@ export function createEtcd(
       const step = user !== undefined && token === undefined ? LOGIN : path
       try {
         const { status, body } = await post(member, step, step === LOGIN ? { ...user } : request, limit)
-        // Each answer of etcd says at which revision of the whole store it was made.
+        // Every reply of etcd has the store's revision in its header; a proxy's reply hasn't.
         if (status === 200 && (body['header'] as Json | undefined)?.['revision'] !== undefined) {
           if (step === path) return body
           token = String(body['token'])
@@ -88,7 +91,7 @@ export function createEtcd(
         if (!(error instanceof TransportError)) throw error
         signal.throwIfAborted()
         problem = error.message
-        hint = transportHint(error, later)
+        hint = TRANSPORT_HINTS[error.kind] ?? later
       }
       turn++
       if ((tries + 1) % members.length === 0) {
@@ -112,20 +115,24 @@ export function createEtcd(
       ...(tls && { tls }),
     })
     if (brokenBy instanceof TransportError) throw brokenBy
-    // A proxy's page, say, counts as an empty object: the status has to be enough.
+    // Treat a body that isn't JSON, such as a proxy's error page, as an empty object; the status says enough.
     return { status, body: (parseObject(text) ?? {}) as Json }
   }
 
   return {
-    /** What is at the key; undefined if it doesn't exist. @throws CliError `unreachable`, exit 7; `store_unavailable`, exit 4, if refused. */
+    /**
+     * Reads the key; undefined if it doesn't exist.
+     *
+     * @throws CliError `unreachable`, exit 7; `store_unavailable`, exit 4, if etcd refused the request
+     */
     read: async () => firstOf(await ask('/v3/kv/range', { key: at }, READ_LIMIT_MS)),
     /**
-     * Writes the key if it still has this revision. The same transaction is repeated until it is answered: a read alone would
-     * never show that it can't be applied anymore.
+     * Writes the key if it still has the given revision (compare-and-swap). Repeats the same transaction until a member answers,
+     * because a read alone can't rule out that an earlier copy of the transaction is applied later.
      *
-     * @returns what is at the key now; if not `isDone`, something else was there: its own value, if an earlier copy was applied. No copy
-     *   is applied later.
-     * @throws CliError as `read`; it may have been applied, or be applied later
+     * @returns whether this transaction wrote the value, and the key's value now. If not `isDone`, that may be the same text,
+     *   written by an earlier copy. After a reply, no copy is applied later.
+     * @throws CliError as `read`; then the transaction may have been applied, or be applied later
      */
     async swap(revision: string, text: string, limitMs: number) {
       const transaction = {

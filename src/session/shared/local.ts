@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import { CliError } from '../../errors.ts'
 import { writeDurable } from '../../storage/atomic-file.ts'
-import { quietly } from '../../storage/file-errors.ts'
+import { catchError } from '../../storage/file-errors.ts'
 import { decode, encode, type ProfileFiles, type Session } from '../session-file.ts'
 
 const pathOf = ({ directory }: ProfileFiles) => join(directory, 'shared.json')
 
-/** What this machine last knew of a session in etcd, with its access token; undefined if there is nothing usable. */
-export function readLocal(files: ProfileFiles): Session | undefined {
+/** Reads this machine's copy of a session in etcd, with the access token; undefined if the copy is missing or damaged. */
+export function readLocalCopy(files: ProfileFiles): Session | undefined {
   try {
     const text = files.disk.read(pathOf(files))
     const session = text === undefined ? undefined : decode(text)
@@ -17,8 +17,11 @@ export function readLocal(files: ProfileFiles): Session | undefined {
   }
 }
 
-/** Keeps the access token on this machine, without the refresh token. If it can't, the next command asks etcd. */
-export async function keepLocal(files: ProfileFiles, session: Session): Promise<void> {
+/**
+ * Writes this machine's copy of a session in etcd, without the refresh token. Ignores a failure: without a copy, the next command
+ * reads etcd.
+ */
+export async function writeLocalCopy(files: ProfileFiles, session: Session): Promise<void> {
   const { refreshToken: _inEtcd, ...kept } = session
   try {
     await files.prepare()
@@ -28,25 +31,25 @@ export async function keepLocal(files: ProfileFiles, session: Session): Promise<
   }
 }
 
-export function removeLocal(files: ProfileFiles): void {
-  quietly(() => files.disk.remove(pathOf(files)))
+export function removeLocalCopy(files: ProfileFiles): void {
+  catchError(() => files.disk.remove(pathOf(files)))
 }
 
-/** A refresh token that a machine may send, by the note that gives it the right to. */
+/** A refresh token, with the note that entitles this machine to send it. */
 export interface NotedToken {
-  /** The sign-in. */
+  /** Id of the sign-in. */
   readonly id: string
   readonly generation: number
   readonly writer: string
 }
 
-/** The name of the file that takes the outcome of a token, until etcd has it. */
+/** Returns the name of the pending file, which holds the outcome of a sent token until etcd confirms it. */
 export function pendingName({ id, generation, writer }: NotedToken): string {
   return `pending.${id}.${generation}.${writer}`
 }
 
-/** @throws CliError `cannot_write`, exit 1. */
-export function pendingFiles({ disk, directory }: ProfileFiles): (NotedToken & { readonly path: string })[] {
+/** Lists the pending files of a profile: outcomes that etcd hasn't confirmed. @throws CliError `cannot_write`, exit 1 */
+export function listPending({ disk, directory }: ProfileFiles): (NotedToken & { readonly path: string })[] {
   return disk.names(directory).flatMap((name) => {
     const [kind, id = '', generation, writer = ''] = name.split('.')
     return kind === 'pending'
@@ -55,11 +58,11 @@ export function pendingFiles({ disk, directory }: ProfileFiles): (NotedToken & {
   })
 }
 
-/** Removes everything that this machine keeps of a session in etcd. Never throws. */
-export function removeKept(files: ProfileFiles): void {
-  removeLocal(files)
-  // A directory that can't be read is named by whoever has to change it.
-  quietly(() => {
-    for (const { path } of pendingFiles(files)) quietly(() => files.disk.remove(path))
+/** Removes every file that this machine keeps of a session in etcd. Never throws. */
+export function removeLocalFiles(files: ProfileFiles): void {
+  removeLocalCopy(files)
+  // If the directory can't be read, the command that writes to it reports the error.
+  catchError(() => {
+    for (const { path } of listPending(files)) catchError(() => files.disk.remove(path))
   })
 }

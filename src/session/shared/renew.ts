@@ -1,242 +1,253 @@
 import { CliError } from '../../errors.ts'
 import type { AccessToken } from '../../oauth/token-endpoint.ts'
-import { quietly } from '../../storage/file-errors.ts'
+import { catchError } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
-import { notSignedIn, sessionOver, tokenLost } from '../messages.ts'
-import { type Reservation, reserve } from '../note.ts'
+import { notSignedInError, sessionOverError, tokenLostError } from '../messages.ts'
+import { type Reservation, reserveFile } from '../note.ts'
 import {
-  accessOf,
-  adoptable,
-  inPasses,
-  later,
-  nextSession,
-  type Pass,
+  advanceSession,
+  type PassResult,
   type Renewal,
-  type RenewOptions,
-  replacedMeanwhile,
+  replacedSessionError,
+  requireAccess,
+  retryOrThrow,
+  runPasses,
   sendToken,
 } from '../renew.ts'
-import { RESERVED_BYTES, requireSameService } from '../session-file.ts'
-import { keepLocal, pendingName, removeLocal } from './local.ts'
+import { findReusableAccess, RESERVED_BYTES, type RenewOptions, requireSameService } from '../session-file.ts'
+import { type NotedToken, pendingName, removeLocalCopy, writeLocalCopy } from './local.ts'
 import {
-  bring,
-  interruptedAt,
-  newId,
+  createId,
+  deliverAndRead,
+  deliverOutcome,
   openShared,
-  readAndOffer,
   type SharedRevision,
   type SharedStore,
+  unknownOutcomeError,
 } from './store.ts'
 import { type Note, type SharedValue, seal } from './value.ts'
 
-/** How long another machine's note may stay the same, as seen by this process, before it counts as unknown. */
+/** Milliseconds for which this process must see another machine's note unchanged before the outcome counts as unknown. */
 const OTHERS_LIMIT_MS = 60_000
-/** How long after the beginning of its swap a note may still be followed by its token. */
+/** Milliseconds after the start of a note's compare-and-swap within which the token may still be sent. */
 const NOTE_LIMIT_MS = 15_000
-/** The answer has exactly this long, whatever `--http-timeout` says: other machines wait for as long. */
+/** Milliseconds to wait for the service's response, whatever `--http-timeout` says, since other machines wait for as long. */
 const ANSWER_LIMIT_MS = 30_000
-/** How long after the beginning of the note its outcome is brought to etcd. */
+/** Milliseconds after the start of a note's compare-and-swap within which its outcome is delivered to etcd. */
 const SETTLE_LIMIT_MS = 50_000
-/** Enough for a sealed value with any refresh token. */
+/** Bytes of a pending file: enough for a sealed session with any refresh token. */
 const PENDING_BYTES = 2 * RESERVED_BYTES
-/** The pause between two looks at another machine's renewal, with jitter. */
+/** Milliseconds between two reads of another machine's note, before jitter. */
 const POLL_MS = 1000
 
-/** What this process has seen in the passes before. */
-interface Seen {
-  /** The token that the session had when it was read first. */
-  first?: string
-  /** The note of another machine that is waited for, and since when. */
-  other?: { readonly writer: string; readonly since: number }
+/** Observations of this process in earlier passes. */
+interface PassHistory {
+  /** Sign-in and generation of the session at the first read. */
+  firstToken?: string
+  /** The note of another machine that this process waits for, and the monotonic time of its first read. */
+  waitedNote?: { readonly writer: string; readonly since: number }
 }
 
 /**
- * Renews the access token of the profile in etcd, in the steps of docs/fleet.md. They are those of this machine's files but for the
- * note: a file can be created between the connection and the first byte, which can't wait for anything; a swap has to be waited for, so
- * it comes before the connection. For one revision of the value only one swap wins, so for one token only one process of the fleet
- * ever sends it.
+ * Renews the access token of a profile whose session is in etcd, by the steps of docs/fleet.md. Unlike on one machine, the note is
+ * written before the connection is made: a compare-and-swap has to be awaited, and nothing can be awaited between connection and
+ * first byte. For one revision only one compare-and-swap succeeds, so only one process of the fleet ever sends a token.
  *
  * @throws CliError as `renewLocal`; `unreachable`, exit 7, if etcd doesn't answer
  */
 export async function renewShared(io: Io, options: RenewOptions): Promise<AccessToken> {
   const store = openShared(io)
-  // What etcd doesn't confirm is kept there.
+  // The directory takes the pending file, if etcd doesn't confirm the outcome.
   await store.files.prepare()
-  const seen: Seen = {}
-  return inPasses(io, options, (renewal) => renewOnce(renewal, store, seen))
+  const history: PassHistory = {}
+  return runPasses(io, options, (renewal) => renewOnce(renewal, store, history))
 }
 
-/** One pass of the steps 2 to 6 of docs/fleet.md. */
-async function renewOnce(renewal: Renewal, store: SharedStore, seen: Seen): Promise<Pass> {
+/** Performs steps 2 to 6 of docs/fleet.md once. */
+async function renewOnce(renewal: Renewal, store: SharedStore, history: PassHistory): Promise<PassResult> {
   const { io, options } = renewal
   const { files } = store
 
-  // Step 2: what is there, after what earlier commands of this machine could not bring.
-  const found = await io.waiting('Waiting for etcd …', readAndOffer(store))
-  if (found === undefined) throw notSignedIn(files.profile)
+  // Step 2: deliver the outcomes of earlier commands of this machine to etcd, then read the session.
+  const found = await io.waiting('Waiting for etcd …', deliverAndRead(store))
+  if (found === undefined) throw notSignedInError(files.profile)
   const { session, note: former } = found
   const { id, generation, profile } = session
   requireSameService(session, io)
-  if (session.ended !== undefined) throw sessionOver(session.profile, session.ended.why)
+  if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
   const token = `${id}.${generation}`
-  seen.first ??= token
-  const access = adoptable(session, io, seen.first === token ? options : { ...options, always: false })
+  history.firstToken ??= token
+  const access = findReusableAccess(
+    session,
+    io,
+    history.firstToken === token ? options : { ...options, always: false },
+  )
   if (access !== undefined) {
-    await keepLocal(files, session)
+    await writeLocalCopy(files, session)
     return { kind: 'done', token: access }
   }
-  if (former !== null && !(await mayTakeOver(renewal, store, found, former, seen))) return { kind: 'waited' }
+  if (former !== null && !(await mayTakeOver(renewal, store, found, former, history)))
+    return { kind: 'waited' }
 
-  // Step 3: the note, and with it the right to send the token.
+  // Step 3: write the note, which entitles this process to send the token.
   renewal.commit()
   const noted = await swapNote(store, found)
   if (noted === undefined) return { kind: 'changed' }
 
-  // Steps 4 and 5: once the connection stands, the space for the answer, and the token.
-  const settings = { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS }
-  const sent = await sendToken(renewal, session, session.refreshToken ?? '', settings, () => {
-    // Others may count the token as lost.
+  // Steps 4 and 5: connect, reserve the pending file, and send the refresh token.
+  const limited = { ...renewal, io: { ...io, settings: { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS } } }
+  const sent = await sendToken(limited, session, session.refreshToken ?? '', () => {
+    // After this time, other machines may treat the outcome as unknown and let a user retry the token.
     if (noted.elapsed() > NOTE_LIMIT_MS)
       throw new CliError('unreachable', 'it took too long to reach the service; nothing was sent', {
         hint: 'run the command again',
       })
-    return reservePending(store, noted)
+    return reservePending(store, noted.token)
   })
 
-  // Step 6: what the answer proves.
+  // Step 6: write the outcome that the response proves.
   if (sent.kind === 'unknown') {
     const note: Note = { ...noted.note, unknown: 'said by its sender' }
-    await settle(store, noted, { session, note }, sent.note)
-    throw interruptedAt(store, note, sent.why)
+    await storeOutcome(store, noted, { session, note }, sent.note)
+    throw unknownOutcomeError(store, note, sent.why)
   }
   if (sent.kind === 'unused') {
-    await settle(store, noted, { session, note: former }, sent.note)
-    // The refusal says nothing about the earlier use.
-    if (sent.note !== undefined && former !== null) throw interruptedAt(store, noted.note, sent.error.message)
-    return later(sent)
+    await storeOutcome(store, noted, { session, note: former }, sent.note)
+    // A refused retry proves nothing about the earlier use of the token.
+    if (sent.note !== undefined && former !== null)
+      throw unknownOutcomeError(store, noted.note, sent.error.message)
+    return retryOrThrow(sent)
   }
-  const next = nextSession(session, generation, sent, renewal)
+  const next = advanceSession(session, sent, renewal)
   if (sent.kind === 'over') {
-    await settle(store, noted, { session: next, note: null }, sent.note)
-    removeLocal(files)
-    throw sessionOver(profile, sent.description)
+    await storeOutcome(store, noted, { session: next, note: null }, sent.note)
+    removeLocalCopy(files)
+    throw sessionOverError(profile, sent.description)
   }
   const whole = { ...next, refreshToken: sent.refreshToken }
-  const { now, failure } = await settle(store, noted, { session: whole, note: null }, sent.note)
-  if (now === undefined) {
+  const { stored, failure } = await storeOutcome(store, noted, { session: whole, note: null }, sent.note)
+  if (stored === undefined) {
     const loss =
-      failure && tokenLost(profile, "etcd didn't confirm it, and this machine can't keep it", failure)
+      failure && tokenLostError(profile, "etcd didn't confirm it, and this machine can't keep it", failure)
     if (loss !== undefined && (options.always || sent.access === undefined)) throw loss
     const kept = `etcd didn't confirm the new token: this machine keeps it, and its next command in profile ${profile} brings it there`
     await io.warn(loss === undefined ? kept : `${loss.message}; ${loss.hint}`)
-  } else if (!(now.session.id === id && now.session.generation > generation)) {
-    // A higher generation: another command of this machine has brought it, and perhaps gone on from there.
-    throw replacedMeanwhile(profile)
+  } else if (!(stored.session.id === id && stored.session.generation > generation)) {
+    // Neither this command nor another one of this machine stored the token: a sign-in or sign-out replaced the session.
+    throw replacedSessionError(profile)
   }
-  await keepLocal(files, next)
-  return accessOf(sent, next)
+  await writeLocalCopy(files, next)
+  return requireAccess(sent, next)
 }
 
 /**
- * Another machine is at it, or was: waits for it a little, or marks its note as unknown. A retry takes over only such a note.
+ * Decides about another machine's note: polls again, marks a note unchanged for 60 seconds as unknown, or lets a retry take over a
+ * note that is unknown.
  *
- * @throws CliError `refresh_interrupted`, exit 4, once the outcome counts as unknown.
+ * @returns whether this process may replace the note
+ * @throws CliError `refresh_interrupted`, exit 4, if the note is unknown and this is no retry
  */
 async function mayTakeOver(
   { io, options }: Renewal,
   store: SharedStore,
   { session, revision }: SharedRevision,
   note: Note,
-  seen: Seen,
+  history: PassHistory,
 ): Promise<boolean> {
   if (note.unknown && options.retryInterrupted) return true
-  if (note.unknown) throw interruptedAt(store, note)
+  if (note.unknown) throw unknownOutcomeError(store, note)
   const now = io.clock.monotonic()
-  if (seen.other?.writer !== note.writer) {
-    seen.other = { writer: note.writer, since: now }
+  if (history.waitedNote?.writer !== note.writer) {
+    history.waitedNote = { writer: note.writer, since: now }
     await io.say(`Waiting for ${note.host}, which is renewing this session …`)
   }
-  if (now - seen.other.since < OTHERS_LIMIT_MS)
+  if (now - history.waitedNote.since < OTHERS_LIMIT_MS)
     await io.clock.sleep(POLL_MS * (0.5 + io.random.fraction()), io.interrupts.signal)
   else await store.swap(revision, { session, note: { ...note, unknown: 'said by another' } }, NOTE_LIMIT_MS)
   return false
 }
 
-/** A value with a note of this process in it. */
+/** A revision of the session that contains this process's note. */
 interface Noted extends SharedRevision {
   readonly note: Note
-  /** Milliseconds since its swap was begun, by the clock that says more: a machine may have been stopped meanwhile. */
+  readonly token: NotedToken
+  /**
+   * Milliseconds since the start of the note's compare-and-swap, by the wall or the monotonic clock, whichever shows more: a
+   * suspended machine may have stopped one of them.
+   */
   readonly elapsed: () => number
 }
 
 /**
- * Swaps a note of this process into a value.
+ * Writes this process's note into the session by compare-and-swap.
  *
- * @returns undefined if another machine was first
- * @throws CliError `unreachable`, exit 7, or for a retry `refresh_interrupted`, exit 4, if etcd doesn't answer: it may still be
- *   written, and then the next command on this machine takes it out
+ * @returns undefined if another process was first
+ * @throws CliError `unreachable`, exit 7, or for a retry `refresh_interrupted`, exit 4, if etcd doesn't answer: the note may still
+ *   be applied, and then the next command of this machine removes the note
  */
 async function swapNote(
   store: SharedStore,
   { session, note: former, revision }: SharedRevision,
 ): Promise<Noted | undefined> {
   const { clock, program } = store.io
-  const note: Note = { writer: newId(store.io, 16), host: program.host }
+  const note: Note = { writer: createId(store.io, 16), host: program.host }
+  const token = { id: session.id, generation: session.generation, writer: note.writer }
   const startedAt = clock.now()
   const began = clock.monotonic()
   const elapsed = () => Math.max(clock.now() - startedAt, clock.monotonic() - began)
   try {
     const { found } = await store.swap(revision, { session, note }, NOTE_LIMIT_MS)
     if (found?.note?.writer !== note.writer || found.note.unknown) return undefined
-    return { ...found, note, elapsed }
+    return { ...found, note, token, elapsed }
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     const sealed = await seal({ session, note: former }, store.access)
-    quietly(() => {
-      const pending = reservePending(store, { session, note })
+    catchError(() => {
+      const pending = reservePending(store, token)
       pending.fill(sealed)
       pending.close()
     })
-    if (former !== null) throw interruptedAt(store, former, error.message)
+    if (former !== null) throw unknownOutcomeError(store, former, error.message)
     throw error.with({ message: `${error.message}; nothing was sent` })
   }
 }
 
-/** Takes the space for the outcome of a token, which etcd may not confirm. @throws CliError `cannot_write`, exit 1. */
-function reservePending(
-  { files }: SharedStore,
-  { session: { id, generation }, note: { writer } }: Pick<Noted, 'session' | 'note'>,
-): Reservation {
-  return reserve(files, pendingName({ id, generation, writer }), 'new', PENDING_BYTES)
+/**
+ * Reserves the pending file for the outcome of a token, in case etcd doesn't confirm the outcome.
+ *
+ * @throws CliError `cannot_write`, exit 1
+ */
+function reservePending({ files }: SharedStore, token: NotedToken): Reservation {
+  return reserveFile(files, pendingName(token), 'new', PENDING_BYTES)
 }
 
 /**
- * Stores an outcome on this machine, and then brings it to etcd. What etcd doesn't confirm in time stays here.
+ * Writes an outcome into the pending file, then delivers it to etcd. The pending file stays if etcd doesn't confirm in time.
  *
- * @param pending the space for it, if that is taken already
- * @returns what is in etcd then, if it has answered; and why this machine can't keep the outcome: it may reach etcd all the same
+ * @param pending the pending file if it is already reserved
+ * @returns the session that etcd confirmed, if it answered; and the error if this machine couldn't keep the outcome, which may
+ *   still reach etcd
  */
-async function settle(
+async function storeOutcome(
   store: SharedStore,
   noted: Noted,
   outcome: SharedValue,
   pending: Reservation | undefined,
-): Promise<{ readonly now: SharedRevision | undefined; readonly failure: Error | undefined }> {
-  const { session, note, elapsed } = noted
+) {
+  const { token, elapsed } = noted
   const sealed = await seal(outcome, store.access)
   let kept = pending
-  const failure = quietly(() => {
-    kept ??= reservePending(store, noted)
+  const failure = catchError(() => {
+    kept ??= reservePending(store, token)
     kept.fill(sealed)
   })
-  let now: SharedRevision | undefined
+  let stored: SharedRevision | undefined
   try {
-    const token = { id: session.id, generation: session.generation, writer: note.writer }
-    now = await bring(store, token, outcome, noted, SETTLE_LIMIT_MS - elapsed())
+    stored = await deliverOutcome(store, token, outcome, noted, SETTLE_LIMIT_MS - elapsed())
   } catch (error) {
     if (!(error instanceof CliError)) throw error
   }
-  if (now === undefined && failure === undefined) kept?.close()
+  if (stored === undefined && failure === undefined) kept?.close()
   else kept?.discard()
-  return { now, failure }
+  return { stored, failure }
 }

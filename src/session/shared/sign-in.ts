@@ -1,27 +1,26 @@
 import { CliError, Exit } from '../../errors.ts'
 import { withProfile } from '../../settings/profiles.ts'
 import type { Io } from '../../terminal/io.ts'
-import { notSignedIn, sessionOver } from '../messages.ts'
+import { notSignedInError, sessionOverError } from '../messages.ts'
 import { isFresh, type Session } from '../session-file.ts'
-import type { Forgotten, PreparedSignIn } from '../sign-in.ts'
-import { keepLocal, readLocal, removeKept, removeLocal } from './local.ts'
+import type { PreparedSignIn, SignOutResult } from '../sign-in.ts'
+import { readLocalCopy, removeLocalCopy, removeLocalFiles, writeLocalCopy } from './local.ts'
 import {
-  BRIEF_MS,
-  heldTokens,
-  interruptedAt,
-  newId,
+  createId,
+  deliverAndRead,
+  findHeldSession,
+  OPTIONAL_LIMIT_MS,
   openShared,
-  readAndOffer,
   type SharedStore,
+  unknownOutcomeError,
 } from './store.ts'
 import { seal } from './value.ts'
 
-/** How long a login or logout may take to reach etcd, in milliseconds. */
+/** Milliseconds that a login or logout may take to write to etcd. */
 const WRITE_LIMIT_MS = 30_000
 
 /**
- * Proves, before a person is sent to the browser, that etcd answers and lets this user read, and that there is a key to encrypt
- * with.
+ * Tests etcd before the user is sent to the browser: it answers, lets this user read, and the encryption key is set.
  *
  * @throws CliError `store_not_configured`, exit 3; `store_unavailable`, exit 4; `unreachable`, exit 7
  */
@@ -34,18 +33,18 @@ export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
     async complete({ secret, ...signIn }) {
       const { profile } = store.files
       const now = io.clock.now()
-      const made = { id: newId(io, 6), generation: 1, signedInAt: now, issuedAt: now }
+      const made = { id: createId(io, 6), generation: 1, signedInAt: now, issuedAt: now }
       const session: Session = { ...signIn, ...made, profile, store: 'etcd' }
       await io.interrupts.shield(() => replace(store, { ...session, refreshToken: secret }))
-      // What is left of the sign-in before is of no use anymore.
-      removeKept(store.files)
-      await keepLocal(store.files, session)
+      // Pending outcomes belong to the former sign-in, which etcd no longer holds.
+      removeLocalFiles(store.files)
+      await writeLocalCopy(store.files, session)
       return session
     },
   }
 }
 
-/** Puts a sign-in in the place of whatever is there, even if that is encrypted with another key. */
+/** Replaces the session in etcd unconditionally, even one sealed with another key. */
 async function replace({ etcd, access }: SharedStore, session: Session): Promise<void> {
   const sealed = await seal({ session, note: null }, access)
   let found = await etcd.read()
@@ -63,14 +62,14 @@ async function replace({ etcd, access }: SharedStore, session: Session): Promise
 }
 
 /**
- * Ends the session of the profile on every machine: the value that is in etcd then has no tokens. The key is never deleted, so that
- * nothing that comes late can bring a token back.
+ * Ends the session of the profile on every machine, by replacing its value in etcd with one without tokens. Never deletes the key, so
+ * that a late delivery of a token finds an ended session and is dropped, instead of finding no key and being kept.
  *
  * @throws CliError as `SharedStore.read` and `swap`; this machine's access token is removed in any case
  */
-export async function forgetShared(io: Io, profile: string): Promise<Forgotten> {
+export async function forgetShared(io: Io, profile: string): Promise<SignOutResult> {
   const store = openShared(io)
-  removeLocal(store.files)
+  removeLocalCopy(store.files)
   return io.interrupts.shield(async () => {
     let found = await store.read()
     const session = found?.session
@@ -81,33 +80,34 @@ export async function forgetShared(io: Io, profile: string): Promise<Forgotten> 
       const next = { session: { ...rest, ended }, note: null }
       found = (await store.swap(found.revision, next, WRITE_LIMIT_MS)).found
     }
-    removeKept(store.files)
+    removeLocalFiles(store.files)
     return { profile, wasSignedIn, session, problem: undefined }
   })
 }
 
 /**
- * What etcd says of the session, within two seconds; while it doesn't answer, what this machine keeps, if that is good.
+ * Describes the session in etcd, within two seconds. If etcd doesn't answer, describes this machine's copy while its access token
+ * is valid.
  *
- * @throws CliError why it can't be used
+ * @throws CliError the reason why the session can't be used
  */
 export async function describeShared(io: Io) {
-  const store = openShared(io, BRIEF_MS)
+  const store = openShared(io, OPTIONAL_LIMIT_MS)
   const isGood = (session: Session | undefined) => isFresh(session?.access, io.clock.now())
-  const found = await readAndOffer(store).catch(async (error: unknown) => {
+  const found = await deliverAndRead(store).catch(async (error: unknown) => {
     if (!(error instanceof CliError) || error.exit !== Exit.unavailable) throw error
-    const held = await heldTokens(store)
+    const held = await findHeldSession(store)
     if (held !== undefined)
       await io.warn('this machine holds the new token, and its next command brings it to etcd')
-    const kept = held ?? readLocal(store.files)
+    const kept = held ?? readLocalCopy(store.files)
     if (kept === undefined || !isGood(kept)) throw error
     await io.warn(`${error.message}; this machine's access token is still good`)
     return { session: kept, note: null }
   })
-  if (found === undefined) throw notSignedIn(store.files.profile)
+  if (found === undefined) throw notSignedInError(store.files.profile)
   const { session, note } = found
-  if (session.ended !== undefined) throw sessionOver(session.profile, session.ended.why)
-  if (note?.unknown) throw interruptedAt(store, note)
+  if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
+  if (note?.unknown) throw unknownOutcomeError(store, note)
   const usable = isGood(session) ? 'active' : 'needs_refresh'
   return { state: note === null ? usable : 'refreshing', session } as const
 }

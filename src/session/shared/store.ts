@@ -1,31 +1,31 @@
-import type { CliError } from '../../errors.ts'
+import { CliError } from '../../errors.ts'
 import { withProfile } from '../../settings/profiles.ts'
-import { quietly } from '../../storage/file-errors.ts'
+import { catchError } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
-import { signedOut, signInHint } from '../messages.ts'
+import { signInHint } from '../messages.ts'
 import { profileFiles, type Session } from '../session-file.ts'
 import { createEtcd, type EtcdValue } from './etcd.ts'
-import { type NotedToken, pendingFiles, readLocal } from './local.ts'
-import { type Note, type SharedValue, seal, sharedAccess, unseal } from './value.ts'
+import { listPending, type NotedToken, readLocalCopy } from './local.ts'
+import { type Note, readSharedAccess, type SharedValue, seal, unseal } from './value.ts'
 
-/** A value with the revision that it was read or written at. */
+/** A session in etcd, with the key's revision. */
 export interface SharedRevision extends SharedValue {
   readonly revision: string
 }
 
-/** How long what a command leaves behind is tried to be brought to etcd by the next one, in milliseconds. */
+/** Milliseconds for delivering the outcome of an earlier command to etcd. */
 const OFFER_LIMIT_MS = 15_000
-/** How long a command that can go on without etcd waits for it, in milliseconds. */
-export const BRIEF_MS = 2000
+/** Milliseconds to wait for etcd in a command that also works without etcd. */
+export const OPTIONAL_LIMIT_MS = 2000
 
 /**
- * The session of one profile in etcd, and what this machine keeps of it.
+ * Opens the session of one profile in etcd, and this machine's files of it.
  *
- * @param limitMs for all that etcd is asked together: a command may be able to go on without it
- * @throws CliError `store_not_configured`, exit 3.
+ * @param limitMs milliseconds for all requests to etcd together
+ * @throws CliError `store_not_configured`, exit 3
  */
 export function openShared(io: Io, limitMs?: number) {
-  const access = sharedAccess(io)
+  const access = readSharedAccess(io)
   const etcd = createEtcd(io, access, limitMs)
   const open = async (found: EtcdValue | undefined): Promise<SharedRevision | undefined> =>
     found && { ...(await unseal(found.text, access)), revision: found.revision }
@@ -34,9 +34,9 @@ export function openShared(io: Io, limitMs?: number) {
     access,
     etcd,
     files: profileFiles(io, io.settings.profile.value),
-    /** @returns undefined if there is no key. @throws as `read` of etcd and `unseal`. */
+    /** Reads the session; undefined if the key doesn't exist. @throws CliError as `read` of etcd and `unseal` */
     read: async () => open(await etcd.read()),
-    /** Swaps a value in. @returns it, or what is there instead. @throws as `swap` of etcd and `unseal`. */
+    /** Replaces the session by compare-and-swap. Returns the key's value now. @throws CliError as `swap` of etcd and `unseal` */
     async swap(revision: string, next: SharedValue, limitMs: number) {
       const { isDone, found } = await etcd.swap(revision, await seal(next, access), limitMs)
       return { isDone, found: await open(found) }
@@ -47,15 +47,15 @@ export function openShared(io: Io, limitMs?: number) {
 export type SharedStore = ReturnType<typeof openShared>
 
 /**
- * Reads the session, after the outcomes that earlier commands of this machine could not bring to etcd.
+ * Delivers the pending outcomes of this machine's earlier commands to etcd, and returns the session.
  *
- * @throws CliError as `read`; exit 4 if etcd was set back to before what this machine has seen
+ * @throws CliError as `read`; exit 4 if etcd holds an older generation than this machine has seen, as after a restored backup
  */
-export async function readAndOffer(store: SharedStore): Promise<SharedRevision | undefined> {
+export async function deliverAndRead(store: SharedStore): Promise<SharedRevision | undefined> {
   const { io, files } = store
-  // Both before the value is read: another process of this machine may write a later state meanwhile.
-  const known = readLocal(files)
-  const left = pendingFiles(files)
+  // List local files before reading etcd: another process of this machine may store a later state during the read.
+  const known = readLocalCopy(files)
+  const left = listPending(files)
   let found = await store.read()
   for (const file of left) {
     if (found === undefined) {
@@ -63,29 +63,29 @@ export async function readAndOffer(store: SharedStore): Promise<SharedRevision |
       return undefined
     }
     const outcome = await readOutcome(store, file.path)
-    if (outcome !== undefined) found = await bring(store, file, outcome, found, OFFER_LIMIT_MS)
-    // One without an outcome may be that of a renewal that is under way.
-    const isOfNoUse = found !== undefined && (outcome !== undefined || isOver(file, found))
-    if (isOfNoUse) quietly(() => files.disk.remove(file.path))
+    if (outcome !== undefined) found = await deliverOutcome(store, file, outcome, found, OFFER_LIMIT_MS)
+    // A pending file without an outcome may belong to a renewal that is still running.
+    const isOfNoUse = found !== undefined && (outcome !== undefined || isObsolete(file, found))
+    if (isOfNoUse) catchError(() => files.disk.remove(file.path))
   }
   const session = found?.session
   if (session === undefined || session.ended !== undefined || known?.id !== session.id) return found
   if (known.generation <= session.generation) return found
-  // A member or the whole cluster came back from a backup.
+  // A member or the whole cluster was restored from a backup.
   const message = `etcd holds an older token of profile ${session.profile} than this machine has seen: it was set back`
-  throw signedOut('store_unavailable', message, signInHint(session.profile))
+  throw new CliError('store_unavailable', message, { hint: signInHint(session.profile) })
 }
 
-/** New tokens that this machine holds and etcd doesn't have, as far as is known here. */
-export async function heldTokens(store: SharedStore): Promise<Session | undefined> {
-  for (const { path, generation } of pendingFiles(store.files)) {
+/** Returns a session whose new tokens are in a pending file of this machine, but not in etcd as far as this machine knows. */
+export async function findHeldSession(store: SharedStore): Promise<Session | undefined> {
+  for (const { path, generation } of listPending(store.files)) {
     const session = (await readOutcome(store, path))?.session
     if (session?.refreshToken !== undefined && session.generation > generation) return session
   }
   return undefined
 }
 
-/** What a file holds; undefined if it is only reserved, or damaged. */
+/** Reads a pending file; undefined if it holds no complete outcome. */
 async function readOutcome({ access, files }: SharedStore, path: string): Promise<SharedValue | undefined> {
   try {
     return await unseal(files.disk.read(path)?.trimEnd() ?? '', access)
@@ -95,14 +95,14 @@ async function readOutcome({ access, files }: SharedStore, path: string): Promis
 }
 
 /**
- * Brings the outcome of a token to etcd, until it is acknowledged. New tokens and the end of a session win: as long as etcd holds the
- * same sign-in, not ended, at a lower generation, they are written whatever note is there. Another outcome replaces only the token's
- * own note; if that isn't there, the value is written as it is, so that a note which is still on its way comes too late.
+ * Writes the outcome of a token to etcd, repeating until etcd confirms. New tokens, and the end of the session, replace any note as
+ * long as etcd holds the same sign-in, not ended, at a lower generation. Any other outcome replaces only the token's own note; if
+ * that note isn't there, the value is rewritten unchanged, so that a late compare-and-swap of the note fails.
  *
- * @returns what is there then; undefined if there is no key, and only a login or a logout may say that tokens are of no use
- * @throws as `swap` of etcd
+ * @returns the session in etcd; undefined if the key doesn't exist, in which case the tokens must be kept
+ * @throws CliError as `swap` of etcd
  */
-export async function bring(
+export async function deliverOutcome(
   store: SharedStore,
   token: NotedToken,
   outcome: SharedValue,
@@ -111,7 +111,7 @@ export async function bring(
 ): Promise<SharedRevision | undefined> {
   const wins = outcome.session.generation > token.generation
   let found: SharedRevision | undefined = was
-  while (found !== undefined && !isOver(token, found)) {
+  while (found !== undefined && !isObsolete(token, found)) {
     const { session, note, revision }: SharedRevision = found
     const next = wins ? outcome : { session, note: note?.writer === token.writer ? outcome.note : note }
     const swapped = await store.swap(revision, next, limitMs)
@@ -121,16 +121,17 @@ export async function bring(
   return found
 }
 
-/** Whether what became of a token has no meaning anymore. */
-function isOver({ id, generation }: NotedToken, { session }: SharedValue): boolean {
+/** Whether the outcome of a token no longer matters: etcd holds another sign-in, an ended one, or a later generation. */
+function isObsolete({ id, generation }: NotedToken, { session }: SharedValue): boolean {
   return session.id !== id || session.ended !== undefined || session.generation > generation
 }
 
 /**
- * Nobody knows what became of the token, on any machine. Only if its sender hasn't said so itself, that may hold the next one: this
- * machine is the sender if it has the file for it, whatever name the sender has.
+ * Returns the error for a token whose outcome is unknown on every machine. Unless the sender itself reported the outcome as
+ * unknown, the sender may hold the new token, and the hint names it. Machines are told apart by the pending file, since host names
+ * may repeat.
  */
-export function interruptedAt(
+export function unknownOutcomeError(
   { files, io }: Pick<SharedStore, 'files' | 'io'>,
   { host, writer, unknown }: Note,
   why?: string,
@@ -139,14 +140,14 @@ export function interruptedAt(
   const sent = `the refresh token of profile ${profile} may have been sent by ${host}`
   const message = why === undefined ? sent : `${sent}: ${why}`
   const isElsewhere =
-    unknown === 'said by another' && !pendingFiles(files).some((file) => file.writer === writer)
+    unknown === 'said by another' && !listPending(files).some((file) => file.writer === writer)
   const status = withProfile('mailclaim auth status', profile)
   const there = host === io.program.host ? `another machine named ${host}` : host
   const hint = isElsewhere
     ? `${there} may hold the new token; sign in again unless it does, as this says there: ${status}`
     : signInHint(profile)
-  return signedOut('refresh_interrupted', message, hint)
+  return new CliError('refresh_interrupted', message, { hint })
 }
 
-/** A random id, in hex digits. */
-export const newId = ({ random }: Io, bytes: number) => Buffer.from(random.bytes(bytes)).toString('hex')
+/** Returns a random id in hex digits. */
+export const createId = ({ random }: Io, bytes: number) => Buffer.from(random.bytes(bytes)).toString('hex')

@@ -4,36 +4,36 @@ import { CliError } from '../../errors.ts'
 import { settingValue } from '../../settings/settings.ts'
 import { POSIX, reason } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
-import { signedOut } from '../messages.ts'
 import type { Session } from '../session-file.ts'
-import type { EtcdAccess } from './etcd.ts'
 
-/** That the refresh token of this generation may have been sent. */
+/** A note in etcd: the refresh token of the session's generation may have been sent. */
 export interface Note {
-  /** A random id of this note alone. */
+  /** Random id of the note. */
   readonly writer: string
-  /** Its machine. */
+  /** Host name of the machine that wrote the note. */
   readonly host: string
-  /** Nobody knows what became of the token. Only if the sender hasn't said so itself, its machine may hold the next one. */
+  /**
+   * Set once the outcome of the token is unknown. `said by its sender`: the sender has no new token. `said by another`: the sender
+   * stopped responding and may hold the new token.
+   */
   readonly unknown?: 'said by its sender' | 'said by another'
 }
 
-/** What is in etcd, at one key for each profile. */
+/** The decrypted value of a profile's key in etcd. */
 export interface SharedValue {
   readonly session: Session
   readonly note: Note | null
 }
 
-/** What it takes to reach and read the value of a profile. */
-export interface SharedAccess extends EtcdAccess {
-  readonly sealing: Uint8Array
-}
-
 const KEY_BYTES = 32
 const FORMAT = 1
 
-/** @throws CliError `store_not_configured`, exit 3. */
-export function sharedAccess(io: Io): SharedAccess {
+/**
+ * Reads the settings of a session in etcd: members, key, credentials, and the encryption key.
+ *
+ * @throws CliError `store_not_configured`, exit 3
+ */
+export function readSharedAccess(io: Io) {
   const { environment, settings } = io
   const urls = settingValue('store_url', settings)
   if (urls === undefined)
@@ -53,7 +53,10 @@ export function sharedAccess(io: Io): SharedAccess {
   }
 }
 
-/** The key that seals the session: base64 of 32 bytes. */
+/** Address, credentials and encryption key of a profile's session in etcd. */
+export type SharedAccess = ReturnType<typeof readSharedAccess>
+
+/** Returns the encryption key: base64 of 32 bytes. */
 function sealingKey(io: Io): Uint8Array {
   const make = 'make a key with: openssl rand -base64 32'
   const file = settingValue('store_key_file', io.settings)
@@ -65,7 +68,7 @@ function sealingKey(io: Io): Uint8Array {
   return new Uint8Array(key)
 }
 
-/** The file that a setting or a variable names. @param access `private`: others must not be able to read it */
+/** Reads the file that a setting or variable names. @param access `private` refuses a file that other users can read */
 function readFile(name: string, path: string | undefined, access?: 'private'): string | undefined {
   if (path === undefined) return undefined
   try {
@@ -83,8 +86,8 @@ function notConfigured(message: string, hint: string): CliError {
 }
 
 /**
- * Encrypts a value for its key in etcd: JWE in its compact form, `dir` with A256GCM (RFC 7516, RFC 7518 sections 4.5 and 5.3). The
- * protected header names the key in etcd, so that a ciphertext can't be moved to another one.
+ * Encrypts a value for its key in etcd: compact JWE, `dir` with A256GCM (RFC 7516, RFC 7518 sections 4.5 and 5.3). The protected
+ * header names the key in etcd, so a ciphertext copied to another key is rejected.
  */
 export async function seal(value: SharedValue, { key, sealing }: SharedAccess): Promise<string> {
   const text = JSON.stringify({ format: FORMAT, ...value })
@@ -93,7 +96,11 @@ export async function seal(value: SharedValue, { key, sealing }: SharedAccess): 
     .encrypt(sealing)
 }
 
-/** @throws CliError `store_unavailable`, exit 4: another key, or somebody changed or moved it. */
+/**
+ * Decrypts a value that `seal` encrypted.
+ *
+ * @throws CliError `store_unavailable`, exit 4, if the encryption key differs, or the ciphertext was changed or moved
+ */
 export async function unseal(sealed: string, { key, sealing }: SharedAccess): Promise<SharedValue> {
   try {
     if (decodeProtectedHeader(sealed)['key'] !== key) throw new Error('moved')
@@ -107,6 +114,6 @@ export async function unseal(sealed: string, { key, sealing }: SharedAccess): Pr
   } catch (error) {
     const message = `the session in etcd (${key}) can't be decrypted: another key, or it was changed or moved`
     const hint = 'check MAILCLAIM_STORE_KEY or store-key-file (docs/fleet.md)'
-    throw signedOut('store_unavailable', message, hint, error)
+    throw new CliError('store_unavailable', message, { hint, cause: error })
   }
 }

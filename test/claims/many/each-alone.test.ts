@@ -10,7 +10,7 @@ import { run } from '../../run.ts'
 
 const NOON = Date.UTC(2026, 10, 22, 12)
 
-/** What the service has of a domain's claim. */
+/** Claims as the service stores them, by their state. */
 const CLAIMS = {
   pending: { status: 'pending' },
   verified: { status: 'verified' },
@@ -26,7 +26,7 @@ const CLAIMS = {
 } as const
 type ClaimState = keyof typeof CLAIMS
 
-/** What the service answers to a request about a domain, instead of what it has. */
+/** Error responses of the service that replace its answer about a domain. */
 const TROUBLES = {
   none: undefined,
   conflict: { on: 'verify', status: 409, name: 'conflict', message: 'Verification is running' },
@@ -41,20 +41,20 @@ const TROUBLES = {
 
 const RECORDS = ['right', 'missing', 'stale', 'quoted', 'cut off', 'refused', 'servfail', 'no zone'] as const
 
-/** What is as it should be is most frequent: otherwise few domains would get to the end. */
+/** Generates the usual value more often than others: otherwise few domains would be completed. */
 const mostly = <T>(usual: T, all: readonly T[]) =>
   fc.oneof({ weight: 2, arbitrary: fc.constant(usual) }, { weight: 3, arbitrary: fc.constantFrom(...all) })
 const STATES = Object.keys(CLAIMS) as ClaimState[]
 
 const domain = fc.record({
-  /** Whether this machine knows a claim of it. */
+  /** Whether this machine knows a claim of the domain. */
   isKnown: fc.boolean(),
   claim: mostly<ClaimState>('pending', STATES),
-  /** What becomes of it once the service was asked to verify it. */
+  /** State of the claim after a request to verify it. */
   next: fc.constantFrom(...STATES),
   record: mostly<(typeof RECORDS)[number]>('right', RECORDS),
   trouble: mostly<keyof typeof TROUBLES>('none', Object.keys(TROUBLES) as (keyof typeof TROUBLES)[]),
-  /** How the program ends that is to add the record. */
+  /** Exit code of the --publish command. */
   program: fc.constantFrom(0, 1),
 })
 type Domain = typeof domain extends fc.Arbitrary<infer T> ? T : never
@@ -63,7 +63,7 @@ const nameOf = (index: number) => `d${index}.com`
 const idOf = (index: number) => `id-${index}`
 const indexIn = (text: string) => Number(/\d+/.exec(text)?.[0])
 
-/** A machine that has seen some of the claims, DNS, and a service, in which the domains are as they are described. */
+/** Creates a machine that knows some of the claims, with DNS and a service in the states of these domains. */
 async function createWorld(domains: readonly Domain[], seen = [...domains.keys()]) {
   const clock = { ...createFakeClock(), ...createVirtualClock() }
   const virtual = clock.now
@@ -140,7 +140,7 @@ async function createWorld(domains: readonly Domain[], seen = [...domains.keys()
     },
   })
   const world = {
-    /** The domains for which a claim was asked for, in order. */
+    /** Domains of the requests to create a claim, in order. */
     creations: creations as readonly string[],
     async run(words: readonly string[]) {
       const [stdout, stderr] = [createFakeOutput(), createFakeOutput()]
@@ -154,7 +154,7 @@ async function createWorld(domains: readonly Domain[], seen = [...domains.keys()
   return world
 }
 
-/** How the work on a domain ends, as a script sees it. */
+/** Exit code and error code of the work on one domain. */
 interface End {
   readonly exit: number
   readonly code?: string
@@ -224,7 +224,7 @@ test.each(COMMANDS.map((words) => [words.join(' '), words] as const))(
         const second = await world.run(line)
         for (const [index, { isKnown, claim }] of domains.entries())
           if (isKnown && claim === 'superseded') expect(world.creations).not.toContain(nameOf(index))
-        // What is completed stays so.
+        // A completed claim stays completed.
         if (first.code === 0 && line.includes('--timeout')) expect(second.code, second.stderr).toBe(0)
       }),
       RUNS,

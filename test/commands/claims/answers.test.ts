@@ -8,7 +8,7 @@ const OTHERS = {
   'another id': { domain_id: 'd2' },
 } as const
 
-/** What asks for the claim of example.com, or for the claim d1 that this machine knows. */
+/** Commands that request the claim of example.com, or the known claim d1. */
 const ASKING = [
   'claim example.com --timeout 5',
   'claims create example.com',
@@ -21,11 +21,11 @@ const ASKING = [
 ]
 
 describe.each(Object.entries(OTHERS))('a claim of %s', (_what, other) => {
-  test.each(ASKING)('is no answer to: mailclaim %s', async (line) => {
+  test.each(ASKING)('an answer about the wrong claim is unexpected in: mailclaim %s', async (line) => {
     let isKnown = false
     const world = createWorld({ respond: () => (isKnown ? claimOf(other) : claimOf()) })
     const knows = !line.includes('create') && line !== 'claims get d1'
-    // Without a known name, the claim's own counts.
+    // If this machine knows no name, the name in the answer counts.
     if (knows || !('name' in other)) await world.run('claims', 'get', 'd1')
     if (line.includes('create') && !('name' in other)) return
     isKnown = true
@@ -42,12 +42,12 @@ describe.each(Object.entries(OTHERS))('a claim of %s', (_what, other) => {
   })
 })
 
-test('an answer about another domain ends a watch at once, also later on', async () => {
+test('an answer about another domain ends a watch at once, even after right answers', async () => {
   for (const line of [
     'claims watch example.com',
     'claim example.com',
     'claims verify example.com --no-check --wait',
-    // By an id that this machine doesn't know, the first name that comes counts.
+    // For an unknown id, the name in the first answer counts.
     'claims watch d1',
     'claims verify d1 --no-check --wait',
   ]) {
@@ -60,7 +60,7 @@ test('an answer about another domain ends a watch at once, also later on', async
   }
 })
 
-test('a later answer without a name is still about the claim that the first one named', async () => {
+test('a later answer without a name counts for the claim that the first answer named', async () => {
   for (const line of ['claims watch d1', 'claims verify d1 --no-check --wait', 'claim example.com']) {
     let reads = 0
     const world = createWorld({
@@ -72,7 +72,7 @@ test('a later answer without a name is still about the claim that the first one 
   }
 })
 
-test('a watch says how to have the service look at a claim, which a verification that is followed does not', async () => {
+test('claims watch says how to request a verification, and claims verify --wait does not', async () => {
   const ask =
     "hint: if the service hasn't been asked to verify it: mailclaim claims verify example.com --wait\n"
   const world = createWorld({ respond: () => claimOf() })
@@ -87,14 +87,14 @@ test('a watch says how to have the service look at a claim, which a verification
   expect(verified.stderr).not.toContain(ask)
 })
 
-test('a claim that is completed is not to be followed', async () => {
+test('claims verify of a completed claim gives no hint to follow it', async () => {
   const world = createWorld({ respond: () => claimOf({ status: 'completed' }) })
   const { code, stderr } = await world.run('claims', 'verify', 'd1', '--no-check')
   expect(code).toBe(0)
   expect(stderr).not.toContain('hint: to follow it')
 })
 
-test('an answer about another import ends a watch at once, in the middle of it', async () => {
+test('an answer about another import ends imports watch at once', async () => {
   let reads = 0
   const answer = () => ({ object: 'contact_import', id: reads++ > 1 ? 'i2' : 'i1', status: 'in_progress' })
   const world = createWorld({ respond: answer })
@@ -104,14 +104,14 @@ test('an answer about another import ends a watch at once, in the middle of it',
 })
 
 test.each(['Example.COM.', 'example.com', null])(
-  'a claim whose name is sent as %j is that of example.com',
+  'a claim whose name the service sends as %j is the claim of example.com',
   async (name) => {
     const world = createWorld({ respond: () => claimOf({ name, status: 'completed' }) })
     expect((await world.run('claim', 'example.com')).code).toBe(0)
   },
 )
 
-test('a record outside the domain typed, or that proves nothing, is neither shown nor published, whatever the claim is called', async () => {
+test('a record outside the typed domain, or one that proves nothing, is neither shown nor published', async () => {
   for (const [name, value] of [
     ['_dmarc.example.com', VALUE],
     ['example.org', VALUE],
@@ -129,7 +129,7 @@ test('a record outside the domain typed, or that proves nothing, is neither show
   }
 })
 
-test('a refusal to verify counts unless the claim has moved', async () => {
+test('a refusal to verify is an error unless the status of the claim has changed', async () => {
   for (const [status, code] of [
     ['pending', 6],
     ['verified', 0],
@@ -147,14 +147,14 @@ test('a refusal to verify counts unless the claim has moved', async () => {
   }
 })
 
-test('a claim that the service has accepted is neither looked for in DNS nor asked about again', async () => {
+test('claims verify of a verified claim queries no DNS and requests no verification', async () => {
   const world = createWorld({ respond: () => claimOf({ status: 'verified' }), txt: () => [] })
   const { code, stderr } = await world.run('claims', 'verify', 'd1')
   expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('accepted') })
   expect([world.asked, world.questions]).toEqual([['GET /domains/d1/claim'], []])
 })
 
-test('among several, a claim that failed is counted with its own cause, whatever DNS could not tell', async () => {
+test('a failed claim among several is counted as claim_failed even if DNS gave no answer', async () => {
   const respond = (request: string) => claimOf(request.startsWith('POST') ? { status: 'failed' } : {})
   const world = createWorld({ respond, dns: () => 'silent' })
   await world.run('claims', 'get', 'd1')
@@ -162,7 +162,7 @@ test('among several, a claim that failed is counted with its own cause, whatever
   expect({ code, stderr }).toEqual({ code: 9, stderr: expect.stringContaining('\n  claim_failed: 1 ') })
 })
 
-test('a conflict when a claim is made says how to find it, and a claim that is gone how to start another', async () => {
+test('a conflict on creation hints at claims get, and a claim that the service lost is forgotten', async () => {
   const conflict = createWorld({ respond: () => jsonResponse(409, { name: 'conflict', message: 'Yours' }) })
   expect(errorOf(await conflict.run('claims', 'create', 'example.com', '--json'))).toMatchObject({
     exit: 6,
@@ -187,7 +187,7 @@ test('a conflict when a claim is made says how to find it, and a claim that is g
   expect(JSON.parse((await gone.run('claims', 'list', '--json')).stdout).data).toEqual([])
 })
 
-test.each(['pending', 'under_review'])('shows the record that a claim waits for: %s', async (status) => {
+test.each(['pending', 'under_review'])('claims get shows the record of a %s claim', async (status) => {
   const { stdout } = await createWorld({ respond: () => claimOf({ status }) }).run(
     ...['claims', 'get', 'd1', '--format', 'table'],
   )

@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { TransportError } from '../../../src/context.ts'
 import { claimOf, createWorld, errorOf, jsonLines, VALUE, type WorldOptions } from '../../claims/world.ts'
 import { createFakeOutput, jsonResponse } from '../../fake-context.ts'
 import { run } from '../../run.ts'
 
-/** A machine that knows the claim of example.com, as the service had it two minutes ago. */
+/** Creates a machine that has read the claim of example.com from the service two minutes ago. */
 async function knowing(options: WorldOptions = {}) {
   let isLater = false
   const { respond = () => claimOf() } = options
@@ -19,259 +19,243 @@ async function knowing(options: WorldOptions = {}) {
   return world
 }
 
-describe('claims check', () => {
-  test('prints the report of the contract', async () => {
-    const world = await knowing()
-    const { code, stdout, stderr } = await world.run('claims', 'check', 'example.com', '--json')
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    const report = JSON.parse(stdout)
-    expect(Object.keys(report).join(' ')).toBe(
-      'name expected verdict ready retry_after_seconds claim zone nameservers resolvers findings',
-    )
-    expect(report).toMatchObject({ expected: VALUE, verdict: 'ready', claim: { status: 'pending' } })
-    expect(world.asked).toEqual(['GET /domains/d1/claim'])
-  })
-
-  test.each([
-    ['pending', [], 8, 'record_not_visible'],
-    ['pending', [VALUE], 0, undefined],
-    ['blocked', [VALUE], 0, undefined],
-    ['completed', [], 0, undefined],
-    ['verified', [], 0, undefined],
-    ['superseded', [VALUE], 9, 'claim_superseded'],
-    ['expired', [], 9, 'claim_expired'],
-  ] as const)('of a claim that is %s, with %j in DNS, ends with exit %i', async (status, txt, exit, code) => {
-    const world = await knowing({ respond: () => claimOf({ status }), txt: () => txt })
-    const ended = await world.run('claims', 'check', 'example.com', '--json')
-    expect({ exit: ended.code, code: errorOf(ended)?.code }).toEqual({ exit, code })
-    expect(JSON.parse(ended.stdout)).toMatchObject({ claim: { status } })
-  })
-
-  test('checks the record that the claim has now', async () => {
-    const record = { type: 'TXT', name: 'example.com', value: 'prefix=newer' }
-    const world = await knowing({ respond: () => claimOf({ record }), txt: () => ['prefix=newer'] })
-    const { stdout } = await world.run('claims', 'check', 'example.com', '--json')
-    expect(JSON.parse(stdout)).toMatchObject({ expected: 'prefix=newer', verdict: 'ready' })
-  })
-
-  test.each([
-    ['the service is down', () => jsonResponse(503, {})],
-    ['the key is refused', () => jsonResponse(401, {})],
-    ['the service is silent', () => Promise.reject(new TransportError('timeout', 'maybe', 'no answer'))],
-  ])('goes on as last seen, with one warning, where %s', async (_where, respond) => {
-    const world = await knowing({ respond })
-    const { code, stdout, stderr } = await world.run('claims', 'check', 'example.com', '--json')
-    expect({ code, verdict: JSON.parse(stdout).verdict }).toEqual({ code: 0, verdict: 'ready' })
-    expect(stderr).toMatch(
-      /^warning: couldn't ask the service about the claim of example\.com, last seen 2 min ago/,
-    )
-    expect(stderr.trim().split('\n')).toHaveLength(1)
-    expect(world.asked).toHaveLength(1)
-    expect(world.context.requests.at(-1)?.timeoutMs).toBeLessThanOrEqual(5000)
-  })
-
-  test('of several asks about each once, and warns once', async () => {
-    const world = await knowing({ respond: () => jsonResponse(503, {}) })
-    await world.run('claims', 'check', 'example.com', 'www.example.com')
-    const { stderr } = await world.run('claims', 'check', 'example.com', 'www.example.com', '--json')
-    expect(stderr.match(/^warning/gm)).toHaveLength(1)
-  })
-
-  test('a domain that is listed again with another value is a bad line, and its first value is checked', async () => {
-    const world = createWorld({ apiKey: undefined })
-    const list = join(world.context.directories.state, '..', 'list.txt')
-    writeFileSync(list, `example.com,${VALUE}\nexample.com,prefix=other\n`)
-    const { code, stdout } = await world.run('claims', 'check', '--from', list, '--format', 'jsonl')
-    expect({ code, expected: jsonLines(stdout).map(({ expected }) => expected) }).toEqual({
-      code: 2,
-      expected: [VALUE],
-    })
-  })
-
-  test('of a completed claim says on a terminal that DNS no longer matters', async () => {
-    const world = await knowing({ respond: () => claimOf({ status: 'completed' }), txt: () => [] })
-    const { stdout } = await world.run('claims', 'check', 'example.com', '--format', 'table')
-    expect(stdout).toBe('example.com no longer needs its record: the domain is yours\n')
-  })
-
-  test('needs no account for a value that is given', async () => {
-    const world = createWorld({ apiKey: undefined, txt: () => ['v=spf1 -all', 'prefix=older'] })
-    const given = await world.run('claims', 'check', 'example.com', '--value', ` "${VALUE}"`, '--json')
-    expect(given.code).toBe(8)
-    expect(JSON.parse(given.stdout)).toMatchObject({ expected: VALUE, claim: null, verdict: 'fix' })
-    expect(given.stderr).toMatch(/^warning: ignoring spaces, quotation marks/)
-    const named = 'claims check --name example.com --value prefix=older --json'
-    expect((await world.run(...named.split(' '))).code).toBe(0)
-    expect(world.asked).toEqual([])
-  })
-
-  test.each([`Array${VALUE}`, `${VALUE}3600`])(
-    'a known claim’s value that is given is not doubted beside %j',
-    async (value) => {
-      const world = await knowing({ txt: () => [value] })
-      const given = await world.run('claims', 'check', 'example.com', '--value', VALUE, '--json')
-      const own = await world.run('claims', 'check', 'example.com', '--json')
-      expect([given, own].map(({ code }) => code)).toEqual([8, 8])
-      expect(JSON.parse(given.stdout).findings[0].code).toBe(JSON.parse(own.stdout).findings[0].code)
-    },
+test('claims check --json prints the documented fields of a report', async () => {
+  const world = await knowing()
+  const { code, stdout, stderr } = await world.run('claims', 'check', 'example.com', '--json')
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  const report = JSON.parse(stdout)
+  expect(Object.keys(report).join(' ')).toBe(
+    'name expected verdict ready retry_after_seconds claim zone nameservers resolvers findings',
   )
+  expect(report).toMatchObject({ expected: VALUE, verdict: 'ready', claim: { status: 'pending' } })
+  expect(world.asked).toEqual(['GET /domains/d1/claim'])
+})
 
-  test('shows what is there without a value and a claim, and asks no resolver for the name', async () => {
-    const world = createWorld({ apiKey: undefined })
-    const { code, stdout } = await world.run('claims', 'check', 'example.com', '--json')
-    expect({ code, report: JSON.parse(stdout) }).toMatchObject({
-      code: 0,
-      report: { expected: null, verdict: 'unknown', zone: 'example.com' },
-    })
-    expect(world.questions.filter(({ server, type }) => server === '192.0.2.53' && type === 'TXT')).toEqual(
-      [],
-    )
-  })
+test.each([
+  ['pending', [], 8, 'record_not_visible'],
+  ['pending', [VALUE], 0, undefined],
+  ['blocked', [VALUE], 0, undefined],
+  ['completed', [], 0, undefined],
+  ['verified', [], 0, undefined],
+  ['superseded', [VALUE], 9, 'claim_superseded'],
+  ['expired', [], 9, 'claim_expired'],
+] as const)('claims check of a %s claim, with %j in DNS, exits %i', async (status, txt, exit, code) => {
+  const world = await knowing({ respond: () => claimOf({ status }), txt: () => txt })
+  const ended = await world.run('claims', 'check', 'example.com', '--json')
+  expect({ exit: ended.code, code: errorOf(ended)?.code }).toEqual({ exit, code })
+  expect(JSON.parse(ended.stdout)).toMatchObject({ claim: { status } })
+})
 
-  test('a table of several domains counts a large TXT set, and JSON has all of it', async () => {
-    const values = Array.from({ length: 30 }, (_, n) => `foreign-${n}=${'x'.repeat(160)}`)
-    const world = createWorld({ txt: () => values })
-    const check = ['claims', 'check', 'example.com', 'www.example.com', '--format']
-    const { stdout } = await world.run(...check, 'table')
-    expect(stdout).toMatch(/foreign-\d+=x+… and 29 more/)
-    expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThan(180)
-    const [line = ''] = (await world.run(...check, 'jsonl')).stdout.split('\n')
-    expect(JSON.parse(line).nameservers[0].values).toHaveLength(30)
-  })
+test('claims check expects the value that the service has now, not the remembered one', async () => {
+  const record = { type: 'TXT', name: 'example.com', value: 'prefix=newer' }
+  const world = await knowing({ respond: () => claimOf({ record }), txt: () => ['prefix=newer'] })
+  const { stdout } = await world.run('claims', 'check', 'example.com', '--json')
+  expect(JSON.parse(stdout)).toMatchObject({ expected: 'prefix=newer', verdict: 'ready' })
+})
 
-  test.each([['example.com'], ['example.com', 'www.example.com']])(
-    'says on stderr that it looked for no value: %s %s',
-    async (...domains) => {
-      const { code, stderr } = await createWorld().run('claims', 'check', ...domains, '--format', 'tsv')
-      expect(code).toBe(0)
-      expect(stderr.match(/^no claim is known here, so no value was looked for: .*--value/gm)).toHaveLength(1)
-      const known = await (await knowing()).run('claims', 'check', 'example.com', '--format', 'tsv')
-      expect(known.stderr).not.toContain('no value')
-    },
+test.each([
+  ['the service is down', () => jsonResponse(503, {})],
+  ['the key is refused', () => jsonResponse(401, {})],
+  ['the service is silent', () => Promise.reject(new TransportError('timeout', 'maybe', 'no answer'))],
+])('claims check uses the remembered claim, with one warning, if %s', async (_where, respond) => {
+  const world = await knowing({ respond })
+  const { code, stdout, stderr } = await world.run('claims', 'check', 'example.com', '--json')
+  expect({ code, verdict: JSON.parse(stdout).verdict }).toEqual({ code: 0, verdict: 'ready' })
+  expect(stderr).toMatch(
+    /^warning: couldn't ask the service about the claim of example\.com, last seen 2 min ago/,
   )
+  expect(stderr.trim().split('\n')).toHaveLength(1)
+  expect(world.asked).toHaveLength(1)
+  expect(world.context.requests.at(-1)?.timeoutMs).toBeLessThanOrEqual(5000)
+})
 
-  test('warns, of a check that only looks, if it saw nothing at all', async () => {
-    const world = createWorld({ dns: () => 'unreachable' })
-    const { code, stderr } = await world.run('claims', 'check', 'example.com', '--json')
-    expect(code).toBe(0)
-    expect(stderr).toMatch(/^warning: .*name servers of example\.com.*\n$/)
-  })
+test('claims check of several domains warns once that the service is down', async () => {
+  const world = await knowing({ respond: () => jsonResponse(503, {}) })
+  await world.run('claims', 'check', 'example.com', 'www.example.com')
+  const { stderr } = await world.run('claims', 'check', 'example.com', 'www.example.com', '--json')
+  expect(stderr.match(/^warning/gm)).toHaveLength(1)
+})
 
-  test.each(['markdown', 'html'])(
-    'tells in %s how to repeat it, wherever value and resolver came from',
-    async (format) => {
-      const world = await knowing()
-      const words = ['claims', 'check', 'example.com', '--public-resolvers', '--format', format]
-      const { stdout } = await world.run(...words)
-      expect(stdout).toContain(
-        `mailclaim claims check --name example.com --value ${VALUE} --resolver 192.0.2.53 --public-resolvers`,
-      )
-    },
-  )
-
-  test.each(['markdown', 'html'])('makes a report of one domain as %s', async (format) => {
-    const world = await knowing()
-    const { stdout } = await world.run('claims', 'check', 'example.com', '--format', format)
-    expect(stdout).toContain(VALUE)
-    const several = await world.run('claims', 'check', 'example.com', 'example.net', '--format', format)
-    expect(several.code).toBe(2)
-  })
-
-  test.each([
-    '--name example.com',
-    '--value prefix=token',
-    'example.com --name example.com --value prefix=token',
-    'example.com --value token',
-    'example.com --wait',
-    'example.com example.net --value prefix=token',
-    'https://example.com',
-  ])('refuses: %s', async (words) => {
-    const world = createWorld({ apiKey: undefined })
-    expect((await world.run('claims', 'check', ...words.split(' '))).code).toBe(2)
-  })
-
-  test('without a service, a public suffix is no id but a domain that cannot be claimed', async () => {
-    const { context } = createWorld()
-    const [stdout, stderr] = [createFakeOutput(), createFakeOutput()]
-    const environment = { ...context.environment, settings: {} }
-    const code = await run(['claims', 'check', 'com'], { ...context, environment, stdout, stderr })
-    expect({ code, stdout: stdout.text }, stderr.text).toEqual({ code: 2, stdout: '' })
+test('claims check --from exits 2 for a domain with two values, and checks the first value', async () => {
+  const world = createWorld({ apiKey: undefined })
+  const list = join(world.context.directories.state, '..', 'list.txt')
+  writeFileSync(list, `example.com,${VALUE}\nexample.com,prefix=other\n`)
+  const { code, stdout } = await world.run('claims', 'check', '--from', list, '--format', 'jsonl')
+  expect({ code, expected: jsonLines(stdout).map(({ expected }) => expected) }).toEqual({
+    code: 2,
+    expected: [VALUE],
   })
 })
 
-describe('claims check --wait', () => {
-  test('repeats the check until the record is there', async () => {
-    let checks = 0
-    const world = await knowing({
-      txt: () => (world.clock.monotonic() > 160_000 ? [VALUE] : [`prefix=${checks++}`]),
-    })
-    const { code, stderr } = await world.run('claims', 'check', 'example.com', '--wait')
-    expect(code, stderr).toBe(0)
-    // Once at the start, and not again within a minute.
-    expect(world.asked).toHaveLength(1)
-  })
+test('claims check of a completed claim says on a terminal that DNS no longer matters', async () => {
+  const world = await knowing({ respond: () => claimOf({ status: 'completed' }), txt: () => [] })
+  const { stdout } = await world.run('claims', 'check', 'example.com', '--format', 'table')
+  expect(stdout).toBe('example.com no longer needs its record: the domain is yours\n')
+})
 
-  test.each([
-    ['claim', 'example.com'],
-    ['claims', 'check', 'example.com', '--wait'],
-  ])(
-    '%s %s tells each change once, with what to do below, and each minute that it waits',
-    async (...words) => {
-      const states = [[`"${VALUE}"`], [VALUE.slice(0, -2)], [VALUE]]
-      const world = await knowing({
-        txt: () => states[Math.floor(world.clock.monotonic() / 200_000)] ?? [VALUE],
-      })
-      const { stderr } = await world.run(...words)
-      const lines = stderr.split('\n')
-      const told = lines.slice(lines.findIndex((line) => line.includes('stored value')))
-      expect(told.filter((line) => !/so far\)$/.test(line)).slice(0, 4)).toEqual([
-        'the stored value has quotation marks or backslashes in it: "prefix=token"',
-        'hint: enter the value without quotation marks and backslashes; the DNS provider adds those that it needs',
-        'the stored value is cut off: "prefix=tok"',
-        'hint: correct the value of that record, at the host @ in the zone example.com: prefix=token',
-      ])
-      expect(stderr.match(/so far\)$/gm)?.length).toBeGreaterThan(2)
-      expect(stderr.match(/^hint: (enter|correct)/gm)).toHaveLength(2)
-    },
-  )
+test('claims check with --value needs no account', async () => {
+  const world = createWorld({ apiKey: undefined, txt: () => ['v=spf1 -all', 'prefix=older'] })
+  const given = await world.run('claims', 'check', 'example.com', '--value', ` "${VALUE}"`, '--json')
+  expect(given.code).toBe(8)
+  expect(JSON.parse(given.stdout)).toMatchObject({ expected: VALUE, claim: null, verdict: 'fix' })
+  expect(given.stderr).toMatch(/^warning: ignoring spaces, quotation marks/)
+  const named = 'claims check --name example.com --value prefix=older --json'
+  expect((await world.run(...named.split(' '))).code).toBe(0)
+  expect(world.asked).toEqual([])
+})
 
-  test('a run of many tells what is wrong while it waits, once for each mistake', async () => {
-    const world = await knowing({ txt: () => [`"${VALUE}"`] })
-    const names = ['a.example.com', 'b.example.com', 'example.com']
-    const list = join(world.context.directories.state, '..', 'list.csv')
-    writeFileSync(list, names.map((name) => `${name},${VALUE}\n`).join(''))
-    const { stderr } = await world.run('claims', 'check', '--from', list, '--wait', '--timeout', '60')
-    expect(stderr.match(/^\S+: the stored value has quotation marks/gm)).toHaveLength(1)
-    expect(stderr).toMatch(/^ {2}fix: enter the value without quotation marks/m)
-  })
+test.each([`Array${VALUE}`, `${VALUE}3600`])(
+  'claims check with the --value of a known claim gives the same finding as without, beside %j',
+  async (value) => {
+    const world = await knowing({ txt: () => [value] })
+    const given = await world.run('claims', 'check', 'example.com', '--value', VALUE, '--json')
+    const own = await world.run('claims', 'check', 'example.com', '--json')
+    expect([given, own].map(({ code }) => code)).toEqual([8, 8])
+    expect(JSON.parse(given.stdout).findings[0].code).toBe(JSON.parse(own.stdout).findings[0].code)
+  },
+)
 
-  test('waits for the record that the claim has by now', async () => {
-    const newer = { type: 'TXT', name: 'example.com', value: 'prefix=newer' }
-    let reads = 0
-    const world = await knowing({
-      txt: () => ['prefix=newer'],
-      respond: () => claimOf(reads++ > 0 ? { record: newer } : {}),
-    })
-    const { code, stdout } = await world.run('claims', 'check', 'example.com', '--wait', '--json')
-    const report = JSON.parse(stdout)
-    expect({ code, report }).toMatchObject({ code: 0, report: { expected: 'prefix=newer', ready: true } })
-    expect(world.clock.monotonic()).toBeLessThan(300_000)
+test('claims check without a value or claim shows the TXT records, and asks no resolver for the name', async () => {
+  const world = createWorld({ apiKey: undefined })
+  const { code, stdout } = await world.run('claims', 'check', 'example.com', '--json')
+  expect({ code, report: JSON.parse(stdout) }).toMatchObject({
+    code: 0,
+    report: { expected: null, verdict: 'unknown', zone: 'example.com' },
   })
+  expect(world.questions.filter(({ server, type }) => server === '192.0.2.53' && type === 'TXT')).toEqual([])
+})
 
-  test('ends when the time is up, and when the claim no longer needs the record', async () => {
-    const late = await knowing({ txt: () => [] })
-    const ended = await late.run('claims', 'check', 'example.com', '--wait', '--timeout', '20', '--json')
-    expect({ code: ended.code, message: errorOf(ended).message }).toMatchObject({
-      code: 8,
-      message: expect.stringMatching(/^timed out after 20 seconds: /),
-    })
-    const start = late.clock.monotonic()
-    let reads = 0
-    const over = await knowing({
-      txt: () => [],
-      respond: () => claimOf(reads++ > 0 ? { status: 'completed' } : {}),
-    })
-    expect((await over.run('claims', 'check', 'example.com', '--wait', '--json')).code).toBe(0)
-    expect(over.clock.monotonic() - start).toBeLessThan(200_000)
+test('the table of several checks counts the values of a large TXT set, and JSON has all of them', async () => {
+  const values = Array.from({ length: 30 }, (_, n) => `foreign-${n}=${'x'.repeat(160)}`)
+  const world = createWorld({ txt: () => values })
+  const check = ['claims', 'check', 'example.com', 'www.example.com', '--format']
+  const { stdout } = await world.run(...check, 'table')
+  expect(stdout).toMatch(/foreign-\d+=x+… and 29 more/)
+  expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThan(180)
+  const [line = ''] = (await world.run(...check, 'jsonl')).stdout.split('\n')
+  expect(JSON.parse(line).nameservers[0].values).toHaveLength(30)
+})
+
+test.each([['example.com'], ['example.com', 'www.example.com']])(
+  'claims check %s %s says on stderr that it expected no value',
+  async (...domains) => {
+    const { code, stderr } = await createWorld().run('claims', 'check', ...domains, '--format', 'tsv')
+    expect(code).toBe(0)
+    expect(stderr.match(/^no claim is known here, so no value was looked for: .*--value/gm)).toHaveLength(1)
+    const known = await (await knowing()).run('claims', 'check', 'example.com', '--format', 'tsv')
+    expect(known.stderr).not.toContain('no value')
+  },
+)
+
+test('claims check without a value warns if no name server answered', async () => {
+  const world = createWorld({ dns: () => 'unreachable' })
+  const { code, stderr } = await world.run('claims', 'check', 'example.com', '--json')
+  expect(code).toBe(0)
+  expect(stderr).toMatch(/^warning: .*name servers of example\.com.*\n$/)
+})
+
+test.each(['markdown', 'html'])(
+  'a report in %s tells how to repeat the check, wherever value and resolver came from, and is of one domain',
+  async (format) => {
+    const world = await knowing()
+    const words = ['claims', 'check', 'example.com', '--public-resolvers', '--format', format]
+    const { stdout } = await world.run(...words)
+    expect(stdout).toContain(
+      `mailclaim claims check --name example.com --value ${VALUE} --resolver 192.0.2.53 --public-resolvers`,
+    )
+    expect((await world.run(...words, 'example.net')).code).toBe(2)
+  },
+)
+
+test.each([
+  '--name example.com',
+  '--value prefix=token',
+  'example.com --name example.com --value prefix=token',
+  'example.com --value token',
+  'example.com --wait',
+  'example.com example.net --value prefix=token',
+  'https://example.com',
+])('claims check %s is a usage error', async (words) => {
+  const world = createWorld({ apiKey: undefined })
+  expect((await world.run('claims', 'check', ...words.split(' '))).code).toBe(2)
+})
+
+test('claims check of a public suffix without a service is a usage error', async () => {
+  const { context } = createWorld()
+  const [stdout, stderr] = [createFakeOutput(), createFakeOutput()]
+  const environment = { ...context.environment, settings: {} }
+  const code = await run(['claims', 'check', 'com'], { ...context, environment, stdout, stderr })
+  expect({ code, stdout: stdout.text }, stderr.text).toEqual({ code: 2, stdout: '' })
+})
+
+test('claims check --wait repeats the check until the record is visible', async () => {
+  let checks = 0
+  const world = await knowing({
+    txt: () => (world.clock.monotonic() > 160_000 ? [VALUE] : [`prefix=${checks++}`]),
   })
+  const { code, stderr } = await world.run('claims', 'check', 'example.com', '--wait')
+  expect(code, stderr).toBe(0)
+  // The claim is read once at the start, and not again within a minute.
+  expect(world.asked).toHaveLength(1)
+})
+
+test.each([
+  ['claim', 'example.com'],
+  ['claims', 'check', 'example.com', '--wait'],
+])('%s %s prints each change in DNS once, and a line per minute of waiting', async (...words) => {
+  const states = [[`"${VALUE}"`], [VALUE.slice(0, -2)], [VALUE]]
+  const world = await knowing({
+    txt: () => states[Math.floor(world.clock.monotonic() / 200_000)] ?? [VALUE],
+  })
+  const { stderr } = await world.run(...words)
+  const lines = stderr.split('\n')
+  const told = lines.slice(lines.findIndex((line) => line.includes('stored value')))
+  expect(told.filter((line) => !/so far\)$/.test(line)).slice(0, 4)).toEqual([
+    'the stored value has quotation marks or backslashes in it: "prefix=token"',
+    'hint: enter the value without quotation marks and backslashes; the DNS provider adds those that it needs',
+    'the stored value is cut off: "prefix=tok"',
+    'hint: correct the value of that record, at the host @ in the zone example.com: prefix=token',
+  ])
+  expect(stderr.match(/so far\)$/gm)?.length).toBeGreaterThan(2)
+  expect(stderr.match(/^hint: (enter|correct)/gm)).toHaveLength(2)
+})
+
+test('claims check --wait of many domains prints each mistake once while it waits', async () => {
+  const world = await knowing({ txt: () => [`"${VALUE}"`] })
+  const names = ['a.example.com', 'b.example.com', 'example.com']
+  const list = join(world.context.directories.state, '..', 'list.csv')
+  writeFileSync(list, names.map((name) => `${name},${VALUE}\n`).join(''))
+  const { stderr } = await world.run('claims', 'check', '--from', list, '--wait', '--timeout', '60')
+  expect(stderr.match(/^\S+: the stored value has quotation marks/gm)).toHaveLength(1)
+  expect(stderr).toMatch(/^ {2}fix: enter the value without quotation marks/m)
+})
+
+test('claims check --wait expects a value that the service changes during the wait', async () => {
+  const newer = { type: 'TXT', name: 'example.com', value: 'prefix=newer' }
+  let reads = 0
+  const world = await knowing({
+    txt: () => ['prefix=newer'],
+    respond: () => claimOf(reads++ > 0 ? { record: newer } : {}),
+  })
+  const { code, stdout } = await world.run('claims', 'check', 'example.com', '--wait', '--json')
+  const report = JSON.parse(stdout)
+  expect({ code, report }).toMatchObject({ code: 0, report: { expected: 'prefix=newer', ready: true } })
+  expect(world.clock.monotonic()).toBeLessThan(300_000)
+})
+
+test('claims check --wait ends at its timeout, and when the claim is completed', async () => {
+  const late = await knowing({ txt: () => [] })
+  const ended = await late.run('claims', 'check', 'example.com', '--wait', '--timeout', '20', '--json')
+  expect({ code: ended.code, message: errorOf(ended).message }).toMatchObject({
+    code: 8,
+    message: expect.stringMatching(/^timed out after 20 seconds: /),
+  })
+  const start = late.clock.monotonic()
+  let reads = 0
+  const over = await knowing({
+    txt: () => [],
+    respond: () => claimOf(reads++ > 0 ? { status: 'completed' } : {}),
+  })
+  expect((await over.run('claims', 'check', 'example.com', '--wait', '--json')).code).toBe(0)
+  expect(over.clock.monotonic() - start).toBeLessThan(200_000)
 })

@@ -5,7 +5,7 @@ import { jsonResponse } from '../../fake-context.ts'
 const HERE = 'in profile work at https://api.example.com'
 const THERE = 'in profile default at https://api.example.com'
 
-test('what another profile knows of a claim is said where this one knows nothing', async () => {
+test('an unknown claim is an error that names another profile which knows the claim', async () => {
   const world = createWorld()
   await world.run('claims', 'get', 'd1')
   expect(
@@ -39,7 +39,7 @@ test('claims forget removes a claim from this machine, and asks nothing of the s
   expect(world.asked).toHaveLength(asked)
 })
 
-test('claims forget names the earlier claim that is then the newest', async () => {
+test('claims forget names the earlier claim of the domain that is still listed', async () => {
   const created_at = (hour: number) => `2026-11-22 ${hour}:00:00.0+00`
   const world = createWorld({
     respond: (request) =>
@@ -52,7 +52,7 @@ test('claims forget names the earlier claim that is then the newest', async () =
   expect(stderr).toMatch(/^The claim d2 .* An earlier claim of it is still listed: d1\.\n$/)
 })
 
-test('of several domains, what an option does not do or a claim ends is told as of one', async () => {
+test('warnings about options and open claims name their domain in a run over several domains', async () => {
   const world = createWorld({
     respond: (request, body) =>
       request === 'POST /domains/claim'

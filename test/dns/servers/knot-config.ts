@@ -1,8 +1,8 @@
 /**
- * What every configuration of Knot begins with; keys and zones follow.
+ * Returns the first lines of a Knot configuration, before keys and zones.
  *
  * @param listen addresses with their ports, `127.0.0.1@53`
- * @param directory where it keeps its files; it has to exist
+ * @param directory an existing directory for Knot's files
  */
 export function knotBasics(listen: readonly string[], directory: string): string[] {
   return [

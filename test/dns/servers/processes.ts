@@ -11,7 +11,7 @@ export interface ServerProcess {
   stop(): Promise<void>
 }
 
-/** The environment in which servers are found too, which Debian doesn't install in every user's PATH. */
+/** Environment whose PATH has the directories of servers, which Debian leaves out of a user's PATH. */
 export const SYSTEM_ENVIRONMENT = {
   ...process.env,
   PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/usr/local/sbin:/sbin`,
@@ -68,7 +68,7 @@ export async function untilAnswering(
   throw new Error(`${address}:${port} does not answer for ${name}:\n${server.output()}`)
 }
 
-/** A port that is free for UDP and TCP at all these addresses. */
+/** Finds a port that is free for UDP and TCP at all these addresses. */
 export async function freePort(addresses: readonly string[]): Promise<number> {
   for (let attempt = 0; attempt < 50; attempt += 1) {
     const port = 20_000 + Math.floor(Math.random() * 30_000)

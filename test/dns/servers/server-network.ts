@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -15,7 +15,6 @@ import {
   startProcess,
   untilAnswering,
 } from './processes.ts'
-import { noiseOf, startRelay } from './relay.ts'
 import { delegation, HOSTS, type Holder, type TestZone, zoneFile } from './zone-file.ts'
 
 const PARENT = '127.0.53.1'
@@ -26,10 +25,8 @@ export interface ServerNetwork {
   readonly port: number
   readonly unbound: DnsAddress
   check(name: string, expected: string | null, options?: Partial<CheckRequest>): Promise<CheckReportJson>
-  /** Changes a zone of `a` while it runs: knotc's `zone-set`, `zone-unset`. */
+  /** Changes a zone of the running server `a`, by `zone-set` and `zone-unset` of knotc. */
   change(domain: string, ...commands: readonly (readonly string[])[]): Promise<void>
-  /** The queries from clients to the resolver: `name. TYPE`. */
-  resolverQueries(): string[]
   stop(): Promise<void>
 }
 
@@ -108,16 +105,7 @@ async function build(
   const anchors = await Promise.all(
     zones.filter((zone) => zone.signed).map((zone) => signedAnchor(configOf('a'), zone.domain)),
   )
-  const log = join(directory, 'unbound.log')
-  const relays = await Promise.all([
-    startRelay({ address: HOSTS.udponly, port, upstream: HOSTS.a }),
-    startRelay({ address: HOSTS.noisy, port, upstream: HOSTS.a, noise: noiseOf }),
-    startRelay({ address: HOSTS.silent, port }),
-  ])
-  stops.push(async () => {
-    await Promise.all(relays.map((relay) => relay.close()))
-  })
-  const config = unboundConfig(port, log, zones, anchors.flat())
+  const config = unboundConfig(port, zones, anchors.flat())
   const resolver = run('unbound', ['-d', '-c', writeFile('unbound.conf', config)])
   await untilAnswering(UNBOUND, port, zones[0]?.domain ?? '', resolver)
 
@@ -141,10 +129,6 @@ async function build(
       for (const command of commands) await knotc(...command)
       await knotc('zone-commit', domain)
     },
-    resolverQueries: () =>
-      [...readFileSync(log, 'utf8').matchAll(/info: 127\.\S+ (\S+) ([A-Z]+) IN/g)].map(
-        ([, name = '', type = '']) => `${name} ${type}`,
-      ),
     stop,
   }
 }
@@ -155,25 +139,20 @@ async function runKnot(command: string, args: readonly string[]): Promise<string
   return stdout
 }
 
-/** The DS records of a zone that Knot signs, as trust anchors. */
+/** Reads the DS records of a zone that Knot signs, as trust anchors. */
 async function signedAnchor(config: string, domain: string): Promise<string[]> {
   const stdout = await runKnot('keymgr', ['-c', config, `${domain}.`, 'ds'])
   return stdout.split('\n').filter((line) => line.includes(' DS '))
 }
 
-/** Delegations have no ports, so each zone is configured. */
-function unboundConfig(
-  port: number,
-  log: string,
-  zones: readonly TestZone[],
-  anchors: readonly string[],
-): string {
+/** Creates the configuration of Unbound, with a stub for each zone, because delegations have no ports. */
+function unboundConfig(port: number, zones: readonly TestZone[], anchors: readonly string[]): string {
   const stub = (domain: string, address: string) => [
     'stub-zone:',
     `  name: "${domain}"`,
     `  stub-addr: ${address}@${port}`,
   ]
-  const addressOf = ({ resolveAt, on }: TestZone) => HOSTS[resolveAt ?? (on.a === undefined ? 'b' : 'a')]
+  const addressOf = ({ on }: TestZone) => HOSTS[on.a === undefined ? 'b' : 'a']
   return [
     'server:',
     `  interface: ${UNBOUND}@${port}`,
@@ -181,8 +160,6 @@ function unboundConfig(
     '  username: ""',
     '  pidfile: ""',
     '  use-syslog: no',
-    `  logfile: "${log}"`,
-    '  log-queries: yes',
     '  verbosity: 1',
     '  num-threads: 1',
     '  do-ip6: no',

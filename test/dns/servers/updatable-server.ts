@@ -9,9 +9,9 @@ import { freePort, startProcess, untilAnswering } from './processes.ts'
 /** A Knot on 127.0.0.1 whose zones are changed with TSIG only (RFC 2136, RFC 8945). */
 export interface UpdatableServer {
   readonly port: number
-  /** The key as `nsupdate -k` reads it. */
+  /** Path of the TSIG key, in the format of `nsupdate -k`. */
   readonly keyFile: string
-  /** The TXT values at a name, sorted. */
+  /** Returns the TXT values at a name, sorted. */
   txt(name: string): Promise<string[]>
   stop(): Promise<void>
 }

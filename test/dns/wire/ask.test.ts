@@ -35,7 +35,7 @@ async function asking(
 }
 
 describe('one question to one server', () => {
-  test('a question goes over UDP with EDNS and without recursion', async () => {
+  test('a query to a name server goes over UDP with EDNS and without recursion', async () => {
     const { reply, asked } = await asking(() => answer)
     expect(reply).toMatchObject({ kind: 'answer', message: { tc: false, answers: [{ type: 'TXT' }] } })
     expect(asked).toMatchObject([
@@ -85,13 +85,13 @@ describe('one question to one server', () => {
       ({ transport }) => (transport === 'udp' ? 'not_checked' : answer),
       ['udp 1232', 'tcp 1232'],
     ],
-  ])('goes %s', async (_title, respond, expected) => {
+  ])('a query is sent %s', async (_title, respond, expected) => {
     const { reply, tried } = await asking(respond)
     expect(reply).toMatchObject({ kind: 'answer', message: { tc: false, rcode: 'NOERROR' } })
     expect(tried).toEqual(expected)
   })
 
-  test('an answer stays truncated if TCP doesn’t deliver the rest', async () => {
+  test('a truncated answer is returned if TCP fails', async () => {
     const { reply } = await asking(({ transport }) =>
       transport === 'udp' ? { flags: AA | TC } : 'unreachable',
     )
@@ -107,18 +107,18 @@ describe('one question to one server', () => {
     ['unreachable', 'unreachable'],
     ['not_checked', 'not_checked'],
     ['silent', 'timeout'],
-  ] as const)('%s everywhere ends as %s', async (behavior, kind) => {
+  ] as const)('a server that is %s over UDP and TCP gives the reply %s', async (behavior, kind) => {
     expect((await asking(() => behavior)).reply.kind).toBe(kind)
   })
 
-  test('a question isn’t sent after the deadline or beyond the limit, which says nothing about the server', async () => {
+  test('a query after the deadline or beyond the query limit is not sent', async () => {
     const late = await asking(() => answer, { timeoutMs: 0 })
     expect([late.reply.kind, late.asked]).toEqual(['not_checked', []])
     const beyond = await asking(() => answer, { max: 0 })
     expect([beyond.reply.kind, beyond.asked, beyond.limited.isReached()]).toEqual(['not_checked', [], true])
   })
 
-  test('a query that couldn’t be sent doesn’t count for the limit', async () => {
+  test('a query that could not be sent does not count toward the query limit', async () => {
     const { limited } = await asking(() => 'not_checked', { max: 1 })
     expect(limited.isReached()).toBe(false)
   })
@@ -133,13 +133,13 @@ describe('one question to one server', () => {
       ['udp 1232', 'https 1232'],
     ],
     ['over UDP alone if that is enough', { ...SERVER, https: HTTPS }, () => answer, ['udp 1232']],
-  ])('goes %s', async (_title, server, respond, expected) => {
+  ])('a query to a resolver is sent %s', async (_title, server, respond, expected) => {
     const { reply, tried } = await asking(respond, { server })
     expect(reply.kind).toBe('answer')
     expect(tried).toEqual(expected)
   })
 
-  test('a query over HTTPS counts for the limit too, and its failure has a reason', async () => {
+  test('a query over HTTPS counts toward the query limit, and its failure has a reason', async () => {
     const { reply, limited } = await asking(() => 'unreachable', { server: HTTPS, max: 1 })
     expect(reply).toMatchObject({ kind: 'unreachable', reason: 'unreachable' })
     await limited
@@ -148,7 +148,7 @@ describe('one question to one server', () => {
     expect(limited.isReached()).toBe(true)
   })
 
-  test('an interrupted question rejects with the reason of the interrupt', async () => {
+  test('an interrupt ends a query with the reason of the signal', async () => {
     const clock = createVirtualClock()
     const controller = new AbortController()
     const dns = createFakeDns(() => {

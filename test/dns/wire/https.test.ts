@@ -3,7 +3,7 @@ import { type HttpRequest, type HttpResponse, TransportError } from '../../../sr
 import { exchangeHttps } from '../../../src/dns/wire/https.ts'
 
 const DNS_MESSAGE = 'application/dns-message'
-/** Bytes that aren't UTF-8. */
+/** A query with bytes that aren't UTF-8. */
 const QUERY = Uint8Array.from([0, 0, 0xff, 0x80])
 
 const answer = (more: Partial<HttpResponse> = {}): HttpResponse => ({
@@ -14,7 +14,7 @@ const answer = (more: Partial<HttpResponse> = {}): HttpResponse => ({
 })
 const typed = (type: string) => answer({ headers: { 'content-type': type } })
 
-/** Asks one that answers this way, whose right answer begins with "right". */
+/** Sends a query to a server that responds this way; only a response that begins with "right" is accepted. */
 async function exchange(respond: (request: HttpRequest) => Promise<HttpResponse>, timeoutMs = 5000) {
   const requests: HttpRequest[] = []
   const send = (request: HttpRequest) => {
@@ -27,7 +27,7 @@ async function exchange(respond: (request: HttpRequest) => Promise<HttpResponse>
   return { requests, brought: await brought.catch((error: Error) => error) }
 }
 
-test('a query over HTTPS is a POST of its bytes, and its answer has the bytes of the response', async () => {
+test('a DNS query over HTTPS is a POST of the binary message, and returns the bytes of the response', async () => {
   const { requests, brought } = await exchange(async () => typed(`${DNS_MESSAGE}; charset=binary`))
   expect(brought).toEqual(Buffer.from('right \xff\x80', 'latin1'))
   expect(requests).toMatchObject([
@@ -48,7 +48,7 @@ test.each<[string, Partial<HttpResponse> | TransportError, string]>([
     new TransportError('tls', 'no', 'the certificate has expired'),
     'the certificate has expired',
   ],
-])('%s is no answer, and says why', async (_what, what, message) => {
+])('%s as response to a DNS query over HTTPS is an error', async (_what, what, message) => {
   const { brought } = await exchange(async () => {
     if (what instanceof Error) throw what
     return answer(what)
@@ -56,7 +56,7 @@ test.each<[string, Partial<HttpResponse> | TransportError, string]>([
   expect(brought).toMatchObject({ kind: 'unreachable', message })
 })
 
-test('a response over HTTPS that never ends is abandoned at the timeout', async () => {
+test('a DNS query over HTTPS ends at its timeout', async () => {
   const { requests, brought } = await exchange(() => new Promise(() => {}), 20)
   expect(brought).toMatchObject({ kind: 'timeout', message: 'no answer in time' })
   expect(requests[0]?.signal?.aborted).toBe(true)

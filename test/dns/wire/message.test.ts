@@ -1,6 +1,6 @@
 import packet from 'dns-packet'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { decodeAnswer, encodeQuery, type Question } from '../../../src/dns/wire/message.ts'
 import { EDNS } from '../fake-dns.ts'
 
@@ -17,106 +17,102 @@ function answerWith(change: Partial<packet.Packet> = {}): Buffer {
   })
 }
 
-describe('an answer is read', () => {
-  test('a decoded answer has its flags, strings as bytes, and names in lowercase', () => {
-    const message = decodeAnswer(answerWith(), 7, question)
-    expect(message).toMatchObject({ rcode: 'NOERROR', aa: true, tc: false, ra: false })
-    expect(message?.answers).toEqual([
-      {
-        type: 'TXT',
-        name: 'example.com',
-        ttl: 60,
-        strings: [Buffer.from('one'), Buffer.from([0xff, 0])],
-      },
-    ])
-  })
-
-  test('a decoded answer has the reason of a failure (RFC 8914)', () => {
-    const option = { code: 15, data: Buffer.from('\0\x08not before 2027') } as unknown as packet.PacketOpt
-    const answer = answerWith({ additionals: [{ ...EDNS, flag_do: false, options: [option] }] })
-    expect(decodeAnswer(answer, 7, question)?.explanation).toBe('signature not yet valid: not before 2027')
-    expect(decodeAnswer(answerWith(), 7, question)?.explanation).toBeNull()
-  })
-
-  test('a decoded answer has the negative TTL: the smaller of the SOA’s TTL and its last field', () => {
-    const soa = {
-      mname: 'ns.example.com',
-      rname: 'h.example.com',
-      serial: 5,
-      refresh: 1,
-      retry: 1,
-      expire: 1,
-    }
-    const negative = (ttl: number, minimum: number) =>
-      decodeAnswer(
-        answerWith({
-          answers: [],
-          authorities: [{ name: 'example.com', type: 'SOA', ttl, data: { ...soa, minimum } }],
-        }),
-        7,
-        question,
-      )?.authority[0]
-    expect(negative(30, 600)).toMatchObject({ soa: { negativeTtl: 30, serial: 5 } })
-    expect(negative(3600, 600)).toMatchObject({ soa: { negativeTtl: 600 } })
-  })
-
-  test('an answer that is truncated in the middle of a record is decoded with TC set', () => {
-    const cut = Buffer.from(answerWith({ flags: packet.TRUNCATED_RESPONSE }).subarray(0, -4))
-    expect(decodeAnswer(cut, 7, question)).toMatchObject({ tc: true })
-  })
-
-  test('with as many records as fit, of at least one character each', () => {
-    const record: packet.Answer = { name: 'a', type: 'TXT', ttl: 60, data: 'x' }
-    const wire = answerWith({ answers: Array.from({ length: 4500 }, () => record) })
-    expect(decodeAnswer(wire, 7, question)?.answers).toHaveLength(4500)
-  })
-
-  test.each([
-    ['can’t parse the query', [0x80, 1], 'FORMERR'],
-    ['refuses everything', [0x81, 5], 'REFUSED'],
-  ])('an answer without a question is decoded if its server %s', (_title, flags, rcode) => {
-    const bare = Buffer.from([0, 7, ...flags, 0, 0, 0, 0, 0, 0, 0, 0])
-    expect(decodeAnswer(bare, 7, question)).toMatchObject({ rcode, answers: [] })
-  })
+test('a DNS answer is decoded with its flags, strings as bytes, and names in lower case', () => {
+  const message = decodeAnswer(answerWith(), 7, question)
+  expect(message).toMatchObject({ rcode: 'NOERROR', aa: true, tc: false, ra: false })
+  expect(message?.answers).toEqual([
+    {
+      type: 'TXT',
+      name: 'example.com',
+      ttl: 60,
+      strings: [Buffer.from('one'), Buffer.from([0xff, 0])],
+    },
+  ])
 })
 
-describe('anything but the answer is dropped', () => {
-  test.each<[string, Buffer]>([
-    ['another id', answerWith({ id: 8 })],
-    ['a query', answerWith({ type: 'query' })],
-    ['another name', answerWith({ questions: [{ name: 'example.org', type: 'TXT' }] })],
-    ['another type', answerWith({ questions: [{ name: 'example.com', type: 'A' }] })],
-    ['another class', answerWith({ questions: [{ name: 'example.com', type: 'TXT', class: 'CH' }] })],
-    ['two questions', answerWith({ questions: [question, question] })],
-    ['no question', answerWith({ questions: [] })],
-    ['an end that comes too early', Buffer.from(answerWith().subarray(0, -1))],
-    ['nothing', Buffer.alloc(0)],
-    [
-      'a name that points at itself',
-      Buffer.from([0, 7, 0x84, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0xc0, 12, 0, 16, 0, 1]),
-    ],
-  ])('%s', (_title, wire) => {
-    expect(decodeAnswer(wire, 7, question)).toBeUndefined()
-  })
+test('the extended error (RFC 8914) of a DNS answer is decoded', () => {
+  const option = { code: 15, data: Buffer.from('\0\x08not before 2027') } as unknown as packet.PacketOpt
+  const answer = answerWith({ additionals: [{ ...EDNS, flag_do: false, options: [option] }] })
+  expect(decodeAnswer(answer, 7, question)?.explanation).toBe('signature not yet valid: not before 2027')
+  expect(decodeAnswer(answerWith(), 7, question)?.explanation).toBeNull()
+})
 
-  test('answers with random bytes changed never throw and never hang', () => {
-    const whole = answerWith({
-      authorities: [{ name: 'example.com', type: 'NS', data: 'ns.example.com' }],
-      additionals: [{ name: 'ns.example.com', type: 'A', data: '192.0.2.1' }],
-    })
-    const changes = fc.array(fc.tuple(fc.nat(whole.length - 1), fc.nat(255)), { minLength: 1, maxLength: 12 })
-    fc.assert(
-      fc.property(changes, (places) => {
-        const wire = Buffer.from(whole)
-        for (const [at, byte] of places) wire[at] = byte
-        decodeAnswer(wire, 7, question)
+test('the negative TTL is the smaller of the TTL and the MINIMUM field of the SOA record', () => {
+  const soa = {
+    mname: 'ns.example.com',
+    rname: 'h.example.com',
+    serial: 5,
+    refresh: 1,
+    retry: 1,
+    expire: 1,
+  }
+  const negative = (ttl: number, minimum: number) =>
+    decodeAnswer(
+      answerWith({
+        answers: [],
+        authorities: [{ name: 'example.com', type: 'SOA', ttl, data: { ...soa, minimum } }],
       }),
-      { numRuns: 3000 },
-    )
-  })
+      7,
+      question,
+    )?.authority[0]
+  expect(negative(30, 600)).toMatchObject({ soa: { negativeTtl: 30, serial: 5 } })
+  expect(negative(3600, 600)).toMatchObject({ soa: { negativeTtl: 600 } })
 })
 
-test('a query has the question, and EDNS only if requested', () => {
+test('a DNS answer that is truncated in the middle of a record is decoded with TC set', () => {
+  const cut = Buffer.from(answerWith({ flags: packet.TRUNCATED_RESPONSE }).subarray(0, -4))
+  expect(decodeAnswer(cut, 7, question)).toMatchObject({ tc: true })
+})
+
+test('a DNS answer with 4,500 records is decoded', () => {
+  const record: packet.Answer = { name: 'a', type: 'TXT', ttl: 60, data: 'x' }
+  const wire = answerWith({ answers: Array.from({ length: 4500 }, () => record) })
+  expect(decodeAnswer(wire, 7, question)?.answers).toHaveLength(4500)
+})
+
+test.each([
+  ['can’t parse the query', [0x80, 1], 'FORMERR'],
+  ['refuses everything', [0x81, 5], 'REFUSED'],
+])('a DNS answer without a question section is decoded from a server that %s', (_title, flags, rcode) => {
+  const bare = Buffer.from([0, 7, ...flags, 0, 0, 0, 0, 0, 0, 0, 0])
+  expect(decodeAnswer(bare, 7, question)).toMatchObject({ rcode, answers: [] })
+})
+
+test.each<[string, Buffer]>([
+  ['another id', answerWith({ id: 8 })],
+  ['a query', answerWith({ type: 'query' })],
+  ['another name', answerWith({ questions: [{ name: 'example.org', type: 'TXT' }] })],
+  ['another type', answerWith({ questions: [{ name: 'example.com', type: 'A' }] })],
+  ['another class', answerWith({ questions: [{ name: 'example.com', type: 'TXT', class: 'CH' }] })],
+  ['two questions', answerWith({ questions: [question, question] })],
+  ['no question', answerWith({ questions: [] })],
+  ['an end that comes too early', Buffer.from(answerWith().subarray(0, -1))],
+  ['nothing', Buffer.alloc(0)],
+  [
+    'a name that points at itself',
+    Buffer.from([0, 7, 0x84, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0xc0, 12, 0, 16, 0, 1]),
+  ],
+])('a DNS message with %s is dropped', (_title, wire) => {
+  expect(decodeAnswer(wire, 7, question)).toBeUndefined()
+})
+
+test('decoding a DNS answer with random changes never throws and never hangs', () => {
+  const whole = answerWith({
+    authorities: [{ name: 'example.com', type: 'NS', data: 'ns.example.com' }],
+    additionals: [{ name: 'ns.example.com', type: 'A', data: '192.0.2.1' }],
+  })
+  const changes = fc.array(fc.tuple(fc.nat(whole.length - 1), fc.nat(255)), { minLength: 1, maxLength: 12 })
+  fc.assert(
+    fc.property(changes, (places) => {
+      const wire = Buffer.from(whole)
+      for (const [at, byte] of places) wire[at] = byte
+      decodeAnswer(wire, 7, question)
+    }),
+    { numRuns: 3000 },
+  )
+})
+
+test('an encoded DNS query has the question and flags, and EDNS only if requested', () => {
   const flags = { recursionDesired: true, checkingDisabled: true }
   const query = packet.decode(Buffer.from(encodeQuery(513, { ...question, ...flags }, 1232)))
   expect(query).toMatchObject({

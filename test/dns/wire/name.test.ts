@@ -1,159 +1,131 @@
 import { domainToUnicode } from 'node:url'
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { canonicalAddress, formatDnsAddress } from '../../../src/dns/wire/address.ts'
 import { ancestors, checkName, isAskable, isWithin, relativeName } from '../../../src/dns/wire/name.ts'
 
-describe('a name that people type', () => {
-  test.each([
-    ['example.com', 'example.com'],
-    ['Example.COM.', 'example.com'],
-    ['_dmarc.example.com', '_dmarc.example.com'],
-    ['bücher.example', 'xn--bcher-kva.example'],
-    ['例え。テスト', 'xn--r8jz45g.xn--zckzah'],
-    [`${'a'.repeat(63)}.com`, `${'a'.repeat(63)}.com`],
-    ['xn--bcher-kva.example', 'xn--bcher-kva.example'],
-    ['XN--BCHER-KVA.пример', 'xn--bcher-kva.xn--e1afmkfd'],
-    ['ΟΔΟΣ.example', 'xn--pxavbq.example'],
-    ['ｅｘａｍｐｌｅ．ｃｏｍ', 'example.com'],
-    ['col·lega.example', 'xn--collega-xma.example'],
-    ['\u00a0example.com\r\n', 'example.com'],
-  ])('%j is %s', (input, ascii) => {
-    expect(checkName(input)).toMatchObject({ ok: true, ascii })
-  })
-
-  test('a typed name keeps its Unicode form', () => {
-    expect(checkName('xn--bcher-kva.example')).toMatchObject({ unicode: 'bücher.example' })
-  })
-
-  test.each([
-    ['', 'is not a domain name'],
-    ['https://example.com/path', 'web address'],
-    ['example.com:53', 'web address'],
-    ['someone@example.com', 'e-mail address'],
-    ['@', 'e-mail address'],
-    ['192.0.2.1', 'is not a domain name'],
-    ['2001:db8::1', 'is not a domain name'],
-    ['example com', 'is not a domain name'],
-    [`${'a'.repeat(64)}.com`, 'is not a domain name'],
-    [`${'a.'.repeat(130)}com`, 'is not a domain name'],
-    ['My!Shop。Example.com', 'is not a domain name'],
-    ['localhost', 'not a whole domain name'],
-    ['xn--a.example', ''],
-  ])('%j is refused, and says why', (input, why) => {
-    const name = checkName(input)
-    expect(name.ok).toBe(false)
-    if (!name.ok) {
-      expect(name.problem).toContain(why)
-      expect(name.fix).not.toBe('')
-    }
-  })
-
-  test.each([
-    ['zero-width space', 'a\u200bb.example'],
-    ['right-to-left override', 'a\u202eb.example'],
-    ['tag', 'a\u{e0041}b.example'],
-  ])('a name with a hidden %s is refused, with the name that remains without it', (_what, input) => {
-    const name = checkName(input)
-    expect(name).toMatchObject({ ok: false, fix: expect.stringMatching(/ab\.example$/) })
-    if (!name.ok) expect(name.problem).toBe(`"${input}" has an invisible character`)
-  })
-
-  test.each<[string, string, string]>([
-    ['eta.com\ntheta.com', 'a line break', 'give one name at a time: eta.com'],
-    ['eta.com\r\ntheta.com', 'a line break', 'give one name at a time: eta.com'],
-    ['zeta.com\tACME', 'a tab', 'give one name at a time: zeta.com'],
-    ['four .com', 'a space', 'use the name alone: four.com'],
-    ['four\u00a0.com', '"\u00a0" (U+00A0)', 'use the name alone: four.com'],
-    ['four\u2028.com', '"\u2028" (U+2028)', 'use the name alone: four.com'],
-    ['four\u0000.com', '"\u0000" (U+0000)', 'give a domain name such as example.com'],
-    ...[
-      '"four.com"',
-      '„four.com“',
-      '“four.com”',
-      '‘four.com’',
-      '«four.com»',
-      '‹four.com›',
-      '「four.com」',
-      '`four.com´',
-    ].map((text): [string, string, string] => [
-      text,
-      'quotation marks',
-      'leave the quotation marks out: four.com',
-    ]),
-    ['"eta.com" "theta.com"', 'quotation marks', 'give one name at a time: eta.com'],
-    ['(four.com)', '"(" (U+0028)', 'use the name alone: four.com'],
-    ['my–shop.com', '"–" (U+2013)', 'use the name alone: my-shop.com'],
-    ['fo%75r.com', '"%" (U+0025)', 'give a domain name such as example.com'],
-    ['four™.com', '"™" (U+2122)', 'give a domain name such as example.com'],
-    ['four².com', '"²" (U+00B2)', 'give a domain name such as example.com'],
-    ['fo·ur.com', '"·" (U+00B7)', 'give a domain name such as example.com'],
-    ...['İSTANBUL.com.tr', 'i\u0307stanbul.com.tr', 'xn--istanbul-o0e.com.tr'].map(
-      (text): [string, string, string] => [
-        text,
-        'a separate dot (U+0307)',
-        'leave that dot out: istanbul.com.tr',
-      ],
-    ),
-  ])('the name %j is refused because it has %s', (input, what, fix) => {
-    const problem = `"${input}" is not a domain name: it has ${what}`
-    expect(checkName(input)).toEqual({ ok: false, problem, fix })
-  })
-
-  test('an accepted name is the typed text, up to case, normalization, the final dot and blanks around it', () => {
-    const letter = fc.constantFrom(...'aZ0-_.', 'ü', 'ß', 'Σ', 'ﬁ', '中', 'م', 'ำ', '。', 'Ａ', '\u0308')
-    const name = fc.array(fc.oneof(letter, fc.string({ unit: 'binary', maxLength: 1 })), { maxLength: 8 })
-    const change = fc.constantFrom(
-      '',
-      '',
-      '\n',
-      '\t',
-      '\r',
-      ' ',
-      '\u00a0',
-      '\u00ad',
-      '%61',
-      '“',
-      "'",
-      '\0',
-      '\\',
-      '™',
-      '\u200b',
-    )
-    const fold = (text: string) =>
-      Array.from(text.normalize('NFKC').replaceAll('。', '.'), (one) => one.toLowerCase())
-        .join('')
-        .normalize()
-        .replace(/\.$/, '')
-    fc.assert(
-      fc.property(name, change, name, (before, between, after) => {
-        const text = `${before.join('')}${between}${after.join('')}.example`
-        const checked = checkName(text)
-        if (!checked.ok) return
-        expect([checked.ascii, domainToUnicode(checked.ascii)].map(fold)).toContain(fold(text.trim()))
-      }),
-      { numRuns: 5000 },
-    )
-  })
-
-  test('a joiner is refused where the rules of IDNs do not allow it', () => {
-    expect(checkName('a\u200db.example')).toMatchObject({ ok: false })
-    expect(checkName('نامه\u200cای.example')).toMatchObject({ ok: true })
-  })
-
-  test.each([
-    'https://user@www.example.com:8443/x',
-    'http://www.example.com',
-    'www.example.com:53',
-    'me@www.example.com',
-    '*.www.example.com',
-    '.www..example.com',
-  ])('%s is refused with the name that was probably meant', (input) => {
-    expect(checkName(input)).toMatchObject({ ok: false, fix: 'use the name alone: www.example.com' })
-  })
+test.each([
+  ['example.com', 'example.com'],
+  ['Example.COM.', 'example.com'],
+  ['_dmarc.example.com', '_dmarc.example.com'],
+  ['bücher.example', 'xn--bcher-kva.example'],
+  ['例え。テスト', 'xn--r8jz45g.xn--zckzah'],
+  [`${'a'.repeat(63)}.com`, `${'a'.repeat(63)}.com`],
+  ['xn--bcher-kva.example', 'xn--bcher-kva.example'],
+  ['XN--BCHER-KVA.пример', 'xn--bcher-kva.xn--e1afmkfd'],
+  ['ΟΔΟΣ.example', 'xn--pxavbq.example'],
+  ['ｅｘａｍｐｌｅ．ｃｏｍ', 'example.com'],
+  ['col·lega.example', 'xn--collega-xma.example'],
+  ['\u00a0example.com\r\n', 'example.com'],
+])('the typed name %j is normalized to %s', (input, ascii) => {
+  expect(checkName(input)).toMatchObject({ ok: true, ascii })
 })
 
-test('ancestors go from the top down, without the name itself', () => {
+test('a checked name has its Unicode form', () => {
+  expect(checkName('xn--bcher-kva.example')).toMatchObject({ unicode: 'bücher.example' })
+})
+
+test.each([
+  ['', 'is not a domain name'],
+  ['https://example.com/path', 'web address'],
+  ['example.com:53', 'web address'],
+  ['someone@example.com', 'e-mail address'],
+  ['@', 'e-mail address'],
+  ['192.0.2.1', 'is not a domain name'],
+  ['2001:db8::1', 'is not a domain name'],
+  ['example com', 'is not a domain name'],
+  [`${'a'.repeat(64)}.com`, 'is not a domain name'],
+  [`${'a.'.repeat(130)}com`, 'is not a domain name'],
+  ['My!Shop。Example.com', 'is not a domain name'],
+  ['localhost', 'not a whole domain name'],
+  ['xn--a.example', ''],
+])('the name %j is refused with a problem and a fix', (input, why) => {
+  const name = checkName(input)
+  expect(name.ok).toBe(false)
+  if (!name.ok) {
+    expect(name.problem).toContain(why)
+    expect(name.fix).not.toBe('')
+  }
+})
+
+test.each([
+  ['zero-width space', 'a\u200bb.example'],
+  ['right-to-left override', 'a\u202eb.example'],
+  ['tag', 'a\u{e0041}b.example'],
+])('a name with a hidden %s is refused, with the name that remains without it', (_what, input) => {
+  const name = checkName(input)
+  expect(name).toMatchObject({ ok: false, fix: expect.stringMatching(/ab\.example$/) })
+  if (!name.ok) expect(name.problem).toBe(`"${input}" has an invisible character`)
+})
+
+test.each<[string, string, string]>([
+  ['eta.com\ntheta.com', 'a line break', 'give one name at a time: eta.com'],
+  ['eta.com\r\ntheta.com', 'a line break', 'give one name at a time: eta.com'],
+  ['zeta.com\tACME', 'a tab', 'give one name at a time: zeta.com'],
+  ['four .com', 'a space', 'give a domain name such as example.com'],
+  ['four\u00a0.com', '"\u00a0" (U+00A0)', 'give a domain name such as example.com'],
+  ['four\u2028.com', '"\u2028" (U+2028)', 'give a domain name such as example.com'],
+  ['four\u0000.com', '"\u0000" (U+0000)', 'give a domain name such as example.com'],
+  ...['"four.com"', '„four.com“', '‘four.com’', '«four.com»', '「four.com」', '`four.com´'].map(
+    (text): [string, string, string] => [text, 'quotation marks', 'leave the quotation marks out: four.com'],
+  ),
+  ['"eta.com" "theta.com"', 'quotation marks', 'give one name at a time: eta.com'],
+  ['(four.com)', '"(" (U+0028)', 'use the name alone: four.com'],
+  ['my–shop.com', '"–" (U+2013)', 'use the name alone: my-shop.com'],
+  ['fo%75r.com', '"%" (U+0025)', 'give a domain name such as example.com'],
+  ['four™.com', '"™" (U+2122)', 'give a domain name such as example.com'],
+  ['four².com', '"²" (U+00B2)', 'give a domain name such as example.com'],
+  ['fo·ur.com', '"·" (U+00B7)', 'give a domain name such as example.com'],
+  ['my shop.example.com', 'a space', 'give a domain name such as example.com'],
+  ...['İSTANBUL.com.tr', 'i\u0307stanbul.com.tr', 'xn--istanbul-o0e.com.tr'].map(
+    (text): [string, string, string] => [
+      text,
+      'a separate dot (U+0307)',
+      'leave that dot out: istanbul.com.tr',
+    ],
+  ),
+])('the name %j is refused because it has %s', (input, what, fix) => {
+  const problem = `"${input}" is not a domain name: it has ${what}`
+  expect(checkName(input)).toEqual({ ok: false, problem, fix })
+})
+
+test('an accepted name is the typed text, up to case, normalization, the final dot and blanks around it', () => {
+  const letter = fc.constantFrom(...'aZ0-_.', 'ü', 'ß', 'Σ', 'ﬁ', '中', 'م', 'ำ', '。', 'Ａ', '\u0308')
+  const name = fc.array(fc.oneof(letter, fc.string({ unit: 'binary', maxLength: 1 })), { maxLength: 8 })
+  const change = fc.constantFrom('', '%61', ..."\n\t\r \u00a0\u00ad“'\0\\™\u200b")
+  const fold = (text: string) =>
+    Array.from(text.normalize('NFKC').replaceAll('。', '.'), (one) => one.toLowerCase())
+      .join('')
+      .normalize()
+      .replace(/\.$/, '')
+  fc.assert(
+    fc.property(name, change, name, (before, between, after) => {
+      const text = `${before.join('')}${between}${after.join('')}.example`
+      const checked = checkName(text)
+      if (!checked.ok) return
+      expect([checked.ascii, domainToUnicode(checked.ascii)].map(fold)).toContain(fold(text.trim()))
+    }),
+    { numRuns: 5000 },
+  )
+})
+
+test('a zero-width joiner in a name is refused unless the rules of IDNs allow it', () => {
+  expect(checkName('a\u200db.example')).toMatchObject({ ok: false })
+  expect(checkName('نامه\u200cای.example')).toMatchObject({ ok: true })
+})
+
+test.each([
+  'https://user@www.example.com:8443/x',
+  'http://www.example.com',
+  'www.example.com:53',
+  'me@www.example.com',
+  '*.www.example.com',
+  '.www..example.com',
+])('the name %s is refused, and the fix is www.example.com', (input) => {
+  expect(checkName(input)).toMatchObject({ ok: false, fix: 'use the name alone: www.example.com' })
+})
+
+test('the ancestors of a name are listed from the top down, without the name itself', () => {
   expect(ancestors('a.b.example.com')).toEqual(['com', 'example.com', 'b.example.com'])
 })
 
@@ -164,19 +136,19 @@ test('a name is within its own zone and those above', () => {
   expect(isWithin('badexample.com', 'example.com')).toBe(false)
 })
 
-test('the host field is the relative name', () => {
+test('the relative name of a name in its zone is its host field, or @ at the apex', () => {
   expect(relativeName('example.com', 'example.com')).toBe('@')
   expect(relativeName('a.b.example.com', 'example.com')).toBe('a.b')
 })
 
-test('names from the wire that cannot be queried are recognized', () => {
+test('names in answers that cannot be queried are recognized', () => {
   expect(isAskable('ns1.example.com')).toBe(true)
   expect(isAskable('ns\u00e9.example.com')).toBe(false)
   expect(isAskable('a..b')).toBe(false)
   expect(isAskable('x'.repeat(64))).toBe(false)
 })
 
-test('addresses have one spelling, and show their port if it is not the default', () => {
+test('DNS addresses are canonicalized, and formatted with a port unless it is 53', () => {
   expect(canonicalAddress('2001:DB8:0::1')).toBe('2001:db8::1')
   expect(canonicalAddress('192.0.2.1')).toBe('192.0.2.1')
   expect(formatDnsAddress({ address: '192.0.2.1', port: 53 })).toBe('192.0.2.1')

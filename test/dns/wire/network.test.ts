@@ -12,7 +12,7 @@ afterEach(() => {
   for (const close of closing.splice(0)) close()
 })
 
-/** A server on loopback that sends these messages, over and over if `endless`, to whoever connects. */
+/** Starts a TCP server that sends these messages to each client, over and over if `endless`. */
 async function serve(messages: readonly string[], endless: boolean | 'close'): Promise<number> {
   const frame = (text: string) => Buffer.concat([Buffer.from([0, text.length]), Buffer.from(text)])
   const bytes = Buffer.concat(messages.map(frame))
@@ -30,8 +30,8 @@ async function serve(messages: readonly string[], endless: boolean | 'close'): P
   return (server.address() as { port: number }).port
 }
 
-const ask = async (port: number) => {
-  const accepted = await createDnsNetwork().tcp({
+const ask = async (port: number, transport: 'udp' | 'tcp' = 'tcp') => {
+  const accepted = await createDnsNetwork()[transport]({
     server: { address: '127.0.0.1', port },
     message: Buffer.from('query'),
     timeoutMs: 5000,
@@ -40,19 +40,29 @@ const ask = async (port: number) => {
   return Buffer.from(accepted).toString()
 }
 
-test('over TCP, the first message is the answer, or there is none', async () => {
+test('over TCP, only the first message of a DNS server can be the answer', async () => {
   expect(await ask(await serve(['right'], false))).toBe('right')
   const start = performance.now()
   await expect(ask(await serve(['other', 'right'], true))).rejects.toMatchObject({ kind: 'unreachable' })
   expect(performance.now() - start).toBeLessThan(2000)
 })
 
-test('over TCP, a connection that ends without the answer is closed', async () => {
+test('forged and broken datagrams before the answer of a DNS server are ignored', async () => {
+  const server = createSocket('udp4').bind(0, '127.0.0.1')
+  closing.push(() => server.close())
+  await once(server, 'listening')
+  server.on('message', (_query, from) => {
+    for (const text of ['forged', '', 'right']) server.send(text, from.port, from.address)
+  })
+  expect(await ask(server.address().port, 'udp')).toBe('right')
+})
+
+test('a TCP connection that a DNS server ends without the answer is an unreachable server', async () => {
   await expect(ask(await serve(['other'], 'close'))).rejects.toMatchObject({ kind: 'unreachable' })
 })
 
 test.each(['EPERM', 'ENETUNREACH', 'EMFILE'])(
-  'a datagram that the system refuses to send with %s never left this machine',
+  'a DNS query that the system refuses to send with %s counts as not sent',
   async (code) => {
     vi.spyOn(Socket.prototype, 'send').mockImplementation((...args: unknown[]) => {
       const done = args.at(-1) as (error: Error) => void
@@ -69,7 +79,7 @@ test.each(['EPERM', 'ENETUNREACH', 'EMFILE'])(
 )
 
 test.each(['udp', 'tcp'] as const)(
-  'silence over %s ends in time, although memory is cleaned up',
+  'a DNS query without an answer over %s ends at its timeout, despite garbage collection, and when it is canceled',
   async (transport) => {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
@@ -79,19 +89,24 @@ test.each(['udp', 'tcp'] as const)(
     const port = transport === 'udp' ? silent.address().port : await serve([], false)
     const collecting = setInterval(collect, 20)
     closing.push(() => clearInterval(collecting))
-    const exchange = createDnsNetwork()[transport]({
-      server: { address: '127.0.0.1', port },
-      message: Buffer.from('query'),
-      timeoutMs: 300,
-      signal: new AbortController().signal,
-      accept: () => true,
-    })
-    await expect(exchange).rejects.toMatchObject({ kind: 'timeout' })
+    const controller = new AbortController()
+    const exchange = (timeoutMs: number) =>
+      createDnsNetwork()[transport]({
+        server: { address: '127.0.0.1', port },
+        message: Buffer.from('query'),
+        timeoutMs,
+        signal: controller.signal,
+        accept: () => true,
+      })
+    await expect(exchange(300)).rejects.toMatchObject({ kind: 'timeout' })
+    const canceled = exchange(60_000)
+    controller.abort()
+    await expect(canceled).rejects.toMatchObject({ kind: 'timeout' })
   },
   5000,
 )
 
-test('a link-local resolver keeps its scope, which Node drops, and what is no address is left out', () => {
+test('a link-local system resolver keeps its scope, which Node drops, and an invalid address is left out', () => {
   const config = '# nameserver fe80::9%wlan0\nnameserver fe80::1%eth0\nnameserver 192.0.2.53\n'
   expect(withScopes(['fe80::1', '192.0.2.53', 'fe80::2', 'nonsense'], config)).toEqual([
     { address: 'fe80::1%eth0', port: 53 },

@@ -2,13 +2,14 @@ import { expect, test } from 'vitest'
 import { isRegistry, registeredDomainOf } from '../../../src/dns/wire/registry.ts'
 
 test.each(['.', 'com', 'test', 'co.uk', 'com.au', 'pvt.k12.ma.us', 'xn--55qx5d.cn'])(
-  '%s gives names to those who register them',
+  'the zone %s is a registry',
   (zone) => expect(isRegistry(zone)).toBe(true),
 )
 
-// Companies whose names look like registries, or that give names to anyone.
-test.each(['id.me', 'web.de', 'go.io', 'example.co.uk', 'uk.com', 'github.io'])('%s does not', (zone) =>
-  expect(isRegistry(zone)).toBe(false),
+// Domains of companies that look like registries, or that offer subdomains to anyone.
+test.each(['id.me', 'web.de', 'go.io', 'example.co.uk', 'uk.com', 'github.io'])(
+  'the zone %s is not a registry',
+  (zone) => expect(isRegistry(zone)).toBe(false),
 )
 
 test.each([
