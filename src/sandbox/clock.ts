@@ -56,12 +56,8 @@ export function createVirtualClock(report: (error: unknown) => void) {
       offset += ms
       for (const { timeout: armed } of timers) clearTimeout(armed)
       // Await each timer before the next: otherwise a claim could expire while an earlier DNS lookup for it is running.
-      for (;;) {
-        let first: Timer | undefined
-        for (const timer of timers) if (first === undefined || timer.due < first.due) first = timer
-        if (first === undefined || first.due > now()) break
-        await fire(first)
-      }
+      const firstDue = () => [...timers].sort((a, b) => a.due - b.due).find(({ due }) => due <= now())
+      for (let timer = firstDue(); timer !== undefined; timer = firstDue()) await fire(timer)
       for (const timer of timers) {
         clearTimeout(timer.timeout)
         arm(timer)

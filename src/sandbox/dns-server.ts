@@ -110,13 +110,12 @@ function createResponse(zones: Zones, query: Buffer, udpLimit: number | undefine
   const edns: Packet['additionals'] =
     opt === undefined ? [] : [{ ...opt, udpPayloadSize: OWN_UDP_SIZE, options: [] }]
   const message: Packet = {
+    ...packet,
     type: 'response',
-    ...(packet.id === undefined ? {} : { id: packet.id }),
     flags:
       answer.rcode |
       (answer.authoritative === true ? AUTHORITATIVE_ANSWER : 0) |
       (queryFlags & RECURSION_DESIRED ? RECURSION_DESIRED | RECURSION_AVAILABLE : 0),
-    ...(packet.questions === undefined ? {} : { questions: packet.questions }),
     answers: [...(answer.answers ?? [])],
     authorities: [...(answer.authorities ?? [])],
     additionals: [...(answer.additionals ?? []), ...edns],

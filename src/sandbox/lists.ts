@@ -1,7 +1,7 @@
 import type { Context, Hono } from 'hono'
 import { formatTimestamp } from './clock.ts'
 import { type Env, notFound, validationError } from './http.ts'
-import { type Grant, serializeGrant } from './oauth.ts'
+import { type Grant, type OAuth, serializeGrant } from './oauth.ts'
 
 /**
  * Returns one page of a cursor-paginated list in its envelope (interface, sections 2.3, 4.2, 4.3 and 8).
@@ -116,19 +116,14 @@ function serializeImport(id: string, index: number, startedAt: number, now: numb
   }
 }
 
-interface ListsOptions {
-  /** Number of contact imports. */
-  readonly imports: number
-  /** Number of sample grants, listed after those of sign-ins. */
-  readonly grants: number
-  /** Grants of sign-ins at this sandbox, the oldest first; grows as users sign in. */
-  readonly issued: readonly Grant[]
-  /** Returns the virtual time in milliseconds since 1970. */
-  readonly now: () => number
-}
-
-/** Adds the routes that list grants and list and get imports (interface, sections 4.2 to 4.4). */
-export function addListRoutes(app: Hono<Env>, { imports, grants, issued, now }: ListsOptions): void {
+/**
+ * Adds the routes that list grants and list and get imports (interface, sections 4.2 to 4.4).
+ *
+ * @param imports number of contact imports
+ * @param grants number of sample grants, listed after those of sign-ins
+ */
+export function addListRoutes(app: Hono<Env>, oauth: OAuth, imports: number, grants: number): void {
+  const { now, grants: issued } = oauth
   const startedAt = now()
   const demoGrants = Array.from({ length: grants }, (_, index) => createDemoGrant(index, startedAt))
   const items = Array.from({ length: imports }, (_, index) => ({ id: idOf('1a9027e0', index), index }))

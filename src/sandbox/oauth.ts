@@ -192,6 +192,8 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
   }
 
   return {
+    now,
+    issuer,
     grants: issued as readonly Grant[],
     counts: counts as Readonly<typeof counts>,
     /** Returns an authorization code, valid for ten minutes of virtual time and one use. */
@@ -242,7 +244,8 @@ function requireField(fields: ReadonlyMap<string, string>, name: string): string
 }
 
 /** Adds the token endpoint, POST /oauth/token (interface, section 4.1), and the authorization server metadata (RFC 8414). */
-export function addTokenRoutes(app: Hono<Env>, oauth: OAuth, issuer: string): void {
+export function addTokenRoutes(app: Hono<Env>, oauth: OAuth): void {
+  const { issuer } = oauth
   app.post(TOKEN_PATH, async (c) => {
     const answer = await oauth.exchange(await readFields(c))
     return c.json(answer, 200, { 'Cache-Control': 'no-store', Pragma: 'no-cache' })

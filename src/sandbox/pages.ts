@@ -85,18 +85,13 @@ type RedirectTarget = Pick<Approval, 'redirectUri'> & { readonly state: string |
 
 const TICKET_LIFETIME_MS = 10 * 60_000
 
-interface AuthorizeOptions {
-  readonly oauth: OAuth
-  /** Returns the virtual time in milliseconds since 1970. */
-  readonly now: () => number
-  readonly issuer: string
-  /** Whether to approve every request at once, without the consent page. */
-  readonly autoApprove: boolean
-}
-
-/** Adds GET and POST /oauth/authorize: the authorization code grant (RFC 6749, section 4.1) with PKCE (RFC 7636). */
-export function addAuthorizeRoutes(app: Hono<Env>, options: AuthorizeOptions): void {
-  const { oauth, now, issuer, autoApprove } = options
+/**
+ * Adds GET and POST /oauth/authorize: the authorization code grant (RFC 6749, section 4.1) with PKCE (RFC 7636).
+ *
+ * @param autoApprove whether to approve every request at once, without the consent page
+ */
+export function addAuthorizeRoutes(app: Hono<Env>, oauth: OAuth, autoApprove: boolean): void {
+  const { now, issuer } = oauth
   /** Requests that wait for consent, by the ticket in the page's form. A forged form (CSRF) can't know the ticket. */
   const pending = new Map<string, Approval & RedirectTarget & { expires: number }>()
 

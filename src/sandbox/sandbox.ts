@@ -89,20 +89,15 @@ export async function startSandbox(options: SandboxOptions) {
     await next()
   })
   addFaults(app)
-  addTokenRoutes(app, oauth, issuer)
-  addAuthorizeRoutes(app, { oauth, now, issuer, autoApprove: options.autoApprove ?? false })
+  addTokenRoutes(app, oauth)
+  addAuthorizeRoutes(app, oauth, options.autoApprove ?? false)
   for (const path of ['/oauth/grants', '/contacts/*', '/domains/*']) {
     app.use(path, async (c, next) => {
       checkCredential(oauth, apiKey, c.req.header('authorization'))
       await next()
     })
   }
-  addListRoutes(app, {
-    imports: options.imports ?? 25,
-    grants: options.grants ?? 3,
-    issued: oauth.grants,
-    now,
-  })
+  addListRoutes(app, oauth, options.imports ?? 25, options.grants ?? 3)
   addClaimRoutes(app, claims, zones, options.autoPublish ?? false)
   addControlRoutes(app, { clock, oauth, claims, zones, requests })
   addDnsPage(app, claims, zones)
