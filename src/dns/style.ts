@@ -13,10 +13,9 @@ header{padding-block:1.25rem .75rem;display:flex;flex-wrap:wrap;gap:.25rem 1rem;
 header,footer,.meta,summary{color:var(--soft);font-size:.875rem}
 header p{margin:0}
 footer{padding-bottom:2.5rem}
-h1,h2,h3{line-height:1.25;margin:0}
+h1,h2,h3{font-size:1rem;line-height:1.25;margin:0}
 h1{font-size:clamp(1.375rem,1.1rem + 1.4vw,1.875rem)}
 h2{font-size:1.125rem}
-h3{font-size:1rem}
 p{margin:.375rem 0}
 code,.compare dd{font-family:${MONO};font-size:.9375em}
 dl{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.25rem 1.25rem;margin:.75rem 0 0}
@@ -27,9 +26,8 @@ ol,ul{list-style:none;margin:0;padding:0}
 .good{--tone:var(--good)}.bad{--tone:var(--bad)}.warning{--tone:var(--warning)}.faint{--tone:var(--soft)}
 .status{color:var(--tone);font-weight:600}
 .icon{display:inline-block;width:1.25rem;text-align:center}
-.findings>li{padding-block:1rem;border-top:1px solid var(--line)}
-.findings>li:first-child{border-top:0}
-.findings>li:last-child{padding-bottom:0}
+.findings>li{padding-block:1rem}
+.findings>li+li{border-top:1px solid var(--line)}
 .compare{background:var(--tint);border-radius:8px;padding:.625rem .875rem}
 .compare dd{white-space:pre-wrap}
 ins,del{font-weight:700;text-decoration:underline 2px;text-underline-offset:3px}
@@ -40,7 +38,7 @@ summary{cursor:pointer;padding-block:.25rem}
 .path{margin-top:1rem;border-left:2px solid var(--line)}
 .path>li{position:relative;padding:0 0 1.25rem 1.25rem}
 .path>li::before{content:"";position:absolute;left:-7px;top:.3rem;width:12px;height:12px;border-radius:50%;background:var(--soft)}
-.path>li:last-child{padding-bottom:0}
+.findings>li:last-child,.path>li:last-child{padding-bottom:0}
 .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(17rem,100%),1fr));gap:.75rem;margin-top:.5rem}
 .cards>li{border:1px solid var(--tone);border-radius:8px;padding:.625rem .875rem;min-width:0}
 .values>li{background:var(--tint);border-radius:4px;padding:.125rem .375rem;margin-top:.25rem}
