@@ -132,21 +132,17 @@ function stepDown(
 }
 
 /** A name server's answer about the path to the target. Without a referral, the path ends in a zone of this server. */
-interface WalkAnswer {
-  readonly server: DnsAddress
-  readonly message: Message
-  readonly referral: Delegation | undefined
-}
+type WalkAnswer = NonNullable<Awaited<ReturnType<typeof askServers>>>
 
 /**
  * Queries four servers of a zone for the SOA of `target`, and returns the first answer that leads further; undefined if there is
  * none. An answer of a registry's server without a referral counts only if no other server refers to the domain: the denial might
  * be older than the domain, and an interceptor of one address family might have a zone of that name.
  */
-async function askServers(at: Zone, target: string, search: Search): Promise<WalkAnswer | undefined> {
+async function askServers(at: Zone, target: string, search: Search) {
   const { zone, registry } = at
   const servers = await serversOf(at, search)
-  const askOne = async (server: DnsAddress): Promise<WalkAnswer | undefined> => {
+  const askOne = async (server: DnsAddress) => {
     if (search.cache.isSilent(server)) return undefined
     const message = await query(server, { name: target, type: 'SOA' }, search, LEVEL_MS)
     if (message === undefined) return undefined

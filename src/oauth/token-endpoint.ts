@@ -178,23 +178,15 @@ async function send(
 }
 
 /** The parsed response of the token endpoint; if the body broke off, the part that arrived. */
-interface TokenAnswer {
-  readonly status: number
-  /** New refresh token of a 2xx response; present even if the access token is unusable, and the other way around. */
+type TokenAnswer = ReturnType<typeof readAnswer>
+
+/** The tokens of a 2xx response. */
+interface FoundTokens {
+  /** New refresh token; present even if the access token is unusable, and the other way around. */
   readonly refreshToken?: string | undefined
   readonly access?: AccessToken | undefined
-  /** Why a 2xx response is unusable (missing or malformed field); undefined if it is complete. */
+  /** Why the response is unusable (missing or malformed field); undefined if it is complete. */
   readonly defect?: string | undefined
-  /** Whether the body arrived as a complete JSON object; otherwise a missing token may be in the part that was cut off. */
-  readonly isComplete: boolean
-  /** The `error` of an OAuth error response (RFC 6749 section 5.2). */
-  readonly error: string | undefined
-  /** The service's message with its `error`, as one short line without secrets; empty if there is none. */
-  readonly details: string
-  /** HTTP status, service message, transport failure and defect as one line, for messages. */
-  readonly summary: string
-  /** Milliseconds of `Retry-After`, only where the header proves that the service itself refused the request. */
-  readonly retryAfterMs: number | undefined
 }
 
 /**
@@ -213,12 +205,12 @@ function readAnswer(
   secrets: readonly string[],
   scope: string | undefined,
   now: number,
-): TokenAnswer {
+) {
   const isSuccess = status >= 200 && status <= 299
   const whole = parseObject(text)
   const body = whole ?? (isSuccess ? completePairs(text) : undefined)
   const { details } = parseProblem(body, { headers, text }, (said) => redactTokens(redact(said, secrets)))
-  const tokens = isSuccess ? readTokens(body, scope, now) : {}
+  const tokens: FoundTokens = isSuccess ? readTokens(body, scope, now) : {}
   const code = oauthErrorOf(status, body?.['error'])
   const isEmpty = text === '' && !/html|xml/i.test(headers['content-type'] ?? '')
   const isOwn = status === 429 || (status === 503 && (body !== undefined || isEmpty))
@@ -226,10 +218,15 @@ function readAnswer(
   return {
     status,
     ...tokens,
+    /** Whether the body arrived as a complete JSON object; otherwise a missing token may be in the part that was cut off. */
     isComplete: whole !== undefined,
+    /** The `error` of an OAuth error response (RFC 6749 section 5.2). */
     error: code && redact(code, secrets).slice(0, 100),
+    /** The service's message with its `error`, as one short line without secrets; empty if there is none. */
     details,
+    /** HTTP status, service message, transport failure and defect as one line, for messages. */
     summary: [said, brokenBy?.message, tokens.defect].filter(Boolean).join('; '),
+    /** Milliseconds of `Retry-After`, only where the header proves that the service itself refused the request. */
     retryAfterMs: isOwn && brokenBy === undefined ? parseRetryAfter(headers['retry-after'], now) : undefined,
   }
 }
@@ -273,7 +270,7 @@ function readTokens(
   body: Readonly<Record<string, unknown>> | undefined,
   scope: string | undefined,
   now: number,
-): Pick<TokenAnswer, 'refreshToken' | 'access' | 'defect'> {
+): FoundTokens {
   if (body === undefined) return { defect: 'it is not a JSON object' }
   const refreshToken = nonEmptyText(body['refresh_token'])
   const accessToken = nonEmptyText(body['access_token'])

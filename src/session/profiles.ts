@@ -6,7 +6,7 @@ import type { Settings } from '../settings/settings.ts'
 import { namesIn } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { notSignedInError } from './messages.ts'
-import { type ProfileFiles, profilesDirectory, type ReadSession, readSession } from './session-file.ts'
+import { type ProfileFiles, profilesDirectory, readSession } from './session-file.ts'
 
 /** Returns the profiles with any file that may hold a secret: a session or a note. */
 export function profilesWithSecrets(context: Pick<Context, 'directories'>): string[] {
@@ -51,7 +51,7 @@ export function requireKnownProfile(
  *
  * @throws CliError `not_signed_in`, exit 4; as `requireKnownProfile`; as `readSession`
  */
-export function requireSession(io: Io, files: ProfileFiles): ReadSession {
+export function requireSession(io: Io, files: ProfileFiles) {
   const found = readSession(files)
   if (found !== undefined) return found
   requireKnownProfile(files.profile, io, io.settings)

@@ -175,19 +175,13 @@ export function decode(text: string): Session {
   return session
 }
 
-/** A session, with the text that it was decoded from. */
-export interface ReadSession {
-  readonly session: Session
-  readonly text: string
-}
-
 /**
- * Reads `session.json`; undefined if the profile isn't signed in.
+ * Reads `session.json`, and returns the session with the text that it was decoded from; undefined if the profile isn't signed in.
  *
  * @throws CliError `file_unusable`, exit 4; `session_elsewhere`, exit 4, for a copy of another profile's file: with two holders of
  *   one refresh token, the second to use it would revoke the grant
  */
-export function readSession(files: ProfileFiles): ReadSession | undefined {
+export function readSession(files: ProfileFiles) {
   const text = files.disk.read(files.session)
   if (text === undefined) return undefined
   let session: Session

@@ -23,23 +23,7 @@ export interface SignIn extends Pick<Session, 'kind' | 'service' | 'client' | 's
 const WITHOUT_LOCKS = { withoutLocks: 'continue' } as const
 
 /** A login whose store was tested and whose disk space is reserved. */
-export interface PreparedSignIn {
-  /**
-   * Reserves the disk space again if a logout removed the reservation meanwhile. Call before exchanging the code, since the tokens
-   * of the exchange must be stored.
-   *
-   * @throws CliError `cannot_write`, exit 1
-   */
-  reserve(): void
-  /**
-   * Stores the sign-in as the session of the profile. The former session stays complete until the new session is stored.
-   *
-   * @throws CliError exit 1 or 4
-   */
-  complete(signIn: SignIn): Promise<Session>
-  /** Removes the reservation unless a session was written into it. Never throws. */
-  discard(): void
-}
+export type PreparedSignIn = Awaited<ReturnType<typeof prepareSignIn>>
 
 /**
  * Tests a store of this machine before the user is sent to the browser: the directory is writable, the lock works, and the keychain
@@ -53,7 +37,7 @@ export async function prepareSignIn(
   store: LocalStoreKind,
   kind: Session['kind'],
   files: ProfileFiles = profileFiles(io, io.settings.profile.value),
-): Promise<PreparedSignIn> {
+) {
   const id = Buffer.from(io.random.bytes(6)).toString('hex')
   const locking = { ...lockOptions(io, files), ...(kind === 'api_key' && WITHOUT_LOCKS) }
   let reservation: Reservation | undefined
@@ -72,9 +56,21 @@ export async function prepareSignIn(
   if (store === 'keychain') await proveKeychain(io, files.profile)
   requireReservation()
   return {
+    /**
+     * Reserves the disk space again if a logout removed the reservation meanwhile. Call before exchanging the code, since the
+     * tokens of the exchange must be stored.
+     *
+     * @throws CliError `cannot_write`, exit 1
+     */
     reserve: () => void requireReservation(),
+    /** Removes the reservation unless a session was written into it. Never throws. */
     discard,
-    async complete({ secret, ...signIn }) {
+    /**
+     * Stores the sign-in as the session of the profile. The former session stays complete until the new session is stored.
+     *
+     * @throws CliError exit 1 or 4
+     */
+    async complete({ secret, ...signIn }: SignIn): Promise<Session> {
       const now = io.clock.now()
       const { profile } = files
       const session = { ...signIn, profile, id, generation: 1, store, signedInAt: now, issuedAt: now }
