@@ -168,15 +168,7 @@ async function mayTakeOver(
 }
 
 /** A revision of the session that contains this process's note. */
-interface Noted extends SharedRevision {
-  readonly note: Note
-  readonly token: NotedToken
-  /**
-   * Milliseconds since the start of the note's compare-and-swap, by the wall or the monotonic clock, whichever shows more: a
-   * suspended machine may have stopped one of them.
-   */
-  readonly elapsed: () => number
-}
+type Noted = NonNullable<Awaited<ReturnType<typeof swapNote>>>
 
 /**
  * Writes this process's note into the session by compare-and-swap.
@@ -185,15 +177,16 @@ interface Noted extends SharedRevision {
  * @throws CliError `unreachable`, exit 7, or for a retry `refresh_interrupted`, exit 4, if etcd doesn't answer: the note may still
  *   be applied, and then the next command of this machine removes the note
  */
-async function swapNote(
-  store: SharedStore,
-  { session, note: former, revision }: SharedRevision,
-): Promise<Noted | undefined> {
+async function swapNote(store: SharedStore, { session, note: former, revision }: SharedRevision) {
   const { clock, program } = store.io
   const note: Note = { writer: createId(store.io, 16), host: program.host }
   const token = { id: session.id, generation: session.generation, writer: note.writer }
   const startedAt = clock.now()
   const began = clock.monotonic()
+  /**
+   * Returns the milliseconds since the start of the note's compare-and-swap, by the wall or the monotonic clock, whichever shows
+   * more: a suspended machine may have stopped one of them.
+   */
   const elapsed = () => Math.max(clock.now() - startedAt, clock.monotonic() - began)
   try {
     const { found } = await store.swap(revision, { session, note }, NOTE_LIMIT_MS)
