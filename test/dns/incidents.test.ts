@@ -77,12 +77,6 @@ interface Incident {
 
 const MISTAKES: readonly Incident[] = [
   {
-    ...{ id: 'array', source: 'facileManager/facileManager#697' },
-    setup: 'a bulk import put "Array" in front of the value',
-    world: dns(value(`Array${VALUE}`)),
-    ...{ verdict: 'fix', codes: ['extra_text'] },
-  },
-  {
     ...{ id: 'eqesc', source: 'octodns/octodns#229' },
     setup: 'a backslash is stored in front of the equals sign',
     world: dns(value(VALUE.replace('=', '\\='))),
@@ -97,18 +91,6 @@ const MISTAKES: readonly Incident[] = [
       codes: ['other_name'],
       says: 'is at _vercel.example.com instead of shop.example.com',
     },
-  },
-  {
-    ...{ id: 'zonelevel-prefix', source: 'zordhalo/runs-on.dev#26' },
-    setup: 'the record of shop.example.com is one level above, under the prefix of its value',
-    ...{ world: dns(value(VALUE, '_prefix.example.com')), name: 'shop.example.com' },
-    ...{ verdict: 'fix', codes: ['other_name'], says: 'is at _prefix.example.com' },
-  },
-  {
-    ...{ id: 'sublabel', source: 'is-a-good-dev/register#972' },
-    setup: 'the record of quack.example.com is below it, under the label of another service',
-    ...{ world: dns(value(VALUE, '_vercel.quack.example.com')), name: 'quack.example.com' },
-    ...{ verdict: 'fix', codes: ['other_name'] },
   },
   {
     ...{ id: 'sublabel2', source: 'is-a-good-dev/register#972' },
@@ -133,12 +115,6 @@ const MISTAKES: readonly Incident[] = [
     setup: 'a controller owns the TXT set of the name, and has overwritten it',
     world: dns(value('heritage=external-dns,external-dns/owner=prod')),
     ...{ verdict: 'fix', codes: ['missing'], says: 'external-dns manages them' },
-  },
-  {
-    ...{ id: 'aonly', source: 'is-a-dev/register#25127' },
-    setup: 'the A record of a change was published, its TXT record was not',
-    ...{ world: dns([a('app.example.com')]), name: 'app.example.com' },
-    ...{ verdict: 'fix', codes: ['missing'] },
   },
   {
     ...{ id: 'dup53', source: 'a hosted zone made twice at Route 53' },
@@ -175,13 +151,6 @@ const MISTAKES: readonly Incident[] = [
     setup: 'the value is typed as another service has it, with the domain in it',
     world: dns(value(VALUE.replace('=', '=example.com,'))),
     ...{ verdict: 'fix', codes: ['characters_changed'] },
-  },
-  {
-    ...{ id: 'acme-oldmiss', source: 'acme-dns/acme-dns#151' },
-    setup: 'the name is an alias for a name that a server denies with its SOA record in the answer section',
-    name: 'app.example.com',
-    world: odd(dns([cname('app.example.com', 'x.auth.example.net')]), () => undefined),
-    ...{ verdict: 'fix', codes: ['cname_at_name'] },
   },
   {
     ...{ id: 'apexnx', source: 'coredns/coredns#4374' },

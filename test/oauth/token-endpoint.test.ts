@@ -185,12 +185,6 @@ describe('a refresh', () => {
     ],
     ['invalid_grant behind a 500', () => oauthError(500, 'invalid_grant'), { kind: 'unknown' }],
     ['invalid_scope', () => oauthError(400, 'invalid_scope'), { kind: 'unused', isTransient: false }],
-    ['invalid_client', () => oauthError(401, 'invalid_client'), { kind: 'unused', isTransient: false }],
-    [
-      'unauthorized_client',
-      () => oauthError(400, 'unauthorized_client'),
-      { kind: 'unused', isTransient: false },
-    ],
     ...['unsupported_grant_type', 'invalid_target', 'temporarily_unavailable', 'Not Found'].map(
       (error): [string, () => HttpResponse, Record<string, unknown>] => [
         `${error}, which the interface does not have`,
@@ -268,16 +262,6 @@ describe('a refresh', () => {
       'a 503 with an OAuth error, which only a 4xx is',
       () => oauthError(503, 'temporarily_unavailable', 'later'),
       { kind: 'unknown', why: 'HTTP 503: later (temporarily_unavailable)' },
-    ],
-    [
-      'a page of markup',
-      () => textResponse(403, '<html><h1>Blocked</h1><p>by the gateway'),
-      { kind: 'unknown', why: 'HTTP 403: Blocked by the gateway' },
-    ],
-    [
-      'an error of the platform',
-      () => jsonResponse(404, { statusCode: 404, name: 'not_found', message: 'No such route' }),
-      { kind: 'unknown', why: 'HTTP 404: No such route (not_found)' },
     ],
     [
       'a redirect',

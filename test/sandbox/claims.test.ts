@@ -154,8 +154,6 @@ test.each([
   [{ status: 'blocked', reason: 'grace_period' }, { blocked_reason: 'grace_period' }],
   [{ status: 'failed', reason: 'because' }, { failure_reason: 'because' }],
   [{ status: 'expired' }, {}],
-  [{ status: 'superseded' }, {}],
-  [{ status: 'canceled' }, {}],
   [{ status: 'under_review' }, {}],
 ])('the control API sets the outcome %j of a claim by domain and by id', async (outcome, reasons) => {
   const sandbox = await sandboxForTest(SLOW)
@@ -191,8 +189,6 @@ test('a blocked claim completes after its status is set to verified', async () =
 test.each([
   ['failed', { status: 'failed', failure_reason: 'ownership_check_failed' }],
   ['expired', { status: 'expired' }],
-  ['superseded', { status: 'superseded' }],
-  ['canceled', { status: 'canceled' }],
   ['constructor', { status: 'completed' }],
 ])('a claim for a domain with the first label %s ends as that label demands', async (label, ends) => {
   const sandbox = await sandboxForTest({ ...SLOW, autoPublish: true })

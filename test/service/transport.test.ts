@@ -220,11 +220,6 @@ describe('an error', () => {
       'descriptors',
       'ulimit -n',
     ],
-    [
-      Object.assign(new Error('socket ENFILE'), { code: 'ENFILE', syscall: 'socket' }),
-      'descriptors',
-      'ulimit -n',
-    ],
   ])(
     'a limit of this machine (%s) is no error of the network, and has its own remedy',
     (error, kind, remedy) => {
@@ -242,12 +237,6 @@ describe('an error', () => {
       ...{ kind: 'tls', sent: 'no' },
       message: expect.stringContaining("doesn't speak TLS"),
     })
-  })
-
-  it('an error after the request was written says that the request may have been sent', async () => {
-    const url = await listenRaw((socket) => socket.once('data', () => socket.resetAndDestroy()))
-    const failure = await failureOf(transport().send(get(url, { method: 'POST', beforeSend: () => {} })))
-    expect(failure).toMatchObject({ kind: 'reset', sent: 'maybe' })
   })
 
   it('a response that is not HTTP is a protocol error', async () => {
@@ -523,9 +512,7 @@ describe('NO_PROXY', () => {
     ['https://example.com/', 'api.example.com', false],
     ['https://api.example.com/', ' , ', false],
     ['https://[::1]:8443/', '[::1]', true],
-    ['https://[::1]/', 'localhost,127.0.0.1,::1', true],
     ['https://[2001:db8::1]/', '2001:DB8::1', true],
-    ['https://[2001:db8::1]/', '::1', false],
   ])('a request to %s with NO_PROXY %j bypasses the proxy: %s', (url, noProxy, past) => {
     expect(bypassesProxy(new URL(url), noProxy)).toBe(past)
   })
@@ -561,14 +548,6 @@ describe('a proxy', () => {
 
   /** The same server under a name that isn't loopback's. */
   const named = ({ port }: URL, host = 'service.example') => new URL(`http://${host}:${port}/`)
-
-  it('a proxy in the environment is used', async () => {
-    const url = await listen((_request, response) => response.end('direct'))
-    const proxy = await proxyServer()
-    const response = await transport({ httpsProxy: proxy.url }).send(get(named(url)))
-    expect(text(response)).toBe('direct')
-    expect(proxy.tunnels).toEqual([named(url).host])
-  })
 
   it('a proxy is bypassed for hosts in NO_PROXY', async () => {
     const url = await listen((_request, response) => response.end('direct'))
@@ -622,6 +601,9 @@ describe('a proxy', () => {
     expect(received).toEqual([])
   })
 
+  const toService = (more: Partial<HttpRequest> = {}) =>
+    get(new URL('https://service.example:1/'), { method: 'POST', body: 'x', ...more })
+
   it.each<[string, (socket: Socket) => void]>([
     ['closes at once', (socket) => socket.destroy()],
     ['resets', (socket) => socket.once('data', () => socket.resetAndDestroy())],
@@ -638,40 +620,27 @@ describe('a proxy', () => {
     ],
   ])('a proxy that %s before TLS gets nothing of the request', async (_what, speak) => {
     const proxy = await listenRaw(speak)
-    const failure = await failureOf(
-      transport({ httpsProxy: proxy.href }).send(
-        get(new URL('https://service.example:1/'), { method: 'POST', body: 'x' }),
-      ),
-    )
+    const failure = await failureOf(transport({ httpsProxy: proxy.href }).send(toService()))
     expect(failure.sent).toBe('no')
   })
 
   it('a silent proxy ends with the time limit, and nothing was sent', async () => {
     const silent = await listenRaw(() => {})
-    const failure = await failureOf(
-      transport({ httpsProxy: silent.href }).send(
-        get(new URL('https://service.example:1/'), { timeoutMs: 50 }),
-      ),
-    )
+    const http = transport({ httpsProxy: silent.href })
+    const failure = await failureOf(http.send(toService({ timeoutMs: 50 })))
     expect(failure).toMatchObject({ kind: 'timeout', sent: 'no' })
   })
 
   it('a proxy that refuses is named as the cause, and nothing was sent', async () => {
     const proxy = await proxyServer('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n')
-    const failure = await failureOf(
-      transport({ httpsProxy: proxy.url }).send(
-        get(new URL('https://service.example:1/'), { method: 'POST', body: 'x' }),
-      ),
-    )
+    const failure = await failureOf(transport({ httpsProxy: proxy.url }).send(toService()))
     expect(failure).toMatchObject({ kind: 'proxy', sent: 'no' })
   })
 
   it.each([':::', 'socks5://proxy.example', 'http://me:%@proxy.example', 'http://proxy.example/path'])(
     'a proxy with the URL %s is named as the cause, without the password',
     async (httpsProxy) => {
-      const failure = await failureOf(
-        transport({ httpsProxy }).send(get(new URL('https://service.example:1/'))),
-      )
+      const failure = await failureOf(transport({ httpsProxy }).send(toService()))
       expect(failure).toMatchObject({ kind: 'proxy', sent: 'no' })
       expect(failure).not.toHaveProperty('cause')
     },
