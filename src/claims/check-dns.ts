@@ -11,7 +11,7 @@ import type { Io } from '../terminal/io.ts'
 import { createRenderContext } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { describeLedger } from './ledger.ts'
-import { judge, nameOf } from './lifecycle.ts'
+import { asArgument, judge, nameOf } from './lifecycle.ts'
 import { type ClaimReader, findClaimOrDomain, parseDomain } from './load.ts'
 import { expectedRecord, readValue } from './record.ts'
 import {
@@ -27,11 +27,13 @@ export interface CheckResult {
   readonly report: CheckReport
   /** The error that the command ends with; undefined for exit 0. */
   readonly error?: CliError | undefined
+  /** The next step for a claim whose record is ready; meaningless with an error. */
+  readonly hint?: string | undefined
 }
 
 /**
- * Checks DNS for the record of a claim, or for a given value. Without a value and a known claim, reports the TXT values of the
- * name.
+ * Checks DNS for the record of a claim, or for a given value. Without a value and a known claim, or for a claim that ended
+ * without success, whose value is useless, reports the TXT values of the name.
  *
  * @param domain a claim or a domain; the user picks one from a list if undefined
  * @param value the TXT value to expect instead of the claim's
@@ -68,11 +70,11 @@ export async function checkDomain(
     claim = await readClaim({ ...found, entry: entry && { ...entry, claim } }, options.deadline)
     return claim
   }
-  // The service may omit the record of a claim that has ended; then report the TXT values of its name.
-  const isOver = !judge(first, io.clock.now()).isOpen && !first.record?.value
-  const wanted = isOver
-    ? { name: asked ?? first.name ?? domainId, expected: null }
-    : expectedRecord(first, asked)
+  const { isOpen, phase } = judge(first, io.clock.now())
+  // The service may omit the record of a claim that is over; then report the TXT values of its name.
+  const hasRecord = isOpen || first.record?.value
+  const known = hasRecord ? expectedRecord(first, asked) : { name: asked ?? first.name ?? domainId }
+  const wanted = { expected: null, ...known, ...(!isOpen && phase !== 'completed' && { expected: null }) }
   const checked = await checkRecord(wanted, { claim: first, read: readAgain }, options, io)
   return applyClaim(checked, claim, io.clock.now())
 }
@@ -84,15 +86,16 @@ export async function checkDomain(
 function applyClaim({ report, error }: CheckResult, claim: DomainClaim, now: number): CheckResult {
   const judged = judge(claim, now)
   const own = { ...report, claim: { status: claim.status ?? 'unknown' } }
-  if (!judged.isOpen && judged.error !== undefined) return { report: own, error: judged.error }
-  if (judged.needsRecord || judged.phase === 'blocked') return { report: own, error }
-  return {
-    report: {
-      ...own,
-      ...{ verdict: 'ready', ready: true, retry_after_seconds: null, findings: [] },
-      remark: `${nameOf(claim)} no longer needs its record: ${judged.text}`,
-    },
+  const over = { retry_after_seconds: null, findings: [] }
+  if (!judged.isOpen && judged.error !== undefined) {
+    // A claim that ended during the wait was checked with its value, so the findings tell the user to publish a useless value.
+    const unasked = { ...over, expected: null, verdict: 'unknown', ready: false } as const
+    return { report: report.expected === null ? own : { ...own, ...unasked }, error: judged.error }
   }
+  const hint = judged.needsRecord ? `to verify it: mailclaim claim${asArgument(claim)}` : undefined
+  if (judged.needsRecord || judged.phase === 'blocked') return { report: own, error, hint }
+  const remark = `${nameOf(claim)} no longer needs its record: ${judged.text}`
+  return { report: { ...own, ...over, verdict: 'ready', ready: true, remark } }
 }
 
 /** Checks once, or with `wait` until the record is ready, the claim no longer needs the record, or the deadline has passed. */

@@ -62,7 +62,7 @@ export async function readList(from: string, takesIds: boolean, io: Io) {
   // JSON and HTML begin with a bracket, and some of their lines may be valid domains, which must not be claimed.
   const isOtherFormat = !hasHeader && /[[\]{}<>]/.test(first.join(''))
   if (!hasHeader && !isOtherFormat && first.length > 1 && first[0] !== '' && !first[0]?.includes('.'))
-    throw usageError(`${name} has no column "domain"`, `call one domain: ${clip(first.join(', '), 200)}`)
+    throw usageError(`${name} has no column "domain"`, `rename one to domain: ${clip(first.join(', '), 200)}`)
   const known = ['', ...DOMAIN, ...VALUE, ...REGION]
   const ignored = first.filter((_, at) => hasHeader && !known.includes(header[at] ?? '')).join(', ')
   if (ignored !== '') await io.warn(`ignored columns of ${name}: ${ignored.toLowerCase()}`)

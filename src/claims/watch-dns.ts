@@ -108,7 +108,7 @@ export function createWaitReporter(io: Io) {
       await io.hint(first.fix)
     } else if (news !== undefined && news !== printed && !io.stderr.isTTY) await io.say(news)
     const next = formatDuration(nextInMs / 1000)
-    if (io.stderr.isTTY) await io.progress.update(`waiting for the TXT record; next check in ${next}`)
+    if (io.stderr.isTTY) await io.progress.update(`waiting for the TXT record; checking every ${next}`)
   }
 }
 

@@ -152,9 +152,9 @@ async function* createOrResume(
 export async function* startClaim(request: ClaimRequest, access: ServiceAccess): ClaimOpening {
   const { io } = access
   const [before] = await findClaimsByName(request.name, io)
-  const earlier =
-    before !== undefined && judge(before.claim, io.clock.now()).isOpen ? before.claim : undefined
-  const { claim, created } = await requestClaim(request, access)
+  const earlier = before && judge(before.claim, io.clock.now()).isOpen ? before.claim : undefined
+  // Without a region in the request, the service would start the new claim in its default region.
+  const { claim, created } = await requestClaim({ region: earlier?.region ?? undefined, ...request }, access)
   if (!created) return yield* continueClaim(request, claim, 'the claim was already pending')
   const value = earlier === undefined ? before?.claim.record?.value : undefined
   const after = value ? `; remove the TXT value "${clip(value, MAX_TEXT)}" of the earlier one` : ''

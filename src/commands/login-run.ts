@@ -59,7 +59,7 @@ export async function signIn(options: SignInOptions, outerIo: Io, columns: reado
   const isUnattended = environment.ci || !(stdin.isTTY || stderr.isTTY)
   if (!withApiKey && (outerIo.settings.noInput || (opensBrowser && isUnattended))) {
     throw usageError(
-      'a sign-in with the browser needs a person, whom --no-input, CI or a missing terminal rules out',
+      'a sign-in with the browser needs a terminal and a person (not --no-input or CI)',
       'set MAILCLAIM_API_KEY to a key or the token of a keeper (docs/fleet.md), or run: mailclaim login --with-api-key < key.txt',
     )
   }
@@ -276,8 +276,8 @@ async function saveSettings(store: StoreKind, io: Io): Promise<void> {
 async function reportResult(session: Session, io: Io, columns: readonly Column[]): Promise<void> {
   const { kind, profile, service, scope, store } = session
   const { settings } = io
-  const what = kind === 'session' ? 'Signed in' : 'API key stored'
-  await io.say(`${what} at ${service} as profile ${profile}; the secret is in ${STORES[store]}.`)
+  const what = kind === 'session' ? `Signed in at ${service} as` : `API key for ${service} stored in`
+  await io.say(`${what} profile ${profile}; the secret is in ${STORES[store]}.`)
   if (io.environment.apiKey !== undefined)
     await io.warn('MAILCLAIM_API_KEY is set and overrides it: unset it to use what was just stored')
   const requested = settingValue('scope', settings) ?? []

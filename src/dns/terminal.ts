@@ -38,13 +38,13 @@ function headline(view: ReportView, layout: Layout): string {
   const { palette } = layout
   const inZone = zone === null || zone === name ? '' : ` in the zone ${zone}`
   const place = `${title}${inZone}${host === null ? '' : `, hosted by ${host}`}`
-  const heading = paragraph(`${place}: TXT ${expected ?? 'records'}`, '', layout, palette.strong)
+  const claim = view.claim === null ? '' : `; the claim is ${view.claim.status}`
+  const heading = paragraph(`${place}: TXT ${expected ?? `records${claim}`}`, '', layout, palette.strong)
   if (view.isListing) {
     const others = values.length > LISTED_VALUES ? [`and ${values.length - LISTED_VALUES} more`] : []
     const listed = values.length === 0 ? ['no TXT record'] : [...values.slice(0, LISTED_VALUES), ...others]
     return heading + listed.map((value) => paragraph(value, '  ', layout)).join('')
   }
-  const claim = view.claim === null ? '' : `; the claim is ${view.claim.status}`
   return heading + paragraph(`${capitalize(view.result)}${claim}`, '', layout, palette[view.tone])
 }
 

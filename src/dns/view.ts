@@ -34,8 +34,9 @@ export function viewReport(report: CheckReport) {
   const { name, expected, nameservers, resolvers, findings } = report
   const isListing =
     expected === null && [...nameservers, ...resolvers].some(({ outcome }) => isDnsData(outcome))
+  const listing = report.claim === null ? 'no value was expected' : 'its claim has ended: no value is needed'
   const [result, tone]: readonly [string, Tone] = isListing
-    ? ['no value was expected', 'faint']
+    ? [listing, 'faint']
     : expected === null && findings[0]?.code === 'domain_not_found'
       ? ["the domain isn't in DNS", 'bad']
       : VERDICTS[report.verdict]

@@ -88,7 +88,7 @@ const MISTAKES = {
     fix: CORRECT,
   },
   stale_token: {
-    message: 'the record holds another token, as of an earlier or another claim: {seen:quoted}',
+    message: "the record holds another claim's token: {seen:quoted}",
     fix: '{use:remedy}',
   },
   lame_nameserver: {

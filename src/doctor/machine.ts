@@ -83,7 +83,7 @@ export async function examineSession(io: Io): Promise<Finding> {
   const { state, inForce, problem } = await describeSession(io)
   if (problem !== undefined) throw problem
   if (inForce === 'MAILCLAIM_API_KEY')
-    return ok('using MAILCLAIM_API_KEY, as it is: mailclaim auth status --online tries it')
+    return ok('using MAILCLAIM_API_KEY; to try it: mailclaim auth status --online')
   if (inForce === 'stored API key') return ok('signed in with a stored API key')
   if (state === 'refreshing') return ok('signed in; another command is refreshing the access token')
   return ok(state === 'active' ? 'signed in' : 'signed in; the next command renews the access token')

@@ -71,7 +71,7 @@ export const REGIONS = ['us-east-1', 'eu-west-1', 'sa-east-1', 'ap-northeast-1']
 /** The body of a request to create a claim (section 4.5). */
 export interface ClaimRequest {
   readonly name: string
-  readonly region?: string
+  readonly region?: string | undefined
   readonly custom_return_path?: string
   readonly open_tracking?: boolean
   readonly click_tracking?: boolean

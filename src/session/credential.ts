@@ -93,7 +93,7 @@ const KEY_MISTAKES: readonly (readonly [pattern: RegExp, why: string])[] = [
   [/^["'`\u2018-\u201f]|["'`\u2018-\u201f]$/, 'it has quotation marks around it'],
   [/^(\$[\w{(]|\{\{|%\w+%$)/, 'it is the name of a variable, which was not replaced'],
   [/^(export\s+)?[a-z_]\w*=[^=]/i, 'it has the form NAME=value: leave out the name'],
-  [/^([*•]+|\[.*\]|<.*>|undefined|null|none)$/i, 'it only stands for a value'],
+  [/^([*•]+|\[.*\]|<.*>|undefined|null|none|changeme|your[_-]?api[_-]?key)$/i, 'it is a placeholder'],
   [/\\[nrt]/, 'it has the characters \\n or the like in it'],
   [/[^\x21-\x7e]/, "it isn't one line of printable ASCII without spaces"],
 ]

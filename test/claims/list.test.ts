@@ -179,7 +179,7 @@ test.each([
 
 test('a list header without a domain column is refused, and the hint names its columns', async () => {
   await expect(read('Kunde;Domäne;TXT-Wert\nX;a.example;p=t\n')).rejects.toMatchObject({
-    hint: 'call one domain: Kunde, Domäne, TXT-Wert',
+    hint: 'rename one to domain: Kunde, Domäne, TXT-Wert',
   })
 })
 

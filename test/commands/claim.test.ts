@@ -85,6 +85,23 @@ test('claim resumes the open claim of a domain, and warns of options that no lon
 })
 
 test.each([
+  ['the open claim', 'pending', [], 'eu-west-1'],
+  ['the option', 'pending', ['--region', 'sa-east-1'], 'sa-east-1'],
+  ['the service after an expired claim', 'expired', [], undefined],
+])('claims create requests the region of %s', async (_what, status, words, region) => {
+  const bodies: { region?: string }[] = []
+  const world = createWorld({
+    respond(_request, body) {
+      if (body !== undefined) bodies.push(JSON.parse(body))
+      return claimOf({ region: 'eu-west-1', status })
+    },
+  })
+  await world.run('claims', 'get', 'd1')
+  await world.run('claims', 'create', 'example.com', ...words)
+  expect(bodies.map((body) => body.region)).toEqual([region])
+})
+
+test.each([
   ['expired', 1, 8],
   ['canceled', 1, 8],
   ['gone', 1, 8],

@@ -127,7 +127,9 @@ test.runIf(needs('posix'))('the remedy of doctor works with any names of directo
 test('the report of doctor on a terminal has each remedy once, below its problem', async () => {
   const context = createSetup({ environment: { apiKey: 'key-1' }, terminal: { columns: 200 } })
   expect(await run(['doctor', '--no-color'], context)).toBe(3)
-  expect(context.stdout.text).toContain('→ to begin: mailclaim login')
+  expect(context.stdout.text).toContain(
+    '→ set MAILCLAIM_BASE_URL, or sign in: mailclaim login --base-url URL',
+  )
   expect(context.stderr.text).toBe('error: problems found: configuration\n')
 })
 

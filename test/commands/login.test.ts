@@ -206,7 +206,7 @@ describe('login', () => {
     const context = createFakeContext({ respond: () => jsonResponse(200, {}) })
     context.stdin.stream.end('key_0123456789\n')
     await start(context, { store: 'file', input: false, withApiKey: true })
-    expect(context.stderr.text).toContain('API key stored')
+    expect(context.stderr.text).toContain('API key for http')
   })
 
   it.each(['json', 'jsonl'])(
@@ -301,14 +301,26 @@ describe('login', () => {
     })
   })
 
-  it('login without a terminal and without a base URL exits 3 without a prompt', async () => {
-    const context = createFakeContext()
-    const settings = await resolveSettings({}, [], context)
-    await expect(start(context, { browser: false }, settings)).rejects.toMatchObject({
-      code: 'base_url_missing',
-      exit: Exit.notConfigured,
-    })
-  })
+  it.each([
+    ['base_url', {}, 'set MAILCLAIM_BASE_URL, or sign in: mailclaim login --base-url URL'],
+    ['base_url', { profile: 'work' }, '… mailclaim login --base-url URL --profile work'],
+    [
+      'client_id',
+      { baseUrl: 'https://api.example.com' },
+      'set MAILCLAIM_CLIENT_ID, or sign in: mailclaim login --client-id ID',
+    ],
+  ])(
+    'login without a terminal and without a %s exits 3 with the missing option: %j',
+    async (key, given, hint) => {
+      const context = createFakeContext()
+      const settings = await resolveSettings(given, [], context)
+      await expect(start(context, { browser: false }, settings)).rejects.toMatchObject({
+        code: `${key}_missing`,
+        exit: Exit.notConfigured,
+        hint: expect.stringContaining(hint.replace('… ', '')),
+      })
+    },
+  )
 
   describe('the scopes that are granted', () => {
     it.each([
@@ -410,7 +422,7 @@ describe('login', () => {
         context.requests.map(({ method, url, headers }) => [method, url.pathname, headers['authorization']]),
       ).toEqual([['GET', '/oauth/grants', 'Bearer key_0123456789']])
       expect(stored).toMatchObject({ kind: 'api_key', store: 'file' })
-      expect(context.stderr.text).toContain('API key stored')
+      expect(context.stderr.text).toContain('API key for http')
     })
 
     it.each([
@@ -437,8 +449,10 @@ describe('login', () => {
       ['$KEY\n', 'the name of a variable'],
       ['\u0024{KEY}\n', 'the name of a variable'],
       ['%KEY%\n', 'the name of a variable'],
-      ['***\n', 'only stands for a value'],
-      ['undefined\n', 'only stands for a value'],
+      ['***\n', 'it is a placeholder'],
+      ['undefined\n', 'it is a placeholder'],
+      ['YOUR_API_KEY\n', 'it is a placeholder'],
+      ['changeme\n', 'it is a placeholder'],
       ['MAILCLAIM_API_KEY=key_0123456789\n', 'NAME=value'],
       ['key_0123456789\\n\n', 'characters'],
       ['k\0e\0y\0\n', 'UTF-8'],

@@ -93,6 +93,7 @@ export const command = defineCommand({
       const checked = await checkDomain(name ?? domains[0], given, check, readClaim, io)
       await writeReport(checked, check, COLUMNS, io)
       if (checked.error !== undefined) throw checked.error
+      if (checked.hint !== undefined && !io.settings.quiet) await io.hint(checked.hint)
       if (expectsNoValue(checked.report)) await explainMissingValue(checked.report, io)
       return
     }
