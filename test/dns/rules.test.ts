@@ -167,7 +167,7 @@ const ROWS: readonly (readonly [code: FindingCode, seen: Partial<Observations>])
   ['resolver_differs', { resolvers: [resolver('absent', { negativeTtl: 45, authoritative: true })] }],
 ]
 
-test.each(ROWS)('the rules find %s first in an example of it', (code, seen) => {
+test.each(ROWS)('an example of %s has it as the first finding, with its verdict', (code, seen) => {
   const { verdict, ready, findings } = check(seen)
   expect(findings[0]).toMatchObject({ code, severity: severityOf(code) })
   expect({ verdict, ready }).toEqual({
@@ -325,18 +325,18 @@ test('the first finding of a report is the reason of its verdict', () => {
   expect(exitErrorOf(report)?.message).toBe(report.findings[0]?.message)
 })
 
-describe('what is left in a cache', () => {
+describe('what a resolver still caches', () => {
   const OLD_NS = { texts: ['ns.old.example.net'], ttl: 900 }
   test.each<[string, Partial<ResolverObservation>, number]>([
     ['an absence', { negativeTtl: 45 }, 45],
     [
-      'an absence that its own name servers gave',
+      'an absence that the current name servers gave',
       { negativeTtl: 45, cached: { texts: ['ns1.example.com'], ttl: 900 } },
       45,
     ],
-    ['the name servers of before a move', { negativeTtl: 45, cached: OLD_NS }, 900],
-    ['an alias that is no more', { negativeTtl: 45, alias: 'web.example.net', ttl: 858 }, 858],
-  ])('a resolver cache with %s is waited for until its TTL ends', (_what, more, seconds) => {
+    ['the name servers from before a move', { negativeTtl: 45, cached: OLD_NS }, 900],
+    ['a CNAME that was removed', { negativeTtl: 45, alias: 'web.example.net', ttl: 858 }, 858],
+  ])('a resolver that caches %s gives the verdict wait until that TTL ends', (_what, more, seconds) => {
     const report = check({ resolvers: [resolver('absent', more)] })
     expect(report).toMatchObject({
       verdict: 'wait',
@@ -345,7 +345,7 @@ describe('what is left in a cache', () => {
     })
   })
 
-  test('a resolver that is wrong after the TTL of its cache is no longer waited for', () => {
+  test('a resolver that is wrong after the TTL of its cache gives resolver_differs or dnssec_bogus instead of cached', () => {
     const resolvers = [resolver('absent', { negativeTtl: 45, cached: OLD_NS })]
     expect(codes({ isOverdue: true, resolvers })).toEqual(['resolver_differs'])
     expect(codes({ isOverdue: true, dnssec: dnssec('ok'), resolvers: [rejects] })).toEqual(['dnssec_bogus'])
@@ -469,7 +469,7 @@ test.each<[string, boolean | null, readonly ServerObservation[], readonly Findin
   ['one server of two', false, [RESOLVES, { ...MATCH, ...second }], ['some_servers_lame']],
   ['no registry was heard over IPv4', null, [REFUSED], ['dns_intercepted']],
   ['no registry was heard over IPv4, but another server', null, [REFUSED, MATCH], ['some_servers_lame']],
-])('interception over IPv4 is told from broken name servers: %s', (_what, isSuspect, servers, expected) => {
+])('interception over IPv4 and broken servers are told apart: %s', (_what, isSuspect, servers, expected) => {
   const registry = [
     ...(isSuspect === null ? [] : [{ address: REGISTRY.address, isSuspect }]),
     { address: '2001:db8::9', isSuspect: false },
@@ -485,7 +485,7 @@ test.each<[string, boolean, readonly ServerObservation[], readonly FindingCode[]
   ['IPv6 is intercepted, the record missing', false, [server(), { ...REFUSED, ...V6 }], ['missing']],
   ['IPv6 lacks the record', false, [MATCH, { ...server(second), ...V6 }], ['partial_propagation']],
   ['none serves the zone', false, [REFUSED, { ...REFUSED, ...V6 }], ['lame_nameserver']],
-])('interception is told per address family: %s', (_what, isSuspect, servers, expected) => {
+])('interception is judged per address family: %s', (_what, isSuspect, servers, expected) => {
   const registry = [{ address: REGISTRY.address, isSuspect }]
   expect(codes({ servers, location: found('example.com', [], { registry }) })).toEqual(expected)
 })
@@ -518,15 +518,15 @@ describe('a check without a value', () => {
   test.each<[string, Partial<Observations>, FindingCode[]]>([
     ['is silent about a record', { servers: [with_(PROOF)] }, []],
     ['is silent about a policy in quotation marks', { servers: [with_('"v=spf1 -all"')] }, []],
-    ['remarks stored quotation marks', { servers: [with_(`"${PROOF}"`)] }, ['quoted']],
-    ['remarks invisible characters', { servers: [with_(`${PROOF}\u200b`)] }, ['whitespace']],
+    ['warns of stored quotation marks', { servers: [with_(`"${PROOF}"`)] }, ['quoted']],
+    ['warns of invisible characters', { servers: [with_(`${PROOF}\u200b`)] }, ['whitespace']],
     [
-      'remarks a doubled name',
+      'warns of a doubled name',
       { servers: [server()], otherNames: at('example.com.example.com', 'doubled', PROOF) },
       ['doubled_name'],
     ],
     [
-      'remarks www',
+      'warns of the record at www',
       { servers: [server()], otherNames: at('www.example.com', 'wrong', PROOF) },
       ['other_name'],
     ],
@@ -536,13 +536,13 @@ describe('a check without a value', () => {
       [],
     ],
     [
-      'remarks an alias for a value',
+      'warns of a CNAME whose target is the value',
       { servers: [{ ...aliased, alias: PROOF }], alias: { targets: [PROOF.toLowerCase()], isKnown: true } },
       ['cname_at_name'],
     ],
-    ['is silent about another alias', { servers: [aliased], alias }, []],
+    ['is silent about another CNAME', { servers: [aliased], alias }, []],
     [
-      'is silent about the name above',
+      'is silent about a record at the parent name',
       { servers: [server()], otherNames: at('example.com', 'used', PROOF) },
       [],
     ],

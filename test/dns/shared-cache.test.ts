@@ -49,7 +49,7 @@ function createRun(respond: (asked: Asked) => FakeReply) {
 
 const isDead = ({ server }: Asked) => /^192\.0\.2\.1[12]$/.test(server)
 
-test('checks of one run share the zone and its hosts for five minutes, but never the record', async () => {
+test('checks of one run share the zone and its name servers for five minutes, but never the record', async () => {
   const world = fakeInternet([COM, zone('example.com', 11, 3)])
   const { outcomesOf, asked, clock } = createRun(world)
   const above = () => asked.filter(({ server, type }) => /2\.[12]$/.test(server) && type === 'SOA').length
@@ -97,7 +97,7 @@ describe('a server that is silent', () => {
     expect(outcomes.get('d299.example.com')).toBe('not_checked,not_checked')
   })
 
-  test('a server counts as silent for five minutes after three unanswered queries in a row', async () => {
+  test('a server is treated as silent for five minutes after three unanswered queries in a row', async () => {
     const clock = createVirtualClock()
     const cache = createSharedCache(clock)
     const server = { address: '192.0.2.11', port: 53 }

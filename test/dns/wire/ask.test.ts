@@ -114,7 +114,7 @@ describe('one question to one server', () => {
   test.each<[string, Resolver, (asked: Asked) => FakeReply, readonly string[]]>([
     ['over HTTPS alone, with 0 as its id', HTTPS, ({ id }) => (id === 0 ? answer : 'silent'), ['https 1232']],
     [
-      'over HTTPS as well if the resolver has it and the others bring nothing',
+      'over HTTPS as well if the resolver has it and UDP brings no answer',
       { ...SERVER, https: HTTPS },
       ({ transport, id }) => (transport === 'https' && id === 0 ? answer : 'silent'),
       ['udp 1232', 'https 1232'],
@@ -135,7 +135,7 @@ describe('one question to one server', () => {
     expect(limited.isReached()).toBe(true)
   })
 
-  test('an interrupt ends a query with the reason of the signal', async () => {
+  test('an interrupt ends a DNS query with the reason of the abort signal', async () => {
     const clock = createVirtualClock()
     const controller = new AbortController()
     const dns = createFakeDns(() => {
