@@ -81,18 +81,18 @@ test.each([
     'gr8b/zabbix-module-sqlexplorer#18',
   ],
   [
-    'a registrar that says Domain Name',
+    'the header Domain Name, as a registrar exports it',
     'Domain Name,TLD\na.example,com\nb.example,com\n',
     'GoDaddy domain export',
   ],
   [
-    'a sheet with other words',
+    'the headers domainname and TXT Value, as in a spreadsheet',
     'Client,domainname ,TXT  Value\nX,a.example,\nY,b.example,\n',
     'Google Sheets',
   ],
   ['lines that end in CR alone', 'a.example\rb.example\r', 'Excel CSV (Macintosh)'],
   [
-    'claims list --format tsv',
+    'the columns of claims list --format tsv',
     'name\tstatus\tregion\trecord.value\na.example\tpending\t\t\nb.example\tpending\t\t\n',
     'own output',
   ],
@@ -107,7 +107,7 @@ test.each([
   })
 })
 
-test('the columns of values and regions in a list are found by the names in our own output and in sheets', async () => {
+test('the name, value and region columns of a list are found by the headers of our own output in any case', async () => {
   const { inputs } = await read('Name\tRecord.Value\tREGION\na.example\tp=t\teu-west-1\n')
   expect(inputs).toEqual([{ domain: 'a.example', value: 'p=t', region: 'eu-west-1' }])
 })
@@ -135,7 +135,7 @@ test('a repeated domain in a list takes its value from whichever line has one', 
   ])
 })
 
-test('a bad line after a cell with line breaks is reported with its number in the file and the probable name', async () => {
+test('a bad line after a cell with line breaks is reported with its line number in the file and the likely domain name', async () => {
   const { stderr } = await read('domain,client\r\na.example,"X\r\nY"\r\n“b.example”,Z\r\n')
   expect(stderr).toContain('<stdin>:4: "“b.example”" is not a domain name')
   expect(stderr).toContain('(leave the quotation marks out: b.example)')

@@ -45,7 +45,7 @@ test.each<[string, readonly string[]]>([
   expect(await offers(line)).toEqual(expected)
 })
 
-test('a candidate comes with its description, and --dotted strips the dots of PowerShell words', async () => {
+test('a completion candidate is printed with its description, and --dotted strips the dot that PowerShell puts before each word', async () => {
   expect(await lines('config u')).toEqual(['unset\tremove a setting'])
   const context = createFakeContext()
   await run(['__complete', '--dotted', '.config', '.'], context)
