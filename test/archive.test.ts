@@ -81,7 +81,7 @@ describe.runIf(needs('posix'))('scripts/archive.mjs', () => {
     ['a tar file', 'linux'],
     ['a zip file', 'win32'],
     ['a tar file with names over 100 bytes', 'platform'.repeat(20)],
-  ])('%s can be read whole, with file modes and one date', async (_, platform) => {
+  ])('%s of archive.mjs is read by Python with its file modes and one date', async (_, platform) => {
     const script = `
 import json, sys, tarfile, time, zipfile
 path, listed = sys.argv[1], []

@@ -204,7 +204,7 @@ const COLUMNS = {
   nothing: stranded('nothing had left'),
 }
 
-describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every call', () => {
+describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at any system call', () => {
   const { clients, onEnd } = shareClients()
   let library = ''
   beforeAll(() => {
@@ -212,7 +212,7 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
   })
 
   it.each([REFRESH, NARROWED, FIRST_LOGIN, LOGIN, LOGOUT])(
-    '$name',
+    '$name with one failing or killed system call sends no used token and prints no untrue message',
     async (operation) => {
       const began = performance.now()
       const { length: count } = await listCalls(operation)
@@ -229,7 +229,7 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
   )
 
   it.each([REFRESH, NARROWED, FIRST_LOGIN, LOGIN, LOGOUT])(
-    '$name, on a disk that keeps failing',
+    '$name on a disk that keeps failing from any system call on sends no used token and prints no untrue message',
     async (operation) => {
       const began = performance.now()
       const positions = sample((await listCalls(operation)).filter(isOnDisk).map(({ number }) => number))
