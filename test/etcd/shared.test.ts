@@ -96,7 +96,7 @@ describe('a session that machines share', () => {
     await renew(a)
   })
 
-  test('a renewal whose log-in to etcd gets no answer sends nothing and leaves no note', async () => {
+  test('a renewal whose authentication at etcd gets no answer sends no refresh token and leaves no note', async () => {
     const { a, etcd, service, renew } = await pair()
     let isForgotten = false
     etcd.fate = (path) => {
@@ -128,7 +128,7 @@ describe('a session that machines share', () => {
     }
   })
 
-  test('a renewal whose note is not confirmed sends nothing, and the next command removes a note that arrives late', async () => {
+  test('a renewal whose note etcd does not confirm sends no refresh token, and the next command removes the note if it arrived late', async () => {
     const { a, b, etcd, service, renew } = await pair()
     etcd.fate = fates('late')
     const failure = await failureOf(renew(a))
@@ -141,7 +141,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse, pendingOf(a)]).toEqual([1, 0, []])
   })
 
-  test('a note that arrives after the next command fails, because that command rewrote the value', async () => {
+  test('a late note is refused by etcd, because the next command of its machine has rewritten the value', async () => {
     const { a, b, etcd, service, renew } = await pair()
     await renew(a)
     etcd.fate = fates('late')
@@ -153,7 +153,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse]).toEqual([2, 0])
   })
 
-  test('an unknown outcome is reported on every machine at once, and its sender is not named as the holder: exit 4', async () => {
+  test('every machine reports an unknown outcome at once with exit 4, and does not say that its sender may hold the new token', async () => {
     const { a, b, clock, service, renew } = await pair()
     service.fate = () => 'consumed'
     expect(await failureOf(renew(a))).toMatchObject({ code: 'refresh_interrupted', exit: 4 })
@@ -169,7 +169,7 @@ describe('a session that machines share', () => {
     expect(service.refreshes).toBe(1)
   })
 
-  test('a machine killed after sending the token is waited for 60 s, and then the outcome counts as unknown', async () => {
+  test('other machines wait 60 s for one that was killed after sending the token, and then report an unknown outcome', async () => {
     const { a, b, clock, machine, service, renew } = await pair()
     service.fate = () => 'killed'
     void renew(a)
@@ -286,7 +286,7 @@ describe('a session that machines share', () => {
     expect(await failureOf(renew(b))).toMatchObject({ code: 'refresh_interrupted' })
   })
 
-  test('a machine that was stopped for 75 s before reading the answer still delivers the tokens to etcd', async () => {
+  test('a machine that was suspended for 75 s before reading the answer still delivers the tokens to etcd', async () => {
     const { a, b, clock, service, renew } = await pair()
     service.received = () => clock.advance(75_000)
     await renew(a)
@@ -321,7 +321,7 @@ describe('a session that machines share', () => {
     expect(pendingOf(a)).toEqual([])
   })
 
-  test('a machine that was stopped for more than 15 s after writing its note sends nothing', async () => {
+  test('a machine that was suspended for more than 15 s after writing its note sends no refresh token', async () => {
     const { a, clock, service, renew } = await pair()
     const wall = () => clock.setWall(clock.now() + 16_000)
     const monotonic = () => {

@@ -141,7 +141,7 @@ describe('the listener for the redirect', () => {
     expect(body).toMatch(/Copy the address of this page, and paste it/)
   })
 
-  it('the listener uses the host, path and query of the registration', async () => {
+  it('the listener uses the host, path and query of the registered redirect URI', async () => {
     const { server: other, port } = await listen()
     await other.close()
     const uri = `http://localhost:${port}/cb/here`
@@ -162,7 +162,7 @@ describe('the listener for the redirect', () => {
     })
   })
 
-  it('the listener closes although a client keeps a connection open', async () => {
+  it('the listener can be closed while a client keeps a connection open', async () => {
     const { server, port } = await listen()
     const idle = connect(port, '127.0.0.1')
     await new Promise((resolve) => idle.once('connect', resolve))

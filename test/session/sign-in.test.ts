@@ -96,7 +96,7 @@ describe('a login', () => {
     },
   )
 
-  it('a login reserves its space again if a logout happened while the browser was open', async () => {
+  it('a login reserves its space on disk again if a logout removed it while the browser was open', async () => {
     const { io, files } = await machine()
     const prepared = await prepareSignIn(io, 'file', 'session')
     await forgetSession(io, 'default')
@@ -244,7 +244,7 @@ describe('an unusable session file', () => {
     },
   )
 
-  it('a session that has ended is described with the reason', async () => {
+  it('`describeSession` gives the reason for which a session has ended', async () => {
     const { io, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     changeSession(files, { ended: { at: 1, why: 'revoked by a person' } })
