@@ -46,7 +46,7 @@ async function collect(fetch: PageFetcher<Thing>, range: Range<Thing>): Promise<
 const ids = (all: readonly Page<Thing>[]) => all.flatMap((page) => page.items.map((thing) => thing.id))
 
 describe('paging', () => {
-  it('a list is read for exactly the requested range, of which --before is one page, and says whether more exist', async () => {
+  it('a list has exactly the requested items, with --before at most one page of them, and says whether more exist', async () => {
     const range = fc.record({
       total: fc.integer({ min: 0, max: 450 }),
       limit: fc.option(fc.integer({ min: 1, max: 450 }), { nil: undefined }),
@@ -111,7 +111,7 @@ describe('paging', () => {
     expect(signals.map((signal) => signal?.aborted)).toEqual([true, true])
   })
 
-  it('all requests of a list have one signal, which follows the interrupt', async () => {
+  it('all requests of a list share one abort signal, which an interrupt aborts with its reason', async () => {
     const { fetch } = serviceWith(things(1000))
     const interrupt = new AbortController()
     const signals = new Set<AbortSignal | undefined>()
