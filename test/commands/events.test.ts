@@ -97,7 +97,7 @@ it('claims watch sends the events that are documented, and no other', async () =
   for (const event of events) expect(event).toHaveProperty('claim.domain_id')
 })
 
-it('claims verify --wait says that the service was asked, then what claims watch says', async () => {
+it('claims verify --wait sends an event that the service was asked, and then the events of claims watch', async () => {
   const { client, publish } = await world()
   await client.run(['claims', 'create', 'usual.example.com'])
   await publish('usual.example.com')

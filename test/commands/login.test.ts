@@ -109,7 +109,7 @@ describe('login', () => {
     expect((await readConfig(context)).profiles).toEqual({})
   })
 
-  it('login tries the store before it opens the browser', async () => {
+  it('login with an unusable store fails before it opens the browser or sends a request', async () => {
     const context = contextWith()
     const keychain = context.keychain as { trouble?: string }
     keychain.trouble = 'no_keychain'
@@ -316,12 +316,12 @@ describe('login', () => {
       ['are those that were requested, with commas between', ['b:c', 'a:b'], 'a:b,b:c', []],
       ['have a comma in them, as those that were requested', ['a,b', 'c'], 'c a,b', []],
       [
-        'are fewer, and others',
+        'are fewer than requested, and others, with a warning',
         ['a:b', 'b:c', 'c:d'],
         'b:c x:y',
         ['warning: requested but not granted: a:b c:d'],
       ],
-      ['are less than OpenID Connect takes', ['openid', 'a:b', 'offline_access'], 'a:b', []],
+      ['need not have openid and offline_access', ['openid', 'a:b', 'offline_access'], 'a:b', []],
       ['are whatever the service decides, because nothing was requested', [], 'a:b', []],
       ['are not named, which means that they are the requested ones (RFC 6749)', ['a:b'], null, []],
     ])('the granted scopes %s', async (_what, scope, granted, said) => {
@@ -374,7 +374,7 @@ describe('login', () => {
       expect(profile).toEqual({ base_url: other.baseUrl, client_id: other.clientId, store: 'file' })
     })
 
-    it('login keeps the authorization server of the same service, however its address is written', async () => {
+    it('login to the same service keeps its authorization endpoint, even if the base URL has a final slash', async () => {
       const { sandbox, baseUrl, client, logIn } = await twoNames()
       await client.run(['config', 'set', 'base-url', baseUrl])
       await client.run(['config', 'set', 'authorization-endpoint', `${baseUrl}/oauth/authorize`])

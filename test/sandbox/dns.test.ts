@@ -188,7 +188,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
     ['lame', 0],
     ['silent', undefined],
   ])(
-    'the name servers of a zone can be %s while its registry and the resolver still know them',
+    'name servers with the mistake "%s" fail, and the registry and the resolver still name them',
     async (mistake, rcode) => {
       const sandbox = await planted(mistake)
       const asked = ask(sandbox, 'mail.shop.co.uk', 'TXT', how)
@@ -209,7 +209,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
   )
 })
 
-test('with the mistake cached, only the resolver still denies the record', async () => {
+test('with the mistake "cached", the resolver denies a record that the name servers have', async () => {
   const sandbox = await planted('cached')
   expect((await ask(sandbox, 'mail.shop.co.uk', 'TXT')).texts).toHaveLength(1)
   const old = await ask(sandbox, 'mail.shop.co.uk', 'TXT', { recursion: true })
