@@ -19,7 +19,7 @@ async function type(line: string | readonly string[], options: FakeContextOption
 
 const globalFlags = globalOptions().map(({ flags }) => longFlag(flags))
 
-test('the contract lists exactly the commands of the tree, and settings name only commands that exist', () => {
+test('test/contract.ts lists exactly the commands of the command tree, and settings name only commands that exist', () => {
   expect([...everyCommand(tree)].map(({ words }) => words.join(' ')).toSorted()).toEqual(
     Object.keys(COMMANDS).toSorted(),
   )

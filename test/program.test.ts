@@ -139,14 +139,14 @@ describe.runIf(needs('posix'))('the compile cache', () => {
     return { home, cache, own, compiled, chosen: (user?: number) => compileCache({ HOME: home }, user) }
   }
 
-  it('compiled code is kept in our own directory, which is created if missing', () => {
+  it("compiled code is kept in mailclaim's directory below the cache directory, which is created if missing", () => {
     const { cache, compiled, chosen } = createCache()
     expect(chosen()).toBe(compiled)
     expect([cache, compiled].map((path) => statSync(path).mode & 0o777)).toEqual([0o700, 0o700])
     expect(chosen()).toBe(compiled)
   })
 
-  it('compiled code is kept behind our own link to the cache directory', () => {
+  it('compiled code is kept behind a link that the user made from the cache directory to another one', () => {
     const { home, cache, chosen } = createCache()
     mkdirSync(join(home, 'elsewhere'))
     symlinkSync(join(home, 'elsewhere'), cache)
@@ -161,7 +161,7 @@ describe.runIf(needs('posix'))('the compile cache', () => {
     expect(chosen()).toBe(compiled)
   })
 
-  it('compiled code is kept in a new directory below one like /tmp', () => {
+  it('compiled code is kept in a new directory below a sticky directory such as /tmp', () => {
     const { home } = createCache()
     chmodSync(home, 0o1777)
     expect(compileCache({ XDG_CACHE_HOME: home })).toBe(join(home, 'mailclaim/compiled'))
@@ -278,7 +278,7 @@ describe.runIf(needs('posix'))('writing at once', () => {
   })
 })
 
-it('the bundle finds its native locks, and doctor reports it if they are missing', () => {
+it('the built program finds its native file locks, and doctor reports it if they are missing', () => {
   const copy = join(directory, 'copy')
   for (const part of ['bin', 'dist', 'package.json']) {
     cpSync(join(root, part), join(copy, part), { recursive: true })

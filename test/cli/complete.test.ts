@@ -41,7 +41,7 @@ test.each<[string, readonly string[]]>([
   ['completion ', ['bash', 'zsh', 'fish', 'powershell']],
   ['config list --profile ', ['default']],
   ['--ver', ['--verbose', '--version']],
-])('completion of "mailclaim %s" offers the expected candidates', async (line, expected) => {
+])('completion of "mailclaim %s" offers exactly %j', async (line, expected) => {
   expect(await offers(line)).toEqual(expected)
 })
 

@@ -365,7 +365,7 @@ it('auth list shows the profiles that are signed in, and auth switch chooses the
   expect(await mailclaim(world, 'auth', 'switch', '../x')).toMatchObject({ exit: 2 })
 })
 
-it('an unknown profile is exit 2 with the names of existing profiles, unless an API key is in force', async () => {
+it('a command with an unknown profile exits 2 with the names of existing profiles, unless an API key is in force', async () => {
   const world = await signedIn()
   expect(await mailclaim(world, 'auth', 'token', '--profile', 'wrok')).toMatchObject({
     exit: 2,

@@ -254,7 +254,7 @@ test.runIf(needs('posix'))('doctor warns of a directory that others can read', a
 test.each([
   ['a problem', { settings: { base_url: READY.settings.base_url, client_id: 'client-1' } }, 'problem'],
   ['a warning with an API key', READY, 'warning'],
-])('doctor reports directories below a dangling link: %s', async (_what, environment, status) => {
+])('doctor reports directories below a dangling link as %s', async (_what, environment, status) => {
   const context = createSetup({ environment })
   const link = `${context.directories.config}-link`
   symlinkSync(`${link}-not-mounted`, link)

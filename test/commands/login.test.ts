@@ -225,7 +225,7 @@ describe('login', () => {
     },
   )
 
-  it('a program can answer login --json on stdin with the address of the last page', async () => {
+  it('login --json accepts on stdin the callback URL of the last browser page', async () => {
     const context = { ...contextWith(), stdin: createFakeContext().stdin }
     const ended = start(context, { store: 'file', json: true })
     await expect.poll(() => context.stdout.text).toContain('\n')

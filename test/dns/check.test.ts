@@ -50,7 +50,7 @@ describe('the zone of a name is found from the registry down', () => {
     expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com match'])
   })
 
-  test('a domain that the registry denies does not exist', async () => {
+  test('a domain that the registry denies is reported as nonexistent, with the negative TTL', async () => {
     const { seen } = await timedObserve(fakeInternet([COM]))
     expect(seen.location).toMatchObject({
       kind: 'no_domain',
@@ -83,7 +83,7 @@ describe('the zone of a name is found from the registry down', () => {
     expect(ms).toBeLessThan(3000)
   })
 
-  test('a zone of private DNS is found without a registry', async () => {
+  test('a zone of private DNS is found through the resolver, without a registry', async () => {
     const corp = {
       apex: 'shop.corp',
       servers: { 'dc.shop.corp': ['10.0.0.2'] },

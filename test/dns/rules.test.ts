@@ -216,7 +216,7 @@ test('a report has one number of seconds to wait, at most a day', () => {
   expect(check({ location, servers: [] }).retry_after_seconds).toBe(86_400)
 })
 
-test('a fix never tells to replace another TXT value, and names no value but the expected one', () => {
+test('a fix never asks to replace another TXT value, and names no value but the expected one', () => {
   for (const [, seen] of ROWS)
     for (const { fix } of check(seen).findings) {
       expect(fix).not.toMatch(/older|v=spf1|PREFIX|instead|replace the (TXT|value)/)

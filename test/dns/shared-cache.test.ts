@@ -110,7 +110,7 @@ describe('a server that is silent', () => {
   })
 })
 
-test('checks of many domains leave no listener at the signal of their run, and cache the newest thousand zones', async () => {
+test('checks of many domains leave no listener on the abort signal of their run, and cache only the newest thousand zones', async () => {
   const { effects, asked } = timedEffects(fakeInternet([COM, zone('shop.com', 10, 3)]))
   const cache = createSharedCache(effects.clock)
   const request = {

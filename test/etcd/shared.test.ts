@@ -117,7 +117,7 @@ describe('a session that machines share', () => {
     ['is lost', ['lost', 'lost', 'pass']],
     ['is applied, but its answer is lost', ['unanswered', 'pass']],
     ['is repeated, and applied in between', ['lost', 'unanswered', 'lost', 'pass']],
-  ])('a note or an outcome whose first transaction %s is written once', async (_what, all) => {
+  ])('a note or an outcome whose first transaction %s is written to etcd once', async (_what, all) => {
     for (const before of [[], ['pass'] as const]) {
       const { a, etcd, service, renew } = await pair()
       etcd.fate = fates(...before, ...all)
@@ -187,7 +187,7 @@ describe('a session that machines share', () => {
     expect(await failureOf(renew(a))).toMatchObject({ hint: 'sign in again: mailclaim login' })
   })
 
-  test('a retry waits 60 s for a machine that may still be renewing', async () => {
+  test('a retry of an interrupted renewal waits 60 s for a machine that may still be renewing', async () => {
     const { a, b, clock, service, renew } = await pair()
     service.fate = () => 'killed'
     void renew(a)
@@ -370,7 +370,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse]).toEqual([1, 0])
   })
 
-  test('a wrong encryption key or a changed value ends with exit 4, and a login replaces the value', async () => {
+  test('a command with a wrong encryption key, or a changed value in etcd, exits 4, and a login replaces the value', async () => {
     const { a, machine, etcd, signIn, renew, service } = await pair()
     const stranger = await machine('build-c', Buffer.alloc(32, 9).toString('base64'))
     expect(await failureOf(renew(stranger))).toMatchObject({ code: 'store_unavailable', exit: 4 })

@@ -96,7 +96,7 @@ describe('the exchange of a code', () => {
       `redirect (${status}) to https://api.example.com/oauth/token?…, which`,
     ]),
     [textResponse(502, '\u001f\ufffd\b\0'), 'service_unavailable', 7, 'HTTP 502: it is compressed with gzip'],
-  ])('an exchange that is answered with %o ends in %s', async (answer, code, exit, words) => {
+  ])('a code exchange that is answered with %o ends in %s', async (answer, code, exit, words) => {
     await expect(exchange(() => answer)).rejects.toMatchObject({
       shownCode: code,
       exit,
@@ -104,7 +104,7 @@ describe('the exchange of a code', () => {
     })
   })
 
-  it('an exchange without an answer says that a new login is needed', async () => {
+  it('a code exchange without an answer fails with a hint to sign in again', async () => {
     const failing = exchange(() =>
       Promise.reject(new TransportError('reset', 'maybe', 'the connection was closed')),
     )
@@ -115,7 +115,7 @@ describe('the exchange of a code', () => {
     })
   })
 
-  it('an exchange without a refresh token says how the client has to be registered', async () => {
+  it('a code exchange that yields no refresh token says how the client has to be registered', async () => {
     const answer = () => jsonResponse(200, { ...WHOLE, refresh_token: null })
     await expect(exchange(answer)).rejects.toMatchObject({
       code: 'no_refresh_token',
@@ -124,7 +124,7 @@ describe('the exchange of a code', () => {
     })
   })
 
-  it('the error of an exchange quotes the service, but not a secret that the service quotes', async () => {
+  it('the error of a code exchange quotes the service, but leaves out a secret that the service quotes', async () => {
     const answer = oauthError(400, 'invalid_grant', `code the-code with ${'v'.repeat(43)} is not known`)
     await expect(exchange(() => answer)).rejects.toThrow(
       'code [left out] with [left out] is not known (invalid_grant)',

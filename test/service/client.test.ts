@@ -129,7 +129,7 @@ describe('a request', () => {
     expect(JSON.stringify(await getImport(client, 'i-1'))).toBe(JSON.stringify(body))
   })
 
-  it('createClaim tells a new claim (201) from an existing claim (200)', async () => {
+  it('createClaim distinguishes a new claim (201) from an existing claim (200)', async () => {
     const { client } = await clientWith([
       jsonResponse(201, { status: 'pending' }),
       jsonResponse(200, { status: 'pending' }),
@@ -172,14 +172,14 @@ describe('retries', () => {
     expect(context.clock.monotonic()).toBe(45_000)
   })
 
-  it('the waits that the service asks for do not count against the time limit', async () => {
+  it('the waits that Retry-After asks for do not shorten the time limit of a request', async () => {
     const slow = jsonResponse(503, {}, { 'retry-after': '40' })
     const { client, context } = await clientWith([slow, slow, ok()])
     expect(await getImport(client, 'i-1')).toEqual(good)
     expect(context.clock.slept).toEqual([40_000, 40_000])
   })
 
-  it('after two seconds of silence stderr says what the command waits for, once for each request sent', async () => {
+  it('after two seconds without a response stderr names the host that the command waits for, except with maxAttempts: 1', async () => {
     const { client, context } = await clientWith([], {
       http: {
         send: async () => {

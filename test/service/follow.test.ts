@@ -59,7 +59,7 @@ describe('following', () => {
     ])
   })
 
-  it('a watch reports each change, once a minute that nothing changed, and the end', async () => {
+  it('a watch reports each change and the end, and once a minute that it is still waiting', async () => {
     const { seen, end } = await take([...Array(8).fill('on'), 'off', 'end'])
     expect(seen).toEqual(['status', 'waiting', 'status', 'done'])
     expect(end).toEqual({ value: { status: 'end' }, error: undefined })

@@ -77,7 +77,7 @@ describe('one question to one server', () => {
       ({ transport }) => (transport === 'udp' ? 'not_checked' : answer),
       ['udp 1232', 'tcp 1232'],
     ],
-  ])('a query is sent %s', async (_title, respond, expected) => {
+  ])('a DNS query is sent %s', async (_title, respond, expected) => {
     const { reply, tried } = await asking(respond)
     expect(reply).toMatchObject({ kind: 'answer', message: { tc: false, rcode: 'NOERROR' } })
     expect(tried).toEqual(expected)
