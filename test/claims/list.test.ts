@@ -48,7 +48,7 @@ test.each([
   expect(stderr).toContain(why)
 })
 
-test('a list line with an unknown region is a bad line', async () => {
+test('a line of a list with an unknown region is reported as a bad line', async () => {
   const { inputs, stderr } = await read('domain,region\na.example,mars\n')
   expect(inputs).toEqual([])
   expect(stderr).toContain('"mars" is not a region')

@@ -189,7 +189,7 @@ describe('login', () => {
     ['with CI', {}, { environment: { ci: true } }],
     ['without a terminal', {}],
   ])(
-    'login %s opens no browser and waits for nobody: exit 2, with the ways out',
+    'login %s opens no browser and does not wait: exit 2, with the alternatives',
     async (what, options, world) => {
       const context = what.endsWith('a terminal') ? createFakeContext() : contextWith(world)
       const given = { profile: 'work', store: 'file', ...options } as const
@@ -210,7 +210,7 @@ describe('login', () => {
   })
 
   it.each(['json', 'jsonl'])(
-    'login --format %s gives a program the address as a line of JSON, opens no browser, and then gives the result',
+    'login --format %s prints the address to open as a line of JSON, opens no browser, and then prints the result',
     async (format) => {
       const context = contextWith({ terminal: { columns: 80 } })
       const { ended, asked } = await signIn(context, { store: 'file', format })

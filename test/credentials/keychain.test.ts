@@ -224,7 +224,7 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     expect(await keychain.call(request('set', 'a', 'other'))).toMatchObject({ ok: false, reason: 'locked' })
   })
 
-  it('a bus without a Secret Service is reported as no keychain', async () => {
+  it('a session bus without a Secret Service is reported as a missing keychain', async () => {
     const { keychain } = await startKeyring({ state: 'absent' })
     expect(await keychain.call(request('get'))).toMatchObject({ ok: false, reason: 'no_keychain' })
     expect(await keychain.call(request('set', 'a', 'b'))).toMatchObject({ ok: false, reason: 'no_keychain' })
@@ -235,7 +235,7 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     ['an empty bus address', { DBUS_SESSION_BUS_ADDRESS: '' }],
     ['an invalid bus address', { DBUS_SESSION_BUS_ADDRESS: 'nonsense' }],
     ['the address of a bus that has ended', { DBUS_SESSION_BUS_ADDRESS: 'unix:path=/nonexistent/bus' }],
-  ])('%s is reported as no keychain', async (_name, env) => {
+  ])('%s is reported as a missing keychain', async (_name, env) => {
     expect(await keychainIn(env).call(request('get'))).toMatchObject({ ok: false, reason: 'no_keychain' })
   })
 })

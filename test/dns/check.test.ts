@@ -60,7 +60,7 @@ describe('the zone of a name is found from the registry down', () => {
     })
   })
 
-  test('a name below a top-level domain that the root denies is domain_not_found', async () => {
+  test('a name below a top-level domain that the root denies is reported as domain_not_found', async () => {
     const root = { apex: '.', servers: { 'a.root-servers.net': ['192.0.2.100'] } }
     const { report } = await timedCheck(fakeInternet([root, COM, zone()]), { name: 'app.example.con' })
     expect(report).toMatchObject({

@@ -333,7 +333,7 @@ describe('a refresh', () => {
     ['an access token with a line break', { access_token: 'a\nb' }],
     ['a token of another type', { token_type: 'DPoP' }],
     ['a type that is no text', { token_type: { toString: 1 } }],
-  ])('a refresh keeps the new refresh token beside %s', async (_what, fields) => {
+  ])('a refresh keeps the new refresh token of an answer with %s', async (_what, fields) => {
     const { outcome } = await refreshOnce(() => jsonResponse(200, { ...WHOLE, ...fields }))
     expect(outcome).toEqual({
       kind: 'success',

@@ -194,7 +194,7 @@ describe('the virtual clock', () => {
   })
 })
 
-test('timestamps have the documented format, and sort as text in the order of time', () => {
+test('timestamps of the sandbox have the documented format, and sort as text in the order of time', () => {
   for (const ms of [0, 1, 999, 1_700_000_000_000, 1_700_000_000_123, 4_000_000_000_010]) {
     const text = formatTimestamp(ms)
     expect(text).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{1,6}\+00$/)

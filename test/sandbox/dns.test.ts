@@ -162,7 +162,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
       expect(await ask(sandbox, name, 'TXT', how)).toMatchObject({ texts: [] })
   })
 
-  test('queries for names below an unknown top-level domain are REFUSED', async () => {
+  test('the DNS server answers REFUSED for names below an unknown top-level domain', async () => {
     const sandbox = await sandboxForTest()
     for (const [name, type] of [
       ['example.net', 'TXT'],
@@ -265,7 +265,7 @@ test.each([
   expect((await control(sandbox, 'PUT', `/dns/${name}/TXT`, body)).status).toBe(422)
 })
 
-test('HTTP and DNS ports can be chosen; a port in use is an error, and leaves no server listening', async () => {
+test('the HTTP and DNS ports of the sandbox can be chosen; a port in use is an error, and leaves no server listening', async () => {
   const first = await sandboxForTest()
   await expect(sandboxForTest({ dnsPort: portOf(first) })).rejects.toMatchObject({ code: 'EADDRINUSE' })
   const port = Number(new URL(first.baseUrl).port)

@@ -152,7 +152,7 @@ describe('retries', () => {
     ['a 500', [jsonResponse(500, {}), ok()]],
     ['a 502 of a proxy', [textResponse(502, '<html>'), ok()]],
     ['three failures', [busy(), reset, busy(), ok()]],
-  ])('a GET survives %s', async (_what, answers) => {
+  ])('a GET is retried and succeeds after %s', async (_what, answers) => {
     const { client, context } = await clientWith(answers)
     expect(await getImport(client, 'i-1')).toEqual(good)
     expect(context.requests).toHaveLength(answers.length)
@@ -236,7 +236,7 @@ describe('retries', () => {
     },
   )
 
-  it('a time limit holds for all attempts and pauses, except at the creation of a claim', async () => {
+  it('a time limit covers all attempts of a request and the pauses between them', async () => {
     const late = new TransportError('timeout', 'maybe', 'late')
     const { client, context } = await clientWith([late, late, ok()])
     expect((await failed(getImport(client, 'i-1', { timeoutMs: 1200 }))).code).toBe('timeout')

@@ -183,6 +183,6 @@ it.each([
   ['not full', { data: things(2) }, false],
   ['empty', { data: [] }, false],
   ['larger than what was asked for: the service does not page', { data: things(5) }, false],
-])('a page without has_more may have a successor if it is full: %s', async (_what, body, more) => {
+])('a page without has_more has a next page only if it is full: %s', async (_what, body, more) => {
   expect((await grantPages(answering(body))({ limit: 3 })).has_more).toBe(more)
 })
