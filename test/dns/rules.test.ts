@@ -167,7 +167,7 @@ const ROWS: readonly (readonly [code: FindingCode, seen: Partial<Observations>])
   ['resolver_differs', { resolvers: [resolver('absent', { negativeTtl: 45, authoritative: true })] }],
 ]
 
-test.each(ROWS)('an example of %s has it as the first finding, with its verdict', (code, seen) => {
+test.each(ROWS)('%s is the first finding for its example observations, with its verdict', (code, seen) => {
   const { verdict, ready, findings } = check(seen)
   expect(findings[0]).toMatchObject({ code, severity: severityOf(code) })
   expect({ verdict, ready }).toEqual({

@@ -251,7 +251,7 @@ describe('signing in', () => {
       ['dated', /clock/],
       ['proxy', /HTTPS_PROXY/],
     ] as const)(
-      'a login whose connection fails (%s) ends before a browser is opened, with the hint of other commands',
+      'a login whose connection fails (%s) ends before a browser is opened, with the hint that other commands give',
       async (kind, hint) => {
         const respond = () => {
           throw new TransportError(kind, 'no', 'the cause')

@@ -217,7 +217,7 @@ describe('a table', () => {
   })
 })
 
-test('wrapping a text keeps all its characters', () => {
+test('wrapping a text loses no character but spaces, and makes no line too wide', () => {
   const text = fc.string({ unit: fc.constantFrom('a', 'b', 'c', '日', ' ', '-'), maxLength: 60 })
   fc.assert(
     fc.property(text, fc.integer({ min: 2, max: 30 }), (line, width) => {
