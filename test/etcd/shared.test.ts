@@ -382,7 +382,7 @@ describe('a session that machines share', () => {
     await renew(stranger)
   })
 
-  test('a password file that others can read is refused', async () => {
+  test('an etcd password file that others can read is refused', async () => {
     const { a } = await pair()
     const { storePassword: _in, ...environment } = a.environment
     const storePasswordFile = join(a.directories.state, 'password')
