@@ -1,4 +1,4 @@
-import { readableTimestamp, readableTimestampInFull } from '../service/timestamps.ts'
+import { formatServiceTimestamp, formatServiceTimestampInFull } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Column } from '../terminal/columns.ts'
 import { judge } from './lifecycle.ts'
@@ -38,7 +38,7 @@ export const CLAIM_COLUMNS: readonly Column[] = [
     kind: 'id',
     paint: (_value, { palette }) => palette.strong,
   },
-  { field: 'created_at', title: 'Created', text: readableTimestampInFull },
+  { field: 'created_at', title: 'Created', text: formatServiceTimestampInFull },
   { field: 'expires_at', only: 'programs' },
   {
     field: 'expires',
@@ -46,7 +46,7 @@ export const CLAIM_COLUMNS: readonly Column[] = [
     only: 'people',
     optional: true,
     value: expiry,
-    text: readableTimestampInFull,
+    text: formatServiceTimestampInFull,
   },
   { field: 'id', title: 'Claim id', kind: 'id' },
 ]
@@ -58,7 +58,7 @@ const TSV_FIELDS = ['domain_id', 'region', 'created_at', 'id', 'record.name', 'r
 
 /** Columns of `claims list`. */
 export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.flatMap((column): Column[] => {
-  if (column.field === 'expires') return [{ ...column, text: readableTimestamp }]
+  if (column.field === 'expires') return [{ ...column, text: formatServiceTimestamp }]
   return [TSV_FIELDS.includes(column.field) ? { ...column, only: 'programs' } : column]
 })
 

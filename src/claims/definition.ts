@@ -52,7 +52,7 @@ export const MANY_OPTIONS = [
 export type ManyOptions = OptionValues<typeof MANY_OPTIONS>
 
 /** Whether the command line requests a run over several domains: more than one argument, `--from` or `--all`. */
-export const isMany = (domains: readonly string[], { from, all }: ManyOptions): boolean =>
+export const isForSeveral = (domains: readonly string[], { from, all }: ManyOptions): boolean =>
   domains.length > 1 || from !== undefined || all === true
 
 /** Default `--timeout` of `claim` and `claims check --wait` in seconds. */

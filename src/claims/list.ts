@@ -33,10 +33,10 @@ const FORMAT_HINT = 'give a domain, or domain,value, on each line'
 /** Maximum number of unusable lines that are named on stderr. */
 const MAX_NAMED_LINES = 10
 /** Maximum bytes of a list: enough for a hundred thousand domains with long values. */
-const MAX_SIZE = 32 * 1024 * 1024
+const MAX_SIZE_BYTES = 32 * 1024 * 1024
 
 /** Returns the ASCII form of a domain name, or the placeholder domain id if the command takes ids. @throws CliError exit 2 */
-export function readDomain(text: string, takesIds: boolean): string {
+export function parseDomainOrId(text: string, takesIds: boolean): string {
   return takesIds && isUuid(text) ? text : parseDomain(text)
 }
 
@@ -49,7 +49,7 @@ export function readDomain(text: string, takesIds: boolean): string {
  * @returns the domains, and the number of unusable lines
  * @throws CliError exit 2 for a file that can't be read or isn't a list; the reason of the interrupt signal
  */
-export async function readList(from: string, takesIds: boolean, io: Io) {
+export async function readDomainList(from: string, takesIds: boolean, io: Io) {
   if (from === '-' && io.stdin.isTTY)
     throw usageError('--from - reads standard input, which is a terminal', 'pipe the domains into it')
   const name = from === '-' ? '<stdin>' : from
@@ -99,7 +99,7 @@ async function readText(from: string, { stdin, interrupts }: Io): Promise<string
     for await (const chunk of addAbortSignal(signal, input)) {
       chunks.push(Buffer.from(chunk))
       size += chunk.length
-      if (size > MAX_SIZE) throw usageError(`--from: ${from} is larger than ${MAX_SIZE} bytes`)
+      if (size > MAX_SIZE_BYTES) throw usageError(`--from: ${from} is larger than ${MAX_SIZE_BYTES} bytes`)
     }
   } catch (error) {
     signal.throwIfAborted()
@@ -162,5 +162,5 @@ function parseRow(cells: readonly string[], columns: readonly string[], takesIds
   if (domain === undefined) throw usageError('the domain is missing')
   if (region !== undefined && !(REGIONS as readonly string[]).includes(region))
     throw usageError(`"${region}" is not a region (${REGIONS.join(', ')})`)
-  return { domain: readDomain(domain, takesIds), value: value && readValue(value, 'the value'), region }
+  return { domain: parseDomainOrId(domain, takesIds), value: value && readValue(value, 'the value'), region }
 }

@@ -149,7 +149,7 @@ export async function fetchClaim(
   options?: RequestOptions,
 ): Promise<DomainClaim> {
   const answer = await getClaim(client, known.domainId, options).catch((error: unknown) => {
-    throw isGone(error) && known.entry !== undefined ? goneError(known.entry.claim, error) : error
+    throw isClaimNotFound(error) && known.entry !== undefined ? goneError(known.entry.claim, error) : error
   })
   return acceptAnswer(answer, known, io)
 }
@@ -193,10 +193,10 @@ export async function requestVerification(
   try {
     return await acceptAnswer(await verifyClaim(client, known.domainId, options), known, io)
   } catch (refusal) {
-    if (isGone(refusal)) throw goneError(before, refusal)
+    if (isClaimNotFound(refusal)) throw goneError(before, refusal)
     if (!(refusal instanceof CliError) || refusal.exit !== Exit.refused) throw refusal
     const claim = await fetchClaim(access, options).catch((error: unknown) => {
-      throw error instanceof InterruptedError || isGone(error) ? error : refusal
+      throw error instanceof InterruptedError || isClaimNotFound(error) ? error : refusal
     })
     if (claim.status === before.status) throw refusal
     return claim
@@ -204,7 +204,7 @@ export async function requestVerification(
 }
 
 /** Whether a request failed because the service doesn't have the claim (404). */
-export const isGone = (error: unknown): error is CliError =>
+export const isClaimNotFound = (error: unknown): error is CliError =>
   error instanceof CliError && error.exit === Exit.notFound
 
 /** Replaces the message of a 404 about a claim that this machine has seen. */
@@ -215,16 +215,16 @@ function goneError(claim: DomainClaim, error: CliError): CliError {
 }
 
 /** Maximum milliseconds to wait for a response that the command can do without. */
-const OPTIONAL_TIMEOUT_MS = 5000
+const OPTIONAL_REQUEST_TIMEOUT_MS = 5000
 /** Milliseconds after a failed request during which `ClaimReader` sends no further requests. */
 const FAILURE_PAUSE_MS = 30_000
 
 /** Returns request options for a response that the command can do without: one attempt, five seconds at most. */
-export const briefRequest = (deadline: Deadline | undefined): RequestOptions => ({
+export const optionalRequestOptions = (deadline: Deadline | undefined): RequestOptions => ({
   maxAttempts: 1,
   timeoutMs: Math.min(
-    OPTIONAL_TIMEOUT_MS,
-    deadline === undefined ? OPTIONAL_TIMEOUT_MS : stepTimeout(deadline),
+    OPTIONAL_REQUEST_TIMEOUT_MS,
+    deadline === undefined ? OPTIONAL_REQUEST_TIMEOUT_MS : stepTimeout(deadline),
   ),
 })
 
@@ -238,7 +238,7 @@ export type ClaimReader = (known: KnownClaim, deadline?: Deadline) => Promise<Do
  * @param renews whether an expired access token may be renewed
  * @param warn prints the warning, if `io` prints none because it belongs to a run over several domains
  */
-export function createClaimReader(
+export function createFallbackClaimReader(
   io: Io,
   { renews, warn = io.warn }: { readonly renews: boolean; readonly warn?: Io['warn'] },
 ): ClaimReader {
@@ -252,7 +252,7 @@ export function createClaimReader(
     if (entry !== undefined && (isCompleted || clock.monotonic() < pauseEnd)) return entry.claim
     try {
       client ??= connect(createIo(io, { ...io.settings, quiet: true, silent: true }), { renews })
-      return await fetchClaim({ known, client, io }, entry && briefRequest(deadline))
+      return await fetchClaim({ known, client, io }, entry && optionalRequestOptions(deadline))
     } catch (error) {
       if (!(error instanceof CliError) || error instanceof InterruptedError || entry === undefined)
         throw error

@@ -23,8 +23,8 @@ import {
   readAllClaims,
 } from './ledger.ts'
 import { judge } from './lifecycle.ts'
-import { type DomainInput, readDomain, readList } from './list.ts'
-import { type ClaimReader, createClaimReader, findClaim } from './load.ts'
+import { type DomainInput, parseDomainOrId, readDomainList } from './list.ts'
+import { type ClaimReader, createFallbackClaimReader, findClaim } from './load.ts'
 import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimWork } from './workflow.ts'
 
 /** The result of the work on one of several domains. */
@@ -125,18 +125,18 @@ export async function processDomains(
  * Collects the domains from the command line, the list or, with `--all`, the ledger, without duplicates, and counts the list's
  * unusable lines.
  *
- * @throws CliError exit 2, as `readList`
+ * @throws CliError exit 2, as `readDomainList`
  */
 async function readInputs(domains: readonly string[], { from, all }: ManyOptions, takesIds: boolean, io: Io) {
   if (all && domains.length > 0) throw usageError("a domain and --all can't be used together")
-  const typed = all ? await listOpenDomains(io) : domains.map((domain) => readDomain(domain, takesIds))
+  const typed = all ? await listOpenDomains(io) : domains.map((domain) => parseDomainOrId(domain, takesIds))
   if (all && typed.length === 0) {
     const isOpen = ({ claim }: LedgerEntry) => judge(claim, io.clock.now()).isOpen
     const others = await findOtherLedgers(async (other) => (await readAllClaims(other)).filter(isOpen), io)
     const elsewhere = others.length === 0 ? '' : `; there are some ${others.join(', ')}`
     await io.warn(`no open claim is known ${describeLedger(io)}${elsewhere}`)
   }
-  const listed = from === undefined ? { inputs: [], badLines: 0 } : await readList(from, takesIds, io)
+  const listed = from === undefined ? { inputs: [], badLines: 0 } : await readDomainList(from, takesIds, io)
   const every = [...typed.map((domain): DomainInput => ({ domain })), ...listed.inputs]
   const byDomain = new Map(every.map((input) => [input.domain, input]))
   return { inputs: [...byDomain.values()], badLines: listed.badLines }
@@ -173,7 +173,7 @@ function createShared(jobs: number, work: DomainWork, signal: AbortSignal, io: I
       client ??= connect(sharedIo)
       return client
     },
-    readClaim: createClaimReader(sharedIo, { renews: work.renews !== false, warn: io.warn }),
+    readClaim: createFallbackClaimReader(sharedIo, { renews: work.renews !== false, warn: io.warn }),
     dns: { inTurn, cache: createSharedCache(clock) },
   }
 }

@@ -30,7 +30,7 @@ export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'ca
 const CLAIM_POLL_MS = 60_000
 
 /** Checks DNS once, with the resolvers of the settings. */
-export function checkOnce(wanted: WantedRecord, options: CheckOptions, io: Io): Promise<CheckReport> {
+export function checkDnsOnce(wanted: WantedRecord, options: CheckOptions, io: Io): Promise<CheckReport> {
   const check = () => checkDns({ ...options, ...dnsSettings(io.settings), ...wanted }, dnsEffects(io))
   return options.inTurn === undefined ? check() : options.inTurn(check)
 }

@@ -10,10 +10,10 @@ import type { CLAIM_EVENTS } from './definition.ts'
 import { asciiName, findClaimsByName } from './ledger.ts'
 import { asArgument, judge, nameOf } from './lifecycle.ts'
 import {
-  briefRequest,
   type ClaimAccess,
   fetchClaim,
-  isGone,
+  isClaimNotFound,
+  optionalRequestOptions,
   requestClaim,
   requestVerification,
   type ServiceAccess,
@@ -21,7 +21,7 @@ import {
 } from './load.ts'
 import type { Publish } from './publish.ts'
 import { expectedRecord, recordOf } from './record.ts'
-import { type CheckOptions, checkOnce, isWorthVerifying, toTimeoutError, watchDns } from './watch-dns.ts'
+import { type CheckOptions, checkDnsOnce, isWorthVerifying, toTimeoutError, watchDns } from './watch-dns.ts'
 
 /** An event of the work on a claim: a finished step, a wait, a warning, or the end. `CLAIM_EVENTS` describes each kind. */
 export interface ClaimEvent {
@@ -83,7 +83,7 @@ const VERIFYING_DELAYS = { first: 1000, steady: 3, max: 30_000 } as const
 /** Maximum milliseconds to wait for lagging name servers while other servers of the zone have the record. */
 const MAX_LAG_MS = 10 * 60 * 1000
 /** Maximum characters of a TXT value in a message. */
-const MAX_TEXT = 255
+const MAX_VALUE_LENGTH = 255
 
 /**
  * Runs a claim from start to finish: creates or resumes the claim, publishes the record, waits for DNS, requests verification, and
@@ -132,7 +132,7 @@ async function* createOrResume(
     const known = { domainId: entry.claim.domain_id ?? '', name, entry }
     const limit = { timeoutMs: stepTimeout(deadline) }
     const claim = await fetchClaim({ ...access, known }, limit).catch((error: unknown) => {
-      if (resumeOnly || !isGone(error)) throw error
+      if (resumeOnly || !isClaimNotFound(error)) throw error
     })
     const { phase, text } = judge(claim ?? entry.claim, io.clock.now())
     if (claim && (resumeOnly || (phase !== 'expired' && phase !== 'ended')))
@@ -157,7 +157,7 @@ export async function* startClaim(request: ClaimRequest, access: ServiceAccess):
   const { claim, created } = await requestClaim(request, access)
   if (!created) return yield* continueClaim(request, claim, 'the claim was already pending')
   const value = earlier === undefined ? before?.claim.record?.value : undefined
-  const after = value ? `; remove the TXT value "${clip(value, MAX_TEXT)}" of the earlier one` : ''
+  const after = value ? `; remove the TXT value "${clip(value, MAX_VALUE_LENGTH)}" of the earlier one` : ''
   yield { event: 'created', claim, text: `a new claim${after}`, ...(earlier && { earlier }) }
   if (earlier !== undefined) {
     const why = `an open claim of ${nameOf(earlier)} may end in favor of this one`
@@ -196,7 +196,7 @@ async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
   const { options, io } = work
   const lag = createDeadline(Math.min(MAX_LAG_MS, options.deadline.remainingMs() / 2), io.clock)
   const read = () =>
-    fetchClaim(work, briefRequest(options.deadline)).catch((error: unknown) => {
+    fetchClaim(work, optionalRequestOptions(options.deadline)).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
       if (error.exit !== Exit.unavailable && error.exit !== Exit.refused) throw error
       return undefined
@@ -334,7 +334,7 @@ export async function* checkAndVerify(work: ClaimWork): ClaimEvents {
   }
   let unseen: CheckReport | undefined
   if (options.check) {
-    const report = await checkOnce(expectedRecord(before, known.name), options, io)
+    const report = await checkDnsOnce(expectedRecord(before, known.name), options, io)
     const failure = exitErrorOf(report)
     if (report.verdict === 'fix') {
       const message = `${failure?.message}; the service wasn't asked to verify`

@@ -1,4 +1,4 @@
-import { readableTimestamp } from '../service/timestamps.ts'
+import { formatServiceTimestamp } from '../service/timestamps.ts'
 import type { Column } from '../terminal/columns.ts'
 
 const COUNTS = ['total', 'created', 'updated', 'skipped', 'failed'] as const
@@ -18,8 +18,8 @@ export const IMPORT_COLUMNS: readonly Column[] = [
       kind: 'number',
     }),
   ),
-  { field: 'created_at', title: 'Created at', kind: 'time', text: readableTimestamp },
-  { field: 'completed_at', title: 'Completed at', kind: 'time', text: readableTimestamp },
+  { field: 'created_at', title: 'Created at', kind: 'time', text: formatServiceTimestamp },
+  { field: 'completed_at', title: 'Completed at', kind: 'time', text: formatServiceTimestamp },
 ]
 
 /** Columns of the list that fit in 80 columns of a terminal. */

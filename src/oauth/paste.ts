@@ -8,7 +8,7 @@ type Expected = Readonly<Record<'state' | 'issuer' | 'host', string>>
 /** Milliseconds without input after which a paste counts as complete. */
 const SETTLE_MS = 300
 /** Maximum number of characters of standard input kept in memory; far more than an address has. */
-const MAX_KEPT = 64 * 1024
+const MAX_KEPT_LENGTH = 64 * 1024
 /** A line of the length at which a terminal in canonical mode drops the rest: 4,095 bytes on Linux, 1,024 on macOS. */
 const CUT_LINE = /^(.{1022,1024}|.{4094,4096})$/gm
 /**
@@ -40,12 +40,12 @@ export function readPastes(
   const onData = (data: unknown) => {
     cancel()
     setRaw(true)
-    fresh = (fresh + data).slice(-MAX_KEPT)
+    fresh = (fresh + data).slice(-MAX_KEPT_LENGTH)
     cancel = clock.alarm(SETTLE_MS, () => {
       setRaw(false)
       judge(kept + fresh, fresh)
       // In raw mode, Enter is a carriage return.
-      if (/[\r\n]$/.test(fresh)) [kept, fresh] = [(kept + fresh).slice(-MAX_KEPT), '']
+      if (/[\r\n]$/.test(fresh)) [kept, fresh] = [(kept + fresh).slice(-MAX_KEPT_LENGTH), '']
     })
   }
   stream.on('data', onData)

@@ -16,7 +16,7 @@ import { isBearerToken } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { redact, redactTokens } from '../terminal/redact.ts'
-import { HINTS, oauthError } from './errors.ts'
+import { OAUTH_HINTS, oauthError } from './errors.ts'
 
 /** The fields that every request to the token endpoint has. */
 interface TokenRequest {
@@ -125,7 +125,7 @@ export async function exchangeCode(io: Io, request: CodeExchange): Promise<Token
 /** Creates the exception for a code exchange without tokens and without an OAuth error. */
 function exchangeFailed(why: string, options: { status?: number; cause?: Error; hint?: string | undefined }) {
   const message = `the sign-in was approved, but the code could not be exchanged for tokens: ${why}`
-  const { hint = HINTS.invalid_grant } = options
+  const { hint = OAUTH_HINTS.invalid_grant } = options
   return new CliError('service_unavailable', message, { ...options, hint })
 }
 

@@ -47,7 +47,7 @@ export interface ServiceClient {
 /** Maximum number of attempts per request. */
 const MAX_ATTEMPTS = 4
 /** Maximum milliseconds for a request with its retries, not counting the time that `Retry-After` asks to wait. */
-const LIMIT_MS = 45_000
+const MAX_REQUEST_MS = 45_000
 /** Minimum milliseconds of a retry delay that is announced on stderr. */
 const MIN_NOTICED_DELAY_MS = 3000
 
@@ -71,7 +71,7 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
     let credential = await authorizer.credential()
     let isRenewed = false
     // The time limit starts after the credential is there, so that a slow renewal of the session doesn't shorten the request.
-    let end = clock.monotonic() + Math.min(timeoutMs, Math.max(LIMIT_MS, settings.httpTimeoutMs))
+    let end = clock.monotonic() + Math.min(timeoutMs, Math.max(MAX_REQUEST_MS, settings.httpTimeoutMs))
     for (let attempts = 1; ; attempts++) {
       signal.throwIfAborted()
       const limitMs = Math.min(settings.httpTimeoutMs, end - clock.monotonic())

@@ -41,9 +41,9 @@ export interface FollowOptions<T> {
 /** Maximum milliseconds without a successful response before a failed request ends the watch. */
 const MAX_SILENCE_MS = 15 * 60_000
 /** Maximum milliseconds for which `Retry-After` is honored, because a user watches the output. */
-const LONGEST_PAUSE_MS = 5 * 60_000
+const MAX_PAUSE_MS = 5 * 60_000
 /** Milliseconds by which a timer may fire early, so a deadline this close counts as reached. */
-const EARLY_MS = 1
+const TIMER_TOLERANCE_MS = 1
 
 /**
  * Polls a resource until its state is final or the deadline passes. Yields each change, each failed request, and once a minute a
@@ -91,13 +91,13 @@ export async function* follow<T extends object>(
     }
     const { value, seen } = last
     const left = deadline.remainingMs()
-    if (left <= EARLY_MS) {
+    if (left <= TIMER_TOLERANCE_MS) {
       const { code, what, hint } = timeout(value)
       const failed = failure ? `; the last request failed: ${failure.message}` : ''
       const message = `timed out after ${formatDuration(deadline.timeoutMs / 1000)}: ${what} is still in progress (${seen.text})${failed}`
       return { value, error: new CliError(code, message, { hint, cause: failure }) }
     }
-    const pauseMs = Math.min(failure?.retryAfterMs ?? 0, LONGEST_PAUSE_MS)
+    const pauseMs = Math.min(failure?.retryAfterMs ?? 0, MAX_PAUSE_MS)
     const grown = Math.max(1, requests - Math.max(0, (delays.steady ?? 0) - 1))
     const delay = backoff(grown, { factor: 1.5, jitter: 0.25, ...delays }, random)
     const nextInMs = Math.min(Math.max(delay, pauseMs), left)

@@ -11,7 +11,7 @@ import {
 } from './types.ts'
 
 /** Maximum number of items per request (section 8 of the interface). */
-const LARGEST_PAGE = 100
+const MAX_PAGE_SIZE = 100
 
 /** The query of one page request (section 2.3): at most one of `after` and `before`, each an item's id. */
 export interface Cursor {
@@ -24,7 +24,7 @@ export interface Cursor {
 export type PageFetcher<T> = (cursor: Cursor, signal?: AbortSignal) => Promise<ListEnvelope<T>>
 
 /** Returns a function that requests pages of the team's grants, including revoked grants (section 4.2). */
-export function grantPages(client: ServiceClient): PageFetcher<Grant> {
+export function grantFetcher(client: ServiceClient): PageFetcher<Grant> {
   return (cursor, signal) => listPage<Grant>(client, '/oauth/grants', { ...cursor }, signal)
 }
 
@@ -34,7 +34,7 @@ export async function tryCredential(client: ServiceClient): Promise<void> {
 }
 
 /** Returns a function that requests pages of contact imports, filtered by the service if a status is given (section 4.3). */
-export function importPages(client: ServiceClient, status?: ImportStatus): PageFetcher<ContactImport> {
+export function importFetcher(client: ServiceClient, status?: ImportStatus): PageFetcher<ContactImport> {
   return (cursor, signal) =>
     listPage<ContactImport>(client, '/contacts/imports', { ...cursor, status }, signal)
 }
@@ -112,7 +112,7 @@ export async function* readPages<T extends { readonly id?: string | null }>(
   let left = limit
   // With a local filter, the number of items to look through is unknown, so pages have the maximum size.
   const ask = (place: Omit<Cursor, 'limit'>) =>
-    fetchPage({ limit: filter ? LARGEST_PAGE : Math.min(left, LARGEST_PAGE), ...place }, signal)
+    fetchPage({ limit: filter ? MAX_PAGE_SIZE : Math.min(left, MAX_PAGE_SIZE), ...place }, signal)
   const askForNext = async ({ data }: ListEnvelope<T>) => ask({ after: nextCursor(data, seen) })
   let asked: Promise<ListEnvelope<T>> | undefined = ask({ after, before })
   try {

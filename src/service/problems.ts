@@ -10,7 +10,7 @@ import { isTemporaryStatus, parseRetryAfter } from './retry.ts'
 import type { Credential } from './types.ts'
 
 /** Maximum number of characters of a response that are processed for a quotation. */
-const MAX_QUOTED = 64 * 1024
+const MAX_QUOTED_LENGTH = 64 * 1024
 /**
  * Maximum nesting of a JSON response; more than the interface needs, and less than the thousands at which `JSON.stringify`
  * overflows.
@@ -61,7 +61,7 @@ export function readJsonObject(
   if (text.trim() === '') throw unexpectedAnswer('it is empty', status)
   const object = parseObject(text)
   if (object === undefined) {
-    const start = excerpt(redact(text.slice(0, MAX_QUOTED), secrets), 120)
+    const start = excerpt(redact(text.slice(0, MAX_QUOTED_LENGTH), secrets), 120)
     throw unexpectedAnswer(unreadableBody(headers, text) ?? `it is not a JSON object: ${start}`, status)
   }
   if (isDeeperThan(MAX_DEPTH, object))
@@ -73,7 +73,7 @@ export function readJsonObject(
 function unreadableBody(headers: HttpResponse['headers'], text: string): string | undefined {
   const encoding = text.startsWith('\u001f\ufffd') ? 'gzip' : headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity') return `it is compressed with ${clip(encoding, 20)}`
-  return /[\0-\b\u000e-\u001a\ufffd]/.test(text.slice(0, MAX_QUOTED)) ? 'it is binary data' : undefined
+  return /[\0-\b\u000e-\u001a\ufffd]/.test(text.slice(0, MAX_QUOTED_LENGTH)) ? 'it is binary data' : undefined
 }
 
 function isDeeperThan(levels: number, value: unknown): boolean {
@@ -128,7 +128,7 @@ export function parseProblem(
   if (body === undefined) {
     // A text that begins like JSON may contain tokens, so only other text is quoted.
     const isPage = !/^\s*[{[]/.test(whole)
-    const start = isPage ? excerpt(clean(whole.slice(0, MAX_QUOTED)), 160) : ''
+    const start = isPage ? excerpt(clean(whole.slice(0, MAX_QUOTED_LENGTH)), 160) : ''
     return { details: unreadableBody(headers, whole) ?? start }
   }
   // Some services send a nested error: {"error":{"name","message"}}.

@@ -21,15 +21,15 @@ export function parseTimestamp(value: unknown): number | undefined {
 }
 
 /** Formats a timestamp: relative to now on a terminal, else in full. Returns undefined if the value is no timestamp. */
-export function readableTimestamp(value: unknown, { now, width }: RenderContext): string | undefined {
+export function formatServiceTimestamp(value: unknown, { now, width }: RenderContext): string | undefined {
   const at = parseTimestamp(value)
   if (at === undefined) return undefined
   return Number.isFinite(width) ? relativeTime(at, now) : formatTime(at)
 }
 
-/** Formats a timestamp like `readableTimestamp`, on a terminal with the full time in parentheses. */
-export function readableTimestampInFull(value: unknown, context: RenderContext): string | undefined {
+/** Formats a timestamp like `formatServiceTimestamp`, on a terminal with the full time in parentheses. */
+export function formatServiceTimestampInFull(value: unknown, context: RenderContext): string | undefined {
   const at = parseTimestamp(value)
-  const readable = readableTimestamp(value, context)
+  const readable = formatServiceTimestamp(value, context)
   return at === undefined || !Number.isFinite(context.width) ? readable : `${readable} (${formatTime(at)})`
 }

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { readList } from '../../src/claims/list.ts'
+import { readDomainList } from '../../src/claims/list.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 
@@ -10,7 +10,7 @@ async function read(text: string | Buffer, takesIds = true) {
   const context = createFakeContext()
   const stdin = { isTTY: false, stream: Readable.from([Buffer.from(text)]) as never }
   const io = createIo({ ...context, stdin }, await fakeSettings(context))
-  return { ...(await readList('-', takesIds, io)), stderr: context.stderr.text }
+  return { ...(await readDomainList('-', takesIds, io)), stderr: context.stderr.text }
 }
 
 test('a list of domains has one domain per line, optionally with its expected value', async () => {
@@ -170,7 +170,7 @@ test.each([
   const context = createFakeContext()
   const stdin = { isTTY: false, stream: Readable.from([Buffer.from(text)]) as never }
   const io = createIo({ ...context, stdin }, await fakeSettings(context))
-  await expect(readList('-', true, io)).rejects.toMatchObject({
+  await expect(readDomainList('-', true, io)).rejects.toMatchObject({
     exit: 2,
     message: expect.stringContaining(message),
   })
@@ -191,7 +191,7 @@ test.each([
   const home = context.directories.state
   writeFileSync(join(home, '..', 'other'), '')
   const io = createIo(context, await fakeSettings(context))
-  await expect(readList(join(home, '..', name), true, io)).rejects.toMatchObject({
+  await expect(readDomainList(join(home, '..', name), true, io)).rejects.toMatchObject({
     exit: 2,
     message: expect.stringContaining(why),
   })

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   type Cursor,
-  grantPages,
+  grantFetcher,
   type Page,
   type PageFetcher,
   type Range,
@@ -184,5 +184,5 @@ it.each([
   ['empty', { data: [] }, false],
   ['larger than what was asked for: the service does not page', { data: things(5) }, false],
 ])('a page without has_more may have a successor if it is full: %s', async (_what, body, more) => {
-  expect((await grantPages(answering(body))({ limit: 3 })).has_more).toBe(more)
+  expect((await grantFetcher(answering(body))({ limit: 3 })).has_more).toBe(more)
 })
