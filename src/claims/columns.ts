@@ -25,7 +25,7 @@ export const CLAIM_COLUMNS: readonly Column[] = [
     only: 'people',
     value: (claim, now) => judge(claim, now).text,
   },
-  // Only for programs: the column `meaning` includes both reasons for people.
+  // Only programs get these two columns, because users read both reasons in the column `meaning`.
   { field: 'blocked_reason', only: 'programs' },
   { field: 'failure_reason', only: 'programs' },
   { field: 'domain_id', title: 'Domain id', kind: 'id' },
@@ -52,7 +52,8 @@ export const CLAIM_COLUMNS: readonly Column[] = [
 ]
 
 /**
- * Columns that a list has only in TSV: the domain's name is enough for the next command, and the terminal's width is for `meaning`.
+ * Fields that `claims list` shows only in TSV: users need just the domain's name for the next command, and the width of a terminal
+ * is for `meaning`.
  */
 const TSV_FIELDS = ['domain_id', 'region', 'created_at', 'id', 'record.name', 'record.value']
 
@@ -62,7 +63,7 @@ export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.flatMap((colu
   return [TSV_FIELDS.includes(column.field) ? { ...column, only: 'programs' } : column]
 })
 
-/** Additional columns in runs over several domains, for the error of a domain. */
+/** Columns with the error of a domain, for the rows of a run over several domains. */
 export const ERROR_COLUMNS: readonly Column[] = [
   { field: 'error.code', title: 'Problem', optional: true },
   { field: 'error.message', title: 'Message', only: 'programs' },

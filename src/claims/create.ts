@@ -39,7 +39,7 @@ export async function createSeveral(
   requestFor: RequestFor,
   io: Io,
 ): Promise<void> {
-  // Users add the record next, so show its name and value in the terminal too.
+  // Users have to add the TXT record next, so show its name and value in a terminal too, not only in TSV.
   const columns = [
     ...CLAIM_COLUMNS.slice(0, 2),
     ...['record.name', 'record.value'].map((field): Column => ({ field, kind: 'id', only: 'people' })),
@@ -59,7 +59,8 @@ export async function createSeveral(
         if (why !== undefined) await warn(`${domain}: ${why}`)
         return { label: 'open before', item: { ...newest.claim, seen_at: newest.seen_at } }
       }
-      // A new claim would end the newer claim, whose owner may be another team, so require `claims create` for this domain alone.
+      // `superseded` means that a newer claim exists, whose owner may be another team: one more claim would end it. So only report
+      // the domain here; `claims create` with this domain alone starts a claim.
       if (newest !== undefined && before?.phase === 'superseded')
         return { label: 'superseded', item: newest.claim, error: before.error }
       const { claim, created } = await requestClaim(requestFor(domain, region), { client: client(), io })

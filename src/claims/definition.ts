@@ -24,7 +24,7 @@ export const WATCH_EVENTS = { status, waiting, warning, done } as const
 /** Event names of `claims verify --format jsonl`. */
 export const VERIFY_EVENTS = {
   ...{ dns, verification, ...WATCH_EVENTS },
-  // `claims verify` checks DNS once, so it waits only for the service.
+  // `claims verify` checks DNS only once, so its `waiting` events are about the service alone.
   waiting: 'what it waits for at the service, when that changes or a minute has passed',
 } as const
 

@@ -43,7 +43,10 @@ const BLOCKED_REASONS: ReadonlyMap<string, string> = new Map([
   ['pending_scheduled_emails', 'the current owner has scheduled e-mails from the domain'],
 ])
 
-/** Statuses of similar services in which a claim has ended without success. */
+/**
+ * Phase, error code and message for each status of a claim that has ended without success. The interface names no such status, so
+ * these are those of similar services.
+ */
 const ENDS: ReadonlyMap<string, readonly [phase: Phase, code: ErrorCode, text: string]> = new Map([
   ['expired', ['expired', 'claim_expired', 'the claim expired before it was verified']],
   ['superseded', ['superseded', 'claim_superseded', 'a newer claim replaced this one']],
@@ -53,9 +56,11 @@ const ENDS: ReadonlyMap<string, readonly [phase: Phase, code: ErrorCode, text: s
 
 /** Maximum characters of a name in a message: the limit of DNS (RFC 1035 section 2.3.4). */
 const MAX_NAME_LENGTH = 255
-/** Maximum characters of a status or reason in a message; no real one is as long. */
+/** Maximum characters of a status or reason in a message; a longer text, which no real service sends, is cut. */
 const MAX_WORD_LENGTH = 120
-/** Milliseconds after `expires_at` before a claim counts as expired, since this machine's clock may be ahead of the service's. */
+/**
+ * Milliseconds after `expires_at` before a claim is treated as expired, since this machine's clock may be ahead of the service's.
+ */
 const MAX_SKEW_MS = 30_000
 
 /** Returns the claim's domain for a message: quoted if malformed, or "the domain" if the service sent no name. */
@@ -71,7 +76,7 @@ export const asArgument = ({ name }: DomainClaim): string =>
 
 /**
  * Interprets a claim. The interface names only the status `pending`; this function also knows the statuses of similar services. An
- * unknown status is in progress, unless the claim has a failure or block reason. A claim that isn't verified counts as expired
+ * unknown status is in progress, unless the claim has a failure or block reason. A claim that isn't verified is treated as expired
  * after `expires_at`, whatever its status.
  *
  * @param now milliseconds since 1970

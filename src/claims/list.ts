@@ -11,14 +11,17 @@ import { readValue } from './record.ts'
 
 /** A domain to work on, with the values from its line in a list. */
 export interface DomainInput {
-  /** Domain name in its ASCII form, or a placeholder domain id. */
+  /** Domain name in its ASCII form, or the `domain_id` of a claim. */
   readonly domain: string
   /** The complete TXT value to expect, `prefix=token`. */
   readonly value?: string | undefined
   readonly region?: string | undefined
 }
 
-/** Headings of the domain column, in lower case without blanks. With several such columns, the first heading here wins. */
+/**
+ * Headings of the domain column, in lower case without blanks. If a list has several such columns, the one whose heading comes
+ * first in this array is used.
+ */
 const DOMAIN: readonly string[] = ['domain', 'domainname', 'name']
 /** Headings of the column with TXT values. */
 const VALUE: readonly string[] = ['value', 'txtvalue', 'record.value']
@@ -35,7 +38,7 @@ const MAX_NAMED_LINES = 10
 /** Maximum bytes of a list: enough for a hundred thousand domains with long values. */
 const MAX_SIZE_BYTES = 32 * 1024 * 1024
 
-/** Returns the ASCII form of a domain name, or the placeholder domain id if the command takes ids. @throws CliError exit 2 */
+/** Returns the ASCII form of a domain name, or the claim's `domain_id` if the command takes ids. @throws CliError exit 2 */
 export function parseDomainOrId(text: string, takesIds: boolean): string {
   return takesIds && isUuid(text) ? text : parseDomain(text)
 }
@@ -59,7 +62,8 @@ export async function readDomainList(from: string, takesIds: boolean, io: Io) {
   const [{ cells: first } = { cells: [] }] = rows
   const header = first.map((cell) => cell.toLowerCase().replace(/\s/g, ''))
   const hasHeader = header.some((cell) => DOMAIN.includes(cell))
-  // JSON and HTML begin with a bracket, and some of their lines may be valid domains, which must not be claimed.
+  // JSON and HTML begin with a bracket. Some lines of such a file may be valid domains, which must not be claimed, so a single
+  // unusable line makes `readDomainList` refuse the complete file.
   const isOtherFormat = !hasHeader && /[[\]{}<>]/.test(first.join(''))
   if (!hasHeader && !isOtherFormat && first.length > 1 && first[0] !== '' && !first[0]?.includes('.'))
     throw usageError(`${name} has no column "domain"`, `call one domain: ${clip(first.join(', '), 200)}`)
@@ -127,13 +131,14 @@ async function parseRows(text: string, name: string) {
     const lineBreaks = record.join('').split('\n').length - 1
     // Parse a row of several lines strictly: a stray quotation mark could swallow the next lines, and their domains, into one cell.
     if (lineBreaks > 0) parse(raw, options)
-    // Skip Excel's first line `sep=;`, which names the delimiter.
+    // Skip a first line such as `sep=;`, with which Excel names the delimiter.
     if (rows.length > 0 || !/^sep=/i.test(record[0] ?? ''))
       rows.push({ cells: record.map((cell) => cell.trim()), line: lines - lineBreaks })
     return null
   }
   try {
-    // Normalize line breaks, because the parser counts CRLF in a quoted cell as two lines.
+    // The parser counts CRLF in a quoted cell as two lines, so normalize line breaks: otherwise messages would have wrong line
+    // numbers.
     const lines = text.replace(/\r\n?/g, '\n')
     parse(lines, { ...options, relax_quotes: true, raw: true, on_record: addRow })
     return rows
@@ -152,7 +157,12 @@ function mergeInputs(input: DomainInput, earlier: DomainInput = input): DomainIn
   return { domain, value, region }
 }
 
-/** Reads a row. @param columns the header's cells @throws CliError exit 2 for an unusable row */
+/**
+ * Parses a row into a domain with its value and region.
+ *
+ * @param columns the headings of the columns
+ * @throws CliError exit 2 for an unusable row
+ */
 function parseRow(cells: readonly string[], columns: readonly string[], takesIds: boolean): DomainInput {
   if (cells.length > columns.length) throw usageError(`columns: ${cells.length} instead of ${columns.length}`)
   const [domain, value, region] = [DOMAIN, VALUE, REGION].map((texts) => {

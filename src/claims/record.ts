@@ -38,7 +38,10 @@ const RESERVED_LABELS = new Set([
   '_validation-contactphone',
   '_validation-persist',
 ])
-/** Labels of letters, digits, underscores and hyphens, separated by dots; no label is empty or begins with a hyphen. */
+/**
+ * Matches a record name: labels of letters, digits, underscores and hyphens, separated by dots; no label is empty or begins with a
+ * hyphen.
+ */
 const RECORD_NAME = /^[\p{L}\p{Nd}_][\p{L}\p{M}\p{Nd}_-]*(\.[\p{L}\p{Nd}_][\p{L}\p{M}\p{Nd}_-]*)*\.?$/u
 
 /**
@@ -67,7 +70,8 @@ export function recordOf(claim: DomainClaim, domain = asciiName(claim.name ?? ''
   const reserved = within.split('.').find((label) => RESERVED_LABELS.has(label))
   if (reserved !== undefined)
     throw unexpectedAnswer(`the record's name ${shown} is reserved: ${reserved} proves other things`)
-  // Any other value is no proof of ownership, and a `--publish` script that doesn't quote the value could execute parts of it.
+  // Refuse a value of another form: it proves no ownership, and a `--publish` script that doesn't quote the value could execute
+  // parts of it.
   if (!isCompleteValue(record.value))
     throw unexpectedAnswer(
       `the value ${JSON.stringify(clip(record.value, 100))} isn't of the form prefix=token`,

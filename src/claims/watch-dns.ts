@@ -77,13 +77,14 @@ export async function* watchDns(
       yield { ...step, claim, news: news(dnsStateOf(step.report), findings[0]?.message ?? '') }
       if (watched === undefined || claim === undefined || claim === watched.claim) continue
       if (!judge(claim, clock.now()).needsRecord) return
-      // A response without record or name doesn't mean that the record has changed.
+      // A response without record or name doesn't mean that the record has changed, so keep waiting for the same record.
       const next = claim.record == null || !claim.name ? wanted : expectedRecord(claim)
       if (next.name !== wanted.name || next.expected !== wanted.expected)
         return yield* watchDns(next, { ...watched, claim }, options, io)
     }
   } catch (error) {
-    // In a run over several domains the deadline can pass before the next check's turn: then the last result counts.
+    // In a run over several domains the deadline can pass before the next check's turn. Then ignore the error if a check has been
+    // made: its result is the last one.
     if (!hasResult || !(error instanceof CliError) || error.code !== 'timed_out') throw error
   }
 }

@@ -126,7 +126,8 @@ async function* createOrResume(
   const { name, region } = request
   const [entry] = await findClaimsByName(name, io)
   const isOtherRegion = (entry?.claim.region ?? region) !== (region ?? entry?.claim.region)
-  // An open claim in another region can't be moved: only a new claim, which supersedes it, gets the requested region.
+  // An open claim in another region can't be moved: only a new claim, which supersedes it, gets the requested region. So skip the
+  // resumption below.
   const needsNewRegion = isOtherRegion && entry !== undefined && judge(entry.claim, io.clock.now()).isOpen
   if (entry !== undefined && (resumeOnly || !needsNewRegion)) {
     const known = { domainId: entry.claim.domain_id ?? '', name, entry }
@@ -190,7 +191,7 @@ export function describeIgnoredOptions({ name: _, ...options }: ClaimRequest, { 
  * Waits until DNS has the record, the claim no longer needs the record, or a verification request is worth a try anyway (the check
  * is inconclusive, or only caches and lagging servers lack the record).
  *
- * @returns the claim as last seen; the last report if the record wasn't ready; an error after the deadline
+ * @returns `claim` as last seen; `report` too if the record wasn't ready; `error` too if the deadline passed
  */
 async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
   const { options, io } = work
@@ -272,7 +273,8 @@ async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimEnd): C
  */
 export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimEvents {
   const { options, io } = work
-  // A claim is `pending` both before and after the verification request, so the status doesn't tell whether one was sent.
+  // A claim is `pending` both before and after its verification request. So unless this run has sent the request (`first`), a
+  // pending claim may lack it.
   const mayLackRequest = ({ status }: DomainClaim) => first === undefined && status === 'pending'
   let next = first
   const events = follow<DomainClaim>(

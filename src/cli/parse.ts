@@ -90,7 +90,8 @@ function buildProgram(
       outputError: () => {},
       // Stop commander from stripping colors: the palette already has none if they are disabled.
       getOutHasColors: () => true,
-      // Without these three, commander opens the standard streams to read their width and colors, even when it prints no help.
+      // Without the next three functions, commander opens the standard streams to read their width and colors, even when it prints
+      // no help.
       getOutHelpWidth: () => width,
       getErrHelpWidth: () => width,
       getErrHasColors: () => true,
@@ -119,7 +120,8 @@ function buildProgram(
         continue
       }
       command.usage('<command> [options]').addHelpText('after', `\n${GLOBAL_OPTIONS_LINE}`)
-      // Unlike `parseLine`, commander also looks for a command after `--`, so it needs all of them there.
+      // Unlike `parseLine`, commander also looks for a command after `--`, so add the commands of all groups if the arguments
+      // include `--`.
       if (isTyped || line.rest.includes('--')) {
         if (definition === undefined) addOptions(command, globalOptions(), GLOBAL_OPTIONS_TITLE)
         addLevel(command, node.commands, [...path, word])

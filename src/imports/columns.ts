@@ -22,10 +22,10 @@ export const IMPORT_COLUMNS: readonly Column[] = [
   { field: 'completed_at', title: 'Completed at', kind: 'time', text: formatServiceTimestamp },
 ]
 
-/** Columns of the list that fit in 80 columns of a terminal. */
+/** Fields that `imports list` always shows, because their columns fit a terminal of 80 characters. */
 const REQUIRED_FIELDS = ['id', 'status', 'counts.total', 'counts.failed', 'created_at']
 
-/** Columns of `imports list`; a terminal that is too narrow omits the optional ones. */
+/** Columns of `imports list`; a terminal that is too narrow for all leaves out those not in `REQUIRED_FIELDS`. */
 export const IMPORT_LIST_COLUMNS: readonly Column[] = IMPORT_COLUMNS.map((column) =>
   REQUIRED_FIELDS.includes(column.field) ? column : { ...column, optional: true },
 )

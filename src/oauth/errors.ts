@@ -26,9 +26,11 @@ export const OAUTH_HINTS = {
  */
 export function oauthError(error: string, said: string, status?: number): CliError {
   const isLater = ['server_error', 'temporarily_unavailable', 'slow_down'].includes(error)
-  // Errors of OpenID Connect Core 1.0 section 3.1.2.6: the user has to sign in, consent or choose an account in the browser.
+  // Errors of OpenID Connect Core 1.0 section 3.1.2.6: the user has to sign in, consent or choose an account in the browser, so
+  // treat these errors like `access_denied`.
   const needsPrompt = /^(interaction|login|consent|account_selection)_required$/.test(error)
-  // `access_denied` is an error of the authorization endpoint (RFC 6749 section 4.1.2.1), whose text speaks of the browser.
+  // `access_denied` is an error of the authorization endpoint (RFC 6749 section 4.1.2.1), whose text speaks of the browser. So
+  // treat it as a plain refusal if the token endpoint sends it (with a `status`).
   const isKnown = Object.hasOwn(OAUTH_HINTS, error) && (error !== 'access_denied' || status === undefined)
   const known = isKnown ? (error as keyof typeof OAUTH_HINTS) : 'refused'
   const code = isLater ? 'service_unavailable' : needsPrompt ? 'access_denied' : known

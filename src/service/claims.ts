@@ -26,7 +26,7 @@ export async function verifyClaim(
   return readClaim(body)
 }
 
-/** Whether a text is a UUID, as ids of the service are; the interface doesn't promise that form for placeholder domains. */
+/** Whether a text is a UUID, as ids of the service are; the interface doesn't promise that a claim's `domain_id` has that form. */
 export function isUuid(text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }

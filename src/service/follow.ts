@@ -42,7 +42,7 @@ export interface FollowOptions<T> {
 const MAX_SILENCE_MS = 15 * 60_000
 /** Maximum milliseconds for which `Retry-After` is honored, because a user watches the output. */
 const MAX_PAUSE_MS = 5 * 60_000
-/** Milliseconds by which a timer may fire early, so a deadline this close counts as reached. */
+/** Milliseconds by which a timer may fire early, so a deadline this close is treated as reached. */
 const TIMER_TOLERANCE_MS = 1
 
 /**
@@ -116,8 +116,8 @@ const HEARTBEAT_MS = 60_000
 /**
  * Creates a filter for the messages of a watch: passes each change and, while nothing changes, one message a minute.
  *
- * @returns a function of state and message, which returns the message if the state is new; the message with the elapsed time if the
- *   state hasn't changed for a minute; else undefined
+ * @returns a function that takes the state and a message, and returns the message if the state is new, or the message with the
+ *   elapsed time if the state hasn't changed for a minute, else undefined
  */
 export function createNewsFilter(clock: Pick<Context['clock'], 'monotonic'>) {
   const started = clock.monotonic()
@@ -132,8 +132,8 @@ export function createNewsFilter(clock: Pick<Context['clock'], 'monotonic'>) {
 }
 
 /**
- * Passes each event of a generator to `show`, one at a time, and returns the generator's return value. Adds to an interrupt's error
- * the hint how to continue.
+ * Passes each event of a generator to `show`, one at a time, and returns the generator's return value. If an interrupt ends the
+ * generator, adds the hint how to continue to the error.
  */
 export async function consume<Event, Result>(
   events: AsyncGenerator<Event, Result, void>,

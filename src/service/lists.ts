@@ -71,14 +71,15 @@ async function listPage<T>(
   const odd = data.find((item) => typeof item !== 'object' || item === null || Array.isArray(item))
   if (odd !== undefined)
     throw unexpectedAnswer(`an item of the list should be an object, but is ${nameOfType(odd)}`)
-  // Without `has_more`, a full page counts as not the last: one request too many loses nothing.
+  // If the service omits `has_more`, assume more items after a full page: a superfluous request is harmless, but stopping early
+  // would lose items.
   const more = body['has_more'] ?? data.length === query['limit']
   return { ...body, has_more: more === true, data: data as T[] }
 }
 
 /** The part of a list to read. With `before`, only the page in front of that item: at most 100 items. */
 export interface Range<T> extends Pick<Cursor, 'after' | 'before'> {
-  /** Maximum number of items in all; undefined for the whole list. */
+  /** Maximum number of items in all; undefined for all items. */
   readonly limit?: number | undefined
   /** Local filter, for lists that the service can't filter; `limit` counts the items that pass the filter. */
   readonly filter?: ((item: T) => boolean) | undefined
@@ -125,7 +126,8 @@ export async function* readPages<T extends { readonly id?: string | null }>(
       const hasMore = isCut || envelope.has_more
       const isLast = left === 0 || !envelope.has_more || before !== undefined
       asked = isLast ? undefined : askForNext(envelope)
-      // The request may fail before the next `await` above, and Node would end the process for an unhandled rejection.
+      // The request may fail before the loop awaits it, and Node would end the process for an unhandled rejection. So attach an
+      // empty handler; the `await` still throws the error.
       asked?.catch(() => {})
       yield { items, envelope, hasMore }
     }

@@ -12,7 +12,7 @@ const SHOWN_HEADERS =
  */
 export function logExchanges(context: Context): HttpTransport {
   const { http, clock } = context
-  // A log line that can't be written, as to a closed stderr, must not fail the request.
+  // A log line that can't be written, as to a closed stderr, must not fail the request, so ignore its error.
   const log = (sign: '>' | '<', lines: readonly string[]) =>
     writeLines(
       lines.map((line) => `${sign} ${line}`),
@@ -47,7 +47,7 @@ export function secretsOf({ headers, body }: HttpRequest): string[] {
 
 function headerLines(headers: Readonly<Record<string, string>>): string[] {
   const shown = Object.entries(headers).filter(([name]) => SHOWN_HEADERS.test(name))
-  // The query or fragment of an address may contain a code or a token.
+  // The query or fragment of an address may contain a code or a token, so omit both from `location`.
   const clean = (name: string, value: string) => (name === 'location' ? value.replace(/[?#].*/s, '') : value)
   return shown.map(([name, value]) => `${name}: ${clean(name, value)}`)
 }

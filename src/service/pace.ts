@@ -3,7 +3,7 @@ import { createLimiter } from '../limiter.ts'
 import { backoff } from '../timeout.ts'
 import { MAX_RETRY_AFTER_MS, parseRetryAfter } from './retry.ts'
 
-/** Pauses after a 429 without `Retry-After`; each pause holds for all requests. */
+/** Milliseconds of the first and the longest pause after a 429 without `Retry-After`; each pause holds for all requests. */
 const PAUSES = { first: 1000, max: 30_000, jitter: 0 } as const
 /** Milliseconds of refusals without a success after which requests no longer wait. */
 const MAX_REFUSAL_MS = 5 * 60_000
@@ -40,7 +40,8 @@ export function paceRequests(
     }
     const { since, until, pauses } = refusal ?? { since: sentAt, until: 0, pauses: 0 }
     if (clock.monotonic() - since > MAX_REFUSAL_MS || (asked ?? 0) > MAX_RETRY_AFTER_MS) return false
-    // A refusal of a request that was sent before the pause must not lengthen the pause.
+    // A refusal of a request that was sent before the pause must not lengthen the pause, so only a request sent after the pause
+    // begins a longer one.
     const isNew = sentAt >= until
     const pauseMs = asked || (isNew ? backoff(pauses + 1, PAUSES) : 0)
     refusal = {

@@ -131,10 +131,10 @@ export function parseProblem(
     const start = isPage ? excerpt(clean(whole.slice(0, MAX_QUOTED_LENGTH)), 160) : ''
     return { details: unreadableBody(headers, whole) ?? start }
   }
-  // Some services send a nested error: {"error":{"name","message"}}.
+  // Some services nest the error, {"error":{"name","message"}}, so take the fields from `error` if it is an object.
   const fields = isObject(body['error']) ? body['error'] : body
   const text = (...names: readonly string[]) => {
-    // A message may be an array with one text per failed validation.
+    // A message may be an array with one text per failed validation, so join the texts of an array.
     const texts = names.map((name) => [fields[name]].flat().filter((one) => typeof one === 'string'))
     const found = texts.map((all) => all.join('; ')).find((all) => all.trim() !== '')
     return found === undefined ? undefined : excerpt(clean(found), 300)
@@ -187,9 +187,11 @@ export function responseError(
     return failure('forbidden', 'the service does not allow this (403)', hint)
   }
   if (status === 404 || status === 410) {
-    // A POST that creates something may get an explained 404; then a hint about the base URL would only be a guess.
+    // A POST that creates something may get an explained 404; a hint about the base URL would only be a guess then, so omit the
+    // hint.
     const isExplained = method === 'POST' && object !== undefined && details !== ''
-    // A path with an id has at least three segments; a list's path, such as `/oauth/grants`, has two.
+    // A path with an id has at least three segments, a list's path, such as `/oauth/grants`, only two. So mention the id in the
+    // hint only for the former.
     const ofId = path.split('/').length > 3 ? 'the id and its team, and ' : ''
     const hint = `check ${ofId}that ${issuerOf(base)} is the base URL of the service`
     const what = `not found: ${method} ${path}`

@@ -11,6 +11,7 @@ type Received<Example> = {
     | null
 }
 
+/** Example of an OAuth grant, with every field. */
 export const GRANT = {
   id: '9b2f6a51-0d4e-4c37-8f0e-3a1d5c7b9e21',
   client_id: '430eed87-632a-4ea6-90db-0aace67ec228',
@@ -27,6 +28,7 @@ export const GRANT_FIELDS = fieldsOf(GRANT)
 export const IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed'] as const
 export type ImportStatus = (typeof IMPORT_STATUSES)[number]
 
+/** Example of a contact import, with every field. */
 export const CONTACT_IMPORT = {
   object: 'contact_import',
   id: '479e3145-dd38-4932-8c0c-e58b548c9e76',
@@ -39,12 +41,16 @@ export const CONTACT_IMPORT = {
 export type ContactImport = Received<typeof CONTACT_IMPORT>
 export const IMPORT_FIELDS = fieldsOf(CONTACT_IMPORT)
 
+/** Example of a domain claim, with every field. */
 export const DOMAIN_CLAIM = {
   object: 'domain_claim',
   id: '0f3c2a8e-5b1d-4e6f-9a7c-8d2b4c6e1f30',
   name: 'example.com',
   status: 'pending',
-  /** Id of the placeholder domain, which the paths of claim operations contain. */
+  /**
+   * Id of the placeholder domain, an entry that the service creates on the claiming team together with the claim. Paths of claim
+   * operations contain this id, not the claim's `id`.
+   */
   domain_id: 'd5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11',
   region: 'us-east-1',
   /** The DNS record to add. */

@@ -97,7 +97,7 @@ async function statusOf(
     state,
     message: problem?.message ?? null,
     in_force: inForce,
-    // An API key from the environment isn't bound to a service: show the base URL of the settings.
+    // An API key from the environment isn't bound to a service, so show the base URL of the settings, where requests go.
     base_url: session?.service ?? (inForce === null ? null : readBaseUrl(io)),
     client_id: session?.client ?? null,
     scope: session?.scope ?? null,
@@ -111,7 +111,7 @@ async function statusOf(
   }
 }
 
-/** Returns the base URL, or null for an unusable one, which may contain a password. */
+/** Returns the base URL; null if there is none or an unusable one, which may contain a password and so must not be printed. */
 function readBaseUrl({ settings }: Io): string | null {
   try {
     return settingValue('base_url', settings) ?? null

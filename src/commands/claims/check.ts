@@ -77,7 +77,8 @@ export const command = defineCommand({
     const { name, value, wait = false, publicResolvers, timeout = WAIT_SECONDS } = options
     const [{ checkDomain, emptyReport, explainMissingValue, writeReport }, { createFallbackClaimReader }] =
       await Promise.all([import('../../claims/check-dns.ts'), import('../../claims/load.ts')])
-    // Never renew the session: a check without a valid access token uses the last known claim.
+    // Never renew the access token for a check, which works without the service: if the token has expired, use the claim in the
+    // ledger.
     const renews = false
     const check = { publicResolvers, wait, deadline: commandDeadline(wait ? { timeout } : {}, io.clock) }
     if (!isForSeveral(domains, options)) {
