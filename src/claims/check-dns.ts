@@ -178,7 +178,8 @@ export async function writeReport(
     const { name, expected } = report
     const { resolvers, authoritativePort } = dnsSettings(settings)
     const asked = (resolvers === 'system' ? await io.dns.systemResolvers() : resolvers).map(formatDnsAddress)
-    // Name the value and the resolvers, so that the command repeats the check also where no claim and no setting provides them.
+    // In the report's command, name the value and the resolvers, so that the command repeats the check also where no claim and no
+    // setting provides them.
     const words = [
       ...(expected === null ? [name] : ['--name', name, '--value', expected]),
       ...(resolvers === 'system' ? [] : asked.flatMap((one) => ['--resolver', one])),

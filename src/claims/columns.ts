@@ -25,7 +25,7 @@ export const CLAIM_COLUMNS: readonly Column[] = [
     only: 'people',
     value: (claim, now) => judge(claim, now).text,
   },
-  // Only programs get these two columns, because users read both reasons in the column `meaning`.
+  // Only programs get this column and the next one, because users read both reasons in the column `meaning`.
   { field: 'blocked_reason', only: 'programs' },
   { field: 'failure_reason', only: 'programs' },
   { field: 'domain_id', title: 'Domain id', kind: 'id' },

@@ -39,7 +39,7 @@ type Place = Pick<Context, 'directories'> & { readonly settings: Pick<Settings, 
 
 /** A claim as it was in the service's last response about it. */
 export interface LedgerEntry {
-  /** Issuer URL of the claim's service; ids of other services may be the same. */
+  /** Issuer URL of the claim's service; claims of two services may have the same id. */
   readonly issuer: string
   /** Time of the last response about the claim, in ISO 8601. */
   readonly seen_at: string
@@ -65,7 +65,7 @@ export async function saveClaim(claim: DomainClaim, io: Io): Promise<void> {
     writeDurable(path, text)
   }
   try {
-    // `forgetClaim` in another process may remove the directory between two steps of `save`; so retry once: the second attempt
+    // `forgetClaim` in another process may remove the directory between two steps of `save`, so retry once: the second attempt
     // recreates the directory.
     await save().catch(save)
   } catch (error) {

@@ -32,7 +32,7 @@ export interface Judgement {
   readonly needsRecord: boolean
   /** Description for the user, as the rest of a sentence, such as "waiting for the TXT record to be verified". */
   readonly text: string
-  /** The error of a blocked or negatively ended claim, exit 9; undefined in all other phases. */
+  /** The error of a blocked or unsuccessfully ended claim, exit 9; undefined in all other phases. */
   readonly error: CliError | undefined
 }
 

@@ -129,7 +129,8 @@ async function parseRows(text: string, name: string) {
   const addRow = (row: object, { lines }: { readonly lines: number }) => {
     const { record, raw } = row as { record: string[]; raw: string }
     const lineBreaks = record.join('').split('\n').length - 1
-    // Parse a row of several lines strictly: a stray quotation mark could swallow the next lines, and their domains, into one cell.
+    // Parse a row of several lines once more, strictly, to refuse a stray quotation mark: it could swallow the next lines, and
+    // their domains, into one cell.
     if (lineBreaks > 0) parse(raw, options)
     // Skip a first line such as `sep=;`, with which Excel names the delimiter.
     if (rows.length > 0 || !/^sep=/i.test(record[0] ?? ''))

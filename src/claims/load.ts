@@ -52,7 +52,7 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<K
  * Returns the error for a domain without a claim in the ledger in use. The hint names other ledgers that have a claim of the
  * domain.
  *
- * @param hint hint to use if no other ledger has a claim of the domain
+ * @param hint used if no other ledger has a claim of the domain
  */
 export async function unknownClaimError(domain: string, hint: string, io: Io): Promise<CliError> {
   const others = await findOtherLedgers((other) => findClaimsByName(domain, other), io)
@@ -241,7 +241,8 @@ export type ClaimReader = (known: KnownClaim, deadline?: Deadline) => Promise<Do
 
 /**
  * Creates a `ClaimReader`, for commands that also work with the ledger's copies. Only the first claim whose request fails causes a
- * warning. No request is sent for a claim that was completed when last seen.
+ * warning. No request is sent for a claim that was completed when last seen, nor within 30 seconds after a request without a usable
+ * response.
  *
  * @param renews whether an expired access token may be renewed
  * @param warn prints the warning, if `io` prints none because it belongs to a run over several domains

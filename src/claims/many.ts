@@ -336,8 +336,8 @@ export function completedResult(newest: LedgerEntry | undefined, now: number): D
 }
 
 /**
- * Runs the events of the work on one of several claims to their end, prints warnings and DNS findings, and releases the turn once
- * the claim waits.
+ * Runs the events of the work on one of several claims to their end, prints warnings and DNS findings, and lets the work on the
+ * next domain begin (`releaseTurn`) once the claim waits.
  */
 export async function drainClaimEvents(
   events: ClaimEvents,

@@ -38,7 +38,7 @@ export function checkDnsOnce(wanted: WantedRecord, options: CheckOptions, io: Io
 /** A claim whose record the command waits for. */
 export interface WatchedClaim {
   readonly claim: DomainClaim
-  /** Gets the claim from the service; undefined if the service can't be reached. */
+  /** Gets the claim from the service; undefined if the request fails. */
   readonly read: () => Promise<DomainClaim | undefined>
 }
 
@@ -83,8 +83,8 @@ export async function* watchDns(
         return yield* watchDns(next, { ...watched, claim }, options, io)
     }
   } catch (error) {
-    // In a run over several domains the deadline can pass before the next check's turn. Then ignore the error if a check has been
-    // made: its result is the last one.
+    // In a run over several domains the deadline can pass before the next check's turn. If a check has been made, ignore this
+    // error: the result of that check has been yielded already.
     if (!hasResult || !(error instanceof CliError) || error.code !== 'timed_out') throw error
   }
 }
@@ -123,6 +123,6 @@ export function isWorthVerifying({ verdict, findings }: CheckReport, isLongLag: 
   return verdict === 'wait' && (isLongLag || findings.every(({ code }) => code !== 'partial_propagation'))
 }
 
-/** Returns the error of the last check with a message that names the deadline. @param failure the error of the last check */
+/** Returns the error of the last DNS check (`failure`), with a message that names the deadline. */
 export const toTimeoutError = (failure: CliError, { timeoutMs }: Deadline): CliError =>
   failure.with({ message: `timed out after ${formatDuration(timeoutMs / 1000)}: ${failure.message}` })

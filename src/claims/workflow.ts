@@ -126,8 +126,8 @@ async function* createOrResume(
   const { name, region } = request
   const [entry] = await findClaimsByName(name, io)
   const isOtherRegion = (entry?.claim.region ?? region) !== (region ?? entry?.claim.region)
-  // An open claim in another region can't be moved: only a new claim, which supersedes it, gets the requested region. So skip the
-  // resumption below.
+  // An open claim in another region can't be moved: only a new claim, which supersedes it, gets the requested region. So don't
+  // resume it below.
   const needsNewRegion = isOtherRegion && entry !== undefined && judge(entry.claim, io.clock.now()).isOpen
   if (entry !== undefined && (resumeOnly || !needsNewRegion)) {
     const known = { domainId: entry.claim.domain_id ?? '', name, entry }

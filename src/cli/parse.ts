@@ -39,10 +39,10 @@ export async function runCommandLine(argv: readonly string[], context: Context):
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     if (error.code === 'commander.help' && !asksForJson(argv)) {
-      // `mailclaim` without arguments exits 0, because new users type it first; a group without a command is a usage error.
       const isProgram = line.node === undefined
       if (isProgram) await context.stdout.write(formatFirstScreen(program, palette))
       else await context.stderr.write(printed.err)
+      // `mailclaim` without arguments exits 0, because new users type it first; a group without a command is a usage error.
       return isProgram ? Exit.done : Exit.usage
     }
     if (error.exitCode !== 0) throw toUsageError(error, line, definition)

@@ -38,7 +38,7 @@ export async function printError(
   return failure.exit
 }
 
-/** Returns an error's name and the lines of its stack, without the message, which may quote text from outside. */
+/** Returns an error's name and the lines of its stack, without the message, which may quote untrusted text. */
 const framesOf = ({ name, stack = '' }: Error) => [
   name,
   ...stack.split('\n').filter((line) => /^ +at /.test(line)),
@@ -105,7 +105,7 @@ const OTHER_OPTIONS: Readonly<Record<string, string>> = {
   ...{ '--token': KEY_HINT, '--api-key': KEY_HINT },
 }
 
-/** Command names of other tools, with the last word of our command for the same purpose. */
+/** Command names of other tools, each with the last word of this program's command for the same purpose. */
 const SYNONYMS = { whoami: 'status', signin: 'login', signout: 'logout', ls: 'list', show: 'get' }
 
 /** Returns a hint with the commands of any group whose last word is this word or its synonym; undefined if no command matches. */

@@ -40,7 +40,10 @@ interface SignInOptions {
   readonly timeoutMs: number
 }
 
-/** Scopes of OpenID Connect that request an ID token and a refresh token, not access: a service may omit them from the grant. */
+/**
+ * Scopes of OpenID Connect that request an ID token and a refresh token, not access: a service may omit them from the grant, so
+ * their absence causes no warning.
+ */
 const OIDC_SCOPES: readonly string[] = ['openid', 'offline_access']
 /** Maximum length of an API key in characters. Longer input is probably the wrong file. */
 const MAX_KEY_LENGTH = 2000
@@ -266,8 +269,8 @@ async function saveSettings(store: StoreKind, io: Io): Promise<void> {
       profiles[settings.profile.value] = updateProfile(profiles[settings.profile.value])
     })
   } catch (error) {
-    // Only warn: the session is stored, and works with the same options or variables.
     if (!(error instanceof CliError)) throw error
+    // Only warn: the session is stored, and works with the same options or variables.
     await io.warn(`what this login was given could not be saved for later commands: ${error.message}`)
   }
 }

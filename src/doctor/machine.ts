@@ -32,13 +32,13 @@ export async function examineDirectories(io: Io): Promise<Finding> {
   const tops = [config, state]
   for (const directory of tops) {
     await ensurePrivateDirectory(directory, 'leave')
-    // Write as session files are written, with a temporary file and a rename, so that the same operations are tested.
     const path = join(directory, '.doctor.tmp')
+    // Write as session files are written, with a temporary file and a rename, so that the same operations are tested.
     writeDurable(path, ' '.repeat(1024))
     removeDurable(path)
   }
-  // Check the two directories only: without access to a directory, nobody reaches the files in it.
   const isExposed = (path: string) => io.platform !== 'win32' && (lstatSync(path).mode & 0o077) !== 0
+  // Check the two directories only: without access to a directory, nobody reaches the files in it.
   const exposed = tops.filter(isExposed)
   if (exposed.length > 0)
     return warning(

@@ -61,16 +61,16 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
       return { status, title, text }
     }
     if (request.method !== 'GET') return refuse(405, 'Not allowed')
-    // Refuses a request target in absolute form, `http://…`, as well: only origin form begins with the path (RFC 9112 section
-    // 3.2.1).
     const [path, ...query] = (request.url ?? '').split('?')
+    // Only a request target in origin form begins with the path (RFC 9112 section 3.2.1), so this also refuses the absolute form,
+    // `http://…`.
     if (path !== target.path) return refuse(404, 'Nothing here')
-    // Node uses the first of two Host headers, so a second one, which RFC 9112 section 3.2 forbids, has to be refused here.
     const [host, ...hosts] = request.headersDistinct['host'] ?? []
+    // Node uses the first of two Host headers, so a second one, which RFC 9112 section 3.2 forbids, has to be refused here.
     if (host?.toLowerCase() !== authority || hosts.length > 0)
       return refuse(421, 'Wrong address', 'Copy the address of this page, and paste it into your terminal.')
-    // A prefetching browser may never show the page, so a prefetch must not use up the code.
     const { purpose, 'sec-purpose': secPurpose, 'x-moz': moz } = request.headers
+    // A prefetching browser may never show the page, so a prefetch must not use up the code.
     if (/prefetch|prerender/i.test(`${purpose} ${secPurpose} ${moz}`)) return refuse(503, 'Not loaded ahead')
     const search = query.join('?')
     const parameters = new URLSearchParams(search)
@@ -120,7 +120,7 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
       })
     }
     const redirectUri = target.uri ?? `http://${first}:${port}${target.path}`
-    // Take `host` from the URL, because it omits the default port 80, as a browser's Host header does: both are compared.
+    // Take `host` from the URL: like the Host header, with which `examine` compares `authority`, it omits the default port 80.
     authority = new URL(redirectUri).host
     return { redirectUri, close }
   } catch (error) {

@@ -94,8 +94,8 @@ export async function login<T>(
       client_id: clientId,
       redirect_uri: redirectUri,
       state,
-      // The URL contains only the hash of the verifier, so whoever sees the URL and steals the code can't exchange the code (RFC
-      // 7636 section 4.2).
+      // The URL contains only the hash of the verifier, so a thief who sees the URL and the code can't exchange the code (RFC 7636
+      // section 4.2).
       code_challenge: await oauth.calculatePKCECodeChallenge(codeVerifier),
       code_challenge_method: 'S256',
       scope: requestedScope,

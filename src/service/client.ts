@@ -52,7 +52,7 @@ const MAX_REQUEST_MS = 45_000
 const MIN_NOTICED_DELAY_MS = 3000
 
 /**
- * Creates a client for the operations of section 4 that need a credential.
+ * Creates a client for the operations of the service interface (section 4) that need a credential.
  *
  * A GET is retried after network errors, 429 and 5xx, with exponential backoff and jitter; a POST only if nothing can have been
  * sent, or after a 429 or 503 with `Retry-After`. A request with its retries takes at most 45 seconds (or `--http-timeout`, if

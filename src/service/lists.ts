@@ -10,10 +10,10 @@ import {
   type ListEnvelope,
 } from './types.ts'
 
-/** Maximum number of items per request (section 8 of the interface). */
+/** Maximum number of items per request (service interface, section 8). */
 const MAX_PAGE_SIZE = 100
 
-/** The query of one page request (section 2.3): at most one of `after` and `before`, each an item's id. */
+/** The query of one page request (service interface, section 2.3): at most one of `after` and `before`, each an item's id. */
 export interface Cursor {
   readonly limit: number
   readonly after?: string | undefined
@@ -23,7 +23,7 @@ export interface Cursor {
 /** Requests one page of a list. */
 export type PageFetcher<T> = (cursor: Cursor, signal?: AbortSignal) => Promise<ListEnvelope<T>>
 
-/** Returns a function that requests pages of the team's grants, including revoked grants (section 4.2). */
+/** Returns a function that requests pages of the team's grants, including revoked grants (service interface, section 4.2). */
 export function grantFetcher(client: ServiceClient): PageFetcher<Grant> {
   return (cursor, signal) => listPage<Grant>(client, '/oauth/grants', { ...cursor }, signal)
 }
@@ -33,14 +33,17 @@ export async function tryCredential(client: ServiceClient): Promise<void> {
   await client.get('/oauth/grants', { limit: 1 })
 }
 
-/** Returns a function that requests pages of contact imports, filtered by the service if a status is given (section 4.3). */
+/**
+ * Returns a function that requests pages of contact imports, filtered by the service if a status is given (service interface,
+ * section 4.3).
+ */
 export function importFetcher(client: ServiceClient, status?: ImportStatus): PageFetcher<ContactImport> {
   return (cursor, signal) =>
     listPage<ContactImport>(client, '/contacts/imports', { ...cursor, status }, signal)
 }
 
 /**
- * Fetches one contact import (section 4.4).
+ * Fetches one contact import (service interface, section 4.4).
  *
  * @throws CliError `not_found`, exit 5, without an import of that id; `unexpected_answer`, exit 7, if the response has another id
  */
@@ -58,7 +61,11 @@ export async function getImport(
   return found
 }
 
-/** Requests one page (section 2.3) and checks `data` and `has_more`. @throws CliError exit 7 for an unusable page */
+/**
+ * Requests one page (service interface, section 2.3) and checks `data` and `has_more`.
+ *
+ * @throws CliError exit 7 for an unusable page
+ */
 async function listPage<T>(
   client: ServiceClient,
   path: string,

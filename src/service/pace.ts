@@ -5,7 +5,7 @@ import { MAX_RETRY_AFTER_MS, parseRetryAfter } from './retry.ts'
 
 /** Milliseconds of the first and the longest pause after a 429 without `Retry-After`; each pause holds for all requests. */
 const PAUSES = { first: 1000, max: 30_000, jitter: 0 } as const
-/** Milliseconds of refusals without a success after which requests no longer wait. */
+/** Milliseconds of refusals without a success after which requests no longer wait but get the refusal. */
 const MAX_REFUSAL_MS = 5 * 60_000
 
 /** A pause that the service's last response caused, with times of the monotonic clock in milliseconds. */

@@ -25,7 +25,9 @@ export function unexpectedAnswer(what: string, status?: number): CliError {
   })
 }
 
-/** A response about another resource than the requested one. A retry would get the same response. */
+/**
+ * A response about another resource than the requested one. A retry would get the same response, so polling ends with this error.
+ */
 export class MismatchError extends CliError {
   constructor(what: string) {
     const { code, message, hint } = unexpectedAnswer(what)

@@ -156,8 +156,8 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
         // asks for.
         if (status >= 100 && status < 200 && status !== 101) return
         if (status < 200) fail('protocol', `invalid HTTP response: ${status} is not a final status`)
-        // `fromEntries` keeps a header called `__proto__`, which an assignment would lose.
         const joined = Object.entries(fields).map(([name, value]) => [name, [value].flat().join(', ')])
+        // `fromEntries` keeps a header called `__proto__`, which an assignment would lose.
         head = { status, headers: Object.fromEntries(joined) }
       },
       onResponseData(_controller, piece) {

@@ -1,7 +1,7 @@
 /**
- * The interface's resources (sections 2.2 to 2.5), each as an example with every field. Types, the names for `--fields` and the
- * type check of responses are derived from the examples. Any field may be null or missing, because the interface leaves much
- * open; objects stay as received, with unknown fields.
+ * The resources of the service interface (sections 2.2 to 2.5), each as an example with every field. Types, the names for
+ * `--fields` and the type check of responses are derived from the examples. Any field may be null or missing, because the interface
+ * leaves much open; objects stay as received, with unknown fields.
  */
 
 /** Type of a received resource: the example's fields, each of which may be null or missing. */
@@ -74,7 +74,7 @@ function fieldsOf(example: object): string[] {
 
 export const REGIONS = ['us-east-1', 'eu-west-1', 'sa-east-1', 'ap-northeast-1'] as const
 
-/** The body of a request to create a claim (section 4.5). */
+/** The body of a request to create a claim (service interface, section 4.5). */
 export interface ClaimRequest {
   readonly name: string
   readonly region?: string
@@ -84,14 +84,17 @@ export interface ClaimRequest {
   readonly tracking_subdomain?: string
 }
 
-/** One page of a list (section 2.3). The types of `data` and `has_more` have been checked; other fields are as received. */
+/**
+ * One page of a list (service interface, section 2.3). The types of `data` and `has_more` have been checked; other fields are as
+ * received.
+ */
 export interface ListEnvelope<T> {
   readonly object?: string
   readonly has_more: boolean
   readonly data: readonly T[]
 }
 
-/** A credential for the `Authorization: Bearer` header (section 5): an API key or an OAuth access token. */
+/** A credential for the `Authorization: Bearer` header (service interface, section 5): an API key or an OAuth access token. */
 export interface Credential {
   readonly kind: 'api_key' | 'access_token'
   readonly value: string

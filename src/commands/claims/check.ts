@@ -28,7 +28,7 @@ const COLUMNS: readonly Column[] = [
     field: 'values',
     title: 'TXT values',
     optional: true,
-    // Show the values only if none is expected: otherwise the findings explain them.
+    // Show the TXT values only if no value was expected: with an expected value, the findings explain them.
     text: (values, _look, item) =>
       reportOf(item).expected === null ? summarizeValues(values as string[]) : '',
     value: (item) => [...new Set(reportOf(item).nameservers.flatMap(({ values }) => values))],

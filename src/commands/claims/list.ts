@@ -76,9 +76,9 @@ async function createRefresher(io: Io) {
         )
         return []
       }
-      // Continue after a refusal or a failure of one claim: otherwise a claim of another team would hide all later ones.
       const isFailure = error.exit === Exit.unavailable
       failuresInRow = isFailure ? failuresInRow + 1 : 0
+      // Continue after a refusal or a failure of one claim: otherwise a claim of another team would hide all later ones.
       if ((!isFailure && error.exit !== Exit.refused) || failuresInRow >= MAX_FAILURES_IN_ROW) throw error
       if (isFailure) failure = error
       await io.warn(`${nameOf(claim)} is shown as it was last seen: ${error.message}`)
