@@ -71,8 +71,7 @@ export function nameOf({ name }: DomainClaim): string {
 }
 
 /** Returns a space and the claim's domain, to complete a command in a hint; an empty string if the name would need quoting. */
-export const asArgument = ({ name }: DomainClaim): string =>
-  /^\w[\w.-]*$/.test(name ?? '') ? ` ${name}` : ''
+export const domainArg = ({ name }: DomainClaim): string => (/^\w[\w.-]*$/.test(name ?? '') ? ` ${name}` : '')
 
 /**
  * Interprets a claim. The interface names only the status `pending`; this function also knows the statuses of similar services. An
@@ -112,7 +111,7 @@ const judged = (phase: Phase, text: string, error?: CliError): Judgement => {
 }
 
 function ended(claim: DomainClaim, phase: Phase, code: ErrorCode, text: string): Judgement {
-  const again = `mailclaim claims create${asArgument(claim)}`
+  const again = `mailclaim claims create${domainArg(claim)}`
   const hint =
     phase === 'superseded'
       ? `the newer claim may be your own, made elsewhere; only if nobody needs it: ${again}`
@@ -123,7 +122,7 @@ function ended(claim: DomainClaim, phase: Phase, code: ErrorCode, text: string):
 function blocked(claim: DomainClaim): Judgement {
   const { blocked_reason: reason } = claim
   const text = `${BLOCKED_REASONS.get(reason ?? '') ?? 'a safety check stopped the claim'} (${reason ? clip(reason, MAX_WORD_LENGTH) : 'no reason given'})`
-  const hint = `a block can lift by itself; to wait for that: mailclaim claims watch${asArgument(claim)} --through-blocked`
+  const hint = `a block can lift by itself; to wait for that: mailclaim claims watch${domainArg(claim)} --through-blocked`
   const message = `${nameOf(claim)} is blocked: ${text}`
   return judged('blocked', text, new CliError('claim_blocked', message, { hint }))
 }

@@ -20,7 +20,7 @@ import {
   readAllClaims,
   saveClaim,
 } from './ledger.ts'
-import { asArgument, judge, nameOf } from './lifecycle.ts'
+import { domainArg, judge, nameOf } from './lifecycle.ts'
 import { recordOf } from './record.ts'
 
 /** The claim that the argument `<claim>` refers to. */
@@ -215,7 +215,7 @@ export const isClaimNotFound = (error: unknown): error is CliError =>
 /** Returns the error of a 404 with a message and a hint about the claim, which this machine has seen before. */
 function goneError(claim: DomainClaim, error: CliError): CliError {
   const message = `the service no longer has the claim of ${nameOf(claim)}`
-  const hint = `its placeholder domain may have been deleted; to start another: mailclaim claims create${asArgument(claim)}`
+  const hint = `its placeholder domain may have been deleted; to start another: mailclaim claims create${domainArg(claim)}`
   return error.with({ message, hint })
 }
 

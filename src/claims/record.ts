@@ -6,7 +6,7 @@ import { unexpectedAnswer } from '../service/problems.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
 import { asciiName } from './ledger.ts'
-import { asArgument } from './lifecycle.ts'
+import { domainArg } from './lifecycle.ts'
 
 /** The TXT record that proves ownership of a claim's domain. */
 export interface TxtRecord {
@@ -56,7 +56,7 @@ export function recordOf(claim: DomainClaim, domain = asciiName(claim.name ?? ''
   const name = record?.name || claim.name
   if (!record?.value || !name || (record.type ?? 'TXT').toUpperCase() !== 'TXT') {
     throw new CliError('record_missing', 'the claim has no TXT record', {
-      hint: `to fetch it again: mailclaim claims get${asArgument(claim)}`,
+      hint: `to fetch it again: mailclaim claims get${domainArg(claim)}`,
     })
   }
   // Zone files and shell commands get the name unquoted, so it must not have special characters, such as a leading hyphen,

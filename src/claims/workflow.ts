@@ -1,6 +1,6 @@
 import { type CheckReport, exitErrorOf } from '../dns/report.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
-import { follow } from '../service/follow.ts'
+import { followResource } from '../service/follow.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
@@ -8,7 +8,7 @@ import { clip } from '../terminal/sanitize.ts'
 import { createDeadline, stepTimeout } from '../timeout.ts'
 import type { CLAIM_EVENTS } from './definition.ts'
 import { asciiName, findClaimsByName } from './ledger.ts'
-import { asArgument, judge, nameOf } from './lifecycle.ts'
+import { domainArg, judge, nameOf } from './lifecycle.ts'
 import {
   type ClaimAccess,
   fetchClaim,
@@ -242,7 +242,7 @@ const dnsWarningEvent = (claim: DomainClaim, text: string, error: CliError): Cla
  */
 async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimEnd): ClaimEvents {
   const { options, io } = work
-  const events = follow<DomainClaim>(
+  const events = followResource<DomainClaim>(
     {
       ...options,
       delays: WATCH_DELAYS,
@@ -252,7 +252,7 @@ async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimEnd): C
         seen === claim
           ? { status: 'unasked', text: 'the service has confirmed no request to verify it' }
           : { status: 'asked', text: 'verification requested', end: {} },
-      timeout: () => inFlightError(claim, `to ask again: mailclaim claims verify${asArgument(claim)} --wait`),
+      timeout: () => inFlightError(claim, `to ask again: mailclaim claims verify${domainArg(claim)} --wait`),
     },
     io,
   )
@@ -277,7 +277,7 @@ export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimE
   // pending claim may lack it.
   const mayLackRequest = ({ status }: DomainClaim) => first === undefined && status === 'pending'
   let next = first
-  const events = follow<DomainClaim>(
+  const events = followResource<DomainClaim>(
     {
       ...options,
       delays: first === undefined ? WATCH_DELAYS : VERIFYING_DELAYS,
@@ -298,7 +298,7 @@ export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimE
       },
       timeout(claim) {
         const flag = options.throughBlocked ? ' --through-blocked' : ''
-        const watch = `it continues; to keep watching: mailclaim claims watch${asArgument(claim)}${flag}`
+        const watch = `it continues; to keep watching: mailclaim claims watch${domainArg(claim)}${flag}`
         return inFlightError(claim, mayLackRequest(claim) ? verifyHint(claim) : watch)
       },
     },
@@ -319,7 +319,7 @@ const inFlightError = (claim: DomainClaim, hint: string) =>
 
 /** Returns the hint for a pending claim: the service looks for the record only after a verification request. */
 const verifyHint = (claim: DomainClaim): string =>
-  `if the service hasn't been asked to verify it: mailclaim claims verify${asArgument(claim)} --wait`
+  `if the service hasn't been asked to verify it: mailclaim claims verify${domainArg(claim)} --wait`
 
 /**
  * Checks DNS once, sends the verification request, and with `wait` follows the claim. Sends no request if the record must

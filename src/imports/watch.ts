@@ -1,6 +1,6 @@
 import { CliError } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { consume, follow } from '../service/follow.ts'
+import { consume, followResource } from '../service/follow.ts'
 import { getImport } from '../service/lists.ts'
 import type { ContactImport } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
@@ -27,7 +27,7 @@ export async function watchImport(
   io: Io,
 ): Promise<void> {
   const isEvents = io.settings.format === 'jsonl'
-  const events = follow<ContactImport>(
+  const events = followResource<ContactImport>(
     {
       deadline,
       delays: DELAYS,

@@ -56,7 +56,7 @@ const TIMER_TOLERANCE_MS = 1
  * @returns the resource as last received, with the error of its final state, or an error with exit 8 after the deadline
  * @throws CliError any other failure of a request, and every failure after 15 minutes without a response; the interrupt's reason
  */
-export async function* follow<T extends object>(
+export async function* followResource<T extends object>(
   { fetch, describe, delays, known, timeout, deadline }: FollowOptions<T>,
   { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<FollowEvent<T>, { readonly value: T; readonly error?: CliError | undefined }, void> {
