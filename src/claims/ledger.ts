@@ -187,7 +187,8 @@ async function read(keys: Iterable<string>, place: Place, onDamaged?: OnDamaged)
     }
   }
   const seenAt = ({ seen_at }: LedgerEntry) => Date.parse(seen_at)
-  // The service may omit `created_at`, so fall back to the time of the last response, the only other time that is known.
+  // The service may omit `created_at`, so fall back to the time of the last response, which at least is no earlier than the
+  // creation.
   const at = (entry: LedgerEntry) => parseTimestamp(entry.claim.created_at) ?? seenAt(entry)
   return entries.sort((one, other) => at(other) - at(one) || seenAt(other) - seenAt(one))
 }

@@ -221,7 +221,7 @@ function goneError(claim: DomainClaim, error: CliError): CliError {
 
 /** Maximum milliseconds to wait for a response that the command can do without. */
 const OPTIONAL_REQUEST_TIMEOUT_MS = 5000
-/** Milliseconds after a failed request during which `ClaimReader` sends no further requests. */
+/** Milliseconds without further requests after a request that failed, unless the service answered it with a refusal. */
 const FAILURE_PAUSE_MS = 30_000
 
 /** Returns request options for a response that the command can do without: one attempt, five seconds at most. */
@@ -241,8 +241,8 @@ export type ClaimReader = (known: KnownClaim, deadline?: Deadline) => Promise<Do
 
 /**
  * Creates a `ClaimReader`, for commands that also work with the ledger's copies. Only the first claim whose request fails causes a
- * warning. No request is sent for a claim that was completed when last seen, nor within 30 seconds after a request without a usable
- * response.
+ * warning. No request is sent for a claim that was completed when last seen, nor within 30 seconds after a request that failed
+ * without a refusal by the service.
  *
  * @param renews whether an expired access token may be renewed
  * @param warn prints the warning, if `io` prints none because it belongs to a run over several domains

@@ -40,8 +40,8 @@ export function paceRequests(
     }
     const { since, until, pauses } = refusal ?? { since: sentAt, until: 0, pauses: 0 }
     if (clock.monotonic() - since > MAX_REFUSAL_MS || (asked ?? 0) > MAX_RETRY_AFTER_MS) return false
-    // A refusal of a request that was sent before the pause must not lengthen the pause, so only a request sent after the pause
-    // begins a longer one.
+    // Requests that were sent before the pause ended may be refused too. Without `Retry-After`, only the refusal of a later request
+    // begins a new pause, which is longer.
     const isNew = sentAt >= until
     const pauseMs = asked || (isNew ? backoff(pauses + 1, PAUSES) : 0)
     refusal = {
