@@ -20,7 +20,7 @@ import { printEvent, writeClaim } from './write.ts'
 type RequestFor = (name: string, region?: string) => ClaimRequest
 
 /** Starts a claim of one domain, and prints the claim with the record to add. */
-export async function createOne(domain: string, requestFor: RequestFor, io: Io): Promise<void> {
+export async function createAndPrintClaim(domain: string, requestFor: RequestFor, io: Io): Promise<void> {
   const request = requestFor(parseDomain(domain))
   const { name } = request
   const events = startClaim(request, { client: connect(io), io })
@@ -33,7 +33,7 @@ export async function createOne(domain: string, requestFor: RequestFor, io: Io):
 }
 
 /** Starts claims of several domains. Skips a domain with an open claim, which a new claim would supersede. */
-export async function createSeveral(
+export async function createSeveralClaims(
   domains: readonly string[],
   flags: ManyOptions,
   requestFor: RequestFor,

@@ -42,7 +42,7 @@ export interface ClaimEvent {
 }
 
 /** The result of the work on a claim. */
-export interface ClaimEnd {
+export interface ClaimResult {
   readonly claim: DomainClaim
   /** Why the claim isn't completed: it ended or is blocked (exit 9), the deadline passed (exit 8), or publishing failed. */
   readonly error?: CliError | undefined
@@ -51,7 +51,7 @@ export interface ClaimEnd {
 }
 
 /** The work on a claim as a generator: yields events, and returns the result. */
-export type ClaimEvents = AsyncGenerator<ClaimEvent, ClaimEnd, void>
+export type ClaimEvents = AsyncGenerator<ClaimEvent, ClaimResult, void>
 
 /** A claim to work on, with the client, the effects and the options for the work. */
 export interface ClaimWork extends ClaimAccess {
@@ -202,7 +202,7 @@ async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
       if (error.exit !== Exit.unavailable && error.exit !== Exit.refused) throw error
       return undefined
     })
-  let last: ClaimEnd = { claim: begun }
+  let last: ClaimResult = { claim: begun }
   for await (const step of watchDns(
     expectedRecord(begun, work.known.name),
     { claim: begun, read },
@@ -240,7 +240,7 @@ const dnsWarningEvent = (claim: DomainClaim, text: string, error: CliError): Cla
  * Sends the verification request, retries after network errors until the deadline (the request is idempotent), and follows the
  * claim until it is settled.
  */
-async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimEnd): ClaimEvents {
+async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimResult): ClaimEvents {
   const { options, io } = work
   const events = followResource<DomainClaim>(
     {

@@ -85,7 +85,7 @@ async function listPage<T>(
 }
 
 /** The part of a list to read. With `before`, only the page in front of that item: at most 100 items. */
-export interface Range<T> extends Pick<Cursor, 'after' | 'before'> {
+export interface ListRange<T> extends Pick<Cursor, 'after' | 'before'> {
   /** Maximum number of items in all; undefined for all items. */
   readonly limit?: number | undefined
   /** Local filter, for lists that the service can't filter; `limit` counts the items that pass the filter. */
@@ -93,7 +93,7 @@ export interface Range<T> extends Pick<Cursor, 'after' | 'before'> {
 }
 
 /** One page of a list, after the local filter and the limit. */
-export interface Page<T> {
+export interface ListPage<T> {
   readonly items: readonly T[]
   /** The service's list object that contained the items. */
   readonly envelope: ListEnvelope<T>
@@ -110,9 +110,9 @@ export interface Page<T> {
  */
 export async function* readPages<T extends { readonly id?: string | null }>(
   fetchPage: PageFetcher<T>,
-  { limit = Number.POSITIVE_INFINITY, after, before, filter }: Range<T>,
+  { limit = Number.POSITIVE_INFINITY, after, before, filter }: ListRange<T>,
   interrupt: AbortSignal,
-): AsyncGenerator<Page<T>, void, undefined> {
+): AsyncGenerator<ListPage<T>, void, undefined> {
   const abandon = new AbortController()
   // A single signal for all pages: each `AbortSignal.any` stays registered with its sources, so one per page would use up memory.
   const signal = AbortSignal.any([interrupt, abandon.signal])

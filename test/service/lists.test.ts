@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest'
 import {
   type Cursor,
   grantFetcher,
-  type Page,
+  type ListPage,
+  type ListRange,
   type PageFetcher,
-  type Range,
   readPages,
 } from '../../src/service/lists.ts'
 
@@ -38,12 +38,12 @@ function serviceWith(list: readonly Thing[]): { fetch: PageFetcher<Thing>; asked
   }
 }
 
-async function collect(fetch: PageFetcher<Thing>, range: Range<Thing>): Promise<Page<Thing>[]> {
-  const all: Page<Thing>[] = []
+async function collect(fetch: PageFetcher<Thing>, range: ListRange<Thing>): Promise<ListPage<Thing>[]> {
+  const all: ListPage<Thing>[] = []
   for await (const page of readPages(fetch, range, UNINTERRUPTED)) all.push(page)
   return all
 }
-const ids = (all: readonly Page<Thing>[]) => all.flatMap((page) => page.items.map((thing) => thing.id))
+const ids = (all: readonly ListPage<Thing>[]) => all.flatMap((page) => page.items.map((thing) => thing.id))
 
 describe('paging', () => {
   it('a list is read for exactly the requested range, of which --before is one page, and says whether more exist', async () => {
