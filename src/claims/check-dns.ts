@@ -164,7 +164,7 @@ export const emptyReport = (name: string): CheckReportJson => ({
  * Writes the report of one domain to stdout, in the format in use.
  *
  * @param options of the check, for the command line in a Markdown or HTML report
- * @param columns of the report in TSV
+ * @param columns of the report in TSV, and in a table with `--fields`
  */
 export async function writeReport(
   { report }: CheckResult,

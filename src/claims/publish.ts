@@ -11,7 +11,7 @@ import type { Io } from '../terminal/io.ts'
 import { writeLines } from '../terminal/notices.ts'
 import { DEFAULT_TTL, quoteStrings, quoteValue, type TxtRecord } from './record.ts'
 
-/** Maximum milliseconds for the `--publish` command. */
+/** Maximum milliseconds for which the `--publish` command may run before it is stopped. */
 const TIMEOUT_MS = 120_000
 
 /**

@@ -89,7 +89,7 @@ function formatSummary(latest: ContactImport): string {
 const formatStatus = ({ status }: ContactImport): string =>
   status ? clip(status, MAX_STATUS_LENGTH).replaceAll('_', ' ') : 'without a status'
 
-/** Sums the counts of processed rows. The interface doesn't say whether they overlap, so use the sum only for display. */
+/** Sums the counts of processed rows. The interface doesn't say whether the counts overlap, so use the sum only for display. */
 function countProcessed(latest: ContactImport): number | undefined {
   const { created, updated, skipped, failed } = latest.counts ?? {}
   const counts = [created, updated, skipped, failed].filter(isCount)
