@@ -42,14 +42,14 @@ export interface Directories {
   readonly state: string
 }
 
-/** Environment variables that the program knows, read once by `main.ts`. An empty variable counts as unset. */
+/** Environment variables that the program knows, read once by `main.ts`. An empty variable is treated as unset. */
 export interface Environment {
   /** Values of `MAILCLAIM_…` variables by setting: `profile`, and each key of the settings table, such as `base_url`. */
   readonly settings: Readonly<Record<string, string>>
   readonly apiKey?: string
   /** Whether `MAILCLAIM_API_KEY` is set but empty, as where a CI job has no access to a secret. */
   readonly isKeyEmpty?: boolean
-  /** Key that encrypts a session in etcd (base64, 32 bytes); below, the user and password for etcd. */
+  /** Key that encrypts a session in etcd (base64 of 32 bytes); below, the user and password for etcd. */
   readonly storeKey?: string
   readonly storeUser?: string
   readonly storePassword?: string
@@ -118,7 +118,7 @@ export interface HttpRequest {
   readonly signal?: AbortSignal
   /**
    * Requires a new connection. On a kept-alive connection that the service closes at the same moment, nobody can tell whether the
-   * service has read the request.
+   * service has read the request, so a refresh token isn't sent over one.
    */
   readonly freshConnection?: true
   /**

@@ -11,7 +11,7 @@ const CODE = fileURLToPath(new URL('../../dist', import.meta.url))
 
 const ERRNOS = ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EMFILE', 'EACCES', 'ESTALE', 'EINTR'] as const
 
-/** Faults of one system call: name in the table, and name in the shim's environment variable. */
+/** Faults of one system call: by the name in the printed table, the value of the shim's variable `FAULT_KIND`. */
 export const FAULTS = {
   'killed before': 'kill-before',
   'killed after': 'kill-after',
@@ -28,7 +28,7 @@ export function isKill(fault: Fault): boolean {
   return fault === 'killed before' || fault === 'killed after'
 }
 
-/** Faults that a broken or full disk keeps returning. */
+/** Faults that a broken or full disk returns for each later call as well. */
 export const LASTING: readonly Fault[] = ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EACCES', 'ESTALE']
 
 /** Calls that a lasting fault hits after the first: `same`, those of the same name; `changes`, all that change files. */

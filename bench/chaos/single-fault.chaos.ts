@@ -29,7 +29,7 @@ const HOURS = 4 * 3600 * 1000
 const ALL_FAULTS = Object.keys(FAULTS) as Fault[]
 const NEXT = ['grants', 'list', '--json']
 
-/** Whether the session was lost, and how far the request had come by then. */
+/** How far the refresh request had come when the session was lost. */
 type Stranded =
   | 'a byte had left'
   | 'the answer had arrived'
@@ -132,7 +132,7 @@ const LOGOUT: Operation = {
   },
 }
 
-/** Logs out without a fault, and returns the files that remain, whatever happened before. */
+/** Logs out without a fault, and returns the broken promises: the logout fails, or a refresh token remains on the disk. */
 async function leftAfterLogout(client: Client): Promise<string[]> {
   const logout = await client.run(['logout', '--json'])
   const wrong = malfunctions(logout)
@@ -152,7 +152,8 @@ async function verifyRefresh(
   const works = next.code === 0
   const wrong = [
     ...untruths(first, { bytes, processed, nextWorks: works }),
-    // The next command's statements about a request refer to the first command's request, unless the next one sent its own.
+    // The next command's statements about a request refer to the first command's request, unless the next one sent its own. So
+    // check them against the counts of both.
     ...untruths(next, { bytes: service.counts.bytes, processed: service.counts.processed }),
     ...malfunctions(next),
   ]
@@ -165,20 +166,22 @@ async function verifyRefresh(
     // If the disk stays broken after the answer, the token can't be stored: the command has to report that, with the access token
     // or exit 4.
     if (processed > 0 && !isLost) wrong.push(`an answer was lost: ${endingOf(first)}`)
-    // If the note can't be removed either, the next command has to name the safe way.
+    // If the note can't be removed either, the next command has to report `refresh_interrupted`, whose hint names the safe way.
     const isNamed = next.error?.code === 'refresh_interrupted' && wroteNote(calls)
     if (bytes === 0 && !isNamed) wrong.push(`stranded, and nothing had left: ${endingOf(next)}`)
     return { stranded: bytes > 0 ? 'the answer had arrived' : 'nothing had left', wrong }
   }
-  // After one failed file operation and no network fault, the second attempt stores the new token in its reserved space.
   const hit = calls.find((call) => call.hit)
+  // A lost answer is a broken promise: after one failed file operation and no network fault, the second attempt stores the new
+  // token in its reserved space.
   if (processed > 0 && !isKill(fault) && hit !== undefined && !isOnNetwork(hit))
     return { stranded: 'the answer had arrived', wrong: [...wrong, `an answer was lost: ${endingOf(first)}`] }
   if (bytes > 0 || (hit !== undefined && isSend(hit) && !isKill(fault)))
     return { stranded: 'a byte had left', wrong }
   if (isKill(fault) && next.error?.code === 'refresh_interrupted' && wroteNote(calls))
     return { stranded: 'killed between note and first byte', wrong }
-  // The system created the note and reported a failure, so the note looks like another process's and must stay.
+  // The system created the note and reported a failure, so the note looks like another process's and must stay: the same result as
+  // after a kill.
   const isUnknown = hit?.name === 'create' && hit.about.includes('/next.')
   if (isUnknown && fault === 'done but reported failed' && next.error?.code === 'refresh_interrupted')
     return { stranded: 'killed between note and first byte', wrong }
@@ -273,7 +276,7 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
     const hit = calls.find((call) => call.hit)
     const verified = await operation.verify(client, { first, fault, lasts, calls })
     const { reuse, leaks } = client.service.counts
-    // If Node can't read the program's own files, Node ends with its own exit code.
+    // Ignore malfunctions if Node can't read the program's own files: Node then ends with its own exit code.
     const ownCode = hit !== undefined && isOwnCode(hit)
     const wrong = [...(ownCode ? [] : malfunctions(first, isKill(fault))), ...verified.wrong]
     if (reuse > 0) wrong.push('a rotated refresh token was sent')

@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** State of the service; restoring a copy resets the service to that moment. */
+/** State of the service; restoring a copy resets the service to the moment of the copy. */
 interface Memory {
   readonly codes: Map<string, { challenge: string; redirectUri: string; scope: string }>
   readonly refreshTokens: Map<string, { grant: string; used: boolean }>
@@ -14,13 +14,13 @@ interface Memory {
 }
 
 export interface Counts {
-  /** Bytes received in token requests, complete or not. */
+  /** Number of bytes received in token requests, complete or not. */
   bytes: number
-  /** Token requests that were processed: each made a new refresh token. */
+  /** Number of token requests that were processed: each made a new refresh token. */
   processed: number
-  /** Rotated refresh tokens that were sent again (reuse); each revoked its grant. */
+  /** Number of times that a rotated refresh token was sent again (reuse), which revoked its grant. */
   reuse: number
-  /** Requests that sent a secret to another path than the token endpoint. */
+  /** Number of requests that sent a secret to another path than the token endpoint. */
   leaks: number
 }
 
@@ -63,7 +63,7 @@ export class TokenService {
 
   private constructor() {
     this.#server.on('connection', (socket) => this.#watch(socket))
-    // A client that disconnects in the middle of a request gets no answer.
+    // Give no answer to a client that disconnects in the middle of a request; Node would answer 400.
     this.#server.on('clientError', (_, socket) => socket.destroy())
   }
 

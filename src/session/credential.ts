@@ -13,10 +13,10 @@ import {
   type Session,
 } from './session-file.ts'
 
-/** No stored access token is valid for long enough. */
+/** Result instead of a credential: no stored access token is valid for long enough, so that a renewal is needed. */
 interface Outdated {
   readonly kind: 'outdated'
-  /** The access token that the service rejected or that is about to expire; undefined if none is stored. */
+  /** The stored access token, which isn't valid for long enough; undefined if none is stored. */
   readonly value: string | undefined
 }
 
@@ -32,18 +32,20 @@ export async function currentCredential(io: Io, minLifetime = 0): Promise<Creden
   return found.kind === 'outdated' ? renewedCredential(io, { outdated: found.value, minLifetime }) : found
 }
 
-/** Returns the credential of a command if no renewal is needed. @throws CliError as `currentCredential` */
+/** Returns the credential of a command, or `Outdated` if a renewal is needed. @throws CliError as `currentCredential` */
 export async function credentialWithoutRenewal(io: Io, minLifetime = 0): Promise<Credential | Outdated> {
   const fromEnvironment = environmentKey(io)
   if (fromEnvironment !== undefined) return fromEnvironment
   const files = profileFiles(io, io.settings.profile.value)
   if (usesSharedStore(io.settings)) {
-    // A valid access token is used without asking etcd, which alone knows of a sign-out or a new sign-in elsewhere.
     const { listPending, readLocalCopy } = await import('./shared/local.ts')
+    // Use a valid access token of this machine without asking etcd, so that most commands make no request to etcd. A sign-out or a
+    // new sign-in on another machine is noticed at the next renewal.
     const found = credentialOf(io, readLocalCopy(files), minLifetime)
     if (found.kind === 'outdated' || listPending(files).length === 0) return found
-    // A pending file holds an outcome that an earlier command couldn't deliver to etcd, where other machines wait for it.
     const { OPTIONAL_LIMIT_MS, openShared, deliverAndRead } = await import('./shared/store.ts')
+    // A pending file holds an outcome that an earlier command couldn't deliver to etcd, where other machines wait for the outcome.
+    // So try to deliver it now; if that fails, continue with the valid access token.
     try {
       await deliverAndRead(openShared(io, OPTIONAL_LIMIT_MS))
     } catch {
@@ -68,7 +70,8 @@ function credentialOf(io: Io, session: Session | undefined, minLifetime: number)
 }
 
 /**
- * Returns an access token narrowed to a scope (RFC 6749 section 6); the session doesn't store it.
+ * Returns a new access token narrowed to a scope (RFC 6749 section 6). The session doesn't store it, so later commands keep the
+ * full scope.
  *
  * @throws CliError as `renewLocal` and `renewShared`; `usage`, exit 2, with an API key
  */
@@ -78,7 +81,11 @@ export async function narrowedCredential(io: Io, scope: string): Promise<Credent
   return renewedCredential(io, { scope })
 }
 
-/** Renews the session of the profile, on this machine or in etcd. @throws CliError as `renewLocal` and `renewShared` */
+/**
+ * Renews the access token of the profile, whose session is on this machine or in etcd.
+ *
+ * @throws CliError as `renewLocal` and `renewShared`
+ */
 export async function renewedCredential(io: Io, options: RenewOptions): Promise<Credential & AccessToken> {
   const renew = usesSharedStore(io.settings)
     ? (await import('./shared/renew.ts')).renewShared

@@ -8,7 +8,7 @@ import type { Io } from '../terminal/io.ts'
 import { notSignedInError } from './messages.ts'
 import { type ProfileFiles, profilesDirectory, type ReadSession, readSession } from './session-file.ts'
 
-/** Returns the profiles with any file that may hold a secret: a session or a note. */
+/** Returns the profiles with any file except the lock: each other file, such as a session or a note, may hold a secret. */
 export function profilesWithSecrets(context: Pick<Context, 'directories'>): string[] {
   return profilesWith(context, (name) => name !== 'lock').sort()
 }

@@ -49,9 +49,12 @@ export interface Renewal {
 /** Result of one pass over the steps of a renewal. */
 export type PassResult =
   | { readonly kind: 'done'; readonly token: AccessToken }
-  /** Another process changed the session during the pass: start again by reading it. */
+  /**
+   * The session changed during the pass, by another process or by storing a note of an earlier one: start again by reading the
+   * session.
+   */
   | { readonly kind: 'changed' }
-  /** Another machine is renewing the session: poll again, without a limit on the number of passes. */
+  /** Another machine is renewing the access token: poll again, without a limit on the number of passes. */
   | { readonly kind: 'waited' }
   /** The refresh token is unused, and the same pass may succeed after a delay. */
   | { readonly kind: 'retry'; readonly error: CliError }
@@ -60,9 +63,9 @@ export type PassResult =
 const RETRY_LIMIT_MS = 30_000
 /** Milliseconds that the holder of the lock may need to write the session and to call its keychain. */
 const STORE_LIMIT_MS = 15_000
-/** Number of attempts to connect to a service that is unreachable. */
+/** Maximum number of attempts to connect to an unreachable service. */
 const UNREACHABLE_TRIES = 3
-/** Number of passes over a session that other processes keep changing. */
+/** Number of passes ended by a change of the session after which a renewal gives up. */
 const READS = 10
 
 /**
@@ -79,7 +82,8 @@ export async function renewLocal(
   options: RenewOptions,
   files: ProfileFiles = profileFiles(io, io.settings.profile.value),
 ): Promise<AccessToken> {
-  // Check for a session before locking: the lock file can't be created if the profile has no directory.
+  // Check for a session before locking: without the profile's directory, creating the lock file would fail, and that error would
+  // hide that nobody is signed in.
   requireSession(io, files)
   const meanwhile = () => findReusableAccess(readSessionIfAny(files), io, options)
   return withLock(files.lock, io, { ...lockOptions(io, files), meanwhile }, () =>
@@ -113,12 +117,12 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
   const { value, generation, interruption } = requireToken(files, session, reading)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
   const name = noteName({ id, generation })
-  // Only a retry replaces a note shorter than its reserved space. Such a note proves that its token wasn't sent yet; but if the
-  // lock file was deleted, the process that created the note may be about to send.
+  // A note shorter than its reserved space proves that its token wasn't sent yet, so a retry replaces the note. A plain renewal
+  // must not, and has thrown above: if the lock file was deleted, the process that created the note may be about to send.
   const isUnsent = interruption !== undefined && readNote(files, name) === 'unsent'
   if (isUnsent) removeDurable(join(files.directory, name), files.disk)
   const isNoted = interruption !== undefined && !isUnsent
-  // Compare whole texts rather than generations: the generations of two sign-ins are unrelated.
+  // Compare complete texts rather than generations: the generations of two sign-ins are unrelated, so equal ones prove nothing.
   const isUnchanged = () => {
     try {
       return files.disk.read(files.session) === text
@@ -141,7 +145,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
     if (sent.kind === 'unused') {
       if (sent.note === undefined) return retryOrThrow(sent)
       discardNote(files, sent.note, sent.error)
-      // A refused retry proves nothing about the earlier use of the token.
+      // A refused retry proves nothing about the earlier use of the token, so the outcome is still unknown.
       if (isNoted) throw interruptedError(profile, sent.error.message)
       return retryOrThrow(sent)
     }
@@ -151,14 +155,14 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
     const current = rereadSession(files, session)
     if (current !== 'directory_gone') {
       if (current?.id !== id) {
-        // Don't overwrite the session of a newer sign-in, and don't undo a sign-out.
+        // Discard the response: storing it would overwrite the session of a newer sign-in, or undo a sign-out.
         note.discard()
         throw replacedSessionError(profile)
       }
       if (current.generation > generation) return { kind: 'changed' }
     }
     if (sent.kind === 'over') {
-      // If storing fails, the note stays, so that no process sends the dead token again.
+      // Ignore a failure to store: the note then stays, so that no process sends the dead token again.
       catchError(() => {
         note.fill(encode(next))
         replaceSession(files, note.path, next)
@@ -187,7 +191,8 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
       const left = readNote(files, name)
       const isOnDisk = canReplaceSession(left) || (error.code === 'cannot_write' && left !== 'absent')
       if (!isOnDisk && (options.always || sent.access === undefined)) throw error
-      // This command can use its access token; the next command stores the session from the note.
+      // Only warn. If `isOnDisk`, the next command stores the session from the note; otherwise the refresh token is lost, but this
+      // command can still use its access token.
       const problem = cannotWrite(files.session, error.cause).message
       await io.warn(isOnDisk ? problem : `${error.message}; ${error.hint}`)
     }
@@ -197,7 +202,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
   }
 }
 
-/** Options for locking a session. The timeout covers a whole renewal by the holder: one request, its retries, and the write. */
+/** Options for locking a session. The timeout covers a complete renewal by the holder: one request, its retries, and the write. */
 export function lockOptions(io: Io, { disk }: ProfileFiles) {
   return {
     timeoutMs: tokenTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
@@ -210,6 +215,7 @@ export function lockOptions(io: Io, { disk }: ProfileFiles) {
  * Stores the next session that an earlier process (a renewal or a login) wrote completely into its note but didn't rename. If the
  * rename fails, falls back to the access token of that session.
  *
+ * @param known set if the secret of that session is in the keychain, so that a note without the refresh token is complete
  * @returns undefined if there is no such note
  * @throws CliError `cannot_write`, exit 1
  */
@@ -251,7 +257,7 @@ function discardNote({ profile }: ProfileFiles, note: Reservation, refusal?: Cli
 /**
  * Rereads the session under the lock, to see a sign-in or sign-out since the first read. If the file can't be read, returns the
  * last known session. If even the lock file is gone, the directory was moved or unmounted: `'directory_gone'`. Undefined after a
- * sign-out, which leaves the lock file.
+ * sign-out, which leaves the lock file, or if the file is another profile's.
  */
 function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_gone' | undefined {
   try {
@@ -264,8 +270,8 @@ function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_
 }
 
 /**
- * Repeats passes until one returns an access token or no further pass can help. Before `commit`, Ctrl-C ends a pass at once; after,
- * when the pass is over.
+ * Repeats passes until one returns an access token or no further pass can help. Before `commit`, Ctrl-C ends a pass at once; after
+ * `commit`, Ctrl-C takes effect when the pass is over.
  *
  * @throws CliError `session_busy`, exit 7, if the session keeps changing; the last refusal if its retries are used up
  */
@@ -333,7 +339,7 @@ export async function sendToken(
 }
 
 /**
- * Ends a pass whose refresh token is unused: with another pass if that may help.
+ * Returns the result of a pass that left its refresh token unused: `changed` or `retry` if another pass may help.
  *
  * @throws CliError the refusal if another pass can't help
  */
@@ -360,7 +366,7 @@ export function advanceSession(session: Session, outcome: Settled, { io, options
 }
 
 /**
- * Ends a pass whose new refresh token is stored.
+ * Returns the result of a pass whose new refresh token is stored: `done`, with the access token.
  *
  * @throws CliError `unexpected_answer`, exit 7, if the response had no usable access token
  */

@@ -25,7 +25,8 @@ const WAITING = 'Waiting for the keychain …'
  */
 export function accountOf({ profile, directory }: ProfileFiles): string {
   let state = dirname(dirname(directory))
-  // Without a state directory, no item was ever stored, and the path as given will do.
+  // Ignore the error if the state directory doesn't exist: no item was ever stored for it, so its unresolved path can be hashed as
+  // well.
   catchError(() => {
     state = realpathSync(state)
   })
@@ -34,9 +35,12 @@ export function accountOf({ profile, directory }: ProfileFiles): string {
 
 /** The keychain's reply to a request for a profile's item. */
 interface ItemReading {
-  /** Undefined if the keychain has no such item, or is locked and doesn't say so. */
+  /**
+   * The item; undefined if the store isn't the keychain, or if the keychain failed, has no such item, or is locked and doesn't say
+   * so.
+   */
   readonly item?: Item | undefined
-  /** Error of the keychain; harmless if the secret is in the file. */
+  /** Error of the keychain; harmless if the secret is in `session.json`. */
   readonly failure?: CliError
 }
 
@@ -72,16 +76,16 @@ export function requireToken(files: ProfileFiles, session: Session, { item, fail
   let interruption: CliError | undefined
   if (isNoted) interruption = next === 'unsent' ? unsentError(profile) : interruptedError(profile)
   if (token !== undefined) return { ...token, interruption }
-  // The service would treat an older token as stolen and revoke the grant. A login between writing the keychain and the file looks
-  // the same.
+  // Don't send an older token: the service would treat it as stolen and revoke the grant. A login that has written the keychain but
+  // not yet `session.json` looks the same, so the hint mentions it.
   const message = `the secret that is stored for profile ${profile} is older than the session, or of another sign-in`
   const hint = `if no login is under way, ${signInHint(profile)}`
   throw new CliError('refresh_token_lost', message, { hint })
 }
 
 /**
- * Returns the newer of the keychain's and the file's token. Rejects an item of another sign-in or of a lower generation: the
- * keychain was restored, or a write that hung finished late.
+ * Returns the newer of the keychain's and the file's token. Rejects an item of another sign-in or of a lower generation, as a
+ * restored keychain has, or one whose write hung and finished late.
  */
 function newestToken(session: Session, item: Item | undefined): Item | undefined {
   const { id, generation, refreshToken } = session
@@ -143,13 +147,15 @@ export async function storeValue(
   const { path } = reservation
   if (session.store === 'keychain') {
     const failure = catchError(() => reservation.fill(encode(session)))
-    // A new sign-in must not overwrite the former session's keychain item unless it can also replace the former session.
+    // Fail before writing the keychain: a new sign-in must not overwrite the former session's item unless it can also replace the
+    // former session.
     if (failure !== undefined && session.generation === 1) throw cannotWrite(path, failure)
     try {
       if (refusal !== undefined) throw refusal
       await io.waiting(WAITING, writeItem(io, files, session, secret))
       if (failure === undefined) return replaceSession(files, path, session)
-      // The keychain holds the token one generation ahead of `session.json`; the next renewal takes the token from there.
+      // Only warn: the keychain holds the token, one generation ahead of `session.json`, and the next renewal takes the token from
+      // the keychain.
       return await io.warn(`the session of profile ${profile} is in the keychain only: ${reason(failure)}`)
     } catch (error) {
       if (!(error instanceof CliError) || error.code !== 'store_unavailable') throw error

@@ -30,7 +30,7 @@ export interface Session {
   /** Scope of the grant; null if neither the request nor the response named a scope. */
   readonly scope: string | null
   readonly resource: string | null
-  /** Times in wall-clock milliseconds: of the sign-in, and of the response with the current refresh token. */
+  /** Time of the sign-in in wall-clock milliseconds; below, the time of the response with the current refresh token. */
   readonly signedInAt: number
   readonly issuedAt: number
   /** Refresh token. Absent if the keychain or etcd holds the token, and after the end of the session. */
@@ -45,7 +45,7 @@ const FORMAT = 1
  * Bytes reserved on the disk for the next session before its refresh token is sent, so that a full disk can't lose the new token.
  */
 export const RESERVED_BYTES = 16 * 1024
-/** Seconds for which an access token must still be valid: a request that starts later could arrive after the expiry. */
+/** Seconds for which a reused access token must still be valid: a request sent later could arrive after the expiry. */
 const MARGIN_SECONDS = 60
 
 /** Returns the directory that has a subdirectory for each profile that was ever signed in. */
@@ -79,7 +79,7 @@ export function profileFiles(context: Pick<Context, 'directories'>, profile: str
 /** Paths of a profile's session, and the disk to access them with. */
 export type ProfileFiles = ReturnType<typeof profileFiles>
 
-/** Returns the store that holds the secret: the file instead of a chosen keychain that refused the last secret. */
+/** Returns the store that holds the secret: the chosen one, or the file if the chosen keychain refused the last secret. */
 export function effectiveStore({ store, refreshToken }: Session): StoreKind {
   return store === 'keychain' && refreshToken !== undefined ? 'file' : store
 }
@@ -88,7 +88,7 @@ export function effectiveStore({ store, refreshToken }: Session): StoreKind {
  * Whether an access token is valid for another minute, or for a quarter of its lifetime if that is shorter.
  *
  * @param now wall-clock milliseconds
- * @param minLifetime seconds to require instead, if more than a minute; at most what a new token of this lifetime could fulfill
+ * @param minLifetime seconds to require instead, if more than a minute; capped at what a new token of this lifetime can fulfill
  */
 export function isFresh(token: AccessToken | undefined, now: number, minLifetime = 0): boolean {
   if (token === undefined) return false
@@ -120,7 +120,7 @@ export function requireSameService(
 export interface RenewOptions {
   /** Whether to renew even if the stored access token is still valid. */
   readonly always?: boolean
-  /** The access token that is about to expire, or that the service rejected with 401. */
+  /** The access token that is about to expire, or that the service rejected with 401; it isn't reused. */
   readonly outdated?: string | undefined
   /** Seconds for which the access token must be valid, if more than a minute; capped by the lifetime that the service grants. */
   readonly minLifetime?: number
@@ -139,7 +139,7 @@ export function findReusableAccess(
   if (session === undefined || session.ended !== undefined || always || scope !== undefined) return undefined
   const { access } = session
   if (access?.value === outdated || !isFresh(access, io.clock.now(), minLifetime)) return undefined
-  // A sign-in at another service may have replaced the session since the caller's own check, during the wait for the lock.
+  // Check the service again: during the wait for the lock, a sign-in at another service may have replaced the session.
   requireSameService(session, io)
   return access
 }

@@ -19,7 +19,9 @@ export interface SignIn extends Pick<Session, 'kind' | 'service' | 'client' | 's
   readonly access?: AccessToken
 }
 
-/** Lock option for work that can't lose a rotated token, such as a sign-out, on a system without file locks. */
+/**
+ * Lock option for work that can't lose a rotated token, such as a sign-out: on a system without file locks, the work runs unlocked.
+ */
 const WITHOUT_LOCKS = { withoutLocks: 'continue' } as const
 
 /** A login whose store was tested and whose disk space is reserved. */
@@ -85,7 +87,7 @@ export async function prepareSignIn(
           reservation = undefined
           const before = readSessionIfAny(files)
           await storeValue(io, files, taken, session, secret).finally(taken.close)
-          // Notes of former sign-ins are harmless; if removing fails, the next login or logout removes them.
+          // Ignore a failure to remove the notes of former sign-ins: they are harmless, and the next login or logout removes them.
           catchError(() => removeNotes(files, basename(taken.path)))
           if (before?.store !== 'keychain' || store === 'keychain') return
           const problem = await deleteItem(io, files, true)

@@ -44,7 +44,8 @@ export function withSetting(
 export function configPath({ directories }: ConfigDirectory): string {
   let path = join(directories.config, 'config.json')
   catchError(() => {
-    // `readlinkSync` throws unless the file itself is a link. Links in the path's directories stay unresolved, for display.
+    // Keep the path if the file itself isn't a link: `readlinkSync` then throws. Links in the path's directories stay unresolved,
+    // so that messages show the path that the user knows.
     readlinkSync(path)
     path = realpathSync(path)
   })
@@ -52,7 +53,7 @@ export function configPath({ directories }: ConfigDirectory): string {
 }
 
 /**
- * Reads the configuration file; a missing file counts as empty.
+ * Reads the configuration file; a missing file is treated as empty.
  *
  * @throws CliError `cannot_read`, exit 1, with the path and a remedy, for a damaged file or one from a later version
  */

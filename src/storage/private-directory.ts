@@ -41,7 +41,8 @@ async function makeDirectory(path: string, parentExists = false): Promise<void> 
   } catch (error) {
     const code = codeOf(error)
     if (code === 'EEXIST') return
-    // Below a dangling link, in /proc and in automounted directories, `mkdir` reports ENOENT although the parent exists.
+    // Retry only once: below a dangling link, in /proc and in automounted directories, `mkdir` reports ENOENT although the parent
+    // exists, and the recursion would never end.
     if (code !== 'ENOENT' || parentExists || dirname(path) === path) {
       throw directoryUnusable(path, `it can't be created (${reason(error)})`, error)
     }

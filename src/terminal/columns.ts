@@ -34,7 +34,10 @@ export interface Column {
     context: RenderContext,
     item: Item,
   ) => ((text: string) => string) | undefined
-  /** Whether a table without room may leave the column out (last one first), and a detail view without a value. */
+  /**
+   * Whether a table that is too narrow may leave the column out (the last optional column first), and a detail view of an item
+   * without a value.
+   */
   readonly optional?: true
   /** Restricts the column to formats for people (table) or for programs (TSV). Default: both. */
   readonly only?: 'people' | 'programs'
@@ -72,7 +75,7 @@ export function chooseColumns(
 ): readonly Column[] {
   if (fields === undefined) return columns.filter((column) => (column.only ?? reader) === reader)
   return fields.map((field) => {
-    // Keep a column that `--fields` names, however narrow the terminal.
+    // Drop `optional`, so that a column that `--fields` names is shown however narrow the terminal is.
     const { optional: _, ...column } = columns.find((known) => known.field === field) ?? { field }
     return column
   })

@@ -17,7 +17,7 @@ export function html(strings: TemplateStringsArray, ...inserted: readonly Insert
   return template(strings, ...inserted.map(sanitizeInserted)) as Html
 }
 
-/** Escapes control and invisible characters in inserted text. Markup stays as is: at run time, a `String` object. */
+/** Escapes control and invisible characters in inserted text. Returns markup, which is a `String` object at run time, unchanged. */
 function sanitizeInserted(part: Inserted): Inserted {
   if (typeof part === 'string') return sanitizeLine(part)
   return Array.isArray(part) ? part.map(sanitizeInserted) : part

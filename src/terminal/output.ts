@@ -29,7 +29,7 @@ export async function createRenderContext(
   return { palette, width: output.columns ?? Number.POSITIVE_INFINITY, now: clock.now() }
 }
 
-/** Whether stdout is for people and its layout up to the command: the format is a table, and `--fields` isn't given. */
+/** Whether the format is a table and `--fields` isn't given, so that the command chooses the layout for people. */
 export function isForPeople({ format, fields }: Settings): boolean {
   return format === 'table' && fields === undefined
 }

@@ -18,7 +18,7 @@ export interface Progress {
 type ProgressContext = Pick<Context, 'stdout' | 'stderr' | 'environment' | 'interrupts'>
 type ProgressSettings = Pick<Settings, 'quiet' | 'colorOption'>
 
-/** Maximum lines of the moving text: lines that have scrolled out of a small window can't be redrawn. */
+/** Maximum number of lines of the moving text: lines that have scrolled out of a small window can't be redrawn. */
 const MAX_LINES = 8
 
 /** Whether stderr may be animated: a terminal with cursor control (`TERM` isn't `dumb`), outside of CI, which logs every frame. */
@@ -111,7 +111,7 @@ export function replaceWrite(output: Output, write: Output['write']): Output {
 /** Returns the output as a stream for ora, with its cursor movements as escape sequences (ECMA-48: CHA, CUU, EL). */
 function asOraStream(output: Output): NodeJS.WritableStream {
   const write = (text: string) => {
-    // Ignore a closed stderr here: the next write by the command reports it.
+    // Ignore a failed write: progress that can't be shown must not end the command.
     output.write(text).catch(() => {})
     return true
   }

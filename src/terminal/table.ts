@@ -3,11 +3,11 @@ import { type Column, DASH, humanText, type Item, paintOf, type RenderContext, t
 import { renderDetailView } from './detail-view.ts'
 import { widthOf, wrap } from './measure.ts'
 
-/** Columns between two columns of the table. */
+/** Number of terminal columns between two columns of the table. */
 const GAP = 2
-/** Minimum width of a text column; at this width, long words are broken. */
+/** Minimum width of a text column in terminal columns; at this width, longer words are broken. */
 const NARROWEST_TEXT = 8
-/** Length up to which words stay whole, as long as an optional column can be left out instead. */
+/** Width in terminal columns up to which a word isn't broken, as long as an optional column can be left out instead. */
 const LONGEST_WORD = 20
 
 /** A column, with its measured contents so far and its width. Numbers are in terminal columns. */

@@ -44,7 +44,7 @@ export function formatTime(at: number): string {
 
 /**
  * Formats a time relative to `now`, rounded as in `formatDuration`: "3 min ago", "in 7 days". 6 days, 23 hours and 59 minutes round
- * to "7 days", so that a new item shows its whole lifetime. Times within a minute are "just now" or "in a moment".
+ * to "7 days", so that a new item shows its full lifetime. Times within a minute are "just now" or "in a moment".
  *
  * @param at milliseconds since 1970
  * @param now milliseconds since 1970

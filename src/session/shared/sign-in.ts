@@ -36,7 +36,7 @@ export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
       const made = { id: createId(io, 6), generation: 1, signedInAt: now, issuedAt: now }
       const session: Session = { ...signIn, ...made, profile, store: 'etcd' }
       await io.interrupts.shield(() => replace(store, { ...session, refreshToken: secret }))
-      // Pending outcomes belong to the former sign-in, which etcd no longer holds.
+      // Remove pending outcomes: they belong to the former sign-in, which etcd no longer holds.
       removeLocalFiles(store.files)
       await writeLocalCopy(store.files, session)
       return session

@@ -13,9 +13,9 @@ export interface SharedRevision extends SharedValue {
   readonly revision: string
 }
 
-/** Milliseconds for delivering the outcome of an earlier command to etcd. */
+/** Maximum milliseconds for delivering the outcome of an earlier command to etcd. */
 const OFFER_LIMIT_MS = 15_000
-/** Milliseconds to wait for etcd in a command that also works without etcd. */
+/** Maximum milliseconds to wait for etcd in a command that also works without an answer of etcd. */
 export const OPTIONAL_LIMIT_MS = 2000
 
 /**
@@ -36,7 +36,11 @@ export function openShared(io: Io, limitMs?: number) {
     files: profileFiles(io, io.settings.profile.value),
     /** Reads the session; undefined if the key doesn't exist. @throws CliError as `read` of etcd and `unseal` */
     read: async () => open(await etcd.read()),
-    /** Replaces the session by compare-and-swap. Returns the key's value now. @throws CliError as `swap` of etcd and `unseal` */
+    /**
+     * Replaces the session by compare-and-swap; returns `isDone` and `found` as `swap` of etcd, decrypted.
+     *
+     * @throws CliError as `swap` of etcd and `unseal`
+     */
     async swap(revision: string, next: SharedValue, limitMs: number) {
       const { isDone, found } = await etcd.swap(revision, await seal(next, access), limitMs)
       return { isDone, found: await open(found) }
@@ -53,7 +57,8 @@ export type SharedStore = ReturnType<typeof openShared>
  */
 export async function deliverAndRead(store: SharedStore): Promise<SharedRevision | undefined> {
   const { io, files } = store
-  // List local files before reading etcd: another process of this machine may store a later state during the read.
+  // List local files before reading etcd: another process of this machine may store a later state during the read, and etcd would
+  // seem to hold an older token than this machine.
   const known = readLocalCopy(files)
   const left = listPending(files)
   let found = await store.read()
@@ -64,14 +69,15 @@ export async function deliverAndRead(store: SharedStore): Promise<SharedRevision
     }
     const outcome = await readOutcome(store, file.path)
     if (outcome !== undefined) found = await deliverOutcome(store, file, outcome, found, OFFER_LIMIT_MS)
-    // A pending file without an outcome may belong to a renewal that is still running.
+    // Keep a pending file without an outcome until it is obsolete: it may belong to a renewal that is still running.
     const isOfNoUse = found !== undefined && (outcome !== undefined || isObsolete(file, found))
     if (isOfNoUse) catchError(() => files.disk.remove(file.path))
   }
   const session = found?.session
   if (session === undefined || session.ended !== undefined || known?.id !== session.id) return found
   if (known.generation <= session.generation) return found
-  // A member or the whole cluster was restored from a backup.
+  // A member or the cluster was restored from a backup. Don't send its older token: the service would treat the token as stolen and
+  // revoke the grant.
   const message = `etcd holds an older token of profile ${session.profile} than this machine has seen: it was set back`
   throw new CliError('store_unavailable', message, { hint: signInHint(session.profile) })
 }

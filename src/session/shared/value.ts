@@ -8,7 +8,7 @@ import type { Session } from '../session-file.ts'
 
 /** A note in etcd: the refresh token of the session's generation may have been sent. */
 export interface Note {
-  /** Random id of the note. */
+  /** Random id of the note, by which its writer recognizes the note in etcd. */
   readonly writer: string
   /** Host name of the machine that wrote the note. */
   readonly host: string
@@ -19,7 +19,7 @@ export interface Note {
   readonly unknown?: 'said by its sender' | 'said by another'
 }
 
-/** The decrypted value of a profile's key in etcd. */
+/** The decrypted value of a profile's key in etcd: the session, and the note if its refresh token may have been sent. */
 export interface SharedValue {
   readonly session: Session
   readonly note: Note | null
@@ -56,7 +56,7 @@ export function readSharedAccess(io: Io) {
 /** Address, credentials and encryption key of a profile's session in etcd. */
 export type SharedAccess = ReturnType<typeof readSharedAccess>
 
-/** Returns the encryption key: base64 of 32 bytes. */
+/** Returns the 32 bytes of the encryption key, which is configured in base64. @throws CliError `store_not_configured`, exit 3 */
 function sealingKey(io: Io): Uint8Array {
   const make = 'make a key with: openssl rand -base64 32'
   const file = settingValue('store_key_file', io.settings)
