@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
  * proves nothing, but no token may be sent twice. `accepted`: the service rotates the token and claims that it didn't; the client
  * can't know, so the session may be lost and the old token sent again.
  */
-export type Expected = 'survives' | 'open' | 'accepted'
+export type ExpectedSession = 'survives' | 'open' | 'accepted'
 
 /** One way to answer a refresh request. */
 export interface AnswerCase {
@@ -14,7 +14,7 @@ export interface AnswerCase {
   readonly name: string
   /** Whether the service processes the request before it answers. */
   readonly process: boolean
-  readonly expected: Expected
+  readonly expected: ExpectedSession
   /** Additional arguments of the command. */
   readonly words?: readonly string[]
   /** Milliseconds for which the client process is stopped (SIGSTOP), from before the answer is written. */

@@ -29,10 +29,10 @@ export function isKill(fault: Fault): boolean {
 }
 
 /** Faults that a broken or full disk returns for each later call as well. */
-export const LASTING: readonly Fault[] = ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EACCES', 'ESTALE']
+export const LASTING_FAULTS: readonly Fault[] = ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EACCES', 'ESTALE']
 
 /** Calls that a lasting fault hits after the first: `same`, those of the same name; `changes`, all that change files. */
-export type Extent = 'same' | 'changes'
+export type FaultExtent = 'same' | 'changes'
 
 /** A system call of the program, as logged by the shim. */
 export interface Call {
@@ -58,7 +58,7 @@ export function compileShim(onEnd: OnEnd): string {
 export function shimEnvironment(
   library: string,
   client: Client,
-  strike?: { readonly at: number; readonly fault: Fault; readonly lasts?: Extent | undefined },
+  strike?: { readonly at: number; readonly fault: Fault; readonly lasts?: FaultExtent | undefined },
 ): Record<string, string> {
   rmSync(logOf(client), { force: true })
   return {

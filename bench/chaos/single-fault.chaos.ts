@@ -5,22 +5,22 @@ import {
   type Call,
   compileShim,
   describeCall,
-  type Extent,
   FAULTS,
   type Fault,
+  type FaultExtent,
   isKill,
   isOnDisk,
   isOnNetwork,
   isOwnCode,
   isSend,
-  LASTING,
+  LASTING_FAULTS,
   readCalls,
   shimEnvironment,
   wroteNote,
 } from './fault-shim.ts'
 import { sample, seed } from './options.ts'
 import { type Client, inParallel, type Run, shareClients } from './run-mailclaim.ts'
-import { endingOf, malfunctions, untruths } from './statements.ts'
+import { endingOf, findMalfunctions, findUntruths } from './statements.ts'
 import { type Outcome, report } from './table.ts'
 
 /** Timeout of a test in milliseconds, generous for slow machines; each process has a limit of its own. */
@@ -46,7 +46,7 @@ interface Verified {
 interface Aftermath {
   readonly first: Run
   readonly fault: Fault
-  readonly lasts: Extent | undefined
+  readonly lasts: FaultExtent | undefined
   readonly calls: readonly Call[]
 }
 
@@ -96,7 +96,7 @@ const LOGIN: Operation = {
       wrong.push('untrue: signed in, and the previous session is active')
     if (first.code !== 0 && client.service.servedNewGrant && /untouched|still active/.test(first.stderr))
       wrong.push('untrue: the previous session is active, and the new one is')
-    return { wrong: [...wrong, ...malfunctions(next), ...(await leftAfterLogout(client))] }
+    return { wrong: [...wrong, ...findMalfunctions(next), ...(await leftAfterLogout(client))] }
   },
 }
 
@@ -112,7 +112,7 @@ const FIRST_LOGIN: Operation = {
       wrong.push(`signed in, and the next command ends with ${endingOf(next)}`)
     if (first.code !== 0 && next.code !== 0 && next.error?.code !== 'not_signed_in')
       wrong.push(`neither signed in nor signed out: ${endingOf(next)}`)
-    return { wrong: [...wrong, ...malfunctions(next), ...(await leftAfterLogout(client))] }
+    return { wrong: [...wrong, ...findMalfunctions(next), ...(await leftAfterLogout(client))] }
   },
 }
 
@@ -128,14 +128,14 @@ const LOGOUT: Operation = {
     const next = await client.run(NEXT)
     if (first.code === 0 && next.error?.code !== 'not_signed_in')
       wrong.push(`signed out, and the next command ends with ${endingOf(next)}`)
-    return { wrong: [...wrong, ...malfunctions(next), ...(await leftAfterLogout(client))] }
+    return { wrong: [...wrong, ...findMalfunctions(next), ...(await leftAfterLogout(client))] }
   },
 }
 
 /** Logs out without a fault, and returns the broken promises: the logout fails, or a refresh token remains on the disk. */
 async function leftAfterLogout(client: Client): Promise<string[]> {
   const logout = await client.run(['logout', '--json'])
-  const wrong = malfunctions(logout)
+  const wrong = findMalfunctions(logout)
   if (logout.code !== 0) wrong.push(`the logout after it ends with ${endingOf(logout)}`)
   if (client.tokensOnDisk().length > 0) wrong.push('the logout after it leaves a refresh token on the disk')
   return wrong
@@ -151,11 +151,11 @@ async function verifyRefresh(
   const next = await runNext()
   const works = next.code === 0
   const wrong = [
-    ...untruths(first, { bytes, processed, nextWorks: works }),
+    ...findUntruths(first, { bytes, processed, nextWorks: works }),
     // The next command's statements about a request refer to the first command's request, unless the next one sent its own. So
     // check them against the counts of both.
-    ...untruths(next, { bytes: service.counts.bytes, processed: service.counts.processed }),
-    ...malfunctions(next),
+    ...findUntruths(next, { bytes: service.counts.bytes, processed: service.counts.processed }),
+    ...findMalfunctions(next),
   ]
   const isLost =
     lasts !== undefined && processed > 0 && /new refresh token .* could not be stored/.test(first.stderr)
@@ -238,7 +238,7 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
       const positions = sample((await listCalls(operation)).filter(isOnDisk).map(({ number }) => number))
       const extents = ['same', 'changes'] as const
       const runs = positions.flatMap((at) =>
-        LASTING.flatMap((fault) => extents.map((lasts) => ({ at, fault, lasts }))),
+        LASTING_FAULTS.flatMap((fault) => extents.map((lasts) => ({ at, fault, lasts }))),
       )
       const results = await inParallel(clients, runs, (client, { at, fault, lasts }) =>
         runOnce(client, operation, at, fault, lasts),
@@ -267,7 +267,7 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
     operation: Operation,
     at: number,
     fault: Fault,
-    lasts?: Extent,
+    lasts?: FaultExtent,
   ): Promise<Result> {
     client.rewind(operation.from)
     const first = await operation.start(client, shimEnvironment(library, client, { at, fault, lasts }))
@@ -278,7 +278,7 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
     const { reuse, leaks } = client.service.counts
     // Ignore malfunctions if Node can't read the program's own files: Node then ends with its own exit code.
     const ownCode = hit !== undefined && isOwnCode(hit)
-    const wrong = [...(ownCode ? [] : malfunctions(first, isKill(fault))), ...verified.wrong]
+    const wrong = [...(ownCode ? [] : findMalfunctions(first, isKill(fault))), ...verified.wrong]
     if (reuse > 0) wrong.push('a rotated refresh token was sent')
     if (leaks > 0) wrong.push('a refresh token was sent elsewhere')
     return {

@@ -46,7 +46,7 @@ const STATEMENTS: readonly Statement[] = [
 ]
 
 /** Returns the untrue statements of a run. */
-export function untruths(run: Run, observed: Observed): string[] {
+export function findUntruths(run: Run, observed: Observed): string[] {
   const said = STATEMENTS.flatMap(({ pattern, holds }) => {
     const words = pattern.exec(run.stderr)?.[0]
     return words === undefined || holds(observed) ? [] : [words]
@@ -55,7 +55,7 @@ export function untruths(run: Run, observed: Observed): string[] {
 }
 
 /** Returns the malfunctions of a run: it hung, crashed, or reported a bug. */
-export function malfunctions(run: Run, killed = false): string[] {
+export function findMalfunctions(run: Run, killed = false): string[] {
   if (run.hung) return ['hung']
   if (typeof run.code === 'string' && !killed) return [`crashed: ${run.code}`]
   if (/this is a bug in/.test(run.stderr)) return ['called itself a bug']

@@ -13,7 +13,7 @@ interface Memory {
   readonly grants: Map<string, { scope: string; revoked: boolean }>
 }
 
-export interface Counts {
+export interface RequestCounts {
   /** Number of bytes received in token requests, complete or not. */
   bytes: number
   /** Number of token requests that were processed: each made a new refresh token. */
@@ -55,7 +55,7 @@ export class TokenService {
     accessTokens: new Map(),
     grants: new Map(),
   }
-  #counts: Counts = noCounts()
+  #counts: RequestCounts = noCounts()
   #scripted: ScriptedAnswer | undefined
   #received = 0
   #servedGrant: string | undefined
@@ -78,7 +78,7 @@ export class TokenService {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  get counts(): Readonly<Counts> {
+  get counts(): Readonly<RequestCounts> {
     return this.#counts
   }
 
@@ -241,7 +241,7 @@ export class TokenService {
   }
 }
 
-const noCounts = (): Counts => ({ bytes: 0, processed: 0, reuse: 0, leaks: 0 })
+const noCounts = (): RequestCounts => ({ bytes: 0, processed: 0, reuse: 0, leaks: 0 })
 
 function refused(error: string, description: string): Answer {
   return { status: 400, body: JSON.stringify({ error, error_description: description }) }

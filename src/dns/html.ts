@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type Html, html, type Inserted, raw } from '../terminal/html.ts'
+import { type Html, html, type InsertedValue, raw } from '../terminal/html.ts'
 import { stringifyJson } from '../terminal/sanitize.ts'
 import { formatTime } from '../terminal/time.ts'
 import type { CheckReport, ReportContext } from './report.ts'
@@ -109,10 +109,10 @@ function markPiece(piece: Piece, as: 'ins' | 'del'): Html {
  * resolvers.
  */
 function path({ path, nameservers, resolvers, zone, host }: ReportView): Html {
-  const step = (heading: Inserted, content: Inserted) => html`<li><h3>${heading}</h3>${content}</li>
+  const step = (heading: InsertedValue, content: InsertedValue) => html`<li><h3>${heading}</h3>${content}</li>
 `
   const cards = (answers: readonly AnswerView[]) => html`<ul class="cards">${answers.map(card)}</ul>`
-  const zoneStep = (name: string, content: Inserted) => step(html`Zone <code>${name}</code>`, content)
+  const zoneStep = (name: string, content: InsertedValue) => step(html`Zone <code>${name}</code>`, content)
   const above = path.filter((one) => one.zone !== zone)
   const steps = [
     ...above.map((one) => zoneStep(one.zone, html`<p>${names([...one.hosts.keys()])}</p>`)),
@@ -160,7 +160,7 @@ const status = (tone: Tone, label: string): Html =>
   html`<span class="status"><span class="icon" aria-hidden="true">${SYMBOLS[tone]}</span> ${label}</span>`
 
 /** Renders a sentence with its facts in `code` elements. */
-function phrase(text: Text): Inserted[] {
+function phrase(text: Text): InsertedValue[] {
   return text.map((part) => (typeof part === 'string' ? part : html`<code>${show(part.value)}</code>`))
 }
 

@@ -43,11 +43,11 @@ export async function credentialWithoutRenewal(io: Io, minLifetime = 0): Promise
     // new sign-in on another machine is noticed at the next renewal.
     const found = credentialOf(io, readLocalCopy(files), minLifetime)
     if (found.kind === 'outdated' || listPending(files).length === 0) return found
-    const { OPTIONAL_LIMIT_MS, openShared, deliverAndRead } = await import('./shared/store.ts')
+    const { OPTIONAL_ETCD_TIMEOUT_MS, openShared, deliverAndRead } = await import('./shared/store.ts')
     // A pending file holds an outcome that an earlier command couldn't deliver to etcd, where other machines wait for the outcome.
     // So try to deliver it now; if that fails, continue with the valid access token.
     try {
-      await deliverAndRead(openShared(io, OPTIONAL_LIMIT_MS))
+      await deliverAndRead(openShared(io, OPTIONAL_ETCD_TIMEOUT_MS))
     } catch {
       io.interrupts.signal.throwIfAborted()
     }
@@ -56,8 +56,8 @@ export async function credentialWithoutRenewal(io: Io, minLifetime = 0): Promise
   const { session } = requireSession(io, files)
   requireSameService(session, io)
   if (session.kind === 'api_key') {
-    const { readItem, requireToken } = await import('./secret.ts')
-    const { value } = requireToken(files, session, await readItem(io, files, session))
+    const { readItem, requireNewestToken } = await import('./secret.ts')
+    const { value } = requireNewestToken(files, session, await readItem(io, files, session))
     return { kind: 'api_key', value, description: `the stored API key of profile ${session.profile}` }
   }
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
@@ -106,7 +106,7 @@ const KEY_MISTAKES: readonly (readonly [pattern: RegExp, why: string])[] = [
 ]
 
 /** Returns the reason why a text can't be an API key, without quoting the text; undefined if it can. */
-export function mistakeInKey(text: string): string | undefined {
+export function findKeyMistake(text: string): string | undefined {
   return KEY_MISTAKES.find(([pattern]) => pattern.test(text))?.[1]
 }
 
@@ -119,7 +119,7 @@ export function environmentKey({ environment }: Pick<Io, 'environment'>): Creden
   // Trim, because a secret that a shell read from a file often ends with a line break.
   const value = environment.apiKey?.trim()
   if (value === undefined) return undefined
-  const mistake = mistakeInKey(value)
+  const mistake = findKeyMistake(value)
   if (mistake !== undefined) {
     const hint = 'set it again, or unset it to use the stored session'
     throw new CliError('credential_refused', `MAILCLAIM_API_KEY can't be an API key: ${mistake}`, { hint })

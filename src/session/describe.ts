@@ -7,7 +7,7 @@ import { relativeTime } from '../terminal/time.ts'
 import { environmentKey } from './credential.ts'
 import { sessionOverError } from './messages.ts'
 import { requireSession } from './profiles.ts'
-import { readItem, requireToken } from './secret.ts'
+import { readItem, requireNewestToken } from './secret.ts'
 import { isFresh, type ProfileFiles, profileFiles, requireSameService, type Session } from './session-file.ts'
 
 /**
@@ -96,7 +96,7 @@ async function stateOf(io: Io, files: ProfileFiles, session: Session): Promise<S
   if (ended !== undefined) throw sessionOverError(profile, ended.why)
   const answer = await readItem(io, files, session)
   try {
-    const { interruption } = requireToken(files, session, answer)
+    const { interruption } = requireNewestToken(files, session, answer)
     if (interruption !== undefined) throw interruption
   } catch (error) {
     // A renewal or login of another process looks like an interrupted renewal until the new token is stored. So report `refreshing`

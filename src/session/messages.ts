@@ -61,7 +61,7 @@ export function noItemError(profile: string): CliError {
 }
 
 /** Returns the error for settings that name another service or client than the session was issued for. */
-export function bindingError(
+export function otherServiceError(
   what: 'service' | 'client',
   own: string,
   asked: string,

@@ -148,7 +148,7 @@ export function replaceSession(files: ProfileFiles, path: string, { id, generati
  *
  * @throws CliError `cannot_write`, exit 1
  */
-export function finishStore(files: ProfileFiles, name: string, session: Session): void {
+export function storeSessionFromNote(files: ProfileFiles, name: string, session: Session): void {
   const { disk, directory } = files
   const path = join(directory, name)
   try {

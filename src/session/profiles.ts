@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
 import { DEFAULT_PROFILE, isProfileName } from '../settings/profiles.ts'
 import type { Settings } from '../settings/settings.ts'
-import { namesIn } from '../storage/private-directory.ts'
+import { listNames } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { notSignedInError } from './messages.ts'
 import { type ProfileFiles, profilesDirectory, type ReadSession, readSession } from './session-file.ts'
@@ -15,8 +15,8 @@ export function profilesWithSecrets(context: Pick<Context, 'directories'>): stri
 
 function profilesWith(context: Pick<Context, 'directories'>, counts: (name: string) => boolean): string[] {
   const directory = profilesDirectory(context)
-  return namesIn(directory).filter(
-    (name) => isProfileName(name) && namesIn(join(directory, name)).some(counts),
+  return listNames(directory).filter(
+    (name) => isProfileName(name) && listNames(join(directory, name)).some(counts),
   )
 }
 
@@ -31,7 +31,7 @@ export function knownProfiles(
     Object.keys(fields).length > 0 ? [name] : [],
   )
   const withSession = profilesWith(context, isSession)
-  const withClaims = namesIn(join(context.directories.state, 'claims')).filter(isProfileName)
+  const withClaims = listNames(join(context.directories.state, 'claims')).filter(isProfileName)
   return [...new Set([DEFAULT_PROFILE, ...withSetting, ...withSession, ...withClaims])].sort()
 }
 

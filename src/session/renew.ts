@@ -11,16 +11,16 @@ import { backoff, REQUEST_DELAYS } from '../timeout.ts'
 import { interruptedError, sessionOverError, signInHint } from './messages.ts'
 import {
   canReplaceSession,
-  finishStore,
   noteName,
   type Reservation,
   readNote,
   replaceSession,
   reserveFile,
   sessionChangedError,
+  storeSessionFromNote,
 } from './note.ts'
 import { requireSession } from './profiles.ts'
-import { readItem, requireToken, storeValue } from './secret.ts'
+import { readItem, requireNewestToken, storeSession } from './secret.ts'
 import {
   encode,
   findReusableAccess,
@@ -64,9 +64,9 @@ const RETRY_LIMIT_MS = 30_000
 /** Milliseconds that the holder of the lock may need to write the session and to call its keychain. */
 const STORE_LIMIT_MS = 15_000
 /** Maximum number of attempts to connect to an unreachable service. */
-const UNREACHABLE_TRIES = 3
-/** Number of passes ended by a change of the session after which a renewal gives up. */
-const READS = 10
+const MAX_CONNECT_TRIES = 3
+/** Maximum number of reads of the session in one renewal: the first, and one after each pass that ended with `changed`. */
+const MAX_READS = 10
 
 /**
  * Renews the access token of a profile whose session is on this machine, by steps 2 to 6 of docs/token-safety.md. Step 1, using an
@@ -114,7 +114,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
   if (ahead !== undefined) return ahead
 
   // Step 3: take the newest refresh token, unless its last use has no known outcome.
-  const { value, generation, interruption } = requireToken(files, session, reading)
+  const { value, generation, interruption } = requireNewestToken(files, session, reading)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
   const name = noteName({ id, generation })
   // A note shorter than its reserved space proves that its token wasn't sent yet, so a retry replaces the note. A plain renewal
@@ -177,7 +177,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
       const hint = `move it back if it was moved; else ${signInHint(profile)}`
       throw new CliError('store_unavailable', message, { hint })
     }
-    const store = (space: Reservation) => storeValue(io, files, space, next, sent.refreshToken, failure)
+    const store = (space: Reservation) => storeSession(io, files, space, next, sent.refreshToken, failure)
     try {
       await store(note).catch(async (error: CliError) => {
         if (readNote(files, name) !== 'absent' || !isUnchanged()) throw error
@@ -230,7 +230,7 @@ async function recoverNext(
   if (typeof next === 'string' || next.id !== id || next.generation !== generation) return undefined
   if (known === undefined && !canReplaceSession(next)) return undefined
   try {
-    finishStore(files, name, next)
+    storeSessionFromNote(files, name, next)
     return { kind: 'changed' }
   } catch (error) {
     const token = findReusableAccess(next, io, options)
@@ -294,10 +294,10 @@ export async function runPasses(
     const result = await pass.finally(() => shielded)
     if (result.kind === 'done') return result.token
     signal.throwIfAborted()
-    if (result.kind === 'changed' && ++reads > READS) throw sessionChangedError(io.settings.profile.value)
+    if (result.kind === 'changed' && ++reads > MAX_READS) throw sessionChangedError(io.settings.profile.value)
     if (result.kind !== 'retry') continue
     const wait = Math.max(result.error.retryAfterMs ?? 0, backoff(tries, REQUEST_DELAYS, io.random))
-    const isUnreachable = result.error.code === 'unreachable' && tries >= UNREACHABLE_TRIES
+    const isUnreachable = result.error.code === 'unreachable' && tries >= MAX_CONNECT_TRIES
     if (isUnreachable || io.clock.monotonic() + wait >= end) throw result.error
     tries++
     await io.clock.sleep(wait, signal)

@@ -23,7 +23,7 @@ const WAITING = 'Waiting for the keychain …'
  * directories have separate items. The name doesn't change, so a login overwrites the item and a logout can delete it without
  * reading a session.
  */
-export function accountOf({ profile, directory }: ProfileFiles): string {
+export function accountName({ profile, directory }: ProfileFiles): string {
   let state = dirname(dirname(directory))
   // Ignore the error if the state directory doesn't exist: no item was ever stored for it, so its unresolved path can be hashed as
   // well.
@@ -47,7 +47,7 @@ interface ItemReading {
 /** Reads the keychain item of a session whose store is the keychain. */
 export async function readItem(io: Io, files: ProfileFiles, { store }: Session): Promise<ItemReading> {
   if (store !== 'keychain') return {}
-  const request = { operation: 'get', account: accountOf(files), signal: io.interrupts.signal } as const
+  const request = { operation: 'get', account: accountName(files), signal: io.interrupts.signal } as const
   try {
     const text = await io.waiting(WAITING, callKeychain(io, files.profile, request))
     if (typeof text !== 'string') return {}
@@ -67,7 +67,7 @@ export async function readItem(io: Io, files: ProfileFiles, { store }: Session):
  * @throws CliError `store_unavailable` or `refresh_token_lost`, exit 4: no store of this machine holds a current token, or a locked
  *   keychain may hold a newer one
  */
-export function requireToken(files: ProfileFiles, session: Session, { item, failure }: ItemReading) {
+export function requireNewestToken(files: ProfileFiles, session: Session, { item, failure }: ItemReading) {
   const { profile } = files
   const token = newestToken(session, item)
   const next = token && readNote(files, noteName(token))
@@ -101,7 +101,7 @@ function newestToken(session: Session, item: Item | undefined): Item | undefined
  */
 async function writeItem(io: Io, files: ProfileFiles, session: Session, value: string): Promise<void> {
   const { profile } = files
-  const account = accountOf(files)
+  const account = accountName(files)
   const secret = `${session.id}.${session.generation}@${session.issuedAt}:${value}`
   await callKeychain(io, profile, { operation: 'set', account, secret })
   const stored = await callKeychain(io, profile, { operation: 'get', account })
@@ -116,7 +116,7 @@ async function writeItem(io: Io, files: ProfileFiles, session: Session, value: s
  * @returns the reason why the item may still exist
  */
 export async function deleteItem(io: Io, files: ProfileFiles, isExpected: boolean) {
-  const request = { operation: 'delete', account: accountOf(files), signal: io.interrupts.signal } as const
+  const request = { operation: 'delete', account: accountName(files), signal: io.interrupts.signal } as const
   try {
     const isDeleted = await io.waiting(WAITING, callKeychain(io, files.profile, request))
     if (isDeleted !== true && isExpected) await proveKeychain(io, files.profile)
@@ -135,7 +135,7 @@ export async function deleteItem(io: Io, files: ProfileFiles, isExpected: boolea
  * @param refusal error of a keychain read moments ago, which makes a write pointless
  * @throws CliError `refresh_token_lost`, exit 4; `cannot_write`, exit 1, if the rename failed: the next command repeats it
  */
-export async function storeValue(
+export async function storeSession(
   io: Io,
   files: ProfileFiles,
   reservation: Reservation,

@@ -8,7 +8,7 @@ import type { StoreKind } from '../settings/table.ts'
 import { realDisk } from '../storage/atomic-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
-import { bindingError, signInHint } from './messages.ts'
+import { otherServiceError, signInHint } from './messages.ts'
 
 /** One sign-in, as `session.json` and etcd store it. */
 export interface Session {
@@ -111,9 +111,9 @@ export function requireSameService(
   const asked = settingValue('base_url', settings)
   const clientId = settingValue('client_id', settings)
   if (asked !== undefined && service !== null && asked !== service)
-    throw bindingError('service', service, asked, profile)
+    throw otherServiceError('service', service, asked, profile)
   if (clientId !== undefined && client !== null && clientId !== client)
-    throw bindingError('client', client, clientId, profile)
+    throw otherServiceError('client', client, clientId, profile)
 }
 
 /** Request for an access token. */

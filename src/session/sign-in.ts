@@ -9,7 +9,7 @@ import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { listNotes, noteName, type Reservation, reserveFile } from './note.ts'
 import { lockOptions } from './renew.ts'
-import { deleteItem, storeValue } from './secret.ts'
+import { deleteItem, storeSession } from './secret.ts'
 import { type ProfileFiles, profileFiles, readSessionIfAny, type Session } from './session-file.ts'
 
 /** Result of a successful login. */
@@ -86,7 +86,7 @@ export async function prepareSignIn(
           // From here on the reservation may hold the only copy of the new session, so `discard` must not remove the file.
           reservation = undefined
           const before = readSessionIfAny(files)
-          await storeValue(io, files, taken, session, secret).finally(taken.close)
+          await storeSession(io, files, taken, session, secret).finally(taken.close)
           // Ignore a failure to remove the notes of former sign-ins: they are harmless, and the next login or logout removes them.
           catchError(() => removeNotes(files, basename(taken.path)))
           if (before?.store !== 'keychain' || store === 'keychain') return

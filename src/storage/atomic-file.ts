@@ -13,7 +13,7 @@ import { basename, dirname, join } from 'node:path'
 import { CliError } from '../errors.ts'
 import { cannotWrite, catchError, codeOf, POSIX, reason, remedy } from './file-errors.ts'
 import { readOwnFile } from './json-file.ts'
-import { namesIn } from './private-directory.ts'
+import { listNames } from './private-directory.ts'
 
 // Follow links on Windows, which lacks O_NOFOLLOW: creating a link there requires permissions that other users don't have.
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
@@ -23,7 +23,7 @@ const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
  */
 const NO_DIRECTORY_SYNC: readonly (string | undefined)[] = ['EINVAL', 'ENOTSUP', 'EPERM']
 /** Maximum number of retries of replacing a file that another program has open (Windows only). */
-const RENAME_TRIES = 20
+const MAX_RENAME_RETRIES = 20
 
 /**
  * File operations of a session, one system call each, so that a test can cut the power between any two. Synchronous except `lock`,
@@ -60,14 +60,14 @@ export const realDisk = {
         // The program could write to the directory a moment ago, so permissions aren't the cause: another program has the file
         // open. Retry, and report that if retries don't help.
         const held = new Error('EBUSY: another program holds it open', { cause: error })
-        if (tries > RENAME_TRIES) throw Object.assign(held, { code: 'EBUSY' })
+        if (tries > MAX_RENAME_RETRIES) throw Object.assign(held, { code: 'EBUSY' })
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5 + tries * 5)
       }
     }
   },
   remove: (path: string): void => unlinkSync(path),
   /** Lists the names in a directory; none if it doesn't exist. @throws CliError `cannot_write`, exit 1 */
-  names: namesIn,
+  names: listNames,
   /** Flushes a directory: without this, a power loss may undo creating, renaming or removing a file. */
   syncDirectory(path: string): void {
     if (!POSIX) return

@@ -20,11 +20,11 @@ export async function ensurePrivateDirectory(
   if (!POSIX) return
   try {
     const link = await lstat(path)
-    if (link.isSymbolicLink() && link.uid !== ownUser() && link.uid !== 0)
+    if (link.isSymbolicLink() && link.uid !== ownUserId() && link.uid !== 0)
       throw directoryUnusable(path, 'it is a link that another user made')
     const target = await stat(path)
     if (!target.isDirectory()) throw directoryUnusable(path, 'it is not a directory')
-    const fits = target.uid === ownUser() || (existing === 'leave' && target.uid === 0)
+    const fits = target.uid === ownUserId() || (existing === 'leave' && target.uid === 0)
     if (!fits) throw directoryUnusable(path, 'it belongs to another user')
     if (existing === 'tighten' && (target.mode & 0o777) !== 0o700) await chmod(path, 0o700)
   } catch (error) {
@@ -64,7 +64,7 @@ function directoryUnusable(path: string, why: string, cause?: unknown): CliError
 }
 
 /** Lists the names in a directory; none if it doesn't exist. @throws CliError `cannot_write`, exit 1 */
-export function namesIn(directory: string): string[] {
+export function listNames(directory: string): string[] {
   try {
     return readdirSync(directory)
   } catch (error) {
@@ -74,6 +74,6 @@ export function namesIn(directory: string): string[] {
 }
 
 /** Returns the user id of this process; -1 on a system without user ids. */
-export function ownUser(): number {
+export function ownUserId(): number {
   return process.getuid?.() ?? -1
 }

@@ -25,7 +25,7 @@ import {
   type SharedStore,
   unknownOutcomeError,
 } from './store.ts'
-import { type Note, type SharedValue, seal } from './value.ts'
+import { type Note, type SharedSession, seal } from './value.ts'
 
 /** Milliseconds for which this process must see another machine's note unchanged before it marks the outcome as unknown. */
 const OTHERS_LIMIT_MS = 60_000
@@ -235,7 +235,7 @@ function reservePending({ files }: SharedStore, token: NotedToken): Reservation 
 async function storeOutcome(
   store: SharedStore,
   noted: Noted,
-  outcome: SharedValue,
+  outcome: SharedSession,
   pending: Reservation | undefined,
 ) {
   const { token, elapsed } = noted

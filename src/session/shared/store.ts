@@ -6,17 +6,17 @@ import { signInHint } from '../messages.ts'
 import { profileFiles, type Session } from '../session-file.ts'
 import { createEtcd, type EtcdValue } from './etcd.ts'
 import { listPending, type NotedToken, readLocalCopy } from './local.ts'
-import { type Note, readSharedAccess, type SharedValue, seal, unseal } from './value.ts'
+import { type Note, readSharedAccess, type SharedSession, seal, unseal } from './value.ts'
 
 /** A session in etcd, with the key's revision. */
-export interface SharedRevision extends SharedValue {
+export interface SharedRevision extends SharedSession {
   readonly revision: string
 }
 
 /** Maximum milliseconds for delivering the outcome of an earlier command to etcd. */
 const OFFER_LIMIT_MS = 15_000
 /** Maximum milliseconds to wait for etcd in a command that also works without an answer of etcd. */
-export const OPTIONAL_LIMIT_MS = 2000
+export const OPTIONAL_ETCD_TIMEOUT_MS = 2000
 
 /**
  * Opens the session of one profile in etcd, and this machine's files of it.
@@ -41,7 +41,7 @@ export function openShared(io: Io, limitMs?: number) {
      *
      * @throws CliError as `swap` of etcd and `unseal`
      */
-    async swap(revision: string, next: SharedValue, limitMs: number) {
+    async swap(revision: string, next: SharedSession, limitMs: number) {
       const { isDone, found } = await etcd.swap(revision, await seal(next, access), limitMs)
       return { isDone, found: await open(found) }
     },
@@ -92,7 +92,7 @@ export async function findHeldSession(store: SharedStore): Promise<Session | und
 }
 
 /** Reads a pending file; undefined if it holds no complete outcome. */
-async function readOutcome({ access, files }: SharedStore, path: string): Promise<SharedValue | undefined> {
+async function readOutcome({ access, files }: SharedStore, path: string): Promise<SharedSession | undefined> {
   try {
     return await unseal(files.disk.read(path)?.trimEnd() ?? '', access)
   } catch {
@@ -111,7 +111,7 @@ async function readOutcome({ access, files }: SharedStore, path: string): Promis
 export async function deliverOutcome(
   store: SharedStore,
   token: NotedToken,
-  outcome: SharedValue,
+  outcome: SharedSession,
   was: SharedRevision,
   limitMs: number,
 ): Promise<SharedRevision | undefined> {
@@ -128,7 +128,7 @@ export async function deliverOutcome(
 }
 
 /** Whether the outcome of a token no longer matters: etcd holds another sign-in, an ended one, or a later generation. */
-function isObsolete({ id, generation }: NotedToken, { session }: SharedValue): boolean {
+function isObsolete({ id, generation }: NotedToken, { session }: SharedSession): boolean {
   return session.id !== id || session.ended !== undefined || session.generation > generation
 }
 

@@ -20,7 +20,7 @@ export interface Note {
 }
 
 /** The decrypted value of a profile's key in etcd: the session, and the note if its refresh token may have been sent. */
-export interface SharedValue {
+export interface SharedSession {
   readonly session: Session
   readonly note: Note | null
 }
@@ -89,7 +89,7 @@ function notConfigured(message: string, hint: string): CliError {
  * Encrypts a value for its key in etcd: compact JWE, `dir` with A256GCM (RFC 7516, RFC 7518 sections 4.5 and 5.3). The protected
  * header names the key in etcd, so a ciphertext copied to another key is rejected.
  */
-export async function seal(value: SharedValue, { key, sealing }: SharedAccess): Promise<string> {
+export async function seal(value: SharedSession, { key, sealing }: SharedAccess): Promise<string> {
   const text = JSON.stringify({ format: FORMAT, ...value })
   return new CompactEncrypt(Buffer.from(text, 'utf8'))
     .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', key })
@@ -101,14 +101,14 @@ export async function seal(value: SharedValue, { key, sealing }: SharedAccess): 
  *
  * @throws CliError `store_unavailable`, exit 4, if the encryption key differs, or the ciphertext was changed or moved
  */
-export async function unseal(sealed: string, { key, sealing }: SharedAccess): Promise<SharedValue> {
+export async function unseal(sealed: string, { key, sealing }: SharedAccess): Promise<SharedSession> {
   try {
     if (decodeProtectedHeader(sealed)['key'] !== key) throw new Error('moved')
     const options = { keyManagementAlgorithms: ['dir'], contentEncryptionAlgorithms: ['A256GCM'] }
     const { plaintext } = await compactDecrypt(sealed, sealing, options)
     const { format, ...value } = JSON.parse(Buffer.from(plaintext).toString('utf8')) as {
       format: unknown
-    } & SharedValue
+    } & SharedSession
     if (format !== FORMAT) throw new Error('another format')
     return value
   } catch (error) {
