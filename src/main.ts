@@ -119,7 +119,7 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     ...text('httpsProxy', 'https_proxy', 'HTTPS_PROXY'),
     ...text('noProxy', 'no_proxy', 'NO_PROXY'),
     ...(variables['NODE_TLS_REJECT_UNAUTHORIZED'] === '0' && { tlsUnchecked: true as const }),
-    // https://no-color.org: any value turns color off, except an empty one.
+    // An empty `NO_COLOR` is ignored (https://no-color.org); any other value turns color off.
     noColor: Boolean(variables['NO_COLOR']),
     ci: Boolean(variables['CI']) && variables['CI'] !== 'false',
     ssh: Boolean(variables['SSH_CONNECTION'] ?? variables['SSH_TTY']),

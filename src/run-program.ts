@@ -16,15 +16,15 @@ export interface ProgramOptions {
 const TERMINATION_MS = 5000
 /** Milliseconds to read on after the command has exited: a background process that it started may keep the output open forever. */
 const OUTPUT_MS = 500
-/** Milliseconds between checks whether the process group has ended. */
+/** Milliseconds between two checks whether the process group has ended. */
 const LOOK_MS = 50
 /** Maximum length of a line in UTF-16 units; a longer one is passed on in pieces. */
 const MAX_LINE = 8192
 
 /**
  * Runs a command in the shell until it ends, without input, in a process group of its own. Lines of standard output and standard
- * error are passed on as they arrive. On timeout or abort the whole group gets SIGTERM and five seconds later SIGKILL; Windows has
- * no signals, so the process tree is killed at once.
+ * error are passed on as they arrive. On timeout or abort, the complete group gets SIGTERM and five seconds later SIGKILL; Windows
+ * has no signals, so the process tree is killed at once.
  *
  * @throws the signal's reason, after the command has ended
  */

@@ -82,7 +82,10 @@ export function statusCases(): AnswerCase[] {
   )
 }
 
-/** Returns the cases beyond plain statuses: answers that are cut off, repeated, delayed, malformed or useless. */
+/**
+ * Returns the cases beyond plain statuses: refusals, complete tokens in unusual forms, and answers that are cut off, odd or
+ * delayed.
+ */
 export function otherCases(): AnswerCase[] {
   return [...refusals(), ...wholeTokens(), ...cuts(), ...oddities(), ...delays()]
 }

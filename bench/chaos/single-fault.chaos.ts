@@ -38,7 +38,7 @@ type Stranded =
 
 interface Verified {
   readonly stranded?: Stranded
-  /** Broken promises that no fault excuses. */
+  /** Broken promises, one text each; empty if the program kept them all. */
   readonly wrong: readonly string[]
 }
 
@@ -57,7 +57,7 @@ interface Operation {
   /** `nothing` starts from a home without state; the default is a signed-in home. */
   readonly from?: 'nothing'
   start(client: Client, env: Record<string, string>): Promise<Run>
-  /** Runs the next commands without a fault, and compares their messages and the state with the facts. */
+  /** Runs the next commands without a fault, and checks the messages of all commands and the stored state against the facts. */
   verify(client: Client, aftermath: Aftermath): Promise<Verified>
 }
 

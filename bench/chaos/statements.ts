@@ -2,7 +2,7 @@ import type { Run } from './run-mailclaim.ts'
 
 /** Facts about a run, observed from outside, to check the messages of the program against. */
 export interface Observed {
-  /** Bytes of the request with the refresh token that left the process during the run. */
+  /** Number of bytes of the refresh request that left the process during the run. */
   readonly bytes: number
   /** Number of rotations of the refresh token by the service until now. */
   readonly processed: number
@@ -45,7 +45,7 @@ const STATEMENTS: readonly Statement[] = [
   },
 ]
 
-/** Returns the untrue statements of a run. */
+/** Returns the statements in a run's messages that the observed facts contradict. */
 export function findUntruths(run: Run, observed: Observed): string[] {
   const said = STATEMENTS.flatMap(({ pattern, holds }) => {
     const words = pattern.exec(run.stderr)?.[0]

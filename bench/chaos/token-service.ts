@@ -44,7 +44,8 @@ const REFRESHED_SECONDS = 900
 
 /**
  * The part of the service that a session needs: authorization, token endpoint, one list. Rotates refresh tokens, revokes a grant on
- * reuse, and counts. Shares only Node's HTTP server with the client and the sandbox, so that no mistake is made on both sides.
+ * reuse, and counts requests. Shares only Node's HTTP server with the client and the sandbox, so that no mistake is made on both
+ * sides.
  */
 export class TokenService {
   readonly #server = createServer((request, response) => void this.#answer(request, response))
@@ -112,7 +113,7 @@ export class TokenService {
     return this.#memory.accessTokens.get(accessToken)?.scope
   }
 
-  /** Whether the last list was requested with a grant made after the last rewind. */
+  /** Whether the last request for the list used a token of a grant that was issued after the last rewind. */
   get servedNewGrant(): boolean {
     return this.#servedGrant !== undefined && !this.#before.grants.has(this.#servedGrant)
   }

@@ -28,7 +28,7 @@ const FAILURES: Readonly<Record<Failure['reason'], readonly [message: string, re
 type KeychainCall = Pick<KeychainRequest, 'operation' | 'account' | 'secret' | 'signal'>
 
 /**
- * Calls the keychain once.
+ * Calls the keychain once, with a time limit that depends on whether a user is at the terminal.
  *
  * @param profile for the hint
  * @throws CliError `store_unavailable`, exit 4; the abort reason of the request's signal

@@ -86,7 +86,7 @@ export function reserveFile(
       if (isOpen) disk.close(fd)
       isOpen = false
     },
-    /** Closes the file, and removes it if this process created it. @returns the error if removing failed */
+    /** Closes the file; removes the file only if this process created it. @returns the error if removing failed */
     discard(): Error | undefined {
       reservation.close()
       return isOwn ? catchError(() => void removeDurable(path, disk)) : undefined

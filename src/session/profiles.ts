@@ -8,7 +8,9 @@ import type { Io } from '../terminal/io.ts'
 import { notSignedInError } from './messages.ts'
 import { type ProfileFiles, profilesDirectory, type ReadSession, readSession } from './session-file.ts'
 
-/** Returns the profiles with any file except the lock: each other file, such as a session or a note, may hold a secret. */
+/**
+ * Returns the names of the profiles with any file except the lock: each other file, such as a session or a note, may hold a secret.
+ */
 export function profilesWithSecrets(context: Pick<Context, 'directories'>): string[] {
   return profilesWith(context, (name) => name !== 'lock').sort()
 }
@@ -22,7 +24,7 @@ function profilesWith(context: Pick<Context, 'directories'>, counts: (name: stri
 
 const isSession = (file: string): boolean => file === 'session.json'
 
-/** Returns the profiles that have a session, a setting or remembered claims, and the default profile. */
+/** Returns the names of the profiles that have a session, a setting or remembered claims, and of the default profile. */
 export function knownProfiles(
   context: Pick<Context, 'directories'>,
   { config }: Pick<Settings, 'config'>,

@@ -50,8 +50,8 @@ export interface Renewal {
 export type PassResult =
   | { readonly kind: 'done'; readonly token: AccessToken }
   /**
-   * The session changed during the pass, by another process or by storing a note of an earlier one: start again by reading the
-   * session.
+   * The session changed during the pass: another process changed it, or this pass stored the next session from the note of an
+   * earlier process. Start again by reading the session.
    */
   | { readonly kind: 'changed' }
   /** Another machine is renewing the access token: poll again, without a limit on the number of passes. */
@@ -59,7 +59,7 @@ export type PassResult =
   /** The refresh token is unused, and the same pass may succeed after a delay. */
   | { readonly kind: 'retry'; readonly error: CliError }
 
-/** Milliseconds for which a temporary refusal, such as a 429, is retried. */
+/** Milliseconds for which a temporary refusal, such as status 429, is retried. */
 const RETRY_LIMIT_MS = 30_000
 /** Milliseconds that the holder of the lock may need to write the session and to call its keychain. */
 const STORE_LIMIT_MS = 15_000
@@ -122,7 +122,8 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
   const isUnsent = interruption !== undefined && readNote(files, name) === 'unsent'
   if (isUnsent) removeDurable(join(files.directory, name), files.disk)
   const isNoted = interruption !== undefined && !isUnsent
-  // Compare complete texts rather than generations: the generations of two sign-ins are unrelated, so equal ones prove nothing.
+  // Whether `session.json` still has the text that was read in step 2. Generations aren't compared, since those of two sign-ins are
+  // unrelated.
   const isUnchanged = () => {
     try {
       return files.disk.read(files.session) === text
@@ -131,7 +132,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
     }
   }
 
-  // Steps 4 and 5: connect, create the note, read the session once more, and send the refresh token.
+  // Steps 4 and 5: connect, create the note, compare the session with the first read, and send the refresh token.
   const sent = await sendToken(renewal, session, value, () => {
     renewal.commit()
     const made = reserveFile(files, name, isNoted ? 'retry' : 'new')

@@ -20,7 +20,7 @@ export interface Session {
   readonly profile: string
   /** Random id of the sign-in: 12 hex digits. */
   readonly id: string
-  /** Number of the current refresh token within the sign-in, from 1. Generations of two sign-ins can't be compared. */
+  /** Number of the current refresh token within the sign-in, from 1. The generations of two sign-ins are unrelated. */
   readonly generation: number
   readonly store: StoreKind
   /** Base URL of the service that issued the tokens; null for an API key stored without one. */
@@ -42,7 +42,8 @@ export interface Session {
 
 const FORMAT = 1
 /**
- * Bytes reserved on the disk for the next session before its refresh token is sent, so that a full disk can't lose the new token.
+ * Number of bytes reserved on the disk for the next session before the current refresh token is sent, so that a full disk can't
+ * lose the new token.
  */
 export const RESERVED_BYTES = 16 * 1024
 /** Seconds for which a reused access token must still be valid: a request sent later could arrive after the expiry. */
@@ -116,11 +117,11 @@ export function requireSameService(
     throw otherServiceError('client', client, clientId, profile)
 }
 
-/** Request for an access token. */
+/** Request for an access token, stored or new. */
 export interface RenewOptions {
   /** Whether to renew even if the stored access token is still valid. */
   readonly always?: boolean
-  /** The access token that is about to expire, or that the service rejected with 401; it isn't reused. */
+  /** Access token not to be reused: it is about to expire, or the service rejected it with 401. */
   readonly outdated?: string | undefined
   /** Seconds for which the access token must be valid, if more than a minute; capped by the lifetime that the service grants. */
   readonly minLifetime?: number
@@ -165,7 +166,11 @@ function checksumOf(text: string): string {
   return (hash >>> 0).toString(16)
 }
 
-/** Decodes the text of a session. @throws Error naming the defect: a torn write, or another format */
+/**
+ * Decodes the text of `session.json`, or of this machine's copy of a session in etcd.
+ *
+ * @throws Error naming the defect: a torn write, or another format
+ */
 export function decode(text: string): Session {
   const [line = '', checksum, ...more] = text.trimEnd().split('\n')
   if (more.length > 0 || checksum !== checksumOf(line))

@@ -152,8 +152,8 @@ export async function forgetSession(
     if (!(error instanceof CliError) || error.code !== 'cannot_write') throw error
     throw error.with({ message: `tokens may remain on this machine: ${error.message}` })
   }
-  // Delete the keychain item even if there is no session: a session whose directory was removed may have left an item.
   const isDamaged = wasSignedIn && session === undefined
+  // Delete the keychain item even if there is no session: a session whose directory was removed may have left an item.
   const problem = await deleteItem(io, files, isDamaged || session?.store === 'keychain')
   return { profile, wasSignedIn, session, problem: isDamaged && hasNoKeychain(problem) ? undefined : problem }
 }

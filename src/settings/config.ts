@@ -12,7 +12,7 @@ import { type ProfileConfig, type SettingKey, settingText } from './table.ts'
 /** Milliseconds to wait for the lock of the configuration file, which a writer holds for a few milliseconds. */
 const LOCK_TIMEOUT_MS = 5000
 
-/** Content of the configuration file. Values of settings are unparsed text: `settingValue` parses one at its use. */
+/** Content of the configuration file. Values of settings are unparsed text: `settingValue` parses a value when it is used. */
 export interface Config {
   version: 1
   /** Name of the profile that `auth switch` chose. */

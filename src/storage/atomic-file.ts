@@ -27,7 +27,8 @@ const MAX_RENAME_RETRIES = 20
 
 /**
  * File operations of a session, one system call each, so that a test can cut the power between any two. Synchronous except `lock`,
- * because a note is written between two steps of a connection. Each throws the system error unless it says otherwise.
+ * because a note is written between two steps of a connection. Each operation throws the system's error unless its comment names
+ * another.
  */
 export const realDisk = {
   /** Reads a complete file; undefined if it doesn't exist. @throws CliError `file_unusable`, exit 4 */
@@ -89,7 +90,7 @@ export const realDisk = {
   async lock(path: string): Promise<number | undefined> {
     // Use the default export: fs-native-extensions is CommonJS, and in the bundle, only its default export is complete.
     const { default: locks } = await import('fs-native-extensions')
-    // Child processes don't inherit the descriptor (O_CLOEXEC), so they can't keep the lock.
+    // Node opens files with O_CLOEXEC, so child processes don't inherit the descriptor and can't keep the lock.
     const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | NO_FOLLOW, 0o600)
     let isTaken = false
     try {

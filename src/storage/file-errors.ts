@@ -36,7 +36,7 @@ export function remedy(error: unknown, otherwise: string): string {
 
 /**
  * Returns a hint with the `chown` command for files that root owns in a directory of this user, as `sudo` leaves them; undefined if
- * there are none.
+ * root owns none.
  */
 export function rootOwnerHint(path: string): string | undefined {
   const parent = dirname(path)
@@ -74,7 +74,7 @@ export function codeOf(error: unknown): string | undefined {
   return unnamed(error)?.split(':')[0] ?? error.code
 }
 
-/** Runs work that may fail, such as removing a temporary file, and returns its error. Never throws. */
+/** Runs work whose failure is tolerable, such as removing a temporary file, and returns its error. Never throws. */
 export function catchError(work: () => void): Error | undefined {
   try {
     work()

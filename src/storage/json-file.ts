@@ -60,13 +60,13 @@ export function readJson<T>(path: string, parse: (value: unknown) => T): T | und
     return parse(JSON.parse(text))
   } catch (error) {
     if (error instanceof CliError) throw error
-    // Don't include the parser's message, which quotes the file: it may hold a secret.
     const isInvalid = error instanceof SyntaxError
+    // Don't include the parser's message: it quotes the file, which may hold a secret.
     throw fileError(path, isInvalid ? 'it is damaged: it is not valid JSON' : (error as Error).message)
   }
 }
 
-/** Returns the error for an unusable file. */
+/** Returns the error for a file of this program that is damaged, of a later version, or can't be read. */
 export function fileError(
   path: string,
   why: string,

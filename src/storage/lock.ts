@@ -9,7 +9,7 @@ export interface LockOptions<T> {
   readonly timeoutMs: number
   /** Called after each failed attempt to lock; a result ends the wait and becomes the result of `withLock`. */
   readonly meanwhile?: () => T | undefined
-  /** Called once if the wait takes longer than two seconds. */
+  /** Called once if the wait takes longer than two seconds, to tell the user what the command waits for. */
   readonly onWait?: () => Promise<void>
   /** Creates the error for a lock that stays held until the timeout; `session_busy` by default. */
   readonly busy?: () => CliError

@@ -36,7 +36,7 @@ export async function ensurePrivateDirectory(
 async function makeDirectory(path: string, parentExists = false): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })
-    // Set the mode again: an unusual umask may have removed the owner's permissions.
+    // Set the mode again: an unusual umask may have removed the owner's permissions, without which no file can be created.
     if (POSIX) await chmod(path, 0o700)
   } catch (error) {
     const code = codeOf(error)

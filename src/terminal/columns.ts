@@ -7,7 +7,7 @@ const MAX_TEXT_LENGTH = 4000
 /** A JSON object to print, usually from the service and unchanged. */
 export type Item = object
 
-/** Layout of items for people. */
+/** Colors, width and current time for the layout of items for people. */
 export interface RenderContext {
   readonly palette: Palette
   /** Width of the terminal in columns. Infinity without a terminal: lines aren't wrapped, and times are absolute. */
@@ -43,7 +43,7 @@ export interface Column {
   readonly only?: 'people' | 'programs'
 }
 
-/** Returns columns that show the plain values of these fields. */
+/** Returns a column for each field, which shows the field's plain value. */
 export function plainColumns(...fields: readonly string[]): readonly Column[] {
   return fields.map((field) => ({ field }))
 }
@@ -67,7 +67,7 @@ export function valueAt(item: unknown, path: string): unknown {
   return valueAt(valueAt(item, path.slice(0, dot)), path.slice(dot + 1))
 }
 
-/** Returns the columns for `--fields`, or without `--fields`, the command's columns for this kind of reader. */
+/** Returns the columns for `--fields`, or without `--fields`, the command's columns for people (table) or for programs (TSV). */
 export function chooseColumns(
   columns: readonly Column[],
   fields: readonly string[] | undefined,
@@ -100,7 +100,10 @@ export function cellText(value: unknown): string {
   return value.map((entry) => cellText(entry).replaceAll(/[\\,]/g, '\\$&')).join(',')
 }
 
-/** Returns the first value, shortened to 80 characters, and the number of further values, for a table cell. */
+/**
+ * Returns the text of a table cell with several values: the first value, shortened to 80 characters, and the number of further
+ * values.
+ */
 export function summarizeValues([first = DASH, ...others]: readonly string[]): string {
   const shown = clip(first, 80)
   return others.length === 0 ? shown : `${shown} and ${others.length} more`
@@ -115,7 +118,7 @@ export function humanText(column: Column, item: Item, context: RenderContext): s
   return text.length <= MAX_TEXT_LENGTH ? text || DASH : `${text.slice(0, MAX_TEXT_LENGTH)}…`
 }
 
-/** Returns the paint of an item's cell. */
+/** Returns the function that colors the cell of an item in a column. */
 export function paintOf(column: Column, item: Item, context: RenderContext) {
   return column.paint?.(columnValue(column, item, context.now), context, item) ?? ((text: string) => text)
 }

@@ -26,7 +26,7 @@ export interface Io extends Context, OutputContext {
   list(columns: readonly Column[], nothing?: string): ListWriter
   /** Writes an event with the current time to stdout, as one line of JSON. */
   writeEvent(event: string, fields: object): Promise<void>
-  /** Writes bare text to stdout as one line. */
+  /** Writes a single value to stdout as one line, without heading or quotes, in any output format. */
   writeValue(text: string): Promise<void>
 }
 

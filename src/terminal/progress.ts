@@ -26,7 +26,7 @@ export function canAnimate({ stderr, environment }: Pick<Context, 'stderr' | 'en
   return stderr.isTTY && environment.term !== 'dumb' && !environment.ci
 }
 
-/** Progress, with outputs whose text appears above the moving line. */
+/** The progress display, with a stdout and stderr whose text appears above the moving line. */
 export interface Screen extends Progress {
   readonly stdout: Output
   readonly stderr: Output
@@ -49,7 +49,7 @@ export function createScreen(context: ProgressContext, settings: ProgressSetting
     spinner = undefined
     interrupts.signal.removeEventListener('abort', stop)
   }
-  /** Returns the output with the moving line cleared during each write, and drawn again below. */
+  /** Returns the output with a `write` that clears the moving line first, and draws it again below the written text. */
   const writesAbove = (output: Output) =>
     replaceWrite(output, async (text) => {
       if (!output.isTTY) return output.write(text)

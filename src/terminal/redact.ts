@@ -20,7 +20,7 @@ export function redact(text: string, secrets: readonly string[], placeholder = '
   return secrets.reduce((left, secret) => redactOne(left, secret, placeholder), text)
 }
 
-/** Replaces each part of the secret in the text: a service may quote the secret partly. */
+/** Replaces each part of the secret in the text: a service may quote only a part of the secret. */
 function redactOne(text: string, secret: string, placeholder: string): string {
   const decodedSecret = lowerCaseAscii(decodeEscapes(secret).plain)
   const size = Math.min(MIN_PART_LENGTH, decodedSecret.length)

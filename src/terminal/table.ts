@@ -15,7 +15,7 @@ interface Lane {
   readonly column: Column
   /** Width of the widest cell, including the heading. */
   longest: number
-  /** Width of the widest word in these cells. */
+  /** Width of the widest word in the cells of a text column; 0 for other columns. */
   longestWord: number
   /** Whether any cell has a value. */
   isFilled: boolean
@@ -125,7 +125,8 @@ function layOut(
     chars: NO_BORDERS,
     style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [], compact: true },
     colWidths: shown.map(({ width }) => width),
-    // cli-table3 shortens every cell for a debug message, one character at a time; a mark of 10 columns avoids this slow loop.
+    // cli-table3 shortens every cell for a debug message, one character at a time; a truncation mark of 10 columns avoids this slow
+    // loop.
     truncate: ' '.repeat(10),
     colAligns: shown.map(({ column }) => (column.kind === 'number' ? 'right' : 'left')),
   })

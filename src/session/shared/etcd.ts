@@ -25,7 +25,7 @@ type Json = Record<string, unknown>
 
 /** Maximum milliseconds of a read, over all members and rounds. */
 const READ_LIMIT_MS = 12_000
-/** Milliseconds for the first request to a member, at most; a slow member gets more in each later round. */
+/** Maximum milliseconds for the first request to a member; a slow member gets more in each later round. */
 const FIRST_TRY_MS = 2000
 /**
  * Milliseconds to wait after the first round over all members, before jitter, since a new leader may have to be elected; the wait
@@ -33,7 +33,7 @@ const FIRST_TRY_MS = 2000
  */
 const PAUSE_MS = 100
 const LOGIN = '/v3/auth/authenticate'
-/** gRPC status code of a missing, invalid or expired token. */
+/** gRPC status code of a missing, invalid or expired etcd token, which a new authentication replaces. */
 const UNAUTHENTICATED = 16
 /** Matches errors that every member returns until an administrator changes users, roles or space, so that a retry can't help. */
 const FINAL =

@@ -36,8 +36,8 @@ export function removeLocalCopy(files: ProfileFiles): void {
 }
 
 /**
- * Identifies a refresh token by its sign-in and generation, and the note that entitles this machine to send the token by its
- * `writer`.
+ * A refresh token, identified by its sign-in and generation, and the id (`writer`) of the note that entitles this machine to send
+ * the token.
  */
 export interface NotedToken {
   /** Id of the sign-in. */

@@ -35,7 +35,7 @@ const NOTE_LIMIT_MS = 15_000
 const ANSWER_LIMIT_MS = 30_000
 /** Milliseconds after the start of a note's compare-and-swap within which the outcome of its token is delivered to etcd. */
 const SETTLE_LIMIT_MS = 50_000
-/** Bytes of a pending file: enough for a sealed session with any refresh token. */
+/** Number of bytes of a pending file: enough for a sealed session with any refresh token. */
 const PENDING_BYTES = 2 * RESERVED_BYTES
 /** Milliseconds between two reads of another machine's note, before jitter. */
 const POLL_MS = 1000
@@ -92,13 +92,13 @@ async function renewOnce(renewal: Renewal, store: SharedStore, history: PassHist
   if (former !== null && !(await mayTakeOver(renewal, store, found, former, history)))
     return { kind: 'waited' }
 
-  // Step 3: write the note, which entitles this process to send the token.
   renewal.commit()
+  // Step 3: write the note, which entitles this process to send the token.
   const noted = await swapNote(store, found)
   if (noted === undefined) return { kind: 'changed' }
 
-  // Steps 4 and 5: connect, reserve the pending file, and send the refresh token.
   const limited = { ...renewal, io: { ...io, settings: { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS } } }
+  // Steps 4 and 5: connect, reserve the pending file, and send the refresh token.
   const sent = await sendToken(limited, session, session.refreshToken ?? '', () => {
     // Send nothing with an old note: the response could come after other machines treat the outcome as unknown and let a user retry
     // the token.
@@ -176,8 +176,8 @@ interface Noted extends SharedRevision {
   readonly note: Note
   readonly token: NotedToken
   /**
-   * Milliseconds since the start of the note's compare-and-swap, by the wall or the monotonic clock, whichever shows more: a
-   * suspended machine may have stopped one of them.
+   * Milliseconds since the start of the note's compare-and-swap, by the wall or the monotonic clock, whichever shows more, since
+   * one of the clocks may stop while the machine is suspended.
    */
   readonly elapsed: () => number
 }

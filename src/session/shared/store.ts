@@ -19,7 +19,7 @@ const OFFER_LIMIT_MS = 15_000
 export const OPTIONAL_ETCD_TIMEOUT_MS = 2000
 
 /**
- * Opens the session of one profile in etcd, and this machine's files of it.
+ * Returns access to the session of the current profile in etcd, and to this machine's files for that session. Sends no request yet.
  *
  * @param limitMs milliseconds for all requests to etcd together
  * @throws CliError `store_not_configured`, exit 3
