@@ -18,7 +18,7 @@ interface Result extends Outcome {
 const { clients } = shareClients()
 
 it(
-  'every answer to a refresh: statuses, cuts, delays and stops',
+  'an answer to a refresh with any status, cut or delay leads to no token reuse and no untrue message',
   async () => {
     const began = performance.now()
     // Start the slowest cases first, so that the clients finish at about the same time.

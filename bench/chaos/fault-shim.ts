@@ -91,7 +91,7 @@ export function wroteNote(calls: readonly Call[]): boolean {
   return calls.some(({ name, about, result }) => name === 'create' && /\/next\./.test(about) && result >= 0)
 }
 
-/** Whether a call wrote to a connection: if such a call reports a failure, the bytes may still have left. */
+/** Whether a call writes to a connection: even if such a call reports a failure, its bytes may have left. */
 export function isSend({ name, about }: Call): boolean {
   return about === 'socket' && /^(write|writev|send|sendmsg)$/.test(name)
 }

@@ -215,7 +215,7 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
   })
 
   it.each([REFRESH, NARROWED, FIRST_LOGIN, LOGIN, LOGOUT])(
-    '$name',
+    'one fault at any system call of $name breaks no promise',
     async (operation) => {
       const began = performance.now()
       const { length: count } = await listCalls(operation)
@@ -232,7 +232,7 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
   )
 
   it.each([REFRESH, NARROWED, FIRST_LOGIN, LOGIN, LOGOUT])(
-    '$name, on a disk that keeps failing',
+    'a disk that fails at any system call of $name, and from then on, breaks no promise',
     async (operation) => {
       const began = performance.now()
       const positions = sample((await listCalls(operation)).filter(isOnDisk).map(({ number }) => number))

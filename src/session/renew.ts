@@ -33,7 +33,7 @@ import {
   type Session,
 } from './session-file.ts'
 
-/** A renewal of one command, which may take several passes. */
+/** State of one command's renewal during a pass; a renewal may take several passes. */
 export interface Renewal {
   readonly io: Io
   readonly options: RenewOptions
@@ -203,7 +203,10 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
   }
 }
 
-/** Options for locking a session. The timeout covers a complete renewal by the holder: one request, its retries, and the write. */
+/**
+ * Returns the options for locking a session. The timeout covers a complete renewal by the holder: one request, its retries, and the
+ * write.
+ */
 export function lockOptions(io: Io, { disk }: ProfileFiles) {
   return {
     timeoutMs: tokenTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,

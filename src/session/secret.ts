@@ -40,7 +40,7 @@ interface ItemReading {
    * so.
    */
   readonly item?: Item | undefined
-  /** Error of the keychain; harmless if the secret is in `session.json`. */
+  /** Error of the keychain, if it failed; harmless if the secret is in `session.json`. */
   readonly failure?: CliError
 }
 

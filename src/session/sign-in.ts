@@ -12,7 +12,7 @@ import { lockOptions } from './renew.ts'
 import { deleteItem, storeSession } from './secret.ts'
 import { type ProfileFiles, profileFiles, readSessionIfAny, type Session } from './session-file.ts'
 
-/** Result of a successful login. */
+/** Result of a successful login, to be stored as a session. */
 export interface SignIn extends Pick<Session, 'kind' | 'service' | 'client' | 'scope' | 'resource'> {
   /** The refresh token, or the API key for `kind: 'api_key'`. */
   readonly secret: string
@@ -123,7 +123,7 @@ export interface SignOutResult {
   readonly wasSignedIn: boolean
   /** The removed session; undefined if there was none or its file was damaged. */
   readonly session: Session | undefined
-  /** Reason why the keychain may still hold a secret. */
+  /** Reason why the keychain may still hold a secret; undefined if it holds none. */
   readonly problem: CliError | undefined
 }
 

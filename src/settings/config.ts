@@ -86,7 +86,11 @@ export async function updateConfig(
   })
 }
 
-/** Validates the parsed JSON of the file. @throws Error with the defect, to which `readJson` adds the path and a remedy */
+/**
+ * Validates the parsed JSON of the configuration file.
+ *
+ * @throws Error with the defect, to which `readJson` adds the path and a remedy
+ */
 function parseConfig(value: unknown): Config {
   const config = requireObject(value, 'the file')
   requireFormat(config['version'], 1)

@@ -17,7 +17,7 @@ interface Lane {
   longest: number
   /** Width of the widest word in the cells of a text column; 0 for other columns. */
   longestWord: number
-  /** Whether any cell has a value. */
+  /** Whether any cell of the column has a value. */
   isFilled: boolean
   /** Assigned width; 0 if the column is left out. */
   width: number

@@ -91,7 +91,7 @@ export async function findHeldSession(store: SharedStore): Promise<Session | und
   return undefined
 }
 
-/** Reads a pending file; undefined if it holds no complete outcome. */
+/** Reads the outcome in a pending file; undefined if the file holds no complete outcome. */
 async function readOutcome({ access, files }: SharedStore, path: string): Promise<SharedSession | undefined> {
   try {
     return await unseal(files.disk.read(path)?.trimEnd() ?? '', access)
