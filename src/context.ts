@@ -37,7 +37,10 @@ export interface Program {
   readonly schemas: string
 }
 
-/** Absolute paths of the program's files: `MAILCLAIM_CONFIG_DIR` and `MAILCLAIM_STATE_DIR`, else the platform's convention. */
+/**
+ * Absolute paths of the directories for settings and state: `MAILCLAIM_CONFIG_DIR` and `MAILCLAIM_STATE_DIR`, else the platform's
+ * convention.
+ */
 export interface Directories {
   readonly config: string
   readonly state: string

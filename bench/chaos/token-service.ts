@@ -44,8 +44,8 @@ const REFRESHED_SECONDS = 900
 
 /**
  * The part of the service that a session needs: authorization, token endpoint, one list. Rotates refresh tokens, revokes a grant on
- * reuse, and counts requests. Shares only Node's HTTP server with the client and the sandbox, so that no mistake is made on both
- * sides.
+ * reuse, and counts requests. Shares no code with the client and the sandbox except Node's HTTP server: a mistake in shared code
+ * would go unnoticed.
  */
 export class TokenService {
   readonly #server = createServer((request, response) => void this.#answer(request, response))

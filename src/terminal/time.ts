@@ -8,7 +8,9 @@ interface Unit {
   readonly seconds: number
   readonly name: string
   readonly symbol: string
-  /** Minimum number of units for the unit to be used: a lower number would be too coarse, such as "1 day" for 25 or 35 hours. */
+  /**
+   * Smallest amount that is shown in this unit; a smaller unit is used below, since "1 day" for 25 or 35 hours would be too coarse.
+   */
   readonly from: number
 }
 

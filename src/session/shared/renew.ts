@@ -31,7 +31,10 @@ import { type Note, type SharedSession, seal } from './value.ts'
 const OTHERS_LIMIT_MS = 60_000
 /** Milliseconds after the start of a note's compare-and-swap within which the token may still be sent. */
 const NOTE_LIMIT_MS = 15_000
-/** Milliseconds to wait for the service's response, whatever `--http-timeout` says, since other machines wait for as long. */
+/**
+ * Milliseconds to wait for the service's response, whatever `--http-timeout` says: other machines rely on this limit when they
+ * treat an outcome as unknown.
+ */
 const ANSWER_LIMIT_MS = 30_000
 /** Milliseconds after the start of a note's compare-and-swap within which the outcome of its token is delivered to etcd. */
 const SETTLE_LIMIT_MS = 50_000

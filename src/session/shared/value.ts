@@ -13,8 +13,8 @@ export interface Note {
   /** Host name of the machine that wrote the note. */
   readonly host: string
   /**
-   * Set once the outcome of the token is unknown. `said by its sender`: the sender has no new token. `said by another`: the sender
-   * stopped responding and may hold the new token.
+   * Set once the outcome of sending the refresh token is unknown. `said by its sender`: the sender has received no new token. `said
+   * by another`: the sender stopped responding and may hold the new token.
    */
   readonly unknown?: 'said by its sender' | 'said by another'
 }
