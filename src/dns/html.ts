@@ -9,7 +9,7 @@ import { type AnswerView, type FindingView, type ReportView, SYMBOLS, type Tone,
 import { relativeName } from './wire/name.ts'
 import { capitalize, type Facts, shorten, type Text } from './words.ts'
 
-/** Maximum number of characters shown of one text, such as a TXT value. */
+/** Maximum number of characters shown of one text, such as a TXT value; the rest is replaced by an ellipsis. */
 const LONGEST_SHOWN = 1000
 
 /**
@@ -149,13 +149,13 @@ ${values.length === 0 ? '' : list(values)}${facts.length === 0 ? '' : html`<p cl
 const list = (values: readonly string[]): Html =>
   html`<ul class="values">${values.map((value) => html`<li><code>${show(value)}</code></li>`)}</ul>`
 
-/** Renders the origin of the report, and the command that repeats it. */
+/** Renders the footer: the program's version, the resolvers that started the search, and the command that repeats the check. */
 function footer({ resolvers, version, command }: ReportContext): Html {
   const started = resolvers.length === 0 ? 'no resolver' : names(resolvers)
   return html`<footer><p>Made by mailclaim ${version}; the search started at ${started}. To repeat: <code>${show(command)}</code>. This file loads nothing and runs nothing.</p></footer>`
 }
 
-/** Renders a tone as symbol and label. */
+/** Renders a label behind the symbol of its tone. */
 const status = (tone: Tone, label: string): Html =>
   html`<span class="status"><span class="icon" aria-hidden="true">${SYMBOLS[tone]}</span> ${label}</span>`
 

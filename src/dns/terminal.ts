@@ -73,7 +73,7 @@ function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[
   ]
 }
 
-/** Maximum number of TXT values listed if no value is expected. */
+/** Maximum number of TXT values listed if no value is expected; the others are only counted. */
 const LISTED_VALUES = 20
 
 /** Renders a finding: message, comparison of values, fix. */
@@ -82,7 +82,7 @@ function renderFinding(finding: FindingView, layout: Layout): string {
   const paint = palette[finding.tone]
   const message = toPlainText(finding.message)
   return (
-    // Only the symbol is red, because a whole paragraph in red is hard to read.
+    // Color the symbol only, because a complete paragraph in color is hard to read.
     paragraph(`${message} [${finding.code}]`, `${SYMBOLS[finding.tone]} `, layout, undefined, paint) +
     differenceLines(finding.evidence, layout.width - 2, palette)
       .map((line) => `  ${line}\n`)

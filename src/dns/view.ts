@@ -44,7 +44,10 @@ export function viewReport(report: CheckReport) {
     ...report,
     /** Name in U-labels, followed by its A-labels if they differ (RFC 5890 section 2.3.2.1). */
     title: unicode === '' || unicode === name ? name : `${unicode} (${name})`,
-    /** Whether the report lists the TXT values of the name because no value was expected and a server told the values. */
+    /**
+     * Whether to list the TXT values of the name instead of judging them: no value was expected, and a server's answer shows
+     * which data exists.
+     */
     isListing,
     /** Result of the check in a few words. */
     result: report.remark !== undefined ? 'ready: the claim no longer needs its record' : result,
@@ -71,7 +74,7 @@ function viewAnswer(answer: NameserverReport | ResolverReport, { expected, findi
   const isAny = expected === null && isDnsData(outcome)
   const tone: Tone = outcome === 'match' ? 'good' : outcome === 'not_checked' || isAny ? 'faint' : 'bad'
   return {
-    /** Resolvers have neither a host name nor a serial. */
+    /** Default for resolvers, which have no host name and no serial; a name server's answer overwrites both. */
     host: null,
     serial: null,
     ...answer,
@@ -86,7 +89,7 @@ function viewAnswer(answer: NameserverReport | ResolverReport, { expected, findi
 
 /**
  * Returns how long to wait, as a sentence without a full stop; undefined if waiting doesn't help. After a fix, caches matter only
- * if the name had a value or an alias before: a record that never existed has hardly been queried.
+ * if the name had a value or a CNAME before: a record that never existed has hardly been queried.
  */
 function waitingTime(report: CheckReport): string | undefined {
   const { verdict, retry_after_seconds: seconds, nameservers } = report
