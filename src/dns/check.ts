@@ -66,7 +66,7 @@ const MAX_QUERIES = 120
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
 export async function checkDns(request: CheckRequest, effects: DnsEffects): Promise<CheckReport> {
-  return diagnose(await observe(request, effects))
+  return diagnose(await collectObservations(request, effects))
 }
 
 /**
@@ -76,7 +76,7 @@ export async function checkDns(request: CheckRequest, effects: DnsEffects): Prom
  *   DNSSEC
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
-export async function observe(
+export async function collectObservations(
   request: CheckRequest,
   effects: DnsEffects,
   causes = true,

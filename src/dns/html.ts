@@ -10,7 +10,7 @@ import { relativeName } from './wire/name.ts'
 import { capitalize, type Facts, shorten, type Text } from './words.ts'
 
 /** Maximum number of characters shown of one text, such as a TXT value; the rest is replaced by an ellipsis. */
-const LONGEST_SHOWN = 1000
+const MAX_SHOWN_LENGTH = 1000
 
 /**
  * Renders a report as one HTML file to read, print or attach to a ticket. The file loads and runs nothing: its
@@ -99,7 +99,7 @@ function comparison({ expected, seen }: Facts): Html {
 
 /** Renders a piece of a compared value, marked if it differs. */
 function markPiece(piece: Piece, as: 'ins' | 'del'): Html {
-  const text = readablePiece({ ...piece, text: shorten(piece.text, LONGEST_SHOWN) })
+  const text = readablePiece({ ...piece, text: shorten(piece.text, MAX_SHOWN_LENGTH) })
   if (piece.text === '' || !piece.differs) return html`${text}`
   return as === 'ins' ? html`<ins>${text}</ins>` : html`<del>${text}</del>`
 }
@@ -165,4 +165,4 @@ function phrase(text: Text): Inserted[] {
 }
 
 /** Returns a value for display: shortened, or `(empty)`. */
-const show = (value: string): string => (value === '' ? '(empty)' : shorten(value, LONGEST_SHOWN))
+const show = (value: string): string => (value === '' ? '(empty)' : shorten(value, MAX_SHOWN_LENGTH))

@@ -1,4 +1,4 @@
-import { type CheckRequest, observe } from './check.ts'
+import { type CheckRequest, collectObservations } from './check.ts'
 import { isDnsData, separateIntercepted } from './observations.ts'
 import type { DnsEffects } from './wire/ask.ts'
 import { distinctValues, haveSameValues, type TxtValue } from './wire/txt-answer.ts'
@@ -29,7 +29,7 @@ export async function lookUpTxt(
   request: Pick<CheckRequest, 'resolvers' | 'authoritativePort' | 'deadline'>,
   effects: DnsEffects,
 ): Promise<TxtLookup> {
-  const seen = await observe({ ...request, name, expected: null }, effects, false)
+  const seen = await collectObservations({ ...request, name, expected: null }, effects, false)
   const { location } = seen
   const { genuine, interception } = separateIntercepted(seen)
   const answers = genuine.filter(({ outcome, authoritative }) => isDnsData(outcome) && authoritative)

@@ -5,7 +5,7 @@ import { type AnswerView, differenceLines, type FindingView, viewReport } from '
 import type { Text } from './words.ts'
 
 /** Maximum width in columns of the lines that mark the difference of two values; wider lines are left out. */
-const MOST_COLUMNS = 300
+const MAX_COLUMNS = 300
 
 /**
  * Renders a report as Markdown for a support ticket: result, findings, and the answer of each server. All text from DNS, the
@@ -38,7 +38,7 @@ export function renderMarkdown(report: CheckReport, context: ReportContext): str
 
 /** Renders a finding as an item of a numbered list. */
 function findingLines({ code: id, severity, message, fix, evidence }: FindingView, index: number): string[] {
-  const difference = differenceLines(evidence, MOST_COLUMNS)
+  const difference = differenceLines(evidence, MAX_COLUMNS)
   // A fence of three backticks suffices: every line of the block starts with a label, so no value can start a line with a fence.
   const block = difference.length === 0 ? [] : ['', '```text', ...difference, '```']
   return [

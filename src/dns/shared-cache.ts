@@ -6,7 +6,7 @@ const KEPT_MS = 5 * 60 * 1000
  * Maximum number of results kept; the oldest is dropped for a new one. Without this limit, a run over thousands of domains, each
  * in its own zone, would fill the memory.
  */
-const MOST_KEPT = 1000
+const MAX_KEPT = 1000
 /** Number of unanswered queries in a row after which a server counts as silent and isn't queried for five minutes. */
 const SILENT_AFTER = 3
 
@@ -31,7 +31,7 @@ export function createSharedCache(clock: Pick<Clock, 'monotonic'>) {
       const result = load()
       results.set(key, { result, until: clock.monotonic() + KEPT_MS })
       const [oldest = key] = results.keys()
-      if (results.size > MOST_KEPT) results.delete(oldest)
+      if (results.size > MAX_KEPT) results.delete(oldest)
       const forget = () => results.delete(key)
       result.then((value) => isKept(value) || forget(), forget)
       return result

@@ -43,9 +43,9 @@ const COMPLETE = /^(?!v=)[a-z0-9][\w.-]*=[\w+/-]+={0,2}$/i
  */
 const MAX_VALUE_BYTES = 65_279
 /** Maximum bytes of a value that is compared: real values are far shorter, but a hostile server can send 64 KB. */
-const MAX_LENGTH = 4096
+const MAX_COMPARED_BYTES = 4096
 /** Maximum number of values that are compared: real names have a few, but a hostile server can send thousands. */
-const MAX_VALUES = 1000
+const MAX_COMPARED_VALUES = 1000
 
 /** Removes invisible characters from a text. */
 const stripInvisible = (text: string): string => text.replace(INVISIBLE, '')
@@ -62,7 +62,7 @@ export function explainValues(
   values: readonly TxtValue[],
   isGiven = false,
 ): ExplainedValue | undefined {
-  const read = values.filter(({ bytes }) => bytes.length <= MAX_LENGTH).slice(0, MAX_VALUES)
+  const read = values.filter(({ bytes }) => bytes.length <= MAX_COMPARED_BYTES).slice(0, MAX_COMPARED_VALUES)
   const found = read.flatMap((value): ExplainedValue[] => {
     const fault = explainValue(expected, value, isGiven)
     return fault === undefined ? [] : [{ fault, seen: [shownValue(expected, value)] }]

@@ -258,11 +258,11 @@ export interface FactValue {
 export type Text = readonly (string | FactValue)[]
 
 /** Maximum number of characters shown of a fact. Real values have fewer than a hundred, but a hostile server can send 64 KB. */
-const LONGEST_VALUE = 300
+const MAX_VALUE_LENGTH = 300
 /** Maximum number of list items in a message; the evidence has all of them. */
-const MOST_LISTED = 6
+const MAX_LISTED = 6
 /** Maximum number of name servers or TXT values in a message, which are longer than other items. */
-const MOST_LONG = 2
+const MAX_LONG_LISTED = 2
 
 /**
  * Fills facts into a text of the tables above.
@@ -303,7 +303,7 @@ function factText(fact: Fact, kind: string | undefined, facts: Facts): Text {
   if (fact.length === 0) return ['none']
   if (kind === 'count') return [String(fact.length)]
   const all = eachHostOnce(fact)
-  const most = kind === 'quoted' || fact.some(isServer) ? MOST_LONG : MOST_LISTED
+  const most = kind === 'quoted' || fact.some(isServer) ? MAX_LONG_LISTED : MAX_LISTED
   const listed = all.slice(0, most).flatMap((one) => [', ', ...factText(one, kind, facts)])
   return [...listed.slice(1), ...(all.length > most ? [` and ${all.length - most} more`] : [])]
 }
@@ -336,7 +336,7 @@ export function toSentence([first = '', ...rest]: Text): Text {
 export const capitalize = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1)
 
 /** Returns the beginning of a text, with an ellipsis, if it is longer than `length` characters. */
-export function shorten(text: string, length = LONGEST_VALUE): string {
+export function shorten(text: string, length = MAX_VALUE_LENGTH): string {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text
 }
 

@@ -23,7 +23,7 @@ export function createDnsNetwork(): DnsNetwork {
     udp: (exchange) => limit(() => exchangeUdp(exchange)),
     tcp: (exchange) => limit(() => exchangeTcp(exchange)),
     systemResolvers: async () =>
-      withScopes(getServers(), await readFile('/etc/resolv.conf', 'utf8').catch(() => '')),
+      parseSystemResolvers(getServers(), await readFile('/etc/resolv.conf', 'utf8').catch(() => '')),
   }
 }
 
@@ -33,7 +33,7 @@ export function createDnsNetwork(): DnsNetwork {
  *
  * @param config text of `/etc/resolv.conf`; empty where it doesn't exist
  */
-export function withScopes(servers: readonly string[], config: string): DnsAddress[] {
+export function parseSystemResolvers(servers: readonly string[], config: string): DnsAddress[] {
   const scoped = [...config.matchAll(/^\s*nameserver\s+((fe80:[^\s%]*)%\S+)/gim)]
   return servers.flatMap((text) => {
     try {
