@@ -2,14 +2,14 @@ import { usageError } from '../errors.ts'
 import { createDeadline, type Deadline, stepTimeout } from '../timeout.ts'
 import { observeDnssec } from './dnssec.ts'
 import { findZone, type Search } from './locate.ts'
-import { groupByOutcome, type Observations, separateIntercepted } from './observations.ts'
+import { groupByOutcome, mayBeInside, type Observations, separateIntercepted } from './observations.ts'
 import { findOtherNames } from './other-names.ts'
 import type { CheckReport } from './report.ts'
 import { askResolver } from './resolvers.ts'
 import { diagnose, needsResolvers } from './rules.ts'
 import { askNameServers } from './servers.ts'
 import { createSharedCache, type SharedCache } from './shared-cache.ts'
-import { DNS_PORT, isPrivate, PUBLIC_RESOLVERS, type Resolver } from './wire/address.ts'
+import { DNS_PORT, PUBLIC_RESOLVERS, type Resolver } from './wire/address.ts'
 import { childController, type DnsEffects, limitQueries, query } from './wire/ask.ts'
 import { checkName } from './wire/name.ts'
 import { readTxt } from './wire/txt-answer.ts'
@@ -101,8 +101,7 @@ export async function collectObservations(
     const toAsk = deadline.limitedTo(deadline.remainingMs() * SERVERS_SHARE)
     const survey = found ? await askNameServers(found, { ...search, deadline: toAsk }) : NOTHING
     const { servers } = survey
-    const isInside =
-      port === DNS_PORT && servers.length > 0 && servers.every(({ address }) => isPrivate(address))
+    const isInside = port === DNS_PORT && found !== undefined && mayBeInside(found, servers)
     const seen = {
       ...{ ...NOTHING, ...survey, name, expected, isGiven, isOverdue, location, isInside },
       limitReached: limited.isReached(),

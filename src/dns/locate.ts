@@ -93,14 +93,18 @@ async function askResolvers(
     if (reply.kind !== 'answer') return undefined
     const { message } = reply
     const delegation = delegationFrom(message, level, port)
-    if (delegation !== undefined || resolver instanceof URL) return delegation
+    // A resolver with authority over a registered domain answers from a zone of its own, which the public DNS needn't have.
+    const isResolvers = message.aa && message.ra && !isRegistry(level)
+    if (delegation !== undefined || resolver instanceof URL)
+      return delegation && { ...delegation, isResolvers }
     // A resolver that doesn't offer recursion is an authoritative server, chosen by the user for private DNS: start with this
     // server.
     const isAuthoritative = !message.ra && message.rcode !== 'NXDOMAIN'
     return isAuthoritative ? singleServerZone('.', resolver) : undefined
   }
-  // Prefer the NS records of a recursive resolver to an authoritative server that was given as a resolver.
-  return await firstGood(resolvers.slice(0, 3).map(askOne), ({ zone }) => zone !== '.')
+  // Prefer the NS records of the public DNS to a resolver's own zone, and to an authoritative server given as a resolver.
+  const asked = resolvers.slice(0, 3).map(askOne)
+  return await firstGood(asked, ({ zone, isResolvers }) => zone !== '.' && !isResolvers)
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { DnsAddress } from '../context.ts'
-import { isV6, type Resolver } from './wire/address.ts'
+import { isPrivate, isV6, type Resolver } from './wire/address.ts'
 import type { Soa } from './wire/message.ts'
+import { listedRegistry } from './wire/registry.ts'
 import type { TxtValue } from './wire/txt-answer.ts'
 
 /**
@@ -10,6 +11,7 @@ import type { TxtValue } from './wire/txt-answer.ts'
  * - `mismatch`: TXT records, but not the value; without an expected value any TXT records
  * - `absent`, `nxdomain`: an authoritative answer that there is no TXT record, or no such name
  * - `alias`: the name is an alias (CNAME), and the value isn't at its end
+ * - `refused`, `servfail`: an answer without data; with a SOA record of the zone, it is a failure for TXT queries alone
  * - `lame`: an answer, but not as a server of the zone
  * - `timeout`, `unreachable`: no complete answer, which says nothing about the record
  * - `not_checked`: no query was sent (no route from here, no query left, a server known to be silent)
@@ -130,6 +132,8 @@ export interface DnssecObservation {
 export interface Delegation {
   readonly zone: string
   readonly hosts: ReadonlyMap<string, readonly DnsAddress[]>
+  /** Whether the NS records are from a zone of a recursive resolver's own: its answer had the AA and RA bits. Default: false. */
+  readonly isResolvers?: boolean
 }
 
 /** Zone that holds the name, with the delegations that led there. */
@@ -180,7 +184,8 @@ export interface Observations {
   /** CNAME chain at the name; null unless a name server shows a CNAME. */
   readonly alias: AliasPath | null
   /**
-   * Whether all name servers have private addresses although the user didn't ask for private DNS: the zone is this network's own.
+   * Whether the zone is this network's own, or could be for all that the answers prove, although the user didn't ask for private
+   * DNS.
    */
   readonly isInside: boolean
   /**
@@ -205,7 +210,7 @@ export interface Observations {
 /**
  * Separates the servers of the zone from an interceptor on this network. For each address family, the registry's servers decide: if
  * all of their answers are suspect, port 53 is intercepted. Some networks exempt registries, so a zone whose servers are all
- * recursive resolvers counts as intercepted too. A server with the expected record always counts as genuine.
+ * recursive resolvers counts as intercepted too.
  *
  * @returns `genuine`: servers that weren't intercepted; `interception`: `inside` if this network has a zone of the same name,
  *   `answered` if all answers came from an interceptor without such a zone, otherwise null
@@ -220,7 +225,7 @@ export function separateIntercepted(seen: Pick<Observations, 'servers' | 'locati
     isSuspect === null ? heard.some((one) => one.address === address && one.host !== address) : !isSuspect
   const isGenuine = (server: ServerObservation) => {
     const isNear = (other: Pick<ServerObservation, 'address'>) => isV6(other) === isV6(server)
-    if (server.isSuspect === null || server.outcome === 'match') return true
+    if (server.isSuspect === null) return true
     if (heard.filter(isNear).every(({ isResolver }) => isResolver)) return false
     return (registry.some(isNear) ? registry : heard).some((one) => isNear(one) && isPlausible(one))
   }
@@ -234,15 +239,30 @@ export function separateIntercepted(seen: Pick<Observations, 'servers' | 'locati
   return { genuine: servers.filter((server) => isGenuine(server) && !isForeign(server)), interception }
 }
 
+/**
+ * Whether the zone is this network's own, or could be: all name servers have private addresses; a resolver has the zone itself; or
+ * servers lack the record, and no server of the registry was heard. Where the user chose an authoritative server as the resolver,
+ * the search began there, at the root, and asked no registry.
+ */
+export function mayBeInside({ zone, path, registry }: Zone, servers: readonly ServerObservation[]): boolean {
+  if (servers.length > 0 && servers.every(({ address }) => isPrivate(address))) return true
+  if (path[0]?.zone === '.' || listedRegistry(zone) === undefined) return false
+  const { withRecord, withoutRecord } = groupByOutcome(servers)
+  const isUnproven = registry.length + withRecord.length === 0 && withoutRecord.length > 0
+  return isUnproven || path.some(({ isResolvers }) => isResolvers)
+}
+
 /** Groups servers by outcome. */
 export function groupByOutcome(servers: readonly ServerObservation[]) {
   const of = (...outcomes: Outcome[]) => servers.filter(({ outcome }) => outcomes.includes(outcome))
+  const failed = of('lame', 'refused', 'servfail')
   return {
     withRecord: of('match'),
     /** Authoritative servers of the zone that lack the value. */
     withoutRecord: of('mismatch', 'absent', 'nxdomain', 'alias'),
-    lame: of('lame', 'refused', 'servfail'),
-    silent: of('timeout', 'unreachable'),
+    lame: failed.filter(({ soa }) => soa === null),
+    /** Servers without an answer, and authoritative servers of the zone that answer, but not for TXT records. */
+    silent: [...of('timeout', 'unreachable'), ...failed.filter(({ soa }) => soa !== null)],
   }
 }
 

@@ -122,7 +122,9 @@ export function needsResolvers(observations: Observations): boolean {
  */
 function fromResolvers(observations: Observations, unseen: Finding): Finding[] {
   const { name, expected, location } = observations
-  const answers = observations.resolvers.filter(({ outcome }) => isDnsData(outcome))
+  // A resolver with authority over a name of the public DNS answers from a zone of its own.
+  const isPublic = ({ authoritative }: Answer) => !authoritative || listedRegistry(name) === undefined
+  const answers = observations.resolvers.filter((one) => isDnsData(one.outcome) && isPublic(one))
   const having = answers.filter(({ outcome }) => outcome === 'match')
   if (having.length > 0) return [findingOf('resolver_only', { name, ...resolverFacts(having) })]
   if (answers.length === 0) return [unseen]
@@ -308,7 +310,8 @@ function findDisagreement(state: ZoneState): Finding {
   if (best !== undefined && best.fault !== 'stale_token')
     return wrongValue(state, best, { copies: damaged.map(serverFact) })
   const facts = { name, zone, with: withRecord.map(serverFact), without: withoutRecord.map(serverFact) }
-  return findingOf('partial_propagation', { ...facts, seconds: USUAL_WAIT_SECONDS })
+  const serial = damaged.length === withoutRecord.length ? (damaged[0]?.soa?.serial ?? null) : null
+  return findingOf('partial_propagation', { ...facts, serial, seconds: USUAL_WAIT_SECONDS })
 }
 
 /** Returns a name server as a fact. */
@@ -358,13 +361,14 @@ function findBrokenServers(state: ZoneState): Finding[] {
     return some.length === 0 ? [] : [findingOf(code, facts)]
   }
   const isLame = found('some_servers_lame', lame)
-  // Servers that answered over UDP with a truncated TXT set (TC bit), and not at all over TCP.
-  const tooLarge = silent.filter(({ isSuspect }) => isSuspect !== null)
+  // Servers that answer, but without the TXT set: it is truncated (TC bit) and TCP fails, or they refuse TXT queries.
+  const mute = silent.filter(({ isSuspect }) => isSuspect !== null)
+  const why = mute.some(({ outcome }) => outcome === 'timeout') ? 'too_large' : 'no_txt'
   const dead = silent.filter(({ isSuspect }) => isSuspect === null)
   if (withRecord.length + withoutRecord.length > 0)
     return [
       ...isLame,
-      ...found('some_servers_silent', tooLarge, 'too_large'),
+      ...found('some_servers_silent', mute, why),
       ...found('some_servers_silent', dead, 'dead'),
       ...found('some_servers_silent', nowhere, 'no_address'),
     ]
@@ -373,7 +377,7 @@ function findBrokenServers(state: ZoneState): Finding[] {
     return [findingOf('nameserver_unreachable', { name: target, alias_of: name, reason: 'alias' })]
   if (lame.length === servers.length) return found('lame_nameserver', lame)
   if (state.limitReached) return [findingOf('limit_reached', { name })]
-  if (tooLarge.length > 0) return [...found('nameserver_unreachable', tooLarge, 'too_large'), ...isLame]
+  if (mute.length > 0) return [...found('nameserver_unreachable', mute, why), ...isLame]
   const unheard = servers.filter((server) => !lame.includes(server))
   const reason = unheard.every(({ outcome }) => outcome === 'not_checked') ? 'not_asked' : 'silent'
   return [...found('nameserver_unreachable', unheard, reason), ...isLame]

@@ -115,19 +115,21 @@ async function askServer(server: DnsAddress, { zone, hosts }: Zone, search: Sear
   const [soaAnswer, nsAnswer] = await Promise.all(
     (['SOA', 'NS'] as const).map((type) => query(server, { name: zone, type }, search, SERVER_MS)),
   )
-  const soa = soaAnswer?.aa === true ? soaOf(soaAnswer) : undefined
+  const found = soaAnswer?.aa === true ? soaOf(soaAnswer) : undefined
+  const soa = found?.zone === zone ? found : null
   const isLame = !['REFUSED', 'SERVFAIL'].includes(message.rcode) && !isFromZone(message, zone)
   const nsSet = nsAnswer?.aa === true ? nsHosts(nsAnswer.answers, zone) : []
-  const isAbsent = !isLame && ['mismatch', 'absent', 'nxdomain'].includes(answer.outcome)
+  const outcome = isLame || answer.outcome === 'lame' ? (soa === null ? 'lame' : 'refused') : answer.outcome
+  const isAbsent = ['mismatch', 'absent', 'nxdomain'].includes(outcome)
   const isDoubtful = isAbsent && !nsSet.some((host) => hosts.has(host))
   const isInterceptor = isDoubtful && (await answersForRegistry(server, zone, search))
   return {
     ...NOT_ASKED,
     ...answer,
-    ...(isLame ? { outcome: 'lame' as const } : {}),
+    outcome,
     isSuspect: isInterceptor || isSuspect(message),
     isResolver: isInterceptor || (message.ra && !message.aa),
-    ...{ soa: soa?.zone === zone ? soa : null, nsSet: isInterceptor ? [] : nsSet },
+    ...{ soa, nsSet: isInterceptor ? [] : nsSet },
     txt: isLame ? undefined : readTxt(message, name),
   }
 }

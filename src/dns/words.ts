@@ -137,7 +137,8 @@ const UNKNOWNS = {
 /** Findings that pass without a fix (verdict `wait`). */
 const WAITS = {
   partial_propagation: {
-    message: 'name servers that lack the record: {without}; that have it: {with}',
+    message:
+      'name servers that lack the record: {without}; that have it: {with}[; both have serial {serial}, so it may not come by itself]',
     fix: 'check again in {seconds:duration}; if it stays so for hours, add the record at their provider too',
   },
   cached: {
@@ -202,6 +203,7 @@ const REASONS: Readonly<Record<string, string>> = {
   alias: '{alias_of:name} is an alias (CNAME) for {name:name}, for which no name server answers',
   not_asked: 'the name servers of {name:name} have no address that this network can reach',
   too_large: "the TXT records of {name:name} are too large for UDP, and TCP port 53 doesn't answer",
+  no_txt: '{zone:name} has name servers that answer, but not for TXT records',
   dead: "name servers of {zone:name} that don't answer",
   no_address: 'name servers of {zone:name} that have no address',
 }
@@ -229,6 +231,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   rejected: 'have the DNS provider correct the signatures; https://dnsviz.net shows which are wrong',
   unproven: 'have whoever signs the zone above sign it again; https://dnsviz.net shows what is missing',
   too_large: 'have the DNS provider open TCP port 53, or remove TXT records that nobody needs',
+  no_txt: 'have the DNS provider repair them',
   dead: 'have the DNS provider repair them',
   no_address: 'correct their names {holder:place}, or remove them there',
 }

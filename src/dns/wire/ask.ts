@@ -90,17 +90,21 @@ export async function ask(
     if (server instanceof URL) return { kind: 'answer', message: await overHttps(server), ms: elapsed() }
     const via = (transport: 'udp' | 'tcp', udpSize: number | undefined) =>
       send(effects.dns[transport], server, question, deadline, udpSize, sending)
-    const udp = via('udp', UDP_SIZE)
     const fallBack = (first: Promise<Message>, waitMs: number, next: () => Promise<Message>) => {
       const pause = clock.sleep(Math.min(waitMs, Math.max(0, deadline.remainingMs()) / 2), signal)
       return Promise.race([first.catch(() => undefined), pause]).then((early) => early ?? next())
     }
-    const tcp = fallBack(udp, RETRY_AFTER_MS.tcp, () => via('tcp', UDP_SIZE))
     const { https } = server
-    const last = https === undefined ? tcp : fallBack(udp, RETRY_AFTER_MS.https, () => overHttps(https))
-    let message = await Promise.any([udp, tcp, last])
+    const exchange = (udpSize: number | undefined) => {
+      const udp = via('udp', udpSize)
+      const tcp = fallBack(udp, RETRY_AFTER_MS.tcp, () => via('tcp', udpSize))
+      const last = https === undefined ? tcp : fallBack(udp, RETRY_AFTER_MS.https, () => overHttps(https))
+      return Promise.any([udp, tcp, last])
+    }
+    let message = await exchange(UDP_SIZE)
     const hasEdns = !REJECTS_EDNS.includes(message.rcode)
-    if (!hasEdns) message = await via('udp', undefined).catch(() => message)
+    // A rejection of EDNS is no answer to the question, so silence after it is silence.
+    if (!hasEdns) message = await exchange(undefined)
     if (message.tc) {
       const whole = via('tcp', hasEdns ? UDP_SIZE : undefined)
       const larger = () => via('udp', hasEdns ? FRAGMENTED_SIZE : undefined)

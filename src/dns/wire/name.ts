@@ -48,9 +48,9 @@ export function checkName(input: string): NameCheck {
   if (unquoted !== text) return refuse(has('quotation marks'), unquoted, 'leave the quotation marks out')
   const [word = '', ...words] = text.split(SEPARATORS)
   if (words.length > 0) {
-    const problem = has(describeCharacter(text.slice(word.length)))
-    if (checkName(word).ok) return refuse(problem, word, 'give one name at a time')
-    return refuse(problem, word + words.join(''))
+    // Suggests no name that joins the words or drops the first: it could be somebody else's domain.
+    const meant = checkName(word).ok ? word : text
+    return refuse(has(describeCharacter(text.slice(word.length))), meant, 'give one name at a time')
   }
   if (isIP(text) === 0 && /[/?#]|:\d+$/.test(text))
     return refuse('is a web address, not a domain name', hostOf(text))
@@ -72,6 +72,9 @@ export function checkName(input: string): NameCheck {
   const uLabels = foldCase(typed).replace(/(?<![^.])xn--[^.]+/g, (label) => domainToUnicode(label))
   if (!isName || uLabels !== foldCase(unicode) || isIP(ascii) !== 0 || ascii.length > MAX_NAME_LENGTH)
     return refuse('is not a domain name', text.replace(/^\.|(?<=\.)\.+/g, ''))
+  // The lowercase of the Turkish capital İ is an i with a combining dot, which nobody means in a domain name.
+  const plain = unicode.replaceAll('\u0307', '')
+  if (plain !== unicode) return refuse(has('a separate dot (U+0307)'), plain, 'leave that dot out')
   if (labels.length < 2) return refuse('is not a whole domain name')
   return { ok: true, ascii, unicode }
 }
