@@ -2,7 +2,7 @@ import { usageError } from '../errors.ts'
 import { createDeadline, type Deadline, stepTimeout } from '../timeout.ts'
 import { observeDnssec } from './dnssec.ts'
 import { findZone, type Search } from './locate.ts'
-import { groupByOutcome, mayBeInside, type Observations, separateIntercepted } from './observations.ts'
+import { groupByOutcome, mayBeLocal, type Observations, separateIntercepted } from './observations.ts'
 import { findOtherNames } from './other-names.ts'
 import type { CheckReport } from './report.ts'
 import { askResolver } from './resolvers.ts'
@@ -101,7 +101,7 @@ export async function collectObservations(
     const toAsk = deadline.limitedTo(deadline.remainingMs() * SERVERS_SHARE)
     const survey = found ? await askNameServers(found, { ...search, deadline: toAsk }) : NOTHING
     const { servers } = survey
-    const isInside = port === DNS_PORT && found !== undefined && mayBeInside(found, servers)
+    const isInside = port === DNS_PORT && found !== undefined && mayBeLocal(found, servers)
     const seen = {
       ...{ ...NOTHING, ...survey, name, expected, isGiven, isOverdue, location, isInside },
       limitReached: limited.isReached(),

@@ -49,7 +49,7 @@ const UNUSED: readonly (readonly [servers: RegExp, use: 'parked' | 'suspended'])
  * Returns `use`: whether a domain's name servers show that it is parked or suspended, otherwise `active`; and `at`: the name
  * server that shows it, null if active.
  */
-export function useOf(nameservers: readonly string[]) {
+export function domainUseOf(nameservers: readonly string[]) {
   const found = UNUSED.flatMap(([servers, use]) =>
     nameservers.filter((server) => servers.test(server)).map((at) => ({ use, at })),
   )

@@ -2,7 +2,7 @@ import type { DnsAddress } from '../context.ts'
 import type { Deadline } from '../timeout.ts'
 import { type Delegation, type NoZone, OUTCOMES, type Zone } from './observations.ts'
 import type { SharedCache } from './shared-cache.ts'
-import { formatDnsAddress, isServerAddress, isV6, type Resolver } from './wire/address.ts'
+import { canBeServerAddress, formatDnsAddress, isV6, type Resolver } from './wire/address.ts'
 import { ask, type DnsEffects, query } from './wire/ask.ts'
 import { type Message, nsHosts, type ResourceRecord, soaOf } from './wire/message.ts'
 import { ancestors, isAskable, isWithin, labelCount } from './wire/name.ts'
@@ -286,7 +286,7 @@ export function resolveHost(host: string, search: Search): Promise<readonly DnsA
     if (message === undefined) return undefined
     const all = addressesIn(message.answers, port)
     const isDenied = all.length === 0 && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && message.ra
-    const usable = all.filter(isServerAddress)
+    const usable = all.filter(canBeServerAddress)
     return isDenied || usable.length > 0 ? usable : undefined
   }
   const look = async () => {

@@ -246,7 +246,7 @@ export function separateIntercepted(seen: Pick<Observations, 'servers' | 'locati
  * or servers lack the record, and no server of the registry was heard. Only private addresses decide for a private top-level
  * domain, and if the user chose an authoritative server as the resolver: then no registry is queried.
  */
-export function mayBeInside({ zone, path, registry }: Zone, servers: readonly ServerObservation[]): boolean {
+export function mayBeLocal({ zone, path, registry }: Zone, servers: readonly ServerObservation[]): boolean {
   if (servers.length > 0 && servers.every(({ address }) => isPrivate(address))) return true
   if (path[0]?.zone === '.' || listedRegistry(zone) === undefined) return false
   const { withRecord, withoutRecord } = groupByOutcome(servers)

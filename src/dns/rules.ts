@@ -1,4 +1,4 @@
-import { dnsHostOf, useOf } from './hosts.ts'
+import { dnsHostOf, domainUseOf } from './hosts.ts'
 import {
   type Answer,
   groupByOutcome,
@@ -18,15 +18,15 @@ import { isRegistry, listedRegistry, registeredDomainOf } from './wire/registry.
 import { decodeValues, distinctValues, hasText } from './wire/txt-answer.ts'
 import {
   type Facts,
+  FINDING_TEXTS,
   type FindingCode,
-  rankOf,
   type ServerFact,
   severityOf,
   textOf,
   toPlainText,
   type Verdict,
   verdictOf,
-  WORDS,
+  verdictRankOf,
 } from './words.ts'
 
 /**
@@ -49,7 +49,7 @@ export function diagnose(observations: Observations): CheckReport {
   const isUnseen = ({ code }: Finding) => needsResolvers(observations) && UNSEEN.includes(code)
   const found = fromServers(observations)
     .flatMap((one) => (isUnseen(one) ? fromResolvers(observations, one) : [one]))
-    .toSorted((a, b) => rankOf(a.code) - rankOf(b.code))
+    .toSorted((a, b) => verdictRankOf(a.code) - verdictRankOf(b.code))
   const reason = found[0] === undefined ? 'ready' : verdictOf(found[0].code)
   const verdict = expected === null ? 'unknown' : reason
   return {
@@ -193,7 +193,7 @@ type Placed = Observations & { readonly zone: string | null }
 function placeOf({ name, zone, expected, servers }: Placed) {
   const hosts = servers.map(({ host }) => host)
   const host = zone === null ? name : relativeName(name, zone)
-  const place = { name, zone, provider: dnsHostOf(hosts), host, expected, ...useOf(hosts) }
+  const place = { name, zone, provider: dnsHostOf(hosts), host, expected, ...domainUseOf(hosts) }
   return { ...place, in_charge: zone === null ? null : [...new Set(hosts)] }
 }
 
@@ -433,9 +433,9 @@ function keptSeconds(
   return ttls.length === 0 ? null : Math.max(...ttls)
 }
 
-/** Creates a finding, with its facts in the message and fix from `WORDS`. */
+/** Creates a finding, with its facts in the message and fix from `FINDING_TEXTS`. */
 export function findingOf(code: FindingCode, facts: Facts): Finding {
-  const { message, fix } = WORDS[code]
+  const { message, fix } = FINDING_TEXTS[code]
   return {
     ...{ code, severity: severityOf(code) },
     message: toPlainText(textOf(message, facts)),

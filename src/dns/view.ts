@@ -6,7 +6,7 @@ import { dnsHostOf } from './hosts.ts'
 import { isDnsData, OUTCOMES } from './observations.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
 import { comparedPieces, readablePiece } from './value.ts'
-import { type Facts, textOf, toSentence, type Verdict, WORDS } from './words.ts'
+import { type Facts, FINDING_TEXTS, textOf, toSentence, type Verdict } from './words.ts'
 
 /** Symbol of each tone, for readers who can't tell colors apart. */
 export const SYMBOLS = { good: '✓', bad: '✗', warning: '!', faint: 'i' } as const
@@ -61,8 +61,8 @@ export function viewReport(report: CheckReport) {
     resolvers: resolvers.map((answer) => viewAnswer(answer, report)),
     findings: findings.map(({ code, severity, evidence }) => ({
       ...{ code, severity, evidence, tone: severity === 'error' ? ('bad' as const) : severity },
-      message: toSentence(textOf(WORDS[code].message, evidence)),
-      fix: toSentence(textOf(WORDS[code].fix, evidence)),
+      message: toSentence(textOf(FINDING_TEXTS[code].message, evidence)),
+      fix: toSentence(textOf(FINDING_TEXTS[code].fix, evidence)),
     })),
   }
 }

@@ -170,10 +170,10 @@ const WARNINGS = {
 /**
  * Texts of all finding codes. A new code needs two real incidents; a special case is a fact in the evidence of an existing code.
  */
-export const WORDS = { ...MISTAKES, ...UNKNOWNS, ...WAITS, ...WARNINGS } as const
+export const FINDING_TEXTS = { ...MISTAKES, ...UNKNOWNS, ...WAITS, ...WARNINGS } as const
 
 /** Code of a finding, which scripts compare. */
-export type FindingCode = keyof typeof WORDS
+export type FindingCode = keyof typeof FINDING_TEXTS
 
 /** Verdicts with the codes that cause them, in the order in which findings are sorted. */
 const VERDICTS: readonly (readonly [verdict: Verdict, words: Table])[] = [
@@ -184,11 +184,11 @@ const VERDICTS: readonly (readonly [verdict: Verdict, words: Table])[] = [
 ]
 
 /** Returns the rank of the verdict that a code causes: 0 for `fix`, the most severe. */
-export const rankOf = (code: FindingCode): number => VERDICTS.findIndex(([, words]) => code in words)
+export const verdictRankOf = (code: FindingCode): number => VERDICTS.findIndex(([, words]) => code in words)
 /** Returns the verdict of a report whose first finding has this code. */
-export const verdictOf = (code: FindingCode): Verdict => VERDICTS[rankOf(code)]?.[0] ?? 'fix'
+export const verdictOf = (code: FindingCode): Verdict => VERDICTS[verdictRankOf(code)]?.[0] ?? 'fix'
 /** Returns the severity of a code: `warning` if the finding passes without a fix or does no harm. */
-export const severityOf = (code: FindingCode): Severity => (rankOf(code) < 2 ? 'error' : 'warning')
+export const severityOf = (code: FindingCode): Severity => (verdictRankOf(code) < 2 ? 'error' : 'warning')
 
 /** Texts for facts of the kind `words`, which stand for a clause of a message. */
 const REASONS: Readonly<Record<string, string>> = {

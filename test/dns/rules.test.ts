@@ -11,7 +11,7 @@ import type {
 import { exitErrorOf } from '../../src/dns/report.ts'
 import { diagnose } from '../../src/dns/rules.ts'
 import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
-import { type FindingCode, severityOf, verdictOf, WORDS } from '../../src/dns/words.ts'
+import { FINDING_TEXTS, type FindingCode, severityOf, verdictOf } from '../../src/dns/words.ts'
 
 const EXPECTED = 'prefix=token123'
 
@@ -179,7 +179,7 @@ test.each(ROWS)('the rules find %s first in an example of it', (code, seen) => {
 })
 
 test('every finding code has an example in this test', () => {
-  const missing = Object.keys(WORDS).filter((code) => !ROWS.some(([tried]) => tried === code))
+  const missing = Object.keys(FINDING_TEXTS).filter((code) => !ROWS.some(([tried]) => tried === code))
   expect(missing).toEqual([])
 })
 
@@ -578,7 +578,7 @@ test.each<[FindingCode, number, string]>([
 })
 
 test('messages and fixes have at most 100 characters, begin in lower case and end without a full stop', () => {
-  for (const [code, { message, fix }] of Object.entries(WORDS))
+  for (const [code, { message, fix }] of Object.entries(FINDING_TEXTS))
     for (const words of [message, fix]) {
       const own = words.replace(/\{\w+(:\w+)?\}|[[\]]/g, '')
       expect(own.length, `${code}: ${own}`).toBeLessThanOrEqual(100)

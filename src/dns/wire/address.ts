@@ -47,6 +47,6 @@ const OWN = /^(?:0|127)\.|^::1?$/
  * Whether an address can be a name server's: never the unspecified address, and a loopback address only with a port other than
  * 53, for private DNS.
  */
-export function isServerAddress({ address, port }: DnsAddress): boolean {
+export function canBeServerAddress({ address, port }: DnsAddress): boolean {
   return address !== '0.0.0.0' && address !== '::' && (port !== DNS_PORT || !OWN.test(address))
 }
