@@ -2,14 +2,14 @@
 const HOSTS: readonly (readonly [servers: RegExp, name: string])[] = [
   [/\.ns\.cloudflare\.com$/, 'Cloudflare'],
   [/\.awsdns-\d+\.(?:com|net|org|co\.uk)$/, 'Amazon Route 53'],
-  // Squarespace took over Google Domains' customers with these name servers, so they don't tell which of the two hosts a zone.
+  // Squarespace took over Google Domains' customers with these name servers, so name both companies.
   [/^ns-cloud-[a-z]\d\.googledomains\.com$/, 'Google Cloud DNS or Squarespace'],
   [/\.azure-dns\.(?:com|net|org|info)$/, 'Azure DNS'],
   [/\.domaincontrol\.com$/, 'GoDaddy'],
   [/\.registrar-servers\.com$/, 'Namecheap'],
   [/\.digitalocean\.com$/, 'DigitalOcean'],
   [/\.dnsimple\.com$|\.dnsimple-edge\.(?:net|org|io)$/, 'DNSimple'],
-  // Netlify's zones are on NS1's name servers, so they don't tell which of the two hosts a zone.
+  // Netlify's zones are on NS1's name servers, so name both companies.
   [/\.nsone\.net$/, 'NS1 or Netlify'],
   [/\.dnsmadeeasy\.com$/, 'DNS Made Easy'],
   [/\.vercel-dns\.com$/, 'Vercel'],

@@ -105,7 +105,7 @@ export interface MisplacedRecord {
   readonly values: readonly TxtValue[]
 }
 
-/** CNAME chain that starts at the name, as the authoritative servers of each zone answer. */
+/** CNAME chain that starts at the name, by the answers of the authoritative servers of each zone. */
 export interface AliasPath {
   /** Targets in the order of the chain; at least one. */
   readonly targets: readonly string[]

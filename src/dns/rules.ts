@@ -244,7 +244,7 @@ function explainMisplaced(state: ZoneState, { name, how, values }: MisplacedReco
   ]
 }
 
-/** Finds a wildcard that answers for the name. */
+/** Finds a wildcard that answers for the name, which then has no record of its own. */
 function findWildcard(state: ZoneState): Finding[] | undefined {
   const wildcard = state.otherNames?.wildcard
   if (!wildcard) return undefined
@@ -315,7 +315,7 @@ function findDisagreement(state: ZoneState): Finding {
   return findingOf('partial_propagation', { ...facts, serial, seconds: USUAL_WAIT_SECONDS })
 }
 
-/** Returns a name server as a fact. */
+/** Returns a name server's host, address, outcome and SOA serial as a fact of a finding. */
 const serverFact = ({ host, address, outcome, soa }: ServerObservation): ServerFact => ({
   ...{ host, address, outcome, serial: soa?.serial ?? null },
 })
@@ -362,7 +362,8 @@ function findBrokenServers(state: ZoneState): Finding[] {
     return some.length === 0 ? [] : [findingOf(code, facts)]
   }
   const isLame = found('some_servers_lame', lame)
-  // Servers that answer, but without the TXT set: it is truncated (TC bit) and TCP fails, or they refuse TXT queries.
+  // Servers that answer, but without the TXT set: it is truncated (TC bit) and TCP fails (outcome `timeout`), or they refuse TXT
+  // queries.
   const mute = silent.filter(({ isSuspect }) => isSuspect !== null)
   const why = mute.some(({ outcome }) => outcome === 'timeout') ? 'too_large' : 'no_txt'
   const dead = silent.filter(({ isSuspect }) => isSuspect === null)

@@ -15,7 +15,7 @@ const FAULTS = [
   'stale_token',
 ] as const
 
-/** Fault of a TXT value; also a finding code. */
+/** Fault of a TXT value, and the code of the finding that reports it. */
 export type ValueFault = (typeof FAULTS)[number]
 
 /** A fault, with the values at the name that show it. */

@@ -22,11 +22,11 @@ const VERDICTS: Readonly<Record<Verdict, readonly [result: string, tone: Tone]>>
   unknown: ['unknown: this says nothing about the record', 'bad'],
 }
 
-/** A report prepared for users. */
+/** A report with the texts and tones that users see. */
 export type ReportView = ReturnType<typeof viewReport>
-/** A finding prepared for users. */
+/** A finding with its message and fix as texts, and its tone. */
 export type FindingView = ReportView['findings'][number]
-/** A server's answer prepared for users. */
+/** A server's answer with its label and tone. */
 export type AnswerView = ReturnType<typeof viewAnswer>
 
 /** Prepares a report for users: the texts and tones that every format shows. */

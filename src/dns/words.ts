@@ -13,7 +13,7 @@ export type Severity = 'error' | 'warning'
 interface Words {
   /** What is wrong, in one line that starts in lower case and ends without a full stop. */
   readonly message: string
-  /** The one thing to do, in the same form as the message. */
+  /** What the user should do, in one line that starts in lower case and ends without a full stop. */
   readonly fix: string
 }
 type Table = Readonly<Record<string, Words>>
@@ -172,7 +172,7 @@ const WARNINGS = {
  */
 export const FINDING_TEXTS = { ...MISTAKES, ...UNKNOWNS, ...WAITS, ...WARNINGS } as const
 
-/** Code of a finding, which scripts compare. */
+/** Code of a finding; part of the JSON report, so scripts rely on it. */
 export type FindingCode = keyof typeof FINDING_TEXTS
 
 /** Verdicts with the codes that cause them, in the order in which findings are sorted. */

@@ -42,7 +42,7 @@ export function childController(parent: AbortSignal): AbortController {
   return child
 }
 
-/** Result of one question to one server; `ms` counts from the first datagram to the answer. */
+/** Result of one question to one server; `ms`: milliseconds from the first datagram to the answer. */
 export type Reply =
   /** A message with the TC bit lacks records, because TCP didn't deliver the rest. */
   | { readonly kind: 'answer'; readonly message: Message; readonly ms: number }
