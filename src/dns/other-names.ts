@@ -5,7 +5,7 @@ import { query } from './wire/ask.ts'
 import { isAskable, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxt } from './wire/txt-answer.ts'
 
-/** Maximum milliseconds for a query to the name server. */
+/** Maximum milliseconds for a query about one other name, to one of the zone's name servers. */
 const SERVER_MS = 2500
 
 /**

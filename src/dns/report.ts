@@ -26,7 +26,7 @@ export interface CheckReportJson {
   findings: Finding[]
 }
 
-/** Result of a check: the JSON report, and facts for readers only. */
+/** Result of a check: the fields of the JSON report, and more for the formats that users read. */
 export interface CheckReport extends CheckReportJson {
   /** Delegations that led to the zone, from the top down. Left out of the JSON. */
   path: readonly Delegation[]

@@ -1,13 +1,13 @@
 import type { Clock, DnsAddress } from '../context.ts'
 
-/** Milliseconds for which a result is shared with other checks. */
+/** Milliseconds for which a result is shared with other checks, and a silent server isn't queried. */
 const KEPT_MS = 5 * 60 * 1000
 /**
  * Maximum number of results kept; the oldest is dropped for a new one. Without this limit, a run over thousands of domains, each
  * in its own zone, would fill the memory.
  */
 const MAX_KEPT = 1000
-/** Number of unanswered queries in a row after which a server counts as silent and isn't queried for five minutes. */
+/** Number of unanswered queries in a row after which a server is treated as silent: it isn't queried for five minutes. */
 const SILENT_AFTER = 3
 
 /** State that the checks of a run share: zones, the addresses of name servers, and which servers are silent. */

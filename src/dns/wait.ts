@@ -32,8 +32,8 @@ export async function* waitForRecord(
   inTurn: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
 ): AsyncGenerator<WaitStep, CheckReport, void> {
   const { clock } = effects
-  // `since`: when a check first found the record missing from caches only. `longestMs`: longest TTL that checks have reported
-  // since then.
+  // `since`: time of the first check after which only resolvers' caches lacked the record. `longestMs`: longest TTL that checks
+  // have reported since then.
   let caches: { readonly since: number; readonly longestMs: number } | undefined
   for (let checks = 1; ; checks += 1) {
     const report = await inTurn(() => {
