@@ -53,7 +53,7 @@ export async function findOtherNames(server: DnsAddress, zone: string, search: S
     const message = await query(server, { name: owner, type: 'TXT' }, search, SERVER_MS)
     return message && isFromZone(message, zone) ? readTxt(message, owner) : undefined
   }
-  // Nobody has published a random label, so records at it can only come from a wildcard.
+  // Random label, which nobody has published, so records at it can only come from a wildcard.
   const unused = `mc-${Buffer.from(search.effects.random.bytes(8)).toString('hex')}`
   const [beside, below, above, ...found] = await Promise.all([
     txtAt(`${unused}.${name === zone ? name : name.slice(name.indexOf('.') + 1)}`),

@@ -87,8 +87,8 @@ const secondsToWait = (...known: readonly (number | null)[]): number =>
   Math.min(MAX_WAIT_SECONDS, Math.max(MIN_WAIT_SECONDS, ...known.map((one) => one ?? USUAL_WAIT_SECONDS)))
 
 /**
- * Returns the seconds that the findings wait for; if the record needs a fix, how long caches keep the old state afterward; null if
- * unknown.
+ * Returns `retry_after_seconds` of the report: the longest time that a finding waits for or, if the record needs a fix, the time
+ * that caches keep the old state afterward; null if unknown.
  */
 function retryAfter(
   { servers, location, expected }: Observations,

@@ -128,7 +128,10 @@ export function relativeName(name: string, zone: string): string {
   return isWithin(name, zone) && zone !== '.' ? name.slice(0, -zone.length - 1) : name
 }
 
-/** Whether a name from a DNS message can be queried again: its labels can have bytes or lengths that the text form can't show. */
+/**
+ * Whether a name from a DNS message can be queried: false for bytes outside of printable ASCII, an empty label, or a label or
+ * name that is too long.
+ */
 export function isAskable(name: string): boolean {
   return (
     name.length <= MAX_NAME_LENGTH &&
