@@ -59,7 +59,11 @@ export const ERRORS = {
   cannot_listen: ['login', 1, 'no port for the redirect'],
   authorization_endpoint_unusable: ['login', 3, 'no usable endpoint'],
   access_denied: ['login', 4, 'access was denied in the browser'],
-  invalid_grant: ['login', 4, 'the authorization code was used already, is too old, or of another sign-in'],
+  invalid_grant: [
+    'login',
+    4,
+    'the authorization code was used already, is too old, cut off, or of another sign-in',
+  ],
   login_timeout: ['login', 4, 'not approved in time'],
   no_refresh_token: ['login', 6, 'the service issued no refresh token, so there is no session to store'],
   config_busy: ['config', 1, 'the settings are being changed'],

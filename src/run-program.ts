@@ -101,16 +101,15 @@ export async function runProgram(
 }
 
 /**
- * Opens an address as xdg-open does: with the first command of `BROWSER` that starts, else with the system's browser. A command with
- * `%s` at its end may have arguments; any other is one word, blanks included. No shell sees the address.
+ * Opens an address with the first command of `BROWSER` that starts; without `BROWSER`, with the system's browser. The address is the
+ * last argument, wherever the command has `%s`. No shell sees the address.
  */
 export async function openBrowser(url: string, commands?: string): Promise<void> {
   const { default: open } = await import('open')
-  const app = commands?.split(delimiter).map((command) => {
-    const [name = '', ...words] = command.endsWith('%s')
-      ? command.slice(0, -2).trim().split(/\s+/)
-      : [command]
-    return { name, arguments: words }
+  const app = commands?.split(delimiter).flatMap((command) => {
+    const [name = '', ...words] = command.split(/\s+/).filter((word) => !/^["']?%[su]["']?$/i.test(word))
+    // A command without `%s` may be the path of one program, spaces included: that reading comes first.
+    return [...(/%s/i.test(command) ? [] : [{ name: command }]), { name, arguments: words }]
   })
   const child = await open(url, app && { app })
   if (child.pid === undefined) await once(child, 'spawn')

@@ -9,8 +9,8 @@ import { type AnswerView, type FindingView, type ReportView, SYMBOLS, type Tone,
 import { relativeName } from './wire/name.ts'
 import { capitalize, type Facts, shorten, type Text } from './words.ts'
 
-/** Maximum number of characters shown of one text, such as a TXT value. */
-const LONGEST_SHOWN = 1000
+/** Maximum number of characters shown of one text, such as a TXT value; the rest is replaced by an ellipsis. */
+const MAX_SHOWN_LENGTH = 1000
 
 /**
  * Renders a report as one HTML file to read, print or attach to a ticket. The file loads and runs nothing: its
@@ -99,7 +99,7 @@ function comparison({ expected, seen }: Facts): Html {
 
 /** Renders a piece of a compared value, marked if it differs. */
 function markPiece(piece: Piece, as: 'ins' | 'del'): Html {
-  const text = readablePiece({ ...piece, text: shorten(piece.text, LONGEST_SHOWN) })
+  const text = readablePiece({ ...piece, text: shorten(piece.text, MAX_SHOWN_LENGTH) })
   if (piece.text === '' || !piece.differs) return html`${text}`
   return as === 'ins' ? html`<ins>${text}</ins>` : html`<del>${text}</del>`
 }
@@ -149,13 +149,13 @@ ${values.length === 0 ? '' : list(values)}${facts.length === 0 ? '' : html`<p cl
 const list = (values: readonly string[]): Html =>
   html`<ul class="values">${values.map((value) => html`<li><code>${show(value)}</code></li>`)}</ul>`
 
-/** Renders the origin of the report, and the command that repeats it. */
+/** Renders the footer: the program's version, the resolvers that started the search, and the command that repeats the check. */
 function footer({ resolvers, version, command }: ReportContext): Html {
   const started = resolvers.length === 0 ? 'no resolver' : names(resolvers)
   return html`<footer><p>Made by mailclaim ${version}; the search started at ${started}. To repeat: <code>${show(command)}</code>. This file loads nothing and runs nothing.</p></footer>`
 }
 
-/** Renders a tone as symbol and label. */
+/** Renders a label behind the symbol of its tone. */
 const status = (tone: Tone, label: string): Html =>
   html`<span class="status"><span class="icon" aria-hidden="true">${SYMBOLS[tone]}</span> ${label}</span>`
 
@@ -165,4 +165,4 @@ function phrase(text: Text): InsertedValue[] {
 }
 
 /** Returns a value for display: shortened, or `(empty)`. */
-const show = (value: string): string => (value === '' ? '(empty)' : shorten(value, LONGEST_SHOWN))
+const show = (value: string): string => (value === '' ? '(empty)' : shorten(value, MAX_SHOWN_LENGTH))
