@@ -10,7 +10,7 @@ import { isProfileName } from '../settings/profiles.ts'
 import { type Settings, settingValue } from '../settings/settings.ts'
 import { writeDurable } from '../storage/atomic-file.ts'
 import { cannotWrite, catchError, codeOf, reason } from '../storage/file-errors.ts'
-import { readJson, requireFormat, unusable } from '../storage/json-file.ts'
+import { fileError, readJson, requireFormat } from '../storage/json-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { judge } from './lifecycle.ts'
@@ -230,7 +230,7 @@ function namesBelow(directory: string, most = Number.POSITIVE_INFINITY): string[
     // Other programs leave files between the directories, such as .DS_Store on macOS. So treat a file (ENOTDIR) like a missing
     // directory (ENOENT): it has no names.
     if (['ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '')) return []
-    throw unusable(directory, `it can't be read (${reason(error)})`, { cause: error })
+    throw fileError(directory, `it can't be read (${reason(error)})`, { cause: error })
   } finally {
     opened?.closeSync()
   }

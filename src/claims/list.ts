@@ -27,6 +27,8 @@ const DOMAIN: readonly string[] = ['domain', 'domainname', 'name']
 const VALUE: readonly string[] = ['value', 'txtvalue', 'record.value']
 /** Headings of the column with regions. */
 const REGION: readonly string[] = ['region']
+/** Headings that tell of web or mail addresses, so that a column `name` beside them has the names of customers instead of domains. */
+const ADDRESS = /domain(?!_id)|url|web|www|site|page|host|link|mail|internet/
 /** Columns of a list without a header row. */
 const DEFAULT_COLUMNS = ['domain', 'value']
 /** Hint for a file that isn't UTF-8 text. */
@@ -61,7 +63,8 @@ export async function readDomainList(from: string, takesIds: boolean, io: Io) {
   const rows = await parseRows(text, name)
   const [{ cells: first } = { cells: [] }] = rows
   const header = first.map((cell) => cell.toLowerCase().replace(/\s/g, ''))
-  const hasHeader = header.some((cell) => DOMAIN.includes(cell))
+  const usable = header.some((cell) => ADDRESS.test(cell)) ? DOMAIN.slice(0, -1) : DOMAIN
+  const hasHeader = header.some((cell) => usable.includes(cell))
   // JSON and HTML begin with a bracket. Some lines of such a file may be valid domains, which must not be claimed, so a single
   // unusable line makes `readDomainList` refuse the complete file.
   const isOtherFormat = !hasHeader && /[[\]{}<>]/.test(first.join(''))

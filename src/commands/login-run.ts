@@ -6,7 +6,7 @@ import { parseRedirectUri } from '../oauth/redirect.ts'
 import { type CodeExchange, exchangeCode } from '../oauth/token-endpoint.ts'
 import { createServiceClient } from '../service/client.ts'
 import { tryCredential } from '../service/lists.ts'
-import { mistakeInKey } from '../session/credential.ts'
+import { findKeyMistake } from '../session/credential.ts'
 import type { Session } from '../session/session-file.ts'
 import { type PreparedSignIn, prepareSignIn } from '../session/sign-in.ts'
 import { issuerOf } from '../settings/addresses.ts'
@@ -201,7 +201,7 @@ function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): Login
 /** Reads an API key, tries the key with a request to the service, and stores it. */
 async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Session> {
   const value = await readApiKey(io)
-  const mistake = value.length > MAX_KEY_LENGTH ? 'it is too long' : mistakeInKey(value)
+  const mistake = value.length > MAX_KEY_LENGTH ? 'it is too long' : findKeyMistake(value)
   if (mistake !== undefined) throw usageError(`that is not an API key: ${mistake}`)
   const credential = { kind: 'api_key', value, description: 'the API key' } as const
   const authorizer = { credential: async () => credential, replaceRefused: async () => undefined }

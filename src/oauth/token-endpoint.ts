@@ -115,9 +115,9 @@ export async function exchangeCode(io: Io, request: CodeExchange): Promise<Token
     const { hint } = error.sent === 'no' ? transportFailure(error, request.base, 'POST') : {}
     throw exchangeFailed(error.message, { cause: error, hint })
   })
-  const { status, refreshToken, access, error, details, summary } = answer
+  const { status, refreshToken, access, isComplete, error, details, summary } = answer
   if (access !== undefined && refreshToken !== undefined) return { access, refreshToken }
-  if (access !== undefined) throw oauthError('no_refresh_token', '')
+  if (access !== undefined && isComplete) throw oauthError('no_refresh_token', '')
   if (error !== undefined && status !== 429) throw oauthError(error, details, status)
   throw exchangeFailed(summary, { status })
 }
@@ -185,6 +185,8 @@ interface TokenAnswer {
   readonly access?: AccessToken | undefined
   /** Why a 2xx response is unusable (missing or malformed field); undefined if it is complete. */
   readonly defect?: string | undefined
+  /** Whether the body arrived as a complete JSON object; otherwise a missing token may be in the part that was cut off. */
+  readonly isComplete: boolean
   /** The `error` of an OAuth error response (RFC 6749 section 5.2). */
   readonly error: string | undefined
   /** The service's message with its `error`, as one short line without secrets; empty if there is none. */
@@ -213,7 +215,8 @@ function readAnswer(
   now: number,
 ): TokenAnswer {
   const isSuccess = status >= 200 && status <= 299
-  const body = parseObject(text) ?? (isSuccess ? completePairs(text) : undefined)
+  const whole = parseObject(text)
+  const body = whole ?? (isSuccess ? completePairs(text) : undefined)
   const { details } = parseProblem(body, { headers, text }, (said) => redactTokens(redact(said, secrets)))
   const tokens = isSuccess ? readTokens(body, scope, now) : {}
   const code = oauthErrorOf(status, body?.['error'])
@@ -223,6 +226,7 @@ function readAnswer(
   return {
     status,
     ...tokens,
+    isComplete: whole !== undefined,
     error: code && redact(code, secrets).slice(0, 100),
     details,
     summary: [said, brokenBy?.message, tokens.defect].filter(Boolean).join('; '),

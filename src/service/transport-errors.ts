@@ -32,6 +32,7 @@ const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'],
   [/^CERT_NOT_YET_VALID /, 'dated', 'the certificate of the PEER is not valid yet'],
   [/^(DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_)/, 'untrusted', `the certificate of the PEER ${UNTRUSTED}`],
   [/^(CERT_|HOSTNAME_MISMATCH|INVALID_)/, 'tls', 'the certificate of the PEER is not valid (CODE)'],
+  [/:wrong version number:/i, 'tls', "the PEER doesn't speak TLS at that address: use http://"],
   [/^(ERR_TLS|ERR_SSL|EPROTO)|before secure TLS /, 'tls', "couldn't establish a TLS connection: MESSAGE"],
   [/^ECONNREFUSED /, 'connect', 'nothing is listening at that address (connection refused)'],
   [

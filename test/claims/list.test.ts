@@ -177,6 +177,22 @@ test.each([
   expect(context.stderr.text).toBe('')
 })
 
+test.each(['Name,URL,Notes', 'Name,Website', 'E-Mail,Name', 'Client Homepage,name,region'])(
+  'a list of customers with the columns %s is refused, since their names may look like domains',
+  async (columns) => {
+    await expect(read(`${columns}\nCheck29.example,x.example,y.example\n`)).rejects.toMatchObject({
+      message: '<stdin> has no column "domain"',
+      hint: `call one domain: ${columns.replaceAll(',', ', ')}`,
+    })
+  },
+)
+
+test('the column name counts in our own output, and beside a column of domains or of no web addresses', async () => {
+  const names = ['name\tdomain_id\trecord.name', 'domain\tname\tWebsite', 'Name\tClient\tRegion']
+  const lists = await Promise.all(names.map((columns) => read(`${columns}\na.example\t\t\n`)))
+  expect(lists.map(({ inputs }) => inputs)).toEqual(names.map(() => [{ domain: 'a.example' }]))
+})
+
 test('a list header without a domain column is refused, and the hint names its columns', async () => {
   await expect(read('Kunde;Domäne;TXT-Wert\nX;a.example;p=t\n')).rejects.toMatchObject({
     hint: 'call one domain: Kunde, Domäne, TXT-Wert',
