@@ -22,7 +22,7 @@ import {
   watchDns,
 } from './watch-dns.ts'
 
-/** The result of a DNS check for a command. */
+/** Result of a DNS check: the report to print, and the error that the command ends with. */
 export interface CheckResult {
   readonly report: CheckReport
   /** The error that the command ends with; undefined for exit 0. */
@@ -36,7 +36,8 @@ export interface CheckResult {
  * @param domain a claim or a domain; the user picks one from a list if undefined
  * @param value the TXT value to expect instead of the claim's
  * @param isExact whether to check exactly the name `domain` (`--name`), even if it has a claim with a record at another name
- * @throws CliError as `findClaimOrDomain` and `expectedRecord`; exit 2 for a malformed value, or for nothing to wait for
+ * @throws CliError as `findClaimOrDomain` and `expectedRecord`; exit 2 for a malformed value, or for `wait` without a value and a
+ *   known claim
  */
 export async function checkDomain(
   domain: string | undefined,
@@ -68,7 +69,8 @@ export async function checkDomain(
     claim = await readClaim({ ...found, entry: entry && { ...entry, claim } }, options.deadline)
     return claim
   }
-  // The service may omit the record of a claim that has ended; then report the TXT values of its name.
+  // The service may omit the record of a claim that has ended, for which `expectedRecord` would throw. So expect no value then: the
+  // report lists the TXT values of the claim's name.
   const isOver = !judge(first, io.clock.now()).isOpen && !first.record?.value
   const wanted = isOver
     ? { name: asked ?? first.name ?? domainId, expected: null }
@@ -114,7 +116,7 @@ async function checkRecord(
       options.releaseTurn?.()
       await reportWait(report, news, nextInMs)
     }
-    // `watchDns` yields at least one check.
+    // `watchDns` yields at least one check or throws, so `last` is defined here.
     const report = last as CheckReport
     const failure = exitErrorOf(report, printsFindings(io))
     return { report, error: waits ? failure && toTimeoutError(failure, options.deadline) : failure }
@@ -162,7 +164,7 @@ export const emptyReport = (name: string): CheckReportJson => ({
  * Writes the report of one domain to stdout, in the format in use.
  *
  * @param options of the check, for the command line in a Markdown or HTML report
- * @param columns of the report in TSV
+ * @param columns of the report in TSV, and in a table with `--fields`
  */
 export async function writeReport(
   { report }: CheckResult,
@@ -176,7 +178,8 @@ export async function writeReport(
     const { name, expected } = report
     const { resolvers, authoritativePort } = dnsSettings(settings)
     const asked = (resolvers === 'system' ? await io.dns.systemResolvers() : resolvers).map(formatDnsAddress)
-    // Name the value and the resolvers, so that the command repeats the check also where no claim and no setting provides them.
+    // In the report's command, name the value and the resolvers, so that the command repeats the check also where no claim and no
+    // setting provides them.
     const words = [
       ...(expected === null ? [name] : ['--name', name, '--value', expected]),
       ...(resolvers === 'system' ? [] : asked.flatMap((one) => ['--resolver', one])),

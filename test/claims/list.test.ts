@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { readList } from '../../src/claims/list.ts'
+import { readDomainList } from '../../src/claims/list.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 
@@ -10,7 +10,7 @@ async function read(text: string | Buffer, takesIds = true) {
   const context = createFakeContext()
   const stdin = { isTTY: false, stream: Readable.from([Buffer.from(text)]) as never }
   const io = createIo({ ...context, stdin }, await fakeSettings(context))
-  return { ...(await readList('-', takesIds, io)), stderr: context.stderr.text }
+  return { ...(await readDomainList('-', takesIds, io)), stderr: context.stderr.text }
 }
 
 test('a list of domains has one domain per line, optionally with its expected value', async () => {
@@ -170,11 +170,27 @@ test.each([
   const context = createFakeContext()
   const stdin = { isTTY: false, stream: Readable.from([Buffer.from(text)]) as never }
   const io = createIo({ ...context, stdin }, await fakeSettings(context))
-  await expect(readList('-', true, io)).rejects.toMatchObject({
+  await expect(readDomainList('-', true, io)).rejects.toMatchObject({
     exit: 2,
     message: expect.stringContaining(message),
   })
   expect(context.stderr.text).toBe('')
+})
+
+test.each(['Name,URL,Notes', 'Name,Website', 'E-Mail,Name', 'Client Homepage,name,region'])(
+  'a list of customers with the columns %s is refused, since their names may look like domains',
+  async (columns) => {
+    await expect(read(`${columns}\nCheck29.example,x.example,y.example\n`)).rejects.toMatchObject({
+      message: '<stdin> has no column "domain"',
+      hint: `call one domain: ${columns.replaceAll(',', ', ')}`,
+    })
+  },
+)
+
+test('the column name counts in our own output, and beside a column of domains or of no web addresses', async () => {
+  const names = ['name\tdomain_id\trecord.name', 'domain\tname\tWebsite', 'Name\tClient\tRegion']
+  const lists = await Promise.all(names.map((columns) => read(`${columns}\na.example\t\t\n`)))
+  expect(lists.map(({ inputs }) => inputs)).toEqual(names.map(() => [{ domain: 'a.example' }]))
 })
 
 test('a list header without a domain column is refused, and the hint names its columns', async () => {
@@ -191,7 +207,7 @@ test.each([
   const home = context.directories.state
   writeFileSync(join(home, '..', 'other'), '')
   const io = createIo(context, await fakeSettings(context))
-  await expect(readList(join(home, '..', name), true, io)).rejects.toMatchObject({
+  await expect(readDomainList(join(home, '..', name), true, io)).rejects.toMatchObject({
     exit: 2,
     message: expect.stringContaining(why),
   })

@@ -11,7 +11,7 @@ import type {
 import { exitErrorOf } from '../../src/dns/report.ts'
 import { diagnose } from '../../src/dns/rules.ts'
 import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
-import { type FindingCode, severityOf, verdictOf, WORDS } from '../../src/dns/words.ts'
+import { FINDING_TEXTS, type FindingCode, severityOf, verdictOf } from '../../src/dns/words.ts'
 
 const EXPECTED = 'prefix=token123'
 
@@ -179,7 +179,7 @@ test.each(ROWS)('%s is the first finding for its example observations, with its 
 })
 
 test('every finding code has an example in this test', () => {
-  const missing = Object.keys(WORDS).filter((code) => !ROWS.some(([tried]) => tried === code))
+  const missing = Object.keys(FINDING_TEXTS).filter((code) => !ROWS.some(([tried]) => tried === code))
   expect(missing).toEqual([])
 })
 
@@ -266,6 +266,14 @@ test.each<[string, MisplacedRecord['how'], string, FindingCode[], string]>([
   },
 )
 
+test('no transfer is announced where servers that differ have the same serial', () => {
+  const younger = check({ servers: [{ ...MATCH, soa: soa(2) }, server(second)] })
+  expect(younger.findings[0]?.message).not.toContain('serial')
+  const [first] = check({ servers: [MATCH, server(second)] }).findings
+  expect(first).toMatchObject({ code: 'partial_propagation', evidence: { serial: 1 } })
+  expect(first?.message).toMatch(/; both have serial 1, so it may not come by itself$/)
+})
+
 test('the expected value at one wrong name is found before another value at another wrong name', () => {
   const misplaced = [
     ...at('example.com.example.com', 'doubled', 'prefix=older').misplaced,
@@ -303,7 +311,8 @@ test('a finding names two of many name servers, each once, with an address only 
   ]
   expect(check({ servers }).findings[0]?.message).toBe(
     'name servers that lack the record: ns1.example.com (2001:db8::7); ' +
-      'that have it: ns2.example.com, ns3.example.com and 1 more',
+      'that have it: ns2.example.com, ns3.example.com and 1 more; ' +
+      'both have serial 1, so it may not come by itself',
   )
 })
 
@@ -454,7 +463,9 @@ test.each<[Partial<Observations>, string]>([
 
 /** The second address family, which many networks don't intercept. */
 const V6 = { address: '2001:db8::2' }
-const RESOLVES = server({ outcome: 'lame', isSuspect: true, isResolver: true, authoritative: false })
+const RESOLVES = server({
+  ...{ outcome: 'lame', isSuspect: true, isResolver: true, authoritative: false, soa: null },
+})
 
 test.each<[string, boolean | null, readonly ServerObservation[], readonly FindingCode[]]>([
   ['IPv6 shows the record', true, [REFUSED, { ...MATCH, ...V6 }], []],
@@ -499,7 +510,7 @@ test.each<[string, readonly ResolverObservation[], string, readonly FindingCode[
   ['shows no record', [SHOWS_NONE], 'unknown', ['nameserver_unreachable'], 45],
   [
     'shows another service’s value',
-    [with_('v=spf1')].map((one) => ({ ...SHOWS, ...one })),
+    [with_('v=spf1')].map((one) => ({ ...SHOWS, ...one, authoritative: false })),
     'unknown',
     ['nameserver_unreachable'],
     300,
@@ -567,7 +578,7 @@ test.each<[FindingCode, number, string]>([
 })
 
 test('messages and fixes have at most 100 characters, begin in lower case and end without a full stop', () => {
-  for (const [code, { message, fix }] of Object.entries(WORDS))
+  for (const [code, { message, fix }] of Object.entries(FINDING_TEXTS))
     for (const words of [message, fix]) {
       const own = words.replace(/\{\w+(:\w+)?\}|[[\]]/g, '')
       expect(own.length, `${code}: ${own}`).toBeLessThanOrEqual(100)

@@ -88,6 +88,12 @@ describe('the exchange of a code', () => {
     [oauthError(400, 'unauthorized_client'), 'unauthorized_client', 3, 'not registered for this'],
     [oauthError(400, 'some_new_code'), 'some_new_code', 6, 'some_new_code'],
     [textResponse(502, '<html>'), 'service_unavailable', 7, 'HTTP 502'],
+    [
+      textResponse(200, '{"access_token":"a","token_type":"Bearer","refr'),
+      'service_unavailable',
+      7,
+      'HTTP 200',
+    ],
     [textResponse(200, '<html>'), 'service_unavailable', 7, 'not a JSON object'],
     ...[301, 302, 303, 307, 308].map((status): [HttpResponse, string, number, string] => [
       textResponse(status, '', { location: 'https://api.example.com/oauth/token?a=b' }),

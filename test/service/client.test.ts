@@ -4,7 +4,7 @@ import { type HttpRequest, type HttpResponse, TransportError } from '../../src/c
 import { CliError } from '../../src/errors.ts'
 import { createClaim, getClaim, verifyClaim } from '../../src/service/claims.ts'
 import { type Authorizer, createServiceClient } from '../../src/service/client.ts'
-import { getImport, grantPages, importPages } from '../../src/service/lists.ts'
+import { getImport, grantFetcher, importFetcher } from '../../src/service/lists.ts'
 import { logExchanges } from '../../src/service/log.ts'
 import type { Credential } from '../../src/service/types.ts'
 import { createIo } from '../../src/terminal/io.ts'
@@ -66,8 +66,8 @@ describe('a request', () => {
 
   it('a list request has the given query parameters only', async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { has_more: false, data: [] })])
-    await importPages(client, 'failed')({ limit: 7, after: 'x&y' })
-    await grantPages(client)({ limit: 100 })
+    await importFetcher(client, 'failed')({ limit: 7, after: 'x&y' })
+    await grantFetcher(client)({ limit: 100 })
     expect(context.requests.map((request) => request.url.pathname + request.url.search)).toEqual([
       '/contacts/imports?limit=7&after=x%26y&status=failed',
       '/oauth/grants?limit=100',
@@ -77,8 +77,8 @@ describe('a request', () => {
   it("a list request uses the caller's signal, or the interrupt signal", async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { has_more: false, data: [] })])
     const { signal } = new AbortController()
-    await grantPages(client)({ limit: 100 }, signal)
-    await grantPages(client)({ limit: 100 })
+    await grantFetcher(client)({ limit: 100 }, signal)
+    await grantFetcher(client)({ limit: 100 })
     expect(context.requests.map((request) => request.signal)).toEqual([signal, context.interrupts.signal])
     expect(context.requests[0]?.signal).toBe(signal)
   })
@@ -573,7 +573,7 @@ describe('a response', () => {
           () => getImport(client, 'i-1'),
           () => getClaim(client, 'd-1'),
           () => createClaim(client, { name: 'example.com' }),
-          () => importPages(client)({ limit: 10 }),
+          () => importFetcher(client)({ limit: 10 }),
         ]) {
           const failure = await ask().then(
             () => undefined,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { RequestOptions } from '../../src/service/client.ts'
-import { follow } from '../../src/service/follow.ts'
+import { followResource } from '../../src/service/follow.ts'
 import { createDeadline, stepTimeout } from '../../src/timeout.ts'
 import { createFakeContext } from '../fake-context.ts'
 
@@ -19,7 +19,7 @@ function following(
 ) {
   const context = createFakeContext()
   const asked: RequestOptions[] = []
-  const events = follow(
+  const events = followResource(
     {
       deadline: createDeadline(timeoutMs, context.clock),
       delays: { ...DELAYS, steady },

@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   type Cursor,
-  grantPages,
-  type Page,
+  grantFetcher,
+  type ListPage,
+  type ListRange,
   type PageFetcher,
-  type Range,
   readPages,
 } from '../../src/service/lists.ts'
 
@@ -38,12 +38,12 @@ function serviceWith(list: readonly Thing[]): { fetch: PageFetcher<Thing>; asked
   }
 }
 
-async function collect(fetch: PageFetcher<Thing>, range: Range<Thing>): Promise<Page<Thing>[]> {
-  const all: Page<Thing>[] = []
+async function collect(fetch: PageFetcher<Thing>, range: ListRange<Thing>): Promise<ListPage<Thing>[]> {
+  const all: ListPage<Thing>[] = []
   for await (const page of readPages(fetch, range, UNINTERRUPTED)) all.push(page)
   return all
 }
-const ids = (all: readonly Page<Thing>[]) => all.flatMap((page) => page.items.map((thing) => thing.id))
+const ids = (all: readonly ListPage<Thing>[]) => all.flatMap((page) => page.items.map((thing) => thing.id))
 
 describe('paging', () => {
   it('a list has exactly the requested items, with --before at most one page of them, and says whether more exist', async () => {
@@ -184,5 +184,5 @@ it.each([
   ['empty', { data: [] }, false],
   ['larger than what was asked for: the service does not page', { data: things(5) }, false],
 ])('a page without has_more has a next page only if it is full: %s', async (_what, body, more) => {
-  expect((await grantPages(answering(body))({ limit: 3 })).has_more).toBe(more)
+  expect((await grantFetcher(answering(body))({ limit: 3 })).has_more).toBe(more)
 })

@@ -235,10 +235,13 @@ describe('an error', () => {
     },
   )
 
-  it('a TLS error says that nothing was sent', async () => {
+  it('a server that answers TLS with plain HTTP is named as one, and nothing was sent', async () => {
     const plain = await listen((_request, response) => response.end('not TLS'))
     const failure = await failureOf(transport().send(get(new URL(`https://127.0.0.1:${plain.port}/`))))
-    expect(failure).toMatchObject({ kind: 'tls', sent: 'no' })
+    expect(failure).toMatchObject({
+      ...{ kind: 'tls', sent: 'no' },
+      message: expect.stringContaining("doesn't speak TLS"),
+    })
   })
 
   it('an error after the request was written says that the request may have been sent', async () => {

@@ -63,6 +63,14 @@ describe('one question to one server', () => {
       ['udp 1232', 'udp', 'tcp'],
     ],
     [
+      'over TCP without EDNS after FORMERR and silence',
+      ({ transport, edns }) => {
+        if (edns !== undefined) return { flags: RCODE.FORMERR }
+        return transport === 'udp' ? 'pending' : answer
+      },
+      ['udp 1232', 'udp', 'tcp'],
+    ],
+    [
       'over TCP after silence',
       ({ transport }) => (transport === 'tcp' ? answer : 'pending'),
       ['udp 1232', 'tcp 1232'],
@@ -88,6 +96,11 @@ describe('one question to one server', () => {
       transport === 'udp' ? { flags: AA | TC } : 'unreachable',
     )
     expect(reply).toMatchObject({ kind: 'answer', message: { tc: true } })
+  })
+
+  test('silence after a rejection of EDNS is silence', async () => {
+    const { reply } = await asking(({ edns }) => (edns === undefined ? 'silent' : { flags: RCODE.FORMERR }))
+    expect(reply.kind).toBe('timeout')
   })
 
   test.each([

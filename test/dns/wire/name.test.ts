@@ -62,9 +62,9 @@ test.each<[string, string, string]>([
   ['eta.com\ntheta.com', 'a line break', 'give one name at a time: eta.com'],
   ['eta.com\r\ntheta.com', 'a line break', 'give one name at a time: eta.com'],
   ['zeta.com\tACME', 'a tab', 'give one name at a time: zeta.com'],
-  ['four .com', 'a space', 'use the name alone: four.com'],
-  ['four\u00a0.com', '"\u00a0" (U+00A0)', 'use the name alone: four.com'],
-  ['four\u2028.com', '"\u2028" (U+2028)', 'use the name alone: four.com'],
+  ['four .com', 'a space', 'give a domain name such as example.com'],
+  ['four\u00a0.com', '"\u00a0" (U+00A0)', 'give a domain name such as example.com'],
+  ['four\u2028.com', '"\u2028" (U+2028)', 'give a domain name such as example.com'],
   ['four\u0000.com', '"\u0000" (U+0000)', 'give a domain name such as example.com'],
   ...['"four.com"', '„four.com“', '‘four.com’', '«four.com»', '「four.com」', '`four.com´'].map(
     (text): [string, string, string] => [text, 'quotation marks', 'leave the quotation marks out: four.com'],
@@ -76,6 +76,14 @@ test.each<[string, string, string]>([
   ['four™.com', '"™" (U+2122)', 'give a domain name such as example.com'],
   ['four².com', '"²" (U+00B2)', 'give a domain name such as example.com'],
   ['fo·ur.com', '"·" (U+00B7)', 'give a domain name such as example.com'],
+  ['my shop.example.com', 'a space', 'give a domain name such as example.com'],
+  ...['İSTANBUL.com.tr', 'i\u0307stanbul.com.tr', 'xn--istanbul-o0e.com.tr'].map(
+    (text): [string, string, string] => [
+      text,
+      'a separate dot (U+0307)',
+      'leave that dot out: istanbul.com.tr',
+    ],
+  ),
 ])('the name %j is refused because it has %s', (input, what, fix) => {
   const problem = `"${input}" is not a domain name: it has ${what}`
   expect(checkName(input)).toEqual({ ok: false, problem, fix })
