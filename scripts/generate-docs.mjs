@@ -161,7 +161,7 @@ function named(commands) {
 /** Returns a row for each set of commands that can end with the same errors. */
 function errorRows() {
   const rows = new Map()
-  for (const { code, exit } of errors) {
+  for (const { code, exit } of errors.filter((error) => !error.meaning.startsWith('a warning'))) {
     const names = (has) => named(data.filter((command) => command.errors.includes(code) === has))
     const [of, others] = [names(true), names(false)]
     const who =
