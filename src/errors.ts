@@ -93,10 +93,13 @@ export const ERRORS = {
 } as const satisfies Readonly<Record<string, readonly [group: string, ExitCode | null, meaning: string]>>
 
 export type ErrorCode = keyof typeof ERRORS
-/** Name for the errors that the same commands can end with; a command's definition lists its groups. */
+/** Name of a group of errors that the same commands can end with; a command's definition lists its groups. */
 export type ErrorGroup = (typeof ERRORS)[ErrorCode][0]
 
-/** Exit codes from the most to the least severe: a run over several domains ends with the first that any domain has. */
+/**
+ * Exit codes from the most to the least severe: a run over several domains ends with the first code in this order that any domain
+ * has.
+ */
 export const EXIT_ORDER: readonly ExitCode[] = [1, 4, 3, 7, 6, 5, 9, 8, 2]
 
 export interface CliErrorOptions {
@@ -147,7 +150,7 @@ export class CliError extends Error {
     return new CliError(this.code, message, { ...this, cause: this, ...changed })
   }
 
-  /** Returns the error as `--json` prints it on stderr: `{"error":{"code","message","hint","status","exit"}}`. */
+  /** Returns the error in the form that `--json` prints on stderr: `{"error":{"code","message","hint","status","exit"}}`. */
   toJSON(): { error: { code: string; message: string; hint?: string; status?: number; exit: number } } {
     const { shownCode: code, message, hint, status, exit } = this
     return { error: { code, message, ...(hint && { hint }), ...(status && { status }), exit } }
@@ -159,7 +162,9 @@ export function usageError(message: string, hint?: string): CliError {
   return new CliError('usage', message, { hint })
 }
 
-/** Ctrl-C (SIGINT, exit 130) or a request to end the process (SIGTERM, exit 143). */
+/**
+ * Error of a command that was interrupted: by Ctrl-C (SIGINT, exit 130), or by a request to end the process (SIGTERM, exit 143).
+ */
 export class InterruptedError extends CliError {
   constructor(signal: 'SIGINT' | 'SIGTERM') {
     const code = signal === 'SIGINT' ? 'interrupted' : 'terminated'

@@ -5,7 +5,7 @@ import { type Config, readConfig } from './config.ts'
 import type { OptionDefinition, OptionName, OptionValues } from './option.ts'
 import { parseFields } from './parse-value.ts'
 import { requireAbsoluteDirectories } from './paths.ts'
-import { parseProfileName } from './profiles.ts'
+import { parseProfileName, withProfile } from './profiles.ts'
 import {
   NO_INPUT,
   PROFILE,
@@ -67,7 +67,7 @@ export interface Settings {
   readonly format: string
   /** Dotted paths from `--fields`; undefined for the command's default columns. */
   readonly fields: readonly string[] | undefined
-  /** Whether to suppress notes and progress: with `--quiet`, and for the formats `json` and `jsonl`. */
+  /** Whether to suppress notices and progress: with `--quiet`, and for the formats `json` and `jsonl`. */
   readonly quiet: boolean
   /** Whether to suppress warnings and hints as well: only with `--quiet`. */
   readonly silent: boolean
@@ -204,17 +204,19 @@ export function isProgramFormat({ format }: Pick<Settings, 'format'>): boolean {
 }
 
 /** Returns the base URL of the service. @throws CliError `base_url_missing` or `base_url_unusable`, exit 3 */
-export function requireBaseUrl(settings: Pick<Settings, 'chosen'>): URL {
-  return new URL(requireText('base_url', 'the address of the service (MAILCLAIM_BASE_URL)', settings))
+export function requireBaseUrl(settings: Settings): URL {
+  return new URL(requireText('base_url', 'the address of the service', settings))
 }
 
 /** Returns the OAuth client id. @throws CliError `client_id_missing`, exit 3; `usage`, exit 2, for an invalid one */
-export function requireClientId(settings: Pick<Settings, 'chosen'>): string {
-  return requireText('client_id', 'the OAuth client id (MAILCLAIM_CLIENT_ID)', settings)
+export function requireClientId(settings: Settings): string {
+  return requireText('client_id', 'the OAuth client id', settings)
 }
 
-function requireText(key: 'base_url' | 'client_id', what: string, settings: Pick<Settings, 'chosen'>) {
+function requireText(key: 'base_url' | 'client_id', what: string, settings: Settings) {
   const value = settingValue(key, settings)
   if (value !== undefined) return value
-  throw new CliError(`${key}_missing`, `${what} is not configured`, { hint: 'to begin: mailclaim login' })
+  const login = `mailclaim login --${settingName(key)} ${key === 'base_url' ? 'URL' : 'ID'}`
+  const hint = `set ${SETTINGS[key].variable}, or sign in: ${withProfile(login, settings.profile.value)}`
+  throw new CliError(`${key}_missing`, `${what} is not configured`, { hint })
 }

@@ -109,7 +109,7 @@ describe('login', () => {
     expect((await readConfig(context)).profiles).toEqual({})
   })
 
-  it('login tries the store before it opens the browser', async () => {
+  it('login with an unusable store fails before it opens the browser or sends a request', async () => {
     const context = contextWith()
     const keychain = context.keychain as { trouble?: string }
     keychain.trouble = 'no_keychain'
@@ -189,7 +189,7 @@ describe('login', () => {
     ['with CI', {}, { environment: { ci: true } }],
     ['without a terminal', {}],
   ])(
-    'login %s opens no browser and waits for nobody: exit 2, with the ways out',
+    'login %s opens no browser and does not wait: exit 2, with the alternatives',
     async (what, options, world) => {
       const context = what.endsWith('a terminal') ? createFakeContext() : contextWith(world)
       const given = { profile: 'work', store: 'file', ...options } as const
@@ -206,11 +206,11 @@ describe('login', () => {
     const context = createFakeContext({ respond: () => jsonResponse(200, {}) })
     context.stdin.stream.end('key_0123456789\n')
     await start(context, { store: 'file', input: false, withApiKey: true })
-    expect(context.stderr.text).toContain('API key stored')
+    expect(context.stderr.text).toContain('API key for http')
   })
 
   it.each(['json', 'jsonl'])(
-    'login --format %s gives a program the address as a line of JSON, opens no browser, and then gives the result',
+    'login --format %s prints the address to open as a line of JSON, opens no browser, and then prints the result',
     async (format) => {
       const context = contextWith({ terminal: { columns: 80 } })
       const { ended, asked } = await signIn(context, { store: 'file', format })
@@ -225,7 +225,7 @@ describe('login', () => {
     },
   )
 
-  it('a program can answer login --json on stdin with the address of the last page', async () => {
+  it('login --json accepts on stdin the callback URL of the last browser page', async () => {
     const context = { ...contextWith(), stdin: createFakeContext().stdin }
     const ended = start(context, { store: 'file', json: true })
     await expect.poll(() => context.stdout.text).toContain('\n')
@@ -301,14 +301,26 @@ describe('login', () => {
     })
   })
 
-  it('login without a terminal and without a base URL exits 3 without a prompt', async () => {
-    const context = createFakeContext()
-    const settings = await resolveSettings({}, [], context)
-    await expect(start(context, { browser: false }, settings)).rejects.toMatchObject({
-      code: 'base_url_missing',
-      exit: Exit.notConfigured,
-    })
-  })
+  it.each([
+    ['base_url', {}, 'set MAILCLAIM_BASE_URL, or sign in: mailclaim login --base-url URL'],
+    ['base_url', { profile: 'work' }, '… mailclaim login --base-url URL --profile work'],
+    [
+      'client_id',
+      { baseUrl: 'https://api.example.com' },
+      'set MAILCLAIM_CLIENT_ID, or sign in: mailclaim login --client-id ID',
+    ],
+  ])(
+    'login without a terminal and without a %s exits 3 with the missing option: %j',
+    async (key, given, hint) => {
+      const context = createFakeContext()
+      const settings = await resolveSettings(given, [], context)
+      await expect(start(context, { browser: false }, settings)).rejects.toMatchObject({
+        code: `${key}_missing`,
+        exit: Exit.notConfigured,
+        hint: expect.stringContaining(hint.replace('… ', '')),
+      })
+    },
+  )
 
   describe('the scopes that are granted', () => {
     it.each([
@@ -316,12 +328,12 @@ describe('login', () => {
       ['are those that were requested, with commas between', ['b:c', 'a:b'], 'a:b,b:c', []],
       ['have a comma in them, as those that were requested', ['a,b', 'c'], 'c a,b', []],
       [
-        'are fewer, and others',
+        'are fewer than requested, and others, with a warning',
         ['a:b', 'b:c', 'c:d'],
         'b:c x:y',
         ['warning: requested but not granted: a:b c:d'],
       ],
-      ['are less than OpenID Connect takes', ['openid', 'a:b', 'offline_access'], 'a:b', []],
+      ['need not have openid and offline_access', ['openid', 'a:b', 'offline_access'], 'a:b', []],
       ['are whatever the service decides, because nothing was requested', [], 'a:b', []],
       ['are not named, which means that they are the requested ones (RFC 6749)', ['a:b'], null, []],
     ])('the granted scopes %s', async (_what, scope, granted, said) => {
@@ -374,7 +386,7 @@ describe('login', () => {
       expect(profile).toEqual({ base_url: other.baseUrl, client_id: other.clientId, store: 'file' })
     })
 
-    it('login keeps the authorization server of the same service, however its address is written', async () => {
+    it('login to the same service keeps its authorization endpoint, even if the base URL has a final slash', async () => {
       const { sandbox, baseUrl, client, logIn } = await twoNames()
       await client.run(['config', 'set', 'base-url', baseUrl])
       await client.run(['config', 'set', 'authorization-endpoint', `${baseUrl}/oauth/authorize`])
@@ -410,7 +422,7 @@ describe('login', () => {
         context.requests.map(({ method, url, headers }) => [method, url.pathname, headers['authorization']]),
       ).toEqual([['GET', '/oauth/grants', 'Bearer key_0123456789']])
       expect(stored).toMatchObject({ kind: 'api_key', store: 'file' })
-      expect(context.stderr.text).toContain('API key stored')
+      expect(context.stderr.text).toContain('API key for http')
     })
 
     it.each([
@@ -437,8 +449,10 @@ describe('login', () => {
       ['$KEY\n', 'the name of a variable'],
       ['\u0024{KEY}\n', 'the name of a variable'],
       ['%KEY%\n', 'the name of a variable'],
-      ['***\n', 'only stands for a value'],
-      ['undefined\n', 'only stands for a value'],
+      ['***\n', 'it is a placeholder'],
+      ['undefined\n', 'it is a placeholder'],
+      ['YOUR_API_KEY\n', 'it is a placeholder'],
+      ['changeme\n', 'it is a placeholder'],
       ['MAILCLAIM_API_KEY=key_0123456789\n', 'NAME=value'],
       ['key_0123456789\\n\n', 'characters'],
       ['k\0e\0y\0\n', 'UTF-8'],

@@ -190,7 +190,7 @@ test.each([
   ['failed', { status: 'failed', failure_reason: 'ownership_check_failed' }],
   ['expired', { status: 'expired' }],
   ['constructor', { status: 'completed' }],
-])('a claim for a domain with the first label %s ends as that label demands', async (label, ends) => {
+])('a claim for %s.example.com ends as its first label says, if that is a status', async (label, ends) => {
   const sandbox = await sandboxForTest({ ...SLOW, autoPublish: true })
   const { verify, get } = await claimed(sandbox, `${label}.example.com`)
   await verify()

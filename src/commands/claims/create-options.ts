@@ -8,7 +8,7 @@ import type { Io } from '../../terminal/io.ts'
 export const CREATE_OPTIONS = [
   {
     flags: '--region <region>',
-    description: 'region that serves the domain',
+    description: 'region that serves the domain; a new claim keeps that of the open one',
     choices: REGIONS,
     default: 'us-east-1',
   },

@@ -46,6 +46,69 @@ test.each([
   expect(JSON.parse(ended.stdout)).toMatchObject({ claim: { status } })
 })
 
+/** Ends of a claim without success, as the service sends them: the last one is a status that no version of this program knows. */
+const NEGATIVE_ENDS = [
+  { status: 'expired' },
+  { status: 'failed', failure_reason: 'no_record' },
+  { status: 'canceled' },
+  { status: 'superseded' },
+  { status: 'withdrawn', failure_reason: 'by_owner' },
+  { status: 'pending', expires_at: '2026-11-22 11:00:00.0+00' },
+]
+
+test.each(NEGATIVE_ENDS.flatMap((end) => [[VALUE], ['prefix=other'], []].map((txt) => [end, txt] as const)))(
+  'no report of a claim that ended with %j, beside %j in DNS, asks for its value',
+  async (end, txt) => {
+    const world = await knowing({ respond: () => claimOf(end), txt: () => txt })
+    const check = (format: string) => world.run('claims', 'check', 'example.com', '--format', format)
+    const { code, stdout } = await check('json')
+    expect({ code, report: JSON.parse(stdout) }).toMatchObject({
+      code: 9,
+      report: {
+        expected: null,
+        verdict: 'unknown',
+        ready: false,
+        claim: { status: end.status },
+        findings: [],
+      },
+    })
+    expect(JSON.parse(stdout).nameservers[0].values).toEqual(txt)
+    expect(stdout).not.toContain('"match"')
+    for (const format of ['table', 'markdown', 'html']) {
+      const ended = await check(format)
+      expect(ended.code).toBe(9)
+      expect(ended.stdout).toContain(end.status)
+      expect(ended.stdout).not.toMatch(/Fix:|→|\bready\b/i)
+      expect(ended.stdout.includes(VALUE)).toBe(txt.includes(VALUE))
+      expect(ended.stderr).toMatch(/^hint: .*mailclaim claims create example\.com$/m)
+    }
+  },
+)
+
+test('claims check --wait of a claim that ends during the wait reports no fix for its value', async () => {
+  let reads = 0
+  const world = await knowing({
+    txt: () => [],
+    respond: () => claimOf(reads++ > 0 ? { status: 'expired' } : {}),
+  })
+  const { code, stdout } = await world.run('claims', 'check', 'example.com', '--wait', '--json')
+  expect({ code, report: JSON.parse(stdout) }).toMatchObject({
+    code: 9,
+    report: { expected: null, verdict: 'unknown', retry_after_seconds: null, findings: [] },
+  })
+})
+
+test.each([
+  ['table', 'hint: to verify it: mailclaim claim example.com\n'],
+  ['json', ''],
+])(
+  'claims check --format %s of a ready record of a pending claim prints on stderr: %j',
+  async (format, line) => {
+    const { code, stderr } = await (await knowing()).run('claims', 'check', 'example.com', '--format', format)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: line })
+  },
+)
+
 test('claims check expects the value that the service has now, not the remembered one', async () => {
   const record = { type: 'TXT', name: 'example.com', value: 'prefix=newer' }
   const world = await knowing({ respond: () => claimOf({ record }), txt: () => ['prefix=newer'] })
@@ -105,7 +168,7 @@ test('claims check with --value needs no account', async () => {
 })
 
 test.each([`Array${VALUE}`, `${VALUE}3600`])(
-  'claims check with the --value of a known claim gives the same finding as without, beside %j',
+  'claims check of a known claim gives the same finding with and without its --value if DNS has %j',
   async (value) => {
     const world = await knowing({ txt: () => [value] })
     const given = await world.run('claims', 'check', 'example.com', '--value', VALUE, '--json')
@@ -137,7 +200,7 @@ test('the table of several checks counts the values of a large TXT set, and JSON
 })
 
 test.each([['example.com'], ['example.com', 'www.example.com']])(
-  'claims check %s %s says on stderr that it expected no value',
+  'claims check without a known claim says once on stderr that it expected no value: %s %s',
   async (...domains) => {
     const { code, stderr } = await createWorld().run('claims', 'check', ...domains, '--format', 'tsv')
     expect(code).toBe(0)
@@ -155,7 +218,7 @@ test('claims check without a value warns if no name server answered', async () =
 })
 
 test.each(['markdown', 'html'])(
-  'a report in %s tells how to repeat the check, wherever value and resolver came from, and is of one domain',
+  'a report in %s has the command to repeat the check with its value and resolver, and is refused for two domains',
   async (format) => {
     const world = await knowing()
     const words = ['claims', 'check', 'example.com', '--public-resolvers', '--format', format]

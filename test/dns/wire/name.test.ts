@@ -21,7 +21,7 @@ test.each([
   expect(checkName(input)).toMatchObject({ ok: true, ascii })
 })
 
-test('a checked name has its Unicode form', () => {
+test('a checked name in Punycode is returned with its Unicode form too', () => {
   expect(checkName('xn--bcher-kva.example')).toMatchObject({ unicode: 'bücher.example' })
 })
 
@@ -89,7 +89,7 @@ test.each<[string, string, string]>([
   expect(checkName(input)).toEqual({ ok: false, problem, fix })
 })
 
-test('an accepted name is the typed text, up to case, normalization, the final dot and blanks around it', () => {
+test('an accepted name differs from the typed text only in case, normalization, the final dot and blanks around it', () => {
   const letter = fc.constantFrom(...'aZ0-_.', 'ü', 'ß', 'Σ', 'ﬁ', '中', 'م', 'ำ', '。', 'Ａ', '\u0308')
   const name = fc.array(fc.oneof(letter, fc.string({ unit: 'binary', maxLength: 1 })), { maxLength: 8 })
   const change = fc.constantFrom('', '%61', ..."\n\t\r \u00a0\u00ad“'\0\\™\u200b")
@@ -129,19 +129,19 @@ test('the ancestors of a name are listed from the top down, without the name its
   expect(ancestors('a.b.example.com')).toEqual(['com', 'example.com', 'b.example.com'])
 })
 
-test('a name is within its own zone and those above', () => {
+test('a name is within itself, its parent zones and the root, but not within a zone that is only a suffix of its text', () => {
   expect(isWithin('a.example.com', 'example.com')).toBe(true)
   expect(isWithin('example.com', 'example.com')).toBe(true)
   expect(isWithin('example.com', '.')).toBe(true)
   expect(isWithin('badexample.com', 'example.com')).toBe(false)
 })
 
-test('the relative name of a name in its zone is its host field, or @ at the apex', () => {
+test('the name relative to a zone is the name without the zone, or @ at the apex', () => {
   expect(relativeName('example.com', 'example.com')).toBe('@')
   expect(relativeName('a.b.example.com', 'example.com')).toBe('a.b')
 })
 
-test('names in answers that cannot be queried are recognized', () => {
+test('a name with a character outside of ASCII, an empty label or a label of 64 characters cannot be queried', () => {
   expect(isAskable('ns1.example.com')).toBe(true)
   expect(isAskable('ns\u00e9.example.com')).toBe(false)
   expect(isAskable('a..b')).toBe(false)
