@@ -22,7 +22,7 @@ const table = (rows) =>
   rows.length === 0 ? [] : ['| | |', '|---|---|', ...rows.map(([a, b]) => `| ${cell(a)} | ${cell(b)} |`), '']
 
 /** Texts of the sources that the program doesn't print. */
-const { WORDS, optionText, toPlainText, textOf, verdictOf } = await importSources(
+const { FINDING_TEXTS, optionText, toPlainText, textOf, verdictOf } = await importSources(
   "export { optionText } from './src/commands/program.ts'; export * from './src/dns/words.ts'",
 )
 
@@ -161,7 +161,7 @@ function named(commands) {
 /** Returns a row for each set of commands that can end with the same errors. */
 function errorRows() {
   const rows = new Map()
-  for (const { code, exit } of errors) {
+  for (const { code, exit } of errors.filter((error) => !error.meaning.startsWith('a warning'))) {
     const names = (has) => named(data.filter((command) => command.errors.includes(code) === has))
     const [of, others] = [names(true), names(false)]
     const who =
@@ -216,7 +216,7 @@ const REASONS = {
 }
 
 /** The rows of the table of findings. */
-const findingRows = Object.entries(WORDS).map(([code, { message, fix }]) => {
+const findingRows = Object.entries(FINDING_TEXTS).map(([code, { message, fix }]) => {
   const told = [message, fix].map((words) => toPlainText(textOf(words, { ...EXAMPLE, ...REASONS[code] })))
   return `| \`${code}\` | \`${verdictOf(code)}\` | ${told.map((text) => cell(prose(text))).join(' | ')} |`
 })

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 
 /**
  * All effects of the program (environment, files' locations, streams, clock, network, keychain, signals) as one plain object.
- * `main.ts` builds the real one. A test passes its own to a command, so that no module has to be mocked.
+ * `main.ts` builds the real `Context`; a test passes a `Context` of its own to a command, so that no module has to be mocked.
  */
 export interface Context {
   readonly program: Program
@@ -19,8 +19,9 @@ export interface Context {
   /** Opens an http(s) address in the user's browser. Rejects if no browser can be started. */
   readonly openBrowser: (url: string) => Promise<void>
   /**
-   * Runs one of the user's commands in the shell until it ends. Its environment has none of the program's own variables. Rejects
-   * with the signal's reason if the signal aborts, after the command has ended.
+   * Runs one of the user's commands in the shell until it ends. The command's environment has the `variables` of the request, but
+   * none of the `MAILCLAIM_…` variables that the program was started with. Rejects with the signal's reason if the signal aborts,
+   * after the command has ended.
    */
   readonly runProgram: (request: ProgramRequest) => Promise<ProgramEnd>
   readonly prompts: Prompts
@@ -36,20 +37,23 @@ export interface Program {
   readonly schemas: string
 }
 
-/** Absolute paths of the program's files: `MAILCLAIM_CONFIG_DIR` and `MAILCLAIM_STATE_DIR`, else the platform's convention. */
+/**
+ * Absolute paths of the directories for settings and state: `MAILCLAIM_CONFIG_DIR` and `MAILCLAIM_STATE_DIR`, else the platform's
+ * convention.
+ */
 export interface Directories {
   readonly config: string
   readonly state: string
 }
 
-/** Environment variables that the program knows, read once by `main.ts`. An empty variable counts as unset. */
+/** Values of the environment variables that the program knows, read once by `main.ts`. An empty variable is treated as unset. */
 export interface Environment {
   /** Values of `MAILCLAIM_…` variables by setting: `profile`, and each key of the settings table, such as `base_url`. */
   readonly settings: Readonly<Record<string, string>>
   readonly apiKey?: string
   /** Whether `MAILCLAIM_API_KEY` is set but empty, as where a CI job has no access to a secret. */
   readonly isKeyEmpty?: boolean
-  /** Key that encrypts a session in etcd (base64, 32 bytes); below, the user and password for etcd. */
+  /** Key that encrypts a session in etcd (base64 of 32 bytes); below, the user and password for etcd. */
   readonly storeKey?: string
   readonly storeUser?: string
   readonly storePassword?: string
@@ -85,7 +89,10 @@ export interface Output {
   write(text: string): Promise<void>
 }
 
-/** Standard output was closed by its reader, as in `mailclaim … | head -1`, which isn't a failure. */
+/**
+ * Error of a write to a standard output that its reader has closed, as in `mailclaim … | head -1`. Not a failure, so the program
+ * ends without a message.
+ */
 export class OutputClosedError extends Error {
   override readonly name = 'OutputClosedError'
 }
@@ -113,12 +120,12 @@ export interface HttpRequest {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
-  /** Time limit of the whole exchange, response body included, in milliseconds. */
+  /** Time limit of the complete exchange, response body included, in milliseconds. */
   readonly timeoutMs: number
   readonly signal?: AbortSignal
   /**
    * Requires a new connection. On a kept-alive connection that the service closes at the same moment, nobody can tell whether the
-   * service has read the request.
+   * service has read the request, so a refresh token isn't sent over one.
    */
   readonly freshConnection?: true
   /**
@@ -275,7 +282,7 @@ export interface KeychainRequest {
   /** Secret to store, for `set`. */
   readonly secret?: string
   readonly timeoutMs: number
-  /** Ends the call early when it aborts; the answer then has the reason `timeout`. */
+  /** Ends the call early when the signal aborts; the answer then has the reason `timeout`. */
   readonly signal?: AbortSignal
 }
 

@@ -59,7 +59,11 @@ export const ERRORS = {
   cannot_listen: ['login', 1, 'no port for the redirect'],
   authorization_endpoint_unusable: ['login', 3, 'no usable endpoint'],
   access_denied: ['login', 4, 'access was denied in the browser'],
-  invalid_grant: ['login', 4, 'the authorization code was used already, is too old, or of another sign-in'],
+  invalid_grant: [
+    'login',
+    4,
+    'the authorization code was used already, is too old, cut off, or of another sign-in',
+  ],
   login_timeout: ['login', 4, 'not approved in time'],
   no_refresh_token: ['login', 6, 'the service issued no refresh token, so there is no session to store'],
   config_busy: ['config', 1, 'the settings are being changed'],
@@ -89,10 +93,13 @@ export const ERRORS = {
 } as const satisfies Readonly<Record<string, readonly [group: string, ExitCode | null, meaning: string]>>
 
 export type ErrorCode = keyof typeof ERRORS
-/** Name for the errors that the same commands can end with; a command's definition lists its groups. */
+/** Name of a group of errors that the same commands can end with; a command's definition lists its groups. */
 export type ErrorGroup = (typeof ERRORS)[ErrorCode][0]
 
-/** Exit codes from the most to the least severe: a run over several domains ends with the first that any domain has. */
+/**
+ * Exit codes from the most to the least severe: a run over several domains ends with the first code in this order that any domain
+ * has.
+ */
 export const EXIT_ORDER: readonly ExitCode[] = [1, 4, 3, 7, 6, 5, 9, 8, 2]
 
 export interface CliErrorOptions {
@@ -143,7 +150,7 @@ export class CliError extends Error {
     return new CliError(this.code, message, { ...this, cause: this, ...changed })
   }
 
-  /** Returns the error as `--json` prints it on stderr: `{"error":{"code","message","hint","status","exit"}}`. */
+  /** Returns the error in the form that `--json` prints on stderr: `{"error":{"code","message","hint","status","exit"}}`. */
   toJSON(): { error: { code: string; message: string; hint?: string; status?: number; exit: number } } {
     const { shownCode: code, message, hint, status, exit } = this
     return { error: { code, message, ...(hint && { hint }), ...(status && { status }), exit } }
@@ -155,7 +162,9 @@ export function usageError(message: string, hint?: string): CliError {
   return new CliError('usage', message, { hint })
 }
 
-/** Ctrl-C (SIGINT, exit 130) or a request to end the process (SIGTERM, exit 143). */
+/**
+ * Error of a command that was interrupted: by Ctrl-C (SIGINT, exit 130), or by a request to end the process (SIGTERM, exit 143).
+ */
 export class InterruptedError extends CliError {
   constructor(signal: 'SIGINT' | 'SIGTERM') {
     const code = signal === 'SIGINT' ? 'interrupted' : 'terminated'

@@ -1,6 +1,6 @@
 /**
- * A concurrency limiter: runs `work` when a slot is free, in order of arrival. The slot is free again when `work` ends or calls
- * `release`.
+ * A concurrency limiter: runs each `work` when a slot is free, in order of arrival. The slot is free again when the work ends or
+ * calls `release`.
  */
 export type Limiter = <T>(work: (release: () => void) => Promise<T>) => Promise<T>
 

@@ -19,11 +19,12 @@ export async function main(): Promise<ExitCode> {
   const { platform } = process
   const environment = readEnvironment(process.env)
   const directories = readDirectories(process)
-  // Removes our variables, which may hold an API key: child processes such as a browser inherit the environment.
+  // Remove our variables, which may hold an API key, from the environment: child processes such as a browser inherit it.
   for (const name of Object.keys(process.env)) if (/^MAILCLAIM_/i.test(name)) delete process.env[name]
   const signals = watchSignals(process, [0, 1, 2].some(isTerminal))
   const { interrupts } = signals
-  // By default an unhandled rejection ends the process, possibly between sending a refresh token and storing its successor.
+  // Continue after an unhandled rejection: by default, it would end the process, possibly between sending a refresh token and
+  // storing its successor.
   process.on('unhandledRejection', (reason) => {
     if (process.argv.includes('--verbose')) process.stderr.write(`${sanitizeLine(String(reason))}\n`)
   })
@@ -118,7 +119,7 @@ function readEnvironment(variables: NodeJS.ProcessEnv): Environment {
     ...text('httpsProxy', 'https_proxy', 'HTTPS_PROXY'),
     ...text('noProxy', 'no_proxy', 'NO_PROXY'),
     ...(variables['NODE_TLS_REJECT_UNAUTHORIZED'] === '0' && { tlsUnchecked: true as const }),
-    // https://no-color.org: any value turns color off, except an empty one.
+    // An empty `NO_COLOR` is ignored (https://no-color.org); any other value turns color off.
     noColor: Boolean(variables['NO_COLOR']),
     ci: Boolean(variables['CI']) && variables['CI'] !== 'false',
     ssh: Boolean(variables['SSH_CONNECTION'] ?? variables['SSH_TTY']),
@@ -137,7 +138,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 const clock: Clock = {
   now: () => Date.now(),
-  // `performance.now()` loads another Node module on first use, which adds 1 ms to each start.
+  // Use `hrtime`, because `performance.now()` loads another Node module on first use, which adds 1 ms to each start.
   monotonic: () => Number(process.hrtime.bigint()) / 1e6,
   sleep: (ms, signal) =>
     new Promise((resolve, reject) => {
@@ -148,7 +149,7 @@ const clock: Clock = {
         if (signal?.aborted) reject(signal.reason)
         else resolve()
       }
-      // Capped, because Node turns a longer delay into 1 ms.
+      // Cap the delay, because Node turns a longer one into 1 ms.
       const timer = setTimeout(wake, Math.min(ms, LONGEST_TIMER_MS))
       signal?.addEventListener('abort', wake)
     }),
@@ -171,7 +172,8 @@ function lazyTransport(environment: Environment): HttpTransport {
 }
 
 async function loadTransport(environment: Environment): Promise<HttpTransport> {
-  // In Node 20, V8's optimizing compiler spends 90 ms on undici's HTTP parser (WebAssembly), longer than most commands run.
+  // Use only V8's baseline compiler (Liftoff) in Node 20: the optimizing compiler spends 90 ms on undici's HTTP parser
+  // (WebAssembly), longer than most commands run.
   if (process.versions.node.startsWith('20.')) setFlagsFromString('--liftoff-only')
   try {
     const { createTransport } = await import('./service/transport.ts')

@@ -14,17 +14,17 @@ export interface ProgramOptions {
 
 /** Milliseconds between SIGTERM and SIGKILL. */
 const TERMINATION_MS = 5000
-/** Milliseconds to read on after the command has exited: a background process it started may keep its output open. */
+/** Milliseconds to read on after the command has exited: a background process that it started may keep the output open forever. */
 const OUTPUT_MS = 500
-/** Milliseconds between checks whether the process group has ended. */
+/** Milliseconds between two checks whether the process group has ended. */
 const LOOK_MS = 50
-/** Longest line in UTF-16 units; a longer one is passed on in pieces. */
+/** Maximum length of a line in UTF-16 units; a longer one is passed on in pieces. */
 const MAX_LINE = 8192
 
 /**
  * Runs a command in the shell until it ends, without input, in a process group of its own. Lines of standard output and standard
- * error are passed on as they arrive. On timeout or abort the whole group gets SIGTERM and five seconds later SIGKILL; Windows has
- * no signals, so the process tree is killed at once.
+ * error are passed on as they arrive. On timeout or abort, the complete group gets SIGTERM and five seconds later SIGKILL; Windows
+ * has no signals, so the process tree is killed at once.
  *
  * @throws the signal's reason, after the command has ended
  */
@@ -70,7 +70,7 @@ export async function runProgram(
       windowsHide: true,
     })
     if (child.pid === undefined) await once(child, 'spawn')
-    // After a successful spawn, `error` reports only a failed `kill`, whose result is ignored.
+    // Ignore `error`, which Node would throw without a listener: after a successful spawn, it reports only a failed `kill`.
     child.on('error', () => {})
     signal?.addEventListener('abort', end, { once: true })
     timers.push(
@@ -81,7 +81,8 @@ export async function runProgram(
     )
     const output = Promise.all([child.stdout, child.stderr].map((stream) => passLines(stream, onLine)))
     const [code, killedBy] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
-    // The shell has exited, but processes that the command started may still be in its group.
+    // The shell has exited, but processes that the command started may still be in its group. After a timeout or abort, wait for
+    // their end.
     await treeEnded
     while ((signal?.aborted || timedOut) && !isKilled && kill(0)) await sleep(LOOK_MS)
     await Promise.race([output, sleep(OUTPUT_MS, undefined, { ref: false })])
@@ -100,16 +101,15 @@ export async function runProgram(
 }
 
 /**
- * Opens an address as xdg-open does: with the first command of `BROWSER` that starts, else with the system's browser. A command with
- * `%s` at its end may have arguments; any other is one word, blanks included. No shell sees the address.
+ * Opens an address with the first command of `BROWSER` that starts; without `BROWSER`, with the system's browser. The address is the
+ * last argument, wherever the command has `%s`. No shell sees the address.
  */
 export async function openBrowser(url: string, commands?: string): Promise<void> {
   const { default: open } = await import('open')
-  const app = commands?.split(delimiter).map((command) => {
-    const [name = '', ...words] = command.endsWith('%s')
-      ? command.slice(0, -2).trim().split(/\s+/)
-      : [command]
-    return { name, arguments: words }
+  const app = commands?.split(delimiter).flatMap((command) => {
+    const [name = '', ...words] = command.split(/\s+/).filter((word) => !/^["']?%[su]["']?$/i.test(word))
+    // A command without `%s` may be the path of one program, spaces included: that reading comes first.
+    return [...(/%s/i.test(command) ? [] : [{ name: command }]), { name, arguments: words }]
   })
   const child = await open(url, app && { app })
   if (child.pid === undefined) await once(child, 'spawn')
@@ -136,7 +136,8 @@ async function passLines(stream: Readable | null, onLine: (line: string) => Prom
       for (; rest.length > MAX_LINE; rest = rest.slice(MAX_LINE)) await onLine(rest.slice(0, MAX_LINE))
     }
   } catch {
-    // `runProgram` destroys the stream if a background process keeps it open.
+    // Reading throws if `runProgram` destroyed the stream because a background process kept it open. The lines read until then are
+    // passed on.
   }
   const last = rest + decoder.end()
   if (last !== '') await onLine(last)

@@ -14,7 +14,8 @@ export function commandLine(words: readonly string[], platform: NodeJS.Platform)
 
 /**
  * Quotes an argument for POSIX shells and fish. Inside single quotes, POSIX shells treat no character as special (Shell Command
- * Language, section 2.2.2), but fish treats `\'` and `\\` as escapes. So quotes and backslashes are escaped outside of them.
+ * Language, section 2.2.2), but fish treats `\'` and `\\` as escapes. So single quotes and backslashes in the argument are escaped
+ * outside of the quotes.
  */
 export function posixQuote(word: string): string {
   // Quote a leading `=`, which zsh expands to a command's path, and `~`, which every shell expands to a home directory.

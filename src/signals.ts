@@ -8,7 +8,8 @@ const GRACE_MS = 1500
 
 /**
  * Converts SIGINT, SIGTERM and SIGHUP into an `AbortSignal`. Shielded work, such as a token refresh, is never interrupted: the
- * abort waits until it ends. Outside of shielded work, a second signal kills the process at once, as users expect of Ctrl-C.
+ * signal aborts only when that work has ended. Outside of shielded work, a second signal kills the process at once, as users expect
+ * of Ctrl-C.
  *
  * @param hasTerminal whether the process has a terminal; without one, SIGHUP is ignored
  */

@@ -13,7 +13,7 @@ export function isTerminal(fd: number): boolean {
   try {
     const stats = fstatSync(fd)
     if (!stats.isCharacterDevice()) return false
-    // Windows has no /dev/null path: `statSync` then returns undefined, which equals no device.
+    // On Windows, which has no /dev/null path, `statSync` returns undefined, so that no device equals it.
     if (stats.rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev) return false
   } catch {
     // `fstatSync` fails for a closed descriptor, and on systems that can't stat the device. Let `isatty` decide.
@@ -22,8 +22,8 @@ export function isTerminal(fd: number): boolean {
 }
 
 /**
- * Closes standard streams whose terminal has hung up; call this last. At exit, Node restores the mode of every terminal, and
- * aborts the process (SIGABRT, with a core dump) if that fails. It skips closed descriptors.
+ * Closes standard streams whose terminal has hung up; call this last. At exit, Node restores the mode of every terminal, and aborts
+ * the process (SIGABRT, with a core dump) if that fails. Node skips closed descriptors.
  */
 export function closeLostTerminals(): void {
   for (const fd of [0, 1, 2].filter((fd) => !isTerminal(fd)))
@@ -44,7 +44,7 @@ export function realInput(): Input {
   }
 }
 
-/** Opens stdin. Unreadable input counts as empty: a closed or write-only descriptor (nohup), a directory, a lost terminal. */
+/** Opens stdin. Unreadable input is treated as empty: a closed or write-only descriptor (nohup), a directory, a lost terminal. */
 function openInput(): Readable {
   const { stdin } = process
   const { setRawMode } = stdin
@@ -58,7 +58,7 @@ function openInput(): Readable {
   return stdin.on('error', () => {})
 }
 
-/** Bytes that an empty pipe accepts without blocking on every supported system. */
+/** Number of bytes that an empty pipe accepts without blocking on every supported system. */
 const DIRECT_WRITE_BYTES = 16 * 1024
 
 /**
@@ -82,7 +82,7 @@ export function realOutput(
   let opened: NodeJS.WriteStream | undefined
   const writeThroughStream = (data: Uint8Array) =>
     new Promise<void>((resolve, reject) => {
-      // Without an `error` listener, a failed write would also be thrown as an uncaught exception.
+      // Listen for `error`: without a listener, a failed write would also be thrown as an uncaught exception.
       opened ??= stream().on('error', () => {
         closed = true
       })
@@ -125,7 +125,8 @@ export function realOutput(
         if (isInterrupted) throw error
         const { code, message } = error as NodeJS.ErrnoException
         if (code === 'EPIPE' || code === 'EOF') throw new OutputClosedError('the reader went away')
-        // Fail if the disk is full (ENOSPC), for example: unlike after an exit of the reader, data is lost that is still wanted.
+        // For any other error, such as a full disk (ENOSPC), fail: unlike a reader that has exited, the destination still wants the
+        // lost data.
         throw new CliError('output_failed', `the output cannot be written: ${message}`, {
           hint: 'what was written is incomplete; check where it goes, and run the command again',
           cause: error,

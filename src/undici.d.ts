@@ -1,4 +1,5 @@
-// undici's entry also loads fetch, WebSocket and caches. Its parts can be loaded alone, but have no types.
+// undici's entry also loads fetch, WebSocket and caches. Its parts can be loaded alone, but have no types, so they are declared
+// here.
 declare module 'undici/lib/dispatcher/agent.js' {
   import { Agent } from 'undici'
   export default Agent

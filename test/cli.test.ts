@@ -19,7 +19,7 @@ async function type(line: string | readonly string[], options: FakeContextOption
 
 const globalFlags = globalOptions().map(({ flags }) => longFlag(flags))
 
-test('the contract lists exactly the commands of the tree, and settings name only commands that exist', () => {
+test('test/contract.ts lists exactly the commands of the command tree, and settings name only commands that exist', () => {
   expect([...everyCommand(tree)].map(({ words }) => words.join(' ')).toSorted()).toEqual(
     Object.keys(COMMANDS).toSorted(),
   )
@@ -201,19 +201,19 @@ test('an unknown command is quoted in the error with its control characters esca
   expect(stderr).toContain('li\\u{1b}]0;owned\\u{7}st\\u{202e}')
 })
 
-test('options work before the command, between its words and after it', async () => {
+test('global options are accepted before the words of a command, between them and after them', async () => {
   for (const line of ['--json config list', 'config --format json list', 'config list --format=json'])
     expect(JSON.parse((await type(line)).stdout).object).toBe('list')
 })
 
-test('the last value of a repeated option counts, and the values of repeatable options add up', async () => {
+test('the last value of a repeated option is used, but every value of a repeatable option', async () => {
   const { stdout } = await type('config list --format tsv --format json --profile one --profile one')
   expect(JSON.parse(stdout).object).toBe('list')
   const { code, stderr } = await type('--resolver 192.0.2.1 config list --resolver 300.0.2.2')
   expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining('"300.0.2.2"') })
 })
 
-test('options end at --, so that an argument can begin with a dash', async () => {
+test('words after -- are arguments, even if they begin with a dash', async () => {
   expect((await type('config get -- --json')).stderr).toContain('error: "--json" is not a setting')
   expect((await type('-- config list')).code).toBe(0)
 })
@@ -227,14 +227,14 @@ describe('errors and exit codes', () => {
     return { ...context, stdout: { ...context.stdout, write } }
   }
 
-  test('a command whose terminal hangs up exits with the code of the signal, not of the failed output', async () => {
+  test('a command that is ended by a signal exits with the code of the signal even if its output fails too', async () => {
     const context = failing(new CliError('output_failed', 'the output cannot be written: write EIO'))
     expect(await run(['--version'], context)).toBe(1)
     context.interrupt('SIGTERM')
     expect(await run(['--version'], context)).toBe(143)
   })
 
-  test('a reader that closes the pipe early is not an error', async () => {
+  test('a command whose reader closes the pipe early exits 0 and prints no error', async () => {
     const context = failing(new OutputClosedError('the reader went away'))
     expect(await run(['--help'], context)).toBe(0)
     expect(await run(['config', 'list'], context)).toBe(0)
@@ -262,7 +262,7 @@ describe('errors and exit codes', () => {
   test.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-  ] as const)('%s during shielded work lets the command finish, and then exits %i', async (signal, exit) => {
+  ] as const)('%s while interrupts are shielded lets the command finish: exit %i', async (signal, exit) => {
     const context = createFakeContext()
     context.interrupt(signal)
     expect(await run(['config', 'list', '--json'], context)).toBe(exit)

@@ -61,7 +61,7 @@ async function run(tool: string, answer: unknown = null, variables: Record<strin
 }
 
 describe.runIf(needs('posix', 'bash', 'jq'))('the publishing recipes in the documents', () => {
-  test('the aws recipe sends the whole set, and refuses values that aws would misread', async () => {
+  test('the aws recipe sends the complete TXT set, and refuses values that aws would misread', async () => {
     const { calls, code, stderr } = await run('aws')
     expect(code, stderr).toBe(0)
     const place = ['--hosted-zone-id', 'Z1', '--change-batch']

@@ -174,7 +174,7 @@ describe.runIf(needs('bash', 'dash', 'script', 'curl', 'jq'))('the command block
   test.each(
     pages.map(({ page, blocks }) => [page, blocks.filter((block) => block.skip === undefined)] as const),
   )(
-    'the command blocks of %s do what they say',
+    'the command blocks of %s end with the exit codes and print the output that the page shows',
     async (page, blocks) => {
       const world = await createReader()
       for (const { line, kind, exit, text, before } of blocks) {
@@ -212,7 +212,7 @@ test('the documents stay within 19,000 words', () => {
   expect(words.reduce((sum, count) => sum + count)).toBeLessThan(19_000)
 })
 
-test('the comparison of a transcript ignores line breaks and what … stands for, and nothing else', () => {
+test('a transcript matches output with other line breaks and any text in the place of …, and no other output', () => {
   const [first, second] = transcript('$ one \\\n  more\na …\nb\n$ echo $?\n8')
   expect(first).toEqual({ command: 'one \\\n  more', printed: 'a …\nb\n' })
   expect(second).toEqual({ command: 'echo $?', printed: '8\n' })

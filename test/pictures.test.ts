@@ -95,7 +95,7 @@ describe.runIf(needs('script'))("the README's pictures", () => {
     }
   })
 
-  test('the picture of a check in a terminal is what the program prints', async () => {
+  test("the README's picture of a check in a terminal shows what the program prints", async () => {
     const seen = (await check(world, '', true))
       // Removes the spinner, which the program erases at the end.
       .replace(/\x1b\[\?25l.*?\x1b\[K\x1b\[\?25h/s, '')
@@ -107,7 +107,7 @@ describe.runIf(needs('script'))("the README's pictures", () => {
     await expect(picture).toMatchFileSnapshot('../docs/check.svg')
   })
 
-  test('the picture of a report is what the program writes as HTML', async () => {
+  test("the README's picture of a report shows what the program writes as HTML", async () => {
     const picture = reportPicture(await check(world, ' --format html', false))
     await expect(picture).toMatchFileSnapshot('../docs/report.svg')
   })

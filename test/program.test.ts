@@ -91,13 +91,13 @@ describe('a start', () => {
   )
 })
 
-describe.runIf(needs('posix'))('keeping what was compiled', () => {
+describe.runIf(needs('posix'))('the compile cache', () => {
   it.each([
     ['no home directory', {}],
     ['a home that does not exist', { HOME: '/nonexistent/home' }],
     ['a file instead of the cache directory', { XDG_CACHE_HOME: '/dev/null' }],
     ['a directory that nobody can write to', { XDG_CACHE_HOME: '/proc' }],
-  ])('a command works if the compile cache meets %s', (_what, env) => {
+  ])('a command works if the compile cache is faced with %s', (_what, env) => {
     const { status, stdout, stderr } = start(['--help'], env)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toContain('Usage: mailclaim')
@@ -139,14 +139,14 @@ describe.runIf(needs('posix'))('keeping what was compiled', () => {
     return { home, cache, own, compiled, chosen: (user?: number) => compileCache({ HOME: home }, user) }
   }
 
-  it('compiled code is kept in our own directory, which is created if missing', () => {
+  it("compiled code is kept in mailclaim's directory below the cache directory, which is created if missing", () => {
     const { cache, compiled, chosen } = createCache()
     expect(chosen()).toBe(compiled)
     expect([cache, compiled].map((path) => statSync(path).mode & 0o777)).toEqual([0o700, 0o700])
     expect(chosen()).toBe(compiled)
   })
 
-  it('compiled code is kept behind our own link to the cache directory', () => {
+  it('compiled code is kept behind a link that the user made from the cache directory to another one', () => {
     const { home, cache, chosen } = createCache()
     mkdirSync(join(home, 'elsewhere'))
     symlinkSync(join(home, 'elsewhere'), cache)
@@ -161,7 +161,7 @@ describe.runIf(needs('posix'))('keeping what was compiled', () => {
     expect(chosen()).toBe(compiled)
   })
 
-  it('compiled code is kept in a new directory below one like /tmp', () => {
+  it('compiled code is kept in a new directory below a sticky directory such as /tmp', () => {
     const { home } = createCache()
     chmodSync(home, 0o1777)
     expect(compileCache({ XDG_CACHE_HOME: home })).toBe(join(home, 'mailclaim/compiled'))
@@ -215,9 +215,9 @@ describe.runIf(needs('posix'))('keeping what was compiled', () => {
 
 describe.runIf(needs('posix', 'python3'))('a terminal that hangs up', () => {
   it.each([
-    ['with a question', ['login'], 'service:'],
-    ['without a question', ['sandbox', '--port', '0'], 'http://'],
-  ])('a terminal that hangs up ends a program %s', (_what, words, shown) => {
+    ['at a prompt', ['login'], 'service:'],
+    ['that serves requests', ['sandbox', '--port', '0'], 'http://'],
+  ])('a terminal that hangs up ends the program %s', (_what, words, shown) => {
     // The Python script is the terminal, and closes it.
     const script = `
       import os, pty, sys
@@ -244,7 +244,7 @@ describe.runIf(needs('posix', 'python3'))('a terminal that hangs up', () => {
 })
 
 describe.runIf(needs('posix'))('writing at once', () => {
-  it.runIf(needs('python3'))('a full non-blocking pipe does not end the program', () => {
+  it.runIf(needs('python3'))('the program waits for a full non-blocking pipe and loses no output', () => {
     // The Python script fills the pipe, starts the program, and then reads everything.
     const script = `
       import fcntl, os, subprocess, sys, threading, time
@@ -267,7 +267,7 @@ describe.runIf(needs('posix'))('writing at once', () => {
     expect(stdout).toBe(`0 ${start(['completion', 'bash']).stdout}\n`)
   })
 
-  it('a full disk is an error message', () => {
+  it('the program reports an error if its output is a file on a full disk', () => {
     const { status, stderr } = spawnSync(
       'sh',
       ['-c', '"$0" "$1" --version >/dev/full', process.execPath, join(root, 'bin/mailclaim.js')],
@@ -278,7 +278,7 @@ describe.runIf(needs('posix'))('writing at once', () => {
   })
 })
 
-it('the bundle finds its native locks, and doctor reports it if they are missing', () => {
+it('the built program finds its native file locks, and doctor reports it if they are missing', () => {
   const copy = join(directory, 'copy')
   for (const part of ['bin', 'dist', 'package.json']) {
     cpSync(join(root, part), join(copy, part), { recursive: true })

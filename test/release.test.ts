@@ -346,7 +346,7 @@ describe.runIf(needs('posix'))('a script in a state that its user can mend', () 
     expect(stderr.trimEnd()).not.toContain('\n')
   })
 
-  test('a mistake in a script keeps its stack', async () => {
+  test('a programming error in a script is printed with its stack, and a failed fetch with its cause', async () => {
     const { sentenceOf } = await import(fileURLToPath(new URL('scripts/begin.mjs', root)))
     expect(sentenceOf(new TypeError('x is not a function'))).toMatch(/\n {4}at /)
     expect(sentenceOf(new TypeError('fetch failed', { cause: new Error('ECONNREFUSED') }))).toBe(

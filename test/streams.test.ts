@@ -25,13 +25,13 @@ async function written(platform: NodeJS.Platform, pieces: readonly string[]) {
   return { direct: readFileSync(file, 'utf8'), streamed: String(stream.read() ?? '') }
 }
 
-test('output that fits any pipe is written to the file descriptor, and all output after that to the stream', async () => {
+test('output of less than a pipe buffer is written to the file descriptor, and all output after a longer text to the stream', async () => {
   const long = 'x'.repeat(16 * 1024 - 3)
   expect(await written('linux', ['one ', 'two'])).toEqual({ direct: 'one two', streamed: '' })
   expect(await written('linux', ['one ', long, 'two'])).toEqual({ direct: 'one ', streamed: `${long}two` })
 })
 
-test('all output on Windows goes through the stream', async () => {
+test('all output on Windows is written to the stream, and none directly to the file descriptor', async () => {
   expect(await written('win32', ['one ', 'two'])).toEqual({ direct: '', streamed: 'one two' })
 })
 

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { type AnswerCase, otherCases, statusCases } from './answers.ts'
 import { sample, seed } from './options.ts'
 import { type Client, inParallel, shareClients } from './run-mailclaim.ts'
-import { endingOf, malfunctions, untruths } from './statements.ts'
+import { endingOf, findMalfunctions, findUntruths } from './statements.ts'
 import { type Outcome, report } from './table.ts'
 
 /** Timeout of the test in milliseconds, generous for slow machines; each process has a limit of its own. */
@@ -18,7 +18,7 @@ interface Result extends Outcome {
 const { clients } = shareClients()
 
 it(
-  'every answer to a refresh: statuses, cuts, delays and stops',
+  'after any answer to a refresh but a false refusal (status, cut, delay or stop), no used refresh token is sent and no message is untrue',
   async () => {
     const began = performance.now()
     // Start the slowest cases first, so that the clients finish at about the same time.
@@ -66,11 +66,11 @@ async function refreshAnsweredWith(client: Client, answer: AnswerCase): Promise<
   const next = await client.run(['grants', 'list', '--json'])
   const works = next.code === 0
   const { reuse, leaks } = service.counts
-  const wrong = [...malfunctions(first), ...malfunctions(next)]
+  const wrong = [...findMalfunctions(first), ...findMalfunctions(next)]
   if (leaks > 0) wrong.push('the refresh token was sent elsewhere')
   if (answer.expected !== 'accepted') {
-    wrong.push(...untruths(first, { bytes, processed, nextWorks: works }))
-    wrong.push(...untruths(next, { bytes, processed }))
+    wrong.push(...findUntruths(first, { bytes, processed, nextWorks: works }))
+    wrong.push(...findUntruths(next, { bytes, processed }))
     if (reuse > 0) wrong.push('a rotated refresh token was sent')
     if (first.code === 0 && !works) wrong.push(`done, and the next command ends with ${endingOf(next)}`)
   }

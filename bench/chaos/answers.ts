@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /**
  * Required state of the session afterward. `survives`: the next command works. `open`: the session may be lost, since the answer
  * proves nothing, but no token may be sent twice. `accepted`: the service rotates the token and claims that it didn't; the client
- * can't know.
+ * can't know, so the session may be lost and the old token sent again.
  */
-export type Expected = 'survives' | 'open' | 'accepted'
+export type ExpectedSession = 'survives' | 'open' | 'accepted'
 
 /** One way to answer a refresh request. */
 export interface AnswerCase {
@@ -14,7 +14,7 @@ export interface AnswerCase {
   readonly name: string
   /** Whether the service processes the request before it answers. */
   readonly process: boolean
-  readonly expected: Expected
+  readonly expected: ExpectedSession
   /** Additional arguments of the command. */
   readonly words?: readonly string[]
   /** Milliseconds for which the client process is stopped (SIGSTOP), from before the answer is written. */
@@ -57,7 +57,8 @@ export function statusCases(): AnswerCase[] {
           .map(([kind, body]): AnswerCase => {
             const refusal =
               (retryAfter && (status === 429 || (status === 503 && kind !== 'HTML'))) ||
-              // Servers and proxies send these three statuses for connection problems, possibly after processing the request.
+              // Servers and proxies send 408, 421 and 425 for connection problems, possibly after processing the request, so these
+              // statuses prove no refusal.
               (kind === 'OAuth error' &&
                 status >= 400 &&
                 status <= 499 &&
@@ -81,7 +82,10 @@ export function statusCases(): AnswerCase[] {
   )
 }
 
-/** Returns the cases beyond plain statuses: answers that are cut off, repeated, delayed, malformed or useless. */
+/**
+ * Returns the cases beyond plain statuses: refusals, complete tokens in unusual forms, and answers that are cut off, odd or
+ * delayed.
+ */
 export function otherCases(): AnswerCase[] {
   return [...refusals(), ...wholeTokens(), ...cuts(), ...oddities(), ...delays()]
 }
@@ -132,7 +136,8 @@ function wholeTokens(): AnswerCase[] {
       `HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n${whole(tokens)}`,
     'after twenty 103': (tokens) => `HTTP/1.1 103 Early Hints\r\n\r\n`.repeat(20) + whole(tokens),
   }
-  // A correct server sends neither, since the request says `Accept-Encoding: identity` and has no `Expect: 100-continue`.
+  // A correct server sends neither a gzipped body nor status 100, since the request says `Accept-Encoding: identity` and has no
+  // `Expect: 100-continue`. So the session may be lost.
   const isUnasked = (name: string) => ['gzipped', 'after 100'].includes(name)
   return Object.entries(forms).map(([name, form]) => ({
     group: 'whole tokens',
@@ -195,7 +200,7 @@ function delays(): AnswerCase[] {
   const close = (socket: Socket, tokens: string) => void socket.end(whole(tokens))
   const keepOpen = async (socket: Socket, tokens: string) => {
     socket.write(whole(tokens).replace('connection: close\r\n', ''))
-    // 40 s is longer than any of these processes is stopped.
+    // Keep the connection open for 40 s, which is longer than any of these processes is stopped.
     await Promise.race([sleep(40_000, undefined, { ref: false }), closed(socket)])
     socket.destroy()
   }

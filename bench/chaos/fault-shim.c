@@ -2,10 +2,10 @@
  * Preloaded into the program (LD_PRELOAD): numbers its calls on the state directory and on sockets, and makes one of them
  * go wrong. Nothing here knows what the program's files are called.
  *
- *   FAULT_STATE  the state directory; every call on a path or descriptor below it counts
- *   FAULT_CODE   the program's own files; they count once the program holds a lock
- *   FAULT_LOG    one line a call: number, name, what it was about, result, and `hit` if it went wrong
- *   FAULT_AT     the number of the call that goes wrong; 0 only counts
+ *   FAULT_STATE  the state directory; every call on a path or descriptor below it is numbered
+ *   FAULT_CODE   the program's own files; their calls are numbered once the program holds a lock
+ *   FAULT_LOG    one line per call: number, name, path or socket, result, and `hit` if the fault hit it
+ *   FAULT_AT     the number of the call that goes wrong; 0 for none
  *   FAULT_KIND   kill-before, kill-after, said-failed (the call is done and reported as EIO), or an errno to report
  *                instead of the call
  *   FAULT_LASTS  `same`: so do all later calls of the same name on files; `changes`: all later calls that change files or
@@ -236,7 +236,7 @@ int __xstat64(int version, const char *path, struct stat64 *to) { return (void)v
 int __lxstat64(int version, const char *path, struct stat64 *to) { return (void)version, lstat64(path, to); }
 int __fxstat64(int version, int fd, struct stat64 *to) { return (void)version, fstat64(fd, to); }
 
-/* libuv reaches these by number. */
+/* libuv makes these calls by number, without a libc function of their own. */
 long syscall(long number, ...) {
   va_list rest;
   va_start(rest, number);
@@ -280,7 +280,7 @@ int flock(int fd, int operation) {
   return result;
 }
 
-/* Network. getsockopt is left alone: libuv reads its answer without asking whether there is one. */
+/* Network. getsockopt gets no fault: libuv reads its result without checking for an error. */
 
 int socket(int domain, int type, int protocol) {
   int internet = domain == AF_INET || domain == AF_INET6;

@@ -11,7 +11,7 @@ const CODE = fileURLToPath(new URL('../../dist', import.meta.url))
 
 const ERRNOS = ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EMFILE', 'EACCES', 'ESTALE', 'EINTR'] as const
 
-/** Faults of one system call: name in the table, and name in the shim's environment variable. */
+/** Faults of one system call: by the name in the printed table, the value of the shim's variable `FAULT_KIND`. */
 export const FAULTS = {
   'killed before': 'kill-before',
   'killed after': 'kill-after',
@@ -28,11 +28,11 @@ export function isKill(fault: Fault): boolean {
   return fault === 'killed before' || fault === 'killed after'
 }
 
-/** Faults that a broken or full disk keeps returning. */
-export const LASTING: readonly Fault[] = ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EACCES', 'ESTALE']
+/** Faults that a broken or full disk returns for each later call as well. */
+export const LASTING_FAULTS: readonly Fault[] = ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EACCES', 'ESTALE']
 
 /** Calls that a lasting fault hits after the first: `same`, those of the same name; `changes`, all that change files. */
-export type Extent = 'same' | 'changes'
+export type FaultExtent = 'same' | 'changes'
 
 /** A system call of the program, as logged by the shim. */
 export interface Call {
@@ -58,7 +58,7 @@ export function compileShim(onEnd: OnEnd): string {
 export function shimEnvironment(
   library: string,
   client: Client,
-  strike?: { readonly at: number; readonly fault: Fault; readonly lasts?: Extent | undefined },
+  strike?: { readonly at: number; readonly fault: Fault; readonly lasts?: FaultExtent | undefined },
 ): Record<string, string> {
   rmSync(logOf(client), { force: true })
   return {
@@ -91,7 +91,7 @@ export function wroteNote(calls: readonly Call[]): boolean {
   return calls.some(({ name, about, result }) => name === 'create' && /\/next\./.test(about) && result >= 0)
 }
 
-/** Whether a call wrote to a connection: if such a call reports a failure, the bytes may still have left. */
+/** Whether a call writes to a connection: even if such a call reports a failure, its bytes may have left. */
 export function isSend({ name, about }: Call): boolean {
   return about === 'socket' && /^(write|writev|send|sendmsg)$/.test(name)
 }

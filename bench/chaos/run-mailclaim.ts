@@ -14,7 +14,10 @@ export interface Run extends Ended {
   readonly error: { readonly code: string; readonly message: string; readonly hint?: string } | undefined
 }
 
-/** Milliseconds without output after which a command counts as hanging; longer than the longest wait for an answer. */
+/**
+ * Milliseconds to wait for the end of a process before it is reported as hung and killed; longer than the longest wait for an
+ * answer.
+ */
 const HANGS_AFTER_MS = 90_000
 
 /** A signed-in home directory with a service of its own; both can be reset to the moment of the sign-in. */
@@ -22,7 +25,9 @@ export interface Client {
   readonly service: TokenService
   readonly state: string
   readonly home: string
-  /** Resets home and service to the moment of the sign-in, with an expired access token; or to a home without state. */
+  /**
+   * Resets home and service to the moment of the sign-in, with an expired access token; with `nothing`, to a home without state.
+   */
   rewind(to?: 'nothing'): void
   start(words: readonly string[], env?: Readonly<Record<string, string>>): Running
   /** Waits for a process, and kills it if it hangs. */
@@ -64,7 +69,7 @@ async function createClient(onEnd: OnEnd): Promise<Client> {
     MAILCLAIM_BASE_URL: service.base,
     MAILCLAIM_CLIENT_ID: 'chaos',
     MAILCLAIM_STORE: 'file',
-    // With io_uring, libuv of Node 22 and later can bypass the libc functions that the shim replaces.
+    // Disable io_uring, by which libuv of Node 22 and later can bypass the libc functions that the shim replaces.
     UV_USE_IO_URING: '0',
     NODE_DISABLE_COMPILE_CACHE: '1',
   })

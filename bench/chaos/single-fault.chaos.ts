@@ -5,22 +5,22 @@ import {
   type Call,
   compileShim,
   describeCall,
-  type Extent,
   FAULTS,
   type Fault,
+  type FaultExtent,
   isKill,
   isOnDisk,
   isOnNetwork,
   isOwnCode,
   isSend,
-  LASTING,
+  LASTING_FAULTS,
   readCalls,
   shimEnvironment,
   wroteNote,
 } from './fault-shim.ts'
 import { sample, seed } from './options.ts'
 import { type Client, inParallel, type Run, shareClients } from './run-mailclaim.ts'
-import { endingOf, malfunctions, untruths } from './statements.ts'
+import { endingOf, findMalfunctions, findUntruths } from './statements.ts'
 import { type Outcome, report } from './table.ts'
 
 /** Timeout of a test in milliseconds, generous for slow machines; each process has a limit of its own. */
@@ -29,7 +29,7 @@ const HOURS = 4 * 3600 * 1000
 const ALL_FAULTS = Object.keys(FAULTS) as Fault[]
 const NEXT = ['grants', 'list', '--json']
 
-/** Whether the session was lost, and how far the request had come by then. */
+/** How far the refresh request had come when the session was lost. */
 type Stranded =
   | 'a byte had left'
   | 'the answer had arrived'
@@ -38,7 +38,7 @@ type Stranded =
 
 interface Verified {
   readonly stranded?: Stranded
-  /** Broken promises that no fault excuses. */
+  /** Broken promises, one text each; empty if the program kept them all. */
   readonly wrong: readonly string[]
 }
 
@@ -46,7 +46,7 @@ interface Verified {
 interface Aftermath {
   readonly first: Run
   readonly fault: Fault
-  readonly lasts: Extent | undefined
+  readonly lasts: FaultExtent | undefined
   readonly calls: readonly Call[]
 }
 
@@ -57,7 +57,7 @@ interface Operation {
   /** `nothing` starts from a home without state; the default is a signed-in home. */
   readonly from?: 'nothing'
   start(client: Client, env: Record<string, string>): Promise<Run>
-  /** Runs the next commands without a fault, and compares their messages and the state with the facts. */
+  /** Runs the next commands without a fault, and checks the messages of all commands and the stored state against the facts. */
   verify(client: Client, aftermath: Aftermath): Promise<Verified>
 }
 
@@ -96,7 +96,7 @@ const LOGIN: Operation = {
       wrong.push('untrue: signed in, and the previous session is active')
     if (first.code !== 0 && client.service.servedNewGrant && /untouched|still active/.test(first.stderr))
       wrong.push('untrue: the previous session is active, and the new one is')
-    return { wrong: [...wrong, ...malfunctions(next), ...(await leftAfterLogout(client))] }
+    return { wrong: [...wrong, ...findMalfunctions(next), ...(await leftAfterLogout(client))] }
   },
 }
 
@@ -112,7 +112,7 @@ const FIRST_LOGIN: Operation = {
       wrong.push(`signed in, and the next command ends with ${endingOf(next)}`)
     if (first.code !== 0 && next.code !== 0 && next.error?.code !== 'not_signed_in')
       wrong.push(`neither signed in nor signed out: ${endingOf(next)}`)
-    return { wrong: [...wrong, ...malfunctions(next), ...(await leftAfterLogout(client))] }
+    return { wrong: [...wrong, ...findMalfunctions(next), ...(await leftAfterLogout(client))] }
   },
 }
 
@@ -128,14 +128,14 @@ const LOGOUT: Operation = {
     const next = await client.run(NEXT)
     if (first.code === 0 && next.error?.code !== 'not_signed_in')
       wrong.push(`signed out, and the next command ends with ${endingOf(next)}`)
-    return { wrong: [...wrong, ...malfunctions(next), ...(await leftAfterLogout(client))] }
+    return { wrong: [...wrong, ...findMalfunctions(next), ...(await leftAfterLogout(client))] }
   },
 }
 
-/** Logs out without a fault, and returns the files that remain, whatever happened before. */
+/** Logs out without a fault, and returns the broken promises: the logout fails, or a refresh token remains on the disk. */
 async function leftAfterLogout(client: Client): Promise<string[]> {
   const logout = await client.run(['logout', '--json'])
-  const wrong = malfunctions(logout)
+  const wrong = findMalfunctions(logout)
   if (logout.code !== 0) wrong.push(`the logout after it ends with ${endingOf(logout)}`)
   if (client.tokensOnDisk().length > 0) wrong.push('the logout after it leaves a refresh token on the disk')
   return wrong
@@ -151,10 +151,11 @@ async function verifyRefresh(
   const next = await runNext()
   const works = next.code === 0
   const wrong = [
-    ...untruths(first, { bytes, processed, nextWorks: works }),
-    // The next command's statements about a request refer to the first command's request, unless the next one sent its own.
-    ...untruths(next, { bytes: service.counts.bytes, processed: service.counts.processed }),
-    ...malfunctions(next),
+    ...findUntruths(first, { bytes, processed, nextWorks: works }),
+    // The next command's statements about a request refer to the first command's request, unless the next one sent its own. So
+    // check them against the counts of both.
+    ...findUntruths(next, { bytes: service.counts.bytes, processed: service.counts.processed }),
+    ...findMalfunctions(next),
   ]
   const isLost =
     lasts !== undefined && processed > 0 && /new refresh token .* could not be stored/.test(first.stderr)
@@ -165,20 +166,22 @@ async function verifyRefresh(
     // If the disk stays broken after the answer, the token can't be stored: the command has to report that, with the access token
     // or exit 4.
     if (processed > 0 && !isLost) wrong.push(`an answer was lost: ${endingOf(first)}`)
-    // If the note can't be removed either, the next command has to name the safe way.
+    // If the note can't be removed either, the next command has to report `refresh_interrupted`, whose hint names the safe way.
     const isNamed = next.error?.code === 'refresh_interrupted' && wroteNote(calls)
     if (bytes === 0 && !isNamed) wrong.push(`stranded, and nothing had left: ${endingOf(next)}`)
     return { stranded: bytes > 0 ? 'the answer had arrived' : 'nothing had left', wrong }
   }
-  // After one failed file operation and no network fault, the second attempt stores the new token in its reserved space.
   const hit = calls.find((call) => call.hit)
+  // A lost answer is a broken promise: after one failed file operation and no network fault, the second attempt stores the new
+  // token in its reserved space.
   if (processed > 0 && !isKill(fault) && hit !== undefined && !isOnNetwork(hit))
     return { stranded: 'the answer had arrived', wrong: [...wrong, `an answer was lost: ${endingOf(first)}`] }
   if (bytes > 0 || (hit !== undefined && isSend(hit) && !isKill(fault)))
     return { stranded: 'a byte had left', wrong }
   if (isKill(fault) && next.error?.code === 'refresh_interrupted' && wroteNote(calls))
     return { stranded: 'killed between note and first byte', wrong }
-  // The system created the note and reported a failure, so the note looks like another process's and must stay.
+  // The system created the note and reported a failure, so the note looks like another process's and must stay: the same result as
+  // after a kill.
   const isUnknown = hit?.name === 'create' && hit.about.includes('/next.')
   if (isUnknown && fault === 'done but reported failed' && next.error?.code === 'refresh_interrupted')
     return { stranded: 'killed between note and first byte', wrong }
@@ -204,7 +207,7 @@ const COLUMNS = {
   nothing: stranded('nothing had left'),
 }
 
-describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every call', () => {
+describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at any system call', () => {
   const { clients, onEnd } = shareClients()
   let library = ''
   beforeAll(() => {
@@ -212,7 +215,7 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
   })
 
   it.each([REFRESH, NARROWED, FIRST_LOGIN, LOGIN, LOGOUT])(
-    '$name',
+    '$name with one failing or killed system call sends no used token and prints no untrue message',
     async (operation) => {
       const began = performance.now()
       const { length: count } = await listCalls(operation)
@@ -229,13 +232,13 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
   )
 
   it.each([REFRESH, NARROWED, FIRST_LOGIN, LOGIN, LOGOUT])(
-    '$name, on a disk that keeps failing',
+    '$name on a disk that keeps failing from any system call on sends no used token and prints no untrue message',
     async (operation) => {
       const began = performance.now()
       const positions = sample((await listCalls(operation)).filter(isOnDisk).map(({ number }) => number))
       const extents = ['same', 'changes'] as const
       const runs = positions.flatMap((at) =>
-        LASTING.flatMap((fault) => extents.map((lasts) => ({ at, fault, lasts }))),
+        LASTING_FAULTS.flatMap((fault) => extents.map((lasts) => ({ at, fault, lasts }))),
       )
       const results = await inParallel(clients, runs, (client, { at, fault, lasts }) =>
         runOnce(client, operation, at, fault, lasts),
@@ -264,7 +267,7 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
     operation: Operation,
     at: number,
     fault: Fault,
-    lasts?: Extent,
+    lasts?: FaultExtent,
   ): Promise<Result> {
     client.rewind(operation.from)
     const first = await operation.start(client, shimEnvironment(library, client, { at, fault, lasts }))
@@ -273,9 +276,9 @@ describe.runIf(process.platform === 'linux' && needs('cc'))('one fault at every 
     const hit = calls.find((call) => call.hit)
     const verified = await operation.verify(client, { first, fault, lasts, calls })
     const { reuse, leaks } = client.service.counts
-    // If Node can't read the program's own files, Node ends with its own exit code.
+    // Ignore malfunctions if Node can't read the program's own files: Node then ends with its own exit code.
     const ownCode = hit !== undefined && isOwnCode(hit)
-    const wrong = [...(ownCode ? [] : malfunctions(first, isKill(fault))), ...verified.wrong]
+    const wrong = [...(ownCode ? [] : findMalfunctions(first, isKill(fault))), ...verified.wrong]
     if (reuse > 0) wrong.push('a rotated refresh token was sent')
     if (leaks > 0) wrong.push('a refresh token was sent elsewhere')
     return {

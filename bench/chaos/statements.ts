@@ -2,7 +2,7 @@ import type { Run } from './run-mailclaim.ts'
 
 /** Facts about a run, observed from outside, to check the messages of the program against. */
 export interface Observed {
-  /** Bytes of the request with the refresh token that left the process during the run. */
+  /** Number of bytes of the refresh request that left the process during the run. */
   readonly bytes: number
   /** Number of rotations of the refresh token by the service until now. */
   readonly processed: number
@@ -45,8 +45,8 @@ const STATEMENTS: readonly Statement[] = [
   },
 ]
 
-/** Returns the untrue statements of a run. */
-export function untruths(run: Run, observed: Observed): string[] {
+/** Returns the statements in a run's messages that the observed facts contradict. */
+export function findUntruths(run: Run, observed: Observed): string[] {
   const said = STATEMENTS.flatMap(({ pattern, holds }) => {
     const words = pattern.exec(run.stderr)?.[0]
     return words === undefined || holds(observed) ? [] : [words]
@@ -55,7 +55,7 @@ export function untruths(run: Run, observed: Observed): string[] {
 }
 
 /** Returns the malfunctions of a run: it hung, crashed, or reported a bug. */
-export function malfunctions(run: Run, killed = false): string[] {
+export function findMalfunctions(run: Run, killed = false): string[] {
   if (run.hung) return ['hung']
   if (typeof run.code === 'string' && !killed) return [`crashed: ${run.code}`]
   if (/this is a bug in/.test(run.stderr)) return ['called itself a bug']

@@ -4,7 +4,7 @@ import { countEach } from '../../test/session/processes.ts'
 export interface Outcome {
   /** Row of the table in which the run is counted. */
   readonly group: string
-  /** Injected fault and circumstances, printed if a promise was broken. */
+  /** Place of the fault, such as a system call; printed with the fault itself (`how`) if a promise was broken. */
   readonly where: string
   readonly how: string
   /** Broken promises; empty for a good run. */

@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** State of the service; restoring a copy resets the service to that moment. */
+/** State of the service; restoring a copy resets the service to the moment of the copy. */
 interface Memory {
   readonly codes: Map<string, { challenge: string; redirectUri: string; scope: string }>
   readonly refreshTokens: Map<string, { grant: string; used: boolean }>
@@ -13,14 +13,14 @@ interface Memory {
   readonly grants: Map<string, { scope: string; revoked: boolean }>
 }
 
-export interface Counts {
-  /** Bytes received in token requests, complete or not. */
+export interface RequestCounts {
+  /** Number of bytes received in token requests, complete or not. */
   bytes: number
-  /** Token requests that were processed: each made a new refresh token. */
+  /** Number of token requests that were processed: each made a new refresh token. */
   processed: number
-  /** Rotated refresh tokens that were sent again (reuse); each revoked its grant. */
+  /** Number of times that a rotated refresh token was sent again (reuse), which revoked its grant. */
   reuse: number
-  /** Requests that sent a secret to another path than the token endpoint. */
+  /** Number of requests that sent a secret to another path than the token endpoint. */
   leaks: number
 }
 
@@ -44,7 +44,8 @@ const REFRESHED_SECONDS = 900
 
 /**
  * The part of the service that a session needs: authorization, token endpoint, one list. Rotates refresh tokens, revokes a grant on
- * reuse, and counts. Shares only Node's HTTP server with the client and the sandbox, so that no mistake is made on both sides.
+ * reuse, and counts requests. Shares no code with the client and the sandbox except Node's HTTP server: a mistake in shared code
+ * would go unnoticed.
  */
 export class TokenService {
   readonly #server = createServer((request, response) => void this.#answer(request, response))
@@ -55,7 +56,7 @@ export class TokenService {
     accessTokens: new Map(),
     grants: new Map(),
   }
-  #counts: Counts = noCounts()
+  #counts: RequestCounts = noCounts()
   #scripted: ScriptedAnswer | undefined
   #received = 0
   #servedGrant: string | undefined
@@ -63,7 +64,7 @@ export class TokenService {
 
   private constructor() {
     this.#server.on('connection', (socket) => this.#watch(socket))
-    // A client that disconnects in the middle of a request gets no answer.
+    // Give no answer to a client that disconnects in the middle of a request; Node would answer 400.
     this.#server.on('clientError', (_, socket) => socket.destroy())
   }
 
@@ -78,7 +79,7 @@ export class TokenService {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  get counts(): Readonly<Counts> {
+  get counts(): Readonly<RequestCounts> {
     return this.#counts
   }
 
@@ -112,7 +113,7 @@ export class TokenService {
     return this.#memory.accessTokens.get(accessToken)?.scope
   }
 
-  /** Whether the last list was requested with a grant made after the last rewind. */
+  /** Whether the last request for the list used a token of a grant that was issued after the last rewind. */
   get servedNewGrant(): boolean {
     return this.#servedGrant !== undefined && !this.#before.grants.has(this.#servedGrant)
   }
@@ -241,7 +242,7 @@ export class TokenService {
   }
 }
 
-const noCounts = (): Counts => ({ bytes: 0, processed: 0, reuse: 0, leaks: 0 })
+const noCounts = (): RequestCounts => ({ bytes: 0, processed: 0, reuse: 0, leaks: 0 })
 
 function refused(error: string, description: string): Answer {
   return { status: 400, body: JSON.stringify({ error, error_description: description }) }

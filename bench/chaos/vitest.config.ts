@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['bench/chaos/*.chaos.ts'],
-    // One file uses all cores, so files run one after the other.
+    // Run one file after the other, since each uses all cores.
     fileParallelism: false,
     // Milliseconds for a test; the scenarios limit the number of runs.
     testTimeout: 900_000,

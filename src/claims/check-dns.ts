@@ -11,7 +11,7 @@ import type { Io } from '../terminal/io.ts'
 import { createRenderContext } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { describeLedger } from './ledger.ts'
-import { asArgument, judge, nameOf } from './lifecycle.ts'
+import { domainArg, judge, nameOf } from './lifecycle.ts'
 import { type ClaimReader, findClaimOrDomain, parseDomain } from './load.ts'
 import { expectedRecord, readValue } from './record.ts'
 import {
@@ -22,7 +22,7 @@ import {
   watchDns,
 } from './watch-dns.ts'
 
-/** The result of a DNS check for a command. */
+/** Result of a DNS check: the report to print, and the error that the command ends with. */
 export interface CheckResult {
   readonly report: CheckReport
   /** The error that the command ends with; undefined for exit 0. */
@@ -38,7 +38,8 @@ export interface CheckResult {
  * @param domain a claim or a domain; the user picks one from a list if undefined
  * @param value the TXT value to expect instead of the claim's
  * @param isExact whether to check exactly the name `domain` (`--name`), even if it has a claim with a record at another name
- * @throws CliError as `findClaimOrDomain` and `expectedRecord`; exit 2 for a malformed value, or for nothing to wait for
+ * @throws CliError as `findClaimOrDomain` and `expectedRecord`; exit 2 for a malformed value, or for `wait` without a value and a
+ *   known claim
  */
 export async function checkDomain(
   domain: string | undefined,
@@ -71,7 +72,8 @@ export async function checkDomain(
     return claim
   }
   const { isOpen, phase } = judge(first, io.clock.now())
-  // The service may omit the record of a claim that is over; then report the TXT values of its name.
+  // The service may omit the record of a claim that has ended, for which `expectedRecord` would throw. The value of a claim that
+  // ended without success is of no use in DNS, so expect none: the report then lists the TXT values of the name.
   const hasRecord = isOpen || first.record?.value
   const known = hasRecord ? expectedRecord(first, asked) : { name: asked ?? first.name ?? domainId }
   const wanted = { expected: null, ...known, ...(!isOpen && phase !== 'completed' && { expected: null }) }
@@ -92,7 +94,7 @@ function applyClaim({ report, error }: CheckResult, claim: DomainClaim, now: num
     const unasked = { ...over, expected: null, verdict: 'unknown', ready: false } as const
     return { report: report.expected === null ? own : { ...own, ...unasked }, error: judged.error }
   }
-  const hint = judged.needsRecord ? `to verify it: mailclaim claim${asArgument(claim)}` : undefined
+  const hint = judged.needsRecord ? `to verify it: mailclaim claim${domainArg(claim)}` : undefined
   if (judged.needsRecord || judged.phase === 'blocked') return { report: own, error, hint }
   const remark = `${nameOf(claim)} no longer needs its record: ${judged.text}`
   return { report: { ...own, ...over, verdict: 'ready', ready: true, remark } }
@@ -117,7 +119,7 @@ async function checkRecord(
       options.releaseTurn?.()
       await reportWait(report, news, nextInMs)
     }
-    // `watchDns` yields at least one check.
+    // `watchDns` yields at least one check or throws, so `last` is defined here.
     const report = last as CheckReport
     const failure = exitErrorOf(report, printsFindings(io))
     return { report, error: waits ? failure && toTimeoutError(failure, options.deadline) : failure }
@@ -165,7 +167,7 @@ export const emptyReport = (name: string): CheckReportJson => ({
  * Writes the report of one domain to stdout, in the format in use.
  *
  * @param options of the check, for the command line in a Markdown or HTML report
- * @param columns of the report in TSV
+ * @param columns of the report in TSV, and in a table with `--fields`
  */
 export async function writeReport(
   { report }: CheckResult,
@@ -179,7 +181,8 @@ export async function writeReport(
     const { name, expected } = report
     const { resolvers, authoritativePort } = dnsSettings(settings)
     const asked = (resolvers === 'system' ? await io.dns.systemResolvers() : resolvers).map(formatDnsAddress)
-    // Name the value and the resolvers, so that the command repeats the check also where no claim and no setting provides them.
+    // In the report's command, name the value and the resolvers, so that the command repeats the check also where no claim and no
+    // setting provides them.
     const words = [
       ...(expected === null ? [name] : ['--name', name, '--value', expected]),
       ...(resolvers === 'system' ? [] : asked.flatMap((one) => ['--resolver', one])),

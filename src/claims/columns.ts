@@ -1,4 +1,4 @@
-import { readableTimestamp, readableTimestampInFull } from '../service/timestamps.ts'
+import { formatServiceTimestamp, formatServiceTimestampInFull } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Column } from '../terminal/columns.ts'
 import { judge } from './lifecycle.ts'
@@ -25,7 +25,7 @@ export const CLAIM_COLUMNS: readonly Column[] = [
     only: 'people',
     value: (claim, now) => judge(claim, now).text,
   },
-  // Only for programs: the column `meaning` includes both reasons for people.
+  // Only programs get this column and the next one, because users read both reasons in the column `meaning`.
   { field: 'blocked_reason', only: 'programs' },
   { field: 'failure_reason', only: 'programs' },
   { field: 'domain_id', title: 'Domain id', kind: 'id' },
@@ -38,7 +38,7 @@ export const CLAIM_COLUMNS: readonly Column[] = [
     kind: 'id',
     paint: (_value, { palette }) => palette.strong,
   },
-  { field: 'created_at', title: 'Created', text: readableTimestampInFull },
+  { field: 'created_at', title: 'Created', text: formatServiceTimestampInFull },
   { field: 'expires_at', only: 'programs' },
   {
     field: 'expires',
@@ -46,23 +46,24 @@ export const CLAIM_COLUMNS: readonly Column[] = [
     only: 'people',
     optional: true,
     value: expiry,
-    text: readableTimestampInFull,
+    text: formatServiceTimestampInFull,
   },
   { field: 'id', title: 'Claim id', kind: 'id' },
 ]
 
 /**
- * Columns that a list has only in TSV: the domain's name is enough for the next command, and the terminal's width is for `meaning`.
+ * Fields that `claims list` shows only in TSV: users need just the domain's name for the next command, and the width of a terminal
+ * is for `meaning`.
  */
 const TSV_FIELDS = ['domain_id', 'region', 'created_at', 'id', 'record.name', 'record.value']
 
 /** Columns of `claims list`. */
 export const CLAIM_LIST_COLUMNS: readonly Column[] = CLAIM_COLUMNS.flatMap((column): Column[] => {
-  if (column.field === 'expires') return [{ ...column, text: readableTimestamp }]
+  if (column.field === 'expires') return [{ ...column, text: formatServiceTimestamp }]
   return [TSV_FIELDS.includes(column.field) ? { ...column, only: 'programs' } : column]
 })
 
-/** Additional columns in runs over several domains, for the error of a domain. */
+/** Columns with the error of a domain, for the rows of a run over several domains. */
 export const ERROR_COLUMNS: readonly Column[] = [
   { field: 'error.code', title: 'Problem', optional: true },
   { field: 'error.message', title: 'Message', only: 'programs' },

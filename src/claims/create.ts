@@ -20,7 +20,7 @@ import { printEvent, writeClaim } from './write.ts'
 type RequestFor = (name: string, region?: string) => ClaimRequest
 
 /** Starts a claim of one domain, and prints the claim with the record to add. */
-export async function createOne(domain: string, requestFor: RequestFor, io: Io): Promise<void> {
+export async function createAndPrintClaim(domain: string, requestFor: RequestFor, io: Io): Promise<void> {
   const request = requestFor(parseDomain(domain))
   const { name } = request
   const events = startClaim(request, { client: connect(io), io })
@@ -33,13 +33,13 @@ export async function createOne(domain: string, requestFor: RequestFor, io: Io):
 }
 
 /** Starts claims of several domains. Skips a domain with an open claim, which a new claim would supersede. */
-export async function createSeveral(
+export async function createSeveralClaims(
   domains: readonly string[],
   flags: ManyOptions,
   requestFor: RequestFor,
   io: Io,
 ): Promise<void> {
-  // Users add the record next, so show its name and value in the terminal too.
+  // Users have to add the TXT record next, so show its name and value in a terminal too, not only in TSV.
   const columns = [
     ...CLAIM_COLUMNS.slice(0, 2),
     ...['record.name', 'record.value'].map((field): Column => ({ field, kind: 'id', only: 'people' })),
@@ -59,7 +59,8 @@ export async function createSeveral(
         if (why !== undefined) await warn(`${domain}: ${why}`)
         return { label: 'open before', item: { ...newest.claim, seen_at: newest.seen_at } }
       }
-      // A new claim would end the newer claim, whose owner may be another team, so require `claims create` for this domain alone.
+      // `superseded` means that a newer claim exists, whose owner may be another team: one more claim would end it. So only report
+      // the domain here; `claims create` with this domain alone starts a claim.
       if (newest !== undefined && before?.phase === 'superseded')
         return { label: 'superseded', item: newest.claim, error: before.error }
       const { claim, created } = await requestClaim(requestFor(domain, region), { client: client(), io })

@@ -24,7 +24,7 @@ export const WATCH_EVENTS = { status, waiting, warning, done } as const
 /** Event names of `claims verify --format jsonl`. */
 export const VERIFY_EVENTS = {
   ...{ dns, verification, ...WATCH_EVENTS },
-  // `claims verify` checks DNS once, so it waits only for the service.
+  // `claims verify` checks DNS only once, so its `waiting` events are about the service alone.
   waiting: 'what it waits for at the service, when that changes or a minute has passed',
 } as const
 
@@ -52,7 +52,7 @@ export const MANY_OPTIONS = [
 export type ManyOptions = OptionValues<typeof MANY_OPTIONS>
 
 /** Whether the command line requests a run over several domains: more than one argument, `--from` or `--all`. */
-export const isMany = (domains: readonly string[], { from, all }: ManyOptions): boolean =>
+export const isForSeveral = (domains: readonly string[], { from, all }: ManyOptions): boolean =>
   domains.length > 1 || from !== undefined || all === true
 
 /** Default `--timeout` of `claim` and `claims check --wait` in seconds. */

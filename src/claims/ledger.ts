@@ -10,7 +10,7 @@ import { isProfileName } from '../settings/profiles.ts'
 import { type Settings, settingValue } from '../settings/settings.ts'
 import { writeDurable } from '../storage/atomic-file.ts'
 import { cannotWrite, catchError, codeOf, reason } from '../storage/file-errors.ts'
-import { readJson, requireFormat, unusable } from '../storage/json-file.ts'
+import { fileError, readJson, requireFormat } from '../storage/json-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { judge } from './lifecycle.ts'
@@ -39,7 +39,7 @@ type Place = Pick<Context, 'directories'> & { readonly settings: Pick<Settings, 
 
 /** A claim as it was in the service's last response about it. */
 export interface LedgerEntry {
-  /** Issuer URL of the claim's service; ids of other services may be the same. */
+  /** Issuer URL of the claim's service; claims of two services may have the same id. */
   readonly issuer: string
   /** Time of the last response about the claim, in ISO 8601. */
   readonly seen_at: string
@@ -65,7 +65,8 @@ export async function saveClaim(claim: DomainClaim, io: Io): Promise<void> {
     writeDurable(path, text)
   }
   try {
-    // `forgetClaim` in another process may remove the directory between two steps of `save`; the second attempt recreates it.
+    // `forgetClaim` in another process may remove the directory between two steps of `save`, so retry once: the second attempt
+    // recreates the directory.
     await save().catch(save)
   } catch (error) {
     await io.warn(`couldn't save the claim on this machine: ${cannotWrite(path, error).message}`)
@@ -77,12 +78,12 @@ export async function forgetClaim(entry: LedgerEntry, place: Place): Promise<voi
   const path = pathOf(entry, place)
   const failure = catchError(() => rmSync(path, { force: true }))
   if (failure !== undefined) throw cannotWrite(path, failure)
-  // `rmdir` removes only an empty directory, so the domain's other claims stay.
+  // `rmdir` removes only an empty directory, and throws if the domain has other claims, so ignore its error.
   catchError(() => rmdirSync(dirname(path)))
 }
 
 /**
- * Reads the claims of a domain, the newest first: at the service in use, or at any service without a base URL.
+ * Reads the claims of a domain, the newest first: of the service in use, or of every service if no base URL is set.
  *
  * @param name in its ASCII form
  */
@@ -90,7 +91,7 @@ export function findClaimsByName(name: string, place: Place, onDamaged?: OnDamag
   return read([nameKey(name)], place, onDamaged)
 }
 
-/** Finds the claim with this placeholder domain id: at the service in use, or at any service without a base URL. */
+/** Finds the claim with this placeholder domain id: of the service in use, or of every service if no base URL is set. */
 export async function findClaimById(
   domainId: string,
   place: Place,
@@ -100,7 +101,7 @@ export async function findClaimById(
   return found.find(({ claim }) => claim.domain_id === domainId)
 }
 
-/** Reads all claims, the newest first: at the service in use, or at any service without a base URL. */
+/** Reads all claims, the newest first: of the service in use, or of every service if no base URL is set. */
 export function readAllClaims(place: Place, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
   return read(keysIn(place), place, onDamaged)
 }
@@ -115,7 +116,7 @@ const nameOfLedger = (profile: string, issuer?: string): string =>
   `in profile ${profile}${issuer === undefined ? '' : ` at ${issuer}`}`
 
 /**
- * Describes the other ledgers of this machine in which `find` finds claims, as `describeLedger` does; sorted.
+ * Returns a description, as of `describeLedger`, of each other ledger on this machine in which `find` finds claims; sorted.
  *
  * @param find returns the matching claims of one profile, at any service
  */
@@ -186,7 +187,8 @@ async function read(keys: Iterable<string>, place: Place, onDamaged?: OnDamaged)
     }
   }
   const seenAt = ({ seen_at }: LedgerEntry) => Date.parse(seen_at)
-  // Without `created_at` from the service, order by the last response, although its time doesn't tell the claim's age.
+  // The service may omit `created_at`, so fall back to the time of the last response, which at least is no earlier than the
+  // creation.
   const at = (entry: LedgerEntry) => parseTimestamp(entry.claim.created_at) ?? seenAt(entry)
   return entries.sort((one, other) => at(other) - at(one) || seenAt(other) - seenAt(one))
 }
@@ -225,9 +227,10 @@ function namesBelow(directory: string, most = Number.POSITIVE_INFINITY): string[
       names.push(next.name)
     return names
   } catch (error) {
-    // ENOTDIR: other programs leave files between the directories, such as .DS_Store on macOS.
+    // Other programs leave files between the directories, such as .DS_Store on macOS. So treat a file (ENOTDIR) like a missing
+    // directory (ENOENT): it has no names.
     if (['ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '')) return []
-    throw unusable(directory, `it can't be read (${reason(error)})`, { cause: error })
+    throw fileError(directory, `it can't be read (${reason(error)})`, { cause: error })
   } finally {
     opened?.closeSync()
   }
@@ -247,14 +250,21 @@ function nameKey(name: string): string {
   return checked.ok ? checked.ascii : hashOf(asciiName(name))
 }
 
-/** Returns the base URL of the service in use, which identifies it; undefined without one. @throws CliError exit 2 if malformed */
+/**
+ * Returns the base URL of the service in use, which identifies the service; undefined if none is set.
+ *
+ * @throws CliError exit 2 if malformed
+ */
 export function issuerIn(settings: Pick<Settings, 'chosen'>): string | undefined {
   return settingValue('base_url', settings)
 }
 
 const hashOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 32)
 
-/** Returns the first two letters of a directory's name, without a dot: Windows removes a dot at the end of a file name. */
+/**
+ * Returns the name of the directory that holds a domain's directory: the domain's first two letters, without a dot, because Windows
+ * removes a dot at the end of a file name.
+ */
 const shardOf = (key: string): string => key.slice(0, 2).replace('.', '')
 
 const pathOf = ({ issuer, claim }: Pick<LedgerEntry, 'issuer' | 'claim'>, place: Place): string =>

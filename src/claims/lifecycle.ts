@@ -32,7 +32,7 @@ export interface Judgement {
   readonly needsRecord: boolean
   /** Description for the user, as the rest of a sentence, such as "waiting for the TXT record to be verified". */
   readonly text: string
-  /** The error of a blocked or negatively ended claim, exit 9; undefined in all other phases. */
+  /** The error of a blocked or unsuccessfully ended claim, exit 9; undefined in all other phases. */
   readonly error: CliError | undefined
 }
 
@@ -43,7 +43,10 @@ const BLOCKED_REASONS: ReadonlyMap<string, string> = new Map([
   ['pending_scheduled_emails', 'the current owner has scheduled e-mails from the domain'],
 ])
 
-/** Statuses of similar services in which a claim has ended without success. */
+/**
+ * Phase, error code and message for each status of a claim that has ended without success. The interface names no such status, so
+ * these are those of similar services.
+ */
 const ENDS: ReadonlyMap<string, readonly [phase: Phase, code: ErrorCode, text: string]> = new Map([
   ['expired', ['expired', 'claim_expired', 'the claim expired before it was verified']],
   ['superseded', ['superseded', 'claim_superseded', 'a newer claim replaced this one']],
@@ -53,9 +56,11 @@ const ENDS: ReadonlyMap<string, readonly [phase: Phase, code: ErrorCode, text: s
 
 /** Maximum characters of a name in a message: the limit of DNS (RFC 1035 section 2.3.4). */
 const MAX_NAME_LENGTH = 255
-/** Maximum characters of a status or reason in a message; no real one is as long. */
+/** Maximum characters of a status or reason in a message; a longer text, which no real service sends, is cut. */
 const MAX_WORD_LENGTH = 120
-/** Milliseconds after `expires_at` before a claim counts as expired, since this machine's clock may be ahead of the service's. */
+/**
+ * Milliseconds after `expires_at` before a claim is treated as expired, since this machine's clock may be ahead of the service's.
+ */
 const MAX_SKEW_MS = 30_000
 
 /** Returns the claim's domain for a message: quoted if malformed, or "the domain" if the service sent no name. */
@@ -66,12 +71,11 @@ export function nameOf({ name }: DomainClaim): string {
 }
 
 /** Returns a space and the claim's domain, to complete a command in a hint; an empty string if the name would need quoting. */
-export const asArgument = ({ name }: DomainClaim): string =>
-  /^\w[\w.-]*$/.test(name ?? '') ? ` ${name}` : ''
+export const domainArg = ({ name }: DomainClaim): string => (/^\w[\w.-]*$/.test(name ?? '') ? ` ${name}` : '')
 
 /**
  * Interprets a claim. The interface names only the status `pending`; this function also knows the statuses of similar services. An
- * unknown status is in progress, unless the claim has a failure or block reason. A claim that isn't verified counts as expired
+ * unknown status is in progress, unless the claim has a failure or block reason. A claim that isn't verified is treated as expired
  * after `expires_at`, whatever its status.
  *
  * @param now milliseconds since 1970
@@ -107,7 +111,7 @@ const judged = (phase: Phase, text: string, error?: CliError): Judgement => {
 }
 
 function ended(claim: DomainClaim, phase: Phase, code: ErrorCode, text: string): Judgement {
-  const again = `mailclaim claims create${asArgument(claim)}`
+  const again = `mailclaim claims create${domainArg(claim)}`
   const hint =
     phase === 'superseded'
       ? `the newer claim may be your own, made elsewhere; only if nobody needs it: ${again}`
@@ -118,7 +122,7 @@ function ended(claim: DomainClaim, phase: Phase, code: ErrorCode, text: string):
 function blocked(claim: DomainClaim): Judgement {
   const { blocked_reason: reason } = claim
   const text = `${BLOCKED_REASONS.get(reason ?? '') ?? 'a safety check stopped the claim'} (${reason ? clip(reason, MAX_WORD_LENGTH) : 'no reason given'})`
-  const hint = `a block can lift by itself; to wait for that: mailclaim claims watch${asArgument(claim)} --through-blocked`
+  const hint = `a block can lift by itself; to wait for that: mailclaim claims watch${domainArg(claim)} --through-blocked`
   const message = `${nameOf(claim)} is blocked: ${text}`
   return judged('blocked', text, new CliError('claim_blocked', message, { hint }))
 }

@@ -11,19 +11,24 @@ import { readValue } from './record.ts'
 
 /** A domain to work on, with the values from its line in a list. */
 export interface DomainInput {
-  /** Domain name in its ASCII form, or a placeholder domain id. */
+  /** Domain name in its ASCII form, or the `domain_id` of a claim. */
   readonly domain: string
   /** The complete TXT value to expect, `prefix=token`. */
   readonly value?: string | undefined
   readonly region?: string | undefined
 }
 
-/** Headings of the domain column, in lower case without blanks. With several such columns, the first heading here wins. */
+/**
+ * Headings of the domain column, in lower case without blanks. If a list has several such columns, the one whose heading comes
+ * first in this array is used.
+ */
 const DOMAIN: readonly string[] = ['domain', 'domainname', 'name']
 /** Headings of the column with TXT values. */
 const VALUE: readonly string[] = ['value', 'txtvalue', 'record.value']
 /** Headings of the column with regions. */
 const REGION: readonly string[] = ['region']
+/** Headings that tell of web or mail addresses, so that a column `name` beside them has the names of customers instead of domains. */
+const ADDRESS = /domain(?!_id)|url|web|www|site|page|host|link|mail|internet/
 /** Columns of a list without a header row. */
 const DEFAULT_COLUMNS = ['domain', 'value']
 /** Hint for a file that isn't UTF-8 text. */
@@ -33,10 +38,10 @@ const FORMAT_HINT = 'give a domain, or domain,value, on each line'
 /** Maximum number of unusable lines that are named on stderr. */
 const MAX_NAMED_LINES = 10
 /** Maximum bytes of a list: enough for a hundred thousand domains with long values. */
-const MAX_SIZE = 32 * 1024 * 1024
+const MAX_SIZE_BYTES = 32 * 1024 * 1024
 
-/** Returns the ASCII form of a domain name, or the placeholder domain id if the command takes ids. @throws CliError exit 2 */
-export function readDomain(text: string, takesIds: boolean): string {
+/** Returns the ASCII form of a domain name, or the claim's `domain_id` if the command takes ids. @throws CliError exit 2 */
+export function parseDomainOrId(text: string, takesIds: boolean): string {
   return takesIds && isUuid(text) ? text : parseDomain(text)
 }
 
@@ -49,7 +54,7 @@ export function readDomain(text: string, takesIds: boolean): string {
  * @returns the domains, and the number of unusable lines
  * @throws CliError exit 2 for a file that can't be read or isn't a list; the reason of the interrupt signal
  */
-export async function readList(from: string, takesIds: boolean, io: Io) {
+export async function readDomainList(from: string, takesIds: boolean, io: Io) {
   if (from === '-' && io.stdin.isTTY)
     throw usageError('--from - reads standard input, which is a terminal', 'pipe the domains into it')
   const name = from === '-' ? '<stdin>' : from
@@ -58,8 +63,10 @@ export async function readList(from: string, takesIds: boolean, io: Io) {
   const rows = await parseRows(text, name)
   const [{ cells: first } = { cells: [] }] = rows
   const header = first.map((cell) => cell.toLowerCase().replace(/\s/g, ''))
-  const hasHeader = header.some((cell) => DOMAIN.includes(cell))
-  // JSON and HTML begin with a bracket, and some of their lines may be valid domains, which must not be claimed.
+  const usable = header.some((cell) => ADDRESS.test(cell)) ? DOMAIN.slice(0, -1) : DOMAIN
+  const hasHeader = header.some((cell) => usable.includes(cell))
+  // JSON and HTML begin with a bracket. Some lines of such a file may be valid domains, which must not be claimed, so a single
+  // unusable line makes `readDomainList` refuse the complete file.
   const isOtherFormat = !hasHeader && /[[\]{}<>]/.test(first.join(''))
   if (!hasHeader && !isOtherFormat && first.length > 1 && first[0] !== '' && !first[0]?.includes('.'))
     throw usageError(`${name} has no column "domain"`, `rename one to domain: ${clip(first.join(', '), 200)}`)
@@ -99,7 +106,7 @@ async function readText(from: string, { stdin, interrupts }: Io): Promise<string
     for await (const chunk of addAbortSignal(signal, input)) {
       chunks.push(Buffer.from(chunk))
       size += chunk.length
-      if (size > MAX_SIZE) throw usageError(`--from: ${from} is larger than ${MAX_SIZE} bytes`)
+      if (size > MAX_SIZE_BYTES) throw usageError(`--from: ${from} is larger than ${MAX_SIZE_BYTES} bytes`)
     }
   } catch (error) {
     signal.throwIfAborted()
@@ -125,15 +132,17 @@ async function parseRows(text: string, name: string) {
   const addRow = (row: object, { lines }: { readonly lines: number }) => {
     const { record, raw } = row as { record: string[]; raw: string }
     const lineBreaks = record.join('').split('\n').length - 1
-    // Parse a row of several lines strictly: a stray quotation mark could swallow the next lines, and their domains, into one cell.
+    // Parse a row of several lines once more, strictly, to refuse a stray quotation mark: it could swallow the next lines, and
+    // their domains, into one cell.
     if (lineBreaks > 0) parse(raw, options)
-    // Skip Excel's first line `sep=;`, which names the delimiter.
+    // Skip a first line such as `sep=;`, with which Excel names the delimiter.
     if (rows.length > 0 || !/^sep=/i.test(record[0] ?? ''))
       rows.push({ cells: record.map((cell) => cell.trim()), line: lines - lineBreaks })
     return null
   }
   try {
-    // Normalize line breaks, because the parser counts CRLF in a quoted cell as two lines.
+    // The parser counts CRLF in a quoted cell as two lines, so normalize line breaks: otherwise messages would have wrong line
+    // numbers.
     const lines = text.replace(/\r\n?/g, '\n')
     parse(lines, { ...options, relax_quotes: true, raw: true, on_record: addRow })
     return rows
@@ -152,7 +161,12 @@ function mergeInputs(input: DomainInput, earlier: DomainInput = input): DomainIn
   return { domain, value, region }
 }
 
-/** Reads a row. @param columns the header's cells @throws CliError exit 2 for an unusable row */
+/**
+ * Parses a row into a domain with its value and region.
+ *
+ * @param columns the headings of the columns
+ * @throws CliError exit 2 for an unusable row
+ */
 function parseRow(cells: readonly string[], columns: readonly string[], takesIds: boolean): DomainInput {
   if (cells.length > columns.length) throw usageError(`columns: ${cells.length} instead of ${columns.length}`)
   const [domain, value, region] = [DOMAIN, VALUE, REGION].map((texts) => {
@@ -162,5 +176,5 @@ function parseRow(cells: readonly string[], columns: readonly string[], takesIds
   if (domain === undefined) throw usageError('the domain is missing')
   if (region !== undefined && !(REGIONS as readonly string[]).includes(region))
     throw usageError(`"${region}" is not a region (${REGIONS.join(', ')})`)
-  return { domain: readDomain(domain, takesIds), value: value && readValue(value, 'the value'), region }
+  return { domain: parseDomainOrId(domain, takesIds), value: value && readValue(value, 'the value'), region }
 }

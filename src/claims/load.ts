@@ -20,7 +20,7 @@ import {
   readAllClaims,
   saveClaim,
 } from './ledger.ts'
-import { asArgument, judge, nameOf } from './lifecycle.ts'
+import { domainArg, judge, nameOf } from './lifecycle.ts'
 import { recordOf } from './record.ts'
 
 /** The claim that the argument `<claim>` refers to. */
@@ -52,7 +52,7 @@ export async function findClaim(argument: string | undefined, io: Io): Promise<K
  * Returns the error for a domain without a claim in the ledger in use. The hint names other ledgers that have a claim of the
  * domain.
  *
- * @param hint used if no other ledger has one
+ * @param hint used if no other ledger has a claim of the domain
  */
 export async function unknownClaimError(domain: string, hint: string, io: Io): Promise<CliError> {
   const others = await findOtherLedgers((other) => findClaimsByName(domain, other), io)
@@ -73,7 +73,8 @@ export async function findClaimOrDomain(
   if (name.ok && byName !== undefined) return { ...toKnownClaim(byName), name: name.ascii }
   const byId = await findClaimById(argument, io, onDamaged)
   if (byId !== undefined) return toKnownClaim(byId)
-  // Without a base URL no service could know the argument as an id, so report the malformed domain name.
+  // An argument that isn't a domain name may be an id of the service in use. Without a base URL there is no such service, so report
+  // the malformed domain name below.
   const isId = !name.ok && issuerIn(io.settings) !== undefined && /^[\w-]{1,128}$/.test(argument)
   if (isId || isUuid(argument)) return { domainId: argument, name: undefined, entry: undefined }
   if (name.ok) return { domain: name.ascii }
@@ -90,7 +91,7 @@ export function parseDomain(text: string): string {
 
 export function toKnownClaim(entry: LedgerEntry): KnownClaim {
   const { name, domain_id } = entry.claim
-  // The ledger has only claims with a `domain_id`; the type allows claims without one.
+  // The ledger saves only claims with a `domain_id`, so the empty string is never used; the type allows claims without one.
   return { domainId: domain_id ?? '', name: name ? asciiName(name) : undefined, entry }
 }
 
@@ -113,12 +114,12 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim
 }
 
 /**
- * Checks that a response is about the requested claim, and saves the claim in the ledger. Names are compared in their ASCII form;
- * a missing name or id isn't a mismatch. If the claim was requested by its id alone, stores the response's name in `known`, so that
+ * Checks that a response is about the requested claim, and saves the claim in the ledger. Names are compared in their ASCII form; a
+ * missing name or id isn't a mismatch. If the claim was requested by its id alone, stores the response's name in `known`, so that
  * later responses must have the same name.
  *
  * @returns the claim, with the known name if the response has none
- * @throws CliError `unexpected_answer`, exit 7, naming both
+ * @throws CliError `unexpected_answer`, exit 7, with both names or ids in the message
  */
 async function acceptAnswer(answer: DomainClaim, known: Partial<KnownClaim>, io: Io): Promise<DomainClaim> {
   const { name, domainId } = known
@@ -132,7 +133,7 @@ async function acceptAnswer(answer: DomainClaim, known: Partial<KnownClaim>, io:
   return claim
 }
 
-/** A client of the service with the effects that go with it. */
+/** The client for requests to the service, with the `Io` for the ledger, the clock and warnings. */
 export interface ServiceAccess {
   readonly client: ServiceClient
   readonly io: Io
@@ -143,13 +144,17 @@ export interface ClaimAccess extends ServiceAccess {
   readonly known: KnownClaim
 }
 
-/** Gets the claim from the service, and saves it in the ledger. @throws CliError as `getClaim`; exit 5 if the service has none */
+/**
+ * Gets the claim from the service, and saves it in the ledger.
+ *
+ * @throws CliError as `getClaim`; exit 5 if the service doesn't have the claim
+ */
 export async function fetchClaim(
   { known, client, io }: ClaimAccess,
   options?: RequestOptions,
 ): Promise<DomainClaim> {
   const answer = await getClaim(client, known.domainId, options).catch((error: unknown) => {
-    throw isGone(error) && known.entry !== undefined ? goneError(known.entry.claim, error) : error
+    throw isClaimNotFound(error) && known.entry !== undefined ? goneError(known.entry.claim, error) : error
   })
   return acceptAnswer(answer, known, io)
 }
@@ -193,10 +198,10 @@ export async function requestVerification(
   try {
     return await acceptAnswer(await verifyClaim(client, known.domainId, options), known, io)
   } catch (refusal) {
-    if (isGone(refusal)) throw goneError(before, refusal)
+    if (isClaimNotFound(refusal)) throw goneError(before, refusal)
     if (!(refusal instanceof CliError) || refusal.exit !== Exit.refused) throw refusal
     const claim = await fetchClaim(access, options).catch((error: unknown) => {
-      throw error instanceof InterruptedError || isGone(error) ? error : refusal
+      throw error instanceof InterruptedError || isClaimNotFound(error) ? error : refusal
     })
     if (claim.status === before.status) throw refusal
     return claim
@@ -204,41 +209,45 @@ export async function requestVerification(
 }
 
 /** Whether a request failed because the service doesn't have the claim (404). */
-export const isGone = (error: unknown): error is CliError =>
+export const isClaimNotFound = (error: unknown): error is CliError =>
   error instanceof CliError && error.exit === Exit.notFound
 
-/** Replaces the message of a 404 about a claim that this machine has seen. */
+/** Returns the error of a 404 with a message and a hint about the claim, which this machine has seen before. */
 function goneError(claim: DomainClaim, error: CliError): CliError {
   const message = `the service no longer has the claim of ${nameOf(claim)}`
-  const hint = `its placeholder domain may have been deleted; to start another: mailclaim claims create${asArgument(claim)}`
+  const hint = `its placeholder domain may have been deleted; to start another: mailclaim claims create${domainArg(claim)}`
   return error.with({ message, hint })
 }
 
 /** Maximum milliseconds to wait for a response that the command can do without. */
-const OPTIONAL_TIMEOUT_MS = 5000
-/** Milliseconds after a failed request during which `ClaimReader` sends no further requests. */
+const OPTIONAL_REQUEST_TIMEOUT_MS = 5000
+/** Milliseconds without further requests after a request that failed, unless the service answered it with a refusal. */
 const FAILURE_PAUSE_MS = 30_000
 
 /** Returns request options for a response that the command can do without: one attempt, five seconds at most. */
-export const briefRequest = (deadline: Deadline | undefined): RequestOptions => ({
+export const optionalRequestOptions = (deadline: Deadline | undefined): RequestOptions => ({
   maxAttempts: 1,
   timeoutMs: Math.min(
-    OPTIONAL_TIMEOUT_MS,
-    deadline === undefined ? OPTIONAL_TIMEOUT_MS : stepTimeout(deadline),
+    OPTIONAL_REQUEST_TIMEOUT_MS,
+    deadline === undefined ? OPTIONAL_REQUEST_TIMEOUT_MS : stepTimeout(deadline),
   ),
 })
 
-/** Gets a claim from the service; returns the ledger's copy if the service can't be reached. */
+/**
+ * Gets a claim from the service. Returns the ledger's copy, if there is one, after a failed request; but throws if the service
+ * doesn't have the claim or sends another claim.
+ */
 export type ClaimReader = (known: KnownClaim, deadline?: Deadline) => Promise<DomainClaim>
 
 /**
- * Creates a `ClaimReader`, for commands that also work with the ledger's copies. The first claim that can't be requested causes the
- * only warning. No request is sent for a claim that was completed when last seen.
+ * Creates a `ClaimReader`, for commands that also work with the ledger's copies. Only the first claim whose request fails causes a
+ * warning. No request is sent for a claim that was completed when last seen, nor within 30 seconds after a request that failed
+ * without a refusal by the service.
  *
  * @param renews whether an expired access token may be renewed
  * @param warn prints the warning, if `io` prints none because it belongs to a run over several domains
  */
-export function createClaimReader(
+export function createFallbackClaimReader(
   io: Io,
   { renews, warn = io.warn }: { readonly renews: boolean; readonly warn?: Io['warn'] },
 ): ClaimReader {
@@ -252,7 +261,7 @@ export function createClaimReader(
     if (entry !== undefined && (isCompleted || clock.monotonic() < pauseEnd)) return entry.claim
     try {
       client ??= connect(createIo(io, { ...io.settings, quiet: true, silent: true }), { renews })
-      return await fetchClaim({ known, client, io }, entry && briefRequest(deadline))
+      return await fetchClaim({ known, client, io }, entry && optionalRequestOptions(deadline))
     } catch (error) {
       if (!(error instanceof CliError) || error instanceof InterruptedError || entry === undefined)
         throw error

@@ -23,8 +23,8 @@ import {
   readAllClaims,
 } from './ledger.ts'
 import { judge } from './lifecycle.ts'
-import { type DomainInput, readDomain, readList } from './list.ts'
-import { type ClaimReader, createClaimReader, findClaim } from './load.ts'
+import { type DomainInput, parseDomainOrId, readDomainList } from './list.ts'
+import { type ClaimReader, createFallbackClaimReader, findClaim } from './load.ts'
 import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimWork } from './workflow.ts'
 
 /** The result of the work on one of several domains. */
@@ -36,7 +36,7 @@ export interface DomainResult {
   readonly error?: CliError | undefined
   /** The domain's last DNS check, whose first finding may explain the error. */
   readonly report?: CheckReport | undefined
-  /** Printed instead of a row with `--format zone` and `value`, with its line break. */
+  /** Output instead of a row with `--format zone` and `--format value`, line break included. */
   readonly text?: string
 }
 
@@ -48,7 +48,7 @@ export interface DomainRun {
   readonly client: () => ServiceClient
   /** Options for DNS checks: at most `--jobs` at once and none after the deadline, with a cache of delegations. */
   readonly dns: { readonly inTurn: Limiter; readonly cache: SharedCache }
-  /** Gets a claim from the service, or from the ledger if the service can't be reached. */
+  /** Gets a claim from the service, or from the ledger if the request fails. */
   readonly readClaim: ClaimReader
   /** Lets the work on the next domain begin: this domain only waits and polls from now on. */
   readonly releaseTurn: () => void
@@ -66,11 +66,11 @@ export interface DomainWork {
   readonly takesIds: boolean
   /** Whether each line of `--format jsonl` is a `done` event, and a repeated run skips completed domains. */
   readonly hasEvents?: boolean
-  /** Whether `readClaim` may renew the session. Default: true. */
+  /** Whether `readClaim` may renew an expired access token. Default: true. */
   readonly renews?: boolean
   /** Creates the row of a domain whose work threw an error. Default: a row with only the name. */
   readonly emptyItem?: (domain: string) => object
-  /** Time limit of the whole run, for all domains together. */
+  /** Time limit of the complete run, for all domains together. */
   readonly deadline?: Deadline
   /** Does the command's work for one domain. @throws CliError for a domain whose row holds only the error */
   readonly perform: (input: DomainInput, run: DomainRun) => Promise<DomainResult>
@@ -125,18 +125,18 @@ export async function processDomains(
  * Collects the domains from the command line, the list or, with `--all`, the ledger, without duplicates, and counts the list's
  * unusable lines.
  *
- * @throws CliError exit 2, as `readList`
+ * @throws CliError exit 2, as `readDomainList`
  */
 async function readInputs(domains: readonly string[], { from, all }: ManyOptions, takesIds: boolean, io: Io) {
   if (all && domains.length > 0) throw usageError("a domain and --all can't be used together")
-  const typed = all ? await listOpenDomains(io) : domains.map((domain) => readDomain(domain, takesIds))
+  const typed = all ? await listOpenDomains(io) : domains.map((domain) => parseDomainOrId(domain, takesIds))
   if (all && typed.length === 0) {
     const isOpen = ({ claim }: LedgerEntry) => judge(claim, io.clock.now()).isOpen
     const others = await findOtherLedgers(async (other) => (await readAllClaims(other)).filter(isOpen), io)
     const elsewhere = others.length === 0 ? '' : `; there are some ${others.join(', ')}`
     await io.warn(`no open claim is known ${describeLedger(io)}${elsewhere}`)
   }
-  const listed = from === undefined ? { inputs: [], badLines: 0 } : await readList(from, takesIds, io)
+  const listed = from === undefined ? { inputs: [], badLines: 0 } : await readDomainList(from, takesIds, io)
   const every = [...typed.map((domain): DomainInput => ({ domain })), ...listed.inputs]
   const byDomain = new Map(every.map((input) => [input.domain, input]))
   return { inputs: [...byDomain.values()], badLines: listed.badLines }
@@ -173,12 +173,15 @@ function createShared(jobs: number, work: DomainWork, signal: AbortSignal, io: I
       client ??= connect(sharedIo)
       return client
     },
-    readClaim: createClaimReader(sharedIo, { renews: work.renews !== false, warn: io.warn }),
+    readClaim: createFallbackClaimReader(sharedIo, { renews: work.renews !== false, warn: io.warn }),
     dns: { inTurn, cache: createSharedCache(clock) },
   }
 }
 
-/** Returns the heading under which the summary counts an error: of a claim that has ended, the status, as in the error's code. */
+/**
+ * Returns the heading under which the summary counts a failed domain: the status of a claim that has ended, which is part of the
+ * error's code; else the kind of error.
+ */
 function labelOf({ code, exit }: CliError): string {
   if (code === 'timed_out') return 'not started'
   if (exit === Exit.negativeEnd) return code.replace(/^claim_/, '')
@@ -186,9 +189,9 @@ function labelOf({ code, exit }: CliError): string {
 }
 
 /**
- * Returns a transport whose requests end two seconds after the deadline at the latest. The renewal of a session and the creation
- * of a claim (the only request with a body) keep their own timeout. When one domain's error stops the run, a request that isn't a
- * GET still gets its response, because its change would go unseen otherwise; only an interrupt cancels such a request.
+ * Returns a transport whose requests end two seconds after the deadline at the latest. The refresh of an access token and the
+ * creation of a claim (the only request with a body) keep their own timeout. When one domain's error stops the run, a request that
+ * isn't a GET still gets its response, because its change would go unseen otherwise; only an interrupt cancels such a request.
  */
 function untilEnd({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
   return {
@@ -207,7 +210,10 @@ function untilEnd({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
 
 /** A DNS finding or an error that several domains share. */
 interface Cause {
-  /** The code, with the DNS host of the first domain. Domains with the same title are counted together. */
+  /**
+   * Code of the finding or error, with the DNS host if known, such as "CODE at HOST". Domains with the same title are counted
+   * together.
+   */
   readonly title: string
   /** Message and fix of the first domain, as an example. */
   readonly message: string
@@ -330,8 +336,8 @@ export function completedResult(newest: LedgerEntry | undefined, now: number): D
 }
 
 /**
- * Runs the events of the work on one of several claims to their end, prints warnings and DNS findings, and releases the turn once
- * the claim waits.
+ * Runs the events of the work on one of several claims to their end, prints warnings and DNS findings, and lets the work on the
+ * next domain begin (`releaseTurn`) once the claim waits.
  */
 export async function drainClaimEvents(
   events: ClaimEvents,

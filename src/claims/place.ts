@@ -15,7 +15,7 @@ export interface RecordPlace {
   readonly dnsHost: string | null
 }
 
-/** Maximum milliseconds to look for the zone. */
+/** Maximum milliseconds to look for the zone of a record in DNS. */
 const TIMEOUT_MS = 4000
 
 /** Finds the zone of a record in DNS; undefined if there is no answer within four seconds, or if the name is invalid. */

@@ -11,7 +11,7 @@ import type { Io } from '../terminal/io.ts'
 import { writeLines } from '../terminal/notices.ts'
 import { DEFAULT_TTL, quoteStrings, quoteValue, type TxtRecord } from './record.ts'
 
-/** Maximum milliseconds for the `--publish` command. */
+/** Maximum milliseconds for which the `--publish` command may run before it is stopped. */
 const TIMEOUT_MS = 120_000
 
 /**
@@ -23,8 +23,8 @@ export type Publish = (record: TxtRecord) => Promise<string>
 
 /**
  * Creates the function that runs the `--publish` command, with the record in its environment (docs/publish.md). The command doesn't
- * run if DNS has the value already, or if the other TXT values at the name can't be seen: a tool that replaces the whole set would
- * delete them. After an interrupt no further command starts.
+ * run if DNS has the value already, or if the other TXT values at the name can't be seen: a tool that replaces the complete set
+ * would delete them. After an interrupt no further command starts.
  *
  * The function throws `values_unknown`, exit 8, `publish_failed` or `unexpected_answer`, exit 7, and `InterruptedError` after the
  * command has ended.
@@ -43,7 +43,7 @@ export async function createPublisher(command: string, io: Io) {
       )
   }
   const stop = new AbortController()
-  /** Runs the command. @param say prints a line of the command's output; by default on stderr */
+  /** Adds one record by running the command. @param say prints a line of the command's output; by default on stderr */
   return async (record: TxtRecord, say = (line: string) => writeLines([line], io)): Promise<string> => {
     const checked = checkName(record.name)
     if (!checked.ok) throw unexpectedAnswer(checked.problem)
@@ -95,7 +95,7 @@ function variablesOf(record: TxtRecord, zone: string, { values, ttl }: TxtSet): 
     MAILCLAIM_RECORD_ZONE: zone,
     MAILCLAIM_RECORD_TYPE: 'TXT',
     MAILCLAIM_RECORD_VALUE: record.value,
-    // All records of a set have one TTL (RFC 2181 section 5.2).
+    // All records of a set have one TTL (RFC 2181 section 5.2), so the new record gets the TTL of the values that DNS has already.
     MAILCLAIM_RECORD_TTL: String((values.length > 0 ? ttl : undefined) ?? record.ttl ?? DEFAULT_TTL),
     MAILCLAIM_RECORD_OLD_VALUES: old.join('\n'),
     MAILCLAIM_RECORD_RDATA: quoteValue(record.value),

@@ -6,7 +6,7 @@ import { unexpectedAnswer } from '../service/problems.ts'
 import type { DomainClaim } from '../service/types.ts'
 import { clip, sanitizeLine } from '../terminal/sanitize.ts'
 import { asciiName } from './ledger.ts'
-import { asArgument } from './lifecycle.ts'
+import { domainArg } from './lifecycle.ts'
 
 /** The TXT record that proves ownership of a claim's domain. */
 export interface TxtRecord {
@@ -38,7 +38,10 @@ const RESERVED_LABELS = new Set([
   '_validation-contactphone',
   '_validation-persist',
 ])
-/** Labels of letters, digits, underscores and hyphens, separated by dots; no label is empty or begins with a hyphen. */
+/**
+ * Matches a record name: labels of letters, digits, underscores and hyphens, separated by dots; no label is empty or begins with a
+ * hyphen.
+ */
 const RECORD_NAME = /^[\p{L}\p{Nd}_][\p{L}\p{M}\p{Nd}_-]*(\.[\p{L}\p{Nd}_][\p{L}\p{M}\p{Nd}_-]*)*\.?$/u
 
 /**
@@ -53,7 +56,7 @@ export function recordOf(claim: DomainClaim, domain = asciiName(claim.name ?? ''
   const name = record?.name || claim.name
   if (!record?.value || !name || (record.type ?? 'TXT').toUpperCase() !== 'TXT') {
     throw new CliError('record_missing', 'the claim has no TXT record', {
-      hint: `to fetch it again: mailclaim claims get${asArgument(claim)}`,
+      hint: `to fetch it again: mailclaim claims get${domainArg(claim)}`,
     })
   }
   // Zone files and shell commands get the name unquoted, so it must not have special characters, such as a leading hyphen,
@@ -67,7 +70,8 @@ export function recordOf(claim: DomainClaim, domain = asciiName(claim.name ?? ''
   const reserved = within.split('.').find((label) => RESERVED_LABELS.has(label))
   if (reserved !== undefined)
     throw unexpectedAnswer(`the record's name ${shown} is reserved: ${reserved} proves other things`)
-  // Any other value is no proof of ownership, and a `--publish` script that doesn't quote the value could execute parts of it.
+  // Refuse a value of another form: it proves no ownership, and a `--publish` script that doesn't quote the value could execute
+  // parts of it.
   if (!isCompleteValue(record.value))
     throw unexpectedAnswer(
       `the value ${JSON.stringify(clip(record.value, 100))} isn't of the form prefix=token`,

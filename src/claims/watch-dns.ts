@@ -30,7 +30,7 @@ export interface CheckOptions extends Pick<CheckRequest, 'publicResolvers' | 'ca
 const CLAIM_POLL_MS = 60_000
 
 /** Checks DNS once, with the resolvers of the settings. */
-export function checkOnce(wanted: WantedRecord, options: CheckOptions, io: Io): Promise<CheckReport> {
+export function checkDnsOnce(wanted: WantedRecord, options: CheckOptions, io: Io): Promise<CheckReport> {
   const check = () => checkDns({ ...options, ...dnsSettings(io.settings), ...wanted }, dnsEffects(io))
   return options.inTurn === undefined ? check() : options.inTurn(check)
 }
@@ -38,7 +38,7 @@ export function checkOnce(wanted: WantedRecord, options: CheckOptions, io: Io): 
 /** A claim whose record the command waits for. */
 export interface WatchedClaim {
   readonly claim: DomainClaim
-  /** Gets the claim from the service; undefined if the service can't be reached. */
+  /** Gets the claim from the service; undefined if the request fails. */
   readonly read: () => Promise<DomainClaim | undefined>
 }
 
@@ -77,13 +77,14 @@ export async function* watchDns(
       yield { ...step, claim, news: news(dnsStateOf(step.report), findings[0]?.message ?? '') }
       if (watched === undefined || claim === undefined || claim === watched.claim) continue
       if (!judge(claim, clock.now()).needsRecord) return
-      // A response without record or name doesn't mean that the record has changed.
+      // A response without record or name doesn't mean that the record has changed, so keep waiting for the same record.
       const next = claim.record == null || !claim.name ? wanted : expectedRecord(claim)
       if (next.name !== wanted.name || next.expected !== wanted.expected)
         return yield* watchDns(next, { ...watched, claim }, options, io)
     }
   } catch (error) {
-    // In a run over several domains the deadline can pass before the next check's turn: then the last result counts.
+    // In a run over several domains the deadline can pass before the next check's turn. If a check has been made, ignore this
+    // error: the result of that check has been yielded already.
     if (!hasResult || !(error instanceof CliError) || error.code !== 'timed_out') throw error
   }
 }
@@ -122,6 +123,6 @@ export function isWorthVerifying({ verdict, findings }: CheckReport, isLongLag: 
   return verdict === 'wait' && (isLongLag || findings.every(({ code }) => code !== 'partial_propagation'))
 }
 
-/** Returns the error of the last check with a message that names the deadline. @param failure the error of the last check */
+/** Returns the error of the last DNS check (`failure`), with a message that names the deadline. */
 export const toTimeoutError = (failure: CliError, { timeoutMs }: Deadline): CliError =>
   failure.with({ message: `timed out after ${formatDuration(timeoutMs / 1000)}: ${failure.message}` })

@@ -1,6 +1,6 @@
 import { type CheckReport, exitErrorOf } from '../dns/report.ts'
 import { CliError, Exit, InterruptedError } from '../errors.ts'
-import { follow } from '../service/follow.ts'
+import { followResource } from '../service/follow.ts'
 import { unexpectedAnswer } from '../service/problems.ts'
 import type { ClaimRequest, DomainClaim } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
@@ -8,12 +8,12 @@ import { clip } from '../terminal/sanitize.ts'
 import { createDeadline, stepTimeout } from '../timeout.ts'
 import type { CLAIM_EVENTS } from './definition.ts'
 import { asciiName, findClaimsByName } from './ledger.ts'
-import { asArgument, judge, nameOf } from './lifecycle.ts'
+import { domainArg, judge, nameOf } from './lifecycle.ts'
 import {
-  briefRequest,
   type ClaimAccess,
   fetchClaim,
-  isGone,
+  isClaimNotFound,
+  optionalRequestOptions,
   requestClaim,
   requestVerification,
   type ServiceAccess,
@@ -21,7 +21,7 @@ import {
 } from './load.ts'
 import type { Publish } from './publish.ts'
 import { expectedRecord, recordOf } from './record.ts'
-import { type CheckOptions, checkOnce, isWorthVerifying, toTimeoutError, watchDns } from './watch-dns.ts'
+import { type CheckOptions, checkDnsOnce, isWorthVerifying, toTimeoutError, watchDns } from './watch-dns.ts'
 
 /** An event of the work on a claim: a finished step, a wait, a warning, or the end. `CLAIM_EVENTS` describes each kind. */
 export interface ClaimEvent {
@@ -42,7 +42,7 @@ export interface ClaimEvent {
 }
 
 /** The result of the work on a claim. */
-export interface ClaimEnd {
+export interface ClaimResult {
   readonly claim: DomainClaim
   /** Why the claim isn't completed: it ended or is blocked (exit 9), the deadline passed (exit 8), or publishing failed. */
   readonly error?: CliError | undefined
@@ -51,7 +51,7 @@ export interface ClaimEnd {
 }
 
 /** The work on a claim as a generator: yields events, and returns the result. */
-export type ClaimEvents = AsyncGenerator<ClaimEvent, ClaimEnd, void>
+export type ClaimEvents = AsyncGenerator<ClaimEvent, ClaimResult, void>
 
 /** A claim to work on, with the client, the effects and the options for the work. */
 export interface ClaimWork extends ClaimAccess {
@@ -83,7 +83,7 @@ const VERIFYING_DELAYS = { first: 1000, steady: 3, max: 30_000 } as const
 /** Maximum milliseconds to wait for lagging name servers while other servers of the zone have the record. */
 const MAX_LAG_MS = 10 * 60 * 1000
 /** Maximum characters of a TXT value in a message. */
-const MAX_TEXT = 255
+const MAX_VALUE_LENGTH = 255
 
 /**
  * Runs a claim from start to finish: creates or resumes the claim, publishes the record, waits for DNS, requests verification, and
@@ -126,13 +126,14 @@ async function* createOrResume(
   const { name, region } = request
   const [entry] = await findClaimsByName(name, io)
   const isOtherRegion = (entry?.claim.region ?? region) !== (region ?? entry?.claim.region)
-  // An open claim in another region can't be moved: only a new claim, which supersedes it, gets the requested region.
+  // An open claim in another region can't be moved: only a new claim, which supersedes it, gets the requested region. So don't
+  // resume it below.
   const needsNewRegion = isOtherRegion && entry !== undefined && judge(entry.claim, io.clock.now()).isOpen
   if (entry !== undefined && (resumeOnly || !needsNewRegion)) {
     const known = { domainId: entry.claim.domain_id ?? '', name, entry }
     const limit = { timeoutMs: stepTimeout(deadline) }
     const claim = await fetchClaim({ ...access, known }, limit).catch((error: unknown) => {
-      if (resumeOnly || !isGone(error)) throw error
+      if (resumeOnly || !isClaimNotFound(error)) throw error
     })
     const { phase, text } = judge(claim ?? entry.claim, io.clock.now())
     if (claim && (resumeOnly || (phase !== 'expired' && phase !== 'ended')))
@@ -157,7 +158,7 @@ export async function* startClaim(request: ClaimRequest, access: ServiceAccess):
   const { claim, created } = await requestClaim({ region: earlier?.region ?? undefined, ...request }, access)
   if (!created) return yield* continueClaim(request, claim, 'the claim was already pending')
   const value = earlier === undefined ? before?.claim.record?.value : undefined
-  const after = value ? `; remove the TXT value "${clip(value, MAX_TEXT)}" of the earlier one` : ''
+  const after = value ? `; remove the TXT value "${clip(value, MAX_VALUE_LENGTH)}" of the earlier one` : ''
   yield { event: 'created', claim, text: `a new claim${after}`, ...(earlier && { earlier }) }
   if (earlier !== undefined) {
     const why = `an open claim of ${nameOf(earlier)} may end in favor of this one`
@@ -190,18 +191,18 @@ export function describeIgnoredOptions({ name: _, ...options }: ClaimRequest, { 
  * Waits until DNS has the record, the claim no longer needs the record, or a verification request is worth a try anyway (the check
  * is inconclusive, or only caches and lagging servers lack the record).
  *
- * @returns the claim as last seen; the last report if the record wasn't ready; an error after the deadline
+ * @returns `claim` as last seen; `report` too if the record wasn't ready; `error` too if the deadline passed
  */
 async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
   const { options, io } = work
   const lag = createDeadline(Math.min(MAX_LAG_MS, options.deadline.remainingMs() / 2), io.clock)
   const read = () =>
-    fetchClaim(work, briefRequest(options.deadline)).catch((error: unknown) => {
+    fetchClaim(work, optionalRequestOptions(options.deadline)).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
       if (error.exit !== Exit.unavailable && error.exit !== Exit.refused) throw error
       return undefined
     })
-  let last: ClaimEnd = { claim: begun }
+  let last: ClaimResult = { claim: begun }
   for await (const step of watchDns(
     expectedRecord(begun, work.known.name),
     { claim: begun, read },
@@ -239,9 +240,9 @@ const dnsWarningEvent = (claim: DomainClaim, text: string, error: CliError): Cla
  * Sends the verification request, retries after network errors until the deadline (the request is idempotent), and follows the
  * claim until it is settled.
  */
-async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimEnd): ClaimEvents {
+async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimResult): ClaimEvents {
   const { options, io } = work
-  const events = follow<DomainClaim>(
+  const events = followResource<DomainClaim>(
     {
       ...options,
       delays: WATCH_DELAYS,
@@ -251,7 +252,7 @@ async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimEnd): C
         seen === claim
           ? { status: 'unasked', text: 'the service has confirmed no request to verify it' }
           : { status: 'asked', text: 'verification requested', end: {} },
-      timeout: () => inFlightError(claim, `to ask again: mailclaim claims verify${asArgument(claim)} --wait`),
+      timeout: () => inFlightError(claim, `to ask again: mailclaim claims verify${domainArg(claim)} --wait`),
     },
     io,
   )
@@ -272,10 +273,11 @@ async function* verifyAndFollow(work: ClaimWork, { claim, report }: ClaimEnd): C
  */
 export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimEvents {
   const { options, io } = work
-  // A claim is `pending` both before and after the verification request, so the status doesn't tell whether one was sent.
+  // A claim is `pending` both before and after its verification request. So unless this run has sent the request (`first`), a
+  // pending claim may lack it.
   const mayLackRequest = ({ status }: DomainClaim) => first === undefined && status === 'pending'
   let next = first
-  const events = follow<DomainClaim>(
+  const events = followResource<DomainClaim>(
     {
       ...options,
       delays: first === undefined ? WATCH_DELAYS : VERIFYING_DELAYS,
@@ -296,7 +298,7 @@ export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimE
       },
       timeout(claim) {
         const flag = options.throughBlocked ? ' --through-blocked' : ''
-        const watch = `it continues; to keep watching: mailclaim claims watch${asArgument(claim)}${flag}`
+        const watch = `it continues; to keep watching: mailclaim claims watch${domainArg(claim)}${flag}`
         return inFlightError(claim, mayLackRequest(claim) ? verifyHint(claim) : watch)
       },
     },
@@ -317,7 +319,7 @@ const inFlightError = (claim: DomainClaim, hint: string) =>
 
 /** Returns the hint for a pending claim: the service looks for the record only after a verification request. */
 const verifyHint = (claim: DomainClaim): string =>
-  `if the service hasn't been asked to verify it: mailclaim claims verify${asArgument(claim)} --wait`
+  `if the service hasn't been asked to verify it: mailclaim claims verify${domainArg(claim)} --wait`
 
 /**
  * Checks DNS once, sends the verification request, and with `wait` follows the claim. Sends no request if the record must
@@ -334,7 +336,7 @@ export async function* checkAndVerify(work: ClaimWork): ClaimEvents {
   }
   let unseen: CheckReport | undefined
   if (options.check) {
-    const report = await checkOnce(expectedRecord(before, known.name), options, io)
+    const report = await checkDnsOnce(expectedRecord(before, known.name), options, io)
     const failure = exitErrorOf(report)
     if (report.verdict === 'fix') {
       const message = `${failure?.message}; the service wasn't asked to verify`

@@ -45,7 +45,7 @@ function writeEvent({ event, claim, report, error, earlier }: ClaimEvent, io: Io
 /** Prints the work on a claim for people, on stderr. */
 export interface Presenter {
   readonly show: (event: ClaimEvent) => Promise<void>
-  /** Whether `show` prints the whole claim, so that it needn't be printed again after an error. */
+  /** Whether `show` prints the claim's record and status, so that `presentEvents` needn't print the claim again after an error. */
   readonly showsClaim?: boolean
 }
 

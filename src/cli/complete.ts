@@ -133,7 +133,7 @@ async function listValues(
   }
 }
 
-/** Resolves the settings with the profile and base URL of the command line, which decide whose domains are candidates. */
+/** Resolves the settings with the profile and base URL of the command line, which decide which ledger has the candidate domains. */
 function readSettings(before: readonly string[], context: Context) {
   const [profile, baseUrl] = [optionValue(before, '--profile'), optionValue(before, '--base-url')]
   const options: GlobalOptions = { ...(profile && { profile }), ...(baseUrl && { baseUrl }) }

@@ -33,7 +33,8 @@ export function helpConfiguration(width: number, palette: Palette): Partial<Help
           (isProgram || option.helpGroupHeading !== GLOBAL_OPTIONS_TITLE) &&
           !(option.negate && visible.some((other) => isOpposite(option, other))),
       )
-      // Filter the options only while help is formatted: commander also suggests visible options for a mistyped one.
+      // Filter the options in a copy that is used for help only: commander also takes its suggestions for a mistyped option from
+      // `visibleOptions`, so the original must list all.
       const brief = Object.assign(Object.create(helper) as Help, {
         visibleOptions: () => own,
         optionTerm: (option: Option) =>

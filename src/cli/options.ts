@@ -6,7 +6,7 @@ import { parseChoice } from '../settings/parse-value.ts'
 import { takesValue } from './line.ts'
 
 /**
- * Adds options to a command. A repeatable option collects a list; of any other option the last value counts, so that a script can
+ * Adds options to a command. A repeatable option collects a list; of any other option the last value is used, so that a script can
  * put its defaults first. A filter given twice with different values is a usage error: ignoring one would list too much.
  */
 export function addOptions(command: Command, options: readonly OptionDefinition[], heading: string): void {

@@ -39,10 +39,10 @@ export async function runCommandLine(argv: readonly string[], context: Context):
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     if (error.code === 'commander.help' && !asksForJson(argv)) {
-      // `mailclaim` without arguments exits 0, because new users type it first; a group without a command is a usage error.
       const isProgram = line.node === undefined
       if (isProgram) await context.stdout.write(formatFirstScreen(program, palette))
       else await context.stderr.write(printed.err)
+      // `mailclaim` without arguments exits 0, because new users type it first; a group without a command is a usage error.
       return isProgram ? Exit.done : Exit.usage
     }
     if (error.exitCode !== 0) throw toUsageError(error, line, definition)
@@ -90,7 +90,8 @@ function buildProgram(
       outputError: () => {},
       // Stop commander from stripping colors: the palette already has none if they are disabled.
       getOutHasColors: () => true,
-      // Without these three, commander opens the standard streams to read their width and colors, even when it prints no help.
+      // Without the next three functions, commander opens the standard streams to read their width and colors, even when it prints
+      // no help.
       getOutHelpWidth: () => width,
       getErrHelpWidth: () => width,
       getErrHasColors: () => true,
@@ -119,7 +120,8 @@ function buildProgram(
         continue
       }
       command.usage('<command> [options]').addHelpText('after', `\n${GLOBAL_OPTIONS_LINE}`)
-      // Unlike `parseLine`, commander also looks for a command after `--`, so it needs all of them there.
+      // Unlike `parseLine`, commander also looks for a command after `--`, so add the commands of all groups if the arguments
+      // include `--`.
       if (isTyped || line.rest.includes('--')) {
         if (definition === undefined) addOptions(command, globalOptions(), GLOBAL_OPTIONS_TITLE)
         addLevel(command, node.commands, [...path, word])

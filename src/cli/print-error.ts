@@ -38,7 +38,7 @@ export async function printError(
   return failure.exit
 }
 
-/** The lines of a stack with the error's name but without the message, which may quote text from outside. */
+/** Returns an error's name and the lines of its stack, without the message, which may quote untrusted text. */
 const framesOf = ({ name, stack = '' }: Error) => [
   name,
   ...stack.split('\n').filter((line) => /^ +at /.test(line)),
@@ -70,7 +70,8 @@ export function toUsageError(
   const words = line.words.join(' ')
   const see = `see: ${['mailclaim', ...line.words].join(' ')} --help`
   const quoted = /'(.*)'/s.exec(error.message)?.[1] ?? ''
-  // "(Did you mean --wait?)"; of names that begin in different ways, commander suggests some that aren't alike.
+  // Matches commander's suggestion, such as "(Did you mean --wait?)". Some suggested names aren't alike, so a name with another
+  // initial is dropped.
   const [, meant, initial] = /^\(Did you mean ((?:one of )?-*(.).*\?)\)$/.exec(suggestion) ?? []
   const hint = initial === /\w/.exec(quoted)?.[0] && meant ? `did you mean ${meant}` : see
   switch (error.code) {
@@ -104,10 +105,10 @@ const OTHER_OPTIONS: Readonly<Record<string, string>> = {
   ...{ '--token': KEY_HINT, '--api-key': KEY_HINT },
 }
 
-/** Command names of other tools, with the last word of our command for the same purpose. */
+/** Command names of other tools, each with the last word of this program's command for the same purpose. */
 const SYNONYMS = { whoami: 'status', signin: 'login', signout: 'logout', ls: 'list', show: 'get' }
 
-/** Returns a hint with the commands of any group whose last word is this word or its synonym; undefined if there is none. */
+/** Returns a hint with the commands of any group whose last word is this word or its synonym; undefined if no command matches. */
 function suggestCommands(word: string): string | undefined {
   const last = Object.hasOwn(SYNONYMS, word) ? SYNONYMS[word as keyof typeof SYNONYMS] : word
   const found = [...everyCommand(tree)].filter(({ words }) => words.at(-1) === last)

@@ -52,8 +52,8 @@ export function createChecklist(publishes: boolean, io: Io): Presenter {
         default: {
           const title = STEP_TITLES[event.event]
           const isCompleted = judge(claim, io.clock.now()).phase === 'completed'
-          // For a completed claim, show only the name: the claim printed on stdout explains the status.
           const news = event.event === 'created' ? `${nameOf(claim)}, ${text}` : text
+          // For a completed claim, show only the name: the claim printed on stdout explains the status.
           const what = isCompleted ? nameOf(claim) : news
           if (error === undefined && !(isCompleted && event.event === 'created'))
             await io.progress.succeed(`${title}: ${what}`)

@@ -1,5 +1,5 @@
 import { CLAIM_COLUMNS, ERROR_FIELDS, MANY_CLAIM_COLUMNS } from '../claims/columns.ts'
-import { CLAIM_EVENTS, isMany, MANY_OPTIONS, WAIT_SECONDS } from '../claims/definition.ts'
+import { CLAIM_EVENTS, isForSeveral, MANY_OPTIONS, WAIT_SECONDS } from '../claims/definition.ts'
 import type { Publish } from '../claims/publish.ts'
 import { REPORT_FIELDS } from '../dns/report.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
@@ -66,7 +66,7 @@ export const command = defineCommand({
     const publisher = publish === undefined ? undefined : await createPublisher(publish, io)
     const deadline = commandDeadline({ timeout }, io.clock)
     const flow = { deadline, throughBlocked, check, publicResolvers, resumeOnly: options.all === true }
-    if (!isMany(domains, options)) {
+    if (!isForSeveral(domains, options)) {
       const [{ parseDomain }, { presentEvents }, { connect }, { createChecklist }] = await Promise.all([
         import('../claims/load.ts'),
         import('../claims/write.ts'),

@@ -122,7 +122,10 @@ export function createCommandsCommand(tree: CommandTree): CommandDefinition {
   })
 }
 
-/** Returns the codes of all errors that a command can end with: its own, and those that its need for an account implies. */
+/**
+ * Returns the codes of all errors that a command can end with: its own, and, if it needs an account, those of sessions and
+ * requests.
+ */
 export function errorCodesOf({
   account,
   errors = [],

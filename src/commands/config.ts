@@ -105,7 +105,8 @@ export const set = defineCommand({
     try {
       value = settingText(setting.parse(text, name))
     } catch (error) {
-      // Report an unusable base URL as a usage error (exit 2): the typed value is wrong. As a setting, it would be exit 3.
+      // `parse` throws with exit 3 for a base URL, as for one that is already configured. Here the typed value is wrong, so make it
+      // a usage error (exit 2).
       throw error instanceof CliError ? usageError(error.message, error.hint) : error
     }
     const { updateConfig, withSetting } = await import('../settings/config.ts')

@@ -20,11 +20,11 @@ export const command = defineCommand({
   errors: ['session', 'service', 'doctor'],
   toleratesDamagedConfig: true,
   async run(_input, io) {
-    const [{ examine }, { problemsError }] = await Promise.all([
+    const [{ examineSetup }, { problemsError }] = await Promise.all([
       import('../doctor/examine.ts'),
       import('../doctor/finding.ts'),
     ])
-    const diagnoses = await examine(io)
+    const diagnoses = await examineSetup(io)
     const isShownWhole = isForPeople(io.settings)
     if (isShownWhole) await writeDiagnoses(diagnoses, io)
     else {

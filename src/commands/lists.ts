@@ -76,14 +76,14 @@ export async function printList<T extends { readonly id?: string | null }>(
       await writer.page(page)
       printed += page.items.length
       hasMore = page.hasMore
-      // Continue after the last item of this page, or with `--before`, before its first item.
+      // The command that continues begins after the last item of this page; with `--before`, it ends before the first item.
       const item = isBackward ? page.items[0] : page.items.at(-1)
       if (item !== undefined) cursor = lists.itemId(item)
     }
   } catch (error) {
     if (printed === 0 || !(error instanceof CliError) || error instanceof InterruptedError) throw error
-    // Suggest no command for JSON, whose output can't be continued, nor for a lasting error such as a refused cursor.
     const mayPass = error.exit === Exit.unavailable && error.code !== 'no_progress'
+    // Suggest no command for JSON, whose output can't be continued, nor for a lasting error such as a refused cursor.
     const canContinue = !isBackward && settings.format !== 'json' && mayPass
     const rest = flags.limit === undefined ? {} : { '--limit': String(flags.limit - printed) }
     throw error.with({

@@ -6,7 +6,7 @@ import { parseRedirectUri } from '../oauth/redirect.ts'
 import { type CodeExchange, exchangeCode } from '../oauth/token-endpoint.ts'
 import { createServiceClient } from '../service/client.ts'
 import { tryCredential } from '../service/lists.ts'
-import { mistakeInKey } from '../session/credential.ts'
+import { findKeyMistake } from '../session/credential.ts'
 import type { Session } from '../session/session-file.ts'
 import { type PreparedSignIn, prepareSignIn } from '../session/sign-in.ts'
 import { issuerOf } from '../settings/addresses.ts'
@@ -40,7 +40,10 @@ interface SignInOptions {
   readonly timeoutMs: number
 }
 
-/** Scopes of OpenID Connect that request an ID token and a refresh token, not access: a service may omit them from the grant. */
+/**
+ * Scopes of OpenID Connect that request an ID token and a refresh token, not access: a service may omit them from the grant, so
+ * their absence causes no warning.
+ */
 const OIDC_SCOPES: readonly string[] = ['openid', 'offline_access']
 /** Maximum length of an API key in characters. Longer input is probably the wrong file. */
 const MAX_KEY_LENGTH = 2000
@@ -198,7 +201,7 @@ function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): Login
 /** Reads an API key, tries the key with a request to the service, and stores it. */
 async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Session> {
   const value = await readApiKey(io)
-  const mistake = value.length > MAX_KEY_LENGTH ? 'it is too long' : mistakeInKey(value)
+  const mistake = value.length > MAX_KEY_LENGTH ? 'it is too long' : findKeyMistake(value)
   if (mistake !== undefined) throw usageError(`that is not an API key: ${mistake}`)
   const credential = { kind: 'api_key', value, description: 'the API key' } as const
   const authorizer = { credential: async () => credential, replaceRefused: async () => undefined }
@@ -266,8 +269,8 @@ async function saveSettings(store: StoreKind, io: Io): Promise<void> {
       profiles[settings.profile.value] = updateProfile(profiles[settings.profile.value])
     })
   } catch (error) {
-    // Only warn: the session is stored, and works with the same options or variables.
     if (!(error instanceof CliError)) throw error
+    // Only warn: the session is stored, and works with the same options or variables.
     await io.warn(`what this login was given could not be saved for later commands: ${error.message}`)
   }
 }

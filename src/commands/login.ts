@@ -5,7 +5,7 @@ import { defineCommand } from './definition.ts'
 const COLUMNS = plainColumns('profile', 'kind', 'base_url', 'scope', 'store')
 
 /** Default seconds to wait for the user's approval on the consent page. */
-const TIMEOUT_SECONDS = 300
+const DEFAULT_TIMEOUT_SECONDS = 300
 
 export const command = defineCommand({
   description: 'Signs you in with the browser (OAuth 2.0 with PKCE) and stores the session.',
@@ -14,7 +14,7 @@ export const command = defineCommand({
     {
       flags: '--timeout <seconds>',
       description: 'how long to wait for the browser',
-      default: String(TIMEOUT_SECONDS),
+      default: String(DEFAULT_TIMEOUT_SECONDS),
       parse: (text, name) => parseSeconds(text, name),
     },
     {
@@ -42,7 +42,7 @@ export const command = defineCommand({
   errors: ['login', 'config_busy'],
   account: 'configured',
   async run({ options }, io) {
-    const { withApiKey = false, browser = true, timeout = TIMEOUT_SECONDS } = options
+    const { withApiKey = false, browser = true, timeout = DEFAULT_TIMEOUT_SECONDS } = options
     const { signIn } = await import('./login-run.ts')
     await signIn({ withApiKey, opensBrowser: browser, timeoutMs: timeout * 1000 }, io, COLUMNS)
   },

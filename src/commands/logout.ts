@@ -59,7 +59,7 @@ async function forgetProfile(io: Io, profile: string): Promise<SignOutResult> {
   return forgetSession(io, profile)
 }
 
-/** Tells the result for each profile on stderr. */
+/** Prints the result for each profile on stderr. */
 async function reportForgotten(forgotten: readonly SignOutResult[], io: Io): Promise<void> {
   if (forgotten.length === 0) await io.say('No profile is signed in.')
   for (const { profile, wasSignedIn, session, problem } of forgotten) {

@@ -44,7 +44,10 @@ async function perform(request: KeychainRequest): Promise<KeychainAnswer> {
   }
 }
 
-/** Messages of libsecret without a bus, or without a Secret Service on it: libsecret's failures differ only in their messages. */
+/**
+ * Matches libsecret's messages if D-Bus, or a Secret Service on it, is missing: libsecret reports no code that tells its failures
+ * apart.
+ */
 const NO_KEYCHAIN =
   /autolaunch|could not connect|cannot connect|D-?Bus|session bus|connection is closed|given address|address element|org\.freedesktop\.secrets|not provided by any|ServiceUnknown|no such interface/i
 

@@ -6,7 +6,7 @@ import type { Keychain, KeychainAnswer } from '../context.ts'
  * ending the process stops a native call. Secrets go over the IPC channel, never through arguments or the environment.
  *
  * @param script path of the built keychain-helper.ts
- * @param environment whole environment of the helper: variables that a keychain needs, and no secret
+ * @param environment complete environment of the helper: variables that a keychain needs, and no secret
  */
 export function createKeychain(script: string, environment: NodeJS.ProcessEnv): Keychain {
   return {
@@ -17,7 +17,7 @@ export function createKeychain(script: string, environment: NodeJS.ProcessEnv): 
         const finish = (answer: KeychainAnswer) => {
           clearTimeout(timer)
           signal?.removeEventListener('abort', abort)
-          // SIGKILL, because a blocked native call would delay `process.exit()`.
+          // End the helper with SIGKILL: it ignores SIGTERM, and a blocked native call in it would delay `process.exit()`.
           helper?.kill('SIGKILL')
           resolve(answer)
         }
@@ -42,7 +42,8 @@ export function createKeychain(script: string, environment: NodeJS.ProcessEnv): 
         }
         helper.once('message', (answer) => finish(answer as KeychainAnswer))
         helper.on('error', (error) => crashed(error.message))
-        // `close` rather than `exit`, which can be emitted before the last message.
+        // Wait for `close` rather than `exit`, which can be emitted before the last message, so that an answer isn't reported as a
+        // crash.
         helper.once('close', (code, signal) => crashed(signal ?? `exit code ${code}`))
         // Ignore a failed send: the helper has ended, and `close` reports why. If the channel got no file descriptor, `send` is
         // undefined.

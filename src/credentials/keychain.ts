@@ -2,16 +2,19 @@ import type { Context, KeychainAnswer, KeychainRequest } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { withProfile } from '../settings/profiles.ts'
 
-/** Service name of the program's keychain items. */
+/** Service name under which the program's keychain items are stored. */
 const SERVICE = 'mailclaim'
 
-/** Milliseconds for a keychain call: enough for a slow bus, or on a terminal for a user who has to unlock the keychain first. */
+/**
+ * Maximum milliseconds of a keychain call: enough for a slow D-Bus; below, on a terminal, for a user who has to unlock the keychain
+ * first.
+ */
 const UNATTENDED_MS = 10_000
 const ATTENDED_MS = 60_000
 
 type Failure = Extract<KeychainAnswer, { ok: false }>
 
-/** Message by reason of a failure, and the first suggestion of its hint. */
+/** Message and first suggestion of the hint, by the reason of a keychain's failure. */
 const FAILURES: Readonly<Record<Failure['reason'], readonly [message: string, remedy: string]>> = {
   no_addon: ['mailclaim comes without a keychain library for this machine', ''],
   no_module: ['the keychain library (keytar) does not load here', 'install libsecret, '],
@@ -25,7 +28,7 @@ const FAILURES: Readonly<Record<Failure['reason'], readonly [message: string, re
 type KeychainCall = Pick<KeychainRequest, 'operation' | 'account' | 'secret' | 'signal'>
 
 /**
- * Calls the keychain once.
+ * Calls the keychain once, with a time limit that depends on whether a user is at the terminal.
  *
  * @param profile for the hint
  * @throws CliError `store_unavailable`, exit 4; the abort reason of the request's signal

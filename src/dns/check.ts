@@ -2,23 +2,23 @@ import { usageError } from '../errors.ts'
 import { createDeadline, type Deadline, stepTimeout } from '../timeout.ts'
 import { observeDnssec } from './dnssec.ts'
 import { findZone, type Search } from './locate.ts'
-import { groupByOutcome, type Observations, separateIntercepted } from './observations.ts'
+import { groupByOutcome, mayBeLocal, type Observations, separateIntercepted } from './observations.ts'
 import { findOtherNames } from './other-names.ts'
 import type { CheckReport } from './report.ts'
 import { askResolver } from './resolvers.ts'
 import { diagnose, needsResolvers } from './rules.ts'
 import { askNameServers } from './servers.ts'
 import { createSharedCache, type SharedCache } from './shared-cache.ts'
-import { DNS_PORT, isPrivate, PUBLIC_RESOLVERS, type Resolver } from './wire/address.ts'
+import { DNS_PORT, PUBLIC_RESOLVERS, type Resolver } from './wire/address.ts'
 import { childController, type DnsEffects, limitQueries, query } from './wire/ask.ts'
 import { checkName } from './wire/name.ts'
 import { readTxt } from './wire/txt-answer.ts'
 
-/** The TXT record that a check expects at a name. */
+/** A domain name to check, and the TXT value that is expected there. */
 export interface WantedRecord {
   /** Domain name of the record, as a user types it: IDNs and a trailing dot are accepted. */
   readonly name: string
-  /** Expected TXT value, whole; null to report the values in DNS instead. */
+  /** Expected TXT value, untruncated; null to list the TXT values found instead. */
   readonly expected: string | null
   /** Whether a user typed the expected value, and might have truncated it while copying. Default: false. */
   readonly isGiven?: boolean
@@ -27,8 +27,8 @@ export interface WantedRecord {
 /** Options of one DNS check. */
 export interface CheckRequest extends WantedRecord {
   /**
-   * Resolvers that start the search for the zone; authoritative servers are accepted too, for private DNS. `'system'`: those of the
-   * system.
+   * Recursive resolvers that start the search for the zone, or authoritative servers of a private DNS. `'system'`: the resolvers
+   * of the operating system.
    */
   readonly resolvers: readonly Resolver[] | 'system'
   /** Port of authoritative servers: 53, except for private DNS. */
@@ -36,8 +36,8 @@ export interface CheckRequest extends WantedRecord {
   /** Whether to query the well-known public resolvers as well. Default: false. */
   readonly publicResolvers?: boolean | undefined
   /**
-   * Whether every cache TTL named by earlier checks of this wait has passed, so that a stale resolver no longer counts as a cache.
-   * Default: false.
+   * Whether all cache TTLs reported by earlier checks of the same wait have passed. If so, a resolver that still lacks the record
+   * isn't explained by its cache anymore. Default: false.
    */
   readonly isOverdue?: boolean
   /** Deadline of the command; the check takes at most 10 seconds even if more is left. */
@@ -46,15 +46,15 @@ export interface CheckRequest extends WantedRecord {
   readonly cache?: SharedCache | undefined
 }
 
-/** Maximum milliseconds of one check, with the start and end of the program. */
+/** Maximum milliseconds of one check, including the program's start and end. */
 const DEADLINE_MS = 10_000
-/** Milliseconds reserved for the program's start and end on a busy machine, so that the whole command ends within 10 seconds. */
+/** Milliseconds reserved for the program's start and end on a busy machine, so that the command ends within 10 seconds. */
 const MARGIN_MS = 600
 /** Maximum milliseconds to find the zone, so that time is left to query the zone's servers. */
 const LOCATE_MS = 6000
 /** Share of the remaining time for authoritative servers, so that resolvers can still be queried if those servers are silent. */
 const SERVERS_SHARE = 0.75
-/** Maximum number of datagrams and connections of one check; most checks need fewer than 40. */
+/** Maximum number of queries of one check over UDP, TCP and HTTPS, retries included. Most checks need fewer than 40. */
 const MAX_QUERIES = 120
 
 /**
@@ -66,16 +66,17 @@ const MAX_QUERIES = 120
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
 export async function checkDns(request: CheckRequest, effects: DnsEffects): Promise<CheckReport> {
-  return diagnose(await observe(request, effects))
+  return diagnose(await collectObservations(request, effects))
 }
 
 /**
  * Queries the servers of a check and returns their answers without judging them.
  *
- * @param causes whether to query for causes as well: resolvers, other names, DNSSEC
+ * @param causes false to query name servers only; true to query for causes of a missing record as well: resolvers, other names,
+ *   DNSSEC
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
-export async function observe(
+export async function collectObservations(
   request: CheckRequest,
   effects: DnsEffects,
   causes = true,
@@ -100,8 +101,7 @@ export async function observe(
     const toAsk = deadline.limitedTo(deadline.remainingMs() * SERVERS_SHARE)
     const survey = found ? await askNameServers(found, { ...search, deadline: toAsk }) : NOTHING
     const { servers } = survey
-    const isInside =
-      port === DNS_PORT && servers.length > 0 && servers.every(({ address }) => isPrivate(address))
+    const isInside = port === DNS_PORT && found !== undefined && mayBeLocal(found, servers)
     const seen = {
       ...{ ...NOTHING, ...survey, name, expected, isGiven, isOverdue, location, isInside },
       limitReached: limited.isReached(),
@@ -111,11 +111,12 @@ export async function observe(
     const [best] = [...withRecord, ...withoutRecord]
     const server = causes && best?.address ? { address: best.address, port } : undefined
     const isVisible = withRecord.length > 0 && withoutRecord.length === 0
-    // A resolver that is queried too early caches the record's absence, so wait for the name servers unless only resolvers can
-    // tell.
+    // A resolver that is queried before all name servers have the record caches its absence (RFC 2308). So query resolvers only
+    // once they have it, or if no name server's answer is usable.
     const isTime = causes && (isVisible || needsResolvers(seen))
-    // Inside a network with its own zone of this name on port 53, only resolvers over HTTPS see the public zone.
     const isOwnZone = interception === 'inside'
+    // Inside a network with a zone of its own for this name, port 53 shows only that zone, so query only resolvers over HTTPS,
+    // which see the public zone.
     const toTrust = resolvers.flatMap((one) => (!isOwnZone || one instanceof URL ? one : (one.https ?? [])))
     const [seenBy, otherNames, dnssec] = await Promise.all([
       Promise.all(
@@ -124,8 +125,9 @@ export async function observe(
       server && found && withRecord.length === 0 ? findOtherNames(server, found.zone, search) : null,
       server && found ? observeDnssec(found, server, search) : null,
     ])
-    // A CNAME that only resolvers show is either cached from an earlier state, or stands beside TXT records at the name servers.
     const isHidden = server && !servers.some((one) => one.alias) && seenBy.some((one) => one.alias)
+    // A CNAME that only resolvers show is cached from an earlier state, or stands beside TXT records at the name servers. So
+    // query a name server for the CNAME, which it returns only in the second case.
     const cname = isHidden ? await query(server, { name, type: 'CNAME' }, search) : undefined
     const target = cname && readTxt(cname, name).alias
     const beside = target ? { alias: { targets: [target], isKnown: true, isBeside: true as const } } : {}

@@ -6,15 +6,16 @@ import { query } from './wire/ask.ts'
 import type { Message, RecordOf } from './wire/message.ts'
 
 /**
- * Algorithms (RFC 8624 section 3.1) and digests (section 3.3) that validators support. A zone whose DS records use only others
- * counts as unsigned (RFC 4035 section 5.2).
+ * Numbers of the key algorithms that validators support (RFC 8624 section 3.1). Like validators, the check treats a zone as
+ * unsigned if its DS records use only other algorithms or digests (RFC 4035 section 5.2).
  */
 const ALGORITHMS: readonly number[] = [5, 7, 8, 10, 13, 14, 15, 16]
 const DIGESTS: Readonly<Record<number, string>> = { 1: 'sha1', 2: 'sha256', 4: 'sha384' }
 
 /**
- * Compares the DS records at the parent zone with the DNSKEY records of the zone, and checks the validity period of the signatures
- * of the zone's SOA record. Returns null if the parent zone is unknown, or if one of the servers doesn't respond.
+ * Compares the DS records at the parent zone with the DNSKEY records of the zone, and checks the validity period of the
+ * signatures of the zone's SOA record. Returns null if the parent zone is unknown, or if an answer is missing, truncated or
+ * without signatures.
  *
  * @param server an authoritative server of the zone
  */
@@ -38,7 +39,7 @@ export async function observeDnssec(
   const [dnskey, soa] = await Promise.all(
     (['DNSKEY', 'SOA'] as const).map((type) => query(server, { name: zone, type, dnssecOk: true }, search)),
   )
-  // A truncated answer might lack the key that matches the DS record.
+  // A truncated answer (TC bit) might lack the key that matches the DS record, so the DNSSEC state stays unknown.
   if (dnskey?.aa !== true || dnskey.tc || dnskey.rcode !== 'NOERROR') return null
   const keys = recordsOf(dnskey, 'DNSKEY')
   if (keys.length === 0) return observed('no_key')
@@ -48,12 +49,16 @@ export async function observeDnssec(
   const signatures = recordsOf(soa, 'RRSIG').filter(({ typeCovered }) => typeCovered === 'SOA')
   if (signatures.length === 0) return null
   const now = Math.floor(search.effects.clock.now() / 1000)
-  // One valid signature suffices. Signature times are serial numbers modulo 2^32 (RFC 4034 section 3.1.5).
+  // One valid signature suffices, so use the latest expiration. `| 0` compares times as serial numbers modulo 2^32 (RFC 4034
+  // section 3.1.5).
   const latest = Math.max(...signatures.map(({ expiration }) => (expiration - now) | 0))
   return observed(latest < 0 ? 'expired' : 'ok', dnskey)
 }
 
-/** Returns the DS and DNSKEY records of an answer, and the signatures over DNSKEY, as texts for comparison without their TTLs. */
+/**
+ * Returns the DS and DNSKEY records of an answer, and the signatures over DNSKEY, as texts to compare with a resolver's cache.
+ * TTLs are left out, because a cache counts them down.
+ */
 export function keyTexts({ answers }: Message): string[] {
   const ofKeys = answers.filter(
     (one) =>
@@ -73,7 +78,7 @@ function isDigestOf(ds: RecordOf<'DS'>, key: RecordOf<'DNSKEY'>, zone: string): 
   if (hash === undefined || ds.algorithm !== key.algorithm) return false
   const labels = zone.split('.').map((label) => Buffer.from(label, 'latin1'))
   const owner = labels.flatMap((label) => [Buffer.from([label.length]), label])
-  // RDATA of a DNSKEY record (RFC 4034 section 2.1).
+  // Start of a DNSKEY record's RDATA: flags, protocol (always 3) and algorithm; the key follows (RFC 4034 section 2.1).
   const data = Buffer.from([key.flags >> 8, key.flags & 0xff, 3, key.algorithm])
   return createHash(hash)
     .update(Buffer.concat([...owner, Buffer.from([0]), data, key.key]))

@@ -1,15 +1,15 @@
-/** DNS providers by the names of their name servers, as documented by each provider. The first match counts. */
+/** DNS providers by the names of their name servers, as documented by each provider. The first match is used. */
 const HOSTS: readonly (readonly [servers: RegExp, name: string])[] = [
   [/\.ns\.cloudflare\.com$/, 'Cloudflare'],
   [/\.awsdns-\d+\.(?:com|net|org|co\.uk)$/, 'Amazon Route 53'],
-  // Squarespace took over the customers of Google Domains, and kept the name servers.
+  // Squarespace took over Google Domains' customers with these name servers, so name both companies.
   [/^ns-cloud-[a-z]\d\.googledomains\.com$/, 'Google Cloud DNS or Squarespace'],
   [/\.azure-dns\.(?:com|net|org|info)$/, 'Azure DNS'],
   [/\.domaincontrol\.com$/, 'GoDaddy'],
   [/\.registrar-servers\.com$/, 'Namecheap'],
   [/\.digitalocean\.com$/, 'DigitalOcean'],
   [/\.dnsimple\.com$|\.dnsimple-edge\.(?:net|org|io)$/, 'DNSimple'],
-  // Netlify uses the name servers of NS1.
+  // Netlify's zones are on NS1's name servers, so name both companies.
   [/\.nsone\.net$/, 'NS1 or Netlify'],
   [/\.dnsmadeeasy\.com$/, 'DNS Made Easy'],
   [/\.vercel-dns\.com$/, 'Vercel'],
@@ -25,8 +25,8 @@ const HOSTS: readonly (readonly [servers: RegExp, name: string])[] = [
 ]
 
 /**
- * Returns the DNS providers of a zone, such as `Cloudflare` or `GoDaddy and Gandi`, by the names of its name servers; null if no
- * name is known.
+ * Returns the DNS providers of a zone, such as `Cloudflare` or `GoDaddy and Gandi`, by the names of its name servers; null if
+ * none of them belongs to a known provider.
  */
 export function dnsHostOf(nameservers: readonly string[]): string | null {
   const found = nameservers.flatMap((server) => HOSTS.find(([servers]) => servers.test(server))?.[1] ?? [])
@@ -46,10 +46,10 @@ const UNUSED: readonly (readonly [servers: RegExp, use: 'parked' | 'suspended'])
 ]
 
 /**
- * Returns the use of a domain (active, parked or suspended) by its name servers, and the name server that shows it; null for
- * `active`.
+ * Returns `use`: whether a domain's name servers show that it is parked or suspended, otherwise `active`; and `at`: the name
+ * server that shows it, null if active.
  */
-export function useOf(nameservers: readonly string[]) {
+export function domainUseOf(nameservers: readonly string[]) {
   const found = UNUSED.flatMap(([servers, use]) =>
     nameservers.filter((server) => servers.test(server)).map((at) => ({ use, at })),
   )

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type Html, html, type Inserted, raw } from '../terminal/html.ts'
+import { type Html, html, type InsertedValue, raw } from '../terminal/html.ts'
 import { stringifyJson } from '../terminal/sanitize.ts'
 import { formatTime } from '../terminal/time.ts'
 import type { CheckReport, ReportContext } from './report.ts'
@@ -9,8 +9,8 @@ import { type AnswerView, type FindingView, type ReportView, SYMBOLS, type Tone,
 import { relativeName } from './wire/name.ts'
 import { capitalize, type Facts, shorten, type Text } from './words.ts'
 
-/** Maximum number of characters shown of one text, such as a TXT value. */
-const LONGEST_SHOWN = 1000
+/** Maximum number of characters shown of one text, such as a TXT value; the rest is replaced by an ellipsis. */
+const MAX_SHOWN_LENGTH = 1000
 
 /**
  * Renders a report as one HTML file to read, print or attach to a ticket. The file loads and runs nothing: its
@@ -99,7 +99,7 @@ function comparison({ expected, seen }: Facts): Html {
 
 /** Renders a piece of a compared value, marked if it differs. */
 function markPiece(piece: Piece, as: 'ins' | 'del'): Html {
-  const text = readablePiece({ ...piece, text: shorten(piece.text, LONGEST_SHOWN) })
+  const text = readablePiece({ ...piece, text: shorten(piece.text, MAX_SHOWN_LENGTH) })
   if (piece.text === '' || !piece.differs) return html`${text}`
   return as === 'ins' ? html`<ins>${text}</ins>` : html`<del>${text}</del>`
 }
@@ -109,10 +109,10 @@ function markPiece(piece: Piece, as: 'ins' | 'del'): Html {
  * resolvers.
  */
 function path({ path, nameservers, resolvers, zone, host }: ReportView): Html {
-  const step = (heading: Inserted, content: Inserted) => html`<li><h3>${heading}</h3>${content}</li>
+  const step = (heading: InsertedValue, content: InsertedValue) => html`<li><h3>${heading}</h3>${content}</li>
 `
   const cards = (answers: readonly AnswerView[]) => html`<ul class="cards">${answers.map(card)}</ul>`
-  const zoneStep = (name: string, content: Inserted) => step(html`Zone <code>${name}</code>`, content)
+  const zoneStep = (name: string, content: InsertedValue) => step(html`Zone <code>${name}</code>`, content)
   const above = path.filter((one) => one.zone !== zone)
   const steps = [
     ...above.map((one) => zoneStep(one.zone, html`<p>${names([...one.hosts.keys()])}</p>`)),
@@ -149,20 +149,20 @@ ${values.length === 0 ? '' : list(values)}${facts.length === 0 ? '' : html`<p cl
 const list = (values: readonly string[]): Html =>
   html`<ul class="values">${values.map((value) => html`<li><code>${show(value)}</code></li>`)}</ul>`
 
-/** Renders the origin of the report, and the command that repeats it. */
+/** Renders the footer: the program's version, the resolvers that started the search, and the command that repeats the check. */
 function footer({ resolvers, version, command }: ReportContext): Html {
   const started = resolvers.length === 0 ? 'no resolver' : names(resolvers)
   return html`<footer><p>Made by mailclaim ${version}; the search started at ${started}. To repeat: <code>${show(command)}</code>. This file loads nothing and runs nothing.</p></footer>`
 }
 
-/** Renders a tone as symbol and label. */
+/** Renders a label behind the symbol of its tone. */
 const status = (tone: Tone, label: string): Html =>
   html`<span class="status"><span class="icon" aria-hidden="true">${SYMBOLS[tone]}</span> ${label}</span>`
 
 /** Renders a sentence with its facts in `code` elements. */
-function phrase(text: Text): Inserted[] {
+function phrase(text: Text): InsertedValue[] {
   return text.map((part) => (typeof part === 'string' ? part : html`<code>${show(part.value)}</code>`))
 }
 
 /** Returns a value for display: shortened, or `(empty)`. */
-const show = (value: string): string => (value === '' ? '(empty)' : shorten(value, LONGEST_SHOWN))
+const show = (value: string): string => (value === '' ? '(empty)' : shorten(value, MAX_SHOWN_LENGTH))

@@ -2,7 +2,7 @@ import type { DnsAddress } from '../context.ts'
 import type { Deadline } from '../timeout.ts'
 import { type Delegation, type NoZone, OUTCOMES, type Zone } from './observations.ts'
 import type { SharedCache } from './shared-cache.ts'
-import { formatDnsAddress, isServerAddress, isV6, type Resolver } from './wire/address.ts'
+import { canBeServerAddress, formatDnsAddress, isV6, type Resolver } from './wire/address.ts'
 import { ask, type DnsEffects, query } from './wire/ask.ts'
 import { type Message, nsHosts, type ResourceRecord, soaOf } from './wire/message.ts'
 import { ancestors, isAskable, isWithin, labelCount } from './wire/name.ts'
@@ -12,7 +12,7 @@ import { isRegistry, registeredDomainOf } from './wire/registry.ts'
 export interface Search {
   /** Name of the record in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
   readonly name: string
-  /** Expected TXT value, whole; null if any value is to be reported. */
+  /** Expected TXT value, untruncated; null if any value is to be reported. */
   readonly expected: string | null
   /** Resolvers of the check. The first three look up zones and hosts; more of them would give the same answers. */
   readonly resolvers: readonly Resolver[]
@@ -76,7 +76,7 @@ async function findFrom(levels: readonly string[], target: string, search: Searc
 }
 
 /**
- * Queries the resolvers for the NS records of one level; undefined if no resolver has any. A denial isn't reported as such: some
+ * Queries the resolvers for the NS records of one level; undefined if no resolver has any. A denial is treated as no answer: some
  * resolvers block every name, or have a root zone of their own. Adds each resolver's reply to `replies`, such as `9.9.9.9: no
  * answer`.
  */
@@ -93,14 +93,19 @@ async function askResolvers(
     if (reply.kind !== 'answer') return undefined
     const { message } = reply
     const delegation = delegationFrom(message, level, port)
-    if (delegation !== undefined || resolver instanceof URL) return delegation
-    // A resolver that doesn't offer recursion is an authoritative server, chosen by the user for private DNS: start with this
-    // server.
+    // A resolver with authority over a registered domain answers from a zone of its own, so mark the delegation: the public DNS
+    // needn't have the zone.
+    const isResolvers = message.aa && message.ra && !isRegistry(level)
+    if (delegation !== undefined || resolver instanceof URL)
+      return delegation && { ...delegation, isResolvers }
+    // A resolver that doesn't offer recursion (RA) is an authoritative server, chosen by the user for private DNS, so start the
+    // search at this server.
     const isAuthoritative = !message.ra && message.rcode !== 'NXDOMAIN'
     return isAuthoritative ? singleServerZone('.', resolver) : undefined
   }
-  // Prefer the NS records of a recursive resolver to an authoritative server that was given as a resolver.
-  return await firstGood(resolvers.slice(0, 3).map(askOne), ({ zone }) => zone !== '.')
+  // Prefer the NS records of the public DNS to a resolver's own zone, and to an authoritative server given as a resolver.
+  const asked = resolvers.slice(0, 3).map(askOne)
+  return await firstGood(asked, ({ zone, isResolvers }) => zone !== '.' && !isResolvers)
 }
 
 /**
@@ -136,8 +141,8 @@ interface WalkAnswer {
 
 /**
  * Queries four servers of a zone for the SOA of `target`, and returns the first answer that leads further; undefined if there is
- * none. An answer of a registry's server without a referral counts only if no other server refers to the domain: the denial might
- * be older than the domain, and an interceptor of one address family might have a zone of that name.
+ * none. An answer of a registry's server without a referral is used only if no other server refers to the domain: the denial
+ * might be older than the domain, and an interceptor of one address family might have a zone of that name.
  */
 async function askServers(at: Zone, target: string, search: Search): Promise<WalkAnswer | undefined> {
   const { zone, registry } = at
@@ -148,7 +153,8 @@ async function askServers(at: Zone, target: string, search: Search): Promise<Wal
     if (message === undefined) return undefined
     const referral = referralFrom(message, zone, target, search.port)
     const isEnd = message.aa && hasData(message) && isAnswer(message) && !isFromAbove(message, zone)
-    // A registry's server refers or denies. An answer with records comes from a server that has the domain's own zone.
+    // A registry's server refers or denies. An answer with records comes from a server that has the domain's own zone, so whether
+    // it is suspect is decided later (null).
     const verdict = message.answers.length > 0 ? null : isSuspect(message)
     if (isRegistry(zone) && zone !== '.') registry.push({ address: server.address, isSuspect: verdict })
     return referral !== undefined || isEnd ? { server, message, referral } : undefined
@@ -172,7 +178,8 @@ async function findFinalZone(at: Zone, reply: WalkAnswer, target: string, search
     return { kind: 'no_domain' as const, ...facts, path: at.path }
   }
   if (zone === at.zone) return at
-  // A server of both parent and child answers from the child at once, so no referral shows the delegation between the two.
+  // A server of both parent and child answers from the child at once, so no referral shows the delegation between the two. So
+  // query this server for the child's NS records.
   const answer = await query(server, { name: zone, type: 'NS' }, search, LEVEL_MS)
   const own = answer && delegationFrom(answer, zone, search.port)
   const isUsable = own !== undefined && (await serversOf(own, search)).length > 0
@@ -202,7 +209,7 @@ async function enclosingSoa({ server, message }: WalkAnswer, target: string, zon
 
 /** Whether a message has records: answers, or the SOA of a denial. */
 const hasData = (message: Message): boolean => soaOf(message) !== undefined || message.answers.length > 0
-/** Whether a message tells data or their absence, instead of a failure. */
+/** Whether a message shows data or its absence, instead of a failure. */
 const isAnswer = ({ rcode }: Message): boolean => rcode === 'NOERROR' || rcode === 'NXDOMAIN'
 
 /**
@@ -214,9 +221,9 @@ export function isSuspect(message: Message): boolean {
 }
 
 /**
- * Whether a message comes from a server of the zone. An answer without the AA bit counts, as for resolvers, because a few servers
- * forget that bit. An answer without AA but with RA comes from a resolver in the server's place, and a referral from a server
- * without the zone.
+ * Whether a message comes from a server of the zone. An answer without the AA bit is accepted, as from resolvers, because a few
+ * servers forget that bit. An answer without AA but with RA comes from a resolver in the server's place, and a referral from a
+ * server without the zone.
  */
 export function isFromZone(message: Message, zone: string): boolean {
   return (message.aa || (!message.ra && hasData(message))) && !isFromAbove(message, zone)
@@ -259,15 +266,18 @@ async function serversOf({ hosts }: Delegation, search: Search): Promise<DnsAddr
   return byFamily([...glued, ...looked.flatMap((found) => found ?? [])])
 }
 
-/** Sorts addresses so that IPv4 and IPv6 alternate: a machine might have only one of the two families. */
+/**
+ * Sorts addresses so that IPv4 and IPv6 alternate: the first few are queried, and a machine might have only one of the two
+ * families.
+ */
 function byFamily(servers: readonly DnsAddress[]): DnsAddress[] {
   const [v6, v4] = [servers.filter(isV6), servers.filter((server) => !isV6(server))]
   return servers.flatMap((_, index) => [...v4.slice(index, index + 1), ...v6.slice(index, index + 1)])
 }
 
 /**
- * Looks up the IPv4 and IPv6 addresses of a name server at the resolvers. Empty if the host certainly has no address; undefined if
- * no resolver answers, or all answers are loopback or unspecified addresses, as of a filter.
+ * Looks up the IPv4 and IPv6 addresses of a name server at the resolvers. Empty if the host certainly has no address; undefined
+ * if no resolver answers, or if all answers are loopback or unspecified addresses, as DNS filters give.
  */
 export function resolveHost(host: string, search: Search): Promise<readonly DnsAddress[] | undefined> {
   const { resolvers, port, cache } = search
@@ -276,7 +286,7 @@ export function resolveHost(host: string, search: Search): Promise<readonly DnsA
     if (message === undefined) return undefined
     const all = addressesIn(message.answers, port)
     const isDenied = all.length === 0 && ['NOERROR', 'NXDOMAIN'].includes(message.rcode) && message.ra
-    const usable = all.filter(isServerAddress)
+    const usable = all.filter(canBeServerAddress)
     return isDenied || usable.length > 0 ? usable : undefined
   }
   const look = async () => {

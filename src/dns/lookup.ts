@@ -1,4 +1,4 @@
-import { type CheckRequest, observe } from './check.ts'
+import { type CheckRequest, collectObservations } from './check.ts'
 import { isDnsData, separateIntercepted } from './observations.ts'
 import type { DnsEffects } from './wire/ask.ts'
 import { distinctValues, haveSameValues, type TxtValue } from './wire/txt-answer.ts'
@@ -13,14 +13,14 @@ export interface TxtLookup {
   readonly set: { readonly values: readonly TxtValue[]; readonly ttl: number | null } | null
   /** Why the set isn't known, worded as the end of a sentence; null if it is known. */
   readonly reason: string | null
-  /** Values from single servers if the set isn't known: possibly incomplete or outdated. */
+  /** Values from single servers if the set isn't known, possibly incomplete or outdated; empty if it is known. */
   readonly partial: readonly TxtValue[]
 }
 
 /**
- * Looks up the complete TXT set of a name at the authoritative servers of its zone. The set counts as known if at least one server
- * gave a complete authoritative answer, and all such answers agree. Resolvers are never queried for the set, because a cache might
- * be outdated.
+ * Looks up the complete TXT set of a name at the authoritative servers of its zone. The set is treated as known if at least one
+ * server gave a complete authoritative answer, and all such answers agree. Resolvers are never queried for the set, because a
+ * cache might be outdated.
  *
  * @throws CliError `usage`, exit 2, if the name isn't a domain name; the abort reason of `effects.signal`
  */
@@ -29,7 +29,7 @@ export async function lookUpTxt(
   request: Pick<CheckRequest, 'resolvers' | 'authoritativePort' | 'deadline'>,
   effects: DnsEffects,
 ): Promise<TxtLookup> {
-  const seen = await observe({ ...request, name, expected: null }, effects, false)
+  const seen = await collectObservations({ ...request, name, expected: null }, effects, false)
   const { location } = seen
   const { genuine, interception } = separateIntercepted(seen)
   const answers = genuine.filter(({ outcome, authoritative }) => isDnsData(outcome) && authoritative)
@@ -48,7 +48,7 @@ export async function lookUpTxt(
   if (!answers.every((answer) => haveSameValues(answer.values, first.values)))
     return unknown(`the name servers of ${zone} disagree`)
   const values = distinctValues(first.values)
-  // A server with a lower TTL counts it down, so it answers from a cache: the highest TTL is the zone's own.
+  // Use the highest TTL as the zone's own: a server with a lower one answers from a cache, which counts the TTL down.
   const ttl = values.length === 0 ? null : Math.max(...answers.map((answer) => answer.ttl ?? 0))
   return { ...result, set: { values, ttl } }
 }

@@ -4,12 +4,12 @@ import type { CheckReport, ReportContext } from './report.ts'
 import { type AnswerView, differenceLines, type FindingView, viewReport } from './view.ts'
 import type { Text } from './words.ts'
 
-/** Maximum width in columns of two values whose difference is marked. */
-const MOST_COLUMNS = 300
+/** Maximum width in columns of the lines that mark the difference of two values; wider lines are left out. */
+const MAX_COLUMNS = 300
 
 /**
- * Renders a report as Markdown for a support ticket: result, findings, and the answer of each server. All text from outside is in
- * code spans, so it can't become a link, an image or a mention.
+ * Renders a report as Markdown for a support ticket: result, findings, and the answer of each server. All text from DNS, the
+ * service and the user is in code spans, so it can't become a link, an image or a mention.
  */
 export function renderMarkdown(report: CheckReport, context: ReportContext): string {
   const view = viewReport(report)
@@ -38,8 +38,8 @@ export function renderMarkdown(report: CheckReport, context: ReportContext): str
 
 /** Renders a finding as an item of a numbered list. */
 function findingLines({ code: id, severity, message, fix, evidence }: FindingView, index: number): string[] {
-  const difference = differenceLines(evidence, MOST_COLUMNS)
-  // Every line of the block starts with a label, so that no value can start a line with the fence that ends the block.
+  const difference = differenceLines(evidence, MAX_COLUMNS)
+  // A fence of three backticks suffices: every line of the block starts with a label, so no value can start a line with a fence.
   const block = difference.length === 0 ? [] : ['', '```text', ...difference, '```']
   return [
     `${index + 1}. **${severity}** ${code(id)}: ${prose(message)}`,
@@ -70,8 +70,8 @@ function values(list: readonly string[]): string {
 }
 
 /**
- * Renders a row of a table. A pipe ends a cell, even in a code span, unless it follows a backslash. If the text already has that
- * backslash, renderers disagree, so such a pipe becomes `\u{7c}`, like an invisible character.
+ * Renders a row of a table. A pipe ends a cell, even in a code span, unless it follows a backslash. If the text already has a
+ * backslash before the pipe, renderers disagree, so both are written as `\u{7c}`, the notation for invisible characters.
  */
 const cells = (...row: readonly string[]) =>
   `| ${row.map((cell) => cell.replaceAll('\\|', '\\u{7c}').replaceAll('|', '\\|')).join(' | ')} |`
@@ -87,7 +87,8 @@ function code(value: string): string {
   if (clean === '') return '(empty)'
   const longest = Math.max(0, ...[...clean.matchAll(/`+/g)].map(([run]) => run.length))
   const fence = '`'.repeat(longest + 1)
-  // CommonMark strips one space from both ends of a code span, unless the span has only spaces.
+  // CommonMark strips one space from both ends of a code span that isn't only spaces. So add a space to text that would lose its
+  // own, and to text whose backtick would lengthen the fence.
   const padding = /^`|`$|^ .*[^ ]/.test(clean) ? ' ' : ''
   return `${fence}${padding}${clean}${padding}${fence}`
 }

@@ -1,17 +1,19 @@
 import type { DnsAddress } from '../context.ts'
-import { isV6, type Resolver } from './wire/address.ts'
+import { isPrivate, isV6, type Resolver } from './wire/address.ts'
 import type { Soa } from './wire/message.ts'
+import { listedRegistry } from './wire/registry.ts'
 import type { TxtValue } from './wire/txt-answer.ts'
 
 /**
- * Outcome of a TXT query to one server, with its short name for reports:
+ * Outcome of a TXT query to one server, with its label in reports:
  *
- * - `match`: the value is at the name or at the end of its alias; never without an expected value
- * - `mismatch`: TXT records, but not the value; without an expected value any TXT records
- * - `absent`, `nxdomain`: an authoritative answer that there is no TXT record, or no such name
- * - `alias`: the name is an alias (CNAME), and the value isn't at its end
- * - `lame`: an answer, but not as a server of the zone
- * - `timeout`, `unreachable`: no complete answer, which says nothing about the record
+ * - `match`: the expected value is at the name or at the end of its CNAME chain; never without an expected value
+ * - `mismatch`: TXT records, but not the expected value; without an expected value any TXT records
+ * - `absent`, `nxdomain`: an answer that there is no TXT record, or no such name
+ * - `alias`: a CNAME is at the name, and the expected value isn't at the end of the chain
+ * - `refused`, `servfail`: an answer without data; if the server has an SOA record of the zone, it fails for TXT queries alone
+ * - `lame`: an answer that no server of the zone gives, such as a referral
+ * - `timeout`, `unreachable`: no complete answer, which proves nothing about the record
  * - `not_checked`: no query was sent (no route from here, no query left, a server known to be silent)
  */
 export const OUTCOMES = {
@@ -34,7 +36,7 @@ export type Outcome = keyof typeof OUTCOMES
 /** Answer of a name server or a resolver to the TXT query of a check. */
 export interface Answer {
   readonly outcome: Outcome
-  /** TXT set, one entry per record with its character-strings; if the name is an alias, the set at its end. */
+  /** TXT set, one entry per record; if the name has a CNAME, the set at the end of the chain. */
   readonly values: readonly TxtValue[]
   /** TTL in seconds of the TXT set or of the first CNAME; null without either. A resolver gives the time left in its cache. */
   readonly ttl: number | null
@@ -74,8 +76,8 @@ export interface ResolverObservation extends Answer {
   /** Text of the extended DNS error (RFC 8914); null without one. */
   readonly explanation: string | null
   /**
-   * Cached data of the zone: the hosts of the NS set or, if validation fails, the keys, with the longest TTL in seconds; null if
-   * the resolver wasn't queried for it.
+   * Data of the zone in the resolver's cache. `texts`: hosts of the NS set or, if validation fails, the keys; `ttl`: the longest
+   * TTL in seconds. Null if the resolver wasn't queried for it.
    */
   readonly cached: { readonly texts: readonly string[]; readonly ttl: number } | null
 }
@@ -103,7 +105,7 @@ export interface MisplacedRecord {
   readonly values: readonly TxtValue[]
 }
 
-/** CNAME chain that starts at the name, as the authoritative servers of each zone answer. */
+/** CNAME chain that starts at the name, by the answers of the authoritative servers of each zone. */
 export interface AliasPath {
   /** Targets in the order of the chain; at least one. */
   readonly targets: readonly string[]
@@ -130,26 +132,28 @@ export interface DnssecObservation {
 export interface Delegation {
   readonly zone: string
   readonly hosts: ReadonlyMap<string, readonly DnsAddress[]>
+  /** Whether the NS records are from a zone of a recursive resolver's own: its answer had the AA and RA bits. Default: false. */
+  readonly isResolvers?: boolean
 }
 
 /** Zone that holds the name, with the delegations that led there. */
 export interface Zone extends Delegation {
   readonly kind: 'found'
-  /** Server of the parent zone that refers to these hosts; null if none was queried. */
+  /** Server of the parent zone whose referral names these hosts; null if no such server was queried. */
   readonly parent: DnsAddress | null
   /** Delegations from the topmost zone down to this zone. */
   readonly path: readonly Delegation[]
   /**
    * Servers of the registries above that answered, and whether the answer was suspect. All registries work, so a suspect answer
-   * comes from an interceptor on this network. Null: the answer had records of the domain's own zone, as only a server of both
-   * zones, or an interceptor, gives.
+   * comes from an interceptor on this network. `isSuspect` null: the answer had records of the domain's own zone, as only a
+   * server of both zones, or an interceptor, gives.
    */
   readonly registry: { readonly address: string; readonly isSuspect: boolean | null }[]
 }
 
 /**
- * Why the zone isn't known: the registered domain doesn't exist, by a registry's zone (`no_domain`), or no name server was found
- * (`lost`).
+ * Why the zone isn't known: a registry answers that the registered domain doesn't exist (`no_domain`), or no name server was
+ * found (`lost`).
  */
 export type NoZone = {
   /** Delegations found before the search ended, from the top down. */
@@ -169,7 +173,7 @@ export type NoZone = {
 export interface Observations {
   /** Name of the record in A-labels (RFC 5890 section 2.3.2.1), lowercase. */
   readonly name: string
-  /** Expected TXT value, whole; null if none is expected. */
+  /** Expected TXT value, untruncated; null if none is expected. */
   readonly expected: string | null
   /** Whether a user typed the expected value, and might have truncated it while copying. */
   readonly isGiven: boolean
@@ -180,7 +184,8 @@ export interface Observations {
   /** CNAME chain at the name; null unless a name server shows a CNAME. */
   readonly alias: AliasPath | null
   /**
-   * Whether all name servers have private addresses although the user didn't ask for private DNS: the zone is this network's own.
+   * Whether the zone is this network's own, or could be for all that the answers prove, although the user didn't ask for private
+   * DNS.
    */
   readonly isInside: boolean
   /**
@@ -188,9 +193,7 @@ export interface Observations {
    * be reached.
    */
   readonly resolvers: readonly ResolverObservation[]
-  /**
-   * TXT records at other names; null if the record isn't missing. Without an expected value, always queried if a server answered.
-   */
+  /** TXT records at other names; null if a name server has the expected record, or none of them gave a usable answer. */
   readonly otherNames: OtherNames | null
   /** State of the zone's DNSSEC records; null if it couldn't be queried. */
   readonly dnssec: DnssecObservation | null
@@ -203,24 +206,27 @@ export interface Observations {
 }
 
 /**
- * Separates the servers of the zone from an interceptor on this network. For each address family, the registry's servers decide: if
- * all of their answers are suspect, port 53 is intercepted. Some networks exempt registries, so a zone whose servers are all
- * recursive resolvers counts as intercepted too. A server with the expected record always counts as genuine.
+ * Separates the servers of the zone from an interceptor on this network, for each address family (IPv4, IPv6) on its own. A
+ * family is intercepted if no answer of the registry's servers is plausible or, without answers of these, none of the domain's
+ * own servers. Some networks exempt registries, so a family is also intercepted if all of the domain's servers that answer are
+ * recursive resolvers.
  *
- * @returns `genuine`: servers that weren't intercepted; `interception`: `inside` if this network has a zone of the same name,
- *   `answered` if all answers came from an interceptor without such a zone, otherwise null
+ * @returns `genuine`: servers that weren't intercepted, without silent hosts that an interceptor's NS set names; `interception`:
+ *   `inside` if this network has, or might have, a zone of the same name, `answered` if all answers came from an interceptor
+ *   without such a zone, otherwise null
  */
 export function separateIntercepted(seen: Pick<Observations, 'servers' | 'location' | 'isInside'>) {
   const { servers, location, isInside } = seen
   const heard = servers.filter(({ isSuspect }) => isSuspect !== null)
   const registry = location.kind === 'found' ? location.registry : []
-  // A server of both the registry and the domain is among the domain's servers; an interceptor with a zone of that name answers at
-  // any address.
+  // A registry's answer with records of the domain's own zone (`isSuspect` null) is plausible only from an address of one of the
+  // domain's named servers, which then serves both zones. An interceptor with a zone of that name gives such an answer at any
+  // address.
   const isPlausible = ({ isSuspect, address }: Pick<ServerObservation, 'isSuspect' | 'address'>) =>
     isSuspect === null ? heard.some((one) => one.address === address && one.host !== address) : !isSuspect
   const isGenuine = (server: ServerObservation) => {
     const isNear = (other: Pick<ServerObservation, 'address'>) => isV6(other) === isV6(server)
-    if (server.isSuspect === null || server.outcome === 'match') return true
+    if (server.isSuspect === null) return true
     if (heard.filter(isNear).every(({ isResolver }) => isResolver)) return false
     return (registry.some(isNear) ? registry : heard).some((one) => isNear(one) && isPlausible(one))
   }
@@ -228,25 +234,41 @@ export function separateIntercepted(seen: Pick<Observations, 'servers' | 'locati
   const isAnswered = intercepted.length > 0 && heard.length === intercepted.length
   const hasZone = isInside || (isAnswered && intercepted.some(({ outcome }) => isDnsData(outcome)))
   const interception = hasZone ? 'inside' : isAnswered ? 'answered' : null
-  // The NS set of an interceptor's own zone names hosts of this network, which the public zone needn't have or repair.
+  // The NS set of an interceptor's own zone names hosts of this network, which the public zone needn't have. So drop them: users
+  // can't repair them.
   const named = intercepted.flatMap(({ nsSet }) => nsSet)
   const isForeign = ({ host, isSuspect }: ServerObservation) => isSuspect === null && named.includes(host)
   return { genuine: servers.filter((server) => isGenuine(server) && !isForeign(server)), interception }
 }
 
-/** Groups servers by outcome. */
+/**
+ * Whether the zone is this network's own, or could be: all name servers have private addresses; a resolver has the zone itself;
+ * or servers lack the record, and no server of the registry was heard. Only private addresses decide for a private top-level
+ * domain, and if the user chose an authoritative server as the resolver: then no registry is queried.
+ */
+export function mayBeLocal({ zone, path, registry }: Zone, servers: readonly ServerObservation[]): boolean {
+  if (servers.length > 0 && servers.every(({ address }) => isPrivate(address))) return true
+  if (path[0]?.zone === '.' || listedRegistry(zone) === undefined) return false
+  const { withRecord, withoutRecord } = groupByOutcome(servers)
+  const isUnproven = registry.length + withRecord.length === 0 && withoutRecord.length > 0
+  return isUnproven || path.some(({ isResolvers }) => isResolvers)
+}
+
+/** Groups servers by outcome; those with the outcome `not_checked` are in no group. */
 export function groupByOutcome(servers: readonly ServerObservation[]) {
   const of = (...outcomes: Outcome[]) => servers.filter(({ outcome }) => outcomes.includes(outcome))
+  const failed = of('lame', 'refused', 'servfail')
   return {
     withRecord: of('match'),
     /** Authoritative servers of the zone that lack the value. */
     withoutRecord: of('mismatch', 'absent', 'nxdomain', 'alias'),
-    lame: of('lame', 'refused', 'servfail'),
-    silent: of('timeout', 'unreachable'),
+    lame: failed.filter(({ soa }) => soa === null),
+    /** Servers without an answer, and authoritative servers of the zone that answer, but not for TXT records. */
+    silent: [...of('timeout', 'unreachable'), ...failed.filter(({ soa }) => soa !== null)],
   }
 }
 
-/** Whether an outcome tells the data at the name, including their absence. */
+/** Whether an outcome shows which data is at the name, including that there is none. */
 export function isDnsData(outcome: Outcome): boolean {
   return ['match', 'mismatch', 'absent', 'nxdomain', 'alias'].includes(outcome)
 }

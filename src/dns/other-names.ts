@@ -5,7 +5,7 @@ import { query } from './wire/ask.ts'
 import { isAskable, isWithin } from './wire/name.ts'
 import { haveSameValues, readTxt } from './wire/txt-answer.ts'
 
-/** Maximum milliseconds for a query to the name server. */
+/** Maximum milliseconds for a query about one other name, to one of the zone's name servers. */
 const SERVER_MS = 2500
 
 /**
@@ -19,7 +19,7 @@ function candidateNames(
   const [first = ''] = name.split('.')
   const parent = name.slice(first.length + 1)
   const prefix = /^_*([a-z0-9_-]{1,40})=/i.exec(expected ?? '')?.[1]?.toLowerCase() ?? 'mailclaim'
-  // After the value's own prefix: labels of other services' ownership proofs, which users put in front by habit.
+  // The value's own prefix as a label, then labels of other services' ownership proofs, which users put before the name by habit.
   const labels = [`_${prefix}`, prefix, '_mailclaim', '_dmarc', '_vercel', '_acme-challenge']
   const candidates = [
     ['used', `*.${name}`],
@@ -32,7 +32,7 @@ function candidateNames(
     ['wrong', `@.${zone}`],
     ['wrong', name.replace(/(^|\.)_+/g, '$1')],
     ['wrong', `www.${name}`],
-    // The zone's parent in front of the zone, as in `sub.com.example.com`: happens in forms that want a trailing dot.
+    // The zone's parent between name and zone, as in `sub.com.example.com`: happens in forms that want a trailing dot.
     ['wrong', `${name.slice(0, -zone.length)}${zone.slice(zone.indexOf('.') + 1)}.${zone}`],
     ...labels.flatMap((label) => [name, zone].map((owner) => ['wrong', `${label}.${owner}`] as const)),
     ['used', parent],
@@ -53,7 +53,7 @@ export async function findOtherNames(server: DnsAddress, zone: string, search: S
     const message = await query(server, { name: owner, type: 'TXT' }, search, SERVER_MS)
     return message && isFromZone(message, zone) ? readTxt(message, owner) : undefined
   }
-  // An answer for a random label can only come from a wildcard.
+  // Random label, which nobody has published, so records at it can only come from a wildcard.
   const unused = `mc-${Buffer.from(search.effects.random.bytes(8)).toString('hex')}`
   const [beside, below, above, ...found] = await Promise.all([
     txtAt(`${unused}.${name === zone ? name : name.slice(name.indexOf('.') + 1)}`),
@@ -71,7 +71,8 @@ export async function findOtherNames(server: DnsAddress, zone: string, search: S
     below !== undefined &&
     below.aliases[0] === beside?.aliases[0] &&
     haveSameValues(below.values, values)
-  // A wildcard gives the same values at every name that doesn't exist, so equal values aren't a misplaced record.
+  // A wildcard gives the same values at every name that doesn't exist, so a name with a wildcard's values has no misplaced
+  // record.
   const isWildcards = (one: (typeof found)[number]) =>
     one.how !== 'used' &&
     [beside, below, above].some((wild) => wild !== undefined && haveSameValues(one.values, wild.values))

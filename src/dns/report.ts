@@ -6,7 +6,7 @@ import type { Facts, FindingCode, Severity, Verdict } from './words.ts'
 /** Output of `claims check --json`, which scripts rely on. */
 export interface CheckReportJson {
   name: string
-  /** Expected TXT value, whole; null if none is expected. */
+  /** Expected TXT value, untruncated; null if none is expected. */
   expected: string | null
   verdict: Verdict
   ready: boolean
@@ -20,12 +20,13 @@ export interface CheckReportJson {
   /** Answers of recursive resolvers. Empty unless the authoritative servers have the record, or none of them can be reached. */
   resolvers: ResolverReport[]
   /**
-   * Findings, most severe first, so the first one explains the verdict; of equally severe findings, the most likely cause first.
+   * Findings in the order of the verdicts that they cause, `fix` first, so the first one explains the report's verdict. With the
+   * same verdict, the most likely cause is first.
    */
   findings: Finding[]
 }
 
-/** Result of a check: the JSON report, and facts for readers only. */
+/** Result of a check: the fields of the JSON report, and more for the formats that users read. */
 export interface CheckReport extends CheckReportJson {
   /** Delegations that led to the zone, from the top down. Left out of the JSON. */
   path: readonly Delegation[]
@@ -62,7 +63,7 @@ export interface NameserverReport extends ResolverReport {
   serial: number | null
 }
 
-/** Dotted paths of the fields of the JSON report. */
+/** Dotted paths of the fields of the JSON report, as the help of the commands lists them. */
 export const REPORT_FIELDS = [
   ...['name', 'expected', 'verdict', 'ready', 'retry_after_seconds', 'claim.status', 'zone'],
   ...['host', 'address', 'outcome', 'authoritative', 'values', 'ttl', 'serial', 'ms'].map(
@@ -82,7 +83,7 @@ export interface ReportContext {
   /** Time of the check in milliseconds since 1970. */
   readonly at: number
   readonly version: string
-  /** Resolvers that started the search for the name servers, as `--resolver` takes them. */
+  /** The configured resolvers, else the system's, in the form that `--resolver` takes, without those of `--public-resolvers`. */
   readonly resolvers: readonly string[]
   /** Command line that repeats the check. */
   readonly command: string

@@ -10,8 +10,8 @@ import { type Message, nsHosts } from './wire/message.ts'
 const RESOLVER_MS = 5000
 
 /**
- * Queries a resolver for a record that the authoritative servers have. If the resolver lacks the record, also queries its cached
- * data of the zone: the NS set or, if validation fails, the keys.
+ * Queries a resolver for the TXT set of the name. If the resolver lacks a record that the authoritative servers have, also
+ * queries its cached data of the zone: the NS set or, if validation fails, the keys.
  *
  * @param zone zone of the name; undefined if no authoritative server can be compared with the resolver
  */
@@ -27,7 +27,8 @@ export async function askResolver(
     const reply = await ask(resolver, question, deadline, search.effects)
     const answer = readAnswer(reply, name, expected)
     const message = reply.kind === 'answer' ? reply.message : undefined
-    // A server without recursion and authority helped to find the zone, but has no data about the name.
+    // A server without recursion (RA) and authority (AA) only refers to other servers and has no data about the name, so report
+    // it as not checked.
     const knowsNothing = message?.ra === false && !message.aa
     return {
       ...answer,
@@ -52,7 +53,8 @@ export async function askResolver(
   if (first.outcome !== 'servfail') return first
   const { outcome: unchecked } = await observe(true)
   if (!isDnsData(unchecked)) return first
-  // A SERVFAIL might come from a slow name server instead of validation: then a second query succeeds.
+  // A SERVFAIL might come from a slow name server instead of failed validation. So query once more: if that succeeds, use its
+  // answer.
   const again = await observe(false)
   if (again.outcome !== 'servfail') return again
   return { ...again, failsValidation: true, cached: await cachedSet(['DS', 'DNSKEY'], keyTexts) }

@@ -1,4 +1,4 @@
-import { dnsHostOf, useOf } from './hosts.ts'
+import { dnsHostOf, domainUseOf } from './hosts.ts'
 import {
   type Answer,
   groupByOutcome,
@@ -18,15 +18,15 @@ import { isRegistry, listedRegistry, registeredDomainOf } from './wire/registry.
 import { decodeValues, distinctValues, hasText } from './wire/txt-answer.ts'
 import {
   type Facts,
+  FINDING_TEXTS,
   type FindingCode,
-  rankOf,
   type ServerFact,
   severityOf,
   textOf,
   toPlainText,
   type Verdict,
   verdictOf,
-  WORDS,
+  verdictRankOf,
 } from './words.ts'
 
 /**
@@ -41,15 +41,15 @@ type ZoneState = Observations &
   }
 
 /**
- * Derives the report from the answers of a check. Findings are sorted by severity; equally severe ones keep the order of the rules,
- * causes before consequences.
+ * Derives the report from the answers of a check. Findings are sorted by the verdict that they cause, `fix` first; with the same
+ * verdict, they keep the order of the rules, causes before consequences.
  */
 export function diagnose(observations: Observations): CheckReport {
   const { name, expected, location, servers, resolvers } = observations
   const isUnseen = ({ code }: Finding) => needsResolvers(observations) && UNSEEN.includes(code)
   const found = fromServers(observations)
     .flatMap((one) => (isUnseen(one) ? fromResolvers(observations, one) : [one]))
-    .toSorted((a, b) => rankOf(a.code) - rankOf(b.code))
+    .toSorted((a, b) => verdictRankOf(a.code) - verdictRankOf(b.code))
   const reason = found[0] === undefined ? 'ready' : verdictOf(found[0].code)
   const verdict = expected === null ? 'unknown' : reason
   return {
@@ -72,23 +72,23 @@ export function diagnose(observations: Observations): CheckReport {
   }
 }
 
-/** Minimum of `retry_after_seconds`, so that a script that waits for so long doesn't spin. */
+/** Minimum of `retry_after_seconds`, so that a script that waits for so long before it retries doesn't spin. */
 const MIN_WAIT_SECONDS = 1
 /**
  * Maximum of `retry_after_seconds`: a longer TTL is most likely a mistake, and many caches limit it (RFC 2308 section 5, RFC 8767
  * section 4).
  */
 const MAX_WAIT_SECONDS = 86_400
-/** Seconds to wait if no TTL tells how long the old state is kept. */
+/** Seconds to wait if no TTL shows how long the old state is kept. */
 const USUAL_WAIT_SECONDS = 60
 
-/** Returns the longest of several times in seconds, within the limits; unknown times count as the usual one. */
+/** Returns the longest of several times in seconds, within the limits; null (unknown) is treated as the usual time. */
 const secondsToWait = (...known: readonly (number | null)[]): number =>
   Math.min(MAX_WAIT_SECONDS, Math.max(MIN_WAIT_SECONDS, ...known.map((one) => one ?? USUAL_WAIT_SECONDS)))
 
 /**
- * Returns the seconds that the findings wait for; if the record needs a fix, how long caches keep the old state afterward; null if
- * unknown.
+ * Returns `retry_after_seconds` of the report: the longest time that a finding waits for or, if the record needs a fix, the time
+ * that caches keep the old state afterward; null if unknown.
  */
 function retryAfter(
   { servers, location, expected }: Observations,
@@ -104,12 +104,12 @@ function retryAfter(
   return ttl === null ? null : Math.min(MAX_WAIT_SECONDS, ttl)
 }
 
-/** Findings that mean: no answer of a name server counts. */
+/** Codes of the findings after which no name server's answer is used, so that only resolvers can show the record. */
 const UNSEEN: readonly FindingCode[] = ['nameserver_unreachable', 'resolver_unreachable', 'dns_intercepted']
 
 /**
- * Whether only resolvers can tell the data at the name, because no answer of a name server counts. Not if a name server showed a
- * CNAME.
+ * Whether only resolvers can show the data at the name, because no name server gave a usable answer. False if a name server
+ * showed a CNAME.
  */
 export function needsResolvers(observations: Observations): boolean {
   const [first] = fromServers(observations)
@@ -117,12 +117,14 @@ export function needsResolvers(observations: Observations): boolean {
 }
 
 /**
- * Derives findings from the resolvers' answers if no answer of a name server counts. Values at a resolver prove that they are in
+ * Derives findings from the resolvers' answers if no name server gave a usable one. Values at a resolver prove that they are in
  * DNS. Their absence proves nothing, because a cache might have kept a negative answer.
  */
 function fromResolvers(observations: Observations, unseen: Finding): Finding[] {
   const { name, expected, location } = observations
-  const answers = observations.resolvers.filter(({ outcome }) => isDnsData(outcome))
+  // A resolver with authority (AA) over a name of the public DNS answers from a zone of its own, so ignore its answer.
+  const isPublic = ({ authoritative }: Answer) => !authoritative || listedRegistry(name) === undefined
+  const answers = observations.resolvers.filter((one) => isDnsData(one.outcome) && isPublic(one))
   const having = answers.filter(({ outcome }) => outcome === 'match')
   if (having.length > 0) return [findingOf('resolver_only', { name, ...resolverFacts(having) })]
   if (answers.length === 0) return [unseen]
@@ -168,7 +170,7 @@ function findCauses(state: ZoneState): Finding[] {
   if (state.expected === null) return findRegistry(state) ?? findSuspicions(state)
   if (withRecord.length > 0) return [findDisagreement(state)]
   const best = explainValues(state.expected, valuesOf(withoutRecord), state.isGiven)
-  // A stale token doesn't tell where the new one was put, so other names are searched as well.
+  // A stale token doesn't show where the new one was put, so other names are searched as well.
   const isFault = best !== undefined && best.fault !== 'stale_token'
   const otherNames = isFault ? undefined : (findAlias(state) ?? findMisplaced(state) ?? findWildcard(state))
   if (otherNames !== undefined) return otherNames
@@ -191,13 +193,13 @@ type Placed = Observations & { readonly zone: string | null }
 function placeOf({ name, zone, expected, servers }: Placed) {
   const hosts = servers.map(({ host }) => host)
   const host = zone === null ? name : relativeName(name, zone)
-  const place = { name, zone, provider: dnsHostOf(hosts), host, expected, ...useOf(hosts) }
+  const place = { name, zone, provider: dnsHostOf(hosts), host, expected, ...domainUseOf(hosts) }
   return { ...place, in_charge: zone === null ? null : [...new Set(hosts)] }
 }
 
 /**
- * Finds an unregistered domain: a registry's zone holds the name. Registries on the Public Suffix List have TXT records of their
- * own at their apex, and a private top-level domain can be edited by its owner, so neither counts.
+ * Finds an unregistered domain: a registry's zone holds the name. Not the registry's apex, where registries of the Public Suffix
+ * List have TXT records of their own, and not a name below a private top-level domain, which its owner can edit.
  */
 function findRegistry({ name, zone }: ZoneState): Finding[] | undefined {
   if (name === zone || (zone !== '.' && listedRegistry(zone) !== zone)) return undefined
@@ -213,15 +215,15 @@ function findAlias(state: ZoneState): Finding[] | undefined {
   return [findingOf('cname_at_name', { ...placeOf(state), target, reason, chain: alias.targets })]
 }
 
-/** Whether a CNAME target is the TXT value, entered with the wrong record type: no host name has an equals sign. */
+/** Whether a CNAME target is a TXT value that was entered with the wrong record type: no host name has an equals sign. */
 const isValueTarget = (target: string): boolean => target.includes('=')
 
 /** Finds the expected value, or a faulty copy, at another name. */
 function findMisplaced(state: ZoneState): Finding[] | undefined {
   const { expected, otherNames } = state
   const places = otherNames?.misplaced ?? []
-  // A record at a wrong name can have a second mistake in its value. Names in use, such as the parent, have values of other
-  // services.
+  // A record at a wrong name can have a wrong value too, so faulty copies are found as well; but not at names in use, such as the
+  // parent, which have values of other services.
   const isFaulty = ({ values }: MisplacedRecord) => explainValues(expected ?? '', values, state.isGiven)
   const place =
     places.find(({ values }) => hasText(values, expected)) ??
@@ -242,7 +244,7 @@ function explainMisplaced(state: ZoneState, { name, how, values }: MisplacedReco
   ]
 }
 
-/** Finds a wildcard that answers for the name. */
+/** Finds a wildcard that answers for the name, which then has no record of its own. */
 function findWildcard(state: ZoneState): Finding[] | undefined {
   const wildcard = state.otherNames?.wildcard
   if (!wildcard) return undefined
@@ -250,7 +252,7 @@ function findWildcard(state: ZoneState): Finding[] | undefined {
   return [findingOf('wildcard_answer', { ...placeOf(state), values })]
 }
 
-/** Returns the finding of a wrong value. */
+/** Returns the finding of a TXT value with a fault, whose code is the fault's name. */
 function wrongValue(state: Placed, { fault, seen: values }: ExplainedValue, more: Facts = {}): Finding {
   const seen = values.length === 1 ? (values[0] ?? '') : values
   return findingOf(fault, { ...placeOf(state), seen, ...more })
@@ -289,7 +291,8 @@ const prefixOf = (value: string): string => value.slice(0, value.indexOf('=') + 
  */
 function findDisagreement(state: ZoneState): Finding {
   const { name, zone, parent, holder, withRecord, withoutRecord } = state
-  // Servers that the delegation, or the NS set of the other servers, leaves out serve another zone of the same name.
+  // Servers that are missing in the delegation, or in the NS set of the other servers, serve another zone of the same name. So
+  // waiting doesn't help.
   const areLeftOut = (some: readonly ServerObservation[], others: readonly ServerObservation[]) =>
     [parent, others.flatMap(({ nsSet }) => nsSet)].some(
       (hosts) => hosts.length > 0 && some.every(({ host }) => !hosts.includes(host)),
@@ -308,10 +311,11 @@ function findDisagreement(state: ZoneState): Finding {
   if (best !== undefined && best.fault !== 'stale_token')
     return wrongValue(state, best, { copies: damaged.map(serverFact) })
   const facts = { name, zone, with: withRecord.map(serverFact), without: withoutRecord.map(serverFact) }
-  return findingOf('partial_propagation', { ...facts, seconds: USUAL_WAIT_SECONDS })
+  const serial = damaged.length === withoutRecord.length ? (damaged[0]?.soa?.serial ?? null) : null
+  return findingOf('partial_propagation', { ...facts, serial, seconds: USUAL_WAIT_SECONDS })
 }
 
-/** Returns a name server as a fact. */
+/** Returns a name server's host, address, outcome and SOA serial as a fact of a finding. */
 const serverFact = ({ host, address, outcome, soa }: ServerObservation): ServerFact => ({
   ...{ host, address, outcome, serial: soa?.serial ?? null },
 })
@@ -329,7 +333,7 @@ function findBrokenDnssec(state: ZoneState): Finding[] {
   return [findingOf('dnssec_bogus', { ...facts, ...of, ...resolverFacts(rejecting) })]
 }
 
-/** Whether no check of DS records, keys and signature dates failed. */
+/** Whether the zone's DS records, keys and signature dates are in order, or couldn't be checked. */
 const isDnssecSound = ({ dnssec }: ZoneState): boolean =>
   ['ok', 'unsigned', undefined].includes(dnssec?.state)
 
@@ -339,9 +343,9 @@ function findBrokenServers(state: ZoneState): Finding[] {
   const nowhere = servers.filter(({ address, outcome }) => address === null && outcome === 'unreachable')
   if (nowhere.length === servers.length)
     return [findingOf('no_nameservers', { zone, holder, hosts: nowhere.map(({ host }) => host) })]
-  // A silent server isn't dead if it answered with a CNAME whose end is unknown, or if its host answers over IPv4: this machine
-  // might lack IPv6.
   const heard = servers.filter(({ isSuspect }) => isSuspect !== null)
+  // Not broken: a server with the outcome `timeout` only because the end of its CNAME chain is unknown, and an IPv6 address whose
+  // host answers over IPv4, since this machine might lack IPv6.
   const silent = state.silent.filter(
     (server) =>
       server.alias === null &&
@@ -350,7 +354,7 @@ function findBrokenServers(state: ZoneState): Finding[] {
   )
   const found = (code: FindingCode, some: typeof servers, reason: string | null = null): Finding[] => {
     const provider = dnsHostOf(some.map(({ host }) => host))
-    // NS records that only the zone itself has are removed in the zone, not at the holder of the delegation.
+    // NS records that only the zone itself has are removed in the zone, not at the holder of the delegation, so name the zone.
     const isAbove = parent.length === 0 || some.some(({ host }) => parent.includes(host))
     const place = { name, zone, holder: isAbove ? holder : zone }
     const closed = reason === 'too_large' ? 'TCP port 53' : null
@@ -358,13 +362,15 @@ function findBrokenServers(state: ZoneState): Finding[] {
     return some.length === 0 ? [] : [findingOf(code, facts)]
   }
   const isLame = found('some_servers_lame', lame)
-  // Servers that answered over UDP with a truncated TXT set (TC bit), and not at all over TCP.
-  const tooLarge = silent.filter(({ isSuspect }) => isSuspect !== null)
+  // Servers that answer, but without the TXT set: it is truncated (TC bit) and TCP fails (outcome `timeout`), or they refuse TXT
+  // queries.
+  const mute = silent.filter(({ isSuspect }) => isSuspect !== null)
+  const why = mute.some(({ outcome }) => outcome === 'timeout') ? 'too_large' : 'no_txt'
   const dead = silent.filter(({ isSuspect }) => isSuspect === null)
   if (withRecord.length + withoutRecord.length > 0)
     return [
       ...isLame,
-      ...found('some_servers_silent', tooLarge, 'too_large'),
+      ...found('some_servers_silent', mute, why),
       ...found('some_servers_silent', dead, 'dead'),
       ...found('some_servers_silent', nowhere, 'no_address'),
     ]
@@ -373,7 +379,7 @@ function findBrokenServers(state: ZoneState): Finding[] {
     return [findingOf('nameserver_unreachable', { name: target, alias_of: name, reason: 'alias' })]
   if (lame.length === servers.length) return found('lame_nameserver', lame)
   if (state.limitReached) return [findingOf('limit_reached', { name })]
-  if (tooLarge.length > 0) return [...found('nameserver_unreachable', tooLarge, 'too_large'), ...isLame]
+  if (mute.length > 0) return [...found('nameserver_unreachable', mute, why), ...isLame]
   const unheard = servers.filter((server) => !lame.includes(server))
   const reason = unheard.every(({ outcome }) => outcome === 'not_checked') ? 'not_asked' : 'silent'
   return [...found('nameserver_unreachable', unheard, reason), ...isLame]
@@ -392,7 +398,8 @@ const resolverFacts = (some: readonly ResolverObservation[]): Facts => ({
 function findStaleResolvers(state: ZoneState): Finding[] {
   if (state.expected === null || state.alias?.isBeside) return []
   const kept = (one: ResolverObservation) => keptSeconds(one, state)
-  // A resolver's silence proves nothing, and failed validation of a broken zone is a finding already.
+  // A resolver's silence proves nothing, so leave it out. Failed validation of a broken zone is left out below, because it is a
+  // finding already.
   const lacking = state.resolvers.filter(
     (one) => !['match', 'timeout', 'unreachable', 'not_checked'].includes(one.outcome),
   )
@@ -407,7 +414,8 @@ function findStaleResolvers(state: ZoneState): Finding[] {
 
 /**
  * Returns the seconds for which a resolver keeps outdated data: the record's absence or old value, a CNAME, an NS set, or keys.
- * Null if nothing outdated is cached (RFC 2308 section 5: a negative answer without SOA isn't), or if the resolver isn't a cache.
+ * Null if nothing outdated is cached (RFC 2308 section 5: a negative answer without SOA isn't), if the resolver answers with
+ * authority, or if its data is older than all TTLs allow.
  */
 function keptSeconds(
   resolver: ResolverObservation,
@@ -426,9 +434,9 @@ function keptSeconds(
   return ttls.length === 0 ? null : Math.max(...ttls)
 }
 
-/** Creates a finding, with its facts in the message and fix from `WORDS`. */
+/** Creates a finding, with its facts in the message and fix from `FINDING_TEXTS`. */
 export function findingOf(code: FindingCode, facts: Facts): Finding {
-  const { message, fix } = WORDS[code]
+  const { message, fix } = FINDING_TEXTS[code]
   return {
     ...{ code, severity: severityOf(code) },
     message: toPlainText(textOf(message, facts)),

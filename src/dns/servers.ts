@@ -76,7 +76,7 @@ export async function askNameServers(
 async function addressesOf(host: string, { zone, hosts, parent }: Zone, search: Search) {
   const glue = hosts.get(host) ?? []
   const addresses = glue.length > 0 ? glue : await resolveHost(host, search)
-  // Servers inside the zone can't be found by anybody if the delegation has no glue at all.
+  // If the delegation has no glue at all, nobody can find servers inside the zone, so treat them as servers without an address.
   const isUnfindable = parent !== null && [...hosts.values()].every((known) => known.length === 0)
   return addresses ?? (isUnfindable && isWithin(host, zone) ? [] : undefined)
 }
@@ -86,13 +86,13 @@ interface ServerReply extends ServerObservation {
   readonly txt: TxtAnswer | undefined
 }
 
-/** Answer of a server that sent none. */
+/** Default fields of an `Answer` for a server that sent no answer. */
 const NO_ANSWER: Answer = {
   ...{ outcome: 'not_checked', values: [], ttl: null, negativeTtl: null, alias: null },
   ...{ authoritative: false, ms: null },
 }
 
-/** Reply of a server that was not queried. */
+/** Default fields of a `ServerReply` for a server that wasn't queried. */
 const NOT_ASKED: ServerReply = {
   ...NO_ANSWER,
   ...{ host: '', address: null, isSuspect: null, isResolver: false },
@@ -100,9 +100,9 @@ const NOT_ASKED: ServerReply = {
 }
 
 /**
- * Queries one server for the TXT set of the name and, if it answers, for the SOA and NS set of the zone. An NS set without any host
- * of the delegation comes from an earlier provider's copy, or from an interceptor's own zone. So before such a server's denial
- * counts, it is queried for the registry's SOA, which only an interceptor answers.
+ * Queries one server for the TXT set of the name and, if it answers, for the SOA and NS set of the zone. An NS set without any
+ * host of the delegation comes from an earlier provider's copy, or from an interceptor's own zone. So before such a server's
+ * denial is believed, it is queried for the registry's SOA, which only an interceptor answers.
  */
 async function askServer(server: DnsAddress, { zone, hosts }: Zone, search: Search): Promise<ServerReply> {
   const { name, expected, cache, effects } = search
@@ -115,19 +115,21 @@ async function askServer(server: DnsAddress, { zone, hosts }: Zone, search: Sear
   const [soaAnswer, nsAnswer] = await Promise.all(
     (['SOA', 'NS'] as const).map((type) => query(server, { name: zone, type }, search, SERVER_MS)),
   )
-  const soa = soaAnswer?.aa === true ? soaOf(soaAnswer) : undefined
+  const found = soaAnswer?.aa === true ? soaOf(soaAnswer) : undefined
+  const soa = found?.zone === zone ? found : null
   const isLame = !['REFUSED', 'SERVFAIL'].includes(message.rcode) && !isFromZone(message, zone)
   const nsSet = nsAnswer?.aa === true ? nsHosts(nsAnswer.answers, zone) : []
-  const isAbsent = !isLame && ['mismatch', 'absent', 'nxdomain'].includes(answer.outcome)
+  const outcome = isLame || answer.outcome === 'lame' ? (soa === null ? 'lame' : 'refused') : answer.outcome
+  const isAbsent = ['mismatch', 'absent', 'nxdomain'].includes(outcome)
   const isDoubtful = isAbsent && !nsSet.some((host) => hosts.has(host))
   const isInterceptor = isDoubtful && (await answersForRegistry(server, zone, search))
   return {
     ...NOT_ASKED,
     ...answer,
-    ...(isLame ? { outcome: 'lame' as const } : {}),
+    outcome,
     isSuspect: isInterceptor || isSuspect(message),
     isResolver: isInterceptor || (message.ra && !message.aa),
-    ...{ soa: soa?.zone === zone ? soa : null, nsSet: isInterceptor ? [] : nsSet },
+    ...{ soa, nsSet: isInterceptor ? [] : nsSet },
     txt: isLame ? undefined : readTxt(message, name),
   }
 }
@@ -152,7 +154,8 @@ export function readAnswer(reply: Reply, name: string, expected: string | null):
   const { values, ttl, aliases } = readTxt(message, name)
   const outcome = outcomeOf(message.rcode, values, expected)
   return {
-    // A truncated answer (TC bit) is incomplete because TCP failed, so it can't prove that the value is missing.
+    // A truncated answer (TC bit) is incomplete because TCP failed, so it can't prove that the value is missing: report a
+    // timeout.
     outcome: message.tc && (outcome === 'mismatch' || outcome === 'absent') ? 'timeout' : outcome,
     ...{ values, ttl, alias: aliases[0] ?? null, authoritative: message.aa, ms },
     negativeTtl: values.length > 0 ? null : (soaOf(message)?.negativeTtl ?? null),
@@ -172,14 +175,14 @@ function outcomeOf(rcode: string, values: readonly TxtValue[], expected: string 
 type AliasEnd = AliasPath & Pick<TxtAnswer, 'values' | 'ttl'>
 
 /**
- * Finds the end of a CNAME chain: by the server's own answer if the whole chain is in its zone, otherwise at the servers of the
- * targets' zones.
+ * Finds the end of a CNAME chain: by the server's own answer if the complete chain is in its zone, otherwise at the servers of
+ * the targets' zones.
  */
 async function endOfAlias(zone: string, txt: TxtAnswer, answer: Answer, search: Search): Promise<AliasEnd> {
   const { aliases, values, ttl } = txt
   const { outcome, negativeTtl } = answer
   const isInZone = aliases.every((target) => isWithin(target, zone))
-  // The rcode belongs to the last name of the chain (RFC 6604 section 3).
+  // The rcode belongs to the last name of the chain (RFC 6604 section 3), so NXDOMAIN shows that this name is the end.
   if (isInZone && (values.length > 0 || outcome === 'nxdomain' || negativeTtl !== null))
     return { targets: aliases, isKnown: true, values, ttl }
   return await followAlias([search.name, ...aliases], search)
@@ -190,7 +193,7 @@ async function followAlias(visited: readonly string[], search: Search): Promise<
   const targets = visited.slice(1)
   const target = targets.at(-1) ?? ''
   const nothing = (isKnown: boolean): AliasEnd => ({ targets, isKnown, values: [], ttl: null })
-  // A target of one label is no host name: the TXT value was entered as a CNAME target.
+  // A target of one label is no host name: the TXT value was entered as a CNAME target, so there is nothing to query.
   if (targets.length > MAX_ALIASES || !isAskable(target) || !target.includes('.')) return nothing(true)
   const location = await findZone(target, search)
   if (location.kind !== 'found') return nothing(location.kind === 'no_domain')

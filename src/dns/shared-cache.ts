@@ -1,13 +1,13 @@
 import type { Clock, DnsAddress } from '../context.ts'
 
-/** Milliseconds for which a result is shared with other checks. */
+/** Milliseconds for which a result is shared with other checks, and a silent server isn't queried. */
 const KEPT_MS = 5 * 60 * 1000
 /**
- * Maximum number of results kept; older ones are dropped. Otherwise a run of thousands of domains, each in its own zone, would fill
- * the memory.
+ * Maximum number of results kept; the oldest is dropped for a new one. Without this limit, a run over thousands of domains, each
+ * in its own zone, would fill the memory.
  */
-const MOST_KEPT = 1000
-/** Number of unanswered queries in a row after which a server counts as silent and isn't queried for five minutes. */
+const MAX_KEPT = 1000
+/** Number of unanswered queries in a row after which a server is treated as silent: it isn't queried for five minutes. */
 const SILENT_AFTER = 3
 
 /** State that the checks of a run share: zones, the addresses of name servers, and which servers are silent. */
@@ -20,9 +20,10 @@ export function createSharedCache(clock: Pick<Clock, 'monotonic'>) {
   const keyOf = ({ address, port }: DnsAddress) => `${address} ${port}`
   return {
     /**
-     * Returns the result stored or still being loaded under `key`, at most five minutes old; calls `load` without one.
+     * Returns the result of an earlier `load` for `key`, finished or still running, if it began at most five minutes ago;
+     * otherwise calls `load`.
      *
-     * @param isKept whether to store the result for others; a failure isn't, since it might be over at the next attempt
+     * @param isKept whether to keep a result for other checks; false for a failure, since it might be over at the next attempt
      */
     memoize<T>(key: string, load: () => Promise<T>, isKept: (result: T) => boolean): Promise<T> {
       const known = results.get(key)
@@ -30,17 +31,17 @@ export function createSharedCache(clock: Pick<Clock, 'monotonic'>) {
       const result = load()
       results.set(key, { result, until: clock.monotonic() + KEPT_MS })
       const [oldest = key] = results.keys()
-      if (results.size > MOST_KEPT) results.delete(oldest)
+      if (results.size > MAX_KEPT) results.delete(oldest)
       const forget = () => results.delete(key)
       result.then((value) => isKept(value) || forget(), forget)
       return result
     },
-    /** Whether a server left the last three queries of the run unanswered. */
+    /** Whether a server left its last three queries of the run unanswered, the last one less than five minutes ago. */
     isSilent(server: DnsAddress): boolean {
       const known = silences.get(keyOf(server))
       return known !== undefined && known.count >= SILENT_AFTER && clock.monotonic() < known.until
     },
-    /** Records whether a server answered a query. */
+    /** Records whether a server answered a query. An answer resets the server's count of unanswered queries. */
     recordReply(server: DnsAddress, answered: boolean): void {
       const key = keyOf(server)
       const count = answered ? 0 : (silences.get(key)?.count ?? 0) + 1

@@ -41,8 +41,8 @@ function headline(view: ReportView, layout: Layout): string {
   const claim = view.claim === null ? '' : `; the claim is ${view.claim.status}`
   const heading = paragraph(`${place}: TXT ${expected ?? `records${claim}`}`, '', layout, palette.strong)
   if (view.isListing) {
-    const others = values.length > LISTED_VALUES ? [`and ${values.length - LISTED_VALUES} more`] : []
-    const listed = values.length === 0 ? ['no TXT record'] : [...values.slice(0, LISTED_VALUES), ...others]
+    const others = values.length > MAX_LISTED ? [`and ${values.length - MAX_LISTED} more`] : []
+    const listed = values.length === 0 ? ['no TXT record'] : [...values.slice(0, MAX_LISTED), ...others]
     return heading + listed.map((value) => paragraph(value, '  ', layout)).join('')
   }
   return heading + paragraph(`${capitalize(view.result)}${claim}`, '', layout, palette[view.tone])
@@ -73,8 +73,8 @@ function tables({ nameservers, resolvers }: ReportView, layout: Layout): string[
   ]
 }
 
-/** Maximum number of TXT values listed if no value is expected. */
-const LISTED_VALUES = 20
+/** Maximum number of TXT values listed if no value is expected; the others are only counted. */
+const MAX_LISTED = 20
 
 /** Renders a finding: message, comparison of values, fix. */
 function renderFinding(finding: FindingView, layout: Layout): string {
@@ -82,7 +82,7 @@ function renderFinding(finding: FindingView, layout: Layout): string {
   const paint = palette[finding.tone]
   const message = toPlainText(finding.message)
   return (
-    // Only the symbol is red, because a whole paragraph in red is hard to read.
+    // Color the symbol only, because a complete paragraph in color is hard to read.
     paragraph(`${message} [${finding.code}]`, `${SYMBOLS[finding.tone]} `, layout, undefined, paint) +
     differenceLines(finding.evidence, layout.width - 2, palette)
       .map((line) => `  ${line}\n`)

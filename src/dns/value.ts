@@ -15,7 +15,7 @@ const FAULTS = [
   'stale_token',
 ] as const
 
-/** Fault of a TXT value; also a finding code. */
+/** Fault of a TXT value, and the code of the finding that reports it. */
 export type ValueFault = (typeof FAULTS)[number]
 
 /** A fault, with the values at the name that show it. */
@@ -43,9 +43,9 @@ const COMPLETE = /^(?!v=)[a-z0-9][\w.-]*=[\w+/-]+={0,2}$/i
  */
 const MAX_VALUE_BYTES = 65_279
 /** Maximum bytes of a value that is compared: real values are far shorter, but a hostile server can send 64 KB. */
-const MAX_LENGTH = 4096
+const MAX_COMPARED_BYTES = 4096
 /** Maximum number of values that are compared: real names have a few, but a hostile server can send thousands. */
-const MAX_VALUES = 1000
+const MAX_COMPARED_VALUES = 1000
 
 /** Removes invisible characters from a text. */
 const stripInvisible = (text: string): string => text.replace(INVISIBLE, '')
@@ -62,7 +62,7 @@ export function explainValues(
   values: readonly TxtValue[],
   isGiven = false,
 ): ExplainedValue | undefined {
-  const read = values.filter(({ bytes }) => bytes.length <= MAX_LENGTH).slice(0, MAX_VALUES)
+  const read = values.filter(({ bytes }) => bytes.length <= MAX_COMPARED_BYTES).slice(0, MAX_COMPARED_VALUES)
   const found = read.flatMap((value): ExplainedValue[] => {
     const fault = explainValue(expected, value, isGiven)
     return fault === undefined ? [] : [{ fault, seen: [shownValue(expected, value)] }]
@@ -74,8 +74,8 @@ export function explainValues(
 }
 
 /**
- * Returns the fault of one value, by undoing one change after the other until it equals the expected value. Undefined for the
- * expected value itself, and for an unrelated value (SPF, another service's proof).
+ * Returns the fault of one value, found by undoing one change after the other until the value equals the expected one. Undefined
+ * for the expected value itself, and for an unrelated value (SPF, another service's proof).
  */
 export function explainValue(expected: string, value: TxtValue, isGiven = false): ValueFault | undefined {
   const seen = decodeValue(value.bytes)
@@ -86,7 +86,8 @@ export function explainValue(expected: string, value: TxtValue, isGiven = false)
   if (inner === wanted) return 'quoted'
   if (inner.toLowerCase() === wanted.toLowerCase()) return 'case_changed'
   if (isGiven && !/\s/.test(seen.trim()) && isPartOf(inner, wanted)) return 'given_value_cut'
-  // Adjacent character-strings of a record are joined without a separator, so compare them with a space between as well.
+  // Character-strings of a record are joined without a separator, which hides where the value begins. So compare them with a
+  // space between as well.
   const apart = value.strings.map(decodeValue).join(' ')
   if ([seen, apart, inner].some((text) => holdsWhole(text, wanted))) return 'extra_text'
   const { prefix, token } = splitAtEquals(wanted)
@@ -94,7 +95,7 @@ export function explainValue(expected: string, value: TxtValue, isGiven = false)
   if (isCut(wanted, inner, (prefix?.length ?? 2) + 2) || isCut(token ?? '', inner, 4)) return 'truncated'
   if (isMistyped(wanted, inner, token ?? wanted)) return 'characters_changed'
   if (token === undefined || prefix === undefined) return undefined
-  // Only a damaged copy has the same long token, because tokens are random.
+  // Tokens are random, so a value with the same long token is a damaged copy and not another claim's.
   if (token.length >= 8 && inner.includes(token)) return 'characters_changed'
   return inner.toLowerCase().startsWith(`${prefix.toLowerCase()}=`) ? 'stale_token' : undefined
 }
@@ -116,19 +117,22 @@ function splitAtEquals(value: string): { prefix?: string | undefined; token?: st
   return parts === null ? {} : { prefix: parts[1], token: parts[2] }
 }
 
-/** Whether the text contains the whole value, and not as the start of a longer token. */
+/** Whether a text contains the complete value, but not merely as the start of a longer token. */
 function holdsWhole(text: string, wanted: string): boolean {
   const [, ...rests] = text.split(wanted)
-  // A domain name, or the start of another value, directly behind a token doesn't belong to the token.
+  // Characters directly behind the value make its token longer, unless they are a domain name (`.example.com`) or start another
+  // value (`v=`).
   return rests.some((rest) => !/^(?:[\w+/~-]+={0,2}|={1,2})(?![\w+/~=.-])/.test(rest))
 }
 
-/** Whether the expected value is only the start of a longer value of the same form, or the end of one from a separator on. */
+/** Whether `text` is a complete value that starts with `wanted`, or ends with `wanted` after a separator. */
 const isPartOf = (text: string, wanted: string): boolean =>
   isCompleteValue(text) &&
   (text.startsWith(wanted) || (/[\W_]$/.test(text.slice(0, -wanted.length)) && text.endsWith(wanted)))
 
-/** Whether the text is what remains of the value after truncation: the start, the end, or both around an ellipsis. */
+/**
+ * Whether `text` is a truncated copy of a value with at least `least` characters: its start, its end, or both around an ellipsis.
+ */
 function isCut(whole: string, text: string, least: number): boolean {
   const [start = '', end] = text.split(/[[(<]?(?:…|\.{2,})[\])>]?/)
   const left = start.length + (end ?? '').length
@@ -137,7 +141,10 @@ function isCut(whole: string, text: string, least: number): boolean {
   return isEnd || (whole.startsWith(start) && whole.endsWith(end ?? ''))
 }
 
-/** Whether only a few adjacent characters differ; two tokens of one service differ in more. */
+/**
+ * Whether one value is a mistyped copy of the other: they differ in a few adjacent characters, while two tokens of one service
+ * differ in more.
+ */
 function isMistyped(wanted: string, seen: string, token: string): boolean {
   if (Math.abs(wanted.length - seen.length) > 8) return false
   const plain = (text: string) => Array.from(text.normalize('NFKC').toLowerCase())
@@ -146,7 +153,7 @@ function isMistyped(wanted: string, seen: string, token: string): boolean {
   return Math.max(a.length, b.length) - start - end <= Math.min(3, Math.floor(token.length / 6))
 }
 
-/** Returns the number of equal characters at the start, and of equal ones at the end of the rest. */
+/** Returns the lengths of the common start and the common end of two texts; the two parts don't overlap. */
 function commonEnds(a: readonly string[], b: readonly string[]): { start: number; end: number } {
   const least = Math.min(a.length, b.length)
   let start = 0
@@ -156,7 +163,7 @@ function commonEnds(a: readonly string[], b: readonly string[]): { start: number
   return { start, end }
 }
 
-/** Finds at least two records that together make the value, longest first; undefined if there are none. */
+/** Finds at least two TXT values that make the expected one when joined in the returned order; undefined if there are none. */
 function splitRecords(expected: string, seen: readonly string[]): string[] | undefined {
   const left = seen.filter((part) => part !== '').toSorted((a, b) => b.length - a.length)
   const parts: string[] = []
@@ -177,14 +184,17 @@ export function isTokenValue(value: string): boolean {
   return PREFIX_AND_TOKEN.test(words.trim())
 }
 
-/** Returns a fault that is certain without an expected value; undefined for values that aren't a service's. */
+/**
+ * Returns the fault that a service's verification value shows even if no value is expected; undefined for other values, and
+ * without such a fault.
+ */
 export function obviousFault(value: string): 'quoted' | 'whitespace' | undefined {
   if (!isTokenValue(value)) return undefined
   if (stripInvisible(value) !== value) return 'whitespace'
   return stripQuotes(value) === value ? undefined : 'quoted'
 }
 
-/** Whether a value may be added to DNS, checked there, or passed to a command. */
+/** Whether a value is one prefix and one token, so that it may be added to DNS, checked there, and passed to a command. */
 export const isCompleteValue = (value: string): boolean =>
   value.length <= MAX_VALUE_BYTES && COMPLETE.test(value)
 

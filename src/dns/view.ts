@@ -6,7 +6,7 @@ import { dnsHostOf } from './hosts.ts'
 import { isDnsData, OUTCOMES } from './observations.ts'
 import type { CheckReport, NameserverReport, ResolverReport } from './report.ts'
 import { comparedPieces, readablePiece } from './value.ts'
-import { type Facts, textOf, toSentence, type Verdict, WORDS } from './words.ts'
+import { type Facts, FINDING_TEXTS, textOf, toSentence, type Verdict } from './words.ts'
 
 /** Symbol of each tone, for readers who can't tell colors apart. */
 export const SYMBOLS = { good: '✓', bad: '✗', warning: '!', faint: 'i' } as const
@@ -22,11 +22,11 @@ const VERDICTS: Readonly<Record<Verdict, readonly [result: string, tone: Tone]>>
   unknown: ['unknown: this says nothing about the record', 'bad'],
 }
 
-/** A report prepared for users. */
+/** A report with the texts and tones that users see. */
 export type ReportView = ReturnType<typeof viewReport>
-/** A finding prepared for users. */
+/** A finding with its message and fix as texts, and its tone. */
 export type FindingView = ReportView['findings'][number]
-/** A server's answer prepared for users. */
+/** A server's answer with its label and tone. */
 export type AnswerView = ReturnType<typeof viewAnswer>
 
 /** Prepares a report for users: the texts and tones that every format shows. */
@@ -45,7 +45,10 @@ export function viewReport(report: CheckReport) {
     ...report,
     /** Name in U-labels, followed by its A-labels if they differ (RFC 5890 section 2.3.2.1). */
     title: unicode === '' || unicode === name ? name : `${unicode} (${name})`,
-    /** Whether the report lists the TXT values of the name because no value was expected and a server told the values. */
+    /**
+     * Whether to list the TXT values of the name instead of judging them: no value was expected, and a server's answer shows
+     * which data exists.
+     */
     isListing,
     /** Result of the check in a few words. */
     result: report.remark !== undefined ? 'ready: the claim no longer needs its record' : result,
@@ -59,8 +62,8 @@ export function viewReport(report: CheckReport) {
     resolvers: resolvers.map((answer) => viewAnswer(answer, report)),
     findings: findings.map(({ code, severity, evidence }) => ({
       ...{ code, severity, evidence, tone: severity === 'error' ? ('bad' as const) : severity },
-      message: toSentence(textOf(WORDS[code].message, evidence)),
-      fix: toSentence(textOf(WORDS[code].fix, evidence)),
+      message: toSentence(textOf(FINDING_TEXTS[code].message, evidence)),
+      fix: toSentence(textOf(FINDING_TEXTS[code].fix, evidence)),
     })),
   }
 }
@@ -72,7 +75,7 @@ function viewAnswer(answer: NameserverReport | ResolverReport, { expected, findi
   const isAny = expected === null && isDnsData(outcome)
   const tone: Tone = outcome === 'match' ? 'good' : outcome === 'not_checked' || isAny ? 'faint' : 'bad'
   return {
-    /** Resolvers have neither a host name nor a serial. */
+    /** Default for resolvers, which have no host name and no serial; a name server's answer overwrites both. */
     host: null,
     serial: null,
     ...answer,
@@ -87,7 +90,7 @@ function viewAnswer(answer: NameserverReport | ResolverReport, { expected, findi
 
 /**
  * Returns how long to wait, as a sentence without a full stop; undefined if waiting doesn't help. After a fix, caches matter only
- * if the name had a value or an alias before: a record that never existed has hardly been queried.
+ * if the name had a value or a CNAME before: a record that never existed has hardly been queried.
  */
 function waitingTime(report: CheckReport): string | undefined {
   const { verdict, retry_after_seconds: seconds, nameservers } = report

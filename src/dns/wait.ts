@@ -4,7 +4,7 @@ import type { CheckReport } from './report.ts'
 import { type DnsEffects, query } from './wire/ask.ts'
 import { decodeValues, readTxt } from './wire/txt-answer.ts'
 
-/** Milliseconds between two checks. */
+/** Milliseconds between two checks: doubles from `first` up to `max`, without random variation. */
 const DELAYS = { first: 5000, max: 30_000, jitter: 0 } as const
 /** Milliseconds between two polls of one server that lacks the record, while waiting for the next check. */
 const POLL_INTERVAL_MS = 3000
@@ -23,8 +23,8 @@ export interface WaitStep {
  * Checks repeatedly until the record is ready or the deadline has passed, and yields each report. Between two checks, polls one
  * authoritative server that lacks the record, and checks at once if its answer changes. Throws what `checkDns` throws.
  *
- * @param request `deadline` is that of the whole wait, including the first check
- * @param inTurn limiter for the checks of a run over many domains; its errors pass through
+ * @param request `deadline` is that of the complete wait, including the first check
+ * @param inTurn runs a check when its turn comes in a run over many domains, by default at once; its errors are thrown
  */
 export async function* waitForRecord(
   request: WaitRequest,
@@ -32,7 +32,8 @@ export async function* waitForRecord(
   inTurn: <T>(work: () => Promise<T>) => Promise<T> = (work) => work(),
 ): AsyncGenerator<WaitStep, CheckReport, void> {
   const { clock } = effects
-  // Time since which only caches have lacked the record, and the longest cache TTL named since then.
+  // `since`: time of the first check after which only resolvers' caches lacked the record. `longestMs`: longest TTL that checks
+  // have reported since then.
   let caches: { readonly since: number; readonly longestMs: number } | undefined
   for (let checks = 1; ; checks += 1) {
     const report = await inTurn(() => {
@@ -46,7 +47,7 @@ export async function* waitForRecord(
       : undefined
     const delay = backoff(checks, DELAYS)
     const isOver = report.ready || remainingMs === 0
-    // With resolvers alone, wait until the negative answer in their caches expires: until then, nothing changes.
+    // If only resolvers answered, nothing changes before the negative answer in their caches expires, so wait at least that long.
     const keptMs = report.verdict === 'unknown' ? namedMs : 0
     const nextInMs = isOver ? null : Math.min(Math.max(delay, keptMs), remainingMs)
     yield { report, nextInMs }

@@ -13,7 +13,7 @@ export type Severity = 'error' | 'warning'
 interface Words {
   /** What is wrong, in one line that starts in lower case and ends without a full stop. */
   readonly message: string
-  /** The one thing to do, in the same form as the message. */
+  /** What the user should do, in one line that starts in lower case and ends without a full stop. */
   readonly fix: string
 }
 type Table = Readonly<Record<string, Words>>
@@ -24,10 +24,13 @@ const ZONE = '[ in the zone {zone:name}]'
 const CORRECT = `correct the value of that record[ on {copies}], at the host {host}${ZONE}: {expected}`
 /** Part of a fix: the right value, if the value at the wrong name has a fault as well. */
 const VALUE = '[, and as its value {value}]'
-/** Appended to messages which say that no answer of a name server counts. */
+/**
+ * Appended to messages which say that no name server gave a usable answer: the TXT values at resolvers, if any, and how long
+ * caches keep them.
+ */
 const AT_RESOLVERS = '[; TXT values at {resolvers}: {values:quoted}][, kept for {seconds:duration}]'
 
-/** Mistakes in DNS that a person has to fix (verdict `fix`). */
+/** Mistakes in DNS that a user has to fix (verdict `fix`). */
 const MISTAKES = {
   domain_not_found: {
     message: "the domain {domain:name} isn't in DNS: its registry has no name servers for it",
@@ -134,7 +137,8 @@ const UNKNOWNS = {
 /** Findings that pass without a fix (verdict `wait`). */
 const WAITS = {
   partial_propagation: {
-    message: 'name servers that lack the record: {without}; that have it: {with}',
+    message:
+      'name servers that lack the record: {without}; that have it: {with}[; both have serial {serial}, so it may not come by itself]',
     fix: 'check again in {seconds:duration}; if it stays so for hours, add the record at their provider too',
   },
   cached: {
@@ -166,12 +170,12 @@ const WARNINGS = {
 /**
  * Texts of all finding codes. A new code needs two real incidents; a special case is a fact in the evidence of an existing code.
  */
-export const WORDS = { ...MISTAKES, ...UNKNOWNS, ...WAITS, ...WARNINGS } as const
+export const FINDING_TEXTS = { ...MISTAKES, ...UNKNOWNS, ...WAITS, ...WARNINGS } as const
 
-/** Code of a finding, which scripts compare. */
-export type FindingCode = keyof typeof WORDS
+/** Code of a finding; part of the JSON report, so scripts rely on it. */
+export type FindingCode = keyof typeof FINDING_TEXTS
 
-/** Verdicts with the codes that cause them, the most severe first. */
+/** Verdicts with the codes that cause them, in the order in which findings are sorted. */
 const VERDICTS: readonly (readonly [verdict: Verdict, words: Table])[] = [
   ['fix', MISTAKES],
   ['unknown', UNKNOWNS],
@@ -179,14 +183,14 @@ const VERDICTS: readonly (readonly [verdict: Verdict, words: Table])[] = [
   ['ready_with_warning', WARNINGS],
 ]
 
-/** Returns the severity rank of a code: 0 is the most severe. */
-export const rankOf = (code: FindingCode): number => VERDICTS.findIndex(([, words]) => code in words)
-/** Returns the verdict of a report whose most severe finding has this code. */
-export const verdictOf = (code: FindingCode): Verdict => VERDICTS[rankOf(code)]?.[0] ?? 'fix'
+/** Returns the rank of the verdict that a code causes: 0 for `fix`, the most severe. */
+export const verdictRankOf = (code: FindingCode): number => VERDICTS.findIndex(([, words]) => code in words)
+/** Returns the verdict of a report whose first finding has this code. */
+export const verdictOf = (code: FindingCode): Verdict => VERDICTS[verdictRankOf(code)]?.[0] ?? 'fix'
 /** Returns the severity of a code: `warning` if the finding passes without a fix or does no harm. */
-export const severityOf = (code: FindingCode): Severity => (rankOf(code) < 2 ? 'error' : 'warning')
+export const severityOf = (code: FindingCode): Severity => (verdictRankOf(code) < 2 ? 'error' : 'warning')
 
-/** Texts for facts of the kind `words`. */
+/** Texts for facts of the kind `words`, which stand for a clause of a message. */
 const REASONS: Readonly<Record<string, string>> = {
   no_key: 'the registry has a DS record, but the zone has no key',
   wrong_ds: "the DS record at the registry matches none of the zone's keys",
@@ -199,6 +203,7 @@ const REASONS: Readonly<Record<string, string>> = {
   alias: '{alias_of:name} is an alias (CNAME) for {name:name}, for which no name server answers',
   not_asked: 'the name servers of {name:name} have no address that this network can reach',
   too_large: "the TXT records of {name:name} are too large for UDP, and TCP port 53 doesn't answer",
+  no_txt: '{zone:name} has name servers that answer, but not for TXT records',
   dead: "name servers of {zone:name} that don't answer",
   no_address: 'name servers of {zone:name} that have no address',
 }
@@ -207,7 +212,7 @@ const REASONS: Readonly<Record<string, string>> = {
 const CHANGE_DS =
   'first remove the DS record {holder:place}, or replace it with that of the present DNS provider'
 
-/** Texts for facts of the kind `remedy`: what to do. */
+/** Texts for facts of the kind `remedy`, which stand for a fix or the end of one. */
 const REMEDIES: Readonly<Record<string, string>> = {
   active: `add a TXT record${ZONE}[ at {provider}][, in the panel with the name servers {in_charge}], beside any others: host {host}, value {expected}`,
   parked:
@@ -226,6 +231,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   rejected: 'have the DNS provider correct the signatures; https://dnsviz.net shows which are wrong',
   unproven: 'have whoever signs the zone above sign it again; https://dnsviz.net shows what is missing',
   too_large: 'have the DNS provider open TCP port 53, or remove TXT records that nobody needs',
+  no_txt: 'have the DNS provider repair them',
   dead: 'have the DNS provider repair them',
   no_address: 'correct their names {holder:place}, or remove them there',
 }
@@ -242,12 +248,12 @@ export type Fact = string | number | null | ServerFact | readonly Fact[]
 /** Facts of a finding: its evidence in the JSON report, and the source of its texts. */
 export type Facts = Readonly<Record<string, Fact>>
 
-/** A fact inside a text. It can hold any characters, so each format escapes it in its own way. */
+/** A fact inside a text. A fact can have any characters, so each output format escapes it in its own way. */
 export interface FactValue {
   readonly value: string
   /**
-   * Whether to quote the fact, as for TXT values, whose outer spaces count. Values at the end of a fix aren't quoted, so that they
-   * can be copied.
+   * Whether to quote the fact, as for TXT values, whose leading and trailing spaces matter. Values at the end of a fix aren't
+   * quoted, so that they can be copied.
    */
   readonly isQuoted?: boolean
 }
@@ -255,11 +261,11 @@ export interface FactValue {
 export type Text = readonly (string | FactValue)[]
 
 /** Maximum number of characters shown of a fact. Real values have fewer than a hundred, but a hostile server can send 64 KB. */
-const LONGEST_VALUE = 300
+const MAX_VALUE_LENGTH = 300
 /** Maximum number of list items in a message; the evidence has all of them. */
-const MOST_LISTED = 6
+const MAX_LISTED = 6
 /** Maximum number of name servers or TXT values in a message, which are longer than other items. */
-const MOST_LONG = 2
+const MAX_LONG_LISTED = 2
 
 /**
  * Fills facts into a text of the tables above.
@@ -282,8 +288,8 @@ export function textOf(words: string, facts: Facts): Text {
 }
 
 /**
- * Formats a fact by its kind: `duration` (from seconds), `quoted` (TXT values), `count` (of a list), `name` (domain name), `place`
- * (holder of a delegation), `words` or `remedy` (key of the tables above); without a kind as it is.
+ * Formats a fact by its kind: `duration` (from seconds), `quoted` (TXT values), `count` (of a list), `name` (domain name),
+ * `place` (holder of a delegation), `words` or `remedy` (key of the tables above). Without a kind, formats it as plain text.
  */
 function factText(fact: Fact, kind: string | undefined, facts: Facts): Text {
   if (kind === 'duration') return [formatDuration(Number(fact))]
@@ -300,7 +306,7 @@ function factText(fact: Fact, kind: string | undefined, facts: Facts): Text {
   if (fact.length === 0) return ['none']
   if (kind === 'count') return [String(fact.length)]
   const all = eachHostOnce(fact)
-  const most = kind === 'quoted' || fact.some(isServer) ? MOST_LONG : MOST_LISTED
+  const most = kind === 'quoted' || fact.some(isServer) ? MAX_LONG_LISTED : MAX_LISTED
   const listed = all.slice(0, most).flatMap((one) => [', ', ...factText(one, kind, facts)])
   return [...listed.slice(1), ...(all.length > most ? [` and ${all.length - most} more`] : [])]
 }
@@ -311,7 +317,7 @@ const isList = (fact: ServerFact | readonly Fact[]): fact is readonly Fact[] => 
 const isServer = (fact: Fact): fact is ServerFact =>
   fact !== null && typeof fact === 'object' && !isList(fact)
 
-/** Replaces name servers that are listed with several addresses by their host name. */
+/** Replaces the entries of a name server that is listed with several addresses by one entry, its host name. */
 function eachHostOnce(facts: readonly Fact[]): readonly Fact[] {
   const hosts = facts.flatMap((fact) => (isServer(fact) ? fact.host : []))
   const isRepeated = (host: string) => hosts.indexOf(host) !== hosts.lastIndexOf(host)
@@ -333,14 +339,14 @@ export function toSentence([first = '', ...rest]: Text): Text {
 export const capitalize = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1)
 
 /** Returns the beginning of a text, with an ellipsis, if it is longer than `length` characters. */
-export function shorten(text: string, length = LONGEST_VALUE): string {
+export function shorten(text: string, length = MAX_VALUE_LENGTH): string {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text
 }
 
-/** Labels that can't be mistaken for others (homographs): Latin, East Asian or Indian letters. */
+/** A label in Latin, East Asian or Indian letters only, which can't be mistaken for another label (homograph). */
 const PLAIN_LABEL =
   /^(?:[a-z\d\u00df-\u024f_*-]+|[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}\p{sc=Deva}ー\d-]+)$/u
-/** Names in Cyrillic or Greek letters only, which can't be mistaken for Latin names in part. */
+/** A name entirely in Cyrillic or in Greek letters, including the top-level domain, so that it doesn't look like a Latin name. */
 const ONE_SCRIPT = /^(?:[\p{sc=Cyrl}\d.-]+|[\p{sc=Grek}\d.-]+)$/u
 
 /** Formats a name in U-labels (RFC 5890 section 2.3.2.1), or in A-labels if it could be mistaken for another name. */

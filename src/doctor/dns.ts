@@ -8,7 +8,7 @@ import { type Finding, ok, skipped, warning } from './finding.ts'
 
 /** Milliseconds to wait for a resolver, which may have to query other servers first. */
 const RESOLVER_TIMEOUT_MS = 5000
-/** Milliseconds to wait for a root server, which answers by itself. */
+/** Milliseconds to wait for a root server, which answers from its own zone. */
 const ROOT_TIMEOUT_MS = 3000
 /** Addresses of two root servers of different operators (https://www.iana.org/domains/root/servers). */
 const ROOT_SERVERS: readonly DnsAddress[] = [
@@ -16,7 +16,10 @@ const ROOT_SERVERS: readonly DnsAddress[] = [
   { address: '199.7.83.42', port: 53 },
 ]
 const ROOT_QUESTION = { name: '.', type: 'SOA' } as const
-/** A question that every resolver of the public DNS can answer. One that denies `com` blocks DNS or has its own root zone. */
+/**
+ * Question that every resolver of the public DNS can answer. A resolver that denies `com` blocks DNS, or has a root zone of its
+ * own.
+ */
 const KNOWN_NAME = { name: 'com', type: 'NS', recursionDesired: true } as const
 const OVER_HTTPS = 'use a resolver over HTTPS: mailclaim config set resolver https://dns.quad9.net/dns-query'
 

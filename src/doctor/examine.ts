@@ -20,7 +20,7 @@ const KEYCHAIN_TIMEOUT_MS = 4000
  *
  * @throws the reason of the abort signal if the user interrupts
  */
-export async function examine(outer: Io): Promise<Diagnosis[]> {
+export async function examineSetup(outer: Io): Promise<Diagnosis[]> {
   const { keychain, interrupts } = outer
   const io: Io = {
     ...outer,

@@ -32,13 +32,13 @@ export async function examineDirectories(io: Io): Promise<Finding> {
   const tops = [config, state]
   for (const directory of tops) {
     await ensurePrivateDirectory(directory, 'leave')
-    // Write as session files are written, with a temporary file and a rename, so that the same operations are tested.
     const path = join(directory, '.doctor.tmp')
+    // Write as session files are written, with a temporary file and a rename, so that the same operations are tested.
     writeDurable(path, ' '.repeat(1024))
     removeDurable(path)
   }
-  // Checking the two directories suffices: without access to a directory, nobody reaches the files in it.
   const isExposed = (path: string) => io.platform !== 'win32' && (lstatSync(path).mode & 0o077) !== 0
+  // Check the two directories only: without access to a directory, nobody reaches the files in it.
   const exposed = tops.filter(isExposed)
   if (exposed.length > 0)
     return warning(
@@ -49,10 +49,10 @@ export async function examineDirectories(io: Io): Promise<Finding> {
   return ok(`${others}you can write to ${config} and ${state}`)
 }
 
-/** Checks the credential store of the session, or of the next login if there is none, by saving and deleting a test secret. */
+/** Checks the credential store of the session, or of the next sign-in if there is none, by saving and deleting a test secret. */
 export async function examineStore(io: Io): Promise<Finding> {
   const profile = io.settings.profile.value
-  // `examineSession` reads the session from etcd, so nothing is left to check.
+  // `examineSession` reads the session from etcd, so there is no credential store to check.
   if (usesSharedStore(io.settings)) return skipped('the session is in etcd')
   const store = readSessionIfAny(profileFiles(io, profile))?.store ?? settingValue('store', io.settings)
   if (store === 'file') return ok('secrets are kept in a file, as configured')
@@ -60,7 +60,7 @@ export async function examineStore(io: Io): Promise<Finding> {
   return ok("the system's keychain can save, read and delete a secret")
 }
 
-/** Checks that file locks exclude each other in the state directory: some network file systems ignore them. */
+/** Checks that file locks exclude each other in the state directory: some network file systems ignore locks. */
 export async function examineLock(io: Io): Promise<Finding> {
   const { state } = io.directories
   if (!existsSync(state)) return skipped('there is no folder for it')
@@ -70,7 +70,8 @@ export async function examineLock(io: Io): Promise<Finding> {
       (error) => error instanceof CliError && error.code === 'session_busy',
     ),
   )
-  // Deleting a lock file lets two processes lock different files of that name. That is harmless only for this test lock.
+  // Deleting a lock file lets two processes lock different files of that name. That is harmless for this test lock, which protects
+  // nothing, so delete its file; real lock files stay.
   rmSync(path, { force: true })
   if (excludes) return ok('only one command at a time can refresh the session')
   const message = `locks in ${state} don't work, as on some network file systems`
@@ -78,7 +79,10 @@ export async function examineLock(io: Io): Promise<Finding> {
   throw new CliError('store_unavailable', message, { hint })
 }
 
-/** Checks that commands have a credential to send. Only the service knows whether it is still valid. */
+/**
+ * Checks that commands have a credential to send. Only the service knows whether the credential is still valid, so that is not
+ * checked.
+ */
 export async function examineSession(io: Io): Promise<Finding> {
   const { state, inForce, problem } = await describeSession(io)
   if (problem !== undefined) throw problem

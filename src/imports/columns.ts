@@ -1,4 +1,4 @@
-import { readableTimestamp } from '../service/timestamps.ts'
+import { formatServiceTimestamp } from '../service/timestamps.ts'
 import type { Column } from '../terminal/columns.ts'
 
 const COUNTS = ['total', 'created', 'updated', 'skipped', 'failed'] as const
@@ -18,14 +18,14 @@ export const IMPORT_COLUMNS: readonly Column[] = [
       kind: 'number',
     }),
   ),
-  { field: 'created_at', title: 'Created at', kind: 'time', text: readableTimestamp },
-  { field: 'completed_at', title: 'Completed at', kind: 'time', text: readableTimestamp },
+  { field: 'created_at', title: 'Created at', kind: 'time', text: formatServiceTimestamp },
+  { field: 'completed_at', title: 'Completed at', kind: 'time', text: formatServiceTimestamp },
 ]
 
-/** Columns of the list that fit in 80 columns of a terminal. */
+/** Fields that `imports list` always shows, because their columns fit a terminal of 80 characters. */
 const REQUIRED_FIELDS = ['id', 'status', 'counts.total', 'counts.failed', 'created_at']
 
-/** Columns of `imports list`; a terminal that is too narrow omits the optional ones. */
+/** Columns of `imports list`; a terminal that is too narrow for all leaves out those not in `REQUIRED_FIELDS`. */
 export const IMPORT_LIST_COLUMNS: readonly Column[] = IMPORT_COLUMNS.map((column) =>
   REQUIRED_FIELDS.includes(column.field) ? column : { ...column, optional: true },
 )

@@ -1,6 +1,6 @@
 import { CliError } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
-import { consume, follow } from '../service/follow.ts'
+import { consume, followResource } from '../service/follow.ts'
 import { getImport } from '../service/lists.ts'
 import type { ContactImport } from '../service/types.ts'
 import type { Io } from '../terminal/io.ts'
@@ -27,7 +27,7 @@ export async function watchImport(
   io: Io,
 ): Promise<void> {
   const isEvents = io.settings.format === 'jsonl'
-  const events = follow<ContactImport>(
+  const events = followResource<ContactImport>(
     {
       deadline,
       delays: DELAYS,
@@ -89,7 +89,7 @@ function formatSummary(latest: ContactImport): string {
 const formatStatus = ({ status }: ContactImport): string =>
   status ? clip(status, MAX_STATUS_LENGTH).replaceAll('_', ' ') : 'without a status'
 
-/** Sums the counts of processed rows. The interface doesn't say whether they overlap, so use the sum only for display. */
+/** Sums the counts of processed rows. The interface doesn't say whether the counts overlap, so use the sum only for display. */
 function countProcessed(latest: ContactImport): number | undefined {
   const { created, updated, skipped, failed } = latest.counts ?? {}
   const counts = [created, updated, skipped, failed].filter(isCount)

@@ -30,14 +30,14 @@ export function buildAuthorizationUrl(
   return url
 }
 
-/** A redirect that ends the login: parameters with a code, or the service's error as an exception (RFC 6749 section 4.1.2.1). */
+/** A redirect that ends the sign-in: parameters with a code, or the service's error as an exception (RFC 6749 section 4.1.2.1). */
 export type AuthorizationResponse = URLSearchParams | CliError
 
 /**
  * Validates the parameters of a redirect: state, issuer (RFC 9207 section 2.4), and a single code or error.
  *
- * @param state the state of this login's authorization request
- * @returns the authorization response, or as text why the redirect is refused
+ * @param state the state of this sign-in's authorization request
+ * @returns the authorization response, or, as a string, the reason why the redirect is refused
  */
 export function classifyRedirect(
   server: oauth.AuthorizationServer,
@@ -49,7 +49,7 @@ export function classifyRedirect(
   const answers = ['code', 'error'].flatMap((name) => parameters.getAll(name))
   if (answers.length !== 1) return `it has ${answers.length === 0 ? 'no code' : 'more than one answer'}`
   const iss = parameters.get('iss')
-  // Issuers that differ only in a trailing slash count as equal, because some services add or drop the slash.
+  // Issuers that differ only in a trailing slash are treated as equal, because some services add or drop the slash.
   const isSameIssuer = iss?.replace(/\/+$/, '') === server.issuer.replace(/\/+$/, '')
   if (iss !== null && !isSameIssuer)
     return `it comes from the issuer ${clip(iss, 200)} instead of ${server.issuer} (--issuer)`

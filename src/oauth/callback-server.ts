@@ -40,14 +40,14 @@ export function notSignedInPage(error: unknown): CallbackPage {
 /**
  * Starts the HTTP server that receives the redirect (RFC 8252 section 7.3). Other programs, web pages in the browser and other
  * users of the machine can connect too. So method, path, Host and state are checked before anything else; a request that fails a
- * check gets an error page, and the login keeps waiting.
+ * check gets an error page, and the sign-in keeps waiting.
  *
  * @returns the redirect URI with the actual port, and a function that stops the server
  * @throws CliError `cannot_listen`, exit 1
  */
 export async function startCallbackServer({ target, state, receive }: CallbackServerOptions) {
   const servers: Server[] = []
-  /** Query of the accepted redirect. */
+  /** Query of the accepted redirect; undefined until a redirect is accepted. */
   let taken: string | undefined
   /** Requests with the accepted redirect that wait for the final page. */
   const waiting: ServerResponse[] = []
@@ -61,16 +61,16 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
       return { status, title, text }
     }
     if (request.method !== 'GET') return refuse(405, 'Not allowed')
-    // Refuses a request target in absolute form, `http://…`, as well: only origin form begins with the path (RFC 9112 section
-    // 3.2.1).
     const [path, ...query] = (request.url ?? '').split('?')
+    // Only a request target in origin form begins with the path (RFC 9112 section 3.2.1), so this also refuses the absolute form,
+    // `http://…`.
     if (path !== target.path) return refuse(404, 'Nothing here')
-    // Node uses the first of two Host headers, so a second one, which RFC 9112 section 3.2 forbids, has to be refused here.
     const [host, ...hosts] = request.headersDistinct['host'] ?? []
+    // Node uses the first of two Host headers, so a second one, which RFC 9112 section 3.2 forbids, has to be refused here.
     if (host?.toLowerCase() !== authority || hosts.length > 0)
       return refuse(421, 'Wrong address', 'Copy the address of this page, and paste it into your terminal.')
-    // A prefetching browser may never show the page, so a prefetch must not use up the code.
     const { purpose, 'sec-purpose': secPurpose, 'x-moz': moz } = request.headers
+    // A prefetching browser may never show the page, so a prefetch must not use up the code.
     if (/prefetch|prerender/i.test(`${purpose} ${secPurpose} ${moz}`)) return refuse(503, 'Not loaded ahead')
     const search = query.join('?')
     const parameters = new URLSearchParams(search)
@@ -104,7 +104,7 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
 
   async function close(): Promise<void> {
     const closed = servers.map((server) => new Promise((resolve) => server.close(resolve)))
-    // A client that never finishes its request would keep the server, and so the process, open.
+    // A client that never finishes its request would keep the server, and with it the process, alive, so close all connections.
     for (const server of servers) server.closeAllConnections()
     await Promise.all(closed)
   }
@@ -113,13 +113,14 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
   try {
     const port = await open(first, target.port)
     for (const host of others) {
-      // A machine without IPv6 can't listen on ::1, which is harmless. But another program that has the port would get the code.
+      // Ignore the error of a machine without IPv6, which can't listen on ::1. But fail if another program has the port: that
+      // program would get the code.
       await open(host, port).catch((error: NodeJS.ErrnoException) => {
         if (error.code === 'EADDRINUSE') throw error
       })
     }
     const redirectUri = target.uri ?? `http://${first}:${port}${target.path}`
-    // A URL's `host` omits the default port 80, as a browser's Host header does.
+    // Take `host` from the URL: like the Host header, with which `examine` compares `authority`, it omits the default port 80.
     authority = new URL(redirectUri).host
     return { redirectUri, close }
   } catch (error) {
@@ -134,7 +135,8 @@ export async function startCallbackServer({ target, state, receive }: CallbackSe
 
 /** Sends a page; resolves when the browser has received the page or closed the connection. */
 async function sendPage(response: ServerResponse, page: CallbackPage): Promise<void> {
-  // Writing to a response whose connection was closed, as by closing the tab, would emit an error.
+  // Writing to a response whose connection was closed, for example because the tab was closed, would emit an error, so send
+  // nothing.
   if (response.destroyed) return
   const nonce = randomBytes(16).toString('base64')
   // These headers keep the page from running scripts, loading resources, being framed, sending a Referer, or being cached.

@@ -6,7 +6,7 @@ import { isRedirect, redirectError, transportFailure } from '../service/problems
 import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
 import type { Io } from '../terminal/io.ts'
 
-/** Time limit in milliseconds for the metadata request; short, because a login works without metadata. */
+/** Time limit in milliseconds for the metadata request; short, because a sign-in works without metadata. */
 const METADATA_TIMEOUT_MS = 5000
 
 /**
@@ -44,9 +44,8 @@ export async function discoverServer(
             signal: io.interrupts.signal,
           })
         const answer = await get(new URL(url))
-        // A redirect of the metadata alone is harmless. If the token endpoint redirects as well, the base URL is wrong, and the
-        // code
-        // exchange would fail.
+        // A redirect of the metadata request alone is harmless. If the token endpoint redirects as well, the base URL is wrong and
+        // the code exchange would fail, so fail before the user signs in.
         if (isRedirect(answer)) {
           const token = await get(operationUrl(base, '/oauth/token'))
           if (isRedirect(token)) throw redirectError(token, 'GET /oauth/token', [])

@@ -24,16 +24,16 @@ export interface LoginOptions {
   readonly authorizationEndpoint: string | undefined
 }
 
-/** Callbacks that inform the user while the login waits. */
+/** Callbacks that inform the user while the sign-in waits. */
 export interface LoginReporter {
   /** Called with the URL of the authorization request once the callback server listens. */
   ready(url: string): Promise<void>
   browserFailed(): Promise<void>
-  /** Called with the reason for each redirect or paste that was refused; the login keeps waiting. */
+  /** Called with the reason for each redirect or paste that was refused; the sign-in keeps waiting. */
   ignored(why: string): Promise<void>
 }
 
-/** A redirect that ends the login, from the callback server or a paste. */
+/** A redirect that ends the sign-in, from the callback server or a paste. */
 interface Received {
   readonly response: AuthorizationResponse
   /** Shows a page in the browser that brought the redirect; undefined for a paste. */
@@ -78,7 +78,7 @@ export async function login<T>(
       return undefined
     }
     unusable = response
-    // A notice that can't be written, as to a closed stderr, must not end the login.
+    // A notice that can't be written, as to a closed stderr, must not end the sign-in, so ignore its error.
     reporter.ignored(response).catch(() => {})
     return response
   }
@@ -94,7 +94,8 @@ export async function login<T>(
       client_id: clientId,
       redirect_uri: redirectUri,
       state,
-      // The URL contains only the verifier's hash, so a stolen code can't be exchanged (RFC 7636 section 4.2).
+      // The URL contains only the hash of the verifier, so a thief who sees the URL and the code can't exchange the code (RFC 7636
+      // section 4.2).
       code_challenge: await oauth.calculatePKCECodeChallenge(codeVerifier),
       code_challenge_method: 'S256',
       scope: requestedScope,

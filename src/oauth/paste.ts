@@ -5,26 +5,30 @@ import { InterruptedError } from '../errors.ts'
 /** Known parts of the right redirect: its state, the issuer without a final slash, and the redirect URI's host with port. */
 type Expected = Readonly<Record<'state' | 'issuer' | 'host', string>>
 
-/** Milliseconds without input after which a paste counts as complete. */
+/** Milliseconds without input after which a paste is treated as complete. */
 const SETTLE_MS = 300
 /** Maximum number of characters of standard input kept in memory; far more than an address has. */
-const MAX_KEPT = 64 * 1024
-/** A line of the length at which a terminal in canonical mode drops the rest: 4,095 bytes on Linux, 1,024 on macOS. */
+const MAX_KEPT_LENGTH = 64 * 1024
+/** Matches a line of the length at which a terminal in canonical mode drops the rest: 4,095 bytes on Linux, 1,024 on macOS. */
 const CUT_LINE = /^(.{1022,1024}|.{4094,4096})$/gm
 /**
- * A run of characters that a query may contain (RFC 3986 section 3.4), except marks that people put around or between addresses.
+ * Matches a run of characters that a query may contain (RFC 3986 section 3.4), except punctuation that people put around or between
+ * addresses.
  */
 const QUERY = /[\w.~%!$*+,;:@/=&-]+/g
-/** The `code` or `error` of a query, unless a second address was joined to a cut first one. */
+/**
+ * Matches the `code` or `error` of a query with its value, unless the value contains the start of another address: that address was
+ * joined to one that was cut off.
+ */
 const ANSWER = /(?:^|&)(?:code|error)=(?![^&]*(?:(?:code|error)=|:\/\/))[^&]+/
 
 /**
- * Reads pastes while a login waits: over SSH, in WSL or in a container, the browser can't reach the listener, but the user can copy
- * the address at which the browser ends.
+ * Reads pastes while a sign-in waits: over SSH, in WSL or in a container, the browser can't reach the listener, but the user can
+ * copy the address at which the browser ends.
  *
  * A terminal in canonical mode delivers complete lines only, so the last part of a broken address would stay invisible until Enter.
- * Raw mode makes a terminal deliver that part; so raw mode is on from the first input until input pauses. On Windows it stays off,
- * because the console would discard that part.
+ * Raw mode makes a terminal deliver that part; so raw mode is on from the first input until input pauses. On Windows raw mode stays
+ * off, because the console would discard that part.
  *
  * @param judge receives all text that was read, and the part of the text that is new
  * @returns a function that stops reading
@@ -40,12 +44,13 @@ export function readPastes(
   const onData = (data: unknown) => {
     cancel()
     setRaw(true)
-    fresh = (fresh + data).slice(-MAX_KEPT)
+    fresh = (fresh + data).slice(-MAX_KEPT_LENGTH)
     cancel = clock.alarm(SETTLE_MS, () => {
       setRaw(false)
       judge(kept + fresh, fresh)
-      // In raw mode, Enter is a carriage return.
-      if (/[\r\n]$/.test(fresh)) [kept, fresh] = [(kept + fresh).slice(-MAX_KEPT), '']
+      // A line end closes `fresh`: later input is judged alone, then together with `kept`. In raw mode Enter sends a carriage
+      // return, so both line ends are accepted.
+      if (/[\r\n]$/.test(fresh)) [kept, fresh] = [(kept + fresh).slice(-MAX_KEPT_LENGTH), '']
     })
   }
   stream.on('data', onData)
@@ -58,9 +63,9 @@ export function readPastes(
 
 /**
  * Finds the redirect (RFC 6749 section 4.1.2) in pasted text: an address or its query, whether broken into lines, quoted, escaped
- * or wrapped into a link scanner's address. A bare code is refused, because nothing shows that the code belongs to this login.
+ * or wrapped into a link scanner's address. A bare code is refused, because nothing shows that the code belongs to this sign-in.
  *
- * The end of the code must be certain, because the exchange of a cut code would end the login. So either another parameter, a
+ * The end of the code must be certain, because the exchange of a cut code would end the sign-in. So either another parameter, a
  * fragment or a closing quotation mark follows the code, or the code ends a line that arrived alone, unbroken and complete.
  *
  * @param fresh the part of `text` that is new
@@ -72,7 +77,7 @@ export function parsePaste(
   fresh: string,
   expected: Expected,
 ): URLSearchParams | InterruptedError | string | undefined {
-  // Ctrl-C sends no signal in raw mode; U+0003 arrives as input.
+  // Raw mode turns Ctrl-C into the character U+0003 instead of a signal, so end the sign-in here as the signal would.
   if (fresh.includes('\u0003')) return new InterruptedError('SIGINT')
   const isOneLine = /^\s*\S+\s*[\r\n]$/.test(fresh)
   const found = findRedirect(fresh, isOneLine, expected) ?? findRedirect(text, false, expected)
@@ -84,7 +89,8 @@ function normalize(text: string): string {
   let plain = text
     .replace(CUT_LINE, '$&\0')
     .replace(/\s+/g, '')
-    // Bracketed paste: a terminal sends ESC[200~ before and ESC[201~ after pasted text.
+    // Bracketed paste (ESC[200~ before and ESC[201~ after pasted text) becomes `>`, which `findRedirect` accepts as the end of an
+    // address.
     .replace(/(?:\u001b|\^\[)\[20[01]~/g, '>')
     .replace(/&amp;|\\u0026/g, '&')
     .replace(/[\^\\](?=[&?=])/g, '')
@@ -94,7 +100,7 @@ function normalize(text: string): string {
 }
 
 /**
- * Returns the parameters of the last complete redirect of this login in a text; undefined if there is none.
+ * Returns the parameters of the last complete redirect of this sign-in in a text; undefined if there is none.
  *
  * @param isOneLine whether the text is one line that arrived alone, unbroken and with its line end
  */
@@ -117,7 +123,7 @@ function findRedirect(text: string, isOneLine: boolean, { state, issuer }: Expec
   return undefined
 }
 
-/** Says why a normalized text contains no redirect of this login. */
+/** Says why a normalized text contains no redirect of this sign-in. */
 function explainRefusal(text: string, { state, host }: Expected): string {
   if (/code_challenge[=%]/.test(text))
     return 'that is the address to open: paste the one that the browser ends up at after your approval'

@@ -18,7 +18,7 @@ export interface RedirectTarget {
  */
 export function parseRedirectUri(uri: string | undefined): RedirectTarget {
   if (uri === undefined) return { uri, hosts: ['127.0.0.1'], port: 0, path: '/callback' }
-  // Host and port come from the text, because the URL class drops an explicit port 80.
+  // Take host and port from the text, because the URL class drops an explicit port 80.
   const { host = '', port = '' } =
     /^http:\/\/(?<host>[^/?#@]+):(?<port>\d+)(?:[/?][^#\s\\\p{C}]*)?$/u.exec(uri)?.groups ?? {}
   if (!URL.canParse(uri) || !isLoopback(host) || Number(port) === 0)

@@ -16,7 +16,7 @@ import { isBearerToken } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { redact, redactTokens } from '../terminal/redact.ts'
-import { HINTS, oauthError } from './errors.ts'
+import { OAUTH_HINTS, oauthError } from './errors.ts'
 
 /** The fields that every request to the token endpoint has. */
 interface TokenRequest {
@@ -37,7 +37,7 @@ export interface CodeExchange extends TokenRequest {
 /** A request that sends a refresh token (RFC 6749 section 6). `beforeSend` runs just before the first byte leaves this machine. */
 interface RefreshRequest extends TokenRequest, Pick<HttpRequest, 'beforeSend'> {
   readonly refreshToken: string
-  /** Narrower scope for the new access token, separated by spaces; undefined requests the grant's whole scope. */
+  /** Narrower scope for the new access token, separated by spaces; undefined requests the grant's complete scope. */
   readonly scope: string | undefined
   /** Scope of the grant, which the access token has if neither the response nor `scope` names one. */
   readonly grantedScope: string | undefined
@@ -115,9 +115,9 @@ export async function exchangeCode(io: Io, request: CodeExchange): Promise<Token
     const { hint } = error.sent === 'no' ? transportFailure(error, request.base, 'POST') : {}
     throw exchangeFailed(error.message, { cause: error, hint })
   })
-  const { status, refreshToken, access, error, details, summary } = answer
+  const { status, refreshToken, access, isComplete, error, details, summary } = answer
   if (access !== undefined && refreshToken !== undefined) return { access, refreshToken }
-  if (access !== undefined) throw oauthError('no_refresh_token', '')
+  if (access !== undefined && isComplete) throw oauthError('no_refresh_token', '')
   if (error !== undefined && status !== 429) throw oauthError(error, details, status)
   throw exchangeFailed(summary, { status })
 }
@@ -125,7 +125,7 @@ export async function exchangeCode(io: Io, request: CodeExchange): Promise<Token
 /** Creates the exception for a code exchange without tokens and without an OAuth error. */
 function exchangeFailed(why: string, options: { status?: number; cause?: Error; hint?: string | undefined }) {
   const message = `the sign-in was approved, but the code could not be exchanged for tokens: ${why}`
-  const { hint = HINTS.invalid_grant } = options
+  const { hint = OAUTH_HINTS.invalid_grant } = options
   return new CliError('service_unavailable', message, { ...options, hint })
 }
 
@@ -180,11 +180,13 @@ async function send(
 /** The parsed response of the token endpoint; if the body broke off, the part that arrived. */
 interface TokenAnswer {
   readonly status: number
-  /** New refresh token of a 2xx response; present even if the access token is unusable, and the other way around. */
+  /** New refresh token of a 2xx response; present even if the access token is unusable. `access` may be present without it. */
   readonly refreshToken?: string | undefined
   readonly access?: AccessToken | undefined
   /** Why a 2xx response is unusable (missing or malformed field); undefined if it is complete. */
   readonly defect?: string | undefined
+  /** Whether the body arrived as a complete JSON object; otherwise a missing token may be in the part that was cut off. */
+  readonly isComplete: boolean
   /** The `error` of an OAuth error response (RFC 6749 section 5.2). */
   readonly error: string | undefined
   /** The service's message with its `error`, as one short line without secrets; empty if there is none. */
@@ -213,7 +215,8 @@ function readAnswer(
   now: number,
 ): TokenAnswer {
   const isSuccess = status >= 200 && status <= 299
-  const body = parseObject(text) ?? (isSuccess ? completePairs(text) : undefined)
+  const whole = parseObject(text)
+  const body = whole ?? (isSuccess ? completePairs(text) : undefined)
   const { details } = parseProblem(body, { headers, text }, (said) => redactTokens(redact(said, secrets)))
   const tokens = isSuccess ? readTokens(body, scope, now) : {}
   const code = oauthErrorOf(status, body?.['error'])
@@ -223,6 +226,7 @@ function readAnswer(
   return {
     status,
     ...tokens,
+    isComplete: whole !== undefined,
     error: code && redact(code, secrets).slice(0, 100),
     details,
     summary: [said, brokenBy?.message, tokens.defect].filter(Boolean).join('; '),
@@ -230,12 +234,15 @@ function readAnswer(
   }
 }
 
-/** Tokens of JSON: a name with its complete string or integer value, a string alone, or a bracket, by which nesting is counted. */
+/**
+ * Matches lexical tokens of JSON: a name with its complete string or integer value, a string alone, or a bracket, by which nesting
+ * is counted.
+ */
 const JSON_PARTS = /"\w+"\s*:\s*(?:"(?:[^"\\]|\\.)*"|\d+(?=\s*[,}]))|"(?:[^"\\]|\\.)*"(?=\s*[:,\]}])|[[\]{}]/g
 
 /**
  * Returns the complete name/value pairs at the top level of a JSON object that is cut off or has an invalid pair; undefined if
- * there are none. The refresh token that the service has just issued may be among the pairs, and would be lost otherwise.
+ * there are none. The refresh token that the service has just issued may be among the pairs, and losing it would end the session.
  */
 function completePairs(text: string): Record<string, unknown> | undefined {
   if (!/^\s*\{/.test(text)) return undefined
@@ -249,7 +256,7 @@ function completePairs(text: string): Record<string, unknown> | undefined {
 
 /**
  * Returns the `error` of an OAuth error response; undefined for any other response. By RFC 6749 section 5.2 the status is 400 or
- * 401. Another 4xx status counts if `error` looks like a code, except statuses that servers and proxies use for connection
+ * 401. Another 4xx status is accepted if `error` looks like a code, except statuses that servers and proxies use for connection
  * problems: after such a status, the service may have processed the request.
  */
 function oauthErrorOf(status: number, error: unknown): string | undefined {
@@ -275,7 +282,7 @@ function readTokens(
   const accessToken = nonEmptyText(body['access_token'])
   const type = body['token_type'] ?? 'Bearer'
   const seconds = body['expires_in']
-  // Some services send `expires_in` as a string.
+  // Some services send `expires_in` as a string, so accept a string as well.
   const lifetime = typeof seconds === 'number' ? seconds : Number(nonEmptyText(seconds))
   if (accessToken === undefined) return { refreshToken, defect: 'it has no access_token' }
   if (!isBearerToken(accessToken)) return { refreshToken, defect: 'its access_token is not a token' }
@@ -296,7 +303,7 @@ function nonEmptyText(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** Classifies the response to a refresh request. The refresh token counts as unused only if the response proves a refusal. */
+/** Classifies the response to a refresh request. The refresh token is treated as unused only if the response proves a refusal. */
 function classifyAnswer(answer: TokenAnswer): RefreshOutcome {
   const { status, refreshToken, access, defect, error, details, summary, retryAfterMs } = answer
   if (refreshToken !== undefined) return { kind: 'success', refreshToken, access, why: defect }
@@ -307,7 +314,8 @@ function classifyAnswer(answer: TokenAnswer): RefreshOutcome {
     const later = new CliError('service_unavailable', message, { hint, status, retryAfterMs })
     return { kind: 'unused', error: later, isTransient: true }
   }
-  // A 429 without `Retry-After` proves nothing, even with an OAuth error in its body: proxies may have sent it.
+  // A 429 without `Retry-After` proves nothing, even with an OAuth error in its body: a proxy may have sent it after the service
+  // rotated the token. So the outcome is `unknown` then.
   if (error !== undefined && status !== 429)
     return { kind: 'unused', error: oauthError(error, details, status), isTransient: false }
   return { kind: 'unknown', why: summary }
@@ -317,7 +325,8 @@ function classifyAnswer(answer: TokenAnswer): RefreshOutcome {
 function classifyNoAnswer(error: unknown, base: URL): RefreshOutcome {
   if (!(error instanceof TransportError) || error.sent === 'maybe')
     return { kind: 'unknown', why: error instanceof Error ? error.message : String(error) }
-  // The cause is a `CliError` if `beforeSend` threw one or an interrupt canceled the request.
+  // The cause is a `CliError` if `beforeSend` threw one or an interrupt canceled the request. Pass it on, because it explains more
+  // than a network error.
   if (error.cause instanceof CliError) return { kind: 'unused', error: error.cause, isTransient: false }
   const message = `the service at ${issuerOf(base)} cannot be reached: ${error.message}`
   const hint = TRANSPORT_HINTS[error.kind] ?? 'the session is untouched; check the network: mailclaim doctor'

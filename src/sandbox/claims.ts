@@ -13,7 +13,7 @@ const DEFAULT_REASONS: ReadonlyMap<string, string> = new Map([
 ])
 /**
  * First labels of a domain that decide how its claim ends once the record is found: a claim for `blocked.example.com` becomes
- * blocked. With any other label it completes.
+ * blocked. A claim for any other domain completes.
  */
 const OUTCOME_LABELS = ['blocked', 'failed', 'expired', 'superseded', 'canceled']
 
@@ -45,7 +45,9 @@ interface ClaimsOptions {
 
 /** Statuses in which a verification request is accepted; in all others the service answers 409. */
 const VERIFIABLE_STATUSES = ['pending', 'verified', 'blocked', 'completed']
-/** Statuses that end a claim. In any other status, also an unknown one, a new claim for the domain supersedes it. */
+/**
+ * Statuses that end a claim. A claim in any other status, even an unknown one, is superseded by a different claim for its domain.
+ */
 const FINAL_STATUSES = ['completed', 'expired', 'superseded', 'canceled', 'failed']
 
 export type Claims = ReturnType<typeof createClaims>
@@ -68,8 +70,8 @@ export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
   }
 
   function scheduleLookup(claim: Claim): void {
-    // Count from the current time, not from the due time of the previous step: after a jump of the clock, lookups
-    // scheduled in the past would all run at once, and the DNS data can't have changed between them.
+    // Count from the current time, not from the due time of the previous step: after a jump of the clock, lookups scheduled in
+    // the past would all run at once, although the DNS data can't have changed between them.
     schedule(claim, clock.now() + stepMs, async (due) => {
       const values = await lookUp(claim.request.name)
       if (claim.status !== 'pending') return
@@ -138,24 +140,24 @@ export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
       const claim = requireClaim(byDomainId.get(domainId))
       if (!VERIFIABLE_STATUSES.includes(claim.status))
         throw new Problem(409, 'claim_not_pending', `The claim is ${claim.status}: create a new one.`)
-      // Repeating the request is idempotent: the first one has already scheduled a lookup.
+      // A verification request is idempotent, so a repeated one schedules no second lookup.
       if (claim.status === 'pending' && !claim.verifyRequested) scheduleLookup(claim)
       claim.verifyRequested = true
       return serializeClaim(claim)
     },
-    /** Returns the claim with this placeholder domain id. @throws Problem 404 */
+    /** Returns the claim with this `domain_id`. @throws Problem 404 */
     get: (domainId: string) => serializeClaim(requireClaim(byDomainId.get(domainId))),
-    /** Forces a status on the claim of a domain name or placeholder domain id. @throws Problem 404, 422 for a malformed body */
+    /** Forces a status on the claim with this domain name or `domain_id`. @throws Problem 404, 422 for a malformed body */
     setOutcome(key: string, body: Record<string, unknown>): DomainClaim {
       const { status, reason } = readOutcome(body)
       const claim = findByKey(key)
       setStatus(claim, status, reason)
-      // A claim with one of these two statuses continues by itself, so setting it also lifts a block.
+      // From `verified` and `pending` a claim continues, so schedule its next step; tests lift a block by setting one of the two.
       if (status === 'verified') scheduleEnd(claim, clock.now(), 'completed')
       if (status === 'pending' && claim.verifyRequested) scheduleLookup(claim)
       return serializeClaim(claim)
     },
-    /** Returns the newest claim of a domain name, or the claim with this placeholder domain id. @throws Problem 404 */
+    /** Returns the newest claim of a domain name, or the claim with this `domain_id`. @throws Problem 404 */
     find: (key: string) => serializeClaim(findByKey(key)),
     list: () => [...byDomainId.values()].map(serializeClaim),
   }
@@ -185,8 +187,8 @@ function createVerificationToken(): string {
 }
 
 /**
- * Reads the body of a control request that sets a claim's status: any text, so that clients meet unknown statuses, with the
- * reason to show if the status blocks or fails.
+ * Reads the body of a control request that sets a claim's status. `status` can be any text, so that tests can show unknown ones
+ * to clients; `reason` is the claim's `blocked_reason` or `failure_reason`.
  * @throws Problem 422
  */
 function readOutcome({ status, reason }: Record<string, unknown>) {

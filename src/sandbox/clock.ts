@@ -19,7 +19,8 @@ export function createVirtualClock(report: (error: unknown) => void) {
 
   function arm(timer: Timer): void {
     if (closed) return
-    // Node's timers can fire a millisecond early, so check the time again. Their limit of 24 days is never reached.
+    // Node's timers can fire a millisecond early, so check the time again and, if it is too early, wait for the rest. No delay
+    // here exceeds their limit of 24 days.
     const end = () => (timer.due > now() ? arm(timer) : void fire(timer))
     timer.timeout = setTimeout(end, Math.max(timer.due - now(), 0))
   }
@@ -55,7 +56,7 @@ export function createVirtualClock(report: (error: unknown) => void) {
     async advance(ms: number): Promise<void> {
       offset += ms
       for (const { timeout: armed } of timers) clearTimeout(armed)
-      // Await each timer before the next: otherwise a claim could expire while an earlier DNS lookup for it is running.
+      // Run the timers one after the other: a claim must not expire while an earlier DNS lookup for it is still running.
       for (;;) {
         let first: Timer | undefined
         for (const timer of timers) if (first === undefined || timer.due < first.due) first = timer

@@ -22,8 +22,8 @@ const OWN_UDP_SIZE = 1232
 const PORT_ATTEMPTS = 20
 
 /**
- * Starts the sandbox's DNS on one loopback port, over UDP and TCP. It plays the root, the registries, the name servers of all
- * zones and, for queries with RD set, a recursive resolver.
+ * Starts the sandbox's DNS on one loopback port, over UDP and TCP. It answers as the root, the registries, the name servers of
+ * all zones and, for queries with RD set, a recursive resolver.
  * @param wantedPort 0 for any free port
  */
 export async function startDnsServer(zones: Zones, wantedPort: number) {
@@ -33,8 +33,8 @@ export async function startDnsServer(zones: Zones, wantedPort: number) {
     const answer = createResponse(zones, query, PLAIN_UDP_SIZE)
     if (answer !== undefined) udp.send(answer, from.port, from.address, () => {})
   })
-  // A client that closed its socket before the response causes an ICMP "port unreachable"; without a listener, the
-  // process would end with that error.
+  // Ignore errors: a client that closed its socket before the response causes an ICMP "port unreachable", and without a listener
+  // that error would end the process.
   udp.on('error', () => {})
   tcp.on('connection', (socket) => {
     connections.add(socket)
@@ -88,7 +88,7 @@ function serveTcp(socket: Socket, answerTo: (query: Buffer) => Buffer | undefine
 
 /**
  * Encodes the response to a query; undefined if none is to be sent.
- * @param udpLimit maximum bytes if the query has no EDNS record; undefined over TCP, which has no limit
+ * @param udpLimit maximum bytes of a UDP response to a query without EDNS; undefined over TCP, where responses aren't truncated
  */
 function createResponse(zones: Zones, query: Buffer, udpLimit: number | undefined): Buffer | undefined {
   // Ignore responses (QR bit set) and opcodes other than QUERY (RFC 1035, section 4.1.1).
@@ -128,7 +128,7 @@ function createResponse(zones: Zones, query: Buffer, udpLimit: number | undefine
   return encode({ ...message, flags, answers: [], authorities: [], additionals: edns })
 }
 
-/** Queries the sandbox's own DNS for the TXT values of a name, as the service's verification does; none if the query fails. */
+/** Queries the sandbox's own DNS for the TXT values of a name, as the service's verification does; empty if the query fails. */
 export async function lookUpTxt(port: number, name: string): Promise<string[]> {
   const resolver = new Resolver({ timeout: 1000, tries: 2 })
   resolver.setServers([`${LOOPBACK}:${port}`])

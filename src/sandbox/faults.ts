@@ -15,7 +15,7 @@ const FAULT_KINDS = [
   'truncate',
   /** Overwrites headers and JSON fields of the response with `headers` and `fields`, and of each list item with `item_fields`. */
   'merge',
-  /** Sends the unchanged response, after `before_ms` and `after_ms`. */
+  /** Sends the response unchanged, but late: by `before_ms` and `after_ms`. */
   'delay',
 ] as const
 /** Kinds of faults that take effect only after the request is processed, even if `after` isn't set. */
@@ -126,20 +126,23 @@ function readFault(given: Record<string, unknown>) {
     kind,
     /** Matches the request paths that the fault applies to; `*` in the given path stands for any text. */
     path: new RegExp(`^${path.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`),
-    /** Whether to process the request even for the kinds `status` and `reset`: it takes effect, but the client can't know. */
+    /**
+     * Whether to process the request even for the kinds `status` and `reset`, so that it takes effect although the client sees a
+     * failure.
+     */
     after: given['after'] === true,
     /** Milliseconds to wait before and after the request is processed. */
     beforeMs: number('before_ms', 0),
     afterMs: number('after_ms', 0),
     status,
     headers: Object.fromEntries(headers),
-    // A `Response` from a string would get `content-type: text/plain`; from bytes it gets none.
+    // Convert the body to bytes, because a `Response` with a string would get the header `content-type: text/plain`.
     body: body === '' ? null : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
     fields: object('fields'),
     itemFields: object('item_fields'),
-    /** Number of further matching requests that pass before the fault applies. */
+    /** Number of matching requests that pass unharmed before the fault applies. */
     skip: number('skip', 0),
-    /** Number of further requests that the fault applies to. */
+    /** Number of requests that the fault still applies to. Default: no limit. */
     remaining: number('count', Number.POSITIVE_INFINITY),
   }
 }

@@ -43,7 +43,7 @@ export const CONTROL_PREFIX = '/_sandbox/'
  */
 export function createApp(port: number, report: (error: unknown) => void): Hono<Env> {
   const app = new Hono<Env>()
-  // `URL.host` omits the default port 80, as clients do in the Host header.
+  // Compare with `URL.host`, which omits the default port 80, as clients do in the Host header.
   const hosts = ['127.0.0.1', 'localhost'].map((name) => new URL(`http://${name}:${port}`).host)
 
   app.onError((error, c) => {
@@ -56,10 +56,11 @@ export function createApp(port: number, report: (error: unknown) => void): Hono<
 
   app.use(async (c, next) => {
     const host = c.req.header('host')?.toLowerCase() ?? ''
-    // DNS rebinding: a web page whose host name resolves to loopback would otherwise be same-origin with this server.
+    // Refuse foreign host names (DNS rebinding): a web page whose host name resolves to loopback is same-origin with this server.
     if (!hosts.includes(host))
       throw new Problem(421, 'misdirected_request', 'This server has another name.', { Connection: 'close' })
-    // CSRF: every browser sends Origin or Sec-Fetch-Site with a form; a request with neither comes from a program.
+    // Refuse requests from other sites (CSRF). Every browser sends Origin or Sec-Fetch-Site with a form, so a request with
+    // neither comes from a program and is allowed.
     const source = c.req.header('origin') ?? c.req.header('sec-fetch-site') ?? 'none'
     if (c.req.method !== 'GET' && !['none', 'same-origin', `http://${host}`].includes(source))
       throw new Problem(403, 'cross_site_request', 'Another site cannot do this.')
@@ -91,7 +92,7 @@ export async function readJson(c: Context): Promise<unknown> {
   }
 }
 
-/** Parses the request's body as a JSON object; an empty body counts as `{}`. @throws Problem 422 */
+/** Parses the request's body as a JSON object; an empty body is read as `{}`. @throws Problem 422 */
 export async function readObject(c: Context): Promise<Record<string, unknown>> {
   const isEmpty = (await c.req.text()).trim() === ''
   return isEmpty ? {} : asObject(await readJson(c), 'The body')

@@ -78,7 +78,10 @@ function createDemoGrant(index: number, startedAt: number): Grant {
 
 const STATUSES = ['queued', 'in_progress', 'completed', 'failed']
 
-/** Start and duration of the newest imports, in seconds after the sandbox's start. All other imports have ended before it. */
+/**
+ * Start and duration of the newest imports in seconds; a start is relative to that of the sandbox. All older imports have ended
+ * before the sandbox starts.
+ */
 const IMPORT_TIMES = [
   [10, 60],
   [0, 30],

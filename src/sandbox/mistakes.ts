@@ -1,7 +1,7 @@
 import { validationError } from './http.ts'
 import { PARKED_HOST, type ServerFault, txtData, type Zones } from './zones.ts'
 
-/** The correct record and its parts, from which mistakes are built. */
+/** The correct record and its parts, from which the wrong records of `MISTAKES` are built. */
 interface RecordParts {
   readonly name: string
   /** The zone's apex, such as example.com. */
@@ -12,7 +12,7 @@ interface RecordParts {
   readonly token: string
 }
 
-/** Deviations from the correct record; an absent field is correct. */
+/** Deviations from the correct record; an absent field means no deviation. */
 interface Difference {
   /** The name where the records are published. */
   readonly at?: string

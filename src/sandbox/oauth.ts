@@ -48,7 +48,7 @@ export function isRegisteredRedirect(redirectUri: string): boolean {
   return Number(port) <= 65_535
 }
 
-/** An authorization that a user gave a client. All grants belong to the sandbox's only team. */
+/** An authorization that a user gave to a client. All grants belong to the sandbox's only team. */
 export interface Grant {
   readonly id: string
   readonly client: Pick<OAuthClient, 'id' | 'name'>
@@ -59,7 +59,7 @@ export interface Grant {
   revokedReason: string | undefined
 }
 
-/** Returns a grant as the API's object (interface, section 2.2). */
+/** Returns a grant as an item of the API's list of grants (interface, section 2.2). */
 export function serializeGrant({ client, ...grant }: Grant): object {
   return {
     id: grant.id,
@@ -112,8 +112,6 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
 
   /** Issues an access token and a refresh token, as the token endpoint's response (interface, section 2.1). */
   async function issueTokens(grant: Grant, scopes: readonly string[]) {
-    // Store the refresh token before the first `await`, so that no other request runs between the checks of the caller
-    // and this line: two concurrent refreshes can't both succeed.
     const refreshToken = `rt_${randomToken(32)}`
     const at = now()
     refreshTokens.set(refreshToken, { grant, expires: at + REFRESH_LIFETIME_MS, rotated: false })
@@ -186,6 +184,7 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
     const asked = [...new Set(fields.get('scope')?.split(' ') ?? grant.scopes)]
     if (asked.some((scope) => !grant.scopes.includes(scope)))
       throw tokenError('invalid_scope', `the grant has only the scope ${grant.scopes.join(' ')}`)
+    // Mark the token as used before the first `await`, so that of two concurrent requests only one succeeds.
     current.rotated = true
     counts.refreshes += 1
     return issueTokens(grant, asked)
@@ -214,7 +213,7 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
     /** Handles a token request, given its form fields. @throws Problem for each error of interface, section 7.1 */
     async exchange(fields: ReadonlyMap<string, string>) {
       const grantType = requireField(fields, 'grant_type')
-      // The interface doesn't list `unsupported_grant_type`, so an unknown grant type is a malformed field.
+      // The interface doesn't list the error `unsupported_grant_type`, so answer an unknown grant type with `invalid_request`.
       if (!GRANT_TYPES.includes(grantType))
         throw tokenError('invalid_request', `grant_type must be ${GRANT_TYPES.join(' or ')}`)
       const isCode = grantType === 'authorization_code'
@@ -263,7 +262,7 @@ export function addTokenRoutes(app: Hono<Env>, oauth: OAuth, issuer: string): vo
 const PARAMETER = /^(grant_type|client_id|code|redirect_uri|code_verifier|refresh_token|scope)$/
 
 /**
- * Reads the fields of a token request, form-encoded or JSON. Fields with an empty value count as omitted, and unknown
+ * Reads the fields of a token request, form-encoded or JSON. Fields with an empty value are treated as omitted, and unknown
  * fields are ignored (RFC 6749, section 3.2).
  * @throws Problem `invalid_request`
  */

@@ -40,8 +40,8 @@ function pageHeaders(): MiddlewareHandler {
     contentSecurityPolicy: {
       defaultSrc: ["'none'"],
       styleSrc: [NONCE],
-      // Browsers check form-action against the redirect that follows the form too, which goes to the client's loopback
-      // listener. A source expression can't be an IPv6 address, so only `http:` also permits [::1].
+      // Allow any `http:` address: browsers check form-action also against the redirect that follows the form, which goes to the
+      // client's loopback listener, and a source expression can't be an IPv6 address such as [::1].
       formAction: ["'self'", 'http:'],
       baseUri: ["'none'"],
       frameAncestors: ["'none'"],
@@ -80,7 +80,7 @@ ${body}
   )
 }
 
-/** Where an authorization response goes. */
+/** Redirect URI of an authorization response, and the request's `state` to return with it (RFC 6749, section 4.1.2). */
 type RedirectTarget = Pick<Approval, 'redirectUri'> & { readonly state: string | undefined }
 
 const TICKET_LIFETIME_MS = 10 * 60_000
@@ -97,7 +97,10 @@ interface AuthorizeOptions {
 /** Adds GET and POST /oauth/authorize: the authorization code grant (RFC 6749, section 4.1) with PKCE (RFC 7636). */
 export function addAuthorizeRoutes(app: Hono<Env>, options: AuthorizeOptions): void {
   const { oauth, now, issuer, autoApprove } = options
-  /** Requests that wait for consent, by the ticket in the page's form. A forged form (CSRF) can't know the ticket. */
+  /**
+   * Requests that wait for consent, by the ticket in the page's form. Another site's form doesn't know the ticket, so it can't
+   * approve a request (CSRF).
+   */
   const pending = new Map<string, Approval & RedirectTarget & { expires: number }>()
 
   /** Returns the URL of the authorization response (RFC 6749, section 4.1.2), with `iss` (RFC 9207). */
@@ -114,7 +117,8 @@ export function addAuthorizeRoutes(app: Hono<Env>, options: AuthorizeOptions): v
   app.get('/oauth/authorize', (c) => {
     const query = new URL(c.req.url).searchParams
     const trusted = readRedirect(query)
-    // An unknown client or redirect URI must not cause a redirect (RFC 6749, section 4.1.2.1), or this is an open redirector.
+    // Show an error page instead of redirecting if the client or redirect URI is unknown (RFC 6749, section 4.1.2.1): a redirect
+    // to any address would make this an open redirector.
     if (typeof trusted === 'string') return refusalPage(c, trusted)
     const target = { ...trusted, state: query.get('state') ?? undefined }
     const request = readRequest(query)
@@ -175,7 +179,7 @@ function readRequest(
   if (asked.some((scope) => !SCOPES.includes(scope)))
     return invalid(`the client may ask for ${SCOPES.join(' ')}`, 'invalid_scope')
   const [resource = null, ...others] = query.getAll('resource')
-  // A resource indicator is an absolute URI without a fragment (RFC 8707, section 2).
+  // Refuse several resource indicators, and one that isn't an absolute URI without a fragment (RFC 8707, section 2).
   if (others.length > 0 || (resource !== null && (!URL.canParse(resource) || resource.includes('#'))))
     return invalid('resource must be one absolute address without a fragment', 'invalid_target')
   return { scopes: asked.length === 0 ? SCOPES : asked, resource, codeChallenge }

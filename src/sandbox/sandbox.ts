@@ -47,14 +47,14 @@ export type Sandbox = Awaited<ReturnType<typeof startSandbox>>
  */
 export async function startSandbox(options: SandboxOptions) {
   const report = (error: unknown) => {
-    // A client that disconnects while sending a request isn't a bug: its user may have pressed Ctrl-C.
+    // Don't report a client that disconnects while sending a request: its user may have pressed Ctrl-C.
     if (error instanceof Error && 'code' in error && error.code === 'ECONNRESET') return
     options.log(`sandbox: ${error instanceof Error ? error.stack : String(error)}`)
   }
   const { privateKey: key } = await generateKeyPair('ES256')
   const zones = createZones()
   const dns = await startDnsServer(zones, options.dnsPort ?? 0)
-  // The port is known only once the server listens, and the application needs it (issuer, Host check). Until then: 503.
+  // The application needs the port (issuer, Host check), which is known only once the server listens. So answer 503 until then.
   let app: Hono<Env> | undefined
   const server = createServer(
     getRequestListener((request, env) => app?.fetch(request, env) ?? new Response(null, { status: 503 }), {

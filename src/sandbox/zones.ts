@@ -6,8 +6,8 @@ export type RecordType = 'A' | 'CNAME' | 'NS' | 'TXT'
 export type RecordData = string | readonly Buffer[]
 
 /**
- * How DNS misbehaves for a zone. Its name servers don't respond (`silent`), respond REFUSED (`refused`), or respond without data
- * and authority (`lame`: a lame delegation); with `cached`, resolvers still have the negative answer from before (RFC 2308).
+ * Way in which DNS fails for a zone. Its name servers don't respond (`silent`), respond REFUSED (`refused`), or respond without
+ * data and authority (`lame`: a lame delegation); with `cached`, resolvers still have the negative answer from before (RFC 2308).
  */
 export type ServerFault = 'silent' | 'refused' | 'lame' | 'cached'
 
@@ -53,7 +53,7 @@ export function createZones() {
     const zone: Zone = { apex, serial: 1, isParent, fault: undefined }
     zones.set(apex, zone)
     setRecords(apex, 'NS', isParent ? [PARENT_SERVER] : NAME_SERVERS)
-    // Like a domain that was in use: it has a web server's address, but no TXT record.
+    // Give the zone a web server's address, so that it looks like a domain in use that lacks only the TXT record.
     if (!isParent) setRecords(apex, 'A', ['192.0.2.10'])
     return zone
   }
@@ -62,7 +62,8 @@ export function createZones() {
   function findZone(name: string): Zone | undefined {
     for (let apex = name; ; apex = parentName(apex)) {
       const zone = zones.get(apex)
-      // Don't answer NXDOMAIN from the root for a missing top-level domain: it exists outside of this sandbox.
+      // A missing top-level domain exists outside of this sandbox, so return undefined instead of the root, which would answer
+      // NXDOMAIN.
       if (zone !== undefined || apex === '') return apex === '' && name !== '' ? undefined : zone
     }
   }
@@ -130,7 +131,7 @@ export interface DnsAnswer {
 
 /**
  * Answers a question (RFC 1034, section 4.3.2), with wildcards (RFC 4592).
- * @param asked the name in the question's own case, which the answer's owner name repeats
+ * @param asked the name in the question's letter case, which the answer's owner name repeats
  * @param recursion whether the query has RD set: then answer as a recursive resolver, else as an authoritative server
  * @returns 'silence' to send no response
  */
@@ -141,7 +142,7 @@ export function answerQuestion(
   recursion: boolean,
 ): DnsAnswer | 'silence' {
   const owner = asked.replace(/\.$/, '').toLowerCase()
-  // DS records belong to the parent side of a zone cut (RFC 4035, section 3.1.4.1).
+  // DS records belong to the parent side of a zone cut (RFC 4035, section 3.1.4.1), so answer for them from the parent zone.
   const isOfParent = type === 'DS' && owner !== '' && zones.findZone(owner)?.apex === owner
   const zone = zones.findZone(isOfParent ? parentName(owner) : owner)
   if (zone === undefined) return { rcode: RCODES.refused }
@@ -180,10 +181,10 @@ function answerWithFault(
     const isCached = recursion && type === 'TXT'
     return isCached ? { rcode: RCODES.noError, authorities: [soa(zone, NEGATIVE_TTL)] } : undefined
   }
-  // Only TXT queries to a resolver fail: the walk to the zone (SOA, NS, A) would succeed from the resolver's cache.
+  // Fail only TXT queries to a resolver: those that find the zone (SOA, NS, A) would still succeed from the resolver's cache.
   if (recursion) return type === 'TXT' ? { rcode: RCODES.servFail } : undefined
-  // Refer to the zone's servers, as the registry does. The registry and the faulty servers share one address here, so SOA and
-  // NS queries count as questions to the registry.
+  // Answer SOA and NS queries with a referral to the zone's servers, as the registry does: the registry and the faulty servers
+  // share one address here, and such queries are treated as sent to the registry.
   if (type === 'SOA' || type === 'NS') {
     const hosts = zones.recordsAt(zone.apex)?.get('NS')
     const authorities = toRRs(zone.apex, 'NS', hosts)

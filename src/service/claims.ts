@@ -3,7 +3,7 @@ import { checkFields } from './problems.ts'
 import { type ClaimRequest, DOMAIN_CLAIM, type DomainClaim } from './types.ts'
 
 /**
- * Starts a claim (section 4.5).
+ * Starts a claim (service interface, section 4.5).
  *
  * @returns the claim, and whether the claim is new. The interface doesn't say how the service answers if a claim is already open,
  *   so a status of 200 instead of 201 is taken as an existing claim
@@ -16,7 +16,7 @@ export async function createClaim(
   return { claim: readClaim(answer.body), created: answer.status !== 200 }
 }
 
-/** Requests verification of a claim (section 4.6). The service responds first and verifies afterward. */
+/** Requests verification of a claim (service interface, section 4.6). The service responds first and verifies afterward. */
 export async function verifyClaim(
   client: ServiceClient,
   domainId: string,
@@ -26,12 +26,16 @@ export async function verifyClaim(
   return readClaim(body)
 }
 
-/** Whether a text is a UUID, as ids of the service are; the interface doesn't promise that form for placeholder domains. */
+/** Whether a text is a UUID, as ids of the service are; the interface doesn't promise that a claim's `domain_id` has that form. */
 export function isUuid(text: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 }
 
-/** Fetches the latest claim of a placeholder domain (section 4.7). @throws CliError `not_found`, exit 5, without such a claim */
+/**
+ * Fetches the latest claim of a placeholder domain (service interface, section 4.7).
+ *
+ * @throws CliError `not_found`, exit 5, without such a claim
+ */
 export async function getClaim(
   client: ServiceClient,
   domainId: string,

@@ -47,12 +47,12 @@ export interface ServiceClient {
 /** Maximum number of attempts per request. */
 const MAX_ATTEMPTS = 4
 /** Maximum milliseconds for a request with its retries, not counting the time that `Retry-After` asks to wait. */
-const LIMIT_MS = 45_000
+const MAX_REQUEST_MS = 45_000
 /** Minimum milliseconds of a retry delay that is announced on stderr. */
 const MIN_NOTICED_DELAY_MS = 3000
 
 /**
- * Creates a client for the operations of section 4 that need a credential.
+ * Creates a client for the operations of the service interface (section 4) that need a credential.
  *
  * A GET is retried after network errors, 429 and 5xx, with exponential backoff and jitter; a POST only if nothing can have been
  * sent, or after a 429 or 503 with `Retry-After`. A request with its retries takes at most 45 seconds (or `--http-timeout`, if
@@ -70,13 +70,14 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
     const signal = options.signal ?? interrupts.signal
     let credential = await authorizer.credential()
     let isRenewed = false
-    // The time limit starts after the credential is there, so that a slow renewal of the session doesn't shorten the request.
-    let end = clock.monotonic() + Math.min(timeoutMs, Math.max(LIMIT_MS, settings.httpTimeoutMs))
+    // Start the time limit only after `credential()`, which may renew the access token: a slow renewal must not shorten the
+    // request.
+    let end = clock.monotonic() + Math.min(timeoutMs, Math.max(MAX_REQUEST_MS, settings.httpTimeoutMs))
     for (let attempts = 1; ; attempts++) {
       signal.throwIfAborted()
       const limitMs = Math.min(settings.httpTimeoutMs, end - clock.monotonic())
       const sending = attempt(request, credential, limitMs, signal)
-      // With a single attempt the caller polls, and announces the wait itself.
+      // With a single attempt the caller polls and announces the wait itself, so print no notice here.
       const failure = await (maxAttempts === 1 ? sending : io.waiting(`Waiting for ${base.host} …`, sending))
       if (!(failure instanceof CliError)) return failure
       if (failure.status === 401 && !isRenewed) {
@@ -155,7 +156,8 @@ interface ServiceRequest {
 /** Whether a failed request may be retried: a GET after a temporary failure, a POST only if the service can't have acted on it. */
 function mayRetry({ status = 0, retryAfterMs, cause }: CliError, method: HttpRequest['method']): boolean {
   if (cause instanceof TransportError) {
-    // `aborted` means that the program is closing its connections. Failures of the other kinds would repeat on a retry.
+    // Never retry these kinds: `aborted` means that the program is closing its connections, and the others would fail again in the
+    // same way.
     if (['memory', 'aborted', 'tls', 'untrusted', 'dated', 'protocol'].includes(cause.kind)) return false
     return method === 'GET' || cause.sent === 'no'
   }

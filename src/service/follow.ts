@@ -41,9 +41,9 @@ export interface FollowOptions<T> {
 /** Maximum milliseconds without a successful response before a failed request ends the watch. */
 const MAX_SILENCE_MS = 15 * 60_000
 /** Maximum milliseconds for which `Retry-After` is honored, because a user watches the output. */
-const LONGEST_PAUSE_MS = 5 * 60_000
-/** Milliseconds by which a timer may fire early, so a deadline this close counts as reached. */
-const EARLY_MS = 1
+const MAX_PAUSE_MS = 5 * 60_000
+/** Milliseconds by which a timer may fire early, so a deadline this close is treated as reached. */
+const TIMER_TOLERANCE_MS = 1
 
 /**
  * Polls a resource until its state is final or the deadline passes. Yields each change, each failed request, and once a minute a
@@ -56,7 +56,7 @@ const EARLY_MS = 1
  * @returns the resource as last received, with the error of its final state, or an error with exit 8 after the deadline
  * @throws CliError any other failure of a request, and every failure after 15 minutes without a response; the interrupt's reason
  */
-export async function* follow<T extends object>(
+export async function* followResource<T extends object>(
   { fetch, describe, delays, known, timeout, deadline }: FollowOptions<T>,
   { clock, random, interrupts }: Pick<Context, 'clock' | 'random' | 'interrupts'>,
 ): AsyncGenerator<FollowEvent<T>, { readonly value: T; readonly error?: CliError | undefined }, void> {
@@ -91,13 +91,13 @@ export async function* follow<T extends object>(
     }
     const { value, seen } = last
     const left = deadline.remainingMs()
-    if (left <= EARLY_MS) {
+    if (left <= TIMER_TOLERANCE_MS) {
       const { code, what, hint } = timeout(value)
       const failed = failure ? `; the last request failed: ${failure.message}` : ''
       const message = `timed out after ${formatDuration(deadline.timeoutMs / 1000)}: ${what} is still in progress (${seen.text})${failed}`
       return { value, error: new CliError(code, message, { hint, cause: failure }) }
     }
-    const pauseMs = Math.min(failure?.retryAfterMs ?? 0, LONGEST_PAUSE_MS)
+    const pauseMs = Math.min(failure?.retryAfterMs ?? 0, MAX_PAUSE_MS)
     const grown = Math.max(1, requests - Math.max(0, (delays.steady ?? 0) - 1))
     const delay = backoff(grown, { factor: 1.5, jitter: 0.25, ...delays }, random)
     const nextInMs = Math.min(Math.max(delay, pauseMs), left)
@@ -116,8 +116,8 @@ const HEARTBEAT_MS = 60_000
 /**
  * Creates a filter for the messages of a watch: passes each change and, while nothing changes, one message a minute.
  *
- * @returns a function of state and message, which returns the message if the state is new; the message with the elapsed time if the
- *   state hasn't changed for a minute; else undefined
+ * @returns a function that takes the state and a message, and returns the message if the state is new, or the message with the
+ *   elapsed time if the state hasn't changed for a minute, else undefined
  */
 export function createNewsFilter(clock: Pick<Context['clock'], 'monotonic'>) {
   const started = clock.monotonic()
@@ -132,8 +132,8 @@ export function createNewsFilter(clock: Pick<Context['clock'], 'monotonic'>) {
 }
 
 /**
- * Passes each event of a generator to `show`, one at a time, and returns the generator's return value. Adds to an interrupt's error
- * the hint how to continue.
+ * Passes each event of a generator to `show`, one at a time, and returns the generator's return value. If an interrupt ends the
+ * generator, adds the hint how to continue to the error.
  */
 export async function consume<Event, Result>(
   events: AsyncGenerator<Event, Result, void>,

@@ -10,10 +10,10 @@ import {
   type ListEnvelope,
 } from './types.ts'
 
-/** Maximum number of items per request (section 8 of the interface). */
-const LARGEST_PAGE = 100
+/** Maximum number of items per request (service interface, section 8). */
+const MAX_PAGE_SIZE = 100
 
-/** The query of one page request (section 2.3): at most one of `after` and `before`, each an item's id. */
+/** The query of one page request (service interface, section 2.3): at most one of `after` and `before`, each an item's id. */
 export interface Cursor {
   readonly limit: number
   readonly after?: string | undefined
@@ -23,8 +23,8 @@ export interface Cursor {
 /** Requests one page of a list. */
 export type PageFetcher<T> = (cursor: Cursor, signal?: AbortSignal) => Promise<ListEnvelope<T>>
 
-/** Returns a function that requests pages of the team's grants, including revoked grants (section 4.2). */
-export function grantPages(client: ServiceClient): PageFetcher<Grant> {
+/** Returns a function that requests pages of the team's grants, including revoked grants (service interface, section 4.2). */
+export function grantFetcher(client: ServiceClient): PageFetcher<Grant> {
   return (cursor, signal) => listPage<Grant>(client, '/oauth/grants', { ...cursor }, signal)
 }
 
@@ -33,14 +33,17 @@ export async function tryCredential(client: ServiceClient): Promise<void> {
   await client.get('/oauth/grants', { limit: 1 })
 }
 
-/** Returns a function that requests pages of contact imports, filtered by the service if a status is given (section 4.3). */
-export function importPages(client: ServiceClient, status?: ImportStatus): PageFetcher<ContactImport> {
+/**
+ * Returns a function that requests pages of contact imports, filtered by the service if a status is given (service interface,
+ * section 4.3).
+ */
+export function importFetcher(client: ServiceClient, status?: ImportStatus): PageFetcher<ContactImport> {
   return (cursor, signal) =>
     listPage<ContactImport>(client, '/contacts/imports', { ...cursor, status }, signal)
 }
 
 /**
- * Fetches one contact import (section 4.4).
+ * Fetches one contact import (service interface, section 4.4).
  *
  * @throws CliError `not_found`, exit 5, without an import of that id; `unexpected_answer`, exit 7, if the response has another id
  */
@@ -58,7 +61,11 @@ export async function getImport(
   return found
 }
 
-/** Requests one page (section 2.3) and checks `data` and `has_more`. @throws CliError exit 7 for an unusable page */
+/**
+ * Requests one page (service interface, section 2.3) and checks `data` and `has_more`.
+ *
+ * @throws CliError exit 7 for an unusable page
+ */
 async function listPage<T>(
   client: ServiceClient,
   path: string,
@@ -71,21 +78,22 @@ async function listPage<T>(
   const odd = data.find((item) => typeof item !== 'object' || item === null || Array.isArray(item))
   if (odd !== undefined)
     throw unexpectedAnswer(`an item of the list should be an object, but is ${nameOfType(odd)}`)
-  // Without `has_more`, a full page counts as not the last: one request too many loses nothing.
+  // If the service omits `has_more`, assume more items after a full page: a superfluous request is harmless, but stopping early
+  // would lose items.
   const more = body['has_more'] ?? data.length === query['limit']
   return { ...body, has_more: more === true, data: data as T[] }
 }
 
 /** The part of a list to read. With `before`, only the page in front of that item: at most 100 items. */
-export interface Range<T> extends Pick<Cursor, 'after' | 'before'> {
-  /** Maximum number of items in all; undefined for the whole list. */
+export interface ListRange<T> extends Pick<Cursor, 'after' | 'before'> {
+  /** Maximum number of items in all; undefined for all items. */
   readonly limit?: number | undefined
   /** Local filter, for lists that the service can't filter; `limit` counts the items that pass the filter. */
   readonly filter?: ((item: T) => boolean) | undefined
 }
 
 /** One page of a list, after the local filter and the limit. */
-export interface Page<T> {
+export interface ListPage<T> {
   readonly items: readonly T[]
   /** The service's list object that contained the items. */
   readonly envelope: ListEnvelope<T>
@@ -102,9 +110,9 @@ export interface Page<T> {
  */
 export async function* readPages<T extends { readonly id?: string | null }>(
   fetchPage: PageFetcher<T>,
-  { limit = Number.POSITIVE_INFINITY, after, before, filter }: Range<T>,
+  { limit = Number.POSITIVE_INFINITY, after, before, filter }: ListRange<T>,
   interrupt: AbortSignal,
-): AsyncGenerator<Page<T>, void, undefined> {
+): AsyncGenerator<ListPage<T>, void, undefined> {
   const abandon = new AbortController()
   // A single signal for all pages: each `AbortSignal.any` stays registered with its sources, so one per page would use up memory.
   const signal = AbortSignal.any([interrupt, abandon.signal])
@@ -112,7 +120,7 @@ export async function* readPages<T extends { readonly id?: string | null }>(
   let left = limit
   // With a local filter, the number of items to look through is unknown, so pages have the maximum size.
   const ask = (place: Omit<Cursor, 'limit'>) =>
-    fetchPage({ limit: filter ? LARGEST_PAGE : Math.min(left, LARGEST_PAGE), ...place }, signal)
+    fetchPage({ limit: filter ? MAX_PAGE_SIZE : Math.min(left, MAX_PAGE_SIZE), ...place }, signal)
   const askForNext = async ({ data }: ListEnvelope<T>) => ask({ after: nextCursor(data, seen) })
   let asked: Promise<ListEnvelope<T>> | undefined = ask({ after, before })
   try {
@@ -125,7 +133,8 @@ export async function* readPages<T extends { readonly id?: string | null }>(
       const hasMore = isCut || envelope.has_more
       const isLast = left === 0 || !envelope.has_more || before !== undefined
       asked = isLast ? undefined : askForNext(envelope)
-      // The request may fail before the next `await` above, and Node would end the process for an unhandled rejection.
+      // The request may fail before the loop awaits it, and Node would end the process for an unhandled rejection. So attach an
+      // empty handler; the `await` still throws the error.
       asked?.catch(() => {})
       yield { items, envelope, hasMore }
     }

@@ -3,7 +3,7 @@ import { writeLines } from '../terminal/notices.ts'
 import { redact } from '../terminal/redact.ts'
 
 /** Names of the headers that `--verbose` shows; none of them carries a credential, a cookie or a code. */
-const SHOWN =
+const SHOWN_HEADERS =
   /^(accept|content-length|content-type|date|location|(x-)?(request|correlation|trace)-?id|retry-after|server|traceparent|user-agent|via|(x-)?ratelimit(-\w+)?)$/
 
 /**
@@ -12,7 +12,7 @@ const SHOWN =
  */
 export function logExchanges(context: Context): HttpTransport {
   const { http, clock } = context
-  // A log line that can't be written, as to a closed stderr, must not fail the request.
+  // A log line that can't be written, as to a closed stderr, must not fail the request, so ignore its error.
   const log = (sign: '>' | '<', lines: readonly string[]) =>
     writeLines(
       lines.map((line) => `${sign} ${line}`),
@@ -46,8 +46,8 @@ export function secretsOf({ headers, body }: HttpRequest): string[] {
 }
 
 function headerLines(headers: Readonly<Record<string, string>>): string[] {
-  const shown = Object.entries(headers).filter(([name]) => SHOWN.test(name))
-  // The query or fragment of an address may contain a code or a token.
+  const shown = Object.entries(headers).filter(([name]) => SHOWN_HEADERS.test(name))
+  // The query or fragment of an address may contain a code or a token, so omit both from `location`.
   const clean = (name: string, value: string) => (name === 'location' ? value.replace(/[?#].*/s, '') : value)
   return shown.map(([name, value]) => `${name}: ${clean(name, value)}`)
 }

@@ -3,10 +3,10 @@ import { createLimiter } from '../limiter.ts'
 import { backoff } from '../timeout.ts'
 import { MAX_RETRY_AFTER_MS, parseRetryAfter } from './retry.ts'
 
-/** Pauses after a 429 without `Retry-After`; each pause holds for all requests. */
+/** Milliseconds of the first and the longest pause after a 429 without `Retry-After`; each pause holds for all requests. */
 const PAUSES = { first: 1000, max: 30_000, jitter: 0 } as const
-/** Milliseconds of refusals without a success after which requests no longer wait. */
-const MAX_WAIT_MS = 5 * 60_000
+/** Milliseconds of refusals without a success after which requests no longer wait but get the refusal. */
+const MAX_REFUSAL_MS = 5 * 60_000
 
 /** A pause that the service's last response caused, with times of the monotonic clock in milliseconds. */
 interface Refusal {
@@ -39,8 +39,9 @@ export function paceRequests(
       return false
     }
     const { since, until, pauses } = refusal ?? { since: sentAt, until: 0, pauses: 0 }
-    if (clock.monotonic() - since > MAX_WAIT_MS || (asked ?? 0) > MAX_RETRY_AFTER_MS) return false
-    // A refusal of a request that was sent before the pause must not lengthen the pause.
+    if (clock.monotonic() - since > MAX_REFUSAL_MS || (asked ?? 0) > MAX_RETRY_AFTER_MS) return false
+    // Requests that were sent before the pause ended may be refused too. Without `Retry-After`, only the refusal of a later request
+    // begins a new pause, which is longer.
     const isNew = sentAt >= until
     const pauseMs = asked || (isNew ? backoff(pauses + 1, PAUSES) : 0)
     refusal = {

@@ -10,7 +10,7 @@ import { isTemporaryStatus, parseRetryAfter } from './retry.ts'
 import type { Credential } from './types.ts'
 
 /** Maximum number of characters of a response that are processed for a quotation. */
-const MAX_QUOTED = 64 * 1024
+const MAX_QUOTED_LENGTH = 64 * 1024
 /**
  * Maximum nesting of a JSON response; more than the interface needs, and less than the thousands at which `JSON.stringify`
  * overflows.
@@ -25,7 +25,9 @@ export function unexpectedAnswer(what: string, status?: number): CliError {
   })
 }
 
-/** A response about another resource than the requested one. A retry would get the same response. */
+/**
+ * A response about another resource than the requested one. A retry would get the same response, so polling ends with this error.
+ */
 export class MismatchError extends CliError {
   constructor(what: string) {
     const { code, message, hint } = unexpectedAnswer(what)
@@ -61,7 +63,7 @@ export function readJsonObject(
   if (text.trim() === '') throw unexpectedAnswer('it is empty', status)
   const object = parseObject(text)
   if (object === undefined) {
-    const start = excerpt(redact(text.slice(0, MAX_QUOTED), secrets), 120)
+    const start = excerpt(redact(text.slice(0, MAX_QUOTED_LENGTH), secrets), 120)
     throw unexpectedAnswer(unreadableBody(headers, text) ?? `it is not a JSON object: ${start}`, status)
   }
   if (isDeeperThan(MAX_DEPTH, object))
@@ -73,7 +75,7 @@ export function readJsonObject(
 function unreadableBody(headers: HttpResponse['headers'], text: string): string | undefined {
   const encoding = text.startsWith('\u001f\ufffd') ? 'gzip' : headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity') return `it is compressed with ${clip(encoding, 20)}`
-  return /[\0-\b\u000e-\u001a\ufffd]/.test(text.slice(0, MAX_QUOTED)) ? 'it is binary data' : undefined
+  return /[\0-\b\u000e-\u001a\ufffd]/.test(text.slice(0, MAX_QUOTED_LENGTH)) ? 'it is binary data' : undefined
 }
 
 function isDeeperThan(levels: number, value: unknown): boolean {
@@ -128,13 +130,13 @@ export function parseProblem(
   if (body === undefined) {
     // A text that begins like JSON may contain tokens, so only other text is quoted.
     const isPage = !/^\s*[{[]/.test(whole)
-    const start = isPage ? excerpt(clean(whole.slice(0, MAX_QUOTED)), 160) : ''
+    const start = isPage ? excerpt(clean(whole.slice(0, MAX_QUOTED_LENGTH)), 160) : ''
     return { details: unreadableBody(headers, whole) ?? start }
   }
-  // Some services send a nested error: {"error":{"name","message"}}.
+  // Some services nest the error, {"error":{"name","message"}}, so take the fields from `error` if it is an object.
   const fields = isObject(body['error']) ? body['error'] : body
   const text = (...names: readonly string[]) => {
-    // A message may be an array with one text per failed validation.
+    // A message may be an array with one text per failed validation, so join the texts of an array.
     const texts = names.map((name) => [fields[name]].flat().filter((one) => typeof one === 'string'))
     const found = texts.map((all) => all.join('; ')).find((all) => all.trim() !== '')
     return found === undefined ? undefined : excerpt(clean(found), 300)
@@ -187,9 +189,11 @@ export function responseError(
     return failure('forbidden', 'the service does not allow this (403)', hint)
   }
   if (status === 404 || status === 410) {
-    // A POST that creates something may get an explained 404; then a hint about the base URL would only be a guess.
+    // A POST that creates something may get an explained 404; a hint about the base URL would only be a guess then, so omit the
+    // hint.
     const isExplained = method === 'POST' && object !== undefined && details !== ''
-    // A path with an id has at least three segments; a list's path, such as `/oauth/grants`, has two.
+    // A path with an id has at least three segments, a list's path, such as `/oauth/grants`, only two. So mention the id in the
+    // hint only for the former.
     const ofId = path.split('/').length > 3 ? 'the id and its team, and ' : ''
     const hint = `check ${ofId}that ${issuerOf(base)} is the base URL of the service`
     const what = `not found: ${method} ${path}`

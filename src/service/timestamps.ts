@@ -15,21 +15,21 @@ export function parseTimestamp(value: unknown): number | undefined {
   if (match === null) return undefined
   const [, day = '', time = '00:00', fraction = '', hours = '+00', minutes = '00'] = match
   const at = Date.parse(`${day}T${time}${hours}:${minutes}`)
-  // `Date.parse` reads 30 February as 2 March, so an impossible day is recognized by comparing.
+  // `Date.parse` reads 30 February as 2 March, so refuse a day that differs after it is parsed and formatted again.
   if (Number.isNaN(at) || new Date(`${day}T00:00Z`).toJSON().slice(0, 10) !== day) return undefined
   return at + Number(fraction.slice(0, 3).padEnd(3, '0'))
 }
 
 /** Formats a timestamp: relative to now on a terminal, else in full. Returns undefined if the value is no timestamp. */
-export function readableTimestamp(value: unknown, { now, width }: RenderContext): string | undefined {
+export function formatServiceTimestamp(value: unknown, { now, width }: RenderContext): string | undefined {
   const at = parseTimestamp(value)
   if (at === undefined) return undefined
   return Number.isFinite(width) ? relativeTime(at, now) : formatTime(at)
 }
 
-/** Formats a timestamp like `readableTimestamp`, on a terminal with the full time in parentheses. */
-export function readableTimestampInFull(value: unknown, context: RenderContext): string | undefined {
+/** Formats a timestamp like `formatServiceTimestamp`, on a terminal with the full time in parentheses. */
+export function formatServiceTimestampInFull(value: unknown, context: RenderContext): string | undefined {
   const at = parseTimestamp(value)
-  const readable = readableTimestamp(value, context)
+  const readable = formatServiceTimestamp(value, context)
   return at === undefined || !Number.isFinite(context.width) ? readable : `${readable} (${formatTime(at)})`
 }

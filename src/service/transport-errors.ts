@@ -4,13 +4,16 @@ import { catchError, codeOf } from '../storage/file-errors.ts'
 import { excerpt } from '../terminal/sanitize.ts'
 
 const UNTRUSTED = 'is not signed by a certificate authority that this machine trusts'
-/** A closed connection. undici reports unexpected bytes as UND_ERR_SOCKET as well, with a message that begins with "bad". */
+/**
+ * Matches the errors of a closed connection. undici reports unexpected bytes as UND_ERR_SOCKET too, with a message that begins with
+ * "bad", so such messages are excluded.
+ */
 const CLOSED =
   /^(ECONNRESET|EPIPE|ECONNABORTED|HPE_INVALID_EOF_STATE|UND_ERR_RES_CONTENT_LENGTH_MISMATCH|UND_ERR_SOCKET(?! \S* bad )) /
 
 /**
  * Kinds and messages of transport errors. Each pattern is matched against error code, system call and message, separated by spaces;
- * the first match counts.
+ * the first match is used.
  */
 const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'], message: string])[] = [
   // 20 is the code of the `DOMException` (AbortError) that an aborted signal causes.
@@ -29,6 +32,7 @@ const ERRORS: readonly (readonly [pattern: RegExp, kind: TransportError['kind'],
   [/^CERT_NOT_YET_VALID /, 'dated', 'the certificate of the PEER is not valid yet'],
   [/^(DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_)/, 'untrusted', `the certificate of the PEER ${UNTRUSTED}`],
   [/^(CERT_|HOSTNAME_MISMATCH|INVALID_)/, 'tls', 'the certificate of the PEER is not valid (CODE)'],
+  [/:wrong version number:/i, 'tls', "the PEER doesn't speak TLS at that address: use http://"],
   [/^(ERR_TLS|ERR_SSL|EPROTO)|before secure TLS /, 'tls', "couldn't establish a TLS connection: MESSAGE"],
   [/^ECONNREFUSED /, 'connect', 'nothing is listening at that address (connection refused)'],
   [

@@ -18,13 +18,14 @@ const MAX_BODY_MIB = 8
 
 /**
  * Creates the HTTP/1.1 transport with undici: kept-alive connections, proxies from the environment, no redirects, retries or
- * compression. A binary request may use HTTP/2. `timeoutMs` of a request limits the whole exchange, from resolving the host to
+ * compression. A binary request may use HTTP/2. `timeoutMs` of a request limits the complete exchange, from resolving the host to
  * the last byte of the body.
  */
 export function createTransport(proxies: ProxySettings): HttpTransport {
   const dispatchers = new Map<string, Dispatcher>()
   const closing = new AbortController()
-  // Each connection in progress listens to this signal, and Node would warn of a memory leak at more than ten listeners.
+  // Each connection in progress listens to this signal, and Node would warn of a memory leak at more than ten listeners, so turn
+  // that warning off.
   setMaxListeners(0, closing.signal)
 
   function dispatcherFor({ url, freshConnection, tls, isBinary = false }: HttpRequest): Dispatcher {
@@ -34,7 +35,7 @@ export function createTransport(proxies: ProxySettings): HttpTransport {
     if (existing !== undefined) return existing
     const connect = { signal: closing.signal, timeout: CONNECT_TIMEOUT_MS, ...tls, allowH2: isBinary }
     const options = {
-      // 0 turns undici's own limits off, because `exchange` limits the whole request.
+      // 0 turns undici's own limits off, because `exchange` limits the complete request.
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: KEEP_ALIVE_MS,
@@ -132,7 +133,8 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
       ...(body === undefined ? {} : { body: isBinary ? Buffer.from(body, 'latin1') : body }),
     }
     const handler: Dispatcher.DispatchHandler = {
-      // undici calls this once the connection (with a proxy: the tunnel) is established, and writes nothing before it returns.
+      // undici calls this once the connection (with a proxy: the tunnel) is established, and writes nothing before it returns, so
+      // an error of `beforeSend` prevents the request.
       onRequestStart(controller) {
         try {
           if (!isOver) beforeSend?.()
@@ -140,7 +142,7 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
           fail('aborted', 'the request was not sent', error)
         }
         if (isOver) {
-          // An unused connection left open could serve a later request that requires a fresh connection.
+          // Close the unused connection: left open, it could serve a later request that requires a fresh connection.
           controller.abort(new Error('the request was not sent'))
           return
         }
@@ -150,11 +152,12 @@ function exchange(dispatcher: Dispatcher, request: HttpRequest): Promise<HttpRes
       },
       onResponseStart(_controller, status, fields) {
         arrivals++
-        // 1xx responses precede the final one, except 101 (Switching Protocols), which this client never asks for.
+        // 1xx responses precede the final one, so ignore them; but fail after 101 (Switching Protocols), which this client never
+        // asks for.
         if (status >= 100 && status < 200 && status !== 101) return
         if (status < 200) fail('protocol', `invalid HTTP response: ${status} is not a final status`)
-        // `fromEntries` keeps a header called `__proto__`, which an assignment would lose.
         const joined = Object.entries(fields).map(([name, value]) => [name, [value].flat().join(', ')])
+        // `fromEntries` keeps a header called `__proto__`, which an assignment would lose.
         head = { status, headers: Object.fromEntries(joined) }
       },
       onResponseData(_controller, piece) {

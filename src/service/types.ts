@@ -1,7 +1,7 @@
 /**
- * The interface's resources (sections 2.2 to 2.5), each as an example with every field. Types, the names for `--fields` and the
- * type check of responses are derived from the examples. Any field may be null or missing, because the interface leaves much
- * open; objects stay as received, with unknown fields.
+ * The resources of the service interface (sections 2.2 to 2.5), each as an example with every field. Types, the names for
+ * `--fields` and the type check of responses are derived from the examples. Any field may be null or missing, because the interface
+ * leaves much open; objects stay as received, with unknown fields.
  */
 
 /** Type of a received resource: the example's fields, each of which may be null or missing. */
@@ -11,6 +11,7 @@ type Received<Example> = {
     | null
 }
 
+/** Example of an OAuth grant, with every field. */
 export const GRANT = {
   id: '9b2f6a51-0d4e-4c37-8f0e-3a1d5c7b9e21',
   client_id: '430eed87-632a-4ea6-90db-0aace67ec228',
@@ -27,6 +28,7 @@ export const GRANT_FIELDS = fieldsOf(GRANT)
 export const IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed'] as const
 export type ImportStatus = (typeof IMPORT_STATUSES)[number]
 
+/** Example of a contact import, with every field. */
 export const CONTACT_IMPORT = {
   object: 'contact_import',
   id: '479e3145-dd38-4932-8c0c-e58b548c9e76',
@@ -39,12 +41,16 @@ export const CONTACT_IMPORT = {
 export type ContactImport = Received<typeof CONTACT_IMPORT>
 export const IMPORT_FIELDS = fieldsOf(CONTACT_IMPORT)
 
+/** Example of a domain claim, with every field. */
 export const DOMAIN_CLAIM = {
   object: 'domain_claim',
   id: '0f3c2a8e-5b1d-4e6f-9a7c-8d2b4c6e1f30',
   name: 'example.com',
   status: 'pending',
-  /** Id of the placeholder domain, which the paths of claim operations contain. */
+  /**
+   * Id of the placeholder domain, an entry that the service creates on the claiming team together with the claim. Paths of claim
+   * operations contain this id, not the claim's `id`.
+   */
   domain_id: 'd5f1a5a0-7c39-4a8e-9c1a-2f6b1f6f0c11',
   region: 'us-east-1',
   /** The DNS record to add. */
@@ -68,7 +74,7 @@ function fieldsOf(example: object): string[] {
 
 export const REGIONS = ['us-east-1', 'eu-west-1', 'sa-east-1', 'ap-northeast-1'] as const
 
-/** The body of a request to create a claim (section 4.5). */
+/** The body of a request to create a claim (service interface, section 4.5). */
 export interface ClaimRequest {
   readonly name: string
   readonly region?: string | undefined
@@ -78,14 +84,17 @@ export interface ClaimRequest {
   readonly tracking_subdomain?: string
 }
 
-/** One page of a list (section 2.3). The types of `data` and `has_more` have been checked; other fields are as received. */
+/**
+ * One page of a list (service interface, section 2.3). The types of `data` and `has_more` have been checked; other fields are as
+ * received.
+ */
 export interface ListEnvelope<T> {
   readonly object?: string
   readonly has_more: boolean
   readonly data: readonly T[]
 }
 
-/** A credential for the `Authorization: Bearer` header (section 5): an API key or an OAuth access token. */
+/** A credential for the `Authorization: Bearer` header (service interface, section 5): an API key or an OAuth access token. */
 export interface Credential {
   readonly kind: 'api_key' | 'access_token'
   readonly value: string

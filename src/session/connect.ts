@@ -8,7 +8,7 @@ import { notSignedInError } from './messages.ts'
  * Creates a client of the service that authenticates as the current profile. Concurrent requests share one read of the credential
  * and one renewal; an API key is read once.
  *
- * @param renews false to use only a key or a valid access token; without one, requests end with exit 4
+ * @param renews false to use only an API key or a valid access token; if there is neither, requests end with exit 4
  * @throws CliError exit 3 without a usable base URL
  */
 export function connect(io: Io, { renews = true }: { readonly renews?: boolean } = {}): ServiceClient {

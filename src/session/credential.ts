@@ -13,10 +13,10 @@ import {
   type Session,
 } from './session-file.ts'
 
-/** No stored access token is valid for long enough. */
+/** Result instead of a credential: no stored access token is valid for long enough, so that a renewal is needed. */
 interface Outdated {
   readonly kind: 'outdated'
-  /** The access token that the service rejected or that is about to expire; undefined if none is stored. */
+  /** The stored access token, which isn't valid for long enough; undefined if none is stored. */
   readonly value: string | undefined
 }
 
@@ -32,20 +32,22 @@ export async function currentCredential(io: Io, minLifetime = 0): Promise<Creden
   return found.kind === 'outdated' ? renewedCredential(io, { outdated: found.value, minLifetime }) : found
 }
 
-/** Returns the credential of a command if no renewal is needed. @throws CliError as `currentCredential` */
+/** Returns the credential of a command, or `Outdated` if a renewal is needed. @throws CliError as `currentCredential` */
 export async function credentialWithoutRenewal(io: Io, minLifetime = 0): Promise<Credential | Outdated> {
   const fromEnvironment = environmentKey(io)
   if (fromEnvironment !== undefined) return fromEnvironment
   const files = profileFiles(io, io.settings.profile.value)
   if (usesSharedStore(io.settings)) {
-    // A valid access token is used without asking etcd, which alone knows of a sign-out or a new sign-in elsewhere.
     const { listPending, readLocalCopy } = await import('./shared/local.ts')
+    // Use a valid access token of this machine without asking etcd, so that most commands make no request to etcd. A sign-out or a
+    // new sign-in on another machine is noticed at the next renewal.
     const found = credentialOf(io, readLocalCopy(files), minLifetime)
     if (found.kind === 'outdated' || listPending(files).length === 0) return found
-    // A pending file holds an outcome that an earlier command couldn't deliver to etcd, where other machines wait for it.
-    const { OPTIONAL_LIMIT_MS, openShared, deliverAndRead } = await import('./shared/store.ts')
+    const { OPTIONAL_ETCD_TIMEOUT_MS, openShared, deliverAndRead } = await import('./shared/store.ts')
+    // A pending file holds an outcome that an earlier command couldn't deliver to etcd, where other machines wait for the outcome.
+    // So try to deliver it now; if that fails, continue with the valid access token.
     try {
-      await deliverAndRead(openShared(io, OPTIONAL_LIMIT_MS))
+      await deliverAndRead(openShared(io, OPTIONAL_ETCD_TIMEOUT_MS))
     } catch {
       io.interrupts.signal.throwIfAborted()
     }
@@ -54,8 +56,8 @@ export async function credentialWithoutRenewal(io: Io, minLifetime = 0): Promise
   const { session } = requireSession(io, files)
   requireSameService(session, io)
   if (session.kind === 'api_key') {
-    const { readItem, requireToken } = await import('./secret.ts')
-    const { value } = requireToken(files, session, await readItem(io, files, session))
+    const { readItem, requireNewestToken } = await import('./secret.ts')
+    const { value } = requireNewestToken(files, session, await readItem(io, files, session))
     return { kind: 'api_key', value, description: `the stored API key of profile ${session.profile}` }
   }
   if (session.ended !== undefined) throw sessionOverError(session.profile, session.ended.why)
@@ -68,7 +70,8 @@ function credentialOf(io: Io, session: Session | undefined, minLifetime: number)
 }
 
 /**
- * Returns an access token narrowed to a scope (RFC 6749 section 6); the session doesn't store it.
+ * Returns a new access token narrowed to a scope (RFC 6749 section 6). The session doesn't store it, so later commands keep the
+ * full scope.
  *
  * @throws CliError as `renewLocal` and `renewShared`; `usage`, exit 2, with an API key
  */
@@ -78,7 +81,11 @@ export async function narrowedCredential(io: Io, scope: string): Promise<Credent
   return renewedCredential(io, { scope })
 }
 
-/** Renews the session of the profile, on this machine or in etcd. @throws CliError as `renewLocal` and `renewShared` */
+/**
+ * Renews the access token of the profile, whose session is on this machine or in etcd.
+ *
+ * @throws CliError as `renewLocal` and `renewShared`
+ */
 export async function renewedCredential(io: Io, options: RenewOptions): Promise<Credential & AccessToken> {
   const renew = usesSharedStore(io.settings)
     ? (await import('./shared/renew.ts')).renewShared
@@ -99,7 +106,7 @@ const KEY_MISTAKES: readonly (readonly [pattern: RegExp, why: string])[] = [
 ]
 
 /** Returns the reason why a text can't be an API key, without quoting the text; undefined if it can. */
-export function mistakeInKey(text: string): string | undefined {
+export function findKeyMistake(text: string): string | undefined {
   return KEY_MISTAKES.find(([pattern]) => pattern.test(text))?.[1]
 }
 
@@ -112,7 +119,7 @@ export function environmentKey({ environment }: Pick<Io, 'environment'>): Creden
   // Trim, because a secret that a shell read from a file often ends with a line break.
   const value = environment.apiKey?.trim()
   if (value === undefined) return undefined
-  const mistake = mistakeInKey(value)
+  const mistake = findKeyMistake(value)
   if (mistake !== undefined) {
     const hint = 'set it again, or unset it to use the stored session'
     throw new CliError('credential_refused', `MAILCLAIM_API_KEY can't be an API key: ${mistake}`, { hint })

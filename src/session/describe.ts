@@ -7,13 +7,14 @@ import { relativeTime } from '../terminal/time.ts'
 import { environmentKey } from './credential.ts'
 import { sessionOverError } from './messages.ts'
 import { requireSession } from './profiles.ts'
-import { readItem, requireToken } from './secret.ts'
+import { readItem, requireNewestToken } from './secret.ts'
 import { isFresh, type ProfileFiles, profileFiles, requireSameService, type Session } from './session-file.ts'
 
 /**
  * Reason why no credential can be used. `interrupted`: the refresh token may have been sent. `ended`: the service refused the
  * session. `elsewhere`: the session belongs to another profile, service or client. `unusable`: the session's file or the key in the
- * environment is invalid. `store_unavailable`: the keychain or etcd doesn't return the secret.
+ * environment is invalid. `store_unavailable`: the keychain or etcd doesn't return the secret, or the stored secret is of another
+ * sign-in or too old.
  */
 type Trouble = 'none' | 'interrupted' | 'ended' | 'elsewhere' | 'unusable' | 'store_unavailable'
 
@@ -29,16 +30,16 @@ const TROUBLES: Partial<Record<ErrorCode, Trouble>> = {
 
 /**
  * `active`: the credential can be used. `needs_refresh`: the next command renews the access token. `refreshing`: another process is
- * renewing the access token.
+ * renewing the access token, or a login holds the lock to store a new session.
  */
 export type SessionState = 'active' | 'needs_refresh' | 'refreshing' | Trouble
 
 /** State of the credential that commands would use, without the secret. */
 export interface SessionDescription {
   readonly state: SessionState
-  /** Kind of the credential; null if there is none. */
+  /** Kind of the credential that commands would use; null if none was found. */
   readonly inForce: 'MAILCLAIM_API_KEY' | 'stored API key' | 'session' | null
-  /** Reason why the credential can't be used. */
+  /** Reason why the credential can't be used; undefined if it can. */
   readonly problem?: CliError
   readonly session?: Session
 }
@@ -95,10 +96,11 @@ async function stateOf(io: Io, files: ProfileFiles, session: Session): Promise<S
   if (ended !== undefined) throw sessionOverError(profile, ended.why)
   const answer = await readItem(io, files, session)
   try {
-    const { interruption } = requireToken(files, session, answer)
+    const { interruption } = requireNewestToken(files, session, answer)
     if (interruption !== undefined) throw interruption
   } catch (error) {
-    // A renewal by another process looks like an interrupted one until it has stored the new token.
+    // A renewal or login of another process looks like an interrupted renewal until the new token is stored. So report `refreshing`
+    // while the lock is held; if the session has changed since it was read, describe the new one.
     if (await isLocked(files.lock, files.disk)) return 'refreshing'
     const { session: now } = requireSession(io, files)
     if (now.id === id && now.generation === generation) throw error

@@ -53,7 +53,7 @@ export function tokenLostError(
   return new CliError('refresh_token_lost', message, { hint: signInHint(profile), cause })
 }
 
-/** Returns the error for a keychain without the item, or one that is locked and doesn't say so. */
+/** Returns the error for a keychain that reports no item: the item is missing, or the keychain is locked and doesn't say so. */
 export function noItemError(profile: string): CliError {
   const message = `the keychain is locked, or the secret of profile ${profile} is missing from it`
   const hint = `unlock it and try again; if it is unlocked, ${signInHint(profile)}`
@@ -61,7 +61,7 @@ export function noItemError(profile: string): CliError {
 }
 
 /** Returns the error for settings that name another service or client than the session was issued for. */
-export function bindingError(
+export function otherServiceError(
   what: 'service' | 'client',
   own: string,
   asked: string,

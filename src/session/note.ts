@@ -15,7 +15,7 @@ export function noteName({ id, generation }: Pick<Session, 'id' | 'generation'>)
 
 /**
  * Reads a note: the next session if its text is complete. `unsent`: the note is shorter than the space that is written and flushed
- * before its token is sent, so the token wasn't sent. `incomplete`: the token may have been sent.
+ * before its token is sent, so the token wasn't sent. `incomplete`: the token may have been sent. `absent`: there is no such file.
  */
 export function readNote(
   { disk, directory }: ProfileFiles,
@@ -31,8 +31,8 @@ export function readNote(
 }
 
 /**
- * Whether a note holds everything that belongs into `session.json`. A next session without its refresh token counts only if the
- * session has ended: otherwise the token may be in no store.
+ * Whether a note holds a complete next session, so that the note may replace `session.json`. A next session without its refresh
+ * token is complete only if the session has ended: otherwise the token may be in no store.
  */
 export function canReplaceSession(next: ReturnType<typeof readNote> | undefined): next is Session {
   return typeof next === 'object' && (next.refreshToken !== undefined || next.ended !== undefined)
@@ -47,7 +47,7 @@ export function listNotes({ disk, directory }: ProfileFiles): string[] {
  * Creates a note, writes spaces into it and flushes file and directory, so that storing the next session needs no new disk space.
  * If several processes create the same note at the same time, one succeeds (O_EXCL).
  *
- * @param mode `retry` opens the existing note of an earlier use
+ * @param mode `retry` opens the existing note of an earlier use of the token
  * @throws CliError `session_busy`, exit 7, if the note exists or, with `retry`, no longer exists; `cannot_write`, exit 1, after
  *   removing a note created by this call
  */
@@ -78,7 +78,7 @@ export function reserveFile(
       try {
         put(text)
       } catch {
-        // This process alone has the new refresh token, so try once more.
+        // This process has the only copy of the new refresh token, so retry once before the token is lost.
         put(text)
       }
     },
@@ -86,7 +86,7 @@ export function reserveFile(
       if (isOpen) disk.close(fd)
       isOpen = false
     },
-    /** Closes the file, and removes it if this process created it. @returns the error if removing failed */
+    /** Closes the file; removes the file only if this process created it. @returns the error if removing failed */
     discard(): Error | undefined {
       reservation.close()
       return isOwn ? catchError(() => void removeDurable(path, disk)) : undefined
@@ -105,7 +105,7 @@ export function reserveFile(
 /** An open file whose disk space is reserved for a text to come. */
 export type Reservation = ReturnType<typeof reserveFile>
 
-/** Returns the error for a session that other processes changed in each pass. */
+/** Returns the error for a session that other processes changed in every pass of a renewal, so that no pass could finish. */
 export function sessionChangedError(profile: string): CliError {
   const message = `the session of profile ${profile} keeps changing`
   return new CliError('session_busy', message, { hint: 'run this command again' })
@@ -123,14 +123,15 @@ export function replaceSession(files: ProfileFiles, path: string, { id, generati
   try {
     disk.rename(path, files.session)
   } catch (error) {
-    // Another process may have renamed the same note, or the file system reported an error after renaming.
+    // The session may be stored despite the error: another process renamed the same note, or the file system reported an error
+    // after renaming. So compare the stored generation.
     const now = readSessionIfAny(files)
     const isStored = now?.id === id && now.generation >= generation
     if (!isStored)
       throw codeOf(error) === 'ENOENT' ? tokenLostError(files.profile) : cannotWrite(files.session, error)
   }
-  // Notes go after the directory is flushed: otherwise a power loss could bring back the former `session.json` without its note,
-  // and its used token would be sent again.
+  // Remove the earlier notes only after flushing the directory: otherwise a power loss could bring back the former `session.json`
+  // without its note, and its used token would be sent again.
   catchError(() => {
     disk.syncDirectory(directory)
     for (const name of listNotes(files)) {
@@ -143,11 +144,11 @@ export function replaceSession(files: ProfileFiles, path: string, { id, generati
 
 /**
  * Stores the next session from a complete note of an earlier process. Flushes the note first, because its text may have reached
- * only the page cache.
+ * only the page cache, and a power loss after the rename would lose the text.
  *
  * @throws CliError `cannot_write`, exit 1
  */
-export function finishStore(files: ProfileFiles, name: string, session: Session): void {
+export function storeSessionFromNote(files: ProfileFiles, name: string, session: Session): void {
   const { disk, directory } = files
   const path = join(directory, name)
   try {

@@ -3,26 +3,28 @@ import type { Context } from '../context.ts'
 import { usageError } from '../errors.ts'
 import { DEFAULT_PROFILE, isProfileName } from '../settings/profiles.ts'
 import type { Settings } from '../settings/settings.ts'
-import { namesIn } from '../storage/private-directory.ts'
+import { listNames } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
 import { notSignedInError } from './messages.ts'
 import { type ProfileFiles, profilesDirectory, type ReadSession, readSession } from './session-file.ts'
 
-/** Returns the profiles with any file that may hold a secret: a session or a note. */
+/**
+ * Returns the names of the profiles with any file except the lock: each other file, such as a session or a note, may hold a secret.
+ */
 export function profilesWithSecrets(context: Pick<Context, 'directories'>): string[] {
   return profilesWith(context, (name) => name !== 'lock').sort()
 }
 
 function profilesWith(context: Pick<Context, 'directories'>, counts: (name: string) => boolean): string[] {
   const directory = profilesDirectory(context)
-  return namesIn(directory).filter(
-    (name) => isProfileName(name) && namesIn(join(directory, name)).some(counts),
+  return listNames(directory).filter(
+    (name) => isProfileName(name) && listNames(join(directory, name)).some(counts),
   )
 }
 
 const isSession = (file: string): boolean => file === 'session.json'
 
-/** Returns the profiles that have a session, a setting or remembered claims, and the default profile. */
+/** Returns the names of the profiles that have a session, a setting or remembered claims, and of the default profile. */
 export function knownProfiles(
   context: Pick<Context, 'directories'>,
   { config }: Pick<Settings, 'config'>,
@@ -31,7 +33,7 @@ export function knownProfiles(
     Object.keys(fields).length > 0 ? [name] : [],
   )
   const withSession = profilesWith(context, isSession)
-  const withClaims = namesIn(join(context.directories.state, 'claims')).filter(isProfileName)
+  const withClaims = listNames(join(context.directories.state, 'claims')).filter(isProfileName)
   return [...new Set([DEFAULT_PROFILE, ...withSetting, ...withSession, ...withClaims])].sort()
 }
 

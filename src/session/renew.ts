@@ -11,16 +11,16 @@ import { backoff, REQUEST_DELAYS } from '../timeout.ts'
 import { interruptedError, sessionOverError, signInHint } from './messages.ts'
 import {
   canReplaceSession,
-  finishStore,
   noteName,
   type Reservation,
   readNote,
   replaceSession,
   reserveFile,
   sessionChangedError,
+  storeSessionFromNote,
 } from './note.ts'
 import { requireSession } from './profiles.ts'
-import { readItem, requireToken, storeValue } from './secret.ts'
+import { readItem, requireNewestToken, storeSession } from './secret.ts'
 import {
   encode,
   findReusableAccess,
@@ -33,7 +33,7 @@ import {
   type Session,
 } from './session-file.ts'
 
-/** A renewal of one command, which may take several passes. */
+/** State of one command's renewal during a pass; a renewal may take several passes. */
 export interface Renewal {
   readonly io: Io
   readonly options: RenewOptions
@@ -49,21 +49,24 @@ export interface Renewal {
 /** Result of one pass over the steps of a renewal. */
 export type PassResult =
   | { readonly kind: 'done'; readonly token: AccessToken }
-  /** Another process changed the session during the pass: start again by reading it. */
+  /**
+   * The session changed during the pass: another process changed it, or this pass stored the next session from the note of an
+   * earlier process. Start again by reading the session.
+   */
   | { readonly kind: 'changed' }
-  /** Another machine is renewing the session: poll again, without a limit on the number of passes. */
+  /** Another machine is renewing the access token: poll again, without a limit on the number of passes. */
   | { readonly kind: 'waited' }
   /** The refresh token is unused, and the same pass may succeed after a delay. */
   | { readonly kind: 'retry'; readonly error: CliError }
 
-/** Milliseconds for which a temporary refusal, such as a 429, is retried. */
+/** Milliseconds for which a temporary refusal, such as status 429, is retried. */
 const RETRY_LIMIT_MS = 30_000
 /** Milliseconds that the holder of the lock may need to write the session and to call its keychain. */
 const STORE_LIMIT_MS = 15_000
-/** Number of attempts to connect to a service that is unreachable. */
-const UNREACHABLE_TRIES = 3
-/** Number of passes over a session that other processes keep changing. */
-const READS = 10
+/** Maximum number of attempts to connect to an unreachable service. */
+const MAX_CONNECT_TRIES = 3
+/** Maximum number of reads of the session in one renewal: the first, and one after each pass that ended with `changed`. */
+const MAX_READS = 10
 
 /**
  * Renews the access token of a profile whose session is on this machine, by steps 2 to 6 of docs/token-safety.md. Step 1, using an
@@ -79,7 +82,8 @@ export async function renewLocal(
   options: RenewOptions,
   files: ProfileFiles = profileFiles(io, io.settings.profile.value),
 ): Promise<AccessToken> {
-  // Check for a session before locking: the lock file can't be created if the profile has no directory.
+  // Check for a session before locking: without the profile's directory, creating the lock file would fail, and that error would
+  // hide that nobody is signed in.
   requireSession(io, files)
   const meanwhile = () => findReusableAccess(readSessionIfAny(files), io, options)
   return withLock(files.lock, io, { ...lockOptions(io, files), meanwhile }, () =>
@@ -110,15 +114,16 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
   if (ahead !== undefined) return ahead
 
   // Step 3: take the newest refresh token, unless its last use has no known outcome.
-  const { value, generation, interruption } = requireToken(files, session, reading)
+  const { value, generation, interruption } = requireNewestToken(files, session, reading)
   if (interruption !== undefined && !options.retryInterrupted) throw interruption
   const name = noteName({ id, generation })
-  // Only a retry replaces a note shorter than its reserved space. Such a note proves that its token wasn't sent yet; but if the
-  // lock file was deleted, the process that created the note may be about to send.
+  // A note shorter than its reserved space proves that its token wasn't sent yet, so a retry replaces the note. A plain renewal
+  // must not, and has thrown above: if the lock file was deleted, the process that created the note may be about to send.
   const isUnsent = interruption !== undefined && readNote(files, name) === 'unsent'
   if (isUnsent) removeDurable(join(files.directory, name), files.disk)
   const isNoted = interruption !== undefined && !isUnsent
-  // Compare whole texts rather than generations: the generations of two sign-ins are unrelated.
+  // Whether `session.json` still has the text that was read in step 2. Generations aren't compared, since those of two sign-ins are
+  // unrelated.
   const isUnchanged = () => {
     try {
       return files.disk.read(files.session) === text
@@ -127,7 +132,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
     }
   }
 
-  // Steps 4 and 5: connect, create the note, read the session once more, and send the refresh token.
+  // Steps 4 and 5: connect, create the note, compare the session with the first read, and send the refresh token.
   const sent = await sendToken(renewal, session, value, () => {
     renewal.commit()
     const made = reserveFile(files, name, isNoted ? 'retry' : 'new')
@@ -141,7 +146,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
     if (sent.kind === 'unused') {
       if (sent.note === undefined) return retryOrThrow(sent)
       discardNote(files, sent.note, sent.error)
-      // A refused retry proves nothing about the earlier use of the token.
+      // A refused retry proves nothing about the earlier use of the token, so the outcome is still unknown.
       if (isNoted) throw interruptedError(profile, sent.error.message)
       return retryOrThrow(sent)
     }
@@ -151,14 +156,14 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
     const current = rereadSession(files, session)
     if (current !== 'directory_gone') {
       if (current?.id !== id) {
-        // Don't overwrite the session of a newer sign-in, and don't undo a sign-out.
+        // Discard the response: storing it would overwrite the session of a newer sign-in, or undo a sign-out.
         note.discard()
         throw replacedSessionError(profile)
       }
       if (current.generation > generation) return { kind: 'changed' }
     }
     if (sent.kind === 'over') {
-      // If storing fails, the note stays, so that no process sends the dead token again.
+      // Ignore a failure to store: the note then stays, so that no process sends the dead token again.
       catchError(() => {
         note.fill(encode(next))
         replaceSession(files, note.path, next)
@@ -173,7 +178,7 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
       const hint = `move it back if it was moved; else ${signInHint(profile)}`
       throw new CliError('store_unavailable', message, { hint })
     }
-    const store = (space: Reservation) => storeValue(io, files, space, next, sent.refreshToken, failure)
+    const store = (space: Reservation) => storeSession(io, files, space, next, sent.refreshToken, failure)
     try {
       await store(note).catch(async (error: CliError) => {
         if (readNote(files, name) !== 'absent' || !isUnchanged()) throw error
@@ -187,7 +192,8 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
       const left = readNote(files, name)
       const isOnDisk = canReplaceSession(left) || (error.code === 'cannot_write' && left !== 'absent')
       if (!isOnDisk && (options.always || sent.access === undefined)) throw error
-      // This command can use its access token; the next command stores the session from the note.
+      // Only warn. If `isOnDisk`, the next command stores the session from the note; otherwise the refresh token is lost, but this
+      // command can still use its access token.
       const problem = cannotWrite(files.session, error.cause).message
       await io.warn(isOnDisk ? problem : `${error.message}; ${error.hint}`)
     }
@@ -197,7 +203,10 @@ async function renewOnce(renewal: Renewal, files: ProfileFiles): Promise<PassRes
   }
 }
 
-/** Options for locking a session. The timeout covers a whole renewal by the holder: one request, its retries, and the write. */
+/**
+ * Returns the options for locking a session. The timeout covers a complete renewal by the holder: one request, its retries, and the
+ * write.
+ */
 export function lockOptions(io: Io, { disk }: ProfileFiles) {
   return {
     timeoutMs: tokenTimeoutMs(io.settings) + RETRY_LIMIT_MS + STORE_LIMIT_MS,
@@ -210,6 +219,7 @@ export function lockOptions(io: Io, { disk }: ProfileFiles) {
  * Stores the next session that an earlier process (a renewal or a login) wrote completely into its note but didn't rename. If the
  * rename fails, falls back to the access token of that session.
  *
+ * @param known set if the secret of that session is in the keychain, so that a note without the refresh token is complete
  * @returns undefined if there is no such note
  * @throws CliError `cannot_write`, exit 1
  */
@@ -224,7 +234,7 @@ async function recoverNext(
   if (typeof next === 'string' || next.id !== id || next.generation !== generation) return undefined
   if (known === undefined && !canReplaceSession(next)) return undefined
   try {
-    finishStore(files, name, next)
+    storeSessionFromNote(files, name, next)
     return { kind: 'changed' }
   } catch (error) {
     const token = findReusableAccess(next, io, options)
@@ -251,7 +261,7 @@ function discardNote({ profile }: ProfileFiles, note: Reservation, refusal?: Cli
 /**
  * Rereads the session under the lock, to see a sign-in or sign-out since the first read. If the file can't be read, returns the
  * last known session. If even the lock file is gone, the directory was moved or unmounted: `'directory_gone'`. Undefined after a
- * sign-out, which leaves the lock file.
+ * sign-out, which leaves the lock file, or if the file is another profile's.
  */
 function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_gone' | undefined {
   try {
@@ -264,8 +274,8 @@ function rereadSession(files: ProfileFiles, was: Session): Session | 'directory_
 }
 
 /**
- * Repeats passes until one returns an access token or no further pass can help. Before `commit`, Ctrl-C ends a pass at once; after,
- * when the pass is over.
+ * Repeats passes until one returns an access token or no further pass can help. Before `commit`, Ctrl-C ends a pass at once; after
+ * `commit`, Ctrl-C takes effect when the pass is over.
  *
  * @throws CliError `session_busy`, exit 7, if the session keeps changing; the last refusal if its retries are used up
  */
@@ -288,10 +298,10 @@ export async function runPasses(
     const result = await pass.finally(() => shielded)
     if (result.kind === 'done') return result.token
     signal.throwIfAborted()
-    if (result.kind === 'changed' && ++reads > READS) throw sessionChangedError(io.settings.profile.value)
+    if (result.kind === 'changed' && ++reads > MAX_READS) throw sessionChangedError(io.settings.profile.value)
     if (result.kind !== 'retry') continue
     const wait = Math.max(result.error.retryAfterMs ?? 0, backoff(tries, REQUEST_DELAYS, io.random))
-    const isUnreachable = result.error.code === 'unreachable' && tries >= UNREACHABLE_TRIES
+    const isUnreachable = result.error.code === 'unreachable' && tries >= MAX_CONNECT_TRIES
     if (isUnreachable || io.clock.monotonic() + wait >= end) throw result.error
     tries++
     await io.clock.sleep(wait, signal)
@@ -333,7 +343,7 @@ export async function sendToken(
 }
 
 /**
- * Ends a pass whose refresh token is unused: with another pass if that may help.
+ * Returns the result of a pass that left its refresh token unused: `changed` or `retry` if another pass may help.
  *
  * @throws CliError the refusal if another pass can't help
  */
@@ -360,7 +370,7 @@ export function advanceSession(session: Session, outcome: Settled, { io, options
 }
 
 /**
- * Ends a pass whose new refresh token is stored.
+ * Returns the result of a pass whose new refresh token is stored: `done`, with the access token.
  *
  * @throws CliError `unexpected_answer`, exit 7, if the response had no usable access token
  */

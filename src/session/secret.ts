@@ -23,9 +23,10 @@ const WAITING = 'Waiting for the keychain …'
  * directories have separate items. The name doesn't change, so a login overwrites the item and a logout can delete it without
  * reading a session.
  */
-export function accountOf({ profile, directory }: ProfileFiles): string {
+export function accountName({ profile, directory }: ProfileFiles): string {
   let state = dirname(dirname(directory))
-  // Without a state directory, no item was ever stored, and the path as given will do.
+  // Ignore the error if the state directory doesn't exist: no item was ever stored for it, so its unresolved path can be hashed as
+  // well.
   catchError(() => {
     state = realpathSync(state)
   })
@@ -34,16 +35,19 @@ export function accountOf({ profile, directory }: ProfileFiles): string {
 
 /** The keychain's reply to a request for a profile's item. */
 interface ItemReading {
-  /** Undefined if the keychain has no such item, or is locked and doesn't say so. */
+  /**
+   * The item; undefined if the store isn't the keychain, or if the keychain failed, has no such item, or is locked and doesn't say
+   * so.
+   */
   readonly item?: Item | undefined
-  /** Error of the keychain; harmless if the secret is in the file. */
+  /** Error of the keychain, if it failed; harmless if the secret is in `session.json`. */
   readonly failure?: CliError
 }
 
 /** Reads the keychain item of a session whose store is the keychain. */
 export async function readItem(io: Io, files: ProfileFiles, { store }: Session): Promise<ItemReading> {
   if (store !== 'keychain') return {}
-  const request = { operation: 'get', account: accountOf(files), signal: io.interrupts.signal } as const
+  const request = { operation: 'get', account: accountName(files), signal: io.interrupts.signal } as const
   try {
     const text = await io.waiting(WAITING, callKeychain(io, files.profile, request))
     if (typeof text !== 'string') return {}
@@ -63,7 +67,7 @@ export async function readItem(io: Io, files: ProfileFiles, { store }: Session):
  * @throws CliError `store_unavailable` or `refresh_token_lost`, exit 4: no store of this machine holds a current token, or a locked
  *   keychain may hold a newer one
  */
-export function requireToken(files: ProfileFiles, session: Session, { item, failure }: ItemReading) {
+export function requireNewestToken(files: ProfileFiles, session: Session, { item, failure }: ItemReading) {
   const { profile } = files
   const token = newestToken(session, item)
   const next = token && readNote(files, noteName(token))
@@ -72,16 +76,16 @@ export function requireToken(files: ProfileFiles, session: Session, { item, fail
   let interruption: CliError | undefined
   if (isNoted) interruption = next === 'unsent' ? unsentError(profile) : interruptedError(profile)
   if (token !== undefined) return { ...token, interruption }
-  // The service would treat an older token as stolen and revoke the grant. A login between writing the keychain and the file looks
-  // the same.
+  // Don't send an older token: the service would treat it as stolen and revoke the grant. A login that has written the keychain but
+  // not yet `session.json` looks the same, so the hint mentions it.
   const message = `the secret that is stored for profile ${profile} is older than the session, or of another sign-in`
   const hint = `if no login is under way, ${signInHint(profile)}`
   throw new CliError('refresh_token_lost', message, { hint })
 }
 
 /**
- * Returns the newer of the keychain's and the file's token. Rejects an item of another sign-in or of a lower generation: the
- * keychain was restored, or a write that hung finished late.
+ * Returns the newer of the keychain's and the file's token. Rejects an item of another sign-in or of a lower generation, as a
+ * restored keychain has, or one whose write hung and finished late.
  */
 function newestToken(session: Session, item: Item | undefined): Item | undefined {
   const { id, generation, refreshToken } = session
@@ -97,7 +101,7 @@ function newestToken(session: Session, item: Item | undefined): Item | undefined
  */
 async function writeItem(io: Io, files: ProfileFiles, session: Session, value: string): Promise<void> {
   const { profile } = files
-  const account = accountOf(files)
+  const account = accountName(files)
   const secret = `${session.id}.${session.generation}@${session.issuedAt}:${value}`
   await callKeychain(io, profile, { operation: 'set', account, secret })
   const stored = await callKeychain(io, profile, { operation: 'get', account })
@@ -112,7 +116,7 @@ async function writeItem(io: Io, files: ProfileFiles, session: Session, value: s
  * @returns the reason why the item may still exist
  */
 export async function deleteItem(io: Io, files: ProfileFiles, isExpected: boolean) {
-  const request = { operation: 'delete', account: accountOf(files), signal: io.interrupts.signal } as const
+  const request = { operation: 'delete', account: accountName(files), signal: io.interrupts.signal } as const
   try {
     const isDeleted = await io.waiting(WAITING, callKeychain(io, files.profile, request))
     if (isDeleted !== true && isExpected) await proveKeychain(io, files.profile)
@@ -131,7 +135,7 @@ export async function deleteItem(io: Io, files: ProfileFiles, isExpected: boolea
  * @param refusal error of a keychain read moments ago, which makes a write pointless
  * @throws CliError `refresh_token_lost`, exit 4; `cannot_write`, exit 1, if the rename failed: the next command repeats it
  */
-export async function storeValue(
+export async function storeSession(
   io: Io,
   files: ProfileFiles,
   reservation: Reservation,
@@ -143,13 +147,15 @@ export async function storeValue(
   const { path } = reservation
   if (session.store === 'keychain') {
     const failure = catchError(() => reservation.fill(encode(session)))
-    // A new sign-in must not overwrite the former session's keychain item unless it can also replace the former session.
+    // Fail before writing the keychain: a new sign-in must not overwrite the former session's item unless it can also replace the
+    // former session.
     if (failure !== undefined && session.generation === 1) throw cannotWrite(path, failure)
     try {
       if (refusal !== undefined) throw refusal
       await io.waiting(WAITING, writeItem(io, files, session, secret))
       if (failure === undefined) return replaceSession(files, path, session)
-      // The keychain holds the token one generation ahead of `session.json`; the next renewal takes the token from there.
+      // Only warn: the keychain holds the token, one generation ahead of `session.json`, and the next renewal takes the token from
+      // the keychain.
       return await io.warn(`the session of profile ${profile} is in the keychain only: ${reason(failure)}`)
     } catch (error) {
       if (!(error instanceof CliError) || error.code !== 'store_unavailable') throw error

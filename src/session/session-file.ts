@@ -8,7 +8,7 @@ import type { StoreKind } from '../settings/table.ts'
 import { realDisk } from '../storage/atomic-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
-import { bindingError, signInHint } from './messages.ts'
+import { otherServiceError, signInHint } from './messages.ts'
 
 /** One sign-in, as `session.json` and etcd store it. */
 export interface Session {
@@ -20,7 +20,7 @@ export interface Session {
   readonly profile: string
   /** Random id of the sign-in: 12 hex digits. */
   readonly id: string
-  /** Number of the current refresh token within the sign-in, from 1. Generations of two sign-ins can't be compared. */
+  /** Number of the current refresh token within the sign-in, from 1. The generations of two sign-ins are unrelated. */
   readonly generation: number
   readonly store: StoreKind
   /** Base URL of the service that issued the tokens; null for an API key stored without one. */
@@ -30,7 +30,7 @@ export interface Session {
   /** Scope of the grant; null if neither the request nor the response named a scope. */
   readonly scope: string | null
   readonly resource: string | null
-  /** Times in wall-clock milliseconds: of the sign-in, and of the response with the current refresh token. */
+  /** Time of the sign-in in wall-clock milliseconds; below, the time of the response with the current refresh token. */
   readonly signedInAt: number
   readonly issuedAt: number
   /** Refresh token. Absent if the keychain or etcd holds the token, and after the end of the session. */
@@ -42,10 +42,11 @@ export interface Session {
 
 const FORMAT = 1
 /**
- * Bytes reserved on the disk for the next session before its refresh token is sent, so that a full disk can't lose the new token.
+ * Number of bytes reserved on the disk for the next session before the current refresh token is sent, so that a full disk can't
+ * lose the new token.
  */
 export const RESERVED_BYTES = 16 * 1024
-/** Seconds for which an access token must still be valid: a request that starts later could arrive after the expiry. */
+/** Seconds for which a reused access token must still be valid: a request sent later could arrive after the expiry. */
 const MARGIN_SECONDS = 60
 
 /** Returns the directory that has a subdirectory for each profile that was ever signed in. */
@@ -79,7 +80,7 @@ export function profileFiles(context: Pick<Context, 'directories'>, profile: str
 /** Paths of a profile's session, and the disk to access them with. */
 export type ProfileFiles = ReturnType<typeof profileFiles>
 
-/** Returns the store that holds the secret: the file instead of a chosen keychain that refused the last secret. */
+/** Returns the store that holds the secret: the chosen one, or the file if the chosen keychain refused the last secret. */
 export function effectiveStore({ store, refreshToken }: Session): StoreKind {
   return store === 'keychain' && refreshToken !== undefined ? 'file' : store
 }
@@ -88,7 +89,7 @@ export function effectiveStore({ store, refreshToken }: Session): StoreKind {
  * Whether an access token is valid for another minute, or for a quarter of its lifetime if that is shorter.
  *
  * @param now wall-clock milliseconds
- * @param minLifetime seconds to require instead, if more than a minute; at most what a new token of this lifetime could fulfill
+ * @param minLifetime seconds to require instead, if more than a minute; capped at what a new token of this lifetime can fulfill
  */
 export function isFresh(token: AccessToken | undefined, now: number, minLifetime = 0): boolean {
   if (token === undefined) return false
@@ -111,16 +112,16 @@ export function requireSameService(
   const asked = settingValue('base_url', settings)
   const clientId = settingValue('client_id', settings)
   if (asked !== undefined && service !== null && asked !== service)
-    throw bindingError('service', service, asked, profile)
+    throw otherServiceError('service', service, asked, profile)
   if (clientId !== undefined && client !== null && clientId !== client)
-    throw bindingError('client', client, clientId, profile)
+    throw otherServiceError('client', client, clientId, profile)
 }
 
-/** Request for an access token. */
+/** Request for an access token, stored or new. */
 export interface RenewOptions {
   /** Whether to renew even if the stored access token is still valid. */
   readonly always?: boolean
-  /** The access token that is about to expire, or that the service rejected with 401. */
+  /** Access token not to be reused: it is about to expire, or the service rejected it with 401. */
   readonly outdated?: string | undefined
   /** Seconds for which the access token must be valid, if more than a minute; capped by the lifetime that the service grants. */
   readonly minLifetime?: number
@@ -139,7 +140,7 @@ export function findReusableAccess(
   if (session === undefined || session.ended !== undefined || always || scope !== undefined) return undefined
   const { access } = session
   if (access?.value === outdated || !isFresh(access, io.clock.now(), minLifetime)) return undefined
-  // A sign-in at another service may have replaced the session since the caller's own check, during the wait for the lock.
+  // Check the service again: during the wait for the lock, a sign-in at another service may have replaced the session.
   requireSameService(session, io)
   return access
 }
@@ -165,7 +166,11 @@ function checksumOf(text: string): string {
   return (hash >>> 0).toString(16)
 }
 
-/** Decodes the text of a session. @throws Error naming the defect: a torn write, or another format */
+/**
+ * Decodes the text of `session.json`, or of this machine's copy of a session in etcd.
+ *
+ * @throws Error naming the defect: a torn write, or another format
+ */
 export function decode(text: string): Session {
   const [line = '', checksum, ...more] = text.trimEnd().split('\n')
   if (more.length > 0 || checksum !== checksumOf(line))

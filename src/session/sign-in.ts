@@ -9,17 +9,19 @@ import { withLock } from '../storage/lock.ts'
 import type { Io } from '../terminal/io.ts'
 import { listNotes, noteName, type Reservation, reserveFile } from './note.ts'
 import { lockOptions } from './renew.ts'
-import { deleteItem, storeValue } from './secret.ts'
+import { deleteItem, storeSession } from './secret.ts'
 import { type ProfileFiles, profileFiles, readSessionIfAny, type Session } from './session-file.ts'
 
-/** Result of a successful login. */
+/** Result of a successful login, to be stored as a session. */
 export interface SignIn extends Pick<Session, 'kind' | 'service' | 'client' | 'scope' | 'resource'> {
   /** The refresh token, or the API key for `kind: 'api_key'`. */
   readonly secret: string
   readonly access?: AccessToken
 }
 
-/** Lock option for work that can't lose a rotated token, such as a sign-out, on a system without file locks. */
+/**
+ * Lock option for work that can't lose a rotated token, such as a sign-out: on a system without file locks, the work runs unlocked.
+ */
 const WITHOUT_LOCKS = { withoutLocks: 'continue' } as const
 
 /** A login whose store was tested and whose disk space is reserved. */
@@ -84,8 +86,8 @@ export async function prepareSignIn(
           // From here on the reservation may hold the only copy of the new session, so `discard` must not remove the file.
           reservation = undefined
           const before = readSessionIfAny(files)
-          await storeValue(io, files, taken, session, secret).finally(taken.close)
-          // Notes of former sign-ins are harmless; if removing fails, the next login or logout removes them.
+          await storeSession(io, files, taken, session, secret).finally(taken.close)
+          // Ignore a failure to remove the notes of former sign-ins: they are harmless, and the next login or logout removes them.
           catchError(() => removeNotes(files, basename(taken.path)))
           if (before?.store !== 'keychain' || store === 'keychain') return
           const problem = await deleteItem(io, files, true)
@@ -121,7 +123,7 @@ export interface SignOutResult {
   readonly wasSignedIn: boolean
   /** The removed session; undefined if there was none or its file was damaged. */
   readonly session: Session | undefined
-  /** Reason why the keychain may still hold a secret. */
+  /** Reason why the keychain may still hold a secret; undefined if it holds none. */
   readonly problem: CliError | undefined
 }
 
@@ -150,8 +152,8 @@ export async function forgetSession(
     if (!(error instanceof CliError) || error.code !== 'cannot_write') throw error
     throw error.with({ message: `tokens may remain on this machine: ${error.message}` })
   }
-  // Delete the keychain item even if there is no session: a session whose directory was removed may have left an item.
   const isDamaged = wasSignedIn && session === undefined
+  // Delete the keychain item even if there is no session: a session whose directory was removed may have left an item.
   const problem = await deleteItem(io, files, isDamaged || session?.store === 'keychain')
   return { profile, wasSignedIn, session, problem: isDamaged && hasNoKeychain(problem) ? undefined : problem }
 }

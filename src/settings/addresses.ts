@@ -12,7 +12,7 @@ const INVISIBLE_OR_SYMBOL = /(?![\x00-\x7f])[\p{C}\p{DI}\p{Z}\p{P}\p{S}]/u
 const LOOPBACK_V4 = /^127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/
 
 /**
- * Whether a host is a loopback address or `localhost` (RFC 8252 section 8.3). Subdomains of `localhost` don't count: RFC 6761
+ * Whether a host is a loopback address or `localhost` (RFC 8252 section 8.3). Returns false for subdomains of `localhost`: RFC 6761
  * section 6.3 reserves them, but many systems send them to a DNS server, whose reply can name any host.
  */
 export function isLoopback(hostname: string): boolean {

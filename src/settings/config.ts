@@ -12,7 +12,7 @@ import { type ProfileConfig, type SettingKey, settingText } from './table.ts'
 /** Milliseconds to wait for the lock of the configuration file, which a writer holds for a few milliseconds. */
 const LOCK_TIMEOUT_MS = 5000
 
-/** Content of the configuration file. Values of settings are unparsed text: `settingValue` parses one at its use. */
+/** Content of the configuration file. Values of settings are unparsed text: `settingValue` parses a value when it is used. */
 export interface Config {
   version: 1
   /** Name of the profile that `auth switch` chose. */
@@ -44,7 +44,8 @@ export function withSetting(
 export function configPath({ directories }: ConfigDirectory): string {
   let path = join(directories.config, 'config.json')
   catchError(() => {
-    // `readlinkSync` throws unless the file itself is a link. Links in the path's directories stay unresolved, for display.
+    // Keep the path if the file itself isn't a link: `readlinkSync` then throws. Links in the path's directories stay unresolved,
+    // so that messages show the path that the user knows.
     readlinkSync(path)
     path = realpathSync(path)
   })
@@ -52,7 +53,7 @@ export function configPath({ directories }: ConfigDirectory): string {
 }
 
 /**
- * Reads the configuration file; a missing file counts as empty.
+ * Reads the configuration file; a missing file is treated as empty.
  *
  * @throws CliError `cannot_read`, exit 1, with the path and a remedy, for a damaged file or one from a later version
  */
@@ -85,7 +86,11 @@ export async function updateConfig(
   })
 }
 
-/** Validates the parsed JSON of the file. @throws Error with the defect, to which `readJson` adds the path and a remedy */
+/**
+ * Validates the parsed JSON of the configuration file.
+ *
+ * @throws Error with the defect, to which `readJson` adds the path and a remedy
+ */
 function parseConfig(value: unknown): Config {
   const config = requireObject(value, 'the file')
   requireFormat(config['version'], 1)

@@ -26,7 +26,7 @@ export interface OptionDefinition {
   readonly setting?: string
 }
 
-/** Values of the options on the command line, by commander's names. Of `--x` and `--no-x`, the last one counts. */
+/** Values of the options on the command line, by commander's names. Of `--x` and `--no-x`, the last one is used. */
 export type OptionValues<Options extends readonly OptionDefinition[]> = {
   readonly [Option in Options[number] as OptionName<Option>]?: OptionValue<Option>
 }

@@ -1,19 +1,20 @@
 import { usageError } from '../errors.ts'
 
-/** Maximum `--timeout` in seconds (31 days) of commands that wait for other people. A claim stays open for a week. */
+/** Maximum `--timeout` in seconds (31 days) of commands that wait for other people: longer than any claim stays open (a week). */
 export const MAX_WAIT_SECONDS = 31 * 24 * 3600
 
 /**
- * Parses a number of seconds, whole or decimal, from 0.1 to `most`.
+ * Parses a number of seconds, whole or decimal, from 0.1 to `maxSeconds`.
  *
  * @param name name of the option, variable or setting, for the error message
+ * @returns the number of seconds
  * @throws CliError `usage`, exit 2
  */
-export function parseSeconds(text: string, name: string, most = 3600): number {
+export function parseSeconds(text: string, name: string, maxSeconds = 3600): number {
   const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
-  if (seconds >= 0.1 && seconds <= most) return seconds
+  if (seconds >= 0.1 && seconds <= maxSeconds) return seconds
   throw usageError(
-    `${name}: ${JSON.stringify(text)} is not a number of seconds between 0.1 and ${most}`,
+    `${name}: ${JSON.stringify(text)} is not a number of seconds between 0.1 and ${maxSeconds}`,
     'give it in seconds: ten minutes are 600',
   )
 }

@@ -8,7 +8,7 @@ const WINDOWS_DEVICE = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i
 
 /**
  * Whether the text is a valid profile name: usable as a directory name and in a keychain account on every system. Only lower case,
- * because directory names on macOS and Windows are case-insensitive.
+ * because directory names on macOS and Windows are case-insensitive, and two profiles would share a directory.
  */
 export function isProfileName(text: string): boolean {
   return (

@@ -67,7 +67,7 @@ export interface Settings {
   readonly format: string
   /** Dotted paths from `--fields`; undefined for the command's default columns. */
   readonly fields: readonly string[] | undefined
-  /** Whether to suppress notes and progress: with `--quiet`, and for the formats `json` and `jsonl`. */
+  /** Whether to suppress notices and progress: with `--quiet`, and for the formats `json` and `jsonl`. */
   readonly quiet: boolean
   /** Whether to suppress warnings and hints as well: only with `--quiet`. */
   readonly silent: boolean

@@ -14,7 +14,7 @@ export interface Setting<Value>
   readonly flags?: `--${string}`
   /** Paths of the commands that take the option, such as `login`. Default: every command. */
   readonly commands?: readonly string[]
-  /** Default value, unparsed. */
+  /** Unparsed value that applies if no other is set. */
   readonly default?: string
   /** Help text for the default where it isn't a fixed value, such as "the system's" resolvers. */
   readonly defaultText?: string
@@ -36,7 +36,7 @@ export const STORES = {
 } as const
 const STORE_KINDS = Object.keys(STORES) as StoreKind[]
 export type StoreKind = keyof typeof STORES
-/** Stores that are on this machine. */
+/** Stores that keep the secret on this machine. */
 export type LocalStoreKind = Exclude<StoreKind, 'etcd'>
 
 /** All settings of a profile, by key in the configuration file, in the order of `config list`. */
@@ -166,7 +166,10 @@ export const PROFILE = {
   parse: parseProfileName,
 } as const satisfies Setting<string>
 
-/** The variable that forbids prompts, like `--no-input`. A profile can't set it: it is for a machine or a job. */
+/**
+ * The variable that forbids prompts, like `--no-input`. No profile can set it, since the machine or the job determines whether
+ * somebody can answer.
+ */
 export const NO_INPUT = {
   variable: 'MAILCLAIM_NO_INPUT',
   description: '1: never ask a question, as with --no-input',

@@ -13,21 +13,25 @@ import { basename, dirname, join } from 'node:path'
 import { CliError } from '../errors.ts'
 import { cannotWrite, catchError, codeOf, POSIX, reason, remedy } from './file-errors.ts'
 import { readOwnFile } from './json-file.ts'
-import { namesIn } from './private-directory.ts'
+import { listNames } from './private-directory.ts'
 
-// Windows lacks O_NOFOLLOW, but creating a link there requires permissions that other users don't have.
+// Follow links on Windows, which lacks O_NOFOLLOW: creating a link there requires permissions that other users don't have.
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0
-/** Error codes of file systems that can't flush a directory; their own guarantees must suffice. */
+/**
+ * Error codes of file systems that can't flush a directory. These errors are ignored: the file system's own guarantees must
+ * suffice.
+ */
 const NO_DIRECTORY_SYNC: readonly (string | undefined)[] = ['EINVAL', 'ENOTSUP', 'EPERM']
-/** Number of retries of replacing a file that another program has open (Windows only). */
-const RENAME_TRIES = 20
+/** Maximum number of retries of replacing a file that another program has open (Windows only). */
+const MAX_RENAME_RETRIES = 20
 
 /**
  * File operations of a session, one system call each, so that a test can cut the power between any two. Synchronous except `lock`,
- * because a note is written between two steps of a connection. Each throws the system error unless it says otherwise.
+ * because a note is written between two steps of a connection. Each operation throws the system's error unless its comment names
+ * another.
  */
 export const realDisk = {
-  /** Reads a whole file; undefined if it doesn't exist. @throws CliError `file_unusable`, exit 4 */
+  /** Reads a complete file; undefined if it doesn't exist. @throws CliError `file_unusable`, exit 4 */
   read: (path: string): string | undefined => readOwnFile(path, 'file_unusable'),
   /** Creates a file that must not exist (O_EXCL, 0600) and opens it for writing. */
   create(path: string): number {
@@ -40,7 +44,8 @@ export const realDisk = {
   /** Overwrites a file from its beginning, without truncating the rest. */
   write(fd: number, text: string): void {
     const bytes = Buffer.from(text, 'utf8')
-    // A size limit (`ulimit -f`) or a full disk causes a short write first, and an error only at the next write.
+    // A size limit (`ulimit -f`) or a full disk causes a short write first, and an error only at the next write. So write until no
+    // bytes are left.
     for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, at)
   },
   sync: (fd: number): void => fsyncSync(fd),
@@ -54,16 +59,16 @@ export const realDisk = {
       } catch (error) {
         if (POSIX || !['EPERM', 'EACCES', 'EBUSY'].includes(codeOf(error) ?? '')) throw error
         // The program could write to the directory a moment ago, so permissions aren't the cause: another program has the file
-        // open.
+        // open. Retry, and report that if retries don't help.
         const held = new Error('EBUSY: another program holds it open', { cause: error })
-        if (tries > RENAME_TRIES) throw Object.assign(held, { code: 'EBUSY' })
+        if (tries > MAX_RENAME_RETRIES) throw Object.assign(held, { code: 'EBUSY' })
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5 + tries * 5)
       }
     }
   },
   remove: (path: string): void => unlinkSync(path),
   /** Lists the names in a directory; none if it doesn't exist. @throws CliError `cannot_write`, exit 1 */
-  names: namesIn,
+  names: listNames,
   /** Flushes a directory: without this, a power loss may undo creating, renaming or removing a file. */
   syncDirectory(path: string): void {
     if (!POSIX) return
@@ -83,9 +88,9 @@ export const realDisk = {
    * @returns the descriptor; undefined if another open file holds the lock
    */
   async lock(path: string): Promise<number | undefined> {
-    // fs-native-extensions is CommonJS: from the bundle, only its default export is complete.
+    // Use the default export: fs-native-extensions is CommonJS, and in the bundle, only its default export is complete.
     const { default: locks } = await import('fs-native-extensions')
-    // Child processes don't inherit the descriptor (O_CLOEXEC), so they can't keep the lock.
+    // Node opens files with O_CLOEXEC, so child processes don't inherit the descriptor and can't keep the lock.
     const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | NO_FOLLOW, 0o600)
     let isTaken = false
     try {
@@ -109,8 +114,8 @@ function allowOwner(fd: number): void {
 }
 
 /**
- * Replaces a file atomically: a reader sees either the old or the new text as a whole, even after a power loss. Replaces a link at
- * the path instead of following it. Concurrent writers don't disturb each other.
+ * Replaces a file atomically: a reader sees either the complete old text or the complete new text, even after a power loss.
+ * Replaces a link at the path instead of following it. Concurrent writers don't disturb each other.
  *
  * @throws CliError `cannot_write`, exit 1, with the path; the old file is unchanged
  */

@@ -4,7 +4,10 @@ import { CliError } from '../errors.ts'
 
 export const POSIX = process.platform !== 'win32'
 
-/** Returns the error for a file that can't be written: `cannot_write`, exit 1, with a hint for its cause. */
+/**
+ * Returns the error for a file that can't be written: `cannot_write`, exit 1, with a hint for its cause. Returns a `CliError`
+ * unchanged.
+ */
 export function cannotWrite(path: string, error: unknown): CliError {
   if (error instanceof CliError) return error
   const permissions =
@@ -33,7 +36,7 @@ export function remedy(error: unknown, otherwise: string): string {
 
 /**
  * Returns a hint with the `chown` command for files that root owns in a directory of this user, as `sudo` leaves them; undefined if
- * there are none.
+ * root owns none.
  */
 export function rootOwnerHint(path: string): string | undefined {
   const parent = dirname(path)
@@ -47,7 +50,9 @@ export function rootOwnerHint(path: string): string | undefined {
   return parent === path ? undefined : rootOwnerHint(parent)
 }
 
-/** Messages for `errno` values of Linux that libuv, and so Node, reports as `UNKNOWN`. */
+/**
+ * Messages by `errno` value of Linux, for those that libuv, and so Node, reports as `UNKNOWN`: the code alone would name no cause.
+ */
 const UNNAMED: Readonly<Record<string, string>> = {
   '-122': 'EDQUOT: disk quota exceeded',
   '-116': 'ESTALE: stale file handle',
@@ -69,7 +74,7 @@ export function codeOf(error: unknown): string | undefined {
   return unnamed(error)?.split(':')[0] ?? error.code
 }
 
-/** Runs work that may fail, such as removing a temporary file, and returns its error. Never throws. */
+/** Runs work whose failure is tolerable, such as removing a temporary file, and returns its error. Never throws. */
 export function catchError(work: () => void): Error | undefined {
   try {
     work()

@@ -1,30 +1,31 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { CliError, type ErrorCode } from '../errors.ts'
 import { catchError, codeOf, POSIX, reason, remedy, rootOwnerHint } from './file-errors.ts'
-import { ownUser } from './private-directory.ts'
+import { ownUserId } from './private-directory.ts'
 
 type FileCode = Extract<ErrorCode, 'cannot_read' | 'file_unusable'>
 
-/** Maximum size of a file; far more than any file of this program has. */
+/** Maximum size of a file in bytes, far more than any file of this program has: a larger file is refused. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024
 
 /**
  * Reads a file of this program; undefined if it doesn't exist. Synchronous, because the files are small, every command reads two,
  * and loading `node:fs/promises` takes longer.
  *
- * @param code error code for an unusable file; a session's file has its own
+ * @param code error code for an unusable file: `file_unusable` for a file of a session
  * @throws CliError with the path and a hint if the file is a link, belongs to another user or can't be read; never changes the file
  */
 export function readOwnFile(path: string, code: FileCode = 'cannot_read'): string | undefined {
-  const refuse = (why: string, more = {}) => unusable(path, why, { code, ...more })
+  const refuse = (why: string, more = {}) => fileError(path, why, { code, ...more })
   let file: number | undefined
   try {
-    // O_NONBLOCK, because opening a pipe would wait for a writer.
+    // Open with O_NONBLOCK, so that a named pipe in the file's place is refused: without the flag, opening would wait for a writer.
     file = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
     const found = fstatSync(file)
     if (!found.isFile()) throw refuse('it is not a file')
-    // Settings may belong to root, since system tools may manage them and root can read everything anyway.
-    if (POSIX && found.uid !== ownUser() && (found.uid !== 0 || code !== 'cannot_read')) {
+    // Accept a file of root, since system tools may manage settings and root can read everything anyway. Only a session's file must
+    // belong to this user.
+    if (POSIX && found.uid !== ownUserId() && (found.uid !== 0 || code !== 'cannot_read')) {
       const hint = rootOwnerHint(path) ?? 'run this command as that user (without sudo)'
       throw refuse(`it belongs to ${found.uid === 0 ? 'root' : 'another user'}`, { hint })
     }
@@ -54,19 +55,19 @@ export function readOwnFile(path: string, code: FileCode = 'cannot_read'): strin
 export function readJson<T>(path: string, parse: (value: unknown) => T): T | undefined {
   const text = readOwnFile(path)
   if (text === undefined) return undefined
-  if (text.trim() === '') throw unusable(path, 'it is empty')
+  if (text.trim() === '') throw fileError(path, 'it is empty')
   try {
     return parse(JSON.parse(text))
   } catch (error) {
     if (error instanceof CliError) throw error
-    // Don't include the parser's message, which quotes the file: it may hold a secret.
     const isInvalid = error instanceof SyntaxError
-    throw unusable(path, isInvalid ? 'it is damaged: it is not valid JSON' : (error as Error).message)
+    // Don't include the parser's message: it quotes the file, which may hold a secret.
+    throw fileError(path, isInvalid ? 'it is damaged: it is not valid JSON' : (error as Error).message)
   }
 }
 
-/** Returns the error for an unusable file. */
-export function unusable(
+/** Returns the error for a file of this program that is damaged, of a later version, or can't be read. */
+export function fileError(
   path: string,
   why: string,
   { hint, code = 'cannot_read', cause }: { hint?: string | undefined; code?: FileCode; cause?: unknown } = {},

@@ -9,7 +9,7 @@ export interface LockOptions<T> {
   readonly timeoutMs: number
   /** Called after each failed attempt to lock; a result ends the wait and becomes the result of `withLock`. */
   readonly meanwhile?: () => T | undefined
-  /** Called once if the wait takes longer than two seconds. */
+  /** Called once if the wait takes longer than two seconds, to tell the user what the command waits for. */
   readonly onWait?: () => Promise<void>
   /** Creates the error for a lock that stays held until the timeout; `session_busy` by default. */
   readonly busy?: () => CliError
@@ -18,12 +18,13 @@ export interface LockOptions<T> {
   readonly disk?: Disk
 }
 
-/** Milliseconds between attempts to lock; short, because an attempt is one system call. */
+/** Backoff between attempts to lock, in milliseconds; short, because an attempt is one system call. */
 const PAUSES = { first: 20, max: 250, factor: 1.5, jitter: 0.5 } as const
 
 /**
  * Runs work while this process holds the lock of a file. Never steals a lock because of its age: only the kernel knows whether the
- * holder is alive. The lock only avoids conflicts; what must not happen twice is ensured otherwise.
+ * holder is alive. The lock only avoids conflicts: that no refresh token is sent twice is ensured by its note (O_EXCL), even
+ * without the lock.
  *
  * @throws CliError `store_unavailable`, exit 4, on a system without file locks; `session_busy`, exit 7, after the timeout; the
  *   abort reason if interrupted
@@ -60,7 +61,7 @@ export async function withLock<T>(
   }
 }
 
-/** Whether another process holds the lock; undefined if the system doesn't tell. */
+/** Whether another process holds the lock; undefined if locking fails, for example on a system without file locks. */
 export async function isLocked(path: string, disk: Disk = realDisk): Promise<boolean | undefined> {
   try {
     const fd = await disk.lock(path)

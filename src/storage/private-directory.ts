@@ -20,11 +20,11 @@ export async function ensurePrivateDirectory(
   if (!POSIX) return
   try {
     const link = await lstat(path)
-    if (link.isSymbolicLink() && link.uid !== ownUser() && link.uid !== 0)
+    if (link.isSymbolicLink() && link.uid !== ownUserId() && link.uid !== 0)
       throw directoryUnusable(path, 'it is a link that another user made')
     const target = await stat(path)
     if (!target.isDirectory()) throw directoryUnusable(path, 'it is not a directory')
-    const fits = target.uid === ownUser() || (existing === 'leave' && target.uid === 0)
+    const fits = target.uid === ownUserId() || (existing === 'leave' && target.uid === 0)
     if (!fits) throw directoryUnusable(path, 'it belongs to another user')
     if (existing === 'tighten' && (target.mode & 0o777) !== 0o700) await chmod(path, 0o700)
   } catch (error) {
@@ -36,12 +36,13 @@ export async function ensurePrivateDirectory(
 async function makeDirectory(path: string, parentExists = false): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 })
-    // Set the mode again: an unusual umask may have removed the owner's permissions.
+    // Set the mode again: an unusual umask may have removed the owner's permissions, without which no file can be created.
     if (POSIX) await chmod(path, 0o700)
   } catch (error) {
     const code = codeOf(error)
     if (code === 'EEXIST') return
-    // Below a dangling link, in /proc and in automounted directories, `mkdir` reports ENOENT although the parent exists.
+    // Retry only once: below a dangling link, in /proc and in automounted directories, `mkdir` reports ENOENT although the parent
+    // exists, and the recursion would never end.
     if (code !== 'ENOENT' || parentExists || dirname(path) === path) {
       throw directoryUnusable(path, `it can't be created (${reason(error)})`, error)
     }
@@ -63,7 +64,7 @@ function directoryUnusable(path: string, why: string, cause?: unknown): CliError
 }
 
 /** Lists the names in a directory; none if it doesn't exist. @throws CliError `cannot_write`, exit 1 */
-export function namesIn(directory: string): string[] {
+export function listNames(directory: string): string[] {
   try {
     return readdirSync(directory)
   } catch (error) {
@@ -73,6 +74,6 @@ export function namesIn(directory: string): string[] {
 }
 
 /** Returns the user id of this process; -1 on a system without user ids. */
-export function ownUser(): number {
+export function ownUserId(): number {
   return process.getuid?.() ?? -1
 }

@@ -7,7 +7,7 @@ const MAX_TEXT_LENGTH = 4000
 /** A JSON object to print, usually from the service and unchanged. */
 export type Item = object
 
-/** Layout of items for people. */
+/** Colors, width and current time for the layout of items for people. */
 export interface RenderContext {
   readonly palette: Palette
   /** Width of the terminal in columns. Infinity without a terminal: lines aren't wrapped, and times are absolute. */
@@ -34,13 +34,16 @@ export interface Column {
     context: RenderContext,
     item: Item,
   ) => ((text: string) => string) | undefined
-  /** Whether a table without room may leave the column out (last one first), and a detail view without a value. */
+  /**
+   * Whether a table that is too narrow may leave the column out (the last optional column first), and a detail view of an item
+   * without a value.
+   */
   readonly optional?: true
   /** Restricts the column to formats for people (table) or for programs (TSV). Default: both. */
   readonly only?: 'people' | 'programs'
 }
 
-/** Returns columns that show the plain values of these fields. */
+/** Returns a column for each field, which shows the field's plain value. */
 export function plainColumns(...fields: readonly string[]): readonly Column[] {
   return fields.map((field) => ({ field }))
 }
@@ -64,7 +67,7 @@ export function valueAt(item: unknown, path: string): unknown {
   return valueAt(valueAt(item, path.slice(0, dot)), path.slice(dot + 1))
 }
 
-/** Returns the columns for `--fields`, or without `--fields`, the command's columns for this kind of reader. */
+/** Returns the columns for `--fields`, or without `--fields`, the command's columns for people (table) or for programs (TSV). */
 export function chooseColumns(
   columns: readonly Column[],
   fields: readonly string[] | undefined,
@@ -72,7 +75,7 @@ export function chooseColumns(
 ): readonly Column[] {
   if (fields === undefined) return columns.filter((column) => (column.only ?? reader) === reader)
   return fields.map((field) => {
-    // Keep a column that `--fields` names, however narrow the terminal.
+    // Drop `optional`, so that a column that `--fields` names is shown however narrow the terminal is.
     const { optional: _, ...column } = columns.find((known) => known.field === field) ?? { field }
     return column
   })
@@ -97,7 +100,10 @@ export function cellText(value: unknown): string {
   return value.map((entry) => cellText(entry).replaceAll(/[\\,]/g, '\\$&')).join(',')
 }
 
-/** Returns the first value, shortened to 80 characters, and the number of further values, for a table cell. */
+/**
+ * Returns the text of a table cell with several values: the first value, shortened to 80 characters, and the number of further
+ * values.
+ */
 export function summarizeValues([first = DASH, ...others]: readonly string[]): string {
   const shown = clip(first, 80)
   return others.length === 0 ? shown : `${shown} and ${others.length} more`
@@ -112,7 +118,7 @@ export function humanText(column: Column, item: Item, context: RenderContext): s
   return text.length <= MAX_TEXT_LENGTH ? text || DASH : `${text.slice(0, MAX_TEXT_LENGTH)}…`
 }
 
-/** Returns the paint of an item's cell. */
+/** Returns the function that colors the cell of an item in a column. */
 export function paintOf(column: Column, item: Item, context: RenderContext) {
   return column.paint?.(columnValue(column, item, context.now), context, item) ?? ((text: string) => text)
 }

@@ -1,9 +1,9 @@
 import { type Column, DASH, humanText, type Item, paintOf, type RenderContext, titleOf } from './columns.ts'
 import { indent, widthOf, wrap } from './measure.ts'
 
-/** Columns between titles and values, and the indentation of a value below its title. */
+/** Number of columns between titles and values, and of the indentation of a value below its title. */
 const GAP = 2
-/** Minimum columns for a value beside its title. */
+/** Minimum number of columns for a value beside its title; in less room, the value begins on the next line. */
 const NARROWEST_VALUE = 16
 
 /**

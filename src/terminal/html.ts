@@ -6,19 +6,19 @@ export type Html = ReturnType<typeof raw>
 export { raw }
 
 /** A value to insert into an `html` template: text (escaped), markup, a list of both, or undefined for nothing. */
-export type Inserted = string | number | undefined | readonly Inserted[]
+export type InsertedValue = string | number | undefined | readonly InsertedValue[]
 
 /**
  * Tag for template literals of markup. Inserted text is HTML-escaped, so attributes with insertions must be quoted. Control, bidi
  * and invisible characters in it become visible escapes, as on a terminal.
  */
-export function html(strings: TemplateStringsArray, ...inserted: readonly Inserted[]): Html {
-  // Hono returns a promise only if an inserted value is a promise, which `Inserted` excludes.
+export function html(strings: TemplateStringsArray, ...inserted: readonly InsertedValue[]): Html {
+  // Hono returns a promise only if an inserted value is a promise, which `InsertedValue` excludes.
   return template(strings, ...inserted.map(sanitizeInserted)) as Html
 }
 
-/** Escapes control and invisible characters in inserted text. Markup stays as is: at run time, a `String` object. */
-function sanitizeInserted(part: Inserted): Inserted {
+/** Escapes control and invisible characters in inserted text. Returns markup, which is a `String` object at run time, unchanged. */
+function sanitizeInserted(part: InsertedValue): InsertedValue {
   if (typeof part === 'string') return sanitizeLine(part)
   return Array.isArray(part) ? part.map(sanitizeInserted) : part
 }

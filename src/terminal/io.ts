@@ -13,7 +13,10 @@ export interface Io extends Context, OutputContext {
   readonly progress: Progress
   /** Writes a warning about a problem that doesn't stop the command to stderr, unless `--quiet`. */
   warn(text: string): Promise<void>
-  /** Returns the work's result. If the work takes longer than two seconds, `text` tells on stderr what it waits for. */
+  /**
+   * Returns the work's result. If the work takes longer than two seconds, writes `text` to stderr, so that the user knows what the
+   * command waits for.
+   */
   waiting<T>(text: string, work: Promise<T>): Promise<T>
   /** Writes one object to stdout in the chosen format. */
   write(item: Item, columns: readonly Column[]): Promise<void>
@@ -23,7 +26,7 @@ export interface Io extends Context, OutputContext {
   list(columns: readonly Column[], nothing?: string): ListWriter
   /** Writes an event with the current time to stdout, as one line of JSON. */
   writeEvent(event: string, fields: object): Promise<void>
-  /** Writes bare text to stdout as one line. */
+  /** Writes a single value to stdout as one line, without heading or quotes, in any output format. */
   writeValue(text: string): Promise<void>
 }
 

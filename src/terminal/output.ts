@@ -20,7 +20,7 @@ export interface OutputContext extends Pick<Context, 'stdout' | 'environment' | 
   hint(text: string): Promise<void>
 }
 
-/** Returns the layout of items on an output, by default stdout: its colors and its width. */
+/** Returns the colors, width and time for the layout of items on an output, by default stdout. */
 export async function createRenderContext(
   { environment, settings, clock, stdout }: OutputContext,
   output: Output = stdout,
@@ -29,7 +29,7 @@ export async function createRenderContext(
   return { palette, width: output.columns ?? Number.POSITIVE_INFINITY, now: clock.now() }
 }
 
-/** Whether stdout is for people and its layout up to the command: the format is a table, and `--fields` isn't given. */
+/** Whether the format is a table and `--fields` isn't given, so that the command chooses the layout for people. */
 export function isForPeople({ format, fields }: Settings): boolean {
   return format === 'table' && fields === undefined
 }
@@ -53,7 +53,7 @@ export async function writeObject(item: Item, columns: readonly Column[], io: Ou
   await stdout.write(renderDetailView(item, shown, await createRenderContext(io)))
 }
 
-/** Returns columns for the item's fields that no column covers. */
+/** Returns plain columns for the item's fields that no column of the command shows. */
 function uncoveredColumns(item: Item, columns: readonly Column[]): Column[] {
   const covered = new Set(columns.map((column) => column.field.split('.', 1)[0]))
   return Object.keys(item)

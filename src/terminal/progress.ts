@@ -18,7 +18,7 @@ export interface Progress {
 type ProgressContext = Pick<Context, 'stdout' | 'stderr' | 'environment' | 'interrupts'>
 type ProgressSettings = Pick<Settings, 'quiet' | 'colorOption'>
 
-/** Maximum lines of the moving text: lines that have scrolled out of a small window can't be redrawn. */
+/** Maximum number of lines of the moving text: lines that have scrolled out of a small window can't be redrawn. */
 const MAX_LINES = 8
 
 /** Whether stderr may be animated: a terminal with cursor control (`TERM` isn't `dumb`), outside of CI, which logs every frame. */
@@ -26,7 +26,7 @@ export function canAnimate({ stderr, environment }: Pick<Context, 'stderr' | 'en
   return stderr.isTTY && environment.term !== 'dumb' && !environment.ci
 }
 
-/** Progress, with outputs whose text appears above the moving line. */
+/** The progress display, with a stdout and stderr whose text appears above the moving line. */
 export interface Screen extends Progress {
   readonly stdout: Output
   readonly stderr: Output
@@ -49,7 +49,7 @@ export function createScreen(context: ProgressContext, settings: ProgressSetting
     spinner = undefined
     interrupts.signal.removeEventListener('abort', stop)
   }
-  /** Returns the output with the moving line cleared during each write, and drawn again below. */
+  /** Returns the output with a `write` that clears the moving line first, and draws it again below the written text. */
   const writesAbove = (output: Output) =>
     replaceWrite(output, async (text) => {
       if (!output.isTTY) return output.write(text)
@@ -111,7 +111,7 @@ export function replaceWrite(output: Output, write: Output['write']): Output {
 /** Returns the output as a stream for ora, with its cursor movements as escape sequences (ECMA-48: CHA, CUU, EL). */
 function asOraStream(output: Output): NodeJS.WritableStream {
   const write = (text: string) => {
-    // Ignore a closed stderr here: the next write by the command reports it.
+    // Ignore a failed write: progress that can't be shown must not end the command.
     output.write(text).catch(() => {})
     return true
   }

@@ -33,7 +33,8 @@ export function createPrompts({
       return await question({ input, output, signal })
     } catch (error) {
       if (interrupts.signal.aborted) throw interrupts.signal.reason
-      // Compare names, as Inquirer advises: https://github.com/SBoudrias/Inquirer.js#handling-ctrlc-gracefully
+      // Compare the error's name rather than its class, as Inquirer advises:
+      // https://github.com/SBoudrias/Inquirer.js#handling-ctrlc-gracefully
       const name = error instanceof Error ? error.name : ''
       if (name === 'ExitPromptError' || name === 'AbortPromptError') throw new InterruptedError('SIGINT')
       throw error

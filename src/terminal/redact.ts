@@ -20,7 +20,7 @@ export function redact(text: string, secrets: readonly string[], placeholder = '
   return secrets.reduce((left, secret) => redactOne(left, secret, placeholder), text)
 }
 
-/** Replaces each part of the secret in the text: a service may quote the secret partly. */
+/** Replaces each part of the secret in the text: a service may quote only a part of the secret. */
 function redactOne(text: string, secret: string, placeholder: string): string {
   const decodedSecret = lowerCaseAscii(decodeEscapes(secret).plain)
   const size = Math.min(MIN_PART_LENGTH, decodedSecret.length)
@@ -67,7 +67,8 @@ function decodeEscapes(text: string): { readonly plain: string; readonly ends: r
     const hex = groups[1] ?? groups[2] ?? groups[3] ?? groups[4] ?? groups[5]
     const code = hex === undefined ? Number(groups[6]) : Number.parseInt(hex, 16)
     const character = String.fromCharCode(code)
-    // Drop backslashes, which only escape the next character, and invisible characters; for the latter, `code` is NaN, so U+0000.
+    // Drop backslashes, which only escape the next character, and invisible characters. For an unescaped invisible character,
+    // `code` is NaN and `character` U+0000, which `INVISIBLE` matches.
     if (code === BACKSLASH || INVISIBLE.test(character)) continue
     plain += character
     ends.push(at)

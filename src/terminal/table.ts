@@ -3,11 +3,11 @@ import { type Column, DASH, humanText, type Item, paintOf, type RenderContext, t
 import { renderDetailView } from './detail-view.ts'
 import { widthOf, wrap } from './measure.ts'
 
-/** Columns between two columns of the table. */
+/** Number of terminal columns between two columns of the table. */
 const GAP = 2
-/** Minimum width of a text column; at this width, long words are broken. */
+/** Minimum width of a text column in terminal columns; at this width, longer words are broken. */
 const NARROWEST_TEXT = 8
-/** Length up to which words stay whole, as long as an optional column can be left out instead. */
+/** Width in terminal columns up to which a word isn't broken, as long as an optional column can be left out instead. */
 const LONGEST_WORD = 20
 
 /** A column, with its measured contents so far and its width. Numbers are in terminal columns. */
@@ -15,9 +15,9 @@ interface Lane {
   readonly column: Column
   /** Width of the widest cell, including the heading. */
   longest: number
-  /** Width of the widest word in these cells. */
+  /** Width of the widest word in the cells of a text column; 0 for other columns. */
   longestWord: number
-  /** Whether any cell has a value. */
+  /** Whether any cell of the column has a value. */
   isFilled: boolean
   /** Assigned width; 0 if the column is left out. */
   width: number
@@ -125,7 +125,8 @@ function layOut(
     chars: NO_BORDERS,
     style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [], compact: true },
     colWidths: shown.map(({ width }) => width),
-    // cli-table3 shortens every cell for a debug message, one character at a time; a mark of 10 columns avoids this slow loop.
+    // cli-table3 shortens every cell for a debug message, one character at a time; a truncation mark of 10 columns avoids this slow
+    // loop.
     truncate: ' '.repeat(10),
     colAligns: shown.map(({ column }) => (column.kind === 'number' ? 'right' : 'left')),
   })

@@ -8,7 +8,9 @@ interface Unit {
   readonly seconds: number
   readonly name: string
   readonly symbol: string
-  /** Minimum number of units for the unit to be used: a lower number would be too coarse, such as "1 day" for 25 or 35 hours. */
+  /**
+   * Smallest amount that is shown in this unit; a smaller unit is used below, since "1 day" for 25 or 35 hours would be too coarse.
+   */
   readonly from: number
 }
 
@@ -44,7 +46,7 @@ export function formatTime(at: number): string {
 
 /**
  * Formats a time relative to `now`, rounded as in `formatDuration`: "3 min ago", "in 7 days". 6 days, 23 hours and 59 minutes round
- * to "7 days", so that a new item shows its whole lifetime. Times within a minute are "just now" or "in a moment".
+ * to "7 days", so that a new item shows its full lifetime. Times within a minute are "just now" or "in a moment".
  *
  * @param at milliseconds since 1970
  * @param now milliseconds since 1970

@@ -174,7 +174,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     ],
     ['type', { record: { type: 'MX', name: 'DOMAIN', value: 'p=t' }, status: 'completed' }, NO_RECORD],
     ['status', { status: 'odd\n$(id)' }, { status: '' }],
-  ])('the action outputs no harmful %s', async (_what, fields, expected) => {
+  ])('the action does not output a harmful %s from the service', async (_what, fields, expected) => {
     const { world, run, domain } = createJob()
     const own = JSON.parse(JSON.stringify(fields).replace('DOMAIN', domain)) as object
     await world.control('POST', 'faults', { kind: 'merge', path: '/domains/*', fields: own })
@@ -229,7 +229,7 @@ curl -sSf -o /dev/null -d '{}' '${world.service.base_url}/_sandbox/claims/'"$MAI
     })
   })
 
-  test('the action caches one file, and pins the actions that it uses', () => {
+  test('the action caches only the file of known claims, and pins the cache actions to a commit', () => {
     const caches = action.runs.steps.filter(({ uses }) => uses?.startsWith('actions/cache/'))
     expect(caches).toHaveLength(2)
     for (const { uses = '', with: options = {} } of caches) {

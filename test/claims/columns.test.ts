@@ -27,13 +27,13 @@ test.each(['completed', 'failed', 'superseded', 'canceled'])(
   },
 )
 
-test('TSV has the expiry of a completed claim', async () => {
+test('the TSV of a completed claim has the expiry date that the card on a terminal leaves out', async () => {
   const context = createFakeContext()
   await createIo(context, await fakeSettings(context)).write(claim('completed'), CLAIM_COLUMNS)
   expect(context.stdout.text).toContain('2026-11-28 04:30:02.06106+00')
 })
 
-test('a list of claims has each on one line of 100 columns, with a relative expiry', async () => {
+test('a list of claims shows each claim on one line of a terminal of 100 columns, with a relative expiry', async () => {
   const context = createFakeContext({ terminal: { columns: 100 }, environment: { noColor: true } })
   const writer = createIo(context, await fakeSettings(context)).list(CLAIM_LIST_COLUMNS)
   await writer.page({ items: [claim('pending')], envelope: {} })
@@ -44,7 +44,7 @@ test('a list of claims has each on one line of 100 columns, with a relative expi
   `)
 })
 
-test('a claim that was pending when it was last seen is listed as expired once it is', async () => {
+test('a claim that was last seen as pending is listed as expired after its expiry date', async () => {
   const context = createFakeContext({ terminal: { columns: 100 }, environment: { noColor: true } })
   const writer = createIo(context, await fakeSettings(context)).list(CLAIM_LIST_COLUMNS)
   const old = { ...claim('pending'), expires_at: '2019-11-28 04:30:02+00' }

@@ -43,7 +43,7 @@ test('the ledger keeps each claim in one file below the name of its domain, and 
 test.each([
   ['a name of 231 characters', `${'a.'.repeat(110)}example.com`],
   ['a name with a label of one letter', 'a.example.com'],
-  ['a name that is no domain', '../../../x'],
+  ['a path instead of a domain name', '../../../x'],
   ['no name', null],
 ])('the ledger finds a claim with %s by its id and by its name', async (_, name) => {
   const { io, files } = await ledger()
@@ -117,7 +117,7 @@ test('the ledger reports a damaged file once, keeps it, and reads the other clai
   expect(files()).toHaveLength(2)
 })
 
-test('a claim is saved while another claim of its domain is being forgotten', async () => {
+test('a claim can be saved while another claim of its domain is being forgotten', async () => {
   const { io, context } = await ledger()
   for (let round = 0; round < 60; round++) {
     await saveClaim(claimOf(), io)

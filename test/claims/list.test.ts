@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { readList } from '../../src/claims/list.ts'
+import { readDomainList } from '../../src/claims/list.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings } from '../fake-context.ts'
 
@@ -10,7 +10,7 @@ async function read(text: string | Buffer, takesIds = true) {
   const context = createFakeContext()
   const stdin = { isTTY: false, stream: Readable.from([Buffer.from(text)]) as never }
   const io = createIo({ ...context, stdin }, await fakeSettings(context))
-  return { ...(await readList('-', takesIds, io)), stderr: context.stderr.text }
+  return { ...(await readDomainList('-', takesIds, io)), stderr: context.stderr.text }
 }
 
 test('a list of domains has one domain per line, optionally with its expected value', async () => {
@@ -48,7 +48,7 @@ test.each([
   expect(stderr).toContain(why)
 })
 
-test('a list line with an unknown region is a bad line', async () => {
+test('a line of a list with an unknown region is reported as a bad line', async () => {
   const { inputs, stderr } = await read('domain,region\na.example,mars\n')
   expect(inputs).toEqual([])
   expect(stderr).toContain('"mars" is not a region')
@@ -81,18 +81,18 @@ test.each([
     'gr8b/zabbix-module-sqlexplorer#18',
   ],
   [
-    'a registrar that says Domain Name',
+    'the header Domain Name, as a registrar exports it',
     'Domain Name,TLD\na.example,com\nb.example,com\n',
     'GoDaddy domain export',
   ],
   [
-    'a sheet with other words',
+    'the headers domainname and TXT Value, as in a spreadsheet',
     'Client,domainname ,TXT  Value\nX,a.example,\nY,b.example,\n',
     'Google Sheets',
   ],
   ['lines that end in CR alone', 'a.example\rb.example\r', 'Excel CSV (Macintosh)'],
   [
-    'claims list --format tsv',
+    'the columns of claims list --format tsv',
     'name\tstatus\tregion\trecord.value\na.example\tpending\t\t\nb.example\tpending\t\t\n',
     'own output',
   ],
@@ -107,7 +107,7 @@ test.each([
   })
 })
 
-test('the columns of values and regions in a list are found by the names in our own output and in sheets', async () => {
+test('the name, value and region columns of a list are found by the headers of our own output in any case', async () => {
   const { inputs } = await read('Name\tRecord.Value\tREGION\na.example\tp=t\teu-west-1\n')
   expect(inputs).toEqual([{ domain: 'a.example', value: 'p=t', region: 'eu-west-1' }])
 })
@@ -135,7 +135,7 @@ test('a repeated domain in a list takes its value from whichever line has one', 
   ])
 })
 
-test('a bad line after a cell with line breaks is reported with its number in the file and the probable name', async () => {
+test('a bad line after a cell with line breaks is reported with its line number in the file and the likely domain name', async () => {
   const { stderr } = await read('domain,client\r\na.example,"X\r\nY"\r\n“b.example”,Z\r\n')
   expect(stderr).toContain('<stdin>:4: "“b.example”" is not a domain name')
   expect(stderr).toContain('(leave the quotation marks out: b.example)')
@@ -170,11 +170,27 @@ test.each([
   const context = createFakeContext()
   const stdin = { isTTY: false, stream: Readable.from([Buffer.from(text)]) as never }
   const io = createIo({ ...context, stdin }, await fakeSettings(context))
-  await expect(readList('-', true, io)).rejects.toMatchObject({
+  await expect(readDomainList('-', true, io)).rejects.toMatchObject({
     exit: 2,
     message: expect.stringContaining(message),
   })
   expect(context.stderr.text).toBe('')
+})
+
+test.each(['Name,URL,Notes', 'Name,Website', 'E-Mail,Name', 'Client Homepage,name,region'])(
+  'a list of customers with the columns %s is refused, since their names may look like domains',
+  async (columns) => {
+    await expect(read(`${columns}\nCheck29.example,x.example,y.example\n`)).rejects.toMatchObject({
+      message: '<stdin> has no column "domain"',
+      hint: `call one domain: ${columns.replaceAll(',', ', ')}`,
+    })
+  },
+)
+
+test('the column name counts in our own output, and beside a column of domains or of no web addresses', async () => {
+  const names = ['name\tdomain_id\trecord.name', 'domain\tname\tWebsite', 'Name\tClient\tRegion']
+  const lists = await Promise.all(names.map((columns) => read(`${columns}\na.example\t\t\n`)))
+  expect(lists.map(({ inputs }) => inputs)).toEqual(names.map(() => [{ domain: 'a.example' }]))
 })
 
 test('a list header without a domain column is refused, and the hint names its columns', async () => {
@@ -191,7 +207,7 @@ test.each([
   const home = context.directories.state
   writeFileSync(join(home, '..', 'other'), '')
   const io = createIo(context, await fakeSettings(context))
-  await expect(readList(join(home, '..', name), true, io)).rejects.toMatchObject({
+  await expect(readDomainList(join(home, '..', name), true, io)).rejects.toMatchObject({
     exit: 2,
     message: expect.stringContaining(why),
   })

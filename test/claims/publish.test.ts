@@ -29,7 +29,7 @@ async function publishing(command: string, options: WorldOptions = {}, timeoutMs
 }
 
 describe('the command of --publish', () => {
-  test('the --publish command runs in a shell, with the record and the TTL of its set in its environment', async () => {
+  test('the --publish command runs in a shell with the record, the existing TXT values and their TTL in its environment', async () => {
     const txt = () => ['v=spf1 -all', 'say "hi"']
     const { publish, output } = await publishing(
       'env > OUTPUT; echo ::error::one; echo error: two >&2; printf "no line end"',
@@ -62,7 +62,7 @@ describe('the command of --publish', () => {
     ['sh no-such-script.sh', undefined],
     ['if true; then no-such-command; fi', undefined],
     ['"no such command"', undefined],
-  ])('the --publish command is looked up by its first word: %s', async (command, missing) => {
+  ])('a --publish command is refused if its first program is missing: %s', async (command, missing) => {
     const looked = publishing(command)
     if (missing === undefined) return void (await looked)
     await expect(looked).rejects.toMatchObject({
@@ -86,7 +86,7 @@ describe('the command of --publish', () => {
       { dns: (asked) => (asked.server === '192.0.2.2' ? { flags: 5 } : world(asked)) } as WorldOptions,
     ],
   ] satisfies [string, WorldOptions][])(
-    'the --publish command is not run while the values to keep are unknown: %s',
+    'the --publish command is not run while the existing TXT values, which it must keep, are unknown: %s',
     async (_where, options) => {
       const { publish, output } = await publishing('touch OUTPUT', options)
       await expect(publish(record)).rejects.toMatchObject({
@@ -123,7 +123,7 @@ describe('the command of --publish', () => {
     await expect.poll(() => (existsSync(`/proc/${pid}`) ? states() : 'Z')).toBe('Z')
   }, 20_000)
 
-  test('Ctrl-C ends the --publish command, and no other one starts', async () => {
+  test('Ctrl-C ends the running --publish command, and starts none for other domains', async () => {
     const { publish, context } = await publishing('echo begun; sleep 60', { txt: () => [] })
     let interrupt = () => {}
     context.interrupts.shield = async (work, onSignal) => {

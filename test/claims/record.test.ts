@@ -29,7 +29,7 @@ function parseStrings(text: string): Buffer[] {
   })
 }
 
-test('a server reads any quoted value back unchanged', () => {
+test('a zone file parser reads any quoted TXT value back unchanged, in strings of at most 255 bytes', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary-ascii', minLength: 1, maxLength: 700 }), (value) => {
       const strings = parseStrings(quoteValue(value))
@@ -40,7 +40,7 @@ test('a server reads any quoted value back unchanged', () => {
   )
 })
 
-test('quotation marks and backslashes in a value are escaped', () => {
+test('a quoted TXT value escapes quotation marks, backslashes and bytes outside of ASCII', () => {
   expect(quoteValue('a"b\\c')).toBe('"a\\"b\\\\c"')
   expect(quoteStrings([Buffer.from('é')])).toBe('"\\195\\169"')
 })
@@ -56,12 +56,12 @@ describe('the record of a claim', () => {
     expect(recordOf({ ...claim, record: { ...claim.record, ttl: '600' } }).ttl).toBe(600)
   })
 
-  test('a TTL that is 0 or too large for DNS is left to the provider', () => {
+  test('the record of a claim has no TTL if the service names one of 0 or one too large for DNS', () => {
     for (const ttl of ['9'.repeat(38), '2147483648', '0'])
       expect(recordOf({ ...claim, record: { ...claim.record, ttl } }).ttl).toBeUndefined()
   })
 
-  test("a record without a name has the domain's name", () => {
+  test("the record of a claim without a record name is at the claim's domain", () => {
     expect(recordOf({ name: 'example.com', record: { value: 'a=b' } }).name).toBe('example.com')
   })
 
@@ -70,16 +70,16 @@ describe('the record of a claim', () => {
     { record: null },
     { ...claim, record: { ...claim.record, value: null } },
     { ...claim, record: { ...claim.record, type: 'CNAME' } },
-  ])('a claim without a TXT record is an error: %j', (broken) => {
+  ])('a claim without a TXT record is the error record_missing: %j', (broken) => {
     expect(() => recordOf(broken)).toThrow(expect.objectContaining({ code: 'record_missing', exit: 7 }))
   })
 })
 
-test('the zone file line has the TTL and the quoted value', () => {
+test('the zone file line of a record without a TTL has a TTL of 300 and the quoted value', () => {
   expect(formatZoneLine(record)).toBe('app.example.com.\t300\tIN\tTXT\t"prefix=token"')
 })
 
-test('a record name that would run a command or end a line is rejected', () => {
+test('a record name with a line break, shell or option syntax, an empty label or hidden characters is rejected', () => {
   for (const name of [
     'example.com\nupdate delete example.com',
     'a;b.example',
@@ -155,7 +155,7 @@ describe('a record that a service could misuse is rejected', () => {
     ...Array.from('$();&|*?#!~{}%,@:^\'"`\\<> ', (character) => `p=a${character}b`),
     'p=t===',
     `p=${'t'.repeat(65_278)}`,
-  ])('a record with the value %j proves nothing and is rejected', (value) => {
+  ])('a record with the value %j instead of a plain, short prefix=token is rejected', (value) => {
     expect(() => of('example.com', 'example.com', value)).toThrow(
       expect.objectContaining({ code: 'unexpected_answer', exit: 7 }),
     )

@@ -41,11 +41,11 @@ test.each<[string, readonly string[]]>([
   ['completion ', ['bash', 'zsh', 'fish', 'powershell']],
   ['config list --profile ', ['default']],
   ['--ver', ['--verbose', '--version']],
-])('completion of "mailclaim %s" offers the expected candidates', async (line, expected) => {
+])('completion of "mailclaim %s" offers exactly %j', async (line, expected) => {
   expect(await offers(line)).toEqual(expected)
 })
 
-test('a candidate comes with its description, and --dotted strips the dots of PowerShell words', async () => {
+test('a completion candidate is printed with its description, and --dotted strips the dot that PowerShell puts before each word', async () => {
   expect(await lines('config u')).toEqual(['unset\tremove a setting'])
   const context = createFakeContext()
   await run(['__complete', '--dotted', '.config', '.'], context)

@@ -51,7 +51,7 @@ it('auth token says how to sign in if nobody is signed in', async () => {
   )
 })
 
-it('auth token names the profile that is signed in if this one is not', async () => {
+it('auth token of a profile that is not signed in names the profile that is', async () => {
   const world = await signedIn()
   await mailclaim(world, 'config', 'set', 'http-timeout', '5', '--profile', 'work')
   const { exit, stderr } = await mailclaim(world, 'auth', 'token', '--profile', 'work')
@@ -59,7 +59,7 @@ it('auth token names the profile that is signed in if this one is not', async ()
   expect(stderr).toMatch(/not signed in\nhint: .*\(default\): mailclaim auth switch default\n$/)
 })
 
-it('auth token --scope prints a narrower token, and the next command has the whole scope again', async () => {
+it('auth token --scope prints a token of that scope only, and the next auth token prints one of the full scope', async () => {
   const world = await signedIn()
   const before = world.session()
   const { exit, stdout } = await mailclaim(world, 'auth', 'token', '--scope', 'emails:send')
@@ -75,7 +75,7 @@ it('auth token --scope prints a narrower token, and the next command has the who
   expect(await world.counts()).toMatchObject({ refreshes: 2, reuse_detections: 0 })
 })
 
-it('auth token --min-lifetime renews a token that is valid for less, and warns if the service gives no more', async () => {
+it('auth token --min-lifetime renews a token that is valid for less, and warns if the service issues none that is valid for longer', async () => {
   const world = await signedIn()
   const token = async (...words: string[]) => {
     const { stdout, stderr } = await mailclaim(world, 'auth', 'token', '--json', ...words)
@@ -98,7 +98,7 @@ it('auth token --min-lifetime renews a token that is valid for less, and warns i
 it.each([
   ['an API key', ['--scope', 'emails:send'], 2],
   ['an empty scope, which would mean every scope', ['--scope', ' '], 2],
-])('auth token --scope refuses %s: exit 2', async (what, words, exit) => {
+])('auth token --scope with %s exits 2', async (what, words, exit) => {
   const world = await signedIn(what === 'an API key' ? { environment: { apiKey: 'key-1' } } : {})
   expect(await mailclaim(world, 'auth', 'token', ...words)).toMatchObject({ exit, stdout: '' })
   expect(await world.counts()).toMatchObject({ refreshes: 0 })
@@ -162,7 +162,7 @@ describe('auth status', () => {
     })
   })
 
-  it('auth status tells a running login, or the remains of one, from a missing secret in the keychain', async () => {
+  it('auth status during a login is active if the login ends, refreshing while it holds the lock, and store_unavailable if it died', async () => {
     const keychain = createFakeKeychain()
     const world = await signedIn({ keychain }, 'keychain')
     const { disk, lock } = world.files
@@ -186,7 +186,7 @@ describe('auth status', () => {
     expect(await state(world)).toMatchObject({ state: 'store_unavailable', exit: 4 })
   })
 
-  it('auth status and auth list name the file as the store after a keychain refused the new token', async () => {
+  it('auth status and auth list show the store as file after a keychain refused the new token', async () => {
     const keychain = createFakeKeychain()
     const world = await signedIn({ keychain }, 'keychain')
     const shown = async (command: string) =>
@@ -215,7 +215,7 @@ describe('auth status', () => {
     expect(world.context.stderr.text).toContain(`belongs to the ${what}`)
   })
 
-  it('auth status shows the API key of the environment, which is in force', async () => {
+  it('auth status shows MAILCLAIM_API_KEY as the credential in force, without the key', async () => {
     const world = await createSandboxSession({ environment: { apiKey: 'key-1' } })
     const { exit, stdout } = await mailclaim(world, 'auth', 'status', '--json')
     expect(exit).toBe(0)
@@ -227,7 +227,7 @@ describe('auth status', () => {
     expect(stdout).not.toContain('key-1')
   })
 
-  it('an access token in the environment says when it ends, and is not active after that', async () => {
+  it('auth status and auth token say that the access token in MAILCLAIM_API_KEY has expired', async () => {
     const exp = Date.UTC(2026, 10, 20, 11, 50) / 1000
     const claims = Buffer.from(JSON.stringify({ exp })).toString('base64url')
     const world = await createSandboxSession({ environment: { apiKey: `e30.${claims}.c2ln` } })
@@ -245,7 +245,7 @@ describe('auth status', () => {
     expect(world.context.stdout.text + world.context.stderr.text).not.toContain('secret')
   })
 
-  it('auth status ends with 4 if the API key of the environment is unusable, as every command then does', async () => {
+  it('auth status and auth token exit 4 if MAILCLAIM_API_KEY is malformed', async () => {
     const world = await signedIn({ environment: { apiKey: 'a b' } })
     const { exit, stderr } = await mailclaim(world, 'auth', 'status', '--json')
     expect(exit).toBe(4)
@@ -289,7 +289,7 @@ it('logout of an unknown profile exits 2, and keeps the session of the default p
   expect(world.session()).toBeDefined()
 })
 
-it('logout ends with 4 and says so if a locked keychain keeps the secret, and the next one removes it', async () => {
+it('logout exits 4 if a locked keychain may still hold the secret, and the next logout removes it', async () => {
   const keychain = createFakeKeychain()
   const world = await signedIn({ keychain }, 'keychain')
   keychain.trouble = 'locked'
@@ -309,7 +309,7 @@ it('logout works on a machine without a keychain', async () => {
   expect(await mailclaim(world, 'logout')).toMatchObject({ exit: 0 })
 })
 
-it('Ctrl-C ends the wait for the keychain with 130, and the next logout removes what it holds', async () => {
+it('Ctrl-C while logout waits for the keychain exits 130, and the next logout removes the secret from the keychain', async () => {
   const stop = new AbortController()
   const keychain = createFakeKeychain()
   const world = await signedIn({ keychain }, 'keychain')
@@ -337,7 +337,7 @@ it.each([
   ['auth', 'status'],
   ['auth', 'refresh'],
   ['grants', 'list'],
-])('Ctrl-C while %s %s waits for the keychain is no error of the keychain', async (...words) => {
+])('Ctrl-C while %s %s waits for the keychain exits 130, without a keychain error', async (...words) => {
   const stop = new AbortController()
   const keychain = createFakeKeychain()
   const world = await signedIn({ keychain }, 'keychain')
@@ -365,7 +365,7 @@ it('auth list shows the profiles that are signed in, and auth switch chooses the
   expect(await mailclaim(world, 'auth', 'switch', '../x')).toMatchObject({ exit: 2 })
 })
 
-it('an unknown profile is exit 2 with the names of existing profiles, unless an API key is in force', async () => {
+it('a command with an unknown profile exits 2 with the names of existing profiles, unless an API key is in force', async () => {
   const world = await signedIn()
   expect(await mailclaim(world, 'auth', 'token', '--profile', 'wrok')).toMatchObject({
     exit: 2,

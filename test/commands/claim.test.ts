@@ -60,7 +60,7 @@ test('claim creates, checks, verifies and follows a claim to its completion, and
   expect(people.stderr).toContain('Host       @   (in the zone example.com)')
 })
 
-test('claim at its timeout exits 8 with one hint, and prints the claim on stdout', async () => {
+test('claim that reaches its timeout exits 8 with one hint, and prints the claim on stdout', async () => {
   const world = claiming(undefined, { txt: () => [] })
   const { code, stdout, stderr } = await world.run('claim', 'example.com', '--timeout', '20', '--json')
   expect({ code, claim: JSON.parse(stdout) }).toEqual({ code: 8, claim: claimOf() })
@@ -153,7 +153,7 @@ test('claim continues to wait for DNS while the service is down, and asks the se
   expect(world.asked.filter((request) => request.startsWith('GET'))).toHaveLength(2)
 })
 
-test('claim asks the service to verify if no name server can be reached', async () => {
+test('claim asks the service to verify the record if no name server can be reached from here', async () => {
   const world = claiming(undefined, { dns: () => 'silent' })
   const { code, stdout } = await world.run('claim', 'example.com', '--format', 'jsonl')
   expect(code).toBe(0)

@@ -23,7 +23,7 @@ function write(context: FakeContext, value: unknown): void {
 
 const read = (context: FakeContext) => JSON.parse(readFileSync(configPath(context), 'utf8'))
 
-test('a number in the configuration file is read, and replaced, as text', async () => {
+test('a number that the configuration file holds for a setting is read as text, and config set replaces it', async () => {
   const context = createFakeContext()
   write(context, { version: 1, profiles: { default: { base_url: 5 } } })
   expect(await type('config get base-url --format value', context)).toMatchObject({

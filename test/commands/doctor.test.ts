@@ -106,7 +106,7 @@ test('doctor reports ok for a working setup, and sends no credential', async () 
   expect(Object.values(context.directories).flatMap((directory) => readdirSync(directory))).toEqual([])
 })
 
-test('doctor says on Windows that it does not look at permissions', async () => {
+test('doctor on Windows says that it does not check the permissions of directories', async () => {
   const { of } = await doctor(Object.assign(createSetup(), { platform: 'win32' }))
   expect(of('folders')).toMatchObject({
     status: 'ok',
@@ -114,7 +114,7 @@ test('doctor says on Windows that it does not look at permissions', async () => 
   })
 })
 
-test.runIf(needs('posix'))('the remedy of doctor works with any names of directories', async () => {
+test.runIf(needs('posix'))('the remedy of doctor works in a shell with any directory name', async () => {
   const context = createSetup()
   const directory = join(context.directories.state, "o'brien; $(exit)")
   const paths = { config: join(directory, 'c'), state: join(directory, 's') }
@@ -124,7 +124,7 @@ test.runIf(needs('posix'))('the remedy of doctor works with any names of directo
   for (const path of Object.values(paths)) expect(statSync(path).mode & 0o077).toBe(0)
 })
 
-test('the report of doctor on a terminal has each remedy once, below its problem', async () => {
+test('the report of doctor on a terminal shows each remedy once, below its problem', async () => {
   const context = createSetup({ environment: { apiKey: 'key-1' }, terminal: { columns: 200 } })
   expect(await run(['doctor', '--no-color'], context)).toBe(3)
   expect(context.stdout.text).toContain(
@@ -256,7 +256,7 @@ test.runIf(needs('posix'))('doctor warns of a directory that others can read', a
 test.each([
   ['a problem', { settings: { base_url: READY.settings.base_url, client_id: 'client-1' } }, 'problem'],
   ['a warning with an API key', READY, 'warning'],
-])('doctor reports directories below a dangling link: %s', async (_what, environment, status) => {
+])('doctor reports directories below a dangling link as %s', async (_what, environment, status) => {
   const context = createSetup({ environment })
   const link = `${context.directories.config}-link`
   symlinkSync(`${link}-not-mounted`, link)

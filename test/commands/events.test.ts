@@ -58,7 +58,7 @@ async function world() {
 const outputOf = async (client: Client, ...words: string[]) =>
   (await client.run([...words, '--format', 'jsonl'])).stdout
 
-it('claim sends the events that are documented, and no other', async () => {
+it('claim prints exactly the events that are documented', async () => {
   const { client, publish } = await world()
   const outputs = [await outputOf(client, 'claim', 'usual.example.com', '--timeout', '0.3')]
   await publish('usual.example.com')
@@ -74,7 +74,7 @@ it('claim sends the events that are documented, and no other', async () => {
   expect(events.find(({ event }) => event === 'waiting')).toHaveProperty('report.verdict', 'fix')
 }, 20_000)
 
-it('claims watch sends the events that are documented, and no other', async () => {
+it('claims watch prints exactly the documented events, apart from waiting and warning', async () => {
   const { sandbox, client } = await world()
   const domain = 'usual.example.com'
   await client.run(['claims', 'create', domain])
@@ -97,7 +97,7 @@ it('claims watch sends the events that are documented, and no other', async () =
   for (const event of events) expect(event).toHaveProperty('claim.domain_id')
 })
 
-it('claims verify --wait says that the service was asked, then what claims watch says', async () => {
+it('claims verify --wait prints an event that the service was asked, and then the events of claims watch', async () => {
   const { client, publish } = await world()
   await client.run(['claims', 'create', 'usual.example.com'])
   await publish('usual.example.com')
@@ -106,7 +106,7 @@ it('claims verify --wait says that the service was asked, then what claims watch
   expect(events.at(-1)?.event).toBe('done')
 })
 
-it('imports watch sends the events that are documented, and no other', async () => {
+it('imports watch prints exactly the events that are documented', async () => {
   const steps = ['queued', 'in_progress', 'in_progress', 'failure', 'completed']
   let turn = 0
   const context = createFakeContext({
@@ -123,7 +123,7 @@ it('imports watch sends the events that are documented, and no other', async () 
   for (const event of events) expect(event).toHaveProperty('import.id', 'i-1')
 })
 
-it('claims watch and imports watch of something that has ended send a status event and a done event', async () => {
+it('claims watch and imports watch of something that has ended print a status event and a done event', async () => {
   const context = createFakeContext({
     environment: { settings: { base_url: 'http://127.0.0.1:1' }, apiKey: 'key-1' },
     respond: ({ url }) =>

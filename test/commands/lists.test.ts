@@ -72,13 +72,13 @@ describe('a list of the service', () => {
       },
     )
 
-    it.each([404, 418, 422])('a list that breaks off with status %i offers no cursor', async (status) => {
+    it.each([404, 418, 422])('a list that ends early with status %i hints at no --after', async (status) => {
       const { err } = await broken('imports list --all --format tsv', status)
       expect(err).toContain('; the list ends after 100 items\n')
       expect(err).not.toContain('--after')
     })
 
-    it('a list in JSON that breaks off has no hint for the rest', async () => {
+    it('imports list --json that breaks off after a page gives no hint at a command for the rest', async () => {
       const { err } = await broken('imports list --all --json')
       expect(JSON.parse(err).error.message).toContain('the list ends after 100 items')
       expect(err).not.toContain('for the rest')
@@ -106,7 +106,7 @@ describe('a list of the service', () => {
     )
   })
 
-  it('the state of a revoked grant is "revoked" for programs, and has the time for people', async () => {
+  it('grants list shows a revoked grant as "revoked" in TSV, and with the time of revocation in a table', async () => {
     const { type } = await sandboxWith({ grants: 40 })
     const states = async (state: string, format: string) =>
       new Set(

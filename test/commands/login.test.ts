@@ -109,7 +109,7 @@ describe('login', () => {
     expect((await readConfig(context)).profiles).toEqual({})
   })
 
-  it('login tries the store before it opens the browser', async () => {
+  it('login with an unusable store fails before it opens the browser or sends a request', async () => {
     const context = contextWith()
     const keychain = context.keychain as { trouble?: string }
     keychain.trouble = 'no_keychain'
@@ -189,7 +189,7 @@ describe('login', () => {
     ['with CI', {}, { environment: { ci: true } }],
     ['without a terminal', {}],
   ])(
-    'login %s opens no browser and waits for nobody: exit 2, with the ways out',
+    'login %s opens no browser and does not wait: exit 2, with the alternatives',
     async (what, options, world) => {
       const context = what.endsWith('a terminal') ? createFakeContext() : contextWith(world)
       const given = { profile: 'work', store: 'file', ...options } as const
@@ -210,7 +210,7 @@ describe('login', () => {
   })
 
   it.each(['json', 'jsonl'])(
-    'login --format %s gives a program the address as a line of JSON, opens no browser, and then gives the result',
+    'login --format %s prints the address to open as a line of JSON, opens no browser, and then prints the result',
     async (format) => {
       const context = contextWith({ terminal: { columns: 80 } })
       const { ended, asked } = await signIn(context, { store: 'file', format })
@@ -225,7 +225,7 @@ describe('login', () => {
     },
   )
 
-  it('a program can answer login --json on stdin with the address of the last page', async () => {
+  it('login --json accepts on stdin the callback URL of the last browser page', async () => {
     const context = { ...contextWith(), stdin: createFakeContext().stdin }
     const ended = start(context, { store: 'file', json: true })
     await expect.poll(() => context.stdout.text).toContain('\n')
@@ -328,12 +328,12 @@ describe('login', () => {
       ['are those that were requested, with commas between', ['b:c', 'a:b'], 'a:b,b:c', []],
       ['have a comma in them, as those that were requested', ['a,b', 'c'], 'c a,b', []],
       [
-        'are fewer, and others',
+        'are fewer than requested, and others, with a warning',
         ['a:b', 'b:c', 'c:d'],
         'b:c x:y',
         ['warning: requested but not granted: a:b c:d'],
       ],
-      ['are less than OpenID Connect takes', ['openid', 'a:b', 'offline_access'], 'a:b', []],
+      ['need not have openid and offline_access', ['openid', 'a:b', 'offline_access'], 'a:b', []],
       ['are whatever the service decides, because nothing was requested', [], 'a:b', []],
       ['are not named, which means that they are the requested ones (RFC 6749)', ['a:b'], null, []],
     ])('the granted scopes %s', async (_what, scope, granted, said) => {
@@ -386,7 +386,7 @@ describe('login', () => {
       expect(profile).toEqual({ base_url: other.baseUrl, client_id: other.clientId, store: 'file' })
     })
 
-    it('login keeps the authorization server of the same service, however its address is written', async () => {
+    it('login to the same service keeps its authorization endpoint, even if the base URL has a final slash', async () => {
       const { sandbox, baseUrl, client, logIn } = await twoNames()
       await client.run(['config', 'set', 'base-url', baseUrl])
       await client.run(['config', 'set', 'authorization-endpoint', `${baseUrl}/oauth/authorize`])

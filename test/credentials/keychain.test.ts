@@ -43,7 +43,7 @@ async function isGone(pid: number): Promise<boolean> {
 }
 
 describe('the helper process of the keychain', () => {
-  it('a helper that does not answer in time is killed, even if it ignores every other signal', async () => {
+  it('a keychain helper that does not answer in time is killed, even if it ignores every other signal', async () => {
     const { keychain, directory } = scriptedKeychain(`
       import { writeFileSync } from 'node:fs'
       process.on('SIGTERM', () => {})
@@ -55,7 +55,7 @@ describe('the helper process of the keychain', () => {
     expect(await isGone(Number(readFileSync(join(directory, 'pid'), 'utf8')))).toBe(true)
   })
 
-  it('the helper runs in its own process group, so that Ctrl-C does not reach it', async () => {
+  it('the keychain helper runs in its own process group, so that Ctrl-C does not reach it', async () => {
     const { keychain } = scriptedKeychain(`
       import { execFileSync } from 'node:child_process'
       const group = execFileSync('ps', ['-o', 'pgid=', '-p', String(process.pid)], { encoding: 'utf8' })
@@ -64,7 +64,7 @@ describe('the helper process of the keychain', () => {
     expect(await keychain.call(request('get'))).toEqual({ ok: true, value: true })
   })
 
-  it('the answer of a helper that is killed right after sending it arrives', async () => {
+  it('an answer arrives even if the keychain helper is killed right after sending it', async () => {
     const { keychain } = scriptedKeychain(`
       process.once('message', () => process.send({ ok: true, value: 'x' }, () => process.kill(process.pid, 'SIGKILL')))
     `)
@@ -75,12 +75,12 @@ describe('the helper process of the keychain', () => {
   it.each([
     ['ends without an answer', 'process.exit(7)', 'exit code 7'],
     ['crashes in native code', "process.kill(process.pid, 'SIGSEGV')", 'SIGSEGV'],
-  ])('a helper that %s is reported as crashed', async (_what, script, detail) => {
+  ])('a keychain helper that %s is reported as crashed', async (_what, script, detail) => {
     const { keychain } = scriptedKeychain(script)
     expect(await keychain.call(request('get'))).toEqual({ ok: false, reason: 'crashed', detail })
   })
 
-  it('the helper gets the secret over its IPC channel, and not in its arguments or environment', async () => {
+  it('the keychain helper gets the secret over its IPC channel, and not in its arguments or environment', async () => {
     const { keychain } = scriptedKeychain(`
       process.once('message', (request) => process.send({ ok: true, value: JSON.stringify({
         secret: request.secret, argv: process.argv.slice(2), execArgv: process.execArgv, env: process.env,
@@ -97,7 +97,7 @@ describe('the helper process of the keychain', () => {
 })
 
 describe('the built helper process', () => {
-  it('the built helper reports a missing keychain library, and one that does not load', async () => {
+  it('the built keychain helper reports a missing keychain library, and one that does not load', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'mailclaim-helper-'))
     onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
     const script = join(directory, 'keychain-helper.js')
@@ -224,7 +224,7 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     expect(await keychain.call(request('set', 'a', 'other'))).toMatchObject({ ok: false, reason: 'locked' })
   })
 
-  it('a bus without a Secret Service is reported as no keychain', async () => {
+  it('a session bus without a Secret Service is reported as a missing keychain', async () => {
     const { keychain } = await startKeyring({ state: 'absent' })
     expect(await keychain.call(request('get'))).toMatchObject({ ok: false, reason: 'no_keychain' })
     expect(await keychain.call(request('set', 'a', 'b'))).toMatchObject({ ok: false, reason: 'no_keychain' })
@@ -235,7 +235,7 @@ describe.runIf(needs('gnome-keyring'))('a real keychain', () => {
     ['an empty bus address', { DBUS_SESSION_BUS_ADDRESS: '' }],
     ['an invalid bus address', { DBUS_SESSION_BUS_ADDRESS: 'nonsense' }],
     ['the address of a bus that has ended', { DBUS_SESSION_BUS_ADDRESS: 'unix:path=/nonexistent/bus' }],
-  ])('%s is reported as no keychain', async (_name, env) => {
+  ])('%s is reported as a missing keychain', async (_name, env) => {
     expect(await keychainIn(env).call(request('get'))).toMatchObject({ ok: false, reason: 'no_keychain' })
   })
 })

@@ -50,7 +50,7 @@ describe('the zone of a name is found from the registry down', () => {
     expect(outcomes).toEqual(['ns1.example.com match', 'ns2.example.com match'])
   })
 
-  test('a domain that the registry denies does not exist', async () => {
+  test('a domain that the registry denies is reported as nonexistent, with the negative TTL', async () => {
     const { seen } = await timedObserve(fakeInternet([COM]))
     expect(seen.location).toMatchObject({
       kind: 'no_domain',
@@ -60,7 +60,7 @@ describe('the zone of a name is found from the registry down', () => {
     })
   })
 
-  test('a name below a top-level domain that the root denies is domain_not_found', async () => {
+  test('a name below a top-level domain that the root denies is reported as domain_not_found', async () => {
     const root = { apex: '.', servers: { 'a.root-servers.net': ['192.0.2.100'] } }
     const { report } = await timedCheck(fakeInternet([root, COM, zone()]), { name: 'app.example.con' })
     expect(report).toMatchObject({
@@ -83,7 +83,7 @@ describe('the zone of a name is found from the registry down', () => {
     expect(ms).toBeLessThan(3000)
   })
 
-  test('a zone of private DNS is found without a registry', async () => {
+  test('a zone of private DNS is found through the resolver, without a registry', async () => {
     const corp = {
       apex: 'shop.corp',
       servers: { 'dc.shop.corp': ['10.0.0.2'] },
@@ -100,7 +100,7 @@ describe('the zone of a name is found from the registry down', () => {
     ['failing', { flags: RA | RCODE.SERVFAIL }, 'SERVFAIL'],
     ['denying what exists', denial(RA), 'NXDOMAIN'],
     ['denying what exists with authority', denial(AA), 'NXDOMAIN'],
-  ] as const)('a resolver that is %s does not prove a missing domain', async (_title, reply, answer) => {
+  ] as const)('a resolver that is %s does not prove a domain nonexistent', async (_title, reply, answer) => {
     const { seen, ms } = await timedObserve(() => reply)
     expect(seen.location).toMatchObject({ kind: 'lost', replies: [`${RESOLVER}: ${answer}`] })
     expect(ms).toBeLessThan(10_000)
@@ -117,7 +117,7 @@ describe('the zone of a name is found from the registry down', () => {
 })
 
 describe('the servers of the zone', () => {
-  test('name servers are queried at the glue of the registry, whatever addresses a resolver returns', async () => {
+  test('name servers are queried at the glue addresses of the registry, even if a resolver returns other addresses', async () => {
     const world = fakeInternet([COM, zone()])
     const { seen, asked } = await timedObserve((one) =>
       one.server === RESOLVER && one.type === 'A' && one.name.endsWith('example.com')
@@ -135,12 +135,12 @@ describe('the servers of the zone', () => {
     zone(RECORD, { servers: { 'ns.host.net': ['192.0.2.21'] }, withoutGlue: true }),
   ]
 
-  test('name servers without glue are looked up through the resolver', async () => {
+  test('the addresses of name servers without glue are looked up through the resolver', async () => {
     expect((await timedObserve(fakeInternet(hosted))).outcomes).toEqual(['ns.host.net match'])
   })
 
   test.each(['0.0.0.0', '127.0.0.1'])(
-    'name servers whose address a filter replaces with %s count as silent',
+    'name servers whose address a DNS filter replaces with %s are reported as timed out',
     async (data) => {
       const world = fakeInternet(hosted)
       const { outcomes, asked } = await timedObserve((one) =>
@@ -195,7 +195,7 @@ describe('the servers of the zone', () => {
       { findings: [{ code: 'other_name', evidence: { found_at: 'example.com' } }] },
     ],
     ['app.example.com', [], { findings: [{ code: 'missing' }] }],
-  ])('name servers of %s may leave out the AA bit', async (name, records, expected) => {
+  ])('name servers of %s that never set the AA bit are still believed', async (name, records, expected) => {
     const world = fakeInternet([COM, zone(records)])
     const { report } = await timedCheck(
       (asked) => {
@@ -246,7 +246,7 @@ describe('the servers of the zone', () => {
   })
 })
 
-describe('an alias at the name', () => {
+describe('a CNAME at the name', () => {
   const target = (records: FakeZone['records']): FakeZone => ({
     apex: 'target.net',
     servers: { 'ns.target.net': ['192.0.2.31'] },
@@ -273,7 +273,7 @@ describe('an alias at the name', () => {
     ['servers that refuse', { flags: RCODE.REFUSED }, {}, 'cname_at_name'],
     ['servers that fail', { flags: RCODE.SERVFAIL }, {}, 'cname_at_name'],
     ['servers without addresses', 'silent', { withoutGlue: true }, 'cname_at_name'],
-  ])('a CNAME to a target with %s is reported as an alias', async (_title, reply, more, code) => {
+  ])('a CNAME to a target with %s is named in the only finding', async (_title, reply, more, code) => {
     const zones = [COM, NET, zone([cname('app.example.com', 'v.target.net')]), { ...target([]), ...more }]
     const world = fakeInternet(zones, ({ server }) => (server === '192.0.2.31' ? reply : undefined))
     const { report } = await timedCheck(world, { name: 'app.example.com' })
@@ -357,7 +357,7 @@ describe('records at wrong names', () => {
     ['mc.example.com', 'wrong', '_mc.example.com'],
     ['_dmarc.example.com', 'wrong', 'example.com'],
     ['*.example.com', 'used', 'example.com'],
-  ])('a record at %s (%s) is found for %s', async (at, how, name) => {
+  ])('a record at %s is found as misplaced (%s) when %s is checked', async (at, how, name) => {
     for (const expected of at === '_prefix.example.com' ? ['prefix=token'] : ['prefix=token', null]) {
       const world = fakeInternet([COM, zone([txt(at, 'prefix=token')])])
       const { seen, asked } = await timedObserve(world, { name, expected })
@@ -377,7 +377,7 @@ describe('records at wrong names', () => {
     }
   }
 
-  test('a wildcard that answers for the name is not taken for records at wrong names', async () => {
+  test('a wildcard that also answers for the checked name is not reported as records at wrong names', async () => {
     const { seen } = await timedObserve(wild([]), { name: 'app.example.com' })
     expect(seen.otherNames).toMatchObject({
       misplaced: [{ how: 'used' }, { how: 'used' }],

@@ -89,11 +89,11 @@ test.each([
     { state: 'ok' },
   ],
   ['an expired signature', { signatures: [signature(-DAY)] }, { state: 'expired' }],
-])('the DNSSEC state of a zone with %s is observed', async (_title, records, expected) => {
+])('the DNSSEC state of a zone with %s is determined correctly', async (_title, records, expected) => {
   expect((await observed(records)).dnssec).toMatchObject(expected)
 })
 
-test('a resolver with old keys of a repaired zone fails validation until the TTL of the keys', async () => {
+test('a resolver that caches the old keys of a repaired zone fails validation until their TTL ends', async () => {
   const seen = await observed({}, ({ name, type, checkingDisabled }) => {
     if (name !== ZONE) return undefined
     if (type === 'DNSKEY') return { flags: RA, answers: [{ ...dnskey, ttl: 555 }] }

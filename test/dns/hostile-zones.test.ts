@@ -58,7 +58,7 @@ test('a check stays within its limits of queries and time if a zone delegates to
   )
 })
 
-test('a check stays within its limits of queries and time if each server has another chain of aliases', async () => {
+test('a check stays within its limits of queries and time if each server answers with another chain of CNAMEs', async () => {
   let count = 0
   await checkHostile(({ type, name, server }) => {
     if (type === 'NS') return { flags: AA, answers: many('evil.com', 20) }

@@ -51,6 +51,14 @@ const copyAt = (servers: FakeZone['servers'], records: Records) => dns(records, 
 /** The private zone of a network, with the name of the public zone and without the record. */
 const OWN = zone([a('example.com')], { servers: { 'ns.corp.example.com': ['10.0.0.53'] } })
 const PUBLIC = dns(value(VALUE))
+/** A company's zone of the same name with the record, which the public zone lacks, at a server with a public address. */
+const DC = '198.51.100.53'
+const SPLIT = zone(value(VALUE), { servers: { 'dc1.corp.test': [DC] } })
+/** A network that drops port 53 except to its resolver, which has this zone of its own, and to these addresses. */
+const closed = (own: FakeZone, open: readonly string[] = [], flags = AA | RA): World => {
+  const inside = intercepted(dns([]), own, { flags, otherwise: 'forwards' })
+  return (asked) => ([RESOLVER, ...open].includes(asked.server) ? inside(asked) : 'silent')
+}
 const DUAL = dns(value(VALUE), { servers: { 'ns1.example.com': [ONE, V6] } })
 
 /** A public incident: its source, the state of DNS, and the expected verdict and findings of a check. */
@@ -228,6 +236,18 @@ const MISTAKES: readonly Incident[] = [
     says: "check again from another network; if they don't answer there either, tell the DNS provider to open TCP",
   },
   {
+    ...{ id: 'txt-notimp', source: 'an appliance that balances load' },
+    setup: 'the servers have the zone, and answer NOTIMP to TXT queries',
+    world: (asked) => (asked.type === 'TXT' ? { flags: AA | 4 } : dns([])(asked)),
+    ...{ verdict: 'unknown', codes: ['nameserver_unreachable'], says: 'answer, but not for TXT' },
+  },
+  {
+    ...{ id: 'txt-refused-one', source: 'an appliance that balances load' },
+    setup: 'one of two servers has the zone and refuses TXT queries',
+    world: odd(PUBLIC, (asked) => (asked.type === 'TXT' ? { flags: RCODE.REFUSED } : undefined), TWO),
+    ...{ verdict: 'ready_with_warning', codes: ['some_servers_silent'], says: 'answer, but not for TXT' },
+  },
+  {
     ...{ id: 'childold', source: 'anonaddy/anonaddy#662' },
     setup:
       'the registry names the new servers, the zone itself those of the earlier provider, which lacks the record',
@@ -293,6 +313,15 @@ const HEALTHY: readonly Incident[] = [
       if (asked.edns !== undefined) return { flags: RCODE.FORMERR }
       const reply = PUBLIC(asked)
       return typeof reply === 'string' ? reply : { ...reply, flags: (reply.flags ?? 0) & ~AA }
+    }),
+    ...{ verdict: 'ready', codes: [] },
+  },
+  {
+    ...{ id: 'noedns-loss', source: 'acme-dns/acme-dns#257' },
+    setup: 'the servers reject EDNS, and the datagrams without EDNS are lost',
+    world: odd(PUBLIC, ({ edns, transport }) => {
+      if (edns !== undefined) return { flags: RCODE.FORMERR }
+      return transport === 'udp' ? 'silent' : undefined
     }),
     ...{ verdict: 'ready', codes: [] },
   },
@@ -444,6 +473,77 @@ const NETWORKS: readonly Incident[] = [
     ...{ verdict: 'fix', codes: ['quoted', 'nameserver_unreachable'] },
   },
   {
+    ...{ id: 'split-redirect', source: 'cert-manager/cert-manager#894' },
+    setup:
+      'a company redirects port 53 to its resolver, whose own zone has the record, and the public one lacks it',
+    world: intercepted(dns([]), SPLIT, { flags: AA | RA, otherwise: 'forwards' }),
+    ...{ verdict: 'unknown', codes: ['dns_intercepted'], says: 'this network has its own example.com' },
+  },
+  {
+    ...{ id: 'split-redirect-below', source: 'cert-manager/cert-manager#894' },
+    setup: 'the same, with a zone of its own below the registered domain',
+    world: intercepted(
+      dns([]),
+      { ...SPLIT, apex: 'a.example.com', records: value(VALUE, 'a.example.com') },
+      {
+        ...{ flags: AA | RA, otherwise: 'forwards' },
+      },
+    ),
+    ...{ name: 'a.example.com', verdict: 'unknown', codes: ['dns_intercepted'] },
+  },
+  {
+    ...{ id: 'split-closed', source: 'cert-manager/cert-manager#894' },
+    setup: 'a company drops port 53 but to its resolver, whose own zone has the record',
+    world: closed(zone(value(VALUE), { servers: SERVERS })),
+    ...{ verdict: 'unknown', codes: ['dns_intercepted'], says: 'this network has its own example.com' },
+  },
+  {
+    ...{ id: 'split-closed-no-ns', source: 'cert-manager/cert-manager#894' },
+    setup: 'the same, and the resolver’s own zone has no NS records',
+    world: (asked) =>
+      asked.type === 'NS' && asked.name !== 'com' ? { flags: AA | RA } : closed(SPLIT)(asked),
+    ...{ verdict: 'unknown', codes: ['resolver_unreachable'] },
+  },
+  {
+    ...{ id: 'split-closed-miss', source: 'cert-manager/cert-manager#903' },
+    setup: 'a company drops port 53 but to its resolver and name server, whose own zone lacks the record',
+    world: closed({ ...SPLIT, records: [] }, [DC]),
+    ...{ verdict: 'unknown', codes: ['dns_intercepted'], says: 'this network has its own example.com' },
+  },
+  {
+    ...{ id: 'split-forwarded-miss', source: 'srvrco/getssl#286' },
+    setup: 'the same, with a resolver that forwards to the name server and is no authority',
+    world: (asked) => closed({ ...SPLIT, records: [] }, [DC], asked.server === DC ? AA : RA)(asked),
+    ...{ verdict: 'unknown', codes: ['dns_intercepted'] },
+  },
+  {
+    ...{ id: 'split-closed-local', source: 'cert-manager/cert-manager#894' },
+    setup: 'a company drops port 53 but to its resolver, whose own zone names a server without address',
+    world: closed(SPLIT),
+    ...{ verdict: 'unknown', codes: ['dns_intercepted'] },
+  },
+  {
+    ...{ id: 'split-open', source: 'acmesh-official/acme.sh#4249' },
+    setup: 'the record is only in the zone of a resolver that this network has, and port 53 is open',
+    world: byAddress(
+      { [RESOLVER]: intercepted(dns([]), SPLIT, { flags: AA | RA, otherwise: 'forwards' }) },
+      dns([]),
+    ),
+    ...{ verdict: 'fix', codes: ['missing'] },
+  },
+  {
+    ...{ id: 'txt-refused', source: 'SuperFola/DoNotSend#10' },
+    setup: 'a filter on this network refuses every TXT query to the name servers',
+    world: odd(PUBLIC, (asked) => (asked.type === 'TXT' ? { flags: RCODE.REFUSED } : undefined)),
+    ...{ verdict: 'ready_with_warning', codes: ['resolver_only'] },
+  },
+  {
+    ...{ id: 'txt-refused-all', source: 'celzero/rethink-app#578' },
+    setup: 'a filter on this network refuses every TXT query',
+    world: (asked) => (asked.type === 'TXT' ? { flags: RCODE.REFUSED } : PUBLIC(asked)),
+    ...{ verdict: 'unknown', codes: ['nameserver_unreachable'], says: 'answer, but not for TXT' },
+  },
+  {
     ...{ id: 'v6only-v4ns', source: 'TechnitiumSoftware/DnsServer#1098' },
     setup: 'this network has only IPv6, the name servers only IPv4, and the resolver shows the record',
     world: (asked) =>
@@ -458,7 +558,7 @@ describe.each([
   ['networks between the check and the name servers', NETWORKS],
 ])('%s', (_title, incidents) => {
   const rows = incidents.map((one) => [`${one.id} (${one.source}): ${one.setup}`, one] as const)
-  test.each(rows)('the finding is right for %s', async (_what, { world, name, resolvers, ...expected }) => {
+  test.each(rows)('the findings are right for %s', async (_what, { world, name, resolvers, ...expected }) => {
     const options = { name: name ?? 'example.com', expected: VALUE, ...(resolvers && { resolvers }) }
     const { report, ms } = await timedCheck(world, options)
     const { verdict, findings } = report

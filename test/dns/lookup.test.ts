@@ -48,7 +48,7 @@ test('reading a TXT set returns the zone, its servers, the exact strings of each
   expect(asked.filter(({ server, type }) => server === RESOLVER && type === 'TXT')).toEqual([])
 })
 
-test.each(['shop.com', 'app.shop.com'])('reading a TXT set finds no values at %s', async (name) => {
+test.each(['shop.com', 'app.shop.com'])('reading the empty TXT set of %s gives no values', async (name) => {
   const { seen } = await looking([], undefined, name)
   expect(seen).toMatchObject({ zone: 'shop.com', set: { values: [], ttl: null } })
 })

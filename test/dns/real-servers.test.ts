@@ -42,7 +42,7 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
     expect([report.verdict, codesOf(report), report.retry_after_seconds]).toEqual([verdict, codes, seconds])
   })
 
-  test('an authoritative server can be used as the resolver', async () => {
+  test('a check works with an authoritative server as its resolver', async () => {
     const resolvers = [{ address: HOSTS.a, port: network.port }]
     const report = await network.check('app.sub.test', EXPECTED, { resolvers })
     expect(report).toMatchObject({ ready: true, zone: 'sub.test' })
@@ -58,7 +58,7 @@ describe.runIf(needs('knotd', 'unbound'))('against Knot and Unbound', () => {
       [['zone-unset', 'cachedapex.test', '@', 'TXT', `"${OTHER_TOKEN}"`]],
     ],
   ])(
-    '%s in the cache of Unbound is waited for as long as it stays there',
+    '%s in the cache of Unbound gives the verdict wait, for as long as it stays cached',
     async (_title, name, seconds, before) => {
       const effects = realEffects()
       const question = { name, type: 'TXT', recursionDesired: true } as const

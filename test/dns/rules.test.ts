@@ -11,7 +11,7 @@ import type {
 import { exitErrorOf } from '../../src/dns/report.ts'
 import { diagnose } from '../../src/dns/rules.ts'
 import type { TxtValue } from '../../src/dns/wire/txt-answer.ts'
-import { type FindingCode, severityOf, verdictOf, WORDS } from '../../src/dns/words.ts'
+import { FINDING_TEXTS, type FindingCode, severityOf, verdictOf } from '../../src/dns/words.ts'
 
 const EXPECTED = 'prefix=token123'
 
@@ -167,7 +167,7 @@ const ROWS: readonly (readonly [code: FindingCode, seen: Partial<Observations>])
   ['resolver_differs', { resolvers: [resolver('absent', { negativeTtl: 45, authoritative: true })] }],
 ]
 
-test.each(ROWS)('the rules find %s first in an example of it', (code, seen) => {
+test.each(ROWS)('%s is the first finding for its example observations, with its verdict', (code, seen) => {
   const { verdict, ready, findings } = check(seen)
   expect(findings[0]).toMatchObject({ code, severity: severityOf(code) })
   expect({ verdict, ready }).toEqual({
@@ -179,7 +179,7 @@ test.each(ROWS)('the rules find %s first in an example of it', (code, seen) => {
 })
 
 test('every finding code has an example in this test', () => {
-  const missing = Object.keys(WORDS).filter((code) => !ROWS.some(([tried]) => tried === code))
+  const missing = Object.keys(FINDING_TEXTS).filter((code) => !ROWS.some(([tried]) => tried === code))
   expect(missing).toEqual([])
 })
 
@@ -216,7 +216,7 @@ test('a report has one number of seconds to wait, at most a day', () => {
   expect(check({ location, servers: [] }).retry_after_seconds).toBe(86_400)
 })
 
-test('a fix never tells to replace another TXT value, and names no value but the expected one', () => {
+test('a fix never asks to replace another TXT value, and names no value but the expected one', () => {
   for (const [, seen] of ROWS)
     for (const { fix } of check(seen).findings) {
       expect(fix).not.toMatch(/older|v=spf1|PREFIX|instead|replace the (TXT|value)/)
@@ -266,6 +266,14 @@ test.each<[string, MisplacedRecord['how'], string, FindingCode[], string]>([
   },
 )
 
+test('no transfer is announced where servers that differ have the same serial', () => {
+  const younger = check({ servers: [{ ...MATCH, soa: soa(2) }, server(second)] })
+  expect(younger.findings[0]?.message).not.toContain('serial')
+  const [first] = check({ servers: [MATCH, server(second)] }).findings
+  expect(first).toMatchObject({ code: 'partial_propagation', evidence: { serial: 1 } })
+  expect(first?.message).toMatch(/; both have serial 1, so it may not come by itself$/)
+})
+
 test('the expected value at one wrong name is found before another value at another wrong name', () => {
   const misplaced = [
     ...at('example.com.example.com', 'doubled', 'prefix=older').misplaced,
@@ -303,7 +311,8 @@ test('a finding names two of many name servers, each once, with an address only 
   ]
   expect(check({ servers }).findings[0]?.message).toBe(
     'name servers that lack the record: ns1.example.com (2001:db8::7); ' +
-      'that have it: ns2.example.com, ns3.example.com and 1 more',
+      'that have it: ns2.example.com, ns3.example.com and 1 more; ' +
+      'both have serial 1, so it may not come by itself',
   )
 })
 
@@ -325,18 +334,18 @@ test('the first finding of a report is the reason of its verdict', () => {
   expect(exitErrorOf(report)?.message).toBe(report.findings[0]?.message)
 })
 
-describe('what is left in a cache', () => {
+describe('what a resolver still caches', () => {
   const OLD_NS = { texts: ['ns.old.example.net'], ttl: 900 }
   test.each<[string, Partial<ResolverObservation>, number]>([
     ['an absence', { negativeTtl: 45 }, 45],
     [
-      'an absence that its own name servers gave',
+      'an absence that the current name servers gave',
       { negativeTtl: 45, cached: { texts: ['ns1.example.com'], ttl: 900 } },
       45,
     ],
-    ['the name servers of before a move', { negativeTtl: 45, cached: OLD_NS }, 900],
-    ['an alias that is no more', { negativeTtl: 45, alias: 'web.example.net', ttl: 858 }, 858],
-  ])('a resolver cache with %s is waited for until its TTL ends', (_what, more, seconds) => {
+    ['the name servers from before a move', { negativeTtl: 45, cached: OLD_NS }, 900],
+    ['a CNAME that was removed', { negativeTtl: 45, alias: 'web.example.net', ttl: 858 }, 858],
+  ])('a resolver that caches %s gives the verdict wait until that TTL ends', (_what, more, seconds) => {
     const report = check({ resolvers: [resolver('absent', more)] })
     expect(report).toMatchObject({
       verdict: 'wait',
@@ -345,7 +354,7 @@ describe('what is left in a cache', () => {
     })
   })
 
-  test('a resolver that is wrong after the TTL of its cache is no longer waited for', () => {
+  test('a resolver that is wrong after the TTL of its cache gives resolver_differs or dnssec_bogus instead of cached', () => {
     const resolvers = [resolver('absent', { negativeTtl: 45, cached: OLD_NS })]
     expect(codes({ isOverdue: true, resolvers })).toEqual(['resolver_differs'])
     expect(codes({ isOverdue: true, dnssec: dnssec('ok'), resolvers: [rejects] })).toEqual(['dnssec_bogus'])
@@ -454,7 +463,9 @@ test.each<[Partial<Observations>, string]>([
 
 /** The second address family, which many networks don't intercept. */
 const V6 = { address: '2001:db8::2' }
-const RESOLVES = server({ outcome: 'lame', isSuspect: true, isResolver: true, authoritative: false })
+const RESOLVES = server({
+  ...{ outcome: 'lame', isSuspect: true, isResolver: true, authoritative: false, soa: null },
+})
 
 test.each<[string, boolean | null, readonly ServerObservation[], readonly FindingCode[]]>([
   ['IPv6 shows the record', true, [REFUSED, { ...MATCH, ...V6 }], []],
@@ -469,7 +480,7 @@ test.each<[string, boolean | null, readonly ServerObservation[], readonly Findin
   ['one server of two', false, [RESOLVES, { ...MATCH, ...second }], ['some_servers_lame']],
   ['no registry was heard over IPv4', null, [REFUSED], ['dns_intercepted']],
   ['no registry was heard over IPv4, but another server', null, [REFUSED, MATCH], ['some_servers_lame']],
-])('interception over IPv4 is told from broken name servers: %s', (_what, isSuspect, servers, expected) => {
+])('interception over IPv4 and broken servers are told apart: %s', (_what, isSuspect, servers, expected) => {
   const registry = [
     ...(isSuspect === null ? [] : [{ address: REGISTRY.address, isSuspect }]),
     { address: '2001:db8::9', isSuspect: false },
@@ -485,7 +496,7 @@ test.each<[string, boolean, readonly ServerObservation[], readonly FindingCode[]
   ['IPv6 is intercepted, the record missing', false, [server(), { ...REFUSED, ...V6 }], ['missing']],
   ['IPv6 lacks the record', false, [MATCH, { ...server(second), ...V6 }], ['partial_propagation']],
   ['none serves the zone', false, [REFUSED, { ...REFUSED, ...V6 }], ['lame_nameserver']],
-])('interception is told per address family: %s', (_what, isSuspect, servers, expected) => {
+])('interception is judged per address family: %s', (_what, isSuspect, servers, expected) => {
   const registry = [{ address: REGISTRY.address, isSuspect }]
   expect(codes({ servers, location: found('example.com', [], { registry }) })).toEqual(expected)
 })
@@ -499,7 +510,7 @@ test.each<[string, readonly ResolverObservation[], string, readonly FindingCode[
   ['shows no record', [SHOWS_NONE], 'unknown', ['nameserver_unreachable'], 45],
   [
     'shows another service’s value',
-    [with_('v=spf1')].map((one) => ({ ...SHOWS, ...one })),
+    [with_('v=spf1')].map((one) => ({ ...SHOWS, ...one, authoritative: false })),
     'unknown',
     ['nameserver_unreachable'],
     300,
@@ -518,15 +529,15 @@ describe('a check without a value', () => {
   test.each<[string, Partial<Observations>, FindingCode[]]>([
     ['is silent about a record', { servers: [with_(PROOF)] }, []],
     ['is silent about a policy in quotation marks', { servers: [with_('"v=spf1 -all"')] }, []],
-    ['remarks stored quotation marks', { servers: [with_(`"${PROOF}"`)] }, ['quoted']],
-    ['remarks invisible characters', { servers: [with_(`${PROOF}\u200b`)] }, ['whitespace']],
+    ['warns of stored quotation marks', { servers: [with_(`"${PROOF}"`)] }, ['quoted']],
+    ['warns of invisible characters', { servers: [with_(`${PROOF}\u200b`)] }, ['whitespace']],
     [
-      'remarks a doubled name',
+      'warns of a doubled name',
       { servers: [server()], otherNames: at('example.com.example.com', 'doubled', PROOF) },
       ['doubled_name'],
     ],
     [
-      'remarks www',
+      'warns of the record at www',
       { servers: [server()], otherNames: at('www.example.com', 'wrong', PROOF) },
       ['other_name'],
     ],
@@ -536,13 +547,13 @@ describe('a check without a value', () => {
       [],
     ],
     [
-      'remarks an alias for a value',
+      'warns of a CNAME whose target is the value',
       { servers: [{ ...aliased, alias: PROOF }], alias: { targets: [PROOF.toLowerCase()], isKnown: true } },
       ['cname_at_name'],
     ],
-    ['is silent about another alias', { servers: [aliased], alias }, []],
+    ['is silent about another CNAME', { servers: [aliased], alias }, []],
     [
-      'is silent about the name above',
+      'is silent about a record at the parent name',
       { servers: [server()], otherNames: at('example.com', 'used', PROOF) },
       [],
     ],
@@ -567,7 +578,7 @@ test.each<[FindingCode, number, string]>([
 })
 
 test('messages and fixes have at most 100 characters, begin in lower case and end without a full stop', () => {
-  for (const [code, { message, fix }] of Object.entries(WORDS))
+  for (const [code, { message, fix }] of Object.entries(FINDING_TEXTS))
     for (const words of [message, fix]) {
       const own = words.replace(/\{\w+(:\w+)?\}|[[\]]/g, '')
       expect(own.length, `${code}: ${own}`).toBeLessThanOrEqual(100)

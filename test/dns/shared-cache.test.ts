@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { observe } from '../../src/dns/check.ts'
+import { collectObservations } from '../../src/dns/check.ts'
 import { createSharedCache } from '../../src/dns/shared-cache.ts'
 import type { Asked, FakeReply } from './fake-dns.ts'
 import { type FakeZone, fakeInternet, RESOLVER, txt } from './fake-internet.ts'
@@ -31,7 +31,7 @@ function createRun(respond: (asked: Asked) => FakeReply) {
       publicResolvers: false,
       cache,
     }
-    return (await observe(request, effects)).servers.map(({ outcome }) => outcome).join()
+    return (await collectObservations(request, effects)).servers.map(({ outcome }) => outcome).join()
   }
   /** Checks all names, sixteen at a time. */
   const all = async (names: readonly string[]) => {
@@ -49,7 +49,7 @@ function createRun(respond: (asked: Asked) => FakeReply) {
 
 const isDead = ({ server }: Asked) => /^192\.0\.2\.1[12]$/.test(server)
 
-test('checks of one run share the zone and its hosts for five minutes, but never the record', async () => {
+test('checks of one run share the zone and its name servers for five minutes, but never the record', async () => {
   const world = fakeInternet([COM, zone('example.com', 11, 3)])
   const { outcomesOf, asked, clock } = createRun(world)
   const above = () => asked.filter(({ server, type }) => /2\.[12]$/.test(server) && type === 'SOA').length
@@ -97,7 +97,7 @@ describe('a server that is silent', () => {
     expect(outcomes.get('d299.example.com')).toBe('not_checked,not_checked')
   })
 
-  test('a server counts as silent for five minutes after three unanswered queries in a row', async () => {
+  test('a server is treated as silent for five minutes after three unanswered queries in a row', async () => {
     const clock = createVirtualClock()
     const cache = createSharedCache(clock)
     const server = { address: '192.0.2.11', port: 53 }
@@ -110,7 +110,7 @@ describe('a server that is silent', () => {
   })
 })
 
-test('checks of many domains leave no listener at the signal of their run, and cache the newest thousand zones', async () => {
+test('checks of many domains leave no listener on the abort signal of their run, and cache only the newest thousand zones', async () => {
   const { effects, asked } = timedEffects(fakeInternet([COM, zone('shop.com', 10, 3)]))
   const cache = createSharedCache(effects.clock)
   const request = {
@@ -121,7 +121,7 @@ test('checks of many domains leave no listener at the signal of their run, and c
   }
   const countOf = async (name: string) => {
     const before = asked.length
-    await observe({ ...request, name }, effects)
+    await collectObservations({ ...request, name }, effects)
     return asked.length - before
   }
   const first = await countOf('d0.shop.com')

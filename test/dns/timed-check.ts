@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import type { DnsExchange } from '../../src/context.ts'
-import { type CheckRequest, checkDns, observe } from '../../src/dns/check.ts'
+import { type CheckRequest, checkDns, collectObservations } from '../../src/dns/check.ts'
 import type { DnsEffects } from '../../src/dns/wire/ask.ts'
 import { parseResolver } from '../../src/settings/addresses.ts'
 import { type Asked, createFakeDns, type FakeReply } from './fake-dns.ts'
@@ -77,7 +77,7 @@ async function timed<T>(
 
 /** Observes a name as a check does. */
 export async function timedObserve(respond: (asked: Asked) => FakeReply, options: TimedCheckOptions = {}) {
-  const { result: seen, ms, asked } = await timed(observe, respond, options)
+  const { result: seen, ms, asked } = await timed(collectObservations, respond, options)
   return { seen, outcomes: seen.servers.map(({ host, outcome }) => `${host} ${outcome}`), ms, asked }
 }
 

@@ -83,7 +83,7 @@ test('two values in the strings of one record are explained as extra text', () =
   expect(explain(EXPECTED.slice(0, 9), EXPECTED.slice(9))).toBeUndefined()
 })
 
-test('the explanation of several wrong values is that of the most similar value', () => {
+test('of several wrong values, the one most similar to the expected value is explained', () => {
   const values = ['v=spf1 -all', 'mc-verify=older', `"${EXPECTED}"`].map((value) => record(value))
   expect(explainValues(EXPECTED, values)?.fault).toBe('quoted')
   expect(explainValues(EXPECTED, values.slice(0, 2))?.fault).toBe('stale_token')
@@ -177,7 +177,7 @@ test.each([
   expect(readGivenValue(given)).toBe(value)
 })
 
-test('the difference of two values is all text but their common beginning and end', () => {
+test('the compared pieces of two values join to the values, with the common beginning and end apart', () => {
   fc.assert(
     fc.property(fc.string(), fc.string(), (expected, seen) => {
       const pieces = comparedPieces(expected, seen)
@@ -190,7 +190,7 @@ test('the difference of two values is all text but their common beginning and en
   expect(seen.map(({ text }) => text)).toEqual(['prefix=to', 'c', 'ken'])
 })
 
-test('explaining the longest and most values of an answer ends in time', () => {
+test('explaining values of 65,000 characters, or 500 values, ends within the time limit of the test', () => {
   for (const filling of ['-', 'a', '=', '\\', '“', '.', ' ']) explain(`mc-verify=${filling.repeat(65_000)}x`)
   const long = `prefix=${'aB0_'.repeat(16_000)}`
   explainValues(

@@ -66,7 +66,7 @@ test('a CNAME at the name does not cause an early check while waiting for a reco
   expect(checks).toBe(4)
 })
 
-test('waiting for a record queries a lone resolver only after the negative TTL', async () => {
+test('waiting for a record repeats the check only after the negative TTL if only the resolver answers', async () => {
   const world = smallWorld(() => [])
   const blocked = (asked: Asked): FakeReply =>
     asked.server === resolver.address ? world(asked) : 'unreachable'
@@ -76,7 +76,7 @@ test('waiting for a record queries a lone resolver only after the negative TTL',
   expect(delays).toEqual([60_000, 60_000, 30_000, null])
 })
 
-test('waiting for a record ends with resolver_differs once the TTL of a resolver has passed', async () => {
+test('waiting for a record that a resolver denies ends with resolver_differs once the TTL of its cache has passed', async () => {
   const [world, inside] = [smallWorld(() => ['prefix=token']), smallWorld(() => [])]
   const effects = fakeEffects((asked) => (asked.server === resolver.address ? inside(asked) : world(asked)))
   const codes: unknown[] = []

@@ -96,7 +96,7 @@ describe('a session that machines share', () => {
     await renew(a)
   })
 
-  test('a renewal whose log-in to etcd gets no answer sends nothing and leaves no note', async () => {
+  test('a renewal whose authentication at etcd gets no answer sends no refresh token and leaves no note', async () => {
     const { a, etcd, service, renew } = await pair()
     let isForgotten = false
     etcd.fate = (path) => {
@@ -117,7 +117,7 @@ describe('a session that machines share', () => {
     ['is lost', ['lost', 'lost', 'pass']],
     ['is applied, but its answer is lost', ['unanswered', 'pass']],
     ['is repeated, and applied in between', ['lost', 'unanswered', 'lost', 'pass']],
-  ])('a note or an outcome whose first transaction %s is written once', async (_what, all) => {
+  ])('a note or an outcome whose first transaction %s is written to etcd once', async (_what, all) => {
     for (const before of [[], ['pass'] as const]) {
       const { a, etcd, service, renew } = await pair()
       etcd.fate = fates(...before, ...all)
@@ -128,7 +128,7 @@ describe('a session that machines share', () => {
     }
   })
 
-  test('a renewal whose note is not confirmed sends nothing, and the next command removes a note that arrives late', async () => {
+  test('a renewal whose note etcd does not confirm sends no refresh token, and the next command removes the note if it arrived late', async () => {
     const { a, b, etcd, service, renew } = await pair()
     etcd.fate = fates('late')
     const failure = await failureOf(renew(a))
@@ -141,7 +141,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse, pendingOf(a)]).toEqual([1, 0, []])
   })
 
-  test('a note that arrives after the next command fails, because that command rewrote the value', async () => {
+  test('a late note is refused by etcd, because the next command of its machine has rewritten the value', async () => {
     const { a, b, etcd, service, renew } = await pair()
     await renew(a)
     etcd.fate = fates('late')
@@ -153,7 +153,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse]).toEqual([2, 0])
   })
 
-  test('an unknown outcome is reported on every machine at once, and its sender is not named as the holder: exit 4', async () => {
+  test('every machine reports an unknown outcome at once with exit 4, and does not say that its sender may hold the new token', async () => {
     const { a, b, clock, service, renew } = await pair()
     service.fate = () => 'consumed'
     expect(await failureOf(renew(a))).toMatchObject({ code: 'refresh_interrupted', exit: 4 })
@@ -169,7 +169,7 @@ describe('a session that machines share', () => {
     expect(service.refreshes).toBe(1)
   })
 
-  test('a machine killed after sending the token is waited for 60 s, and then the outcome counts as unknown', async () => {
+  test('other machines wait 60 s for one that was killed after sending the token, and then report an unknown outcome', async () => {
     const { a, b, clock, machine, service, renew } = await pair()
     service.fate = () => 'killed'
     void renew(a)
@@ -187,7 +187,7 @@ describe('a session that machines share', () => {
     expect(await failureOf(renew(a))).toMatchObject({ hint: 'sign in again: mailclaim login' })
   })
 
-  test('a retry waits 60 s for a machine that may still be renewing', async () => {
+  test('a retry of an interrupted renewal waits 60 s for a machine that may still be renewing', async () => {
     const { a, b, clock, service, renew } = await pair()
     service.fate = () => 'killed'
     void renew(a)
@@ -286,7 +286,7 @@ describe('a session that machines share', () => {
     expect(await failureOf(renew(b))).toMatchObject({ code: 'refresh_interrupted' })
   })
 
-  test('a machine that was stopped for 75 s before reading the answer still delivers the tokens to etcd', async () => {
+  test('a machine that was suspended for 75 s before reading the answer still delivers the tokens to etcd', async () => {
     const { a, b, clock, service, renew } = await pair()
     service.received = () => clock.advance(75_000)
     await renew(a)
@@ -321,7 +321,7 @@ describe('a session that machines share', () => {
     expect(pendingOf(a)).toEqual([])
   })
 
-  test('a machine that was stopped for more than 15 s after writing its note sends nothing', async () => {
+  test('a machine that was suspended for more than 15 s after writing its note sends no refresh token', async () => {
     const { a, clock, service, renew } = await pair()
     const wall = () => clock.setWall(clock.now() + 16_000)
     const monotonic = () => {
@@ -370,7 +370,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse]).toEqual([1, 0])
   })
 
-  test('a wrong encryption key or a changed value ends with exit 4, and a login replaces the value', async () => {
+  test('a command with a wrong encryption key, or a changed value in etcd, exits 4, and a login replaces the value', async () => {
     const { a, machine, etcd, signIn, renew, service } = await pair()
     const stranger = await machine('build-c', Buffer.alloc(32, 9).toString('base64'))
     expect(await failureOf(renew(stranger))).toMatchObject({ code: 'store_unavailable', exit: 4 })
@@ -382,7 +382,7 @@ describe('a session that machines share', () => {
     await renew(stranger)
   })
 
-  test('a password file that others can read is refused', async () => {
+  test('an etcd password file that others can read is refused', async () => {
     const { a } = await pair()
     const { storePassword: _in, ...environment } = a.environment
     const storePasswordFile = join(a.directories.state, 'password')

@@ -171,7 +171,7 @@ function strangeLines({ stderr }: FakeContext): string[] {
   return [...errors, ...lines.filter((line) => /^\s*(::|##\[|x$|you are hacked)/.test(line))]
 }
 
-test('every command of the tree is attacked with hostile text', () => {
+test('every command of the command tree is in the table of those attacked with hostile text', () => {
   const attacked = COMMANDS.map(([, line]) => `${line} `)
   const names = [...everyCommand(tree)].map(({ words }) => `${words.join(' ')} `)
   expect(names.filter((name) => !attacked.some((line) => line.startsWith(name)))).toEqual([])
@@ -204,7 +204,7 @@ test.each(COMMANDS)(
   },
 )
 
-test.each(['zone', 'value', 'table'])('hostile text is harmless in a record (%s)', async (format) => {
+test.each(['zone', 'value', 'table'])('hostile text is harmless in claims record (%s)', async (format) => {
   const { claim } = poisoned(EVIL)
   const record = { type: 'TXT', name: 'app.example.com', value: `prefix=${EVIL}`, ttl: EVIL }
   for (const name of [record.name, `${EVIL}.example.com`]) {
@@ -243,7 +243,7 @@ test.each<readonly string[]>([
   ['config', 'set', EVIL, EVIL],
   ['--base-url', EVIL, 'grants', 'list'],
   ['__complete', '--', EVIL],
-])('hostile text is harmless in the arguments', async (...argv) => {
+])('mailclaim prints hostile arguments harmlessly', async (...argv) => {
   const context = world(true, { respond: () => jsonResponse(404, {}) })
   expect(await run(argv, context), context.stderr.text).not.toBe(1)
   expect(harmfulIn(printed(context))).toEqual([])

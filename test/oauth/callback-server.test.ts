@@ -104,7 +104,7 @@ describe('the listener for the redirect', () => {
     ['the state twice', { path: () => `/callback?code=abc&state=${STATE}&state=${STATE}` }, 400],
   ]
   it.each(wrong)(
-    'the listener refuses %s, and accepts the right redirect afterward',
+    'the callback listener refuses %s, and accepts the right redirect afterward',
     async (_what, attack, status) => {
       const { url, received } = await listen()
       const answer = await send(right(url), {
@@ -119,7 +119,7 @@ describe('the listener for the redirect', () => {
     },
   )
 
-  it('the listener accepts only the first right redirect', async () => {
+  it('the callback listener accepts only the first right redirect', async () => {
     const { url, received } = await listen()
     await send(right(url))
     const second = await send(new URL(`${url.href}?code=other&state=${STATE}`))
@@ -128,7 +128,7 @@ describe('the listener for the redirect', () => {
     expect(received).toHaveLength(1)
   })
 
-  it('the listener shows the "signed in" page again for the same redirect', async () => {
+  it('the callback listener shows the "signed in" page again for the same redirect', async () => {
     const { url, received } = await listen()
     for (const answer of [await send(right(url)), await send(right(url))])
       expect([answer.status, answer.body]).toEqual([200, expect.stringContaining(SIGNED_IN_PAGE.title)])
@@ -141,7 +141,7 @@ describe('the listener for the redirect', () => {
     expect(body).toMatch(/Copy the address of this page, and paste it/)
   })
 
-  it('the listener uses the host, path and query of the registration', async () => {
+  it('the callback listener uses the host, path and query of the registered redirect URI', async () => {
     const { server: other, port } = await listen()
     await other.close()
     const uri = `http://localhost:${port}/cb/here`
@@ -162,7 +162,7 @@ describe('the listener for the redirect', () => {
     })
   })
 
-  it('the listener closes although a client keeps a connection open', async () => {
+  it('the callback listener can be closed while a client keeps a connection open', async () => {
     const { server, port } = await listen()
     const idle = connect(port, '127.0.0.1')
     await new Promise((resolve) => idle.once('connect', resolve))

@@ -108,7 +108,7 @@ async function begin({
 }
 
 describe('signing in', () => {
-  it('a login opens the address of the interface, with S256 and a state, once it listens', async () => {
+  it('a login opens /oauth/authorize with an S256 challenge, and its listener answers until the login has ended', async () => {
     const { context, url, redirect, come, result, received } = await begin({
       options: { scopes: ['emails:send', 'domains:read'], resource: 'https://api.example/' },
     })
@@ -158,7 +158,7 @@ describe('signing in', () => {
   it.each<[string, Record<string, string>, RegExp]>([
     ['another state', { state: 'x', code: 'c1' }, /./],
     ['neither code nor error', {}, /it has no code|code/],
-    ['both', { code: 'c1', error: 'access_denied' }, /more than one answer/],
+    ['both code and error', { code: 'c1', error: 'access_denied' }, /more than one answer/],
     [
       'another issuer',
       { code: 'c1', iss: 'https://evil.example' },
@@ -181,7 +181,7 @@ describe('signing in', () => {
       authorization_endpoint: `${BASE}/elsewhere`,
       token_endpoint: 'https://evil.example/token',
     }
-    it('a login opens the authorization endpoint that metadata of its issuer name', async () => {
+    it('a login opens the authorization endpoint that the metadata of its issuer name', async () => {
       const { url, come, result } = await begin({ metadata: published })
       expect(url.pathname).toBe('/elsewhere')
       await come({ code: 'c1' })
@@ -251,7 +251,7 @@ describe('signing in', () => {
       ['dated', /clock/],
       ['proxy', /HTTPS_PROXY/],
     ] as const)(
-      'a login whose connection fails (%s) ends before a browser is opened, with the hint of other commands',
+      'a login whose connection fails (%s) ends before a browser is opened, with the hint that other commands give',
       async (kind, hint) => {
         const respond = () => {
           throw new TransportError(kind, 'no', 'the cause')
@@ -276,7 +276,7 @@ describe('signing in', () => {
         url.href === `https://auth.example${path}` ? jsonResponse(200, body) : jsonResponse(404, {})
     const RFC8414 = '/.well-known/oauth-authorization-server/tenant'
 
-    it('a login at another issuer opens the page that it publishes, and accepts only its answers', async () => {
+    it('a login with --issuer opens the authorization endpoint of that issuer, and accepts only its answers', async () => {
       const { context, url, come, ignored, received, result } = await begin({
         options: { issuer },
         context: { respond: publishedAt(RFC8414) },
@@ -331,7 +331,7 @@ describe('signing in', () => {
     })
   })
 
-  it('a login that is interrupted closes the listener', async () => {
+  it('a login that is interrupted stops listening for the redirect', async () => {
     const { context, redirect, result } = await begin()
     context.interrupt()
     await expect(result).rejects.toMatchObject({ exit: 130 })

@@ -20,7 +20,7 @@ function codeIn(text: string): string | null | undefined {
 
 describe('a pasted redirect', () => {
   const forms: readonly [string, (address: string) => string][] = [
-    ['as it is', (address) => address],
+    ['unchanged', (address) => address],
     ['between blanks', (address) => `  ${address}  `],
     ['without its scheme', (address) => address.replace('http://', '')],
     ['as a query with its question mark', (address) => address.replace(/.*\?/, '?')],
@@ -64,12 +64,12 @@ describe('a pasted redirect', () => {
     ['a cut query before a whole one', `code=c%2\ncode=c%2F1&state=${STATE}`, /may be missing/],
     ['a code before another address', `${STATE_FIRST}\nhttps://a.example/#x`, /may be missing/],
     ['many quotation marks', `x${'"'.repeat(1_000_000)}x`, /paste the whole address/],
-  ])('a paste of %s is not exchanged, and is named', (_what, text, says) => {
+  ])('a paste of %s is refused with a message that says why', (_what, text, says) => {
     expect(codeIn(`${text}\n`)).toMatch(says)
   })
 
   it.each(['code=c', CODE_FIRST.slice(0, 50), 'another page', STATE_FIRST])(
-    'a whole address that is pasted after the line %s is read',
+    'a complete address that is pasted after the line %s is accepted',
     (before) => {
       const fresh = `${CODE_FIRST}\n`
       expect(parsePaste(`${before}\n${fresh}`, fresh, expected)).toEqual(
@@ -78,7 +78,7 @@ describe('a pasted redirect', () => {
     },
   )
 
-  it('a pasted line without its line end is judged later, unless the end of its code is certain', () => {
+  it('a pasted line without a line end is not judged yet, unless another parameter follows its code', () => {
     expect(codeIn(STATE_FIRST)).toBeUndefined()
     expect(codeIn(CODE_FIRST)).toBe('c/1')
   })
@@ -92,7 +92,7 @@ describe('a pasted redirect', () => {
       return { value, text: `http://127.0.0.1:4711/callback?${new URLSearchParams(pairs)}` }
     })
 
-  it('an accepted paste gives exactly the code of the address, broken at any places and wrapped in any form', () => {
+  it('a paste broken by line breaks or blanks anywhere gives exactly the code of the address, if it is accepted', () => {
     const paste = fc.tuple(address, fc.array(fc.nat(300), { maxLength: 4 }), fc.constantFrom(...forms))
     fc.assert(
       fc.property(
@@ -110,7 +110,7 @@ describe('a pasted redirect', () => {
     )
   })
 
-  it('a paste of an address that was cut at any place is accepted only if its code is whole', () => {
+  it('a paste that was cut off anywhere is accepted only if its code is complete', () => {
     fc.assert(
       fc.property(
         address,
@@ -140,7 +140,7 @@ describe('reading pastes', () => {
     return { stream, raw, clock, judged, stop }
   }
 
-  it('pasted lines that arrive together are judged together, and a line without its end with the lines after it', () => {
+  it('pasted lines that arrive together are judged together, and an unfinished last line is judged again with what follows', () => {
     const { stream, clock, judged } = reader()
     for (const text of ['a\n', 'b']) stream.emit('data', text)
     clock.ring()
@@ -170,7 +170,7 @@ describe('reading pastes', () => {
     expect(windows.raw).toEqual([])
   })
 
-  it('Ctrl-C while a paste is read is an interruption', () => {
+  it('Ctrl-C within a paste in raw mode is read as an interruption: exit 130', () => {
     expect(parsePaste('x\u0003', 'x\u0003', expected)).toMatchObject({ code: 'interrupted', exit: 130 })
   })
 })

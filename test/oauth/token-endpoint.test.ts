@@ -55,7 +55,7 @@ const escaped = (text: string) =>
   [...text].map((c) => (c === '/' ? '\\/' : `\\u00${c.charCodeAt(0).toString(16)}`)).join('')
 
 describe('the exchange of a code', () => {
-  it('the exchange of a code is form-encoded as in the interface, without an Authorization header', async () => {
+  it('the request that exchanges a code is form-encoded, with the code verifier and without an Authorization header', async () => {
     const { request, tokens, clock } = await exchange(() => jsonResponse(200, WHOLE))
     expect(request?.url.href).toBe('https://api.example.com/v1/oauth/token')
     expect(Object.fromEntries(new URLSearchParams(request?.body))).toEqual({
@@ -88,6 +88,12 @@ describe('the exchange of a code', () => {
     [oauthError(400, 'unauthorized_client'), 'unauthorized_client', 3, 'not registered for this'],
     [oauthError(400, 'some_new_code'), 'some_new_code', 6, 'some_new_code'],
     [textResponse(502, '<html>'), 'service_unavailable', 7, 'HTTP 502'],
+    [
+      textResponse(200, '{"access_token":"a","token_type":"Bearer","refr'),
+      'service_unavailable',
+      7,
+      'HTTP 200',
+    ],
     [textResponse(200, '<html>'), 'service_unavailable', 7, 'not a JSON object'],
     ...[301, 302, 303, 307, 308].map((status): [HttpResponse, string, number, string] => [
       textResponse(status, '', { location: 'https://api.example.com/oauth/token?a=b' }),
@@ -96,7 +102,7 @@ describe('the exchange of a code', () => {
       `redirect (${status}) to https://api.example.com/oauth/token?…, which`,
     ]),
     [textResponse(502, '\u001f\ufffd\b\0'), 'service_unavailable', 7, 'HTTP 502: it is compressed with gzip'],
-  ])('an exchange that is answered with %o ends in %s', async (answer, code, exit, words) => {
+  ])('a code exchange that is answered with %o ends in %s', async (answer, code, exit, words) => {
     await expect(exchange(() => answer)).rejects.toMatchObject({
       shownCode: code,
       exit,
@@ -104,7 +110,7 @@ describe('the exchange of a code', () => {
     })
   })
 
-  it('an exchange without an answer says that a new login is needed', async () => {
+  it('a code exchange without an answer fails with a hint to sign in again', async () => {
     const failing = exchange(() =>
       Promise.reject(new TransportError('reset', 'maybe', 'the connection was closed')),
     )
@@ -115,7 +121,7 @@ describe('the exchange of a code', () => {
     })
   })
 
-  it('an exchange without a refresh token says how the client has to be registered', async () => {
+  it('a code exchange that yields no refresh token says how the client has to be registered', async () => {
     const answer = () => jsonResponse(200, { ...WHOLE, refresh_token: null })
     await expect(exchange(answer)).rejects.toMatchObject({
       code: 'no_refresh_token',
@@ -124,7 +130,7 @@ describe('the exchange of a code', () => {
     })
   })
 
-  it('the error of an exchange quotes the service, but not a secret that the service quotes', async () => {
+  it('the error of a code exchange quotes the service, but leaves out a secret that the service quotes', async () => {
     const answer = oauthError(400, 'invalid_grant', `code the-code with ${'v'.repeat(43)} is not known`)
     await expect(exchange(() => answer)).rejects.toThrow(
       'code [left out] with [left out] is not known (invalid_grant)',
@@ -157,7 +163,7 @@ describe('a token response', () => {
 })
 
 describe('a refresh', () => {
-  it('a refresh sends the token once, and the scope only to narrow it, which counts if the answer names none', async () => {
+  it('a refresh sends the token once, and a scope only to narrow it, which is taken as granted if the answer names none', async () => {
     const { requests } = await refreshOnce(() => jsonResponse(200, WHOLE))
     expect(requests).toHaveLength(1)
     expect(Object.fromEntries(new URLSearchParams(requests[0]?.body))).toEqual({
@@ -321,7 +327,7 @@ describe('a refresh', () => {
     ],
     ['a bug in the transport', () => Promise.reject(new TypeError('oops')), { kind: 'unknown', why: 'oops' }],
   ])(
-    'a refresh that is answered with %s has the outcome that the answer proves',
+    'a refresh answered with %s has the outcome that this answer proves',
     async (_name, answer, expected) => {
       expect((await refreshOnce(answer)).outcome).toMatchObject(expected)
     },
@@ -333,7 +339,7 @@ describe('a refresh', () => {
     ['an access token with a line break', { access_token: 'a\nb' }],
     ['a token of another type', { token_type: 'DPoP' }],
     ['a type that is no text', { token_type: { toString: 1 } }],
-  ])('a refresh keeps the new refresh token beside %s', async (_what, fields) => {
+  ])('a refresh keeps the new refresh token of an answer with %s', async (_what, fields) => {
     const { outcome } = await refreshOnce(() => jsonResponse(200, { ...WHOLE, ...fields }))
     expect(outcome).toEqual({
       kind: 'success',
@@ -379,7 +385,7 @@ describe('a refresh', () => {
     expect(outcome).toEqual({ kind: 'unknown', why: 'HTTP 200: it is binary data; it is not a JSON object' })
   })
 
-  it('the message of a refresh shows the words and ids by which support finds a request', async () => {
+  it('the message of a failed refresh shows the error text and the request id of the service, for support', async () => {
     const id = '1b4e28ba-2fa1-11d2-883f-0016d3cca427'
     const { outcome } = await refreshOnce(() =>
       jsonResponse(500, { message: `upstream_temporarily_unavailable, request ${id}` }),
@@ -393,12 +399,12 @@ describe('a refresh', () => {
       brokenBy: new TransportError('reset', 'maybe', 'the connection was closed'),
     })
 
-    it('a truncated answer is a success if the object is complete', async () => {
+    it('a truncated answer to a refresh is a success if its JSON object is complete', async () => {
       const { outcome } = await refreshOnce(() => cutAfter(JSON.stringify(WHOLE)))
       expect(outcome).toMatchObject({ kind: 'success', refreshToken: 'new-refresh' })
     })
 
-    it('a truncated answer is a success if both tokens are complete', async () => {
+    it('a truncated answer to a refresh is a success if both tokens are complete', async () => {
       for (const left of ['}', ',"scope":"emails:send"}']) {
         const text = JSON.stringify({ ...WHOLE, scope: 'emails:send' })
           .replace(/,"scope":"emails:send"\}$/, left)
@@ -409,7 +415,7 @@ describe('a refresh', () => {
     })
 
     it.each(['"note":"a\\\\x"', '"note":"a\nb"', '"count":007'])(
-      'an invalid pair (%j) beside the tokens costs none of them',
+      'the tokens of an answer to a refresh are read although another field (%j) is invalid JSON',
       async (pair) => {
         const text = JSON.stringify(WHOLE).replace('{', `{${pair},`)
         for (const response of [textResponse(200, text), cutAfter(text.slice(0, -1))]) {
@@ -424,7 +430,7 @@ describe('a refresh', () => {
       ['an array', '"all":[{"refresh_token":"nested"},{"a":"}"}]'],
       ['a text', '"note":"{\\"refresh_token\\":\\"nested\\"}"'],
     ])(
-      'a truncated answer with another refresh token in %s has the one at its top level',
+      'a truncated answer to a refresh with another refresh token in %s gives the one at its top level',
       async (_in, pair) => {
         const text = JSON.stringify(WHOLE).slice(0, -1)
         for (const whole of [`${text},${pair},`, text.replace('{', `{${pair},`)])
@@ -437,7 +443,7 @@ describe('a refresh', () => {
       },
     )
 
-    it('a truncated answer without both tokens is unknown, and no message contains a piece of a token', async () => {
+    it('a truncated answer to a refresh without both tokens is an unknown outcome, and its message contains no piece of a token', async () => {
       const { refresh_token, ...rest } = WHOLE
       const text = JSON.stringify({ ...rest, refresh_token })
       const { outcome } = await refreshOnce(() => cutAfter(text.slice(0, -3)))
@@ -448,7 +454,7 @@ describe('a refresh', () => {
       expect((outcome as { why: string }).why).not.toContain('new-')
     })
 
-    it('a truncated answer is a refusal if its head or the part that arrived proves one', async () => {
+    it('a truncated answer to a refresh with status 401 and invalid_client proves that the token is unused', async () => {
       const refusal = cutAfter('{"error":"invalid_client"}', 401)
       expect((await refreshOnce(() => refusal)).outcome).toMatchObject({ kind: 'unused', isTransient: false })
     })
@@ -462,13 +468,13 @@ describe('a refresh', () => {
       ['JSON of a 429 that could be whole', '{"message":"wait"}', 429, 'application/json'],
       ['JSON of a 503 that could be whole', '{}', 503, 'application/json'],
       ['a page of a 429', '<h1>', 429, 'text/html'],
-    ])('%s that breaks off proves nothing, even with Retry-After', async (_what, text, status, type) => {
+    ])('a refresh answered with %s that breaks off is unknown', async (_what, text, status, type) => {
       const answer = cutAfter(text, status, { 'retry-after': '1', 'content-type': type })
       expect((await refreshOnce(() => answer)).outcome.kind).toBe('unknown')
     })
   })
 
-  it('a refresh may take half a minute whatever the HTTP timeout, and calls `beforeSend`', async () => {
+  it('a refresh has a timeout of at least 30 s, even if the HTTP timeout is shorter, and calls `beforeSend`', async () => {
     const context = createFakeContext({ respond: () => jsonResponse(200, WHOLE) })
     const beforeSend = () => {}
     for (const httpTimeout of ['1', '45']) {
@@ -480,7 +486,7 @@ describe('a refresh', () => {
   })
 
   it.each<[string, (token: string) => HttpResponse]>([
-    ['as it is', (token) => oauthError(400, 'invalid_grant', `token ${token} was reused`)],
+    ['unchanged', (token) => oauthError(400, 'invalid_grant', `token ${token} was reused`)],
     [
       'with escapes',
       (token) => textResponse(400, `{"error":"x","error_description":"token ${escaped(token)} was reused"}`),
@@ -494,7 +500,7 @@ describe('a refresh', () => {
     ['far into a long text', (token) => textResponse(500, `${'x'.repeat(150)}${token}`)],
     ['in a text with escapes', (token) => textResponse(500, `no: ${escaped(token)}`)],
     ['in the message of a success', (token) => jsonResponse(200, { message: `took ${token}` })],
-  ])('no message of a refresh contains the token: %s', async (_how, answer) => {
+  ])('no message of a refresh contains a token that is quoted %s', async (_how, answer) => {
     const token = 'old/refresh+"quoted"=\\token'
     for (const verbose of [false, true]) {
       const context = createFakeContext({ respond: () => answer(token) })
@@ -520,7 +526,7 @@ describe('a refresh', () => {
     expect(requests).toEqual([])
   })
 
-  it('a refresh never reuses a connection, which the service may be about to close', async () => {
+  it('a refresh never reuses a connection, since the service may be about to close it', async () => {
     const connections = new Set<unknown>()
     const server = createServer((request, response) => {
       connections.add(request.socket)

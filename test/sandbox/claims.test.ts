@@ -194,7 +194,7 @@ test.each([
   ['superseded', { status: 'superseded' }],
   ['canceled', { status: 'canceled' }],
   ['constructor', { status: 'completed' }],
-])('a claim for a domain with the first label %s ends as that label demands', async (label, ends) => {
+])('a claim for %s.example.com ends as its first label says, if that is a status', async (label, ends) => {
   const sandbox = await sandboxForTest({ ...SLOW, autoPublish: true })
   const { verify, get } = await claimed(sandbox, `${label}.example.com`)
   await verify()

@@ -29,7 +29,7 @@ function raw(sandbox: Sandbox): Promise<{ text: string; end: 'closed' | 'reset' 
 }
 
 describe('the fault', () => {
-  test('the fault status responds with the given status, headers and body', async () => {
+  test('the fault "status" responds with the given status, headers and body', async () => {
     const sandbox = await sandboxForTest()
     const headers = { 'Retry-After': '7' }
     await fault(sandbox, { kind: 'status', status: 429, headers, body: { message: 'slow' } })
@@ -38,19 +38,19 @@ describe('the fault', () => {
     expect(await response.json()).toEqual({ message: 'slow' })
   })
 
-  test('the fault reset resets the connection without sending a byte', async () => {
+  test('the fault "reset" resets the connection without sending a byte', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'reset' })
     expect(await raw(sandbox)).toEqual({ text: '', end: 'reset' })
   })
 
-  test('the fault drop closes the connection without a response', async () => {
+  test('the fault "drop" closes the connection without a response', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'drop' })
     expect(await raw(sandbox)).toEqual({ text: '', end: 'closed' })
   })
 
-  test('the fault truncate sends all headers and half of the body', async () => {
+  test('the fault "truncate" sends all headers and half of the body', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'truncate' })
     const [head = '', body = ''] = (await raw(sandbox)).text.split('\r\n\r\n')
@@ -58,7 +58,7 @@ describe('the fault', () => {
     await expect(get(sandbox).then((response) => response.text())).rejects.toThrow()
   })
 
-  test('the fault merge overwrites headers and fields of the response, and fields of each list item', async () => {
+  test('the fault "merge" overwrites headers and fields of the response, and fields of each list item', async () => {
     const sandbox = await sandboxForTest()
     const more = {
       headers: { 'content-type': 'text/html' },
@@ -75,7 +75,7 @@ describe('the fault', () => {
     })
   })
 
-  test('the fault delay sends the unchanged response later', async () => {
+  test('the fault "delay" sends the unchanged response later', async () => {
     const sandbox = await sandboxForTest()
     await fault(sandbox, { kind: 'delay', before_ms: 40, after_ms: 40 })
     const started = performance.now()
@@ -194,7 +194,7 @@ describe('the virtual clock', () => {
   })
 })
 
-test('timestamps have the documented format, and sort as text in the order of time', () => {
+test('timestamps of the sandbox have the documented format, and sort as text in the order of time', () => {
   for (const ms of [0, 1, 999, 1_700_000_000_000, 1_700_000_000_123, 4_000_000_000_010]) {
     const text = formatTimestamp(ms)
     expect(text).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{1,6}\+00$/)

@@ -162,7 +162,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
       expect(await ask(sandbox, name, 'TXT', how)).toMatchObject({ texts: [] })
   })
 
-  test('queries for names below an unknown top-level domain are REFUSED', async () => {
+  test('the DNS server answers REFUSED for names below an unknown top-level domain', async () => {
     const sandbox = await sandboxForTest()
     for (const [name, type] of [
       ['example.net', 'TXT'],
@@ -188,7 +188,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
     ['lame', 0],
     ['silent', undefined],
   ])(
-    'the name servers of a zone can be %s while its registry and the resolver still know them',
+    'name servers with the mistake "%s" fail, and the registry and the resolver still name them',
     async (mistake, rcode) => {
       const sandbox = await planted(mistake)
       const asked = ask(sandbox, 'mail.shop.co.uk', 'TXT', how)
@@ -209,7 +209,7 @@ describe.each<Transport>(['udp', 'tcp'])('the DNS server by %s', (transport) => 
   )
 })
 
-test('with the mistake cached, only the resolver still denies the record', async () => {
+test('with the mistake "cached", the resolver denies a record that the name servers have', async () => {
   const sandbox = await planted('cached')
   expect((await ask(sandbox, 'mail.shop.co.uk', 'TXT')).texts).toHaveLength(1)
   const old = await ask(sandbox, 'mail.shop.co.uk', 'TXT', { recursion: true })
@@ -265,7 +265,7 @@ test.each([
   expect((await control(sandbox, 'PUT', `/dns/${name}/TXT`, body)).status).toBe(422)
 })
 
-test('HTTP and DNS ports can be chosen; a port in use is an error, and leaves no server listening', async () => {
+test('the HTTP and DNS ports of the sandbox can be chosen; a port in use is an error, and leaves no server listening', async () => {
   const first = await sandboxForTest()
   await expect(sandboxForTest({ dnsPort: portOf(first) })).rejects.toMatchObject({ code: 'EADDRINUSE' })
   const port = Number(new URL(first.baseUrl).port)

@@ -26,7 +26,7 @@ describe.each(['/oauth/grants', '/contacts/imports'])('%s (interface 4.2, 4.3 an
     }
   })
 
-  test('paging forward and backward gives the same items, each without the cursor itself', async () => {
+  test('paging a list forward and backward gives the same items, and never the item of the cursor', async () => {
     const sandbox = await sandboxForTest({ imports: 25, grants: 25 })
     const walk = async (direction: 'after' | 'before', from = '') => {
       const seen: string[] = []
@@ -46,7 +46,7 @@ describe.each(['/oauth/grants', '/contacts/imports'])('%s (interface 4.2, 4.3 an
   })
 })
 
-test('without a limit, a page has ten imports, or all grants, revoked ones included', async () => {
+test('without a limit, a page has ten imports, or all grants, including revoked grants', async () => {
   const sandbox = await sandboxForTest({ imports: 25, grants: 250 })
   const imports = (await api(sandbox, 'GET', '/contacts/imports')).body
   expect([items(imports).length, imports['has_more']]).toEqual([10, true])

@@ -4,7 +4,7 @@ import { type HttpRequest, type HttpResponse, TransportError } from '../../src/c
 import { CliError } from '../../src/errors.ts'
 import { createClaim, getClaim, verifyClaim } from '../../src/service/claims.ts'
 import { type Authorizer, createServiceClient } from '../../src/service/client.ts'
-import { getImport, grantPages, importPages } from '../../src/service/lists.ts'
+import { getImport, grantFetcher, importFetcher } from '../../src/service/lists.ts'
 import { logExchanges } from '../../src/service/log.ts'
 import type { Credential } from '../../src/service/types.ts'
 import { createIo } from '../../src/terminal/io.ts'
@@ -66,8 +66,8 @@ describe('a request', () => {
 
   it('a list request has the given query parameters only', async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { has_more: false, data: [] })])
-    await importPages(client, 'failed')({ limit: 7, after: 'x&y' })
-    await grantPages(client)({ limit: 100 })
+    await importFetcher(client, 'failed')({ limit: 7, after: 'x&y' })
+    await grantFetcher(client)({ limit: 100 })
     expect(context.requests.map((request) => request.url.pathname + request.url.search)).toEqual([
       '/contacts/imports?limit=7&after=x%26y&status=failed',
       '/oauth/grants?limit=100',
@@ -77,13 +77,13 @@ describe('a request', () => {
   it("a list request uses the caller's signal, or the interrupt signal", async () => {
     const { context, client } = await clientWith([() => jsonResponse(200, { has_more: false, data: [] })])
     const { signal } = new AbortController()
-    await grantPages(client)({ limit: 100 }, signal)
-    await grantPages(client)({ limit: 100 })
+    await grantFetcher(client)({ limit: 100 }, signal)
+    await grantFetcher(client)({ limit: 100 })
     expect(context.requests.map((request) => request.signal)).toEqual([signal, context.interrupts.signal])
     expect(context.requests[0]?.signal).toBe(signal)
   })
 
-  it('a response of megabytes that is not JSON is refused, and named as what it is', async () => {
+  it('a response of megabytes that is not JSON is refused with an error that quotes its beginning', async () => {
     const { client } = await clientWith([textResponse(200, '%2F\\'.repeat(1e6))])
     expect((await failed(getImport(client, 'i-1'))).message).toContain('not a JSON object: %2F')
   })
@@ -129,7 +129,7 @@ describe('a request', () => {
     expect(JSON.stringify(await getImport(client, 'i-1'))).toBe(JSON.stringify(body))
   })
 
-  it('createClaim tells a new claim (201) from an existing claim (200)', async () => {
+  it('createClaim distinguishes a new claim (201) from an existing claim (200)', async () => {
     const { client } = await clientWith([
       jsonResponse(201, { status: 'pending' }),
       jsonResponse(200, { status: 'pending' }),
@@ -152,13 +152,13 @@ describe('retries', () => {
     ['a 500', [jsonResponse(500, {}), ok()]],
     ['a 502 of a proxy', [textResponse(502, '<html>'), ok()]],
     ['three failures', [busy(), reset, busy(), ok()]],
-  ])('a GET survives %s', async (_what, answers) => {
+  ])('a GET is retried and succeeds after %s', async (_what, answers) => {
     const { client, context } = await clientWith(answers)
     expect(await getImport(client, 'i-1')).toEqual(good)
     expect(context.requests).toHaveLength(answers.length)
   })
 
-  it('a service that never answers is given up after 45 seconds, repetitions included', async () => {
+  it('a request to a service that never answers ends after 45 seconds, including its retries', async () => {
     const { client, context } = await clientWith([
       () => {
         const { timeoutMs } = context.requests.at(-1) as HttpRequest
@@ -172,14 +172,14 @@ describe('retries', () => {
     expect(context.clock.monotonic()).toBe(45_000)
   })
 
-  it('the waits that the service asks for do not count against the time limit', async () => {
+  it('the waits that Retry-After asks for do not shorten the time limit of a request', async () => {
     const slow = jsonResponse(503, {}, { 'retry-after': '40' })
     const { client, context } = await clientWith([slow, slow, ok()])
     expect(await getImport(client, 'i-1')).toEqual(good)
     expect(context.clock.slept).toEqual([40_000, 40_000])
   })
 
-  it('after two seconds of silence stderr says what the command waits for, once for each request sent', async () => {
+  it('after two seconds without a response stderr names the host that the command waits for, except with maxAttempts: 1', async () => {
     const { client, context } = await clientWith([], {
       http: {
         send: async () => {
@@ -236,7 +236,7 @@ describe('retries', () => {
     },
   )
 
-  it('a time limit holds for all attempts and pauses, except at the creation of a claim', async () => {
+  it('a time limit covers all attempts of a request and the pauses between them', async () => {
     const late = new TransportError('timeout', 'maybe', 'late')
     const { client, context } = await clientWith([late, late, ok()])
     expect((await failed(getImport(client, 'i-1', { timeoutMs: 1200 }))).code).toBe('timeout')
@@ -353,7 +353,7 @@ describe('a refused credential', () => {
   )
 
   it.each(['first', 'refused'] as const)(
-    'a slow renewal of the session does not shorten the request after it (%s)',
+    'a slow renewal of the session does not shorten the timeout of the request after it (%s)',
     async (when) => {
       const answers = when === 'first' ? [ok()] : [refusal(), ok()]
       const renewed = async (value: string, isSlow: boolean) => {
@@ -371,7 +371,7 @@ describe('a refused credential', () => {
     },
   )
 
-  it('a refused credential without a successor is named but never shown', async () => {
+  it('the error for a refused credential that cannot be renewed names its profile and never shows it', async () => {
     const { client } = await clientWith([refusal], { authorizer: authorizerWith(undefined) })
     const failure = await failed(getImport(client, 'i-1'))
     expect(failure.message).toContain('the access token of profile work')
@@ -382,7 +382,7 @@ describe('a refused credential', () => {
 
 describe('the hint after a refusal', () => {
   it.each<[string, unknown, string | undefined]>([
-    ['nothing', {}, 'the API key may lack a scope or belong to another team'],
+    ['no reason', {}, 'the API key may lack a scope or belong to another team'],
     [
       'a reason of its own',
       { name: 'claim_not_allowed', message: 'The domain already belongs to your team.' },
@@ -393,7 +393,7 @@ describe('the hint after a refusal', () => {
     expect((await failed(createClaim(client, { name: 'example.com' }))).hint).toBe(hint)
   })
 
-  it('a 404 points to the id if there is one and to the base URL, unless the service explains why something new is refused', async () => {
+  it('the hint after a 404 names the base URL, and the id if the request has one, but a create that the service explains has no hint', async () => {
     const answered = async (response: HttpResponse) => (await clientWith([response])).client
     const hint = 'check the id and its team, and that http://127.0.0.1:1 is the base URL of the service'
     const ofNoId = 'check that http://127.0.0.1:1 is the base URL of the service'
@@ -405,7 +405,7 @@ describe('the hint after a refusal', () => {
     expect((await failed(createClaim(await explained(), { name: 'example.com' }))).hint).toBeUndefined()
   })
 
-  it.each([408, 425])('a %i is sent again, and then is exit 7: it may succeed later', async (status) => {
+  it.each([408, 425])('a GET answered with %i is retried, and then exits 7', async (status) => {
     const { client, context } = await clientWith([jsonResponse(status, {})])
     expect(await failed(getImport(client, 'i-1'))).toMatchObject({ exit: 7, hint: 'try again in a while' })
     expect(context.requests).toHaveLength(4)
@@ -474,7 +474,7 @@ describe('a response', () => {
       /"total" of the counts of the import should be a number, but is a string/,
     ],
   ])(
-    'a response that is %s has its exit code and a clean message',
+    'a response that is %s gives its own exit code, and a message without control characters',
     async (_what, response, exit, message) => {
       const { client } = await clientWith([response])
       const failure = await failed(getImport(client, 'i-1'))
@@ -527,10 +527,10 @@ describe('a response', () => {
 
   it.each<[string, object]>([
     ['an error', { error: { code: 'nope', message: 'not eligible' } }],
-    ['a claim inside of another object', { data: { name: 'example.com', status: 'pending' } }],
+    ['a claim inside another object', { data: { name: 'example.com', status: 'pending' } }],
     ['an empty object', {}],
     ['nulls', { name: null, domain_id: null, status: null, record: null }],
-  ])('a 200 with %s is no claim', async (_what, body) => {
+  ])('a 200 response with %s is refused as a claim', async (_what, body) => {
     const { client } = await clientWith([() => jsonResponse(200, body)])
     for (const ask of [
       () => createClaim(client, { name: 'example.com' }),
@@ -573,7 +573,7 @@ describe('a response', () => {
           () => getImport(client, 'i-1'),
           () => getClaim(client, 'd-1'),
           () => createClaim(client, { name: 'example.com' }),
-          () => importPages(client)({ limit: 10 }),
+          () => importFetcher(client)({ limit: 10 }),
         ]) {
           const failure = await ask().then(
             () => undefined,

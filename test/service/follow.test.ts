@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { RequestOptions } from '../../src/service/client.ts'
-import { follow } from '../../src/service/follow.ts'
+import { followResource } from '../../src/service/follow.ts'
 import { createDeadline, stepTimeout } from '../../src/timeout.ts'
 import { createFakeContext } from '../fake-context.ts'
 
@@ -19,7 +19,7 @@ function following(
 ) {
   const context = createFakeContext()
   const asked: RequestOptions[] = []
-  const events = follow(
+  const events = followResource(
     {
       deadline: createDeadline(timeoutMs, context.clock),
       delays: { ...DELAYS, steady },
@@ -59,7 +59,7 @@ describe('following', () => {
     ])
   })
 
-  it('a watch reports each change, once a minute that nothing changed, and the end', async () => {
+  it('a watch reports each change and the end, and once a minute that it is still waiting', async () => {
     const { seen, end } = await take([...Array(8).fill('on'), 'off', 'end'])
     expect(seen).toEqual(['status', 'waiting', 'status', 'done'])
     expect(end).toEqual({ value: { status: 'end' }, error: undefined })
@@ -88,13 +88,13 @@ describe('following', () => {
     },
   )
 
-  it('a watch ends on a lasting error and after 15 minutes without a response', async () => {
+  it('a watch ends on an error that retrying cannot change, and after 15 minutes without a response', async () => {
     const gone = new CliError('not_found', 'not_found')
     await expect(take(['on', gone])).rejects.toMatchObject({ exit: 5 })
     await expect(take(['on', down()])).rejects.toMatchObject({ code: 'unreachable' })
   })
 
-  it('the last request of a watch is sent exactly at the timeout, and has two seconds', async () => {
+  it('the last request of a watch is sent exactly at the timeout of the watch, and has two seconds', async () => {
     const { end, passed, asked } = await take(['on'], { timeoutMs: 10_000 })
     expect(end.error).toMatchObject({
       code: 'import_in_flight',
@@ -122,7 +122,7 @@ it.each([
   { timeoutMs: 10_000, passed: 9500, left: 2000 },
   { timeoutMs: 1000, passed: 0, left: 2000 },
   { timeoutMs: Number.POSITIVE_INFINITY, passed: 0, left: Number.POSITIVE_INFINITY },
-])('a step that starts after $passed of $timeoutMs ms gets $left ms', ({ timeoutMs, passed, left }) => {
+])('a wait step that starts after $passed of $timeoutMs ms has $left ms', ({ timeoutMs, passed, left }) => {
   let now = 70_000
   const deadline = createDeadline(timeoutMs, { monotonic: () => now })
   now += passed

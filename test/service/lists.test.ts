@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   type Cursor,
-  grantPages,
-  type Page,
+  grantFetcher,
+  type ListPage,
+  type ListRange,
   type PageFetcher,
-  type Range,
   readPages,
 } from '../../src/service/lists.ts'
 
@@ -38,15 +38,15 @@ function serviceWith(list: readonly Thing[]): { fetch: PageFetcher<Thing>; asked
   }
 }
 
-async function collect(fetch: PageFetcher<Thing>, range: Range<Thing>): Promise<Page<Thing>[]> {
-  const all: Page<Thing>[] = []
+async function collect(fetch: PageFetcher<Thing>, range: ListRange<Thing>): Promise<ListPage<Thing>[]> {
+  const all: ListPage<Thing>[] = []
   for await (const page of readPages(fetch, range, UNINTERRUPTED)) all.push(page)
   return all
 }
-const ids = (all: readonly Page<Thing>[]) => all.flatMap((page) => page.items.map((thing) => thing.id))
+const ids = (all: readonly ListPage<Thing>[]) => all.flatMap((page) => page.items.map((thing) => thing.id))
 
 describe('paging', () => {
-  it('a list is read for exactly the requested range, of which --before is one page, and says whether more exist', async () => {
+  it('a list has exactly the requested items, with --before at most one page of them, and says whether more exist', async () => {
     const range = fc.record({
       total: fc.integer({ min: 0, max: 450 }),
       limit: fc.option(fc.integer({ min: 1, max: 450 }), { nil: undefined }),
@@ -111,7 +111,7 @@ describe('paging', () => {
     expect(signals.map((signal) => signal?.aborted)).toEqual([true, true])
   })
 
-  it('all requests of a list have one signal, which follows the interrupt', async () => {
+  it('all requests of a list share one abort signal, which an interrupt aborts with its reason', async () => {
     const { fetch } = serviceWith(things(1000))
     const interrupt = new AbortController()
     const signals = new Set<AbortSignal | undefined>()
@@ -183,6 +183,6 @@ it.each([
   ['not full', { data: things(2) }, false],
   ['empty', { data: [] }, false],
   ['larger than what was asked for: the service does not page', { data: things(5) }, false],
-])('a page without has_more may have a successor if it is full: %s', async (_what, body, more) => {
-  expect((await grantPages(answering(body))({ limit: 3 })).has_more).toBe(more)
+])('a page without has_more has a next page only if it is full: %s', async (_what, body, more) => {
+  expect((await grantFetcher(answering(body))({ limit: 3 })).has_more).toBe(more)
 })

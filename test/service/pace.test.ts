@@ -67,7 +67,7 @@ test.each([1, 8])(
   },
 )
 
-test('requests stop waiting for a service that has refused everything for five minutes', async () => {
+test('requests return the 429 of a service that has refused everything for five minutes', async () => {
   const { clock, seen, sendAll } = service(() => refused('20'))
   const statuses = new Set((await sendAll(100)).map(({ status }) => status))
   expect(statuses).toEqual(new Set([429]))
@@ -75,7 +75,7 @@ test('requests stop waiting for a service that has refused everything for five m
   expect(seen.sent).toBeLessThan(500)
 })
 
-test('a request does not wait for a service that asks to wait an hour', async () => {
+test('a request returns at once with a 429 that asks to wait an hour', async () => {
   const { clock, sendAll } = service(() => refused('3600'))
   expect((await sendAll(20)).map(({ status }) => status)).toEqual(Array(20).fill(429))
   expect(clock.monotonic()).toBeLessThan(1000)
@@ -100,7 +100,7 @@ test('a request with a timeout shorter than the pause gets the refusal at once, 
   expect((await waiting)[0]?.status).toBe(200)
 })
 
-test('a request with beforeSend never waits for a pause, because its sender holds a lock', async () => {
+test('a request with beforeSend is sent during a pause too, because its sender holds a lock', async () => {
   const { clock, sendAll } = service((_now, count) => (count === 1 ? refused('30') : ok()))
   const waiting = sendAll(1)
   await clock.sleep(100)

@@ -64,7 +64,7 @@ async function failureOf(work: Promise<unknown>): Promise<TransportError> {
 }
 
 describe('an exchange', () => {
-  it('an exchange sends method, path, headers and body, and reads the response', async () => {
+  it('an HTTP exchange sends method, path, headers and body, and reads the response', async () => {
     let seen: unknown
     const url = await listen((request, response) => {
       let body = ''
@@ -100,7 +100,7 @@ describe('an exchange', () => {
     expect(ports.size).toBe(1)
   })
 
-  it('a connection with data after the response is not reused', async () => {
+  it('a connection on which data arrived after the response is not reused', async () => {
     const sockets: Socket[] = []
     const url = await listenRaw((socket) => {
       sockets.push(socket)
@@ -129,7 +129,7 @@ describe('an exchange', () => {
     expect(connections).toBe(5)
   })
 
-  it('a POST may have been processed if a reused connection breaks', async () => {
+  it('a POST on a reused connection that breaks is an error that says the request may have been sent', async () => {
     let requests = 0
     const url = await listenRaw((socket) =>
       socket.on('data', () => {
@@ -144,7 +144,7 @@ describe('an exchange', () => {
     expect(requests).toBe(2)
   })
 
-  it('headers with any name are read', async () => {
+  it('response headers with any name, such as __proto__, are read, and repeated headers joined', async () => {
     const url = await listenRaw((socket) =>
       socket.once('data', () =>
         socket.write(
@@ -183,7 +183,7 @@ describe('an exchange', () => {
   })
 })
 
-it('a body without an end is read up to 8 MiB, and what has arrived is kept', async () => {
+it('a response body without an end is read up to 8 MiB, and the text until there is kept', async () => {
   const piece = '{'.repeat(64 * 1024)
   let written = 0
   const url = await listen((request, response) => {
@@ -226,7 +226,7 @@ describe('an error', () => {
       'ulimit -n',
     ],
   ])(
-    'a limit of this machine (%s) is no error of the network, and has its own remedy',
+    'a memory or descriptor limit of this machine (%s) is reported as that, with a hint at ulimit',
     (error, kind, remedy) => {
       const failure = classifyError(error, 'no')
       expect(failure.kind).toBe(kind)
@@ -235,10 +235,13 @@ describe('an error', () => {
     },
   )
 
-  it('a TLS error says that nothing was sent', async () => {
+  it('a server that answers TLS with plain HTTP is named as one, and nothing was sent', async () => {
     const plain = await listen((_request, response) => response.end('not TLS'))
     const failure = await failureOf(transport().send(get(new URL(`https://127.0.0.1:${plain.port}/`))))
-    expect(failure).toMatchObject({ kind: 'tls', sent: 'no' })
+    expect(failure).toMatchObject({
+      ...{ kind: 'tls', sent: 'no' },
+      message: expect.stringContaining("doesn't speak TLS"),
+    })
   })
 
   it('an error after the request was written says that the request may have been sent', async () => {
@@ -285,13 +288,13 @@ describe('an error', () => {
 })
 
 describe('the time limit', () => {
-  it('the time limit ends the wait for a response', async () => {
+  it('the timeout of a request ends the wait for a response', async () => {
     const url = await listen(() => {})
     const failure = await failureOf(transport().send(get(url, { timeoutMs: 50 })))
     expect(failure).toMatchObject({ kind: 'timeout', sent: 'maybe' })
   })
 
-  it('the time limit ends an endless body, which can be read up to there', async () => {
+  it('the timeout of a request ends an endless response body, and the text until there is kept', async () => {
     const url = await listen((_request, response: ServerResponse) => {
       response.writeHead(200)
       const drip = setInterval(() => response.write('x'), 5)
@@ -339,12 +342,12 @@ describe('a process suspended beyond its time limit', () => {
     return response
   }
 
-  it('a suspended process finds the response that has arrived', async () => {
+  it('a process suspended beyond the timeout of its request reads the response that has arrived', async () => {
     const url = await otherThread(['HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n', 'late'])
     expect(text(await stopped(url, 100, { method: 'POST', body: 'x' }))).toBe('late')
   })
 
-  it('a suspended process does not wait for a response that has not arrived', async () => {
+  it('a process suspended beyond the timeout of its request waits no longer for a response', async () => {
     const url = await otherThread([])
     expect(await failureOf(stopped(url, 100))).toMatchObject({ kind: 'timeout', sent: 'maybe' })
   })
@@ -357,7 +360,7 @@ describe('a truncated body', () => {
   it.each<[string, string, Buffer]>([
     ['before its length is reached', 'content-length: 99', Buffer.from('{"whole":true}')],
     ['before its last chunk', 'transfer-encoding: chunked', chunk('{"whole":true}')],
-  ])('a body that ends early %s can be read up to there', async (_where, headers, body) => {
+  ])('the text of a body that ends %s is kept', async (_where, headers, body) => {
     const url = await listenRaw((socket) =>
       socket.once('data', () => {
         socket.write(`HTTP/1.1 200 OK\r\n${headers}\r\n\r\n`)
@@ -371,7 +374,7 @@ describe('a truncated body', () => {
 })
 
 describe('a signal', () => {
-  it('a signal ends the exchange in any phase', async () => {
+  it('an abort signal ends an HTTP exchange while the body arrives, and before anything is sent', async () => {
     const abandon = new AbortController()
     const url = await listen((_request, response) => {
       response.writeHead(200)
@@ -394,7 +397,7 @@ describe('beforeSend', () => {
     throw refused
   }
 
-  it('beforeSend is called once, when connected and before the first byte of the request', async () => {
+  it('the beforeSend callback is called once, when connected and before the first byte of the request', async () => {
     const events: string[] = []
     const url = await listenRaw((socket) => {
       events.push('connected')
@@ -412,7 +415,7 @@ describe('beforeSend', () => {
   })
 
   it.each([true, undefined])(
-    'beforeSend that throws ends the exchange with nothing sent (fresh: %s)',
+    'a beforeSend callback that throws ends the exchange with nothing sent (freshConnection: %s)',
     async (fresh) => {
       const received: Buffer[] = []
       const url = await listenRaw((socket) => socket.on('data', (piece) => received.push(piece)))
@@ -434,7 +437,7 @@ describe('beforeSend', () => {
   )
 
   it.each([true, undefined])(
-    'beforeSend that throws leaves no connection open (fresh: %s)',
+    'a beforeSend callback that throws leaves no connection open (freshConnection: %s)',
     async (fresh) => {
       const gone: Promise<unknown>[] = []
       const url = await listenRaw((socket) => {
@@ -455,7 +458,7 @@ describe('beforeSend', () => {
     ['connect', 'http://127.0.0.1:1/', /connection refused/],
     ['lookup', 'http://no-such-host.invalid/', /resolve/],
   ])(
-    'a failed %s says that nothing was sent, and beforeSend is not called',
+    'the error for a failed %s says that nothing was sent, and beforeSend is not called',
     async (kind, address, message) => {
       const beforeSend = () => expect.fail('called')
       const failure = await failureOf(transport().send(get(new URL(address), { beforeSend })))
@@ -478,7 +481,7 @@ describe('beforeSend', () => {
 })
 
 describe('closing', () => {
-  it('closing cancels the requests in progress, and nothing is sent afterwards', async () => {
+  it('closing the HTTP client cancels the requests in progress, and nothing is sent afterward', async () => {
     const requests: string[] = []
     let asked: () => void
     const arrived = new Promise<void>((resolve) => {
@@ -603,7 +606,7 @@ describe('a proxy', () => {
     expect(shown).toEqual([undefined])
   })
 
-  it('the tunnel is open before beforeSend, and a request refused there is not sent', async () => {
+  it('the proxy tunnel is open before beforeSend is called, and a request that beforeSend refuses is not sent', async () => {
     const received: Buffer[] = []
     const url = await listenRaw((socket) => socket.on('data', (piece) => received.push(piece)))
     const proxy = await proxyServer()
@@ -643,7 +646,7 @@ describe('a proxy', () => {
     expect(failure.sent).toBe('no')
   })
 
-  it('a silent proxy ends with the time limit, and nothing was sent', async () => {
+  it('a request through a silent proxy ends at its timeout, and says that nothing was sent', async () => {
     const silent = await listenRaw(() => {})
     const failure = await failureOf(
       transport({ httpsProxy: silent.href }).send(
@@ -653,7 +656,7 @@ describe('a proxy', () => {
     expect(failure).toMatchObject({ kind: 'timeout', sent: 'no' })
   })
 
-  it('a proxy that refuses is named as the cause, and nothing was sent', async () => {
+  it('the error for a proxy that refuses names the proxy as the cause, and says that nothing was sent', async () => {
     const proxy = await proxyServer('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n')
     const failure = await failureOf(
       transport({ httpsProxy: proxy.url }).send(

@@ -135,7 +135,7 @@ describe('a refresh', () => {
       1,
     ],
   ])(
-    'a refresh answered with %s ends the command and leaves the session as that proves',
+    'a refresh answered with %s has the right exit code, and the next command finds the session that this proves',
     async (_what, answers, end, next, sent) => {
       const world = await signedIn(answers)
       expect(await endOf(() => currentCredential(world.io))).toBe(end)
@@ -146,7 +146,7 @@ describe('a refresh', () => {
     },
   )
 
-  it('a temporary refusal is retried after a delay that grows', async () => {
+  it('a refresh that is refused with 429 is retried after a delay that doubles', async () => {
     const busy = () => textResponse(429, '', { 'retry-after': '0' })
     const world = await signedIn([busy, busy])
     expect(await endOf(() => currentCredential(world.io))).toBe('ok')
@@ -312,7 +312,7 @@ describe('the access token', () => {
 })
 
 describe('a session', () => {
-  it('a session that changes during connecting is read again, and nothing is sent', async () => {
+  it('a renewal rereads a session that changed while it connected, and sends no refresh token', async () => {
     const world = await signedIn([])
     const { http } = world.context
     const send = (request: HttpRequest) => {
@@ -380,7 +380,7 @@ describe('waiting', () => {
     return letGo
   }
 
-  it('a wait for another process is announced after two seconds, and ends with the access token of that process', async () => {
+  it('a renewal that waits for another process says so after two seconds, and takes the access token of that process', async () => {
     const world = await signedIn([])
     const letGo = await hold(world)
     const { clock } = world.context
@@ -411,7 +411,7 @@ describe('waiting', () => {
     letGo()
   })
 
-  it('a wait for another process times out with exit 7, and nothing is sent', async () => {
+  it('a renewal that waits too long for another process exits 7, and sends no refresh token', async () => {
     const world = await signedIn([])
     const letGo = await hold(world)
     expect(await endOf(() => renewedCredential(world.io, { always: true }))).toBe('session_busy 7')
@@ -447,7 +447,7 @@ describe('Ctrl-C', () => {
     return { effects, press }
   }
 
-  it('Ctrl-C before the token is sent ends the command', async () => {
+  it('Ctrl-C before the refresh token is sent ends the command', async () => {
     const world = await signedIn([], 'keychain')
     const { effects, press } = interrupts()
     const { keychain } = world.context
@@ -471,7 +471,7 @@ describe('Ctrl-C', () => {
     expect(readdirSync(world.files.directory).sort()).toEqual(['lock', 'session.json'])
   })
 
-  it('Ctrl-C after the token is sent takes effect when the new token is stored', async () => {
+  it('Ctrl-C after the refresh token is sent takes effect when the new token is stored', async () => {
     let press = () => {}
     const world = await signedIn([
       () => {

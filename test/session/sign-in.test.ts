@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { CliError } from '../../src/errors.ts'
 import { currentCredential, renewedCredential } from '../../src/session/credential.ts'
 import { describeSession } from '../../src/session/describe.ts'
-import { accountOf } from '../../src/session/secret.ts'
+import { accountName } from '../../src/session/secret.ts'
 import { encode, profileFiles, type Session } from '../../src/session/session-file.ts'
 import { forgetSession, prepareSignIn } from '../../src/session/sign-in.ts'
 import { cannotWrite } from '../../src/storage/file-errors.ts'
@@ -47,7 +47,7 @@ describe('a login', () => {
       await signInWith(io, tokens('2'), store)
       expect(filesOf(files.directory)).toEqual({ lock: '600', 'session.json': '600' })
       expect(await currentCredential(io)).toMatchObject({ value: 'access-2' })
-      expect([...keychain.items.keys()]).toEqual(store === 'keychain' ? [accountOf(files)] : [])
+      expect([...keychain.items.keys()]).toEqual(store === 'keychain' ? [accountName(files)] : [])
       expect(sessionIn(files).refreshToken).toBe(store === 'file' ? 'refresh-2' : undefined)
     },
   )
@@ -96,7 +96,7 @@ describe('a login', () => {
     },
   )
 
-  it('a login reserves its space again if a logout happened while the browser was open', async () => {
+  it('a login reserves its space on disk again if a logout removed it while the browser was open', async () => {
     const { io, files } = await machine()
     const prepared = await prepareSignIn(io, 'file', 'session')
     await forgetSession(io, 'default')
@@ -181,7 +181,7 @@ describe('two state directories', () => {
     await signInWith(io, tokens('2'), 'keychain')
     expect(first.keychain.items.size).toBe(2)
     await forgetSession(io, 'default')
-    expect([...first.keychain.items.keys()]).toEqual([accountOf(first.files)])
+    expect([...first.keychain.items.keys()]).toEqual([accountName(first.files)])
   })
 })
 
@@ -244,7 +244,7 @@ describe('an unusable session file', () => {
     },
   )
 
-  it('a session that has ended is described with the reason', async () => {
+  it('`describeSession` gives the reason for which a session has ended', async () => {
     const { io, files } = await machine()
     await signInWith(io, tokens('1'), 'file')
     changeSession(files, { ended: { at: 1, why: 'revoked by a person' } })

@@ -95,7 +95,7 @@ it.each([
   '[::1',
   '::1]:53',
   '[9.9.9.9',
-])('the DNS server %j is a usage error', (text) => {
+])('the DNS server address %j is a usage error', (text) => {
   expect(() => parseDnsAddress(text, '--resolver')).toThrow(expect.objectContaining({ exit: 2 }))
 })
 

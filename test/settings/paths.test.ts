@@ -12,7 +12,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 describe('the directories of the platform', () => {
   const linux = (env: Record<string, string>) => readDirectories({ env, platform: 'linux' })
 
-  it('the directories on Linux follow the XDG Base Directory Specification', () => {
+  it('the directories of mailclaim on Linux follow the XDG Base Directory Specification', () => {
     expect(linux({ XDG_CONFIG_HOME: '/c', XDG_STATE_HOME: '/s' })).toEqual({
       config: '/c/mailclaim',
       state: '/s/mailclaim',
@@ -21,7 +21,7 @@ describe('the directories of the platform', () => {
     expect(linux({ XDG_STATE_HOME: '' }).state).toMatch(/\/\.local\/state\/mailclaim$/)
   })
 
-  it('the directories are in Library on macOS, and in AppData on Windows', () => {
+  it('the directories of mailclaim are in Library on macOS, and in AppData on Windows', () => {
     expect(readDirectories({ env: {}, platform: 'darwin' })).toEqual({
       config: expect.stringMatching(/\/Library\/Preferences\/mailclaim$/),
       state: expect.stringMatching(/\/Library\/Application Support\/mailclaim$/),

@@ -20,7 +20,7 @@ beforeEach(() => {
 const modeOf = (file: string) => (statSync(file).mode & 0o777).toString(8)
 
 describe.runIf(needs('posix'))('a private directory', () => {
-  it('a private directory that others can access is set to 0700, unless the user may have named it', async () => {
+  it('a directory that others can access is set to mode 0700, unless the caller says to leave its mode', async () => {
     chmodSync(home, 0o755)
     await ensurePrivateDirectory(home, 'leave')
     expect(modeOf(home)).toBe('755')
@@ -74,7 +74,7 @@ describe('an atomic write', () => {
     expect([readFileSync(path, 'utf8'), readdirSync(home)]).toEqual(['old', ['file.json']])
   })
 
-  it('a removal returns whether there was a file', () => {
+  it('`removeDurable` returns whether there was a file to remove', () => {
     writeDurable(path, 'text')
     expect([removeDurable(path), removeDurable(path)]).toEqual([true, false])
   })
@@ -83,7 +83,7 @@ describe('an atomic write', () => {
 describe('a lock', () => {
   const context = createFakeContext({ home: tmpdir() })
 
-  it('a lock has one holder at a time, and is released when its work fails', async () => {
+  it('a lock has one holder at a time, and is released when the function that runs under it throws', async () => {
     const order: string[] = []
     const work = (name: string) => async () => {
       order.push(`${name} begins`)
@@ -98,7 +98,7 @@ describe('a lock', () => {
     expect(await isLocked(path)).toBe(false)
   })
 
-  it('a held lock is never stolen: the wait ends with an error that names the lock, or with a result of `meanwhile`', async () => {
+  it('`withLock` never takes a held lock: it ends with an error that names the lock, or with a result of `meanwhile`', async () => {
     await withLock(path, context, { timeoutMs: 0 }, async () => {
       expect(await isLocked(path)).toBe(true)
       await expect(withLock(path, context, { timeoutMs: 500 }, async () => 'mine')).rejects.toMatchObject({
@@ -111,7 +111,7 @@ describe('a lock', () => {
     })
   })
 
-  it('a lock on a system without file locks is refused, unless the work allows running without', async () => {
+  it('`withLock` on a system without file locks fails, unless `withoutLocks` is "continue"', async () => {
     const disk = { ...realDisk, lock: () => Promise.reject(new Error('no locks')) }
     await expect(withLock(path, context, { timeoutMs: 0, disk }, async () => 1)).rejects.toMatchObject({
       code: 'store_unavailable',

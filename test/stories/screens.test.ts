@@ -53,7 +53,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
   })
 
   test.each(WIDTHS)(
-    'a claim shows one step at a time in %i columns, and leaves a line for each',
+    'claim on a terminal of %i columns animates one step at a time, and leaves a line for each',
     async (columns) => {
       const world = signedIn()
       const domain = `c${columns}.example`

@@ -42,7 +42,7 @@ async function one(item: object, options: GlobalOptions, columns?: number) {
   return context.stdout.text
 }
 
-test('a list in JSON is one document with all fields of the envelope', async () => {
+test("a list in JSON is one document of all pages, with all fields of the service's envelope", async () => {
   const envelope = { total: 2, object: 'list', data: [], has_more: true }
   const { out } = await list([[{ id: 'a' }], [{ id: 'b' }]], { json: true }, { envelope, hasMore: true })
   expect(out).toBe('{"object":"list","total":2,"data":[{"id":"a"},{"id":"b"}],"has_more":true}\n')
@@ -71,7 +71,7 @@ test.each(['json', 'jsonl', 'tsv', 'table'])(
   },
 )
 
-test('a list is one item per line in jsonl, and a heading and full values in TSV', async () => {
+test('a list has one item per line in JSONL, and a heading and untruncated values in TSV', async () => {
   const items = [{ id: ID, client: { name: 'A\tB\n' }, count: 0, only_programs: null }, { id: 'x' }]
   expect((await list([items], { format: 'jsonl' })).out).toBe(
     items.map((item) => `${JSON.stringify(item)}\n`).join(''),
@@ -87,7 +87,7 @@ test('an empty list prints a message on stderr in table format', async () => {
   expect((await list([[]], { format: 'tsv' })).err).toBe('')
 })
 
-test('--fields selects columns in the given order, also members of objects and lists', async () => {
+test('--fields selects columns in the given order, including members of objects and lists', async () => {
   const item = { id: 'a', client: { name: 'n' }, scopes: ['x', 'y'], findings: [{ code: 'c', fix: 'f' }] }
   const fields = ['findings.code', 'client.name', 'scopes', 'findings.0.fix']
   expect(await one(item, { format: 'tsv', fields })).toBe(`${fields.join('\t')}\nc\tn\tx,y\tf\n`)
@@ -102,7 +102,7 @@ test('a list in a cell is formatted so that its items can be told apart', () => 
   )
 })
 
-test('inherited members of objects, such as constructor, are not fields', () => {
+test('a field named like an inherited member, such as constructor, has no value', () => {
   expect(valueAt({}, 'constructor')).toBeUndefined()
   expect(valueAt({}, '__proto__.polluted')).toBeUndefined()
 })
@@ -217,7 +217,7 @@ describe('a table', () => {
   })
 })
 
-test('wrapping a text keeps all its characters', () => {
+test('wrapping a text loses no character but spaces, and makes no line too wide', () => {
   const text = fc.string({ unit: fc.constantFrom('a', 'b', 'c', '日', ' ', '-'), maxLength: 60 })
   fc.assert(
     fc.property(text, fc.integer({ min: 2, max: 30 }), (line, width) => {

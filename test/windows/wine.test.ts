@@ -119,7 +119,7 @@ describe.runIf(needs('wine'))('the built program on Windows, in Wine', () => {
     await expect.poll(() => processesWith(windowsPath(hook))).toEqual([])
   })
 
-  test('the variables that sandbox prints work in cmd and match those for PowerShell; Ctrl-C exits 130', async () => {
+  test('the sandbox prints variables that work in cmd and match those for PowerShell, and exits 130 on Ctrl-C', async () => {
     const world = wine()
     const sandbox = world.start(['node', PROGRAM, 'sandbox', '--format', 'table'])
     await expect.poll(sandbox.written).toContain('Press Ctrl-C')

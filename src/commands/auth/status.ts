@@ -1,5 +1,5 @@
 import { CliError } from '../../errors.ts'
-import { readableTimestamp } from '../../service/timestamps.ts'
+import { formatServiceTimestamp } from '../../service/timestamps.ts'
 import type { SessionDescription, SessionState } from '../../session/describe.ts'
 import { settingValue } from '../../settings/settings.ts'
 import { STORES, type StoreKind } from '../../settings/table.ts'
@@ -42,9 +42,9 @@ const FIELDS: readonly Column[] = [
     title: 'Access token',
     text: (value) => `valid for ${formatDuration(Number(value))}`,
   },
-  { field: 'refresh_by', title: 'Expires if unused', text: readableTimestamp },
+  { field: 'refresh_by', title: 'Expires if unused', text: formatServiceTimestamp },
   { field: 'online', text: (value) => (value === 'accepted' ? 'the service accepts it' : String(value)) },
-  { field: 'signed_in_at', title: 'Signed in', text: readableTimestamp },
+  { field: 'signed_in_at', title: 'Signed in', text: formatServiceTimestamp },
   { field: 'refreshed_at', only: 'programs' },
   { field: 'message', only: 'programs' },
 ]
@@ -97,7 +97,7 @@ async function statusOf(
     state,
     message: problem?.message ?? null,
     in_force: inForce,
-    // An API key from the environment isn't bound to a service: show the base URL of the settings.
+    // An API key from the environment isn't bound to a service, so show the base URL of the settings, where requests go.
     base_url: session?.service ?? (inForce === null ? null : readBaseUrl(io)),
     client_id: session?.client ?? null,
     scope: session?.scope ?? null,
@@ -111,7 +111,7 @@ async function statusOf(
   }
 }
 
-/** Returns the base URL, or null for an unusable one, which may contain a password. */
+/** Returns the base URL; null if there is none or an unusable one, which may contain a password and so must not be printed. */
 function readBaseUrl({ settings }: Io): string | null {
   try {
     return settingValue('base_url', settings) ?? null

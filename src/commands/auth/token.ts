@@ -10,7 +10,7 @@ const COLUMNS: readonly Column[] = [
   { field: 'expires_at' },
 ]
 /** Maximum of `--min-lifetime` in seconds: one day, longer than services issue access tokens for. */
-const MAX_LIFETIME_SECONDS = 86_400
+const MAX_MIN_LIFETIME_SECONDS = 86_400
 
 export const command = defineCommand({
   description: 'Prints a valid access token, or the API key in force, and nothing else.',
@@ -24,7 +24,7 @@ export const command = defineCommand({
     {
       flags: '--min-lifetime <seconds>',
       description: 'renew it first if it is valid for less than this, instead of 60',
-      parse: (text, name) => parseSeconds(text, name, MAX_LIFETIME_SECONDS),
+      parse: (text, name) => parseSeconds(text, name, MAX_MIN_LIFETIME_SECONDS),
     },
   ],
   examples: {

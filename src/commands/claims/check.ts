@@ -1,5 +1,5 @@
 import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
-import { isMany, MANY_OPTIONS, WAIT_SECONDS } from '../../claims/definition.ts'
+import { isForSeveral, MANY_OPTIONS, WAIT_SECONDS } from '../../claims/definition.ts'
 import { type CheckReportJson, REPORT_FIELDS, reportJson } from '../../dns/report.ts'
 import { usageError } from '../../errors.ts'
 import { type Column, type Item, summarizeValues } from '../../terminal/columns.ts'
@@ -28,7 +28,7 @@ const COLUMNS: readonly Column[] = [
     field: 'values',
     title: 'TXT values',
     optional: true,
-    // Show the values only if none is expected: otherwise the findings explain them.
+    // Show the TXT values only if no value was expected: with an expected value, the findings explain them.
     text: (values, _look, item) =>
       reportOf(item).expected === null ? summarizeValues(values as string[]) : '',
     value: (item) => [...new Set(reportOf(item).nameservers.flatMap(({ values }) => values))],
@@ -75,12 +75,13 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { name, value, wait = false, publicResolvers, timeout = WAIT_SECONDS } = options
-    const [{ checkDomain, emptyReport, explainMissingValue, writeReport }, { createClaimReader }] =
+    const [{ checkDomain, emptyReport, explainMissingValue, writeReport }, { createFallbackClaimReader }] =
       await Promise.all([import('../../claims/check-dns.ts'), import('../../claims/load.ts')])
-    // Never renew the session: a check without a valid access token uses the last known claim.
+    // Never renew the access token for a check, which works without the service: if the token has expired, use the claim in the
+    // ledger.
     const renews = false
     const check = { publicResolvers, wait, deadline: commandDeadline(wait ? { timeout } : {}, io.clock) }
-    if (!isMany(domains, options)) {
+    if (!isForSeveral(domains, options)) {
       if (name !== undefined && (domains.length > 0 || value === undefined))
         throw usageError(
           '--name needs --value and no domain',
@@ -89,7 +90,7 @@ export const command = defineCommand({
       if (value !== undefined && name === undefined && domains.length === 0)
         throw usageError('--value needs a domain', 'as in: mailclaim claims check example.com --value …')
       const given = { value, isExact: name !== undefined }
-      const readClaim = createClaimReader(io, { renews })
+      const readClaim = createFallbackClaimReader(io, { renews })
       const checked = await checkDomain(name ?? domains[0], given, check, readClaim, io)
       await writeReport(checked, check, COLUMNS, io)
       if (checked.error !== undefined) throw checked.error

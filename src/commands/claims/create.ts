@@ -1,5 +1,5 @@
 import { CLAIM_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
-import { isMany, MANY_OPTIONS } from '../../claims/definition.ts'
+import { isForSeveral, MANY_OPTIONS } from '../../claims/definition.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import { defineCommand } from '../definition.ts'
 import { askForDomain, CREATE_OPTIONS, claimRequest } from './create-options.ts'
@@ -18,9 +18,9 @@ export const command = defineCommand({
   account: 'signed_in',
   changes: true,
   async run({ arguments: domains, options }, io) {
-    const { createOne, createSeveral } = await import('../../claims/create.ts')
+    const { createAndPrintClaim, createSeveralClaims } = await import('../../claims/create.ts')
     const requestFor = (name: string, region?: string) => claimRequest(name, options, region)
-    if (isMany(domains, options)) return createSeveral(domains, options, requestFor, io)
-    await createOne(domains[0] ?? (await askForDomain(io)), requestFor, io)
+    if (isForSeveral(domains, options)) return createSeveralClaims(domains, options, requestFor, io)
+    await createAndPrintClaim(domains[0] ?? (await askForDomain(io)), requestFor, io)
   },
 })

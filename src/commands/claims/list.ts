@@ -12,7 +12,7 @@ const PAGE_SIZE = 100
 /** Maximum number of concurrent requests to the service. */
 const MAX_PARALLEL_REQUESTS = 6
 /** Number of consecutive failures of the service (exit 7) after which the command stops. */
-const MAX_FAILURES = 3
+const MAX_FAILURES_IN_ROW = 3
 
 export const command = defineCommand({
   description: 'Lists the claims that were made or viewed on this machine, as they were last seen.',
@@ -76,10 +76,10 @@ async function createRefresher(io: Io) {
         )
         return []
       }
-      // Continue after a refusal or a failure of one claim: otherwise a claim of another team would hide all later ones.
       const isFailure = error.exit === Exit.unavailable
       failuresInRow = isFailure ? failuresInRow + 1 : 0
-      if ((!isFailure && error.exit !== Exit.refused) || failuresInRow >= MAX_FAILURES) throw error
+      // Continue after a refusal or a failure of one claim: otherwise a claim of another team would hide all later ones.
+      if ((!isFailure && error.exit !== Exit.refused) || failuresInRow >= MAX_FAILURES_IN_ROW) throw error
       if (isFailure) failure = error
       await io.warn(`${nameOf(claim)} is shown as it was last seen: ${error.message}`)
       return [claim]

@@ -1,5 +1,5 @@
 import { ERROR_COLUMNS, ERROR_FIELDS, RECORD_COLUMNS } from '../../claims/columns.ts'
-import { isMany, MANY_OPTIONS } from '../../claims/definition.ts'
+import { isForSeveral, MANY_OPTIONS } from '../../claims/definition.ts'
 import type { ClaimReader, KnownClaim } from '../../claims/load.ts'
 import type { Io } from '../../terminal/io.ts'
 import { isForPeople } from '../../terminal/output.ts'
@@ -27,7 +27,7 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { format } = io.settings
-    const [{ createClaimReader, findClaim }, { recordOf, formatZoneLine }, { judge, nameOf }, place] =
+    const [{ createFallbackClaimReader, findClaim }, { recordOf, formatZoneLine }, { judge, nameOf }, place] =
       await Promise.all([
         import('../../claims/load.ts'),
         import('../../claims/record.ts'),
@@ -43,9 +43,9 @@ export const command = defineCommand({
       const found = isForPeople(own.settings) ? await place.findPlace(record.name, own) : undefined
       return { claim, record, text, found, isCompleted: phase === 'completed' }
     }
-    if (!isMany(domains, options)) {
+    if (!isForSeveral(domains, options)) {
       const known = await findClaim(domains[0], io)
-      const readClaim = createClaimReader(io, { renews: true })
+      const readClaim = createFallbackClaimReader(io, { renews: true })
       const { claim, text, found, isCompleted } = await recordFor(known, readClaim, io)
       if (isCompleted) await io.warn(`the claim is completed: ${nameOf(claim)} no longer needs its record`)
       if (format === 'zone' || format === 'value') return io.stdout.write(text)

@@ -1,5 +1,5 @@
 import { CLAIM_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
-import { isMany, MANY_OPTIONS, type ManyOptions, WATCH_EVENTS } from '../../claims/definition.ts'
+import { isForSeveral, MANY_OPTIONS, type ManyOptions, WATCH_EVENTS } from '../../claims/definition.ts'
 import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimWork } from '../../claims/workflow.ts'
 import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
 import type { OptionDefinition } from '../../settings/option.ts'
@@ -64,7 +64,7 @@ export async function workOnClaims(
   begin: (work: ClaimWork) => ClaimEvents,
   io: Io,
 ): Promise<DomainClaim | undefined> {
-  if (isMany(domains, flags)) {
+  if (isForSeveral(domains, flags)) {
     const { processClaims } = await import('../../claims/many.ts')
     await processClaims(domains, flags, options, begin, io)
     return undefined

@@ -1,4 +1,4 @@
-import { readableTimestamp } from '../../service/timestamps.ts'
+import { formatServiceTimestamp } from '../../service/timestamps.ts'
 import { GRANT_FIELDS, type Grant } from '../../service/types.ts'
 import { type Column, cellText } from '../../terminal/columns.ts'
 import { defineCommand } from '../definition.ts'
@@ -20,13 +20,13 @@ const GRANT_COLUMNS: readonly Column[] = [
     value: (grant) => (isRevoked(grant as Grant) ? 'revoked' : 'active'),
     text(state, look, grant) {
       const { revoked_at: at } = grant as Grant
-      return at ? `${state} ${readableTimestamp(at, look) ?? cellText(at)}` : undefined
+      return at ? `${state} ${formatServiceTimestamp(at, look) ?? cellText(at)}` : undefined
     },
     paint: (value, { palette }) => (value === 'active' ? palette.good : palette.faint),
   },
   { field: 'resource', only: 'programs' },
-  { field: 'created_at', title: 'Created', text: readableTimestamp, optional: true },
-  { field: 'revoked_at', title: 'Revoked', text: readableTimestamp, only: 'programs' },
+  { field: 'created_at', title: 'Created', text: formatServiceTimestamp, optional: true },
+  { field: 'revoked_at', title: 'Revoked', text: formatServiceTimestamp, only: 'programs' },
   { field: 'revoked_reason', title: 'Reason', only: 'programs' },
 ]
 
@@ -53,7 +53,7 @@ export const command = defineCommand({
     const { state } = options
     await printList(
       {
-        fetcher: (lists, client) => lists.grantPages(client),
+        fetcher: (lists, client) => lists.grantFetcher(client),
         filter: state === undefined ? undefined : (grant) => isRevoked(grant) === (state === 'revoked'),
         columns: GRANT_COLUMNS,
         nothing: state === undefined ? 'There are no grants.' : `There are no ${state} grants.`,

@@ -30,7 +30,7 @@ export function canonicalAddress(address: string): string {
   return new URL(`http://[${address}]/`).hostname.slice(1, -1)
 }
 
-/** Whether an address is an IPv6 address. */
+/** Whether an address is an IPv6 address; false for null. */
 export const isV6 = ({ address }: { readonly address: string | null }): boolean =>
   address?.includes(':') === true
 
@@ -43,7 +43,10 @@ export const isPrivate = (address: string | null): boolean => address !== null &
 /** Addresses of the machine itself (RFC 1122 section 3.2.1.3), which DNS filters also give for blocked names. */
 const OWN = /^(?:0|127)\.|^::1?$/
 
-/** Whether an address can belong to a name server: loopback addresses only with a port other than 53, for private DNS. */
-export function isServerAddress({ address, port }: DnsAddress): boolean {
+/**
+ * Whether an address can be a name server's: never the unspecified address, and a loopback address only with a port other than
+ * 53, for private DNS.
+ */
+export function canBeServerAddress({ address, port }: DnsAddress): boolean {
   return address !== '0.0.0.0' && address !== '::' && (port !== DNS_PORT || !OWN.test(address))
 }

@@ -42,7 +42,7 @@ export function childController(parent: AbortSignal): AbortController {
   return child
 }
 
-/** Result of one question to one server; `ms` counts from the first datagram to the answer. */
+/** Result of one question to one server; `ms`: milliseconds from the first datagram to the answer. */
 export type Reply =
   /** A message with the TC bit lacks records, because TCP didn't deliver the rest. */
   | { readonly kind: 'answer'; readonly message: Message; readonly ms: number }
@@ -81,7 +81,7 @@ export async function ask(
   const { clock } = effects
   const start = clock.monotonic()
   const elapsed = () => Math.round(clock.monotonic() - start)
-  // Cancels the transports that are still waiting once an answer is there.
+  // Cancels the transports that are still waiting when an answer arrives.
   const controller = childController(effects.signal)
   const { signal } = controller
   const sending = { ...effects, signal }
@@ -90,17 +90,21 @@ export async function ask(
     if (server instanceof URL) return { kind: 'answer', message: await overHttps(server), ms: elapsed() }
     const via = (transport: 'udp' | 'tcp', udpSize: number | undefined) =>
       send(effects.dns[transport], server, question, deadline, udpSize, sending)
-    const udp = via('udp', UDP_SIZE)
     const fallBack = (first: Promise<Message>, waitMs: number, next: () => Promise<Message>) => {
       const pause = clock.sleep(Math.min(waitMs, Math.max(0, deadline.remainingMs()) / 2), signal)
       return Promise.race([first.catch(() => undefined), pause]).then((early) => early ?? next())
     }
-    const tcp = fallBack(udp, RETRY_AFTER_MS.tcp, () => via('tcp', UDP_SIZE))
     const { https } = server
-    const last = https === undefined ? tcp : fallBack(udp, RETRY_AFTER_MS.https, () => overHttps(https))
-    let message = await Promise.any([udp, tcp, last])
+    const exchange = (udpSize: number | undefined) => {
+      const udp = via('udp', udpSize)
+      const tcp = fallBack(udp, RETRY_AFTER_MS.tcp, () => via('tcp', udpSize))
+      const last = https === undefined ? tcp : fallBack(udp, RETRY_AFTER_MS.https, () => overHttps(https))
+      return Promise.any([udp, tcp, last])
+    }
+    let message = await exchange(UDP_SIZE)
     const hasEdns = !REJECTS_EDNS.includes(message.rcode)
-    if (!hasEdns) message = await via('udp', undefined).catch(() => message)
+    // A rejection of EDNS doesn't answer the question, so if the query without EDNS gets no answer, neither has the question.
+    if (!hasEdns) message = await exchange(undefined)
     if (message.tc) {
       const whole = via('tcp', hasEdns ? UDP_SIZE : undefined)
       const larger = () => via('udp', hasEdns ? FRAGMENTED_SIZE : undefined)
@@ -161,7 +165,7 @@ async function send<Server extends Resolver>(
   return answer
 }
 
-/** Returns the common kind of the failures of all transports. */
+/** Returns one kind for the failures of all transports: `not_checked` if all are, `timeout` if any is, otherwise `unreachable`. */
 function kindOf(error: unknown): DnsTransportError['kind'] {
   const errors: unknown[] = error instanceof AggregateError ? error.errors : [error]
   const kinds = errors.map((one) => {
@@ -190,7 +194,7 @@ export function limitQueries(dns: AskNetwork, max: number) {
       try {
         return await send(exchange)
       } catch (error) {
-        // Don't count a query that never left this machine.
+        // Don't count a query that never left this machine: the limit protects the queried servers.
         if (error instanceof DnsTransportError && error.kind === 'not_checked') left += 1
         throw error
       }

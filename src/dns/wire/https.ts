@@ -22,7 +22,7 @@ export function exchangeHttps(
   })
 }
 
-/** Sends the POST request, and returns the response's body if `accept` takes it. */
+/** Sends the POST request, and returns the response's body; rejects unless it is a DNS message that `accept` takes. */
 async function post(
   { server, message, timeoutMs, accept }: DnsExchange<URL>,
   http: Pick<HttpTransport, 'send'>,

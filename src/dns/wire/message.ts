@@ -92,15 +92,15 @@ export function encodeQuery(
  */
 export function decodeAnswer(wire: Uint8Array, id: number, question: Question): Message | undefined {
   const whole = tryDecode(Buffer.from(wire))
-  // Decode the header alone, with zero counts of records.
+  // Decode the header alone, with zero counts of records: it shows the TC bit even if the records are cut off.
   const header = tryDecode(Buffer.concat([wire.subarray(0, 4), Buffer.alloc(8)]))
   const decoded = whole ?? (header?.flag_tc ? header : undefined)
   if (decoded?.id !== id || decoded.type !== 'response' || decoded.opcode !== 'QUERY') return undefined
   const { questions: [asked, ...others] = [], additionals = [] } = decoded
   const isSame =
     asked?.type === question.type && asked.class === 'IN' && canonicalName(asked.name) === question.name
-  // A server that can't parse the query may leave out the question (RFC 1035 section 4.1.1, FORMERR; also NOTIMP); unbound leaves
-  // it out when it refuses a client.
+  // Accept an answer without the question for three rcodes: a server that can't parse the query may leave it out (RFC 1035
+  // section 4.1.1, FORMERR; also NOTIMP), and unbound leaves it out when it refuses a client.
   const isBare = asked === undefined && ['FORMERR', 'NOTIMP', 'REFUSED'].includes(decoded.rcode)
   if (others.length > 0 || !(isSame || isBare || decoded === header)) return undefined
   const opt = additionals.find((record): record is packet.OptAnswer => record.type === 'OPT')
@@ -117,7 +117,10 @@ export function decodeAnswer(wire: Uint8Array, id: number, question: Question): 
 const DNSSEC_ERRORS =
   'DNSSEC indeterminate|DNSSEC bogus|signature expired|signature not yet valid|DNSKEY missing|RRSIGs missing'
 
-/** Returns the text of the extended DNS error (RFC 8914); null without one. */
+/**
+ * Returns the extended DNS error (RFC 8914) as text: its name if it is about DNSSEC, then the server's own text; null without
+ * both.
+ */
 function explanationOf(opt: packet.OptAnswer | undefined): string | null {
   const data = opt?.options.find(({ code }) => Number(code) === EXTENDED_ERROR)?.data
   if (!data || data.length < 2) return null
@@ -132,7 +135,8 @@ type Decoded = packet.DecodedPacket & { readonly rcode: string; readonly opcode:
 function tryDecode(buffer: Buffer): Decoded | undefined {
   try {
     const decoded = packet.decode(buffer) as Decoded
-    // dns-packet doesn't throw for strings that are cut off, but counts more bytes than there are.
+    // dns-packet doesn't throw for strings that are cut off, but counts more bytes than the packet has. So refuse such a packet
+    // by its count.
     return (packet.decode.bytes ?? 0) > buffer.length ? undefined : decoded
   } catch {
     return undefined
@@ -145,12 +149,13 @@ const toRecords = (records: readonly packet.Answer[] = []): ResourceRecord[] =>
 /** Converts a decoded record; undefined for types and classes that the check ignores. */
 function toRecord(record: packet.Answer): ResourceRecord | undefined {
   if (record.type === 'OPT' || record.class !== 'IN') return undefined
-  // A TTL with the highest bit set counts as 0 (RFC 2181 section 8).
+  // A TTL with the highest bit set is treated as 0 (RFC 2181 section 8).
   const ttl = (record.ttl ?? 0) > 0x7fffffff ? 0 : (record.ttl ?? 0)
   const base = { name: canonicalName(record.name), ttl }
   switch (record.type) {
     case 'TXT':
-      // dns-packet decodes TXT data as an array of buffers, one per character-string.
+      // dns-packet's types allow other forms too, but it decodes TXT data as an array of buffers, one per character-string. So
+      // cast.
       return { ...base, type: 'TXT', strings: record.data as Buffer[] }
     case 'NS':
     case 'CNAME':
@@ -178,7 +183,10 @@ function canonicalName(name: string): string {
   return lower.replace(/\.$/, '') || '.'
 }
 
-/** Returns the SOA record of an answer: of the zone itself, or of the zone that denies the name. */
+/**
+ * Returns the SOA record of an answer: that of the queried zone or, in a negative answer, of the zone that denies the name;
+ * undefined without one.
+ */
 export function soaOf({ answers, authority }: Message): Soa | undefined {
   return [...answers, ...authority].find((record) => record.type === 'SOA')?.soa
 }

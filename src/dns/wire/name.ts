@@ -32,7 +32,7 @@ export type NameCheck =
  * suggests the name that was probably meant.
  */
 export function checkName(input: string): NameCheck {
-  // Limit the work for a whole file pasted by mistake: 10,000 characters are far longer than any name.
+  // Limit the work for a file pasted by mistake: no name comes near 10,000 characters.
   const text = input.trim().slice(0, 10_000)
   const refuse = (problem: string, meant = text, advice = 'use the name alone'): NameCheck => {
     const name = meant === text ? undefined : checkName(meant)
@@ -48,15 +48,15 @@ export function checkName(input: string): NameCheck {
   if (unquoted !== text) return refuse(has('quotation marks'), unquoted, 'leave the quotation marks out')
   const [word = '', ...words] = text.split(SEPARATORS)
   if (words.length > 0) {
-    const problem = has(describeCharacter(text.slice(word.length)))
-    if (checkName(word).ok) return refuse(problem, word, 'give one name at a time')
-    return refuse(problem, word + words.join(''))
+    // Suggest the first word or nothing: a name that joins the words, or drops the first, could be somebody else's domain.
+    const meant = checkName(word).ok ? word : text
+    return refuse(has(describeCharacter(text.slice(word.length))), meant, 'give one name at a time')
   }
   if (isIP(text) === 0 && /[/?#]|:\d+$/.test(text))
     return refuse('is a web address, not a domain name', hostOf(text))
   if (text.includes('@'))
     return refuse('is an e-mail address, not a domain name', text.slice(text.lastIndexOf('@') + 1))
-  // Joiners are left to the contextual rules of IDNA (RFC 5892 appendix A).
+  // Refuse invisible characters except joiners, which the contextual rules of IDNA allow in some scripts (RFC 5892 appendix A).
   const visible = text.replace(INVISIBLE, '')
   if (visible !== text) return refuse('has an invisible character', visible)
   const [odd] = text.replace(ALLOWED, '')
@@ -66,12 +66,17 @@ export function checkName(input: string): NameCheck {
   const ascii = domainToASCII(typed).toLowerCase()
   const unicode = domainToUnicode(ascii)
   const labels = ascii.split('.')
-  // Newer releases of Node return an invalid A-label unchanged.
+  // Newer releases of Node return an invalid A-label unchanged, so refuse a name that still has one (`xn--`) in its U-labels.
   const isName = labels.every((label) => LABEL.test(label)) && !/(^|\.)xn--/.test(unicode)
-  // The typed name in U-labels (RFC 5890 section 2.3.2.1).
+  // Compare the typed name in U-labels (RFC 5890 section 2.3.2.1) with the converted one: a difference shows that `domainToASCII`
+  // has changed more than the spelling.
   const uLabels = foldCase(typed).replace(/(?<![^.])xn--[^.]+/g, (label) => domainToUnicode(label))
   if (!isName || uLabels !== foldCase(unicode) || isIP(ascii) !== 0 || ascii.length > MAX_NAME_LENGTH)
     return refuse('is not a domain name', text.replace(/^\.|(?<=\.)\.+/g, ''))
+  // The lowercase of the Turkish capital İ is an i with a combining dot, which nobody means in a domain name. So suggest the name
+  // without the dot.
+  const plain = unicode.replaceAll('\u0307', '')
+  if (plain !== unicode) return refuse(has('a separate dot (U+0307)'), plain, 'leave that dot out')
   if (labels.length < 2) return refuse('is not a whole domain name')
   return { ok: true, ascii, unicode }
 }
@@ -83,7 +88,7 @@ export function checkName(input: string): NameCheck {
 const foldCase = (text: string): string =>
   text.normalize('NFKC').toLowerCase().replaceAll('ς', 'σ').replaceAll('。', '.').normalize()
 
-/** Returns the problem of a name that contains something. */
+/** Returns the problem text for a name that contains `what`. */
 const has = (what: string): string => `is not a domain name: it has ${what}`
 
 /** Describes the first character of a text: by its name if that is well known, otherwise by its code point. */
@@ -123,7 +128,10 @@ export function relativeName(name: string, zone: string): string {
   return isWithin(name, zone) && zone !== '.' ? name.slice(0, -zone.length - 1) : name
 }
 
-/** Whether a name from a DNS message can be queried again: its bytes might not fit the text form. */
+/**
+ * Whether a name from a DNS message can be queried: false for bytes outside of printable ASCII, an empty label, or a label or
+ * name that is too long.
+ */
 export function isAskable(name: string): boolean {
   return (
     name.length <= MAX_NAME_LENGTH &&

@@ -8,14 +8,14 @@ import { parseDnsAddress } from '../../settings/addresses.ts'
 import { canonicalAddress } from './address.ts'
 
 /**
- * Maximum number of sockets at once: systems with a low limit allow 256 open files, and a run over many domains has other files
- * open.
+ * Maximum number of sockets at once: some systems allow 256 open files, and a run over many domains needs some for other
+ * purposes.
  */
 const MAX_SOCKETS = 200
 
 /**
- * Creates the real network. Each exchange has its own socket, so every query comes from a new port, which hampers spoofing (RFC
- * 5452).
+ * Creates the network that sends real packets. Each exchange has its own socket, so every query comes from a new port, which
+ * hampers spoofing (RFC 5452).
  */
 export function createDnsNetwork(): DnsNetwork {
   const limit = createLimiter(MAX_SOCKETS)
@@ -23,17 +23,17 @@ export function createDnsNetwork(): DnsNetwork {
     udp: (exchange) => limit(() => exchangeUdp(exchange)),
     tcp: (exchange) => limit(() => exchangeTcp(exchange)),
     systemResolvers: async () =>
-      withScopes(getServers(), await readFile('/etc/resolv.conf', 'utf8').catch(() => '')),
+      parseSystemResolvers(getServers(), await readFile('/etc/resolv.conf', 'utf8').catch(() => '')),
   }
 }
 
 /**
- * Parses the system's resolvers, without unusable ones. Node drops the scope of link-local addresses (`fe80::1%eth0`), without
- * which the address isn't reachable, so the scope is taken from `resolv.conf`.
+ * Parses the addresses of the system's resolvers, and drops unusable ones. Node drops the scope of link-local addresses
+ * (`fe80::1%eth0`), without which the address isn't reachable, so the scope is taken from `resolv.conf`.
  *
  * @param config text of `/etc/resolv.conf`; empty where it doesn't exist
  */
-export function withScopes(servers: readonly string[], config: string): DnsAddress[] {
+export function parseSystemResolvers(servers: readonly string[], config: string): DnsAddress[] {
   const scoped = [...config.matchAll(/^\s*nameserver\s+((fe80:[^\s%]*)%\S+)/gim)]
   return servers.flatMap((text) => {
     try {
@@ -49,10 +49,10 @@ export function withScopes(servers: readonly string[], config: string): DnsAddre
 /** Error codes of Node after which no packet has left this machine: no route, a firewall, no buffers or file descriptors left. */
 const UNSENT = 'ENETUNREACH EADDRNOTAVAIL EAFNOSUPPORT ENOBUFS ENOMEM EMFILE ENFILE EPERM EACCES'.split(' ')
 
-/** Converts a socket error to a transport error, whose kind tells whether a packet left this machine. */
+/** Converts a socket error to a transport error, of the kind `not_checked` if no packet has left this machine. */
 function toTransportError(error: NodeJS.ErrnoException, { address }: DnsAddress): DnsTransportError {
   const { code = '', message } = error
-  // Some systems without an IPv6 gateway report EHOSTUNREACH instead of ENETUNREACH.
+  // Some systems without an IPv6 gateway report EHOSTUNREACH instead of ENETUNREACH, so with IPv6 treat both as unsent.
   const isUnsent = UNSENT.includes(code) || (code === 'EHOSTUNREACH' && isIPv6(address))
   const kind = isUnsent ? 'not_checked' : code === 'ETIMEDOUT' ? 'timeout' : 'unreachable'
   return new DnsTransportError(kind, `${address}: ${message}`, error)
@@ -87,7 +87,7 @@ export async function runExchange(
   }
 }
 
-/** Sends a query over UDP, and waits for a datagram that `accept` takes. */
+/** Sends a query over UDP, and waits for a datagram that `accept` takes; others are ignored. */
 const exchangeUdp = (exchange: DnsExchange): Promise<Uint8Array> =>
   runExchange(exchange, (resolve, reject) => {
     const { server, message, accept } = exchange
@@ -98,7 +98,7 @@ const exchangeUdp = (exchange: DnsExchange): Promise<Uint8Array> =>
       if (accept(datagram)) resolve(datagram)
     })
     socket.on('connect', () => socket.send(message, (error) => error && fail(error)))
-    // On a connected socket, the kernel drops datagrams from other sources, and reports a closed port as an error.
+    // Connect before sending: then the kernel drops datagrams from other sources, and reports a closed port as an error.
     socket.connect(server.port, server.address)
     return () => socket.close()
   })

@@ -6,7 +6,7 @@ const OPTIONS = { extractHostname: false, detectIp: false, validateHostname: fal
 
 /**
  * Whether names directly below `zone` are registered there: a top-level domain, or a registry on the Public Suffix List, such as
- * `co.uk`. The list's private section doesn't count: `uk.com` is a company's zone.
+ * `co.uk`. The list's private section isn't used: `uk.com` is a company's zone.
  */
 export function isRegistry(zone: string): boolean {
   return labelCount(zone) <= 1 || listedRegistry(zone) === zone

@@ -50,7 +50,7 @@ export function decodeValues(values: readonly TxtValue[]): string[] {
   return values.map(({ bytes }) => decodeValue(bytes))
 }
 
-/** TXT set and CNAMEs of an answer. */
+/** TXT set at a name, and the CNAME chain that leads to the set, from one answer. */
 export interface TxtAnswer {
   /** Targets of the CNAME chain in order; the last one might close a loop. */
   readonly aliases: readonly string[]

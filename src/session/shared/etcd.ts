@@ -14,7 +14,7 @@ export interface EtcdAccess {
   readonly user: { readonly name: string; readonly password: string } | undefined
 }
 
-/** Value of a key. */
+/** Value of a key in etcd, with its revision. */
 export interface EtcdValue {
   readonly text: string
   /** The key's `mod_revision`, which changes with every write; "0" for a key that doesn't exist. */
@@ -23,16 +23,19 @@ export interface EtcdValue {
 
 type Json = Record<string, unknown>
 
-/** Milliseconds that a read may take. */
+/** Maximum milliseconds of a read, over all members and rounds. */
 const READ_LIMIT_MS = 12_000
-/** Milliseconds for the first request to a member, at most; a slow member gets more in each later round. */
+/** Maximum milliseconds for the first request to a member; a slow member gets more in each later round. */
 const FIRST_TRY_MS = 2000
-/** Milliseconds to wait after each round over all members, since a new leader may have to be elected. */
+/**
+ * Milliseconds to wait after the first round over all members, before jitter, since a new leader may have to be elected; the wait
+ * grows with each round.
+ */
 const PAUSE_MS = 100
 const LOGIN = '/v3/auth/authenticate'
-/** gRPC status code of a missing, invalid or expired token. */
+/** gRPC status code of a missing, invalid or expired etcd token, which a new authentication replaces. */
 const UNAUTHENTICATED = 16
-/** Errors that every member returns until an administrator changes users, roles or space. */
+/** Matches errors that every member returns until an administrator changes users, roles or space, so that a retry can't help. */
 const FINAL =
   /permission denied|authentication failed|authentication is not enabled|user name is empty|space exceeded/
 
@@ -53,8 +56,8 @@ export function createEtcd(
   let turn = 0
 
   /**
-   * Sends a request to the members in turn until one answers. Makes at least one attempt, since a machine that was stopped
-   * (SIGSTOP, sleep) finds its time used up.
+   * Sends a request to the members in turn until one answers. Allows at least `FIRST_TRY_MS`, within the limit of the client: a
+   * process that was suspended (SIGSTOP, sleep) finds `limitMs` used up.
    */
   async function ask(path: string, request: Json, limitMs: number): Promise<Json> {
     const end = Math.min(clock.monotonic() + Math.max(limitMs, FIRST_TRY_MS), latest)
@@ -73,7 +76,7 @@ export function createEtcd(
       const step = user !== undefined && token === undefined ? LOGIN : path
       try {
         const { status, body } = await post(member, step, step === LOGIN ? { ...user } : request, limit)
-        // Every reply of etcd has the store's revision in its header; a proxy's reply hasn't.
+        // Accept only a body with the store's revision in its header: every reply of etcd has one, a proxy's reply hasn't.
         if (status === 200 && (body['header'] as Json | undefined)?.['revision'] !== undefined) {
           if (step === path) return body
           token = String(body['token'])
@@ -115,7 +118,7 @@ export function createEtcd(
       ...(tls && { tls }),
     })
     if (brokenBy instanceof TransportError) throw brokenBy
-    // Treat a body that isn't JSON, such as a proxy's error page, as an empty object; the status says enough.
+    // Treat a body that isn't JSON, such as a proxy's error page, as an empty object: the error message then names the status.
     return { status, body: (parseObject(text) ?? {}) as Json }
   }
 
@@ -130,8 +133,8 @@ export function createEtcd(
      * Writes the key if it still has the given revision (compare-and-swap). Repeats the same transaction until a member answers,
      * because a read alone can't rule out that an earlier copy of the transaction is applied later.
      *
-     * @returns whether this transaction wrote the value, and the key's value now. If not `isDone`, that may be the same text,
-     *   written by an earlier copy. After a reply, no copy is applied later.
+     * @returns `isDone`: whether this transaction wrote the value; `found`: the key's value now. If not `isDone`, `found` may be
+     *   the same text, written by an earlier copy of the transaction. After a reply, no copy is applied later.
      * @throws CliError as `read`; then the transaction may have been applied, or be applied later
      */
     async swap(revision: string, text: string, limitMs: number) {

@@ -35,7 +35,10 @@ export function removeLocalCopy(files: ProfileFiles): void {
   catchError(() => files.disk.remove(pathOf(files)))
 }
 
-/** A refresh token, with the note that entitles this machine to send it. */
+/**
+ * A refresh token, identified by its sign-in and generation, and the id (`writer`) of the note that entitles this machine to send
+ * the token.
+ */
 export interface NotedToken {
   /** Id of the sign-in. */
   readonly id: string
@@ -61,7 +64,7 @@ export function listPending({ disk, directory }: ProfileFiles): (NotedToken & { 
 /** Removes every file that this machine keeps of a session in etcd. Never throws. */
 export function removeLocalFiles(files: ProfileFiles): void {
   removeLocalCopy(files)
-  // If the directory can't be read, the command that writes to it reports the error.
+  // Ignore a directory that can't be read: the next command that writes to it reports the error.
   catchError(() => {
     for (const { path } of listPending(files)) catchError(() => files.disk.remove(path))
   })

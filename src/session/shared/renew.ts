@@ -25,26 +25,32 @@ import {
   type SharedStore,
   unknownOutcomeError,
 } from './store.ts'
-import { type Note, type SharedValue, seal } from './value.ts'
+import { type Note, type SharedSession, seal } from './value.ts'
 
-/** Milliseconds for which this process must see another machine's note unchanged before the outcome counts as unknown. */
+/** Milliseconds for which this process must see another machine's note unchanged before it marks the outcome as unknown. */
 const OTHERS_LIMIT_MS = 60_000
 /** Milliseconds after the start of a note's compare-and-swap within which the token may still be sent. */
 const NOTE_LIMIT_MS = 15_000
-/** Milliseconds to wait for the service's response, whatever `--http-timeout` says, since other machines wait for as long. */
+/**
+ * Milliseconds to wait for the service's response, whatever `--http-timeout` says: other machines rely on this limit when they
+ * treat an outcome as unknown.
+ */
 const ANSWER_LIMIT_MS = 30_000
-/** Milliseconds after the start of a note's compare-and-swap within which its outcome is delivered to etcd. */
+/** Milliseconds after the start of a note's compare-and-swap within which the outcome of its token is delivered to etcd. */
 const SETTLE_LIMIT_MS = 50_000
-/** Bytes of a pending file: enough for a sealed session with any refresh token. */
+/** Number of bytes of a pending file: enough for a sealed session with any refresh token. */
 const PENDING_BYTES = 2 * RESERVED_BYTES
 /** Milliseconds between two reads of another machine's note, before jitter. */
 const POLL_MS = 1000
 
 /** Observations of this process in earlier passes. */
 interface PassHistory {
-  /** Sign-in and generation of the session at the first read. */
+  /**
+   * Sign-in and generation of the session at the first read. If another process has renewed since, even `always` needs no further
+   * renewal.
+   */
   firstToken?: string
-  /** The note of another machine that this process waits for, and the monotonic time of its first read. */
+  /** The note of another machine that this process waits for, and the monotonic time in milliseconds of its first read. */
   waitedNote?: { readonly writer: string; readonly since: number }
 }
 
@@ -57,7 +63,7 @@ interface PassHistory {
  */
 export async function renewShared(io: Io, options: RenewOptions): Promise<AccessToken> {
   const store = openShared(io)
-  // The directory takes the pending file, if etcd doesn't confirm the outcome.
+  // Create the directory of the pending file, which keeps an outcome that etcd doesn't confirm.
   await store.files.prepare()
   const history: PassHistory = {}
   return runPasses(io, options, (renewal) => renewOnce(renewal, store, history))
@@ -89,15 +95,16 @@ async function renewOnce(renewal: Renewal, store: SharedStore, history: PassHist
   if (former !== null && !(await mayTakeOver(renewal, store, found, former, history)))
     return { kind: 'waited' }
 
-  // Step 3: write the note, which entitles this process to send the token.
   renewal.commit()
+  // Step 3: write the note, which entitles this process to send the token.
   const noted = await swapNote(store, found)
   if (noted === undefined) return { kind: 'changed' }
 
-  // Steps 4 and 5: connect, reserve the pending file, and send the refresh token.
   const limited = { ...renewal, io: { ...io, settings: { ...io.settings, httpTimeoutMs: ANSWER_LIMIT_MS } } }
+  // Steps 4 and 5: connect, reserve the pending file, and send the refresh token.
   const sent = await sendToken(limited, session, session.refreshToken ?? '', () => {
-    // After this time, other machines may treat the outcome as unknown and let a user retry the token.
+    // Send nothing with an old note: the response could come after other machines treat the outcome as unknown and let a user retry
+    // the token.
     if (noted.elapsed() > NOTE_LIMIT_MS)
       throw new CliError('unreachable', 'it took too long to reach the service; nothing was sent', {
         hint: 'run the command again',
@@ -113,7 +120,7 @@ async function renewOnce(renewal: Renewal, store: SharedStore, history: PassHist
   }
   if (sent.kind === 'unused') {
     await storeOutcome(store, noted, { session, note: former }, sent.note)
-    // A refused retry proves nothing about the earlier use of the token.
+    // A refused retry proves nothing about the earlier use of the token, so the outcome is still unknown.
     if (sent.note !== undefined && former !== null)
       throw unknownOutcomeError(store, noted.note, sent.error.message)
     return retryOrThrow(sent)
@@ -133,7 +140,7 @@ async function renewOnce(renewal: Renewal, store: SharedStore, history: PassHist
     const kept = `etcd didn't confirm the new token: this machine keeps it, and its next command in profile ${profile} brings it there`
     await io.warn(loss === undefined ? kept : `${loss.message}; ${loss.hint}`)
   } else if (!(stored.session.id === id && stored.session.generation > generation)) {
-    // Neither this command nor another one of this machine stored the token: a sign-in or sign-out replaced the session.
+    // etcd holds no later generation of this sign-in, so a sign-in or sign-out has replaced the session.
     throw replacedSessionError(profile)
   }
   await writeLocalCopy(files, next)
@@ -141,8 +148,8 @@ async function renewOnce(renewal: Renewal, store: SharedStore, history: PassHist
 }
 
 /**
- * Decides about another machine's note: polls again, marks a note unchanged for 60 seconds as unknown, or lets a retry take over a
- * note that is unknown.
+ * Decides about another machine's note: waits for the next poll, marks a note unchanged for 60 seconds as unknown, or lets a retry
+ * take over a note that is unknown.
  *
  * @returns whether this process may replace the note
  * @throws CliError `refresh_interrupted`, exit 4, if the note is unknown and this is no retry
@@ -172,8 +179,8 @@ interface Noted extends SharedRevision {
   readonly note: Note
   readonly token: NotedToken
   /**
-   * Milliseconds since the start of the note's compare-and-swap, by the wall or the monotonic clock, whichever shows more: a
-   * suspended machine may have stopped one of them.
+   * Milliseconds since the start of the note's compare-and-swap, by the wall or the monotonic clock, whichever shows more, since
+   * one of the clocks may stop while the machine is suspended.
    */
   readonly elapsed: () => number
 }
@@ -181,7 +188,7 @@ interface Noted extends SharedRevision {
 /**
  * Writes this process's note into the session by compare-and-swap.
  *
- * @returns undefined if another process was first
+ * @returns the revision with the note; undefined if another process changed the session first
  * @throws CliError `unreachable`, exit 7, or for a retry `refresh_interrupted`, exit 4, if etcd doesn't answer: the note may still
  *   be applied, and then the next command of this machine removes the note
  */
@@ -225,13 +232,13 @@ function reservePending({ files }: SharedStore, token: NotedToken): Reservation 
  * Writes an outcome into the pending file, then delivers it to etcd. The pending file stays if etcd doesn't confirm in time.
  *
  * @param pending the pending file if it is already reserved
- * @returns the session that etcd confirmed, if it answered; and the error if this machine couldn't keep the outcome, which may
- *   still reach etcd
+ * @returns `stored`: the session in etcd if etcd answered; `failure`: the error if this machine couldn't write the pending file, in
+ *   which case the outcome may still reach etcd
  */
 async function storeOutcome(
   store: SharedStore,
   noted: Noted,
-  outcome: SharedValue,
+  outcome: SharedSession,
   pending: Reservation | undefined,
 ) {
   const { token, elapsed } = noted

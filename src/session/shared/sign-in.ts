@@ -9,7 +9,7 @@ import {
   createId,
   deliverAndRead,
   findHeldSession,
-  OPTIONAL_LIMIT_MS,
+  OPTIONAL_ETCD_TIMEOUT_MS,
   openShared,
   type SharedStore,
   unknownOutcomeError,
@@ -36,7 +36,7 @@ export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
       const made = { id: createId(io, 6), generation: 1, signedInAt: now, issuedAt: now }
       const session: Session = { ...signIn, ...made, profile, store: 'etcd' }
       await io.interrupts.shield(() => replace(store, { ...session, refreshToken: secret }))
-      // Pending outcomes belong to the former sign-in, which etcd no longer holds.
+      // Remove pending outcomes: they belong to the former sign-in, which etcd no longer holds.
       removeLocalFiles(store.files)
       await writeLocalCopy(store.files, session)
       return session
@@ -92,7 +92,7 @@ export async function forgetShared(io: Io, profile: string): Promise<SignOutResu
  * @throws CliError the reason why the session can't be used
  */
 export async function describeShared(io: Io) {
-  const store = openShared(io, OPTIONAL_LIMIT_MS)
+  const store = openShared(io, OPTIONAL_ETCD_TIMEOUT_MS)
   const isGood = (session: Session | undefined) => isFresh(session?.access, io.clock.now())
   const found = await deliverAndRead(store).catch(async (error: unknown) => {
     if (!(error instanceof CliError) || error.exit !== Exit.unavailable) throw error

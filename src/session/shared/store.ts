@@ -6,20 +6,20 @@ import { signInHint } from '../messages.ts'
 import { profileFiles, type Session } from '../session-file.ts'
 import { createEtcd, type EtcdValue } from './etcd.ts'
 import { listPending, type NotedToken, readLocalCopy } from './local.ts'
-import { type Note, readSharedAccess, type SharedValue, seal, unseal } from './value.ts'
+import { type Note, readSharedAccess, type SharedSession, seal, unseal } from './value.ts'
 
 /** A session in etcd, with the key's revision. */
-export interface SharedRevision extends SharedValue {
+export interface SharedRevision extends SharedSession {
   readonly revision: string
 }
 
-/** Milliseconds for delivering the outcome of an earlier command to etcd. */
+/** Maximum milliseconds for delivering the outcome of an earlier command to etcd. */
 const OFFER_LIMIT_MS = 15_000
-/** Milliseconds to wait for etcd in a command that also works without etcd. */
-export const OPTIONAL_LIMIT_MS = 2000
+/** Maximum milliseconds to wait for etcd in a command that also works without an answer of etcd. */
+export const OPTIONAL_ETCD_TIMEOUT_MS = 2000
 
 /**
- * Opens the session of one profile in etcd, and this machine's files of it.
+ * Returns access to the session of the current profile in etcd, and to this machine's files for that session. Sends no request yet.
  *
  * @param limitMs milliseconds for all requests to etcd together
  * @throws CliError `store_not_configured`, exit 3
@@ -36,8 +36,12 @@ export function openShared(io: Io, limitMs?: number) {
     files: profileFiles(io, io.settings.profile.value),
     /** Reads the session; undefined if the key doesn't exist. @throws CliError as `read` of etcd and `unseal` */
     read: async () => open(await etcd.read()),
-    /** Replaces the session by compare-and-swap. Returns the key's value now. @throws CliError as `swap` of etcd and `unseal` */
-    async swap(revision: string, next: SharedValue, limitMs: number) {
+    /**
+     * Replaces the session by compare-and-swap; returns `isDone` and `found` as `swap` of etcd, decrypted.
+     *
+     * @throws CliError as `swap` of etcd and `unseal`
+     */
+    async swap(revision: string, next: SharedSession, limitMs: number) {
       const { isDone, found } = await etcd.swap(revision, await seal(next, access), limitMs)
       return { isDone, found: await open(found) }
     },
@@ -53,7 +57,8 @@ export type SharedStore = ReturnType<typeof openShared>
  */
 export async function deliverAndRead(store: SharedStore): Promise<SharedRevision | undefined> {
   const { io, files } = store
-  // List local files before reading etcd: another process of this machine may store a later state during the read.
+  // List local files before reading etcd: another process of this machine may store a later state during the read, and etcd would
+  // seem to hold an older token than this machine.
   const known = readLocalCopy(files)
   const left = listPending(files)
   let found = await store.read()
@@ -64,14 +69,15 @@ export async function deliverAndRead(store: SharedStore): Promise<SharedRevision
     }
     const outcome = await readOutcome(store, file.path)
     if (outcome !== undefined) found = await deliverOutcome(store, file, outcome, found, OFFER_LIMIT_MS)
-    // A pending file without an outcome may belong to a renewal that is still running.
+    // Keep a pending file without an outcome until it is obsolete: it may belong to a renewal that is still running.
     const isOfNoUse = found !== undefined && (outcome !== undefined || isObsolete(file, found))
     if (isOfNoUse) catchError(() => files.disk.remove(file.path))
   }
   const session = found?.session
   if (session === undefined || session.ended !== undefined || known?.id !== session.id) return found
   if (known.generation <= session.generation) return found
-  // A member or the whole cluster was restored from a backup.
+  // A member or the cluster was restored from a backup. Don't send its older token: the service would treat the token as stolen and
+  // revoke the grant.
   const message = `etcd holds an older token of profile ${session.profile} than this machine has seen: it was set back`
   throw new CliError('store_unavailable', message, { hint: signInHint(session.profile) })
 }
@@ -85,8 +91,8 @@ export async function findHeldSession(store: SharedStore): Promise<Session | und
   return undefined
 }
 
-/** Reads a pending file; undefined if it holds no complete outcome. */
-async function readOutcome({ access, files }: SharedStore, path: string): Promise<SharedValue | undefined> {
+/** Reads the outcome in a pending file; undefined if the file holds no complete outcome. */
+async function readOutcome({ access, files }: SharedStore, path: string): Promise<SharedSession | undefined> {
   try {
     return await unseal(files.disk.read(path)?.trimEnd() ?? '', access)
   } catch {
@@ -105,7 +111,7 @@ async function readOutcome({ access, files }: SharedStore, path: string): Promis
 export async function deliverOutcome(
   store: SharedStore,
   token: NotedToken,
-  outcome: SharedValue,
+  outcome: SharedSession,
   was: SharedRevision,
   limitMs: number,
 ): Promise<SharedRevision | undefined> {
@@ -122,7 +128,7 @@ export async function deliverOutcome(
 }
 
 /** Whether the outcome of a token no longer matters: etcd holds another sign-in, an ended one, or a later generation. */
-function isObsolete({ id, generation }: NotedToken, { session }: SharedValue): boolean {
+function isObsolete({ id, generation }: NotedToken, { session }: SharedSession): boolean {
   return session.id !== id || session.ended !== undefined || session.generation > generation
 }
 

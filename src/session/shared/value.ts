@@ -8,19 +8,19 @@ import type { Session } from '../session-file.ts'
 
 /** A note in etcd: the refresh token of the session's generation may have been sent. */
 export interface Note {
-  /** Random id of the note. */
+  /** Random id of the note, by which its writer recognizes the note in etcd. */
   readonly writer: string
   /** Host name of the machine that wrote the note. */
   readonly host: string
   /**
-   * Set once the outcome of the token is unknown. `said by its sender`: the sender has no new token. `said by another`: the sender
-   * stopped responding and may hold the new token.
+   * Set once the outcome of sending the refresh token is unknown. `said by its sender`: the sender has received no new token. `said
+   * by another`: the sender stopped responding and may hold the new token.
    */
   readonly unknown?: 'said by its sender' | 'said by another'
 }
 
-/** The decrypted value of a profile's key in etcd. */
-export interface SharedValue {
+/** The decrypted value of a profile's key in etcd: the session, and the note if its refresh token may have been sent. */
+export interface SharedSession {
   readonly session: Session
   readonly note: Note | null
 }
@@ -56,7 +56,7 @@ export function readSharedAccess(io: Io) {
 /** Address, credentials and encryption key of a profile's session in etcd. */
 export type SharedAccess = ReturnType<typeof readSharedAccess>
 
-/** Returns the encryption key: base64 of 32 bytes. */
+/** Returns the 32 bytes of the encryption key, which is configured in base64. @throws CliError `store_not_configured`, exit 3 */
 function sealingKey(io: Io): Uint8Array {
   const make = 'make a key with: openssl rand -base64 32'
   const file = settingValue('store_key_file', io.settings)
@@ -89,7 +89,7 @@ function notConfigured(message: string, hint: string): CliError {
  * Encrypts a value for its key in etcd: compact JWE, `dir` with A256GCM (RFC 7516, RFC 7518 sections 4.5 and 5.3). The protected
  * header names the key in etcd, so a ciphertext copied to another key is rejected.
  */
-export async function seal(value: SharedValue, { key, sealing }: SharedAccess): Promise<string> {
+export async function seal(value: SharedSession, { key, sealing }: SharedAccess): Promise<string> {
   const text = JSON.stringify({ format: FORMAT, ...value })
   return new CompactEncrypt(Buffer.from(text, 'utf8'))
     .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', key })
@@ -101,14 +101,14 @@ export async function seal(value: SharedValue, { key, sealing }: SharedAccess): 
  *
  * @throws CliError `store_unavailable`, exit 4, if the encryption key differs, or the ciphertext was changed or moved
  */
-export async function unseal(sealed: string, { key, sealing }: SharedAccess): Promise<SharedValue> {
+export async function unseal(sealed: string, { key, sealing }: SharedAccess): Promise<SharedSession> {
   try {
     if (decodeProtectedHeader(sealed)['key'] !== key) throw new Error('moved')
     const options = { keyManagementAlgorithms: ['dir'], contentEncryptionAlgorithms: ['A256GCM'] }
     const { plaintext } = await compactDecrypt(sealed, sealing, options)
     const { format, ...value } = JSON.parse(Buffer.from(plaintext).toString('utf8')) as {
       format: unknown
-    } & SharedValue
+    } & SharedSession
     if (format !== FORMAT) throw new Error('another format')
     return value
   } catch (error) {

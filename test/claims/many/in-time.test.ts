@@ -38,7 +38,7 @@ test.each([
   ['claims verify --wait', 0],
   ['claims verify --no-check --wait', 500],
 ])(
-  '%s with --timeout 10 ends within 13 s for 200 domains, at a service that takes %i ms',
+  '%s with --timeout 10 ends within 13 s for 200 domains at a service that takes %i ms per response',
   async (command, answerMs) => {
     let delayMs = 0
     const world = createDomains({

@@ -21,7 +21,7 @@ const ASKING = [
 ]
 
 describe.each(Object.entries(OTHERS))('a claim of %s', (_what, other) => {
-  test.each(ASKING)('an answer about the wrong claim is unexpected in: mailclaim %s', async (line) => {
+  test.each(ASKING)('mailclaim %s refuses an answer about another claim', async (line) => {
     let isKnown = false
     const world = createWorld({ respond: () => (isKnown ? claimOf(other) : claimOf()) })
     const knows = !line.includes('create') && line !== 'claims get d1'
@@ -60,7 +60,7 @@ test('an answer about another domain ends a watch at once, even after right answ
   }
 })
 
-test('a later answer without a name counts for the claim that the first answer named', async () => {
+test('a later answer without a domain name is treated as about the domain in the first answer', async () => {
   for (const line of ['claims watch d1', 'claims verify d1 --no-check --wait', 'claim example.com']) {
     let reads = 0
     const world = createWorld({
@@ -72,7 +72,7 @@ test('a later answer without a name counts for the claim that the first answer n
   }
 })
 
-test('claims watch says how to request a verification, and claims verify --wait does not', async () => {
+test('claims watch hints at claims verify to request a verification, and claims verify --wait gives no such hint', async () => {
   const ask =
     "hint: if the service hasn't been asked to verify it: mailclaim claims verify example.com --wait\n"
   const world = createWorld({ respond: () => claimOf() })

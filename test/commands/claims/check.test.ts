@@ -168,7 +168,7 @@ test('claims check with --value needs no account', async () => {
 })
 
 test.each([`Array${VALUE}`, `${VALUE}3600`])(
-  'claims check with the --value of a known claim gives the same finding as without, beside %j',
+  'claims check of a known claim gives the same finding with and without its --value if DNS has %j',
   async (value) => {
     const world = await knowing({ txt: () => [value] })
     const given = await world.run('claims', 'check', 'example.com', '--value', VALUE, '--json')
@@ -200,7 +200,7 @@ test('the table of several checks counts the values of a large TXT set, and JSON
 })
 
 test.each([['example.com'], ['example.com', 'www.example.com']])(
-  'claims check %s %s says on stderr that it expected no value',
+  'claims check without a known claim says once on stderr that it expected no value: %s %s',
   async (...domains) => {
     const { code, stderr } = await createWorld().run('claims', 'check', ...domains, '--format', 'tsv')
     expect(code).toBe(0)
@@ -218,7 +218,7 @@ test('claims check without a value warns if no name server answered', async () =
 })
 
 test.each(['markdown', 'html'])(
-  'a report in %s tells how to repeat the check, wherever value and resolver came from, and is of one domain',
+  'a report in %s has the command to repeat the check with its value and resolver, and is refused for two domains',
   async (format) => {
     const world = await knowing()
     const words = ['claims', 'check', 'example.com', '--public-resolvers', '--format', format]

@@ -69,7 +69,7 @@ test('warnings about options and open claims name their domain in a run over sev
   )
 })
 
-test('claims verify says that the service was not asked while the record is missing', async () => {
+test('claims verify says that the service was not asked to verify if the record is missing', async () => {
   const world = createWorld({ txt: () => [] })
   const ended = await world.run('claims', 'verify', 'd1', '--wait', '--json')
   expect(errorOf(ended)).toMatchObject({

@@ -63,6 +63,14 @@ describe('one question to one server', () => {
       ['udp 1232', 'udp', 'tcp'],
     ],
     [
+      'over TCP without EDNS after FORMERR and silence',
+      ({ transport, edns }) => {
+        if (edns !== undefined) return { flags: RCODE.FORMERR }
+        return transport === 'udp' ? 'pending' : answer
+      },
+      ['udp 1232', 'udp', 'tcp'],
+    ],
+    [
       'over TCP after silence',
       ({ transport }) => (transport === 'tcp' ? answer : 'pending'),
       ['udp 1232', 'tcp 1232'],
@@ -77,7 +85,7 @@ describe('one question to one server', () => {
       ({ transport }) => (transport === 'udp' ? 'not_checked' : answer),
       ['udp 1232', 'tcp 1232'],
     ],
-  ])('a query is sent %s', async (_title, respond, expected) => {
+  ])('a DNS query is sent %s', async (_title, respond, expected) => {
     const { reply, tried } = await asking(respond)
     expect(reply).toMatchObject({ kind: 'answer', message: { tc: false, rcode: 'NOERROR' } })
     expect(tried).toEqual(expected)
@@ -88,6 +96,11 @@ describe('one question to one server', () => {
       transport === 'udp' ? { flags: AA | TC } : 'unreachable',
     )
     expect(reply).toMatchObject({ kind: 'answer', message: { tc: true } })
+  })
+
+  test('silence after a rejection of EDNS is silence', async () => {
+    const { reply } = await asking(({ edns }) => (edns === undefined ? 'silent' : { flags: RCODE.FORMERR }))
+    expect(reply.kind).toBe('timeout')
   })
 
   test.each([
@@ -114,7 +127,7 @@ describe('one question to one server', () => {
   test.each<[string, Resolver, (asked: Asked) => FakeReply, readonly string[]]>([
     ['over HTTPS alone, with 0 as its id', HTTPS, ({ id }) => (id === 0 ? answer : 'silent'), ['https 1232']],
     [
-      'over HTTPS as well if the resolver has it and the others bring nothing',
+      'over HTTPS as well if the resolver has it and UDP brings no answer',
       { ...SERVER, https: HTTPS },
       ({ transport, id }) => (transport === 'https' && id === 0 ? answer : 'silent'),
       ['udp 1232', 'https 1232'],
@@ -135,7 +148,7 @@ describe('one question to one server', () => {
     expect(limited.isReached()).toBe(true)
   })
 
-  test('an interrupt ends a query with the reason of the signal', async () => {
+  test('an interrupt ends a DNS query with the reason of the abort signal', async () => {
     const clock = createVirtualClock()
     const controller = new AbortController()
     const dns = createFakeDns(() => {

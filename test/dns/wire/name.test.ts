@@ -21,7 +21,7 @@ test.each([
   expect(checkName(input)).toMatchObject({ ok: true, ascii })
 })
 
-test('a checked name has its Unicode form', () => {
+test('a checked name in Punycode is returned with its Unicode form too', () => {
   expect(checkName('xn--bcher-kva.example')).toMatchObject({ unicode: 'bücher.example' })
 })
 
@@ -62,9 +62,9 @@ test.each<[string, string, string]>([
   ['eta.com\ntheta.com', 'a line break', 'give one name at a time: eta.com'],
   ['eta.com\r\ntheta.com', 'a line break', 'give one name at a time: eta.com'],
   ['zeta.com\tACME', 'a tab', 'give one name at a time: zeta.com'],
-  ['four .com', 'a space', 'use the name alone: four.com'],
-  ['four\u00a0.com', '"\u00a0" (U+00A0)', 'use the name alone: four.com'],
-  ['four\u2028.com', '"\u2028" (U+2028)', 'use the name alone: four.com'],
+  ['four .com', 'a space', 'give a domain name such as example.com'],
+  ['four\u00a0.com', '"\u00a0" (U+00A0)', 'give a domain name such as example.com'],
+  ['four\u2028.com', '"\u2028" (U+2028)', 'give a domain name such as example.com'],
   ['four\u0000.com', '"\u0000" (U+0000)', 'give a domain name such as example.com'],
   ...['"four.com"', '„four.com“', '‘four.com’', '«four.com»', '「four.com」', '`four.com´'].map(
     (text): [string, string, string] => [text, 'quotation marks', 'leave the quotation marks out: four.com'],
@@ -76,12 +76,20 @@ test.each<[string, string, string]>([
   ['four™.com', '"™" (U+2122)', 'give a domain name such as example.com'],
   ['four².com', '"²" (U+00B2)', 'give a domain name such as example.com'],
   ['fo·ur.com', '"·" (U+00B7)', 'give a domain name such as example.com'],
+  ['my shop.example.com', 'a space', 'give a domain name such as example.com'],
+  ...['İSTANBUL.com.tr', 'i\u0307stanbul.com.tr', 'xn--istanbul-o0e.com.tr'].map(
+    (text): [string, string, string] => [
+      text,
+      'a separate dot (U+0307)',
+      'leave that dot out: istanbul.com.tr',
+    ],
+  ),
 ])('the name %j is refused because it has %s', (input, what, fix) => {
   const problem = `"${input}" is not a domain name: it has ${what}`
   expect(checkName(input)).toEqual({ ok: false, problem, fix })
 })
 
-test('an accepted name is the typed text, up to case, normalization, the final dot and blanks around it', () => {
+test('an accepted name differs from the typed text only in case, normalization, the final dot and blanks around it', () => {
   const letter = fc.constantFrom(...'aZ0-_.', 'ü', 'ß', 'Σ', 'ﬁ', '中', 'م', 'ำ', '。', 'Ａ', '\u0308')
   const name = fc.array(fc.oneof(letter, fc.string({ unit: 'binary', maxLength: 1 })), { maxLength: 8 })
   const change = fc.constantFrom('', '%61', ..."\n\t\r \u00a0\u00ad“'\0\\™\u200b")
@@ -121,19 +129,19 @@ test('the ancestors of a name are listed from the top down, without the name its
   expect(ancestors('a.b.example.com')).toEqual(['com', 'example.com', 'b.example.com'])
 })
 
-test('a name is within its own zone and those above', () => {
+test('a name is within itself, its parent zones and the root, but not within a zone that is only a suffix of its text', () => {
   expect(isWithin('a.example.com', 'example.com')).toBe(true)
   expect(isWithin('example.com', 'example.com')).toBe(true)
   expect(isWithin('example.com', '.')).toBe(true)
   expect(isWithin('badexample.com', 'example.com')).toBe(false)
 })
 
-test('the relative name of a name in its zone is its host field, or @ at the apex', () => {
+test('the name relative to a zone is the name without the zone, or @ at the apex', () => {
   expect(relativeName('example.com', 'example.com')).toBe('@')
   expect(relativeName('a.b.example.com', 'example.com')).toBe('a.b')
 })
 
-test('names in answers that cannot be queried are recognized', () => {
+test('a name with a character outside of ASCII, an empty label or a label of 64 characters cannot be queried', () => {
   expect(isAskable('ns1.example.com')).toBe(true)
   expect(isAskable('ns\u00e9.example.com')).toBe(false)
   expect(isAskable('a..b')).toBe(false)

@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, expect, test, vi } from 'vitest'
-import { createDnsNetwork, withScopes } from '../../../src/dns/wire/network.ts'
+import { createDnsNetwork, parseSystemResolvers } from '../../../src/dns/wire/network.ts'
 
 const closing: (() => void)[] = []
 afterEach(() => {
@@ -40,7 +40,7 @@ const ask = async (port: number, transport: 'udp' | 'tcp' = 'tcp') => {
   return Buffer.from(accepted).toString()
 }
 
-test('over TCP, only the first message of a DNS server can be the answer', async () => {
+test('over TCP, only the first message of a DNS server is accepted as the answer', async () => {
   expect(await ask(await serve(['right'], false))).toBe('right')
   const start = performance.now()
   await expect(ask(await serve(['other', 'right'], true))).rejects.toMatchObject({ kind: 'unreachable' })
@@ -57,7 +57,7 @@ test('forged and broken datagrams before the answer of a DNS server are ignored'
   expect(await ask(server.address().port, 'udp')).toBe('right')
 })
 
-test('a TCP connection that a DNS server ends without the answer is an unreachable server', async () => {
+test('a DNS server that closes the TCP connection without the answer is reported as unreachable', async () => {
   await expect(ask(await serve(['other'], 'close'))).rejects.toMatchObject({ kind: 'unreachable' })
 })
 
@@ -79,7 +79,7 @@ test.each(['EPERM', 'ENETUNREACH', 'EMFILE'])(
 )
 
 test.each(['udp', 'tcp'] as const)(
-  'a DNS query without an answer over %s ends at its timeout, despite garbage collection, and when it is canceled',
+  'a DNS query over %s without an answer ends at its timeout, even after garbage collection, and when it is canceled',
   async (transport) => {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
@@ -108,7 +108,7 @@ test.each(['udp', 'tcp'] as const)(
 
 test('a link-local system resolver keeps its scope, which Node drops, and an invalid address is left out', () => {
   const config = '# nameserver fe80::9%wlan0\nnameserver fe80::1%eth0\nnameserver 192.0.2.53\n'
-  expect(withScopes(['fe80::1', '192.0.2.53', 'fe80::2', 'nonsense'], config)).toEqual([
+  expect(parseSystemResolvers(['fe80::1', '192.0.2.53', 'fe80::2', 'nonsense'], config)).toEqual([
     { address: 'fe80::1%eth0', port: 53 },
     { address: '192.0.2.53', port: 53 },
     { address: 'fe80::2', port: 53 },
