@@ -109,7 +109,6 @@ const ROWS: readonly (readonly [code: FindingCode, seen: Partial<Observations>])
   ['missing', { servers: [server()] }],
   ['missing', { servers: [with_('v=spf1 -all')] }],
   ['missing', { name: 'mail.corp', location: found('corp'), servers: [server()] }],
-  ['missing', { servers: [server(), { ...SILENT, ...second }] }],
   ['doubled_name', { servers: [server()], otherNames: at('example.com.example.com', 'doubled') }],
   ['other_name', { servers: [server()], otherNames: at('www.example.com', 'wrong') }],
   ['other_name', { servers: [with_('prefix=older')], otherNames: at('@.example.com', 'wrong') }],
@@ -131,10 +130,6 @@ const ROWS: readonly (readonly [code: FindingCode, seen: Partial<Observations>])
   [
     'nameserver_unreachable',
     { servers: [{ ...SILENT, alias: 'web.example.net' }], alias: { ...alias, isKnown: false } },
-  ],
-  [
-    'parent_child_mismatch',
-    { location: inZone(['ns1.example.com']), servers: [server(), { ...MATCH, ...second }] },
   ],
   [
     'parent_child_mismatch',
@@ -185,7 +180,6 @@ test('every finding code has an example in this test', () => {
 
 test.each([
   ['of a record that all servers have', {}],
-  ['with resolvers that have it too', { resolvers: [resolver('match')] }],
   [
     'with resolvers that don’t answer',
     { resolvers: [resolver('match'), resolver('timeout'), resolver('unreachable')] },
@@ -232,27 +226,16 @@ test('the fix for a missing record names the host relative to the zone', () => {
   )
 })
 
-test.each([
-  [
-    'ada.ns.cloudflare.com',
-    'in the zone example.com at Cloudflare, in the panel with the name servers ada.ns.cloudflare.com, beside',
-  ],
-  ['ns1.example.com', 'in the zone example.com, in the panel with the name servers ns1.example.com, beside'],
-])('the fix for a missing record names the DNS provider if the name server %s reveals it', (host, words) => {
-  const { findings } = check({ servers: [server({ host })] })
+test('the fix for a missing record names the DNS provider if the name of a server reveals it', () => {
+  const { findings } = check({ servers: [server({ host: 'ada.ns.cloudflare.com' })] })
+  const words =
+    'in the zone example.com at Cloudflare, in the panel with the name servers ada.ns.cloudflare.com, beside'
   expect(findings).toMatchObject([{ code: 'missing', fix: expect.stringContaining(words) }])
 })
 
 test.each<[string, MisplacedRecord['how'], string, FindingCode[], string]>([
   ['www.example.com', 'wrong', EXPECTED, ['other_name'], `: "${EXPECTED}"`],
   ['www.example.com', 'wrong', `${EXPECTED} `, ['other_name', 'whitespace'], `: "${EXPECTED} "`],
-  [
-    'example.com.example.com',
-    'doubled',
-    'token123',
-    ['doubled_name', 'prefix_or_token_only'],
-    ': "token123"',
-  ],
   ['example.com.example.com', 'doubled', 'prefix=older', ['doubled_name', 'stale_token'], ': "prefix=older"'],
 ])(
   'a record at the wrong name %s (%s) with the value %j gets a finding for each mistake',
@@ -468,7 +451,6 @@ test.each<[string, boolean | null, readonly ServerObservation[], readonly Findin
   ['IPv6 shows that it is missing', true, [REFUSED, { ...server(), ...V6 }], ['missing']],
   ['IPv6 is silent', true, [REFUSED, { ...SILENT, ...V6 }], ['dns_intercepted']],
   ['a resolver answers for all', true, [RESOLVES], ['dns_intercepted']],
-  ['a resolver, and a refusal', true, [RESOLVES, REFUSED], ['dns_intercepted']],
   ['the registry works', false, [REFUSED], ['lame_nameserver']],
   ['all but the registry', false, [RESOLVES, { ...RESOLVES, outcome: 'refused' }], ['dns_intercepted']],
   ['all but the registry, and IPv6 shows the record', false, [RESOLVES, { ...MATCH, ...V6 }], []],
