@@ -155,16 +155,19 @@ test.each([
   [{ status: 'failed', reason: 'because' }, { failure_reason: 'because' }],
   [{ status: 'expired' }, {}],
   [{ status: 'under_review' }, {}],
-])('the control API sets the outcome %j of a claim by domain and by id', async (outcome, reasons) => {
-  const sandbox = await sandboxForTest(SLOW)
-  const { claim, get } = await claimed(sandbox, 'example.com')
-  for (const key of ['Example.com', String(claim['domain_id'])]) {
-    const wanted = { blocked_reason: null, failure_reason: null, status: outcome.status, ...reasons }
-    expect((await settle(sandbox, key, outcome)).body).toMatchObject(wanted)
-    expect(await get()).toMatchObject(wanted)
-  }
-  expect((await control(sandbox, 'GET', '/state')).body['claims']).toEqual([await get()])
-})
+])(
+  'the control API sets status and reason of a claim to %j, addressed by domain or by id',
+  async (outcome, reasons) => {
+    const sandbox = await sandboxForTest(SLOW)
+    const { claim, get } = await claimed(sandbox, 'example.com')
+    for (const key of ['Example.com', String(claim['domain_id'])]) {
+      const wanted = { blocked_reason: null, failure_reason: null, status: outcome.status, ...reasons }
+      expect((await settle(sandbox, key, outcome)).body).toMatchObject(wanted)
+      expect(await get()).toMatchObject(wanted)
+    }
+    expect((await control(sandbox, 'GET', '/state')).body['claims']).toEqual([await get()])
+  },
+)
 
 test('the control API refuses an outcome without a status, or with a reason that is not a string', async () => {
   const sandbox = await sandboxForTest()
