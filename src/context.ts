@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream'
  * `main.ts` builds the real `Context`; a test passes a `Context` of its own to a command, so that no module has to be mocked.
  */
 export interface Context {
-  readonly program: Program
+  readonly program: Installation
   readonly environment: Environment
   readonly directories: Directories
   readonly platform: NodeJS.Platform
@@ -29,7 +29,7 @@ export interface Context {
   readonly interrupts: Interrupts
 }
 
-export interface Program {
+export interface Installation {
   readonly version: string
   /** Host name of this machine. */
   readonly host: string

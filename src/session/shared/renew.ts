@@ -21,7 +21,7 @@ import {
   deliverAndRead,
   deliverOutcome,
   openShared,
-  type SharedRevision,
+  type SharedSessionAtRevision,
   type SharedStore,
   unknownOutcomeError,
 } from './store.ts'
@@ -157,7 +157,7 @@ async function renewOnce(renewal: Renewal, store: SharedStore, history: PassHist
 async function mayTakeOver(
   { io, options }: Renewal,
   store: SharedStore,
-  { session, revision }: SharedRevision,
+  { session, revision }: SharedSessionAtRevision,
   note: Note,
   history: PassHistory,
 ): Promise<boolean> {
@@ -184,7 +184,7 @@ type Noted = NonNullable<Awaited<ReturnType<typeof swapNote>>>
  * @throws CliError `unreachable`, exit 7, or for a retry `refresh_interrupted`, exit 4, if etcd doesn't answer: the note may still
  *   be applied, and then the next command of this machine removes the note
  */
-async function swapNote(store: SharedStore, { session, note: former, revision }: SharedRevision) {
+async function swapNote(store: SharedStore, { session, note: former, revision }: SharedSessionAtRevision) {
   const { clock, program } = store.io
   const note: Note = { writer: createId(store.io, 16), host: program.host }
   const token = { id: session.id, generation: session.generation, writer: note.writer }
@@ -241,7 +241,7 @@ async function storeOutcome(
     kept ??= reservePending(store, token)
     kept.fill(sealed)
   })
-  let stored: SharedRevision | undefined
+  let stored: SharedSessionAtRevision | undefined
   try {
     stored = await deliverOutcome(store, token, outcome, noted, SETTLE_LIMIT_MS - elapsed())
   } catch (error) {

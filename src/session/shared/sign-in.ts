@@ -6,10 +6,10 @@ import { isFresh, type Session } from '../session-file.ts'
 import type { PreparedSignIn, SignOutResult } from '../sign-in.ts'
 import { readLocalCopy, removeLocalCopy, removeLocalFiles, writeLocalCopy } from './local.ts'
 import {
+  BEST_EFFORT_ETCD_TIMEOUT_MS,
   createId,
   deliverAndRead,
   findHeldSession,
-  OPTIONAL_ETCD_TIMEOUT_MS,
   openShared,
   type SharedStore,
   unknownOutcomeError,
@@ -92,7 +92,7 @@ export async function forgetShared(io: Io, profile: string): Promise<SignOutResu
  * @throws CliError the reason why the session can't be used
  */
 export async function describeShared(io: Io) {
-  const store = openShared(io, OPTIONAL_ETCD_TIMEOUT_MS)
+  const store = openShared(io, BEST_EFFORT_ETCD_TIMEOUT_MS)
   const isGood = (session: Session | undefined) => isFresh(session?.access, io.clock.now())
   const found = await deliverAndRead(store).catch(async (error: unknown) => {
     if (!(error instanceof CliError) || error.exit !== Exit.unavailable) throw error
