@@ -29,6 +29,7 @@ export interface Context {
   readonly interrupts: Interrupts
 }
 
+/** Facts about this installation, known from the start. */
 export interface Installation {
   readonly version: string
   /** Host name of this machine. */
@@ -53,10 +54,13 @@ export interface Environment {
   readonly apiKey?: string
   /** Whether `MAILCLAIM_API_KEY` is set but empty, as where a CI job has no access to a secret. */
   readonly isKeyEmpty?: boolean
-  /** Key that encrypts a session in etcd (base64 of 32 bytes); below, the user and password for etcd. */
+  /** Key that encrypts a session in etcd: base64 of 32 bytes. */
   readonly storeKey?: string
+  /** User name for etcd. */
   readonly storeUser?: string
+  /** Password for etcd. */
   readonly storePassword?: string
+  /** Path of a file with the password for etcd. */
   readonly storePasswordFile?: string
   readonly noColor: boolean
   readonly forceColor?: string

@@ -146,7 +146,7 @@ describe.runIf(needs('posix'))('the compile cache', () => {
     expect(chosen()).toBe(compiled)
   })
 
-  it('compiled code is kept behind a link that the user made from the cache directory to another one', () => {
+  it('the compile cache is used if the user made the cache directory a symbolic link to another directory', () => {
     const { home, cache, chosen } = createCache()
     mkdirSync(join(home, 'elsewhere'))
     symlinkSync(join(home, 'elsewhere'), cache)

@@ -24,7 +24,7 @@ export interface Zone {
 const NAME_SERVERS = ['ns1.sandbox-dns.test', 'ns2.sandbox-dns.test']
 /** The name server of the root and of the top-level domains. */
 const PARENT_SERVER = 'registry.sandbox-dns.test'
-/** The target of CNAME records that were published by mistake: a host without TXT records. */
+/** Target of CNAME records that were published by mistake: a host without TXT records. */
 export const MISTAKEN_CNAME_TARGET = 'parked.sandbox-dns.test'
 
 const TTL: Readonly<Record<RecordType, number>> = { A: 3600, NS: 3600, CNAME: 300, TXT: 300 }

@@ -111,9 +111,10 @@ async function writeItem(io: Io, files: ProfileFiles, session: Session, value: s
 /**
  * Deletes the keychain item of a profile.
  *
- * @param isExpected whether an item should exist: then a reply "no such item" is checked, because a locked keychain gives the same
- *   reply
- * @returns the reason why the item may still exist
+ * @param isExpected whether an item should exist: then, on the reply "no such item", tests the keychain, because a locked
+ *   keychain gives the same reply
+ * @returns the error if an expected item may still exist; undefined if it is gone, or if none was expected, even if the keychain
+ *   failed
  */
 export async function deleteItem(io: Io, files: ProfileFiles, isExpected: boolean) {
   const request = { operation: 'delete', account: accountName(files), signal: io.interrupts.signal } as const

@@ -103,6 +103,7 @@ export const realDisk = {
   },
 }
 
+/** File operations of a session; tests replace them to cut the power between two. */
 export type SessionDisk = typeof realDisk
 
 /**

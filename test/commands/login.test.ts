@@ -74,7 +74,7 @@ async function signIn(context: FakeContext, options: Options = { store: 'file' }
 }
 
 describe('login', () => {
-  it('login exchanges the code with the same redirect URI, and remembers the service', async () => {
+  it('login exchanges the code with the redirect URI of the authorization request, and stores base URL and client id in the profile', async () => {
     const context = contextWith()
     const { ended, asked, page } = await signIn(context, { store: 'file', scope: ['emails:send'] })
     await ended
@@ -225,7 +225,7 @@ describe('login', () => {
     },
   )
 
-  it('login --json accepts on stdin the callback URL of the last browser page', async () => {
+  it('login --json accepts on stdin the redirect URL with code and state, pasted from the browser', async () => {
     const context = { ...contextWith(), stdin: createFakeContext().stdin }
     const ended = start(context, { store: 'file', json: true })
     await expect.poll(() => context.stdout.text).toContain('\n')

@@ -78,7 +78,7 @@ describe('a session that machines share', () => {
     expect(await failureOf(describeShared(a))).toMatchObject({ code: 'session_over' })
   })
 
-  test('a narrowed access token is not stored in etcd, and the new refresh token is', async () => {
+  test('an access token requested with a narrower scope is not stored in etcd, but the new refresh token is', async () => {
     const { a, service, renew } = await pair()
     const { value } = await renew(a, { scope: 'emails:send' })
     const found = await openShared(a).read()
@@ -153,7 +153,7 @@ describe('a session that machines share', () => {
     expect([service.refreshes, service.reuse]).toEqual([2, 0])
   })
 
-  test('every machine reports an unknown outcome at once with exit 4, and does not say that its sender may hold the new token', async () => {
+  test('after a machine reports a refresh with unknown outcome, another fails at once with exit 4, and its hint does not say that the first may hold the new token', async () => {
     const { a, b, clock, service, renew } = await pair()
     service.fate = () => 'consumed'
     expect(await failureOf(renew(a))).toMatchObject({ code: 'refresh_interrupted', exit: 4 })

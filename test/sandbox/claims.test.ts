@@ -155,7 +155,7 @@ test.each([
   [{ status: 'failed', reason: 'because' }, { failure_reason: 'because' }],
   [{ status: 'expired' }, {}],
   [{ status: 'under_review' }, {}],
-])('the control API sets the outcome %j of a claim by domain and by id', async (outcome, reasons) => {
+])('the control API sets status and reason of a claim to %j, by domain or id', async (outcome, reasons) => {
   const sandbox = await sandboxForTest(SLOW)
   const { claim, get } = await claimed(sandbox, 'example.com')
   for (const key of ['Example.com', String(claim['domain_id'])]) {

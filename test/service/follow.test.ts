@@ -51,7 +51,7 @@ async function take(...given: Parameters<typeof following>) {
 }
 
 describe('following', () => {
-  it('the delay between requests of a watch grows by half up to the maximum, after `steady` equal delays', async () => {
+  it('a watch waits `steady` equal delays between requests, then each delay grows by half up to the maximum', async () => {
     const { slept } = await take([...Array(10).fill('on'), 'end'])
     expect(slept).toEqual([2000, 3000, 4500, 6750, 10125, 15187.5, 22781.25, 30000, 30000, 30000])
     expect((await take([...Array(4).fill('on'), 'end'], { steady: 3 })).slept).toEqual([

@@ -324,7 +324,7 @@ describe('a session', () => {
     expect(world.sent).toEqual([])
   })
 
-  it('a renewal removes the notes of earlier tokens of its sign-in, and not those of other sign-ins', async () => {
+  it('a renewal deletes the note files (`next.…`) that earlier renewals of the same sign-in left, but not those of other sign-ins', async () => {
     const { io, files } = await signedIn([])
     const other = 'next.000000000000.0'
     for (const name of [`next.${sessionIn(files).id}.0`, other])

@@ -38,7 +38,10 @@ const NOTE_LIMIT_MS = 15_000
 const ANSWER_LIMIT_MS = 30_000
 /** Milliseconds after the start of a note's compare-and-swap within which the outcome of its token is delivered to etcd. */
 const SETTLE_LIMIT_MS = 50_000
-/** Number of bytes of a pending file: enough for a sealed session with any refresh token. */
+/**
+ * Number of bytes reserved for a pending file (the outcome of a sent token until etcd confirms it): enough for a sealed session
+ * with any refresh token.
+ */
 const PENDING_BYTES = 2 * RESERVED_BYTES
 /** Milliseconds between two reads of another machine's note, before jitter. */
 const POLL_MS = 1000

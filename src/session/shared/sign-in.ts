@@ -22,6 +22,7 @@ const WRITE_LIMIT_MS = 30_000
 /**
  * Tests etcd before the user is sent to the browser: it answers, lets this user read, and the encryption key is set.
  *
+ * @returns the sign-in's second half, which stores the session in etcd
  * @throws CliError `store_not_configured`, exit 3; `store_unavailable`, exit 4; `unreachable`, exit 7
  */
 export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {

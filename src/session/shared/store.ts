@@ -101,9 +101,10 @@ async function readOutcome({ access, files }: SharedStore, path: string): Promis
 }
 
 /**
- * Writes the outcome of a token to etcd, repeating until etcd confirms. New tokens, and the end of the session, replace any note as
- * long as etcd holds the same sign-in, not ended, at a lower generation. Any other outcome replaces only the token's own note; if
- * that note isn't there, the value is rewritten unchanged, so that a late compare-and-swap of the note fails.
+ * Writes the outcome of sending a refresh token to etcd, by compare-and-swap until it succeeds, the outcome is obsolete, or the
+ * key is gone. New tokens, and the end of the session, replace any note as long as etcd holds the same sign-in, not ended, at a
+ * lower generation. Any other outcome replaces only the token's own note; if that note isn't there, the value is rewritten
+ * unchanged, so that a late compare-and-swap of the note fails.
  *
  * @returns the session in etcd; undefined if the key doesn't exist, in which case the tokens must be kept
  * @throws CliError as `swap` of etcd
@@ -127,7 +128,10 @@ export async function deliverOutcome(
   return found
 }
 
-/** Whether the outcome of a token no longer matters: etcd holds another sign-in, an ended one, or a later generation. */
+/**
+ * Whether the outcome of sending a refresh token no longer matters: etcd holds another sign-in, an ended session, or a later
+ * generation.
+ */
 function isObsolete({ id, generation }: NotedToken, { session }: SharedSession): boolean {
   return session.id !== id || session.ended !== undefined || session.generation > generation
 }

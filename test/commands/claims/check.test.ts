@@ -188,7 +188,7 @@ test('claims check without a value or claim shows the TXT records, and asks no r
   expect(world.questions.filter(({ server, type }) => server === '192.0.2.53' && type === 'TXT')).toEqual([])
 })
 
-test('the table of several checks counts the values of a large TXT set, and JSON has all of them', async () => {
+test('the table of several checks shows one value of a large TXT set and the number of the others, and JSON has all of them', async () => {
   const values = Array.from({ length: 30 }, (_, n) => `foreign-${n}=${'x'.repeat(160)}`)
   const world = createWorld({ txt: () => values })
   const check = ['claims', 'check', 'example.com', 'www.example.com', '--format']
@@ -199,9 +199,9 @@ test('the table of several checks counts the values of a large TXT set, and JSON
   expect(JSON.parse(line).nameservers[0].values).toHaveLength(30)
 })
 
-test.each([['example.com'], ['example.com', 'www.example.com']])(
-  'claims check without a known claim says once on stderr that it expected no value: %s %s',
-  async (...domains) => {
+test.each([[['example.com']], [['example.com', 'www.example.com']]])(
+  'claims check of %j without a known claim says once on stderr that it looked for no value',
+  async (domains) => {
     const { code, stderr } = await createWorld().run('claims', 'check', ...domains, '--format', 'tsv')
     expect(code).toBe(0)
     expect(stderr.match(/^no claim is known here, so no value was looked for: .*--value/gm)).toHaveLength(1)
@@ -283,7 +283,7 @@ test.each([
   expect(stderr.match(/^hint: (enter|correct)/gm)).toHaveLength(2)
 })
 
-test('claims check --wait of many domains prints each mistake once while it waits', async () => {
+test('claims check --wait of many domains prints a mistake that several domains share only once', async () => {
   const world = await knowing({ txt: () => [`"${VALUE}"`] })
   const names = ['a.example.com', 'b.example.com', 'example.com']
   const list = join(world.context.directories.state, '..', 'list.csv')
