@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream'
  * `main.ts` builds the real `Context`; a test passes a `Context` of its own to a command, so that no module has to be mocked.
  */
 export interface Context {
-  readonly program: Program
+  readonly program: Installation
   readonly environment: Environment
   readonly directories: Directories
   readonly platform: NodeJS.Platform
@@ -29,7 +29,8 @@ export interface Context {
   readonly interrupts: Interrupts
 }
 
-export interface Program {
+/** Facts about this installation, known from the start. */
+export interface Installation {
   readonly version: string
   /** Host name of this machine. */
   readonly host: string
@@ -53,10 +54,13 @@ export interface Environment {
   readonly apiKey?: string
   /** Whether `MAILCLAIM_API_KEY` is set but empty, as where a CI job has no access to a secret. */
   readonly isKeyEmpty?: boolean
-  /** Key that encrypts a session in etcd (base64 of 32 bytes); below, the user and password for etcd. */
+  /** Key that encrypts a session in etcd: base64 of 32 bytes. */
   readonly storeKey?: string
+  /** User name for etcd. */
   readonly storeUser?: string
+  /** Password for etcd. */
   readonly storePassword?: string
+  /** Path of a file with the password for etcd. */
   readonly storePasswordFile?: string
   readonly noColor: boolean
   readonly forceColor?: string

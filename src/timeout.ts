@@ -10,8 +10,8 @@ export interface Deadline {
   limitedTo(limitMs: number): Deadline
 }
 
-/** Minimum milliseconds for a step that starts shortly before the deadline, such as the last poll. */
-export const MIN_STEP_MS = 2000
+/** Minimum timeout of a step in milliseconds, also if it starts shortly before the deadline, such as the last poll. */
+export const MIN_STEP_TIMEOUT_MS = 2000
 /** Milliseconds of silent waiting before a notice tells the user what the command waits for. */
 export const NOTICE_DELAY_MS = 2000
 
@@ -39,7 +39,7 @@ export function commandDeadline(
  * the last poll can succeed.
  */
 export function stepTimeout({ remainingMs }: Deadline): number {
-  return Math.max(MIN_STEP_MS, remainingMs())
+  return Math.max(MIN_STEP_TIMEOUT_MS, remainingMs())
 }
 
 /** Parameters of exponential backoff between attempts. */

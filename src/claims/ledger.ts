@@ -194,9 +194,9 @@ async function read(keys: Iterable<string>, place: Place, onDamaged?: OnDamaged)
 }
 
 /**
- * Yields the names of the domains' directories with a prefix, in order.
+ * Yields, sorted, the names of the domains' directories that start with `prefix`.
  *
- * @param most maximum number of names to read per directory
+ * @param most maximum number of names to read per shard, before the filter
  */
 function* keysIn(place: Place, prefix = '', most?: number): Generator<string, void, void> {
   const names = join(directoryOf(place), 'names')

@@ -30,7 +30,10 @@ export interface Judgement {
   readonly isOpen: boolean
   /** Whether the service may still query the TXT record. */
   readonly needsRecord: boolean
-  /** Description for the user, as the rest of a sentence, such as "waiting for the TXT record to be verified". */
+  /**
+   * Description for the user, without capital letter and period: "waiting for the TXT record to be verified", or a clause such as
+   * "the claim was canceled".
+   */
   readonly text: string
   /** The error of a blocked or unsuccessfully ended claim, exit 9; undefined in all other phases. */
   readonly error: CliError | undefined

@@ -12,7 +12,7 @@ import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { writeLines } from '../terminal/notices.ts'
-import { commandDeadline, type Deadline, MIN_STEP_MS } from '../timeout.ts'
+import { commandDeadline, type Deadline, MIN_STEP_TIMEOUT_MS } from '../timeout.ts'
 import { MANY_CLAIM_COLUMNS } from './columns.ts'
 import { DEFAULT_JOBS, type ManyOptions } from './definition.ts'
 import {
@@ -198,7 +198,7 @@ function untilEnd({ http, interrupts }: Io, deadline: Deadline): HttpTransport {
     close: () => http.close(),
     async send(request) {
       if (request.beforeSend !== undefined) return http.send(request)
-      const remainingMs = deadline.remainingMs() + MIN_STEP_MS
+      const remainingMs = deadline.remainingMs() + MIN_STEP_TIMEOUT_MS
       if (remainingMs <= 0) throw new TransportError('timeout', 'no', 'the time was up')
       const { method, body, signal } = request
       const timeoutMs = body === undefined ? Math.min(request.timeoutMs, remainingMs) : request.timeoutMs

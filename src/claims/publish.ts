@@ -32,7 +32,7 @@ export type Publish = (record: TxtRecord) => Promise<string>
  * @throws CliError exit 2 if the shell doesn't find the command's first word; not checked on Windows, and for words that need a
  *   shell to read, such as quoted ones
  */
-export async function createPublisher(command: string, io: Io) {
+export async function createPublishFunction(command: string, io: Io) {
   const [, word] = /^\s*(?:\w+=[\w./:-]*\s+)*([\w.~/+-]+)(?=\s|$)/.exec(command) ?? []
   if (word !== undefined && io.platform !== 'win32') {
     const looking = { variables: {}, timeoutMs: TIMEOUT_MS, onLine: async () => {} }

@@ -168,7 +168,7 @@ async function runCommand(
       'whoever answers gets the credential: certificates are not checked (NODE_TLS_REJECT_UNAUTHORIZED=0)',
     )
   // With `--verbose`, log each HTTP exchange on stderr.
-  const http = settings.verbose ? (await import('../service/log.ts')).logExchanges(io) : io.http
+  const http = settings.verbose ? (await import('../service/log.ts')).createLoggingTransport(io) : io.http
   try {
     await run({ arguments: words, options }, { ...io, http })
   } finally {

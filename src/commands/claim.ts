@@ -58,12 +58,12 @@ export const command = defineCommand({
   changes: true,
   async run({ arguments: domains, options }, io) {
     const { timeout = WAIT_SECONDS, throughBlocked = false, check = true, publicResolvers, publish } = options
-    const [{ runClaim }, { findClaimsByName }, { createPublisher }] = await Promise.all([
+    const [{ runClaim }, { findClaimsByName }, { createPublishFunction }] = await Promise.all([
       import('../claims/workflow.ts'),
       import('../claims/ledger.ts'),
       import('../claims/publish.ts'),
     ])
-    const publisher = publish === undefined ? undefined : await createPublisher(publish, io)
+    const publisher = publish === undefined ? undefined : await createPublishFunction(publish, io)
     const deadline = commandDeadline({ timeout }, io.clock)
     const flow = { deadline, throughBlocked, check, publicResolvers, resumeOnly: options.all === true }
     if (!isForSeveral(domains, options)) {

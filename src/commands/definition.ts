@@ -27,7 +27,10 @@ export interface OutputDefinition {
   readonly fields?: readonly string[]
   /** Columns of tables and TSV; a column's field may be computed and absent from the JSON. */
   readonly columns?: readonly Column[]
-  /** Dotted paths of the fields of a `jsonl` line, if each line is an event. */
+  /**
+   * Dotted paths of an event's fields, listed as `event_fields` by `commands --json`; for commands whose `jsonl` lines are
+   * events.
+   */
   readonly events?: readonly string[]
   /** Formats besides table, json, jsonl and tsv. `--fields` doesn't apply to them. */
   readonly formats?: readonly string[]

@@ -5,11 +5,9 @@ import { withProfile } from '../settings/profiles.ts'
 /** Service name under which the program's keychain items are stored. */
 const SERVICE = 'mailclaim'
 
-/**
- * Maximum milliseconds of a keychain call: enough for a slow D-Bus; below, on a terminal, for a user who has to unlock the keychain
- * first.
- */
+/** Maximum milliseconds of a keychain call without a terminal: enough for a slow D-Bus. */
 const UNATTENDED_MS = 10_000
+/** Maximum milliseconds of a keychain call on a terminal, where a user may have to unlock the keychain first. */
 const ATTENDED_MS = 60_000
 
 type Failure = Extract<KeychainAnswer, { ok: false }>

@@ -174,8 +174,8 @@ async function findFinalZone(at: Zone, reply: WalkAnswer, target: string, search
     return { kind: 'no_domain' as const, ...facts, path: at.path }
   }
   if (zone === at.zone) return at
-  // A server of both parent and child answers from the child at once, so no referral shows the delegation between the two. So
-  // query this server for the child's NS records.
+  // A server that is authoritative for parent and child answers for the child without a referral, so the delegation is unknown.
+  // Query the same server for the child's NS records.
   const answer = await query(server, { name: zone, type: 'NS' }, search, LEVEL_MS)
   const own = answer && delegationFrom(answer, zone, search.port)
   const isUsable = own !== undefined && (await serversOf(own, search)).length > 0
@@ -305,7 +305,10 @@ function addressesIn(records: readonly ResourceRecord[], port: number): DnsAddre
   return [...new Set(addresses)].map((address) => ({ address, port }))
 }
 
-/** Returns the first result that `isGood` accepts; if there is none, any other result once all tasks have ended, or undefined. */
+/**
+ * Returns the first result that `isGood` accepts, as soon as it arrives. If there is none, waits for all tasks and returns the
+ * first other result in their order; undefined if no task has one.
+ */
 export async function firstGood<T>(
   tasks: readonly Promise<T | undefined>[],
   isGood: (result: T) => boolean,

@@ -4,7 +4,7 @@ import { ask, dnsEffects } from '../dns/wire/ask.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { createDeadline } from '../timeout.ts'
-import { type Finding, ok, skipped, warning } from './finding.ts'
+import { type Finding, okFinding, skippedFinding, warningFinding } from './finding.ts'
 
 /** Milliseconds to wait for a resolver, which may have to query other servers first. */
 const RESOLVER_TIMEOUT_MS = 5000
@@ -30,7 +30,7 @@ const OVER_HTTPS = 'use a resolver over HTTPS: mailclaim config set resolver htt
 export async function examineResolvers(io: Io): Promise<Finding> {
   const { resolvers: chosen } = dnsSettings(io.settings)
   const resolvers = chosen === 'system' ? await io.dns.systemResolvers() : chosen
-  if (resolvers.length === 0) return warning('the system has no usable resolver', OVER_HTTPS)
+  if (resolvers.length === 0) return warningFinding('the system has no usable resolver', OVER_HTTPS)
   const deadline = createDeadline(RESOLVER_TIMEOUT_MS, io.clock)
   const replies = await Promise.all(
     resolvers.map((resolver) => ask(resolver, KNOWN_NAME, deadline, dnsEffects(io))),
@@ -44,9 +44,9 @@ export async function examineResolvers(io: Io): Promise<Finding> {
   const addresses = resolvers.map(formatDnsAddress)
   const wrong = addresses.flatMap((address, at) => (problems[at] ? `${address} (${problems[at]})` : []))
   if (wrong.length > 0)
-    return warning(`resolvers that did not find com, which exists: ${wrong.join(', ')}`, OVER_HTTPS)
+    return warningFinding(`resolvers that did not find com, which exists: ${wrong.join(', ')}`, OVER_HTTPS)
   const owner = chosen === 'system' ? "the system's resolvers" : 'the chosen resolvers'
-  return ok(`${owner} respond: ${addresses.join(', ')}`)
+  return okFinding(`${owner} respond: ${addresses.join(', ')}`)
 }
 
 /**
@@ -56,21 +56,21 @@ export async function examineResolvers(io: Io): Promise<Finding> {
 export async function examineDirectDns(io: Io): Promise<Finding> {
   const { resolvers, authoritativePort } = dnsSettings(io.settings)
   if (authoritativePort !== 53 || resolvers !== 'system')
-    return skipped('not applicable with a custom resolver or port, since DNS may be private')
+    return skippedFinding('not applicable with a custom resolver or port, since DNS may be private')
   const deadline = createDeadline(ROOT_TIMEOUT_MS, io.clock)
   const replies = await Promise.all(
     ROOT_SERVERS.map((server) => ask(server, ROOT_QUESTION, deadline, dnsEffects(io))),
   )
   const answers = replies.flatMap((reply) => (reply.kind === 'answer' ? reply.message : []))
   if (answers.length === 0)
-    return warning(
+    return warningFinding(
       'no name server is reachable from here: outbound port 53 is blocked',
       `have it opened, or ${OVER_HTTPS}`,
     )
   if (answers.some(({ ra, aa }) => ra || !aa))
-    return warning(
+    return warningFinding(
       'DNS is intercepted: another server answers in place of the name servers',
       'run claims check from another network: VPNs, hotels and some providers intercept DNS',
     )
-  return ok('name servers are reachable')
+  return okFinding('name servers are reachable')
 }

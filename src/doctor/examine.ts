@@ -1,7 +1,7 @@
 import { CliError, Exit, InterruptedError } from '../errors.ts'
 import type { Io } from '../terminal/io.ts'
 import { examineDirectDns, examineResolvers } from './dns.ts'
-import { type Diagnosis, type Finding, problem, warning } from './finding.ts'
+import { type Diagnosis, type Finding, problemFinding, warningFinding } from './finding.ts'
 import {
   examineConfiguration,
   examineDirectories,
@@ -63,6 +63,6 @@ export async function examineSetup(outer: Io): Promise<Diagnosis[]> {
 function toFinding(error: unknown, isOptional: boolean): Finding {
   if (!(error instanceof CliError) || error instanceof InterruptedError) throw error
   return isOptional && error.exit !== Exit.usage
-    ? warning(`${error.message}; MAILCLAIM_API_KEY works without it`, error.hint)
-    : problem(error)
+    ? warningFinding(`${error.message}; MAILCLAIM_API_KEY works without it`, error.hint)
+    : problemFinding(error)
 }

@@ -17,20 +17,20 @@ export interface Diagnosis extends Finding {
   readonly check: string
 }
 
-export function ok(message: string): Finding {
+export function okFinding(message: string): Finding {
   return { status: 'ok', message, remedy: null, exit: Exit.done }
 }
 
-export function skipped(message: string): Finding {
+export function skippedFinding(message: string): Finding {
   return { status: 'skipped', message, remedy: null, exit: Exit.done }
 }
 
-export function warning(message: string, remedy: string | undefined): Finding {
+export function warningFinding(message: string, remedy: string | undefined): Finding {
   return { status: 'warning', message, remedy: remedy ?? null, exit: Exit.done }
 }
 
 /** Returns a finding for the error that other commands would fail with. */
-export function problem({ message, hint, exit }: CliError): Finding {
+export function problemFinding({ message, hint, exit }: CliError): Finding {
   return { status: 'problem', message, remedy: hint ?? null, exit }
 }
 

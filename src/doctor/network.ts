@@ -7,7 +7,7 @@ import { maskUserInfo } from '../settings/addresses.ts'
 import { requireBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
-import { type Finding, ok, problem, skipped, warning } from './finding.ts'
+import { type Finding, okFinding, problemFinding, skippedFinding, warningFinding } from './finding.ts'
 
 /** Maximum milliseconds to wait for the service's response. */
 const RESPONSE_TIMEOUT_MS = 7000
@@ -25,7 +25,7 @@ export async function examineNetwork(io: Io): Promise<{ network: Finding; clock:
     base = requireBaseUrl(io.settings)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
-    const nothing = skipped('there is no valid base URL')
+    const nothing = skippedFinding('there is no valid base URL')
     return { network: nothing, clock: nothing }
   }
   const proxy = proxyUrlFor(base, environment)
@@ -45,24 +45,24 @@ export async function examineNetwork(io: Io): Promise<{ network: Finding; clock:
     const responds = `${base.origin} responds in ${Math.round(ms)} ms${status}${via}`
     const unchecked = 'its certificate is not checked (NODE_TLS_REJECT_UNAUTHORIZED=0)'
     const network = environment.tlsUnchecked
-      ? warning(`${responds}; ${unchecked}`, 'unset NODE_TLS_REJECT_UNAUTHORIZED')
-      : ok(responds)
+      ? warningFinding(`${responds}; ${unchecked}`, 'unset NODE_TLS_REJECT_UNAUTHORIZED')
+      : okFinding(responds)
     return { network, clock: compareClocks(response.headers['date'], started.wall + ms / 2) }
   } catch (error) {
     if (!(error instanceof TransportError)) throw error
     return {
-      network: problem(transportFailure(error, base, 'GET')),
-      clock: skipped('the service did not answer'),
+      network: problemFinding(transportFailure(error, base, 'GET')),
+      clock: skippedFinding('the service did not answer'),
     }
   }
 }
 
 function compareClocks(date: string | undefined, localTime: number): Finding {
   const skew = localTime - Date.parse(date ?? '')
-  if (Number.isNaN(skew)) return skipped('the service sent no valid Date header')
-  if (Math.abs(skew) <= MAX_SKEW_MS) return ok('this machine and the service agree on the time')
+  if (Number.isNaN(skew)) return skippedFinding('the service sent no valid Date header')
+  if (Math.abs(skew) <= MAX_SKEW_MS) return okFinding('this machine and the service agree on the time')
   const by = formatDuration(Math.abs(skew) / 1000)
-  return warning(
+  return warningFinding(
     `this machine is ${by} ${skew > 0 ? 'ahead of' : 'behind'} the service`,
     'set the clock, preferably with NTP: otherwise tokens seem to expire too early or too late',
   )

@@ -1,5 +1,5 @@
 import { validationError } from './http.ts'
-import { PARKED_HOST, type ServerFault, txtData, type Zones } from './zones.ts'
+import { MISTAKEN_CNAME_TARGET, type ServerFault, txtData, type Zones } from './zones.ts'
 
 /** The correct record and its parts, from which the wrong records of `MISTAKES` are built. */
 interface RecordParts {
@@ -53,7 +53,7 @@ export const MISTAKES: Readonly<Record<string, Mistake>> = {
     'A wildcard record with other text',
     ({ zone }) => ({ at: `*.${zone}`, values: ['v=spf1 -all'] }),
   ],
-  cname: ['A CNAME at the name, to another host', () => ({ alias: PARKED_HOST })],
+  cname: ['A CNAME at the name, to another host', () => ({ alias: MISTAKEN_CNAME_TARGET })],
   cached: ['Resolvers still remember that there was no record', () => ({ fault: 'cached' })],
   silent: ['The name servers do not answer', () => ({ fault: 'silent' })],
   refused: ['The name servers refuse', () => ({ fault: 'refused' })],

@@ -24,8 +24,8 @@ export interface Zone {
 const NAME_SERVERS = ['ns1.sandbox-dns.test', 'ns2.sandbox-dns.test']
 /** The name server of the root and of the top-level domains. */
 const PARENT_SERVER = 'registry.sandbox-dns.test'
-/** The target of CNAME records that were published by mistake: a host without TXT records. */
-export const PARKED_HOST = 'parked.sandbox-dns.test'
+/** Target of CNAME records that were published by mistake: a host without TXT records. */
+export const MISTAKEN_CNAME_TARGET = 'parked.sandbox-dns.test'
 
 const TTL: Readonly<Record<RecordType, number>> = { A: 3600, NS: 3600, CNAME: 300, TXT: 300 }
 /** Negative TTL in seconds: the SOA record's TTL and MINIMUM in negative responses (RFC 2308, section 5). */
@@ -98,7 +98,7 @@ export function createZones() {
     ensureZone(host)
     setRecords(host, 'A', ['127.0.0.1'])
   }
-  setRecords(PARKED_HOST, 'A', ['192.0.2.80'])
+  setRecords(MISTAKEN_CNAME_TARGET, 'A', ['192.0.2.80'])
   ensureZone('example.com')
 
   return {

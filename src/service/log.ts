@@ -10,7 +10,7 @@ const SHOWN_HEADERS =
  * Wraps the HTTP transport for `--verbose`: logs method, URL, status, time and some headers of each exchange to stderr, but never a
  * body, because bodies of the token endpoint contain tokens.
  */
-export function logExchanges(context: Context): HttpTransport {
+export function createLoggingTransport(context: Context): HttpTransport {
   const { http, clock } = context
   // A log line that can't be written, as to a closed stderr, must not fail the request, so ignore its error.
   const log = (sign: '>' | '<', lines: readonly string[]) =>

@@ -84,10 +84,11 @@ function isDeeperThan(levels: number, value: unknown): boolean {
 }
 
 /**
- * Checks that each field of an object is null, missing, or of the same type as in the example.
+ * Checks that each field of the example, also in nested objects, is null, missing, or of the same type in the object.
  *
  * @param where name of the object in the message
- * @param anyOf fields of which at least one must be present; an object without any, such as an error with status 200, is refused
+ * @param anyOf fields of which at least one must be present and not null; this refuses other objects, such as an error sent with
+ *   status 200
  * @throws CliError `unexpected_answer`, exit 7, with the expected and the actual type
  */
 export function checkFields(
@@ -233,7 +234,7 @@ export function readJwtExpiry(text: string): number | undefined {
   return signature !== undefined && typeof end === 'number' ? end * 1000 : undefined
 }
 
-/** Hints for failures of the transport whose remedy is the same for every request, by kind. */
+/** Hints by kind of transport failure. For a kind without an entry, the caller gives its own hint. */
 export const TRANSPORT_HINTS: Partial<Record<TransportError['kind'], string>> = {
   memory: 'raise the limit on address space (ulimit -v) and run the command again',
   descriptors: 'raise the limit on open files (ulimit -n) and run the command again',

@@ -11,7 +11,7 @@ type Received<Example> = {
     | null
 }
 
-/** Example of an OAuth grant, with every field. */
+/** Example of an OAuth grant with every field, from which its type and its `--fields` names are derived. */
 export const GRANT = {
   id: '9b2f6a51-0d4e-4c37-8f0e-3a1d5c7b9e21',
   client_id: '430eed87-632a-4ea6-90db-0aace67ec228',
@@ -28,7 +28,7 @@ export const GRANT_FIELDS = fieldsOf(GRANT)
 export const IMPORT_STATUSES = ['queued', 'in_progress', 'completed', 'failed'] as const
 export type ImportStatus = (typeof IMPORT_STATUSES)[number]
 
-/** Example of a contact import, with every field. */
+/** Example of a contact import with every field, from which its type, its `--fields` names and its type check are derived. */
 export const CONTACT_IMPORT = {
   object: 'contact_import',
   id: '479e3145-dd38-4932-8c0c-e58b548c9e76',

@@ -43,11 +43,11 @@ export async function credentialWithoutRenewal(io: Io, minLifetime = 0): Promise
     // new sign-in on another machine is noticed at the next renewal.
     const found = credentialOf(io, readLocalCopy(files), minLifetime)
     if (found.kind === 'outdated' || listPending(files).length === 0) return found
-    const { OPTIONAL_ETCD_TIMEOUT_MS, openShared, deliverAndRead } = await import('./shared/store.ts')
+    const { BEST_EFFORT_ETCD_TIMEOUT_MS, openShared, deliverAndRead } = await import('./shared/store.ts')
     // A pending file holds an outcome that an earlier command couldn't deliver to etcd, where other machines wait for the outcome.
     // So try to deliver it now; if that fails, continue with the valid access token.
     try {
-      await deliverAndRead(openShared(io, OPTIONAL_ETCD_TIMEOUT_MS))
+      await deliverAndRead(openShared(io, BEST_EFFORT_ETCD_TIMEOUT_MS))
     } catch {
       io.interrupts.signal.throwIfAborted()
     }

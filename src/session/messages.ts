@@ -30,7 +30,7 @@ export function interruptedError(profile: string, why = 'the last renewal was in
  * Returns the error for a renewal that ended between creating its note and sending the token. `--retry-interrupted` is required,
  * because a plain command can't tell the ended renewal from one that is about to send.
  */
-export function unsentError(profile: string): CliError {
+export function unsentTokenError(profile: string): CliError {
   const message = `the last renewal of profile ${profile} was cut off before it sent the refresh token`
   const hint = `this is safe here: ${withProfile('mailclaim auth refresh --retry-interrupted', profile)}`
   return new CliError('refresh_interrupted', message, { hint })

@@ -5,7 +5,7 @@ import { callKeychain, proveKeychain } from '../credentials/keychain.ts'
 import { CliError } from '../errors.ts'
 import { cannotWrite, catchError, reason } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
-import { interruptedError, noItemError, signInHint, tokenLostError, unsentError } from './messages.ts'
+import { interruptedError, noItemError, signInHint, tokenLostError, unsentTokenError } from './messages.ts'
 import { canReplaceSession, noteName, type Reservation, readNote, replaceSession } from './note.ts'
 import { encode, type ProfileFiles, type Session } from './session-file.ts'
 
@@ -74,7 +74,7 @@ export function requireNewestToken(files: ProfileFiles, session: Session, { item
   const isNoted = next !== 'absent' && !canReplaceSession(next)
   if (session.store === 'keychain' && item === undefined && isNoted) throw failure ?? noItemError(profile)
   let interruption: CliError | undefined
-  if (isNoted) interruption = next === 'unsent' ? unsentError(profile) : interruptedError(profile)
+  if (isNoted) interruption = next === 'unsent' ? unsentTokenError(profile) : interruptedError(profile)
   if (token !== undefined) return { ...token, interruption }
   // Don't send an older token: the service would treat it as stolen and revoke the grant. A login that has written the keychain but
   // not yet `session.json` looks the same, so the hint mentions it.
@@ -111,9 +111,10 @@ async function writeItem(io: Io, files: ProfileFiles, session: Session, value: s
 /**
  * Deletes the keychain item of a profile.
  *
- * @param isExpected whether an item should exist: then a reply "no such item" is checked, because a locked keychain gives the same
- *   reply
- * @returns the reason why the item may still exist
+ * @param isExpected whether an item should exist: then, on the reply "no such item", tests the keychain, because a locked
+ *   keychain gives the same reply
+ * @returns the error if an expected item may still exist; undefined if it is gone, or if none was expected, even if the keychain
+ *   failed
  */
 export async function deleteItem(io: Io, files: ProfileFiles, isExpected: boolean) {
   const request = { operation: 'delete', account: accountName(files), signal: io.interrupts.signal } as const

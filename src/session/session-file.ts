@@ -30,8 +30,9 @@ export interface Session {
   /** Scope of the grant; null if neither the request nor the response named a scope. */
   readonly scope: string | null
   readonly resource: string | null
-  /** Time of the sign-in in wall-clock milliseconds; below, the time of the response with the current refresh token. */
+  /** Time of the sign-in in wall-clock milliseconds. */
   readonly signedInAt: number
+  /** Time of the response with the current refresh token, in wall-clock milliseconds. */
   readonly issuedAt: number
   /** Refresh token. Absent if the keychain or etcd holds the token, and after the end of the session. */
   readonly refreshToken?: string

@@ -103,7 +103,8 @@ export const realDisk = {
   },
 }
 
-export type Disk = typeof realDisk
+/** File operations of a session; tests replace them to cut the power between two. */
+export type SessionDisk = typeof realDisk
 
 /**
  * Restores the owner's permissions, which an unusual umask removes, so that the next command can open the file. Some file systems
@@ -119,7 +120,7 @@ function allowOwner(fd: number): void {
  *
  * @throws CliError `cannot_write`, exit 1, with the path; the old file is unchanged
  */
-export function writeDurable(path: string, text: string, disk: Disk = realDisk): void {
+export function writeDurable(path: string, text: string, disk: SessionDisk = realDisk): void {
   const directory = dirname(path)
   const temporary = join(directory, `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`)
   try {
@@ -145,7 +146,7 @@ export function writeDurable(path: string, text: string, disk: Disk = realDisk):
  * @returns whether there was a file
  * @throws CliError `cannot_write`, exit 1, if the file is still there
  */
-export function removeDurable(path: string, disk: Disk = realDisk): boolean {
+export function removeDurable(path: string, disk: SessionDisk = realDisk): boolean {
   try {
     disk.remove(path)
   } catch (error) {

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { backoff, NOTICE_DELAY_MS } from '../timeout.ts'
-import { type Disk, realDisk } from './atomic-file.ts'
+import { realDisk, type SessionDisk } from './atomic-file.ts'
 import { codeOf, reason, remedy } from './file-errors.ts'
 
 export interface LockOptions<T> {
@@ -15,7 +15,7 @@ export interface LockOptions<T> {
   readonly busy?: () => CliError
   /** `continue` runs the work unlocked on a system without file locks, for work that can't lose a refresh token. */
   readonly withoutLocks?: 'continue'
-  readonly disk?: Disk
+  readonly disk?: SessionDisk
 }
 
 /** Backoff between attempts to lock, in milliseconds; short, because an attempt is one system call. */
@@ -62,7 +62,7 @@ export async function withLock<T>(
 }
 
 /** Whether another process holds the lock; undefined if locking fails, for example on a system without file locks. */
-export async function isLocked(path: string, disk: Disk = realDisk): Promise<boolean | undefined> {
+export async function isLocked(path: string, disk: SessionDisk = realDisk): Promise<boolean | undefined> {
   try {
     const fd = await disk.lock(path)
     if (fd !== undefined) disk.close(fd)

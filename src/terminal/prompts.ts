@@ -58,7 +58,7 @@ export function createPrompts({
   }
 }
 
-/** Fields of prompts and choices that Inquirer prints. */
+/** Fields of prompts and choices that Inquirer prints, so they must be sanitized. */
 const DISPLAYED_KEYS: ReadonlySet<string> = new Set(['message', 'name', 'description'])
 
 /** Returns a prompt's question, or one of its choices, with sanitized texts. */

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createPublisher } from '../../src/claims/publish.ts'
+import { createPublishFunction } from '../../src/claims/publish.ts'
 import { InterruptedError } from '../../src/errors.ts'
 import { runProgram } from '../../src/run-program.ts'
 import { createIo } from '../../src/terminal/io.ts'
@@ -24,7 +24,7 @@ async function publishing(command: string, options: WorldOptions = {}, timeoutMs
   const home = context.directories.state
   const io = createIo(context, await fakeSettings(context, { resolver: ['192.0.2.53'] }))
   const output = join(home, '..', 'output')
-  const publish = await createPublisher(command.replaceAll('OUTPUT', output), io)
+  const publish = await createPublishFunction(command.replaceAll('OUTPUT', output), io)
   return { publish, context, output }
 }
 

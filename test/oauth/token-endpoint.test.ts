@@ -5,7 +5,7 @@ import type { HttpResponse } from '../../src/context.ts'
 import { TransportError } from '../../src/context.ts'
 import { CliError } from '../../src/errors.ts'
 import { exchangeCode, refresh } from '../../src/oauth/token-endpoint.ts'
-import { logExchanges } from '../../src/service/log.ts'
+import { createLoggingTransport } from '../../src/service/log.ts'
 import { createTransport } from '../../src/service/transport.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import { createFakeContext, fakeSettings, jsonResponse, textResponse } from '../fake-context.ts'
@@ -476,7 +476,7 @@ describe('a refresh', () => {
     const token = 'old/refresh+"quoted"=\\token'
     for (const verbose of [false, true]) {
       const context = createFakeContext({ respond: () => answer(token) })
-      const http = verbose ? logExchanges(context) : context.http
+      const http = verbose ? createLoggingTransport(context) : context.http
       const outcome = await refresh(createIo({ ...context, http }, await fakeSettings(context)), {
         ...REQUEST,
         refreshToken: token,

@@ -5,7 +5,7 @@ import { CliError } from '../../src/errors.ts'
 import { createClaim, getClaim, verifyClaim } from '../../src/service/claims.ts'
 import { type Authorizer, createServiceClient } from '../../src/service/client.ts'
 import { getImport, grantFetcher, importFetcher } from '../../src/service/lists.ts'
-import { logExchanges } from '../../src/service/log.ts'
+import { createLoggingTransport } from '../../src/service/log.ts'
 import type { Credential } from '../../src/service/types.ts'
 import { createIo } from '../../src/terminal/io.ts'
 import {
@@ -38,7 +38,7 @@ async function clientWith(
       ({ kind: 'api_key', value: options.key ?? 'key-1', description: 'the API key' }) as const,
     replaceRefused: async () => undefined,
   }
-  const http = options.verbose ? logExchanges(context) : context.http
+  const http = options.verbose ? createLoggingTransport(context) : context.http
   return { context, client: createServiceClient({ ...createIo(context, settings), http }, authorizer) }
 }
 

@@ -21,7 +21,7 @@ import {
   deliverAndRead,
   deliverOutcome,
   openShared,
-  type SharedRevision,
+  type SharedSessionAtRevision,
   type SharedStore,
   unknownOutcomeError,
 } from './store.ts'
@@ -38,7 +38,10 @@ const NOTE_LIMIT_MS = 15_000
 const ANSWER_LIMIT_MS = 30_000
 /** Milliseconds after the start of a note's compare-and-swap within which the outcome of its token is delivered to etcd. */
 const SETTLE_LIMIT_MS = 50_000
-/** Number of bytes of a pending file: enough for a sealed session with any refresh token. */
+/**
+ * Number of bytes reserved for a pending file (the outcome of a sent token until etcd confirms it): enough for a sealed session
+ * with any refresh token.
+ */
 const PENDING_BYTES = 2 * RESERVED_BYTES
 /** Milliseconds between two reads of another machine's note, before jitter. */
 const POLL_MS = 1000
@@ -157,7 +160,7 @@ async function renewOnce(renewal: Renewal, store: SharedStore, history: PassHist
 async function mayTakeOver(
   { io, options }: Renewal,
   store: SharedStore,
-  { session, revision }: SharedRevision,
+  { session, revision }: SharedSessionAtRevision,
   note: Note,
   history: PassHistory,
 ): Promise<boolean> {
@@ -184,7 +187,7 @@ type Noted = NonNullable<Awaited<ReturnType<typeof swapNote>>>
  * @throws CliError `unreachable`, exit 7, or for a retry `refresh_interrupted`, exit 4, if etcd doesn't answer: the note may still
  *   be applied, and then the next command of this machine removes the note
  */
-async function swapNote(store: SharedStore, { session, note: former, revision }: SharedRevision) {
+async function swapNote(store: SharedStore, { session, note: former, revision }: SharedSessionAtRevision) {
   const { clock, program } = store.io
   const note: Note = { writer: createId(store.io, 16), host: program.host }
   const token = { id: session.id, generation: session.generation, writer: note.writer }
@@ -241,7 +244,7 @@ async function storeOutcome(
     kept ??= reservePending(store, token)
     kept.fill(sealed)
   })
-  let stored: SharedRevision | undefined
+  let stored: SharedSessionAtRevision | undefined
   try {
     stored = await deliverOutcome(store, token, outcome, noted, SETTLE_LIMIT_MS - elapsed())
   } catch (error) {

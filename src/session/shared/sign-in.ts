@@ -6,10 +6,10 @@ import { isFresh, type Session } from '../session-file.ts'
 import type { PreparedSignIn, SignOutResult } from '../sign-in.ts'
 import { readLocalCopy, removeLocalCopy, removeLocalFiles, writeLocalCopy } from './local.ts'
 import {
+  BEST_EFFORT_ETCD_TIMEOUT_MS,
   createId,
   deliverAndRead,
   findHeldSession,
-  OPTIONAL_ETCD_TIMEOUT_MS,
   openShared,
   type SharedStore,
   unknownOutcomeError,
@@ -22,6 +22,7 @@ const WRITE_LIMIT_MS = 30_000
 /**
  * Tests etcd before the user is sent to the browser: it answers, lets this user read, and the encryption key is set.
  *
+ * @returns the sign-in's second half, which stores the session in etcd
  * @throws CliError `store_not_configured`, exit 3; `store_unavailable`, exit 4; `unreachable`, exit 7
  */
 export async function prepareSharedSignIn(io: Io): Promise<PreparedSignIn> {
@@ -92,7 +93,7 @@ export async function forgetShared(io: Io, profile: string): Promise<SignOutResu
  * @throws CliError the reason why the session can't be used
  */
 export async function describeShared(io: Io) {
-  const store = openShared(io, OPTIONAL_ETCD_TIMEOUT_MS)
+  const store = openShared(io, BEST_EFFORT_ETCD_TIMEOUT_MS)
   const isGood = (session: Session | undefined) => isFresh(session?.access, io.clock.now())
   const found = await deliverAndRead(store).catch(async (error: unknown) => {
     if (!(error instanceof CliError) || error.exit !== Exit.unavailable) throw error

@@ -9,14 +9,14 @@ import { listPending, type NotedToken, readLocalCopy } from './local.ts'
 import { type Note, readSharedAccess, type SharedSession, seal, unseal } from './value.ts'
 
 /** A session in etcd, with the key's revision. */
-export interface SharedRevision extends SharedSession {
+export interface SharedSessionAtRevision extends SharedSession {
   readonly revision: string
 }
 
 /** Maximum milliseconds for delivering the outcome of an earlier command to etcd. */
 const OFFER_LIMIT_MS = 15_000
 /** Maximum milliseconds to wait for etcd in a command that also works without an answer of etcd. */
-export const OPTIONAL_ETCD_TIMEOUT_MS = 2000
+export const BEST_EFFORT_ETCD_TIMEOUT_MS = 2000
 
 /**
  * Returns access to the session of the current profile in etcd, and to this machine's files for that session. Sends no request yet.
@@ -27,7 +27,7 @@ export const OPTIONAL_ETCD_TIMEOUT_MS = 2000
 export function openShared(io: Io, limitMs?: number) {
   const access = readSharedAccess(io)
   const etcd = createEtcd(io, access, limitMs)
-  const open = async (found: EtcdValue | undefined): Promise<SharedRevision | undefined> =>
+  const open = async (found: EtcdValue | undefined): Promise<SharedSessionAtRevision | undefined> =>
     found && { ...(await unseal(found.text, access)), revision: found.revision }
   return {
     io,
@@ -55,7 +55,7 @@ export type SharedStore = ReturnType<typeof openShared>
  *
  * @throws CliError as `read`; exit 4 if etcd holds an older generation than this machine has seen, as after a restored backup
  */
-export async function deliverAndRead(store: SharedStore): Promise<SharedRevision | undefined> {
+export async function deliverAndRead(store: SharedStore): Promise<SharedSessionAtRevision | undefined> {
   const { io, files } = store
   // List local files before reading etcd: another process of this machine may store a later state during the read, and etcd would
   // seem to hold an older token than this machine.
@@ -101,9 +101,10 @@ async function readOutcome({ access, files }: SharedStore, path: string): Promis
 }
 
 /**
- * Writes the outcome of a token to etcd, repeating until etcd confirms. New tokens, and the end of the session, replace any note as
- * long as etcd holds the same sign-in, not ended, at a lower generation. Any other outcome replaces only the token's own note; if
- * that note isn't there, the value is rewritten unchanged, so that a late compare-and-swap of the note fails.
+ * Writes the outcome of sending a refresh token to etcd, by compare-and-swap until it succeeds, the outcome is obsolete, or the
+ * key is gone. New tokens, and the end of the session, replace any note as long as etcd holds the same sign-in, not ended, at a
+ * lower generation. Any other outcome replaces only the token's own note; if that note isn't there, the value is rewritten
+ * unchanged, so that a late compare-and-swap of the note fails.
  *
  * @returns the session in etcd; undefined if the key doesn't exist, in which case the tokens must be kept
  * @throws CliError as `swap` of etcd
@@ -112,13 +113,13 @@ export async function deliverOutcome(
   store: SharedStore,
   token: NotedToken,
   outcome: SharedSession,
-  was: SharedRevision,
+  was: SharedSessionAtRevision,
   limitMs: number,
-): Promise<SharedRevision | undefined> {
+): Promise<SharedSessionAtRevision | undefined> {
   const wins = outcome.session.generation > token.generation
-  let found: SharedRevision | undefined = was
+  let found: SharedSessionAtRevision | undefined = was
   while (found !== undefined && !isObsolete(token, found)) {
-    const { session, note, revision }: SharedRevision = found
+    const { session, note, revision }: SharedSessionAtRevision = found
     const next = wins ? outcome : { session, note: note?.writer === token.writer ? outcome.note : note }
     const swapped = await store.swap(revision, next, limitMs)
     found = swapped.found
@@ -127,7 +128,10 @@ export async function deliverOutcome(
   return found
 }
 
-/** Whether the outcome of a token no longer matters: etcd holds another sign-in, an ended one, or a later generation. */
+/**
+ * Whether the outcome of sending a refresh token no longer matters: etcd holds another sign-in, an ended session, or a later
+ * generation.
+ */
 function isObsolete({ id, generation }: NotedToken, { session }: SharedSession): boolean {
   return session.id !== id || session.ended !== undefined || session.generation > generation
 }
