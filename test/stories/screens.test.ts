@@ -60,7 +60,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
       const terminal = openTerminal(world, `mailclaim claim ${domain}`, { columns, rows: 60 })
       const waiting = await terminal.until(/⠋|⠙|⠹|⠸|⠼|⠴|⠦|⠧|⠇|⠏/)
       expect(flat(waiting)).toContain(`✔ Claim: ${domain}, a new claim Add this TXT record to DNS:`)
-      await terminal.until(/next\s+check\s+in/)
+      await terminal.until(/checking\s+every/)
       expect(terminal.cursorIsShown()).toBe(false)
       await world.publish([domain])
       expect(await terminal.exit()).toBe(0)
@@ -149,7 +149,7 @@ describe.runIf(needs('tmux'))('on a terminal', () => {
   })
 
   test.each<[at: string, line: string, shows: RegExp]>([
-    ['claim waits for DNS', 'mailclaim claim i2.example', /next\s+check\s+in/],
+    ['claim waits for DNS', 'mailclaim claim i2.example', /checking\s+every/],
     ['claims watch waits', 'mailclaim claims watch i4.example', /waiting for the TXT/],
     ['claims get prompts for a claim', 'mailclaim claims get', /Which claim\?/],
     ['claim prompts for a domain', 'mailclaim claim', /Domain to claim:/],
