@@ -181,7 +181,7 @@ test.each(['Name,URL,Notes', 'Name,Website', 'E-Mail,Name', 'Client Homepage,nam
   async (columns) => {
     await expect(read(`${columns}\nCheck29.example,x.example,y.example\n`)).rejects.toMatchObject({
       message: '<stdin> has no column "domain"',
-      hint: `call one domain: ${columns.replaceAll(',', ', ')}`,
+      hint: `rename one to domain: ${columns.replaceAll(',', ', ')}`,
     })
   },
 )
