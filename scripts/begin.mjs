@@ -34,7 +34,7 @@ export function sentenceOf(error) {
   if (/^ERR_PARSE_ARGS/.test(reason.code)) return first.split('. ')[0]
   if (/^spawn/.test(reason.syscall)) return `can't start ${reason.path}: ${reason.code}`
   if (!first.startsWith('Command failed: ')) return first.replace(/:$/, '')
-  // The other lines are the command's stderr: the line of an uncaught error, or else the first that isn't about npm itself.
+  // `rest` is the command's stderr: take the line of an uncaught error, or else the first line that isn't about npm itself.
   const told = rest.find((line) => /^\w*error\b/i.test(line)) ?? rest.find((line) => !NPM_CONTEXT.test(line))
   return `${first.replace('Command failed: ', '')} failed${told === undefined ? '' : `: ${told}`}`
 }

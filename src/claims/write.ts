@@ -83,8 +83,8 @@ export async function printEvent({ event, claim, text, hint }: ClaimEvent, io: I
 }
 
 /**
- * Prints the next steps of a newly completed claim: the service creates the domain anew, so the previous owner's DNS records are
- * useless (interface, section 3.4), and this program has no operations for domains.
+ * Prints the next steps of a newly completed claim: the service transfers the domain as a new one with its own DKIM keys, so the
+ * previous owner's DNS records are useless, and this program has no operations for domains.
  */
 async function writeNextSteps(claim: DomainClaim, io: Io): Promise<void> {
   if (io.settings.quiet) return

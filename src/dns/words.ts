@@ -11,9 +11,9 @@ export type Severity = 'error' | 'warning'
  * facts is null.
  */
 interface Words {
-  /** What is wrong, in one line that starts in lower case and ends without a full stop. */
+  /** Description of the problem, in one line that starts in lower case and ends without a full stop. */
   readonly message: string
-  /** What the user should do, in one line that starts in lower case and ends without a full stop. */
+  /** Instruction for the user, in one line that starts in lower case and ends without a full stop. */
   readonly fix: string
 }
 type Table = Readonly<Record<string, Words>>
