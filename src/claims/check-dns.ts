@@ -11,9 +11,9 @@ import type { Io } from '../terminal/io.ts'
 import { createRenderContext } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { describeLedger } from './ledger.ts'
-import { domainArg, judge, nameOf } from './lifecycle.ts'
+import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
 import { type ClaimReader, findClaimOrDomain, parseDomain } from './load.ts'
-import { expectedRecord, readValue } from './record.ts'
+import { expectedRecord, parseTxtValue } from './record.ts'
 import {
   type CheckOptions,
   createWaitReporter,
@@ -48,7 +48,7 @@ export async function checkDomain(
   readClaim: ClaimReader,
   io: Io,
 ): Promise<CheckResult> {
-  const expected = value === undefined ? null : readValue(value, '--value')
+  const expected = value === undefined ? null : parseTxtValue(value, '--value')
   const found = isExact ? { domain: parseDomain(domain ?? '') } : await findClaimOrDomain(domain, io)
   if (expected !== null && expected !== value)
     await io.warn('ignoring spaces, quotation marks, or invisible characters around --value')
@@ -71,7 +71,7 @@ export async function checkDomain(
     claim = await readClaim({ ...found, entry: entry && { ...entry, claim } }, options.deadline)
     return claim
   }
-  const { isOpen, phase } = judge(first, io.clock.now())
+  const { isOpen, phase } = judgeClaim(first, io.clock.now())
   // The service may omit the record of a claim that has ended, for which `expectedRecord` would throw. The value of a claim that
   // ended without success is of no use in DNS, so expect none: the report then lists the TXT values of the name.
   const hasRecord = isOpen || first.record?.value
@@ -86,7 +86,7 @@ export async function checkDomain(
  * is `ready`; a claim that has ended otherwise ends the command with the claim's error.
  */
 function applyClaim({ report, error }: CheckResult, claim: DomainClaim, now: number): CheckResult {
-  const judged = judge(claim, now)
+  const judged = judgeClaim(claim, now)
   const own = { ...report, claim: { status: claim.status ?? 'unknown' } }
   const over = { retry_after_seconds: null, findings: [] }
   if (!judged.isOpen && judged.error !== undefined) {
@@ -96,7 +96,7 @@ function applyClaim({ report, error }: CheckResult, claim: DomainClaim, now: num
   }
   const hint = judged.needsRecord ? `to verify it: mailclaim claim${domainArg(claim)}` : undefined
   if (judged.needsRecord || judged.phase === 'blocked') return { report: own, error, hint }
-  const remark = `${nameOf(claim)} no longer needs its record: ${judged.text}`
+  const remark = `${formatDomain(claim)} no longer needs its record: ${judged.text}`
   return { report: { ...own, ...over, verdict: 'ready', ready: true, remark } }
 }
 
@@ -108,7 +108,7 @@ async function checkRecord(
   io: Io,
 ): Promise<CheckResult> {
   const waits =
-    options.wait && wanted.expected !== null && (!of || judge(of.claim, io.clock.now()).needsRecord)
+    options.wait && wanted.expected !== null && (!of || judgeClaim(of.claim, io.clock.now()).needsRecord)
   if (waits || io.stderr.isTTY) await io.progress.update(`querying the name servers of ${wanted.name}`)
   try {
     let last: CheckReport | undefined

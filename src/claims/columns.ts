@@ -1,7 +1,7 @@
 import { formatServiceTimestamp, formatServiceTimestampInFull } from '../service/timestamps.ts'
 import type { DomainClaim } from '../service/types.ts'
 import type { Column } from '../terminal/columns.ts'
-import { judge } from './lifecycle.ts'
+import { judgeClaim } from './lifecycle.ts'
 
 /** Columns of a claim's TXT record, as `claims record` prints it. */
 export const RECORD_COLUMNS: readonly Column[] = [
@@ -18,12 +18,12 @@ export const CLAIM_COLUMNS: readonly Column[] = [
   {
     field: 'status',
     paint: (_status, { palette, now }, claim) =>
-      judge(claim, now).phase === 'completed' ? palette.good : palette.strong,
+      judgeClaim(claim, now).phase === 'completed' ? palette.good : palette.strong,
   },
   {
     field: 'meaning',
     only: 'people',
-    value: (claim, now) => judge(claim, now).text,
+    value: (claim, now) => judgeClaim(claim, now).text,
   },
   // Only programs get this column and the next one, because users read both reasons in the column `meaning`.
   { field: 'blocked_reason', only: 'programs' },
@@ -70,7 +70,7 @@ export const ERROR_COLUMNS: readonly Column[] = [
 ]
 
 /** Columns of a claim in runs over several domains. */
-export const MANY_CLAIM_COLUMNS: readonly Column[] = [
+export const BATCH_CLAIM_COLUMNS: readonly Column[] = [
   ...CLAIM_LIST_COLUMNS.filter(({ field }) => !['meaning', 'expires'].includes(field)),
   { field: 'seen_at', title: 'Last seen', optional: true, kind: 'time' },
   ...ERROR_COLUMNS,
@@ -81,6 +81,6 @@ export const ERROR_FIELDS = ['code', 'message', 'hint', 'status', 'exit'].map((f
 
 /** Returns `expires_at` of an open or expired claim; undefined for others, where the date would look like a deadline. */
 function expiry(claim: DomainClaim, now: number): unknown {
-  const { isOpen, phase } = judge(claim, now)
+  const { isOpen, phase } = judgeClaim(claim, now)
   return isOpen || phase === 'expired' ? claim.expires_at : undefined
 }

@@ -3,12 +3,12 @@ import type { ClaimRequest } from '../service/types.ts'
 import { connect } from '../session/connect.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
-import { CLAIM_COLUMNS, MANY_CLAIM_COLUMNS } from './columns.ts'
-import type { ManyOptions } from './definition.ts'
+import { BATCH_CLAIM_COLUMNS, CLAIM_COLUMNS } from './columns.ts'
+import type { BatchOptions } from './definition.ts'
 import { findClaimsByName } from './ledger.ts'
-import { judge } from './lifecycle.ts'
+import { judgeClaim } from './lifecycle.ts'
 import { parseDomain, requestClaim } from './load.ts'
-import { completedResult, type DomainWork, processDomains } from './many.ts'
+import { type BatchCommand, processDomains, resultIfCompleted } from './many.ts'
 import { describeIgnoredOptions, startClaim } from './workflow.ts'
 import { printEvent, writeClaim } from './write.ts'
 
@@ -27,7 +27,7 @@ export async function createAndPrintClaim(domain: string, requestFor: RequestFor
   const claim = await consume(events, (event) => printEvent(event, io))
   await writeClaim(claim, io)
   if (io.settings.quiet) return
-  if (judge(claim, io.clock.now()).needsRecord)
+  if (judgeClaim(claim, io.clock.now()).needsRecord)
     await io.hint(`add the TXT record, then run: mailclaim claim ${name}`)
   else await io.hint(`to follow it: mailclaim claims watch ${name}`)
 }
@@ -35,7 +35,7 @@ export async function createAndPrintClaim(domain: string, requestFor: RequestFor
 /** Starts claims of several domains. Skips a domain with an open claim, which a new claim would supersede. */
 export async function createSeveralClaims(
   domains: readonly string[],
-  flags: ManyOptions,
+  flags: BatchOptions,
   requestFor: RequestFor,
   io: Io,
 ): Promise<void> {
@@ -43,17 +43,17 @@ export async function createSeveralClaims(
   const columns = [
     ...CLAIM_COLUMNS.slice(0, 2),
     ...['record.name', 'record.value'].map((field): Column => ({ field, kind: 'id', only: 'people' })),
-    ...MANY_CLAIM_COLUMNS.slice(2),
+    ...BATCH_CLAIM_COLUMNS.slice(2),
   ]
-  const work: DomainWork = {
+  const work: BatchCommand = {
     columns,
     takesIds: false,
     async perform({ domain, region }, { io, client, warn }) {
       const now = io.clock.now()
       const [newest] = await findClaimsByName(domain, io)
-      const done = completedResult(newest, now)
+      const done = resultIfCompleted(newest, now)
       if (done !== undefined) return done
-      const before = newest && judge(newest.claim, now)
+      const before = newest && judgeClaim(newest.claim, now)
       if (newest !== undefined && before?.isOpen) {
         const why = describeIgnoredOptions(requestFor(domain, region), newest.claim)
         if (why !== undefined) await warn(`${domain}: ${why}`)

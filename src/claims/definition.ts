@@ -33,7 +33,7 @@ export const DEFAULT_JOBS = 16
 const MAX_JOBS = 500
 
 /** Options of the commands that take several domains. */
-export const MANY_OPTIONS = [
+export const BATCH_OPTIONS = [
   {
     flags: '--from <file>',
     description: 'read the domains from a list, domain[,value] on each line; - is standard input',
@@ -48,12 +48,12 @@ export const MANY_OPTIONS = [
   },
 ] as const satisfies readonly OptionDefinition[]
 
-/** Parsed values of `MANY_OPTIONS`. */
-export type ManyOptions = OptionValues<typeof MANY_OPTIONS>
+/** Parsed values of `BATCH_OPTIONS`. */
+export type BatchOptions = OptionValues<typeof BATCH_OPTIONS>
 
 /** Whether the command line requests a run over several domains: more than one argument, `--from` or `--all`. */
-export const isForSeveral = (domains: readonly string[], { from, all }: ManyOptions): boolean =>
+export const isBatch = (domains: readonly string[], { from, all }: BatchOptions): boolean =>
   domains.length > 1 || from !== undefined || all === true
 
 /** Default `--timeout` of `claim` and `claims check --wait` in seconds. */
-export const WAIT_SECONDS = 3600
+export const DEFAULT_WAIT_SECONDS = 3600

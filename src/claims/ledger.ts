@@ -13,7 +13,7 @@ import { cannotWrite, catchError, codeOf, reason } from '../storage/file-errors.
 import { fileError, readJson, requireFormat } from '../storage/json-file.ts'
 import { ensurePrivateDirectory } from '../storage/private-directory.ts'
 import type { Io } from '../terminal/io.ts'
-import { judge } from './lifecycle.ts'
+import { judgeClaim } from './lifecycle.ts'
 
 /**
  * The ledger: all claims that were created or viewed on this machine, because the service has no operation that lists claims. Each
@@ -51,7 +51,7 @@ export interface LedgerEntry {
  * full disk), because the command can still show the claim.
  */
 export async function saveClaim(claim: DomainClaim, io: Io): Promise<void> {
-  const issuer = issuerIn(io.settings)
+  const issuer = baseUrlOf(io.settings)
   if (!claim.domain_id || issuer === undefined) return
   const seen_at = new Date(io.clock.now()).toISOString()
   const text = JSON.stringify({ format: FORMAT, issuer, seen_at, claim })
@@ -108,7 +108,7 @@ export function readAllClaims(place: Place, onDamaged?: OnDamaged): Promise<Ledg
 
 /** Describes the ledger in use as the rest of a sentence, such as "in profile default at https://api.example". */
 export function describeLedger({ settings }: Pick<Place, 'settings'>): string {
-  return nameOfLedger(settings.profile.value, issuerIn(settings))
+  return nameOfLedger(settings.profile.value, baseUrlOf(settings))
 }
 
 /** Describes a ledger by its profile and, if given, the issuer URL of the service. */
@@ -141,7 +141,7 @@ export async function listOpenDomains(place: Place & Pick<Context, 'clock'>): Pr
   const open: string[] = []
   for (const key of keysIn(place)) {
     const [newest] = await read([key], place)
-    if (newest !== undefined && judge(newest.claim, place.clock.now()).isOpen)
+    if (newest !== undefined && judgeClaim(newest.claim, place.clock.now()).isOpen)
       open.push(asciiName(newest.claim.name ?? '') || (newest.claim.domain_id ?? ''))
   }
   return open.sort()
@@ -172,7 +172,7 @@ export async function listKnownDomains(
 
 /** Reads the claims of several domains, the newest first, by the names of their directories. */
 async function read(keys: Iterable<string>, place: Place, onDamaged?: OnDamaged): Promise<LedgerEntry[]> {
-  const issuer = issuerIn(place.settings)
+  const issuer = baseUrlOf(place.settings)
   const entries: LedgerEntry[] = []
   for (const key of keys) {
     const directory = nameDirectory(key, place)
@@ -255,7 +255,7 @@ function nameKey(name: string): string {
  *
  * @throws CliError exit 2 if malformed
  */
-export function issuerIn(settings: Pick<Settings, 'chosen'>): string | undefined {
+export function baseUrlOf(settings: Pick<Settings, 'chosen'>): string | undefined {
   return settingValue('base_url', settings)
 }
 

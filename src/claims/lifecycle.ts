@@ -21,11 +21,11 @@ const PHASES = {
   ended: { isOpen: false, needsRecord: false },
 } as const
 
-export type Phase = keyof typeof PHASES
+export type ClaimPhase = keyof typeof PHASES
 
 /** The interpretation of a claim's status. Other code uses these fields instead of the status itself. */
-export interface Judgement {
-  readonly phase: Phase
+export interface ClaimState {
+  readonly phase: ClaimPhase
   /** Whether the claim may still complete. */
   readonly isOpen: boolean
   /** Whether the service may still query the TXT record. */
@@ -50,7 +50,7 @@ const BLOCKED_REASONS: ReadonlyMap<string, string> = new Map([
  * Phase, error code and message for each status of a claim that has ended without success. The interface names no such status, so
  * these are those of similar services.
  */
-const ENDS: ReadonlyMap<string, readonly [phase: Phase, code: ErrorCode, text: string]> = new Map([
+const ENDS: ReadonlyMap<string, readonly [phase: ClaimPhase, code: ErrorCode, text: string]> = new Map([
   ['expired', ['expired', 'claim_expired', 'the claim expired before it was verified']],
   ['superseded', ['superseded', 'claim_superseded', 'a newer claim replaced this one']],
   ['canceled', ['ended', 'claim_canceled', 'the claim was canceled']],
@@ -67,7 +67,7 @@ const MAX_WORD_LENGTH = 120
 const MAX_SKEW_MS = 30_000
 
 /** Returns the claim's domain for a message: quoted if malformed, or "the domain" if the service sent no name. */
-export function nameOf({ name }: DomainClaim): string {
+export function formatDomain({ name }: DomainClaim): string {
   if (!name) return 'the domain'
   const text = clip(name, MAX_NAME_LENGTH)
   return /^[\p{L}\p{N}_][^\s:"]*\.[^\s:"]*$/u.test(text) ? text : `"${text}"`
@@ -83,7 +83,7 @@ export const domainArg = ({ name }: DomainClaim): string => (/^\w[\w.-]*$/.test(
  *
  * @param now milliseconds since 1970
  */
-export function judge(claim: DomainClaim, now: number): Judgement {
+export function judgeClaim(claim: DomainClaim, now: number): ClaimState {
   const { status, failure_reason: failure, blocked_reason: reason } = claim
   const why = failure ? ` (${clip(failure, MAX_WORD_LENGTH)})` : ''
   if (status === 'completed') return judged('completed', 'the domain is yours')
@@ -109,23 +109,23 @@ export function judge(claim: DomainClaim, now: number): Judgement {
   return judged('unknown', `unknown ${word}; still waiting`)
 }
 
-const judged = (phase: Phase, text: string, error?: CliError): Judgement => {
+const judged = (phase: ClaimPhase, text: string, error?: CliError): ClaimState => {
   return { ...PHASES[phase], phase, text, error }
 }
 
-function ended(claim: DomainClaim, phase: Phase, code: ErrorCode, text: string): Judgement {
+function ended(claim: DomainClaim, phase: ClaimPhase, code: ErrorCode, text: string): ClaimState {
   const again = `mailclaim claims create${domainArg(claim)}`
   const hint =
     phase === 'superseded'
       ? `the newer claim may be your own, made elsewhere; only if nobody needs it: ${again}`
       : `to start a new claim: ${again}`
-  return judged(phase, text, new CliError(code, `${nameOf(claim)}: ${text}`, { hint }))
+  return judged(phase, text, new CliError(code, `${formatDomain(claim)}: ${text}`, { hint }))
 }
 
-function blocked(claim: DomainClaim): Judgement {
+function blocked(claim: DomainClaim): ClaimState {
   const { blocked_reason: reason } = claim
   const text = `${BLOCKED_REASONS.get(reason ?? '') ?? 'a safety check stopped the claim'} (${reason ? clip(reason, MAX_WORD_LENGTH) : 'no reason given'})`
   const hint = `a block can lift by itself; to wait for that: mailclaim claims watch${domainArg(claim)} --through-blocked`
-  const message = `${nameOf(claim)} is blocked: ${text}`
+  const message = `${formatDomain(claim)} is blocked: ${text}`
   return judged('blocked', text, new CliError('claim_blocked', message, { hint }))
 }

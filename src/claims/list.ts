@@ -7,7 +7,7 @@ import { reason } from '../storage/file-errors.ts'
 import type { Io } from '../terminal/io.ts'
 import { clip } from '../terminal/sanitize.ts'
 import { parseDomain } from './load.ts'
-import { readValue } from './record.ts'
+import { parseTxtValue } from './record.ts'
 
 /** A domain to work on, with the values from its line in a list. */
 export interface DomainInput {
@@ -176,5 +176,5 @@ function parseRow(cells: readonly string[], columns: readonly string[], takesIds
   if (domain === undefined) throw usageError('the domain is missing')
   if (region !== undefined && !(REGIONS as readonly string[]).includes(region))
     throw usageError(`"${region}" is not a region (${REGIONS.join(', ')})`)
-  return { domain: parseDomainOrId(domain, takesIds), value: value && readValue(value, 'the value'), region }
+  return { domain: parseDomainOrId(domain, takesIds), value: value && parseTxtValue(value), region }
 }

@@ -11,16 +11,16 @@ import { relativeTime } from '../terminal/time.ts'
 import { type Deadline, stepTimeout } from '../timeout.ts'
 import {
   asciiName,
+  baseUrlOf,
   describeLedger,
   findClaimById,
   findClaimsByName,
   findOtherLedgers,
-  issuerIn,
   type LedgerEntry,
   readAllClaims,
   saveClaim,
 } from './ledger.ts'
-import { domainArg, judge, nameOf } from './lifecycle.ts'
+import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
 import { recordOf } from './record.ts'
 
 /** The claim that the argument `<claim>` refers to. */
@@ -75,7 +75,7 @@ export async function findClaimOrDomain(
   if (byId !== undefined) return toKnownClaim(byId)
   // An argument that isn't a domain name may be an id of the service in use. Without a base URL there is no such service, so report
   // the malformed domain name below.
-  const isId = !name.ok && issuerIn(io.settings) !== undefined && /^[\w-]{1,128}$/.test(argument)
+  const isId = !name.ok && baseUrlOf(io.settings) !== undefined && /^[\w-]{1,128}$/.test(argument)
   if (isId || isUuid(argument)) return { domainId: argument, name: undefined, entry: undefined }
   if (name.ok) return { domain: name.ascii }
   throw usageError(name.problem, name.fix)
@@ -106,9 +106,9 @@ async function pick(entries: readonly LedgerEntry[], io: Io): Promise<KnownClaim
     )
   const now = io.clock.now()
   const choices = entries.map((entry) => ({
-    name: sanitizeLine(`${nameOf(entry.claim)}  ${entry.claim.status ?? ''}`),
+    name: sanitizeLine(`${formatDomain(entry.claim)}  ${entry.claim.status ?? ''}`),
     value: toKnownClaim(entry),
-    description: sanitizeLine(judge(entry.claim, now).text),
+    description: sanitizeLine(judgeClaim(entry.claim, now).text),
   }))
   return io.prompts.select({ message: 'Which claim?', choices })
 }
@@ -172,7 +172,7 @@ export async function requestClaim(request: ClaimRequest, { client, io }: Servic
     const name = asciiName(request.name)
     const claim = await acceptAnswer(answer, { name }, io)
     // Validate the record now, so that no command tells the user to add a record outside of the domain.
-    if (judge(claim, io.clock.now()).needsRecord) recordOf(claim, name)
+    if (judgeClaim(claim, io.clock.now()).needsRecord) recordOf(claim, name)
     return { claim, created }
   } catch (error) {
     if (!(error instanceof CliError) || error.status !== 409) throw error
@@ -214,22 +214,22 @@ export const isClaimNotFound = (error: unknown): error is CliError =>
 
 /** Returns the error of a 404 with a message and a hint about the claim, which this machine has seen before. */
 function goneError(claim: DomainClaim, error: CliError): CliError {
-  const message = `the service no longer has the claim of ${nameOf(claim)}`
+  const message = `the service no longer has the claim of ${formatDomain(claim)}`
   const hint = `its placeholder domain may have been deleted; to start another: mailclaim claims create${domainArg(claim)}`
   return error.with({ message, hint })
 }
 
 /** Maximum milliseconds to wait for a response that the command can do without. */
-const OPTIONAL_REQUEST_TIMEOUT_MS = 5000
+const BEST_EFFORT_TIMEOUT_MS = 5000
 /** Milliseconds without further requests after a request that failed, unless the service answered it with a refusal. */
 const FAILURE_PAUSE_MS = 30_000
 
 /** Returns request options for a response that the command can do without: one attempt, five seconds at most. */
-export const optionalRequestOptions = (deadline: Deadline | undefined): RequestOptions => ({
+export const bestEffortOptions = (deadline: Deadline | undefined): RequestOptions => ({
   maxAttempts: 1,
   timeoutMs: Math.min(
-    OPTIONAL_REQUEST_TIMEOUT_MS,
-    deadline === undefined ? OPTIONAL_REQUEST_TIMEOUT_MS : stepTimeout(deadline),
+    BEST_EFFORT_TIMEOUT_MS,
+    deadline === undefined ? BEST_EFFORT_TIMEOUT_MS : stepTimeout(deadline),
   ),
 })
 
@@ -257,11 +257,11 @@ export function createFallbackClaimReader(
   const { clock } = io
   return async (known, deadline) => {
     const { entry } = known
-    const isCompleted = entry !== undefined && judge(entry.claim, clock.now()).phase === 'completed'
+    const isCompleted = entry !== undefined && judgeClaim(entry.claim, clock.now()).phase === 'completed'
     if (entry !== undefined && (isCompleted || clock.monotonic() < pauseEnd)) return entry.claim
     try {
       client ??= connect(createIo(io, { ...io.settings, quiet: true, silent: true }), { renews })
-      return await fetchClaim({ known, client, io }, entry && optionalRequestOptions(deadline))
+      return await fetchClaim({ known, client, io }, entry && bestEffortOptions(deadline))
     } catch (error) {
       if (!(error instanceof CliError) || error instanceof InterruptedError || entry === undefined)
         throw error
@@ -272,7 +272,7 @@ export function createFallbackClaimReader(
       isWarned = true
       const seen = relativeTime(Date.parse(seen_at), clock.now())
       await warn(
-        `couldn't ask the service about the claim of ${nameOf(claim)}, last seen ${seen}: ${error.message}`,
+        `couldn't ask the service about the claim of ${formatDomain(claim)}, last seen ${seen}: ${error.message}`,
       )
       return claim
     }

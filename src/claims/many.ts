@@ -13,8 +13,8 @@ import type { Column } from '../terminal/columns.ts'
 import { createIo, type Io } from '../terminal/io.ts'
 import { writeLines } from '../terminal/notices.ts'
 import { commandDeadline, type Deadline, MIN_STEP_TIMEOUT_MS } from '../timeout.ts'
-import { MANY_CLAIM_COLUMNS } from './columns.ts'
-import { DEFAULT_JOBS, type ManyOptions } from './definition.ts'
+import { BATCH_CLAIM_COLUMNS } from './columns.ts'
+import { type BatchOptions, DEFAULT_JOBS } from './definition.ts'
 import {
   describeLedger,
   findOtherLedgers,
@@ -22,7 +22,7 @@ import {
   listOpenDomains,
   readAllClaims,
 } from './ledger.ts'
-import { judge } from './lifecycle.ts'
+import { judgeClaim } from './lifecycle.ts'
 import { type DomainInput, parseDomainOrId, readDomainList } from './list.ts'
 import { type ClaimReader, createFallbackClaimReader, findClaim } from './load.ts'
 import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimWork } from './workflow.ts'
@@ -41,7 +41,7 @@ export interface DomainResult {
 }
 
 /** Effects and limits for the work on one domain; all but `releaseTurn` are shared by all domains of the run. */
-export interface DomainRun {
+export interface BatchContext {
   /** Prints no warnings or progress, and its requests respect the run's rate limit, deadline and interrupts. */
   readonly io: Io
   /** Returns the client that all domains share. @throws CliError exit 3 without a usable base URL */
@@ -60,7 +60,7 @@ export interface DomainRun {
 }
 
 /** The work of a command that takes several domains. */
-export interface DomainWork {
+export interface BatchCommand {
   readonly columns: readonly Column[]
   /** Whether the user can give a placeholder domain id instead of a domain name. */
   readonly takesIds: boolean
@@ -73,7 +73,7 @@ export interface DomainWork {
   /** Time limit of the complete run, for all domains together. */
   readonly deadline?: Deadline
   /** Does the command's work for one domain. @throws CliError for a domain whose row holds only the error */
-  readonly perform: (input: DomainInput, run: DomainRun) => Promise<DomainResult>
+  readonly perform: (input: DomainInput, run: BatchContext) => Promise<DomainResult>
 }
 
 /**
@@ -86,8 +86,8 @@ export interface DomainWork {
  */
 export async function processDomains(
   domains: readonly string[],
-  options: ManyOptions,
-  work: DomainWork,
+  options: BatchOptions,
+  work: BatchCommand,
   io: Io,
 ): Promise<void> {
   const { jobs = DEFAULT_JOBS } = options
@@ -127,11 +127,11 @@ export async function processDomains(
  *
  * @throws CliError exit 2, as `readDomainList`
  */
-async function readInputs(domains: readonly string[], { from, all }: ManyOptions, takesIds: boolean, io: Io) {
-  if (all && domains.length > 0) throw usageError("a domain and --all can't be used together")
-  const typed = all ? await listOpenDomains(io) : domains.map((domain) => parseDomainOrId(domain, takesIds))
+async function readInputs(args: readonly string[], { from, all }: BatchOptions, takesIds: boolean, io: Io) {
+  if (all && args.length > 0) throw usageError("a domain and --all can't be used together")
+  const typed = all ? await listOpenDomains(io) : args.map((arg) => parseDomainOrId(arg, takesIds))
   if (all && typed.length === 0) {
-    const isOpen = ({ claim }: LedgerEntry) => judge(claim, io.clock.now()).isOpen
+    const isOpen = ({ claim }: LedgerEntry) => judgeClaim(claim, io.clock.now()).isOpen
     const others = await findOtherLedgers(async (other) => (await readAllClaims(other)).filter(isOpen), io)
     const elsewhere = others.length === 0 ? '' : `; there are some ${others.join(', ')}`
     await io.warn(`no open claim is known ${describeLedger(io)}${elsewhere}`)
@@ -143,12 +143,12 @@ async function readInputs(domains: readonly string[], { from, all }: ManyOptions
 }
 
 /**
- * Creates the part of `DomainRun` that all domains share.
+ * Creates the part of `BatchContext` that all domains share.
  *
  * @param signal aborts on an interrupt, or when an error of one domain stops all
  * @returns also `requireTime`, which throws after the deadline or the abort, when no more work may begin
  */
-function createShared(jobs: number, work: DomainWork, signal: AbortSignal, io: Io) {
+function createShared(jobs: number, work: BatchCommand, signal: AbortSignal, io: Io) {
   const { clock, interrupts, settings } = io
   const deadline = work.deadline ?? commandDeadline({}, clock)
   const requireTime = () => {
@@ -240,7 +240,7 @@ function causeOf({ error, report }: DomainResult): Cause | undefined {
  *
  * @param badLines number of unusable lines in the list
  */
-function createReporter(work: DomainWork, badLines: number, io: Io) {
+function createReporter(work: BatchCommand, badLines: number, io: Io) {
   const { format, quiet } = io.settings
   const isText = format === 'zone' || format === 'value'
   const rows = io.list(work.columns)
@@ -250,7 +250,7 @@ function createReporter(work: DomainWork, badLines: number, io: Io) {
   const exits: ExitCode[] = []
   let finished = 0
   const printedCodes = new Set<string>()
-  const say: DomainRun['say'] = (...lines) => inTurn(() => writeLines(lines, io))
+  const say: BatchContext['say'] = (...lines) => inTurn(() => writeLines(lines, io))
   return {
     say,
     async reportWait({ name, findings: [first] }: CheckReport) {
@@ -312,17 +312,17 @@ function formatCause({ title, message, fix, domains }: Cause): string[] {
 /** Runs the events of each of several claims to their end. @param begin starts the work on one claim */
 export function processClaims(
   domains: readonly string[],
-  flags: ManyOptions,
+  flags: BatchOptions,
   options: ClaimOptions,
   begin: (work: ClaimWork) => ClaimEvents,
   io: Io,
 ): Promise<void> {
-  const perform = async ({ domain }: DomainInput, run: DomainRun) => {
+  const perform = async ({ domain }: DomainInput, run: BatchContext) => {
     const known = await findClaim(domain, run.io)
     const work = { known, client: run.client(), io: run.io, options: { ...options, ...run.dns } }
-    return completedResult(known.entry, io.clock.now()) ?? drainClaimEvents(begin(work), run)
+    return resultIfCompleted(known.entry, io.clock.now()) ?? drainClaimEvents(begin(work), run)
   }
-  const shown = { columns: MANY_CLAIM_COLUMNS, takesIds: true, hasEvents: true }
+  const shown = { columns: BATCH_CLAIM_COLUMNS, takesIds: true, hasEvents: true }
   return processDomains(domains, flags, { ...shown, deadline: options.deadline, perform }, io)
 }
 
@@ -330,8 +330,8 @@ export function processClaims(
  * Returns the result of a domain whose newest claim was completed when last seen, with the time in `seen_at`: a run over several
  * domains sends no request for such a claim. Undefined for any other claim.
  */
-export function completedResult(newest: LedgerEntry | undefined, now: number): DomainResult | undefined {
-  if (newest === undefined || judge(newest.claim, now).phase !== 'completed') return undefined
+export function resultIfCompleted(newest: LedgerEntry | undefined, now: number): DomainResult | undefined {
+  if (newest === undefined || judgeClaim(newest.claim, now).phase !== 'completed') return undefined
   return { label: 'completed', item: { ...newest.claim, seen_at: newest.seen_at } }
 }
 
@@ -341,7 +341,7 @@ export function completedResult(newest: LedgerEntry | undefined, now: number): D
  */
 export async function drainClaimEvents(
   events: ClaimEvents,
-  { releaseTurn, warn, reportWait }: DomainRun,
+  { releaseTurn, warn, reportWait }: BatchContext,
   onEvent?: (event: ClaimEvent) => Promise<void>,
 ): Promise<DomainResult> {
   const { claim, error, report } = await consume(events, async (seen) => {

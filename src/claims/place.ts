@@ -19,7 +19,7 @@ export interface RecordPlace {
 const TIMEOUT_MS = 4000
 
 /** Finds the zone of a record in DNS; undefined if there is no answer within four seconds, or if the name is invalid. */
-export async function findPlace(name: string, io: Io): Promise<RecordPlace | undefined> {
+export async function findRecordPlace(name: string, io: Io): Promise<RecordPlace | undefined> {
   const checked = checkName(name)
   if (!checked.ok) return undefined
   const request = { ...dnsSettings(io.settings), deadline: createDeadline(TIMEOUT_MS, io.clock) }

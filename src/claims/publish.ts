@@ -9,7 +9,7 @@ import { unexpectedAnswer } from '../service/problems.ts'
 import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { writeLines } from '../terminal/notices.ts'
-import { DEFAULT_TTL, quoteStrings, quoteValue, type TxtRecord } from './record.ts'
+import { DEFAULT_TTL_SECONDS, quoteStrings, quoteValue, type TxtRecord } from './record.ts'
 
 /** Maximum milliseconds for which the `--publish` command may run before it is stopped. */
 const TIMEOUT_MS = 120_000
@@ -19,7 +19,7 @@ const TIMEOUT_MS = 120_000
  *
  * @throws CliError `values_unknown`, exit 8; `publish_failed` or `unexpected_answer`, exit 7
  */
-export type Publish = (record: TxtRecord) => Promise<string>
+export type PublishFunction = (record: TxtRecord) => Promise<string>
 
 /**
  * Creates the function that runs the `--publish` command, with the record in its environment (docs/publish.md). The command doesn't
@@ -96,7 +96,7 @@ function variablesOf(record: TxtRecord, zone: string, { values, ttl }: TxtSet): 
     MAILCLAIM_RECORD_TYPE: 'TXT',
     MAILCLAIM_RECORD_VALUE: record.value,
     // All records of a set have one TTL (RFC 2181 section 5.2), so the new record gets the TTL of the values that DNS has already.
-    MAILCLAIM_RECORD_TTL: String((values.length > 0 ? ttl : undefined) ?? record.ttl ?? DEFAULT_TTL),
+    MAILCLAIM_RECORD_TTL: String((values.length > 0 ? ttl : undefined) ?? record.ttl ?? DEFAULT_TTL_SECONDS),
     MAILCLAIM_RECORD_OLD_VALUES: old.join('\n'),
     MAILCLAIM_RECORD_RDATA: quoteValue(record.value),
     MAILCLAIM_RECORD_SET: set.join('\n'),

@@ -17,9 +17,9 @@ export interface TxtRecord {
 }
 
 /** TTL in seconds for zone files and providers that require one, if the service names none. */
-export const DEFAULT_TTL = 300
+export const DEFAULT_TTL_SECONDS = 300
 /** Maximum TTL in seconds (RFC 2181 section 8). */
-const MAX_TTL = 2 ** 31 - 1
+const MAX_TTL_SECONDS = 2 ** 31 - 1
 /**
  * Labels whose TXT records certificate authorities, mail servers and other services act on: a malicious service could name such a
  * record in a claim (https://www.iana.org/assignments/dns-parameters, Underscored and Globally Scoped DNS Node Names).
@@ -77,7 +77,7 @@ export function recordOf(claim: DomainClaim, domain = asciiName(claim.name ?? ''
       `the value ${JSON.stringify(clip(record.value, 100))} isn't of the form prefix=token`,
     )
   const seconds = /^\d+$/.test(record.ttl ?? '') ? Number(record.ttl) : undefined
-  const ttl = seconds !== undefined && seconds > 0 && seconds <= MAX_TTL ? seconds : undefined
+  const ttl = seconds !== undefined && seconds > 0 && seconds <= MAX_TTL_SECONDS ? seconds : undefined
   // Lower case, because the name is later compared with the zone's name as text.
   return { name: name.replace(/\.$/, '').toLowerCase(), value: record.value, ttl }
 }
@@ -94,7 +94,7 @@ export function expectedRecord(claim: DomainClaim, domain?: string): WantedRecor
  * @param what the value's name in the message, such as `--value`
  * @throws CliError exit 2 if the rest isn't a complete value
  */
-export function readValue(given: string, what: string): string {
+export function parseTxtValue(given: string, what = 'the value'): string {
   const value = readGivenValue(given)
   if (value !== undefined) return value
   throw usageError(`${what} isn't a complete value: prefix=token, with nothing before or after it`)
@@ -120,4 +120,4 @@ export const quoteValue = (value: string): string =>
 
 /** Formats a record as a line of a zone file. */
 export const formatZoneLine = (record: TxtRecord): string =>
-  `${record.name}.\t${record.ttl ?? DEFAULT_TTL}\tIN\tTXT\t${quoteValue(record.value)}`
+  `${record.name}.\t${record.ttl ?? DEFAULT_TTL_SECONDS}\tIN\tTXT\t${quoteValue(record.value)}`

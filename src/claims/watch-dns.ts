@@ -10,7 +10,7 @@ import { dnsSettings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import type { Deadline } from '../timeout.ts'
-import { judge } from './lifecycle.ts'
+import { judgeClaim } from './lifecycle.ts'
 import { expectedRecord } from './record.ts'
 
 /** Options of the DNS checks of one domain, alone or in a run over several domains. */
@@ -43,7 +43,7 @@ export interface WatchedClaim {
 }
 
 /** The result of one DNS check in a wait. */
-export interface DnsStep extends WaitStep {
+export interface DnsWatchStep extends WaitStep {
   /** The first finding's message after a change in DNS, or with the elapsed time after a minute without one; else undefined. */
   readonly news: string | undefined
   /** The claim from the service's last response; undefined if the check isn't for a claim. */
@@ -59,7 +59,7 @@ export async function* watchDns(
   watched: WatchedClaim | undefined,
   options: CheckOptions,
   io: Io,
-): AsyncGenerator<DnsStep, void, void> {
+): AsyncGenerator<DnsWatchStep, void, void> {
   const { clock } = io
   let polledAt = clock.monotonic()
   const news = createNewsFilter(clock)
@@ -76,7 +76,7 @@ export async function* watchDns(
       const { findings } = step.report
       yield { ...step, claim, news: news(dnsStateOf(step.report), findings[0]?.message ?? '') }
       if (watched === undefined || claim === undefined || claim === watched.claim) continue
-      if (!judge(claim, clock.now()).needsRecord) return
+      if (!judgeClaim(claim, clock.now()).needsRecord) return
       // A response without record or name doesn't mean that the record has changed, so keep waiting for the same record.
       const next = claim.record == null || !claim.name ? wanted : expectedRecord(claim)
       if (next.name !== wanted.name || next.expected !== wanted.expected)

@@ -8,18 +8,18 @@ import { clip } from '../terminal/sanitize.ts'
 import { createDeadline, stepTimeout } from '../timeout.ts'
 import type { CLAIM_EVENTS } from './definition.ts'
 import { asciiName, findClaimsByName } from './ledger.ts'
-import { domainArg, judge, nameOf } from './lifecycle.ts'
+import { domainArg, formatDomain, judgeClaim } from './lifecycle.ts'
 import {
+  bestEffortOptions,
   type ClaimAccess,
   fetchClaim,
   isClaimNotFound,
-  optionalRequestOptions,
   requestClaim,
   requestVerification,
   type ServiceAccess,
   unknownClaimError,
 } from './load.ts'
-import type { Publish } from './publish.ts'
+import type { PublishFunction } from './publish.ts'
 import { expectedRecord, recordOf } from './record.ts'
 import { type CheckOptions, checkDnsOnce, isWorthVerifying, toTimeoutError, watchDns } from './watch-dns.ts'
 
@@ -64,13 +64,13 @@ type ClaimOpening = AsyncGenerator<ClaimEvent, DomainClaim, void>
 /** Options of the work on one claim; booleans default to false. */
 export interface ClaimOptions extends CheckOptions {
   /** Whether to keep waiting while the claim is blocked. */
-  readonly throughBlocked?: boolean
+  readonly throughBlocked?: boolean | undefined
   /** Whether to check DNS before the verification request. */
   readonly check?: boolean
   /** Whether to only resume the known claim: if it has ended or the service no longer has it, no new claim is started. */
   readonly resumeOnly?: boolean
   /** Adds the record to DNS; undefined if the user adds the record. */
-  readonly publish?: Publish | undefined
+  readonly publish?: PublishFunction | undefined
 }
 
 /** Milliseconds between polls of a claim. */
@@ -97,7 +97,7 @@ export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimWork, 'k
   const claim = yield* createOrResume(request, options, setup)
   const name = asciiName(request.name)
   const work = { ...setup, known: { domainId: claim.domain_id ?? '', name, entry: undefined } }
-  if (!judge(claim, io.clock.now()).isOpen) return yield* followClaim(work, claim)
+  if (!judgeClaim(claim, io.clock.now()).isOpen) return yield* followClaim(work, claim)
   const record = recordOf(claim, name)
   yield { event: 'record', claim, text: `TXT  ${record.name}  ${record.value}` }
   if (!needsRecord(claim, io)) return yield* followClaim(work, claim)
@@ -114,7 +114,7 @@ export async function* runClaim(request: ClaimRequest, setup: Omit<ClaimWork, 'k
   return yield* needsRecord(seen.claim, io) ? verifyAndFollow(work, seen) : followClaim(work, seen.claim)
 }
 
-const needsRecord = (claim: DomainClaim, { clock }: Io): boolean => judge(claim, clock.now()).needsRecord
+const needsRecord = (claim: DomainClaim, { clock }: Io): boolean => judgeClaim(claim, clock.now()).needsRecord
 
 /** Resumes the newest claim of the domain that the ledger has, or starts a new claim. @throws CliError as `runClaim` */
 async function* createOrResume(
@@ -128,21 +128,21 @@ async function* createOrResume(
   const isOtherRegion = (entry?.claim.region ?? region) !== (region ?? entry?.claim.region)
   // An open claim in another region can't be moved: only a new claim, which supersedes it, gets the requested region. So don't
   // resume it below.
-  const needsNewRegion = isOtherRegion && entry !== undefined && judge(entry.claim, io.clock.now()).isOpen
+  const needsNewRegion = isOtherRegion && entry && judgeClaim(entry.claim, io.clock.now()).isOpen
   if (entry !== undefined && (resumeOnly || !needsNewRegion)) {
     const known = { domainId: entry.claim.domain_id ?? '', name, entry }
     const limit = { timeoutMs: stepTimeout(deadline) }
     const claim = await fetchClaim({ ...access, known }, limit).catch((error: unknown) => {
       if (resumeOnly || !isClaimNotFound(error)) throw error
     })
-    const { phase, text } = judge(claim ?? entry.claim, io.clock.now())
+    const { phase, text } = judgeClaim(claim ?? entry.claim, io.clock.now())
     if (claim && (resumeOnly || (phase !== 'expired' && phase !== 'ended')))
       return yield* continueClaim(request, claim, `resumed: ${text}`)
   }
   if (resumeOnly) throw await unknownClaimError(name, `to start one: mailclaim claim ${name}`, io)
   const claim = yield* startClaim(request, access)
   if (!claim.domain_id)
-    throw unexpectedAnswer(`it sent no domain_id for ${nameOf(claim)}, so the claim can't be followed`)
+    throw unexpectedAnswer(`it sent no domain_id for ${formatDomain(claim)}, so the claim can't be followed`)
   return claim
 }
 
@@ -153,7 +153,7 @@ async function* createOrResume(
 export async function* startClaim(request: ClaimRequest, access: ServiceAccess): ClaimOpening {
   const { io } = access
   const [before] = await findClaimsByName(request.name, io)
-  const earlier = before && judge(before.claim, io.clock.now()).isOpen ? before.claim : undefined
+  const earlier = before && judgeClaim(before.claim, io.clock.now()).isOpen ? before.claim : undefined
   // Without a region in the request, the service would start the new claim in its default region.
   const { claim, created } = await requestClaim({ region: earlier?.region ?? undefined, ...request }, access)
   if (!created) return yield* continueClaim(request, claim, 'the claim was already pending')
@@ -161,7 +161,7 @@ export async function* startClaim(request: ClaimRequest, access: ServiceAccess):
   const after = value ? `; remove the TXT value "${clip(value, MAX_VALUE_LENGTH)}" of the earlier one` : ''
   yield { event: 'created', claim, text: `a new claim${after}`, ...(earlier && { earlier }) }
   if (earlier !== undefined) {
-    const why = `an open claim of ${nameOf(earlier)} may end in favor of this one`
+    const why = `an open claim of ${formatDomain(earlier)} may end in favor of this one`
     yield { event: 'warning', claim, text: why, error: new CliError('claim_replaced', why) }
   }
   return claim
@@ -197,7 +197,7 @@ async function* waitForDns(begun: DomainClaim, work: ClaimWork): ClaimEvents {
   const { options, io } = work
   const lag = createDeadline(Math.min(MAX_LAG_MS, options.deadline.remainingMs() / 2), io.clock)
   const read = () =>
-    fetchClaim(work, optionalRequestOptions(options.deadline)).catch((error: unknown) => {
+    fetchClaim(work, bestEffortOptions(options.deadline)).catch((error: unknown) => {
       if (!(error instanceof CliError)) throw error
       if (error.exit !== Exit.unavailable && error.exit !== Exit.refused) throw error
       return undefined
@@ -287,7 +287,7 @@ export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimE
         return claim
       },
       describe(claim) {
-        const { phase, isOpen, text, error } = judge(claim, io.clock.now())
+        const { phase, isOpen, text, error } = judgeClaim(claim, io.clock.now())
         const isEnd = !isOpen || (phase === 'blocked' && !options.throughBlocked)
         const isAsked = first !== undefined && phase === 'pending' && !claim.failure_reason
         return {
@@ -315,7 +315,7 @@ export async function* followClaim(work: ClaimWork, first?: DomainClaim): ClaimE
 
 /** Creates the parts of the error for a deadline that passes while the claim is in progress. */
 const inFlightError = (claim: DomainClaim, hint: string) =>
-  ({ code: 'claim_in_flight', what: nameOf(claim), hint }) as const
+  ({ code: 'claim_in_flight', what: formatDomain(claim), hint }) as const
 
 /** Returns the hint for a pending claim: the service looks for the record only after a verification request. */
 const verifyHint = (claim: DomainClaim): string =>
@@ -328,7 +328,7 @@ const verifyHint = (claim: DomainClaim): string =>
 export async function* checkAndVerify(work: ClaimWork): ClaimEvents {
   const { known, options, io } = work
   const before = await fetchClaim(work, { timeoutMs: stepTimeout(options.deadline) })
-  const { phase, isOpen, text, error } = judge(before, io.clock.now())
+  const { phase, isOpen, text, error } = judgeClaim(before, io.clock.now())
   if (!isOpen || phase === 'accepted') {
     if (options.wait) return yield* followClaim(work, before)
     yield { event: isOpen ? 'verification' : 'done', claim: before, text, error }
@@ -350,7 +350,7 @@ export async function* checkAndVerify(work: ClaimWork): ClaimEvents {
   // Send the request for a blocked claim too: the service may have lifted the block.
   if (options.wait) return yield* verifyAndFollow(work, { claim: before, report: unseen })
   const claim = await requestVerification(work, before)
-  const after = judge(claim, io.clock.now())
+  const after = judgeClaim(claim, io.clock.now())
   yield { event: 'verification', claim, text: 'verification requested' }
   if (after.phase === 'completed' || after.error !== undefined)
     yield { event: 'done', claim, text: after.text, error: after.error }

@@ -5,8 +5,8 @@ import type { DomainClaim } from '../service/types.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
 import { CLAIM_COLUMNS } from './columns.ts'
-import { judge, nameOf } from './lifecycle.ts'
-import { findPlace, formatHost } from './place.ts'
+import { formatDomain, judgeClaim } from './lifecycle.ts'
+import { findRecordPlace, formatHost } from './place.ts'
 import { recordOf, type TxtRecord } from './record.ts'
 import type { ClaimEvent, ClaimEvents } from './workflow.ts'
 
@@ -17,7 +17,7 @@ import type { ClaimEvent, ClaimEvents } from './workflow.ts'
 export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
   const { format, fields } = io.settings
   if (format !== 'table' || fields !== undefined) return io.write(claim, CLAIM_COLUMNS)
-  const { isOpen } = judge(claim, io.clock.now())
+  const { isOpen } = judgeClaim(claim, io.clock.now())
   let record: TxtRecord | undefined
   try {
     if (isOpen && claim.record?.value) record = recordOf(claim)
@@ -30,7 +30,7 @@ export async function writeClaim(claim: DomainClaim, io: Io): Promise<void> {
       claim,
       CLAIM_COLUMNS.filter(({ field }) => !/^record\.(name|value)$/.test(field)),
     )
-  const place = await findPlace(record.name, io)
+  const place = await findRecordPlace(record.name, io)
   const host: Column = { field: 'record.host', title: 'Record host', value: () => formatHost(place) }
   const at = CLAIM_COLUMNS.findIndex(({ field }) => field === 'record.name')
   await io.write(claim, CLAIM_COLUMNS.toSpliced(at, 0, host))
@@ -43,9 +43,9 @@ function writeEvent({ event, claim, report, error, earlier }: ClaimEvent, io: Io
 }
 
 /** Prints the work on a claim for people, on stderr. */
-export interface Presenter {
+export interface ClaimPresenter {
   readonly show: (event: ClaimEvent) => Promise<void>
-  /** Whether `show` prints the claim's record and status, so that `presentEvents` needn't print the claim again after an error. */
+  /** Whether `show` prints the claim's record and status, so that `presentClaimEvents` needn't print the claim again after an error. */
   readonly showsClaim?: boolean
 }
 
@@ -56,9 +56,9 @@ export interface Presenter {
  * @returns the claim as last seen
  * @throws CliError the reason why the claim isn't completed
  */
-export async function presentEvents(
+export async function presentClaimEvents(
   events: ClaimEvents,
-  { show, showsClaim = false }: Presenter,
+  { show, showsClaim = false }: ClaimPresenter,
   before: DomainClaim | undefined,
   io: Io,
 ): Promise<DomainClaim> {
@@ -70,7 +70,7 @@ export async function presentEvents(
   const isShown = showsClaim && error !== undefined && format === 'table'
   if (!isEvents && !isShown) await writeClaim(claim, io)
   if (error !== undefined) throw error
-  const isCompleted = (one: DomainClaim) => judge(one, io.clock.now()).phase === 'completed'
+  const isCompleted = (one: DomainClaim) => judgeClaim(one, io.clock.now()).phase === 'completed'
   if (isCompleted(claim) && !(before && isCompleted(before))) await writeNextSteps(claim, io)
   return claim
 }
@@ -78,7 +78,7 @@ export async function presentEvents(
 /** Prints an event on stderr as a line with the domain, with a hint below if the event has one. */
 export async function printEvent({ event, claim, text, hint }: ClaimEvent, io: Io): Promise<void> {
   if (event === 'warning') await io.warn(text)
-  else if (event !== 'done') await io.say(`${nameOf(claim)}: ${text}`)
+  else if (event !== 'done') await io.say(`${formatDomain(claim)}: ${text}`)
   if (hint !== undefined && !io.settings.quiet) await io.hint(hint)
 }
 
@@ -88,7 +88,7 @@ export async function printEvent({ event, claim, text, hint }: ClaimEvent, io: I
  */
 async function writeNextSteps(claim: DomainClaim, io: Io): Promise<void> {
   if (io.settings.quiet) return
-  const name = nameOf(claim)
+  const name = formatDomain(claim)
   await io.say(
     '',
     'Next steps:',

@@ -1,10 +1,10 @@
 import { RECORD_COLUMNS } from '../claims/columns.ts'
-import { judge, nameOf } from '../claims/lifecycle.ts'
-import { findPlace, formatHost } from '../claims/place.ts'
+import { formatDomain, judgeClaim } from '../claims/lifecycle.ts'
+import { findRecordPlace, formatHost } from '../claims/place.ts'
 import { recordOf } from '../claims/record.ts'
 import { createWaitReporter } from '../claims/watch-dns.ts'
 import type { ClaimEvent } from '../claims/workflow.ts'
-import { type Presenter, printEvent } from '../claims/write.ts'
+import { type ClaimPresenter, printEvent } from '../claims/write.ts'
 import type { Io } from '../terminal/io.ts'
 import { createRenderContext } from '../terminal/output.ts'
 
@@ -23,10 +23,10 @@ const STEP_TITLES: Partial<Record<ClaimEvent['event'], string>> = {
  *
  * @param publishes whether a `--publish` command adds the record; if not, the user is told to add it
  */
-export function createChecklist(publishes: boolean, io: Io): Presenter {
+export function createChecklist(publishes: boolean, io: Io): ClaimPresenter {
   const showRecord = async ({ claim }: ClaimEvent) => {
     const { name, value } = recordOf(claim)
-    const place = await findPlace(name, io)
+    const place = await findRecordPlace(name, io)
     if (io.settings.quiet) return
     await io.say(publishes ? 'The TXT record:' : 'Add this TXT record to DNS:')
     const { renderDetailView } = await import('../terminal/detail-view.ts')
@@ -45,16 +45,16 @@ export function createChecklist(publishes: boolean, io: Io): Presenter {
           await io.progress.end()
           return printEvent(event, io)
         case 'record':
-          return judge(claim, io.clock.now()).needsRecord ? showRecord(event) : undefined
+          return judgeClaim(claim, io.clock.now()).needsRecord ? showRecord(event) : undefined
         case 'waiting':
         case 'status':
           return report ? reportWait(report, text, nextInMs) : io.progress.update(text)
         default: {
           const title = STEP_TITLES[event.event]
-          const isCompleted = judge(claim, io.clock.now()).phase === 'completed'
-          const news = event.event === 'created' ? `${nameOf(claim)}, ${text}` : text
+          const isCompleted = judgeClaim(claim, io.clock.now()).phase === 'completed'
+          const news = event.event === 'created' ? `${formatDomain(claim)}, ${text}` : text
           // For a completed claim, show only the name: the claim printed on stdout explains the status.
-          const what = isCompleted ? nameOf(claim) : news
+          const what = isCompleted ? formatDomain(claim) : news
           if (error === undefined && !(isCompleted && event.event === 'created'))
             await io.progress.succeed(`${title}: ${what}`)
         }

@@ -1,6 +1,6 @@
-import { CLAIM_COLUMNS, ERROR_FIELDS, MANY_CLAIM_COLUMNS } from '../claims/columns.ts'
-import { CLAIM_EVENTS, isForSeveral, MANY_OPTIONS, WAIT_SECONDS } from '../claims/definition.ts'
-import type { Publish } from '../claims/publish.ts'
+import { BATCH_CLAIM_COLUMNS, CLAIM_COLUMNS, ERROR_FIELDS } from '../claims/columns.ts'
+import { BATCH_OPTIONS, CLAIM_EVENTS, DEFAULT_WAIT_SECONDS, isBatch } from '../claims/definition.ts'
+import type { PublishFunction } from '../claims/publish.ts'
 import { REPORT_FIELDS } from '../dns/report.ts'
 import { CLAIM_FIELDS } from '../service/types.ts'
 import { commandDeadline } from '../timeout.ts'
@@ -22,7 +22,7 @@ export const command = defineCommand({
     ...CREATE_OPTIONS,
     timeoutOption({
       description: 'give up after this long, with exit 8, but let --publish finish',
-      default: String(WAIT_SECONDS),
+      default: String(DEFAULT_WAIT_SECONDS),
     }),
     { flags: '--through-blocked', description: 'keep waiting while the claim is blocked' },
     {
@@ -35,7 +35,7 @@ export const command = defineCommand({
       flags: '--publish <command>',
       description: 'add the record with this command, run by the shell; it gets MAILCLAIM_RECORD_… variables',
     },
-    ...MANY_OPTIONS,
+    ...BATCH_OPTIONS,
   ],
   events: CLAIM_EVENTS,
   examples: {
@@ -57,7 +57,7 @@ export const command = defineCommand({
   account: 'signed_in',
   changes: true,
   async run({ arguments: domains, options }, io) {
-    const { timeout = WAIT_SECONDS, throughBlocked = false, check = true, publicResolvers, publish } = options
+    const { timeout = DEFAULT_WAIT_SECONDS, throughBlocked, check = true, publicResolvers, publish } = options
     const [{ runClaim }, { findClaimsByName }, { createPublishFunction }] = await Promise.all([
       import('../claims/workflow.ts'),
       import('../claims/ledger.ts'),
@@ -66,8 +66,8 @@ export const command = defineCommand({
     const publisher = publish === undefined ? undefined : await createPublishFunction(publish, io)
     const deadline = commandDeadline({ timeout }, io.clock)
     const flow = { deadline, throughBlocked, check, publicResolvers, resumeOnly: options.all === true }
-    if (!isForSeveral(domains, options)) {
-      const [{ parseDomain }, { presentEvents }, { connect }, { createChecklist }] = await Promise.all([
+    if (!isBatch(domains, options)) {
+      const [{ parseDomain }, { presentClaimEvents }, { connect }, { createChecklist }] = await Promise.all([
         import('../claims/load.ts'),
         import('../claims/write.ts'),
         import('../session/connect.ts'),
@@ -76,10 +76,10 @@ export const command = defineCommand({
       const request = claimRequest(parseDomain(domains[0] ?? (await askForDomain(io))), options)
       const events = runClaim(request, { options: { ...flow, publish: publisher }, client: connect(io), io })
       const [newest] = await findClaimsByName(request.name, io)
-      await presentEvents(events, createChecklist(publish !== undefined, io), newest?.claim, io)
+      await presentClaimEvents(events, createChecklist(publish !== undefined, io), newest?.claim, io)
       return
     }
-    const [{ completedResult, drainClaimEvents, processDomains }, { judge }, { recordOf }] =
+    const [{ resultIfCompleted, drainClaimEvents, processDomains }, { judgeClaim }, { recordOf }] =
       await Promise.all([
         import('../claims/many.ts'),
         import('../claims/lifecycle.ts'),
@@ -89,23 +89,23 @@ export const command = defineCommand({
       domains,
       options,
       {
-        columns: MANY_CLAIM_COLUMNS,
+        columns: BATCH_CLAIM_COLUMNS,
         takesIds: false,
         hasEvents: true,
         deadline,
         async perform({ domain, region }, run) {
           const [newest] = await findClaimsByName(domain, run.io)
-          const done = completedResult(newest, io.clock.now())
+          const done = resultIfCompleted(newest, io.clock.now())
           if (done !== undefined) return done
           const says = (line: string) => run.say(`${domain}: ${line}`)
-          const publishes: Publish | undefined =
+          const publishes: PublishFunction | undefined =
             publisher && ((record) => run.dns.inTurn(() => publisher(record, says)))
           const request = claimRequest(domain, options, region)
           const own = { ...flow, ...run.dns, publish: publishes }
           const events = runClaim(request, { options: own, client: run.client(), io: run.io })
           let isSaid = publish !== undefined
           return drainClaimEvents(events, run, async ({ event, claim }) => {
-            if (isSaid || event !== 'waiting' || !judge(claim, io.clock.now()).needsRecord) return
+            if (isSaid || event !== 'waiting' || !judgeClaim(claim, io.clock.now()).needsRecord) return
             isSaid = true
             const { name, value } = recordOf(claim, domain)
             await run.say(`add to DNS: ${name} TXT ${value}`)

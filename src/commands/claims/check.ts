@@ -1,5 +1,5 @@
 import { ERROR_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
-import { isForSeveral, MANY_OPTIONS, WAIT_SECONDS } from '../../claims/definition.ts'
+import { BATCH_OPTIONS, DEFAULT_WAIT_SECONDS, isBatch } from '../../claims/definition.ts'
 import { type CheckReportJson, REPORT_FIELDS, reportJson } from '../../dns/report.ts'
 import { usageError } from '../../errors.ts'
 import { type Column, type Item, summarizeValues } from '../../terminal/columns.ts'
@@ -54,11 +54,11 @@ export const command = defineCommand({
     { flags: '--wait', description: 'keep checking until the record is ready' },
     timeoutOption({
       description: 'stop waiting after this long, with exit 8',
-      default: String(WAIT_SECONDS),
+      default: String(DEFAULT_WAIT_SECONDS),
       needs: '--wait',
     }),
     PUBLIC_RESOLVERS,
-    ...MANY_OPTIONS,
+    ...BATCH_OPTIONS,
   ],
   output: {
     schema: 'report',
@@ -74,14 +74,14 @@ export const command = defineCommand({
   errors: ['claim', 'check', 'follow', 'several'],
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
-    const { name, value, wait = false, publicResolvers, timeout = WAIT_SECONDS } = options
+    const { name, value, wait = false, publicResolvers, timeout = DEFAULT_WAIT_SECONDS } = options
     const [{ checkDomain, emptyReport, explainMissingValue, writeReport }, { createFallbackClaimReader }] =
       await Promise.all([import('../../claims/check-dns.ts'), import('../../claims/load.ts')])
     // Never renew the access token for a check, which works without the service: if the token has expired, use the claim in the
     // ledger.
     const renews = false
     const check = { publicResolvers, wait, deadline: commandDeadline(wait ? { timeout } : {}, io.clock) }
-    if (!isForSeveral(domains, options)) {
+    if (!isBatch(domains, options)) {
       if (name !== undefined && (domains.length > 0 || value === undefined))
         throw usageError(
           '--name needs --value and no domain',

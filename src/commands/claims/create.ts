@@ -1,5 +1,5 @@
 import { CLAIM_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
-import { isForSeveral, MANY_OPTIONS } from '../../claims/definition.ts'
+import { BATCH_OPTIONS, isBatch } from '../../claims/definition.ts'
 import { CLAIM_FIELDS } from '../../service/types.ts'
 import { defineCommand } from '../definition.ts'
 import { askForDomain, CREATE_OPTIONS, claimRequest } from './create-options.ts'
@@ -7,7 +7,7 @@ import { askForDomain, CREATE_OPTIONS, claimRequest } from './create-options.ts'
 export const command = defineCommand({
   description: 'Starts a claim to a domain that another team has verified, and prints the TXT record.',
   arguments: [{ syntax: '[domain...]', description: 'the domain to claim, or several', asked: true }],
-  options: [...CREATE_OPTIONS, ...MANY_OPTIONS.filter((option) => option.flags !== '--all')],
+  options: [...CREATE_OPTIONS, ...BATCH_OPTIONS.filter((option) => option.flags !== '--all')],
   examples: {
     'mailclaim claims create example.com': 'start a claim',
     'mailclaim claims create example.com --region eu-west-1 --json': 'in another region, for a script',
@@ -20,7 +20,7 @@ export const command = defineCommand({
   async run({ arguments: domains, options }, io) {
     const { createAndPrintClaim, createSeveralClaims } = await import('../../claims/create.ts')
     const requestFor = (name: string, region?: string) => claimRequest(name, options, region)
-    if (isForSeveral(domains, options)) return createSeveralClaims(domains, options, requestFor, io)
+    if (isBatch(domains, options)) return createSeveralClaims(domains, options, requestFor, io)
     await createAndPrintClaim(domains[0] ?? (await askForDomain(io)), requestFor, io)
   },
 })

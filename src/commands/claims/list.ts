@@ -51,7 +51,7 @@ export const command = defineCommand({
  * ledger; after another failure, the claim is returned as last seen.
  */
 async function createRefresher(io: Io) {
-  const [{ fetchClaim, toKnownClaim }, { forgetClaim }, { nameOf }, { connect }] = await Promise.all([
+  const [{ fetchClaim, toKnownClaim }, { forgetClaim }, { formatDomain }, { connect }] = await Promise.all([
     import('../../claims/load.ts'),
     import('../../claims/ledger.ts'),
     import('../../claims/lifecycle.ts'),
@@ -72,7 +72,7 @@ async function createRefresher(io: Io) {
       if (error.exit === Exit.notFound) {
         await forgetClaim(entry, io)
         await io.warn(
-          `the service no longer has the claim of ${nameOf(claim)} (${claim.domain_id}): it is forgotten`,
+          `the service no longer has the claim of ${formatDomain(claim)} (${claim.domain_id}): it is forgotten`,
         )
         return []
       }
@@ -81,7 +81,7 @@ async function createRefresher(io: Io) {
       // Continue after a refusal or a failure of one claim: otherwise a claim of another team would hide all later ones.
       if ((!isFailure && error.exit !== Exit.refused) || failuresInRow >= MAX_FAILURES_IN_ROW) throw error
       if (isFailure) failure = error
-      await io.warn(`${nameOf(claim)} is shown as it was last seen: ${error.message}`)
+      await io.warn(`${formatDomain(claim)} is shown as it was last seen: ${error.message}`)
       return [claim]
     }
   }

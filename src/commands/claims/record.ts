@@ -1,5 +1,5 @@
 import { ERROR_COLUMNS, ERROR_FIELDS, RECORD_COLUMNS } from '../../claims/columns.ts'
-import { isForSeveral, MANY_OPTIONS } from '../../claims/definition.ts'
+import { BATCH_OPTIONS, isBatch } from '../../claims/definition.ts'
 import type { ClaimReader, KnownClaim } from '../../claims/load.ts'
 import type { Io } from '../../terminal/io.ts'
 import { isForPeople } from '../../terminal/output.ts'
@@ -11,7 +11,7 @@ const RECORD_FIELDS = ['type', 'name', 'value', 'ttl'] as const
 export const command = defineCommand({
   description: 'Prints the TXT record that proves ownership, as it has to be added to DNS.',
   arguments: [CLAIM_ARGUMENTS],
-  options: MANY_OPTIONS,
+  options: BATCH_OPTIONS,
   output: {
     schema: 'record',
     fields: [...RECORD_FIELDS, ...ERROR_FIELDS],
@@ -27,7 +27,7 @@ export const command = defineCommand({
   account: 'sometimes',
   async run({ arguments: domains, options }, io) {
     const { format } = io.settings
-    const [{ createFallbackClaimReader, findClaim }, { recordOf, formatZoneLine }, { judge, nameOf }, place] =
+    const [{ createFallbackClaimReader, findClaim }, { recordOf, formatZoneLine }, lifecycle, place] =
       await Promise.all([
         import('../../claims/load.ts'),
         import('../../claims/record.ts'),
@@ -36,18 +36,19 @@ export const command = defineCommand({
       ])
     const recordFor = async (known: KnownClaim, readClaim: ClaimReader, own: Io) => {
       const claim = await readClaim(known)
-      const { phase, isOpen, error } = judge(claim, io.clock.now())
+      const { phase, isOpen, error } = lifecycle.judgeClaim(claim, io.clock.now())
       if (!isOpen && error !== undefined) throw error
       const record = recordOf(claim, known.name)
       const text = format === 'zone' ? `${formatZoneLine(record)}\n` : `${record.value}\n`
-      const found = isForPeople(own.settings) ? await place.findPlace(record.name, own) : undefined
+      const found = isForPeople(own.settings) ? await place.findRecordPlace(record.name, own) : undefined
       return { claim, record, text, found, isCompleted: phase === 'completed' }
     }
-    if (!isForSeveral(domains, options)) {
+    if (!isBatch(domains, options)) {
       const known = await findClaim(domains[0], io)
       const readClaim = createFallbackClaimReader(io, { renews: true })
       const { claim, text, found, isCompleted } = await recordFor(known, readClaim, io)
-      if (isCompleted) await io.warn(`the claim is completed: ${nameOf(claim)} no longer needs its record`)
+      if (isCompleted)
+        await io.warn(`the claim is completed: ${lifecycle.formatDomain(claim)} no longer needs its record`)
       if (format === 'zone' || format === 'value') return io.stdout.write(text)
       const host = format === 'table' ? { host: place.formatHost(found) } : {}
       return io.write({ ...claim.record, ...host }, RECORD_COLUMNS)

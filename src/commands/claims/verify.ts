@@ -1,4 +1,4 @@
-import { MANY_OPTIONS, VERIFY_EVENTS } from '../../claims/definition.ts'
+import { BATCH_OPTIONS, VERIFY_EVENTS } from '../../claims/definition.ts'
 import { commandDeadline } from '../../timeout.ts'
 import { CLAIM_ARGUMENTS, defineCommand, PUBLIC_RESOLVERS } from '../definition.ts'
 import { WATCH_OPTIONS, WATCH_OUTPUT, workOnClaims } from './watch.ts'
@@ -12,7 +12,7 @@ export const command = defineCommand({
     { flags: '--wait', description: 'follow the claim until it ends, as claims watch does' },
     ...WATCH_OPTIONS.map((option) => ({ ...option, needs: '--wait' })),
     PUBLIC_RESOLVERS,
-    ...MANY_OPTIONS,
+    ...BATCH_OPTIONS,
   ],
   events: VERIFY_EVENTS,
   examples: {
@@ -25,7 +25,7 @@ export const command = defineCommand({
   account: 'signed_in',
   changes: true,
   async run({ arguments: domains, options }, io) {
-    const { wait = false, check = true, publicResolvers, throughBlocked = false } = options
+    const { wait = false, check = true, publicResolvers, throughBlocked } = options
     const deadline = commandDeadline(options, io.clock)
     const verify = { deadline, wait, check, publicResolvers, throughBlocked }
     const { checkAndVerify } = await import('../../claims/workflow.ts')

@@ -1,6 +1,6 @@
 import { CLAIM_COLUMNS, ERROR_FIELDS } from '../../claims/columns.ts'
-import { isForSeveral, MANY_OPTIONS, type ManyOptions, WATCH_EVENTS } from '../../claims/definition.ts'
-import type { ClaimEvent, ClaimEvents, ClaimOptions, ClaimWork } from '../../claims/workflow.ts'
+import { BATCH_OPTIONS, type BatchOptions, isBatch, WATCH_EVENTS } from '../../claims/definition.ts'
+import type { ClaimEvents, ClaimOptions, ClaimWork } from '../../claims/workflow.ts'
 import { CLAIM_FIELDS, type DomainClaim } from '../../service/types.ts'
 import type { OptionDefinition } from '../../settings/option.ts'
 import type { Io } from '../../terminal/io.ts'
@@ -31,7 +31,7 @@ export const WATCH_OUTPUT: OutputDefinition = {
 export const command = defineCommand({
   description: 'Follows a claim until it is completed, blocked or ended.',
   arguments: [CLAIM_ARGUMENTS],
-  options: [...WATCH_OPTIONS, ...MANY_OPTIONS],
+  options: [...WATCH_OPTIONS, ...BATCH_OPTIONS],
   events: WATCH_EVENTS,
   examples: {
     'mailclaim claims watch example.com': 'follow a claim until it ends',
@@ -42,8 +42,7 @@ export const command = defineCommand({
   errors: ['claim', 'follow', 'several'],
   account: 'signed_in',
   async run({ arguments: domains, options }, io) {
-    const deadline = commandDeadline(options, io.clock)
-    const watch = { deadline, throughBlocked: options.throughBlocked === true }
+    const watch = { deadline: commandDeadline(options, io.clock), throughBlocked: options.throughBlocked }
     const { followClaim } = await import('../../claims/workflow.ts')
     await workOnClaims(domains, options, watch, followClaim, io)
   },
@@ -59,22 +58,22 @@ export const command = defineCommand({
  */
 export async function workOnClaims(
   domains: readonly string[],
-  flags: ManyOptions,
+  flags: BatchOptions,
   options: ClaimOptions,
   begin: (work: ClaimWork) => ClaimEvents,
   io: Io,
 ): Promise<DomainClaim | undefined> {
-  if (isForSeveral(domains, flags)) {
+  if (isBatch(domains, flags)) {
     const { processClaims } = await import('../../claims/many.ts')
     await processClaims(domains, flags, options, begin, io)
     return undefined
   }
-  const [{ findClaim }, { connect }, { printEvent, presentEvents }] = await Promise.all([
+  const [{ findClaim }, { connect }, { printEvent, presentClaimEvents }] = await Promise.all([
     import('../../claims/load.ts'),
     import('../../session/connect.ts'),
     import('../../claims/write.ts'),
   ])
   const known = await findClaim(domains[0], io)
-  const show = (event: ClaimEvent) => printEvent(event, io)
-  return presentEvents(begin({ known, client: connect(io), io, options }), { show }, known.entry?.claim, io)
+  const events = begin({ known, client: connect(io), io, options })
+  return presentClaimEvents(events, { show: (event) => printEvent(event, io) }, known.entry?.claim, io)
 }
