@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { domainToASCII } from 'node:url'
 import { formatTimestamp, type VirtualClock } from './clock.ts'
-import { asObject, notFound, Problem, validationError } from './http.ts'
+import { asObject, HttpError, notFoundError, validationError } from './http.ts'
 
 const CLAIM_WINDOW_MS = 7 * 86_400_000
 
@@ -50,16 +50,16 @@ const VERIFIABLE_STATUSES = ['pending', 'verified', 'blocked', 'completed']
  */
 const FINAL_STATUSES = ['completed', 'expired', 'superseded', 'canceled', 'failed']
 
-export type Claims = ReturnType<typeof createClaims>
+export type ClaimStore = ReturnType<typeof createClaimStore>
 
 /** Creates the store of all claims. The service queries DNS only after a verification request (interface, section 3.4). */
-export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
+export function createClaimStore({ clock, stepMs, lookUp }: ClaimsOptions) {
   const byDomainId = new Map<string, Claim>()
   /** The newest claim of each domain, by the domain's name in lower case. */
   const byName = new Map<string, Claim>()
 
   function requireClaim(claim: Claim | undefined): Claim {
-    if (claim === undefined) throw notFound('There is no such claim.')
+    if (claim === undefined) throw notFoundError('There is no such claim.')
     return claim
   }
   const findByKey = (key: string) => requireClaim(byDomainId.get(key) ?? byName.get(key.toLowerCase()))
@@ -96,20 +96,20 @@ export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
   return {
     /**
      * Creates a claim, or returns the domain's unfinished claim if the request is identical.
-     * @throws Problem 403 or 409 for a domain that can't be claimed, 422 for a malformed request
+     * @throws HttpError 403 or 409 for a domain that can't be claimed, 422 for a malformed request
      */
     create(body: unknown): { claim: DomainClaim; isNew: boolean } {
       const request = readClaimRequest(body)
       const label = firstLabel(request.name)
       if (label === 'unclaimable')
-        throw new Problem(
+        throw new HttpError(
           403,
           'claim_not_allowed',
           'The domain is not verified by another team: create the domain instead of claiming it.',
         )
       const earlier = byName.get(request.name)
       if (label === 'own' || earlier?.status === 'completed')
-        throw new Problem(409, 'domain_already_owned', 'The domain already belongs to your team.')
+        throw new HttpError(409, 'domain_already_owned', 'The domain already belongs to your team.')
       if (earlier !== undefined && !FINAL_STATUSES.includes(earlier.status)) {
         if (JSON.stringify(earlier.request) === JSON.stringify(request))
           return { claim: serializeClaim(earlier), isNew: false }
@@ -135,19 +135,19 @@ export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
       })
       return { claim: serializeClaim(claim), isNew: true }
     },
-    /** Handles a verification request. @throws Problem 404 for an unknown claim, 409 for one in a wrong status */
+    /** Handles a verification request. @throws HttpError 404 for an unknown claim, 409 for one in a wrong status */
     verify(domainId: string): DomainClaim {
       const claim = requireClaim(byDomainId.get(domainId))
       if (!VERIFIABLE_STATUSES.includes(claim.status))
-        throw new Problem(409, 'claim_not_pending', `The claim is ${claim.status}: create a new one.`)
+        throw new HttpError(409, 'claim_not_pending', `The claim is ${claim.status}: create a new one.`)
       // A verification request is idempotent, so a repeated one schedules no second lookup.
       if (claim.status === 'pending' && !claim.verifyRequested) scheduleLookup(claim)
       claim.verifyRequested = true
       return serializeClaim(claim)
     },
-    /** Returns the claim with this `domain_id`. @throws Problem 404 */
+    /** Returns the claim with this `domain_id`. @throws HttpError 404 */
     get: (domainId: string) => serializeClaim(requireClaim(byDomainId.get(domainId))),
-    /** Forces a status on the claim with this domain name or `domain_id`. @throws Problem 404, 422 for a malformed body */
+    /** Forces a status on the claim with this domain name or `domain_id`. @throws HttpError 404, 422 for a malformed body */
     setOutcome(key: string, body: Record<string, unknown>): DomainClaim {
       const { status, reason } = readOutcome(body)
       const claim = findByKey(key)
@@ -157,7 +157,7 @@ export function createClaims({ clock, stepMs, lookUp }: ClaimsOptions) {
       if (status === 'pending' && claim.verifyRequested) scheduleLookup(claim)
       return serializeClaim(claim)
     },
-    /** Returns the newest claim of a domain name, or the claim with this `domain_id`. @throws Problem 404 */
+    /** Returns the newest claim of a domain name, or the claim with this `domain_id`. @throws HttpError 404 */
     find: (key: string) => serializeClaim(findByKey(key)),
     list: () => [...byDomainId.values()].map(serializeClaim),
   }
@@ -189,7 +189,7 @@ function createVerificationToken(): string {
 /**
  * Reads the body of a control request that sets a claim's status. `status` can be any text, so that tests can show unknown ones
  * to clients; `reason` is the claim's `blocked_reason` or `failure_reason`.
- * @throws Problem 422
+ * @throws HttpError 422
  */
 function readOutcome({ status, reason }: Record<string, unknown>) {
   if (typeof status !== 'string' || status === '') throw validationError('`status` must be a text.')
@@ -202,7 +202,7 @@ const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
  * Reads the body of a request to create a claim, and applies the defaults of interface, section 4.5. Unknown fields are ignored.
- * @throws Problem 422 for a field that is missing or malformed
+ * @throws HttpError 422 for a field that is missing or malformed
  */
 function readClaimRequest(body: unknown) {
   const fields = asObject(body, 'The body')

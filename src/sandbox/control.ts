@@ -1,27 +1,26 @@
-import type { Hono } from 'hono'
-import type { Claims } from './claims.ts'
+import type { ClaimStore } from './claims.ts'
 import { formatTimestamp, type VirtualClock } from './clock.ts'
-import { CONTROL_PREFIX, type Env, notFound, readObject, validationError } from './http.ts'
+import { CONTROL_PREFIX, type HttpApp, notFoundError, readBody, validationError } from './http.ts'
 import { publishRecord } from './mistakes.ts'
-import type { OAuth } from './oauth.ts'
-import { type RecordData, txtData, type Zones } from './zones.ts'
+import type { OAuthServer } from './oauth.ts'
+import { type RecordData, toTxtData, type ZoneStore } from './zones.ts'
 
 interface ControlOptions {
   readonly clock: VirtualClock
-  readonly oauth: OAuth
-  readonly claims: Claims
-  readonly zones: Zones
+  readonly oauth: OAuthServer
+  readonly claims: ClaimStore
+  readonly zones: ZoneStore
   /** Request counts, in total and by `METHOD /path`, with ids in paths replaced by `{id}`. */
   readonly requests: object
 }
 
 /** Adds the control API below /_sandbox, with which tests set the clock, sessions, claims and DNS records. */
-export function addControlRoutes(app: Hono<Env>, options: ControlOptions): void {
+export function addControlRoutes(app: HttpApp, options: ControlOptions): void {
   const { clock, oauth, claims, zones, requests } = options
   const control = app.basePath(CONTROL_PREFIX)
 
   control.post('clock', async (c) => {
-    const seconds = (await readObject(c))['advance_seconds']
+    const seconds = (await readBody(c))['advance_seconds']
     if (typeof seconds !== 'number' || !(seconds >= 0 && seconds <= 1e10))
       throw validationError('`advance_seconds` must be a number of 0 or more.')
     await clock.advance(seconds * 1000)
@@ -47,30 +46,30 @@ export function addControlRoutes(app: Hono<Env>, options: ControlOptions): void 
   })
 
   control.post('claims/:domain/outcome', async (c) =>
-    c.json(claims.setOutcome(c.req.param('domain'), await readObject(c))),
+    c.json(claims.setOutcome(c.req.param('domain'), await readBody(c))),
   )
 
   control.post('claims/:domain/publish', async (c) => {
-    const { mistake = 'none' } = await readObject(c)
+    const { mistake = 'none' } = await readBody(c)
     const { record } = claims.find(c.req.param('domain'))
     publishRecord(zones, record, mistake)
     return c.json(record)
   })
 
   control.put('dns/:name/TXT', async (c) => {
-    zones.setRecords(readName(c.req.param('name')), 'TXT', readValues(await readObject(c)))
+    zones.setRecords(readName(c.req.param('name')), 'TXT', readValues(await readBody(c)))
     return c.body(null, 204)
   })
 
   control.delete('dns/:name/TXT', (c) => {
     const name = readName(c.req.param('name'))
-    if (zones.recordsAt(name)?.has('TXT') !== true) throw notFound('There are no such records.')
+    if (zones.recordsAt(name)?.has('TXT') !== true) throw notFoundError('There are no such records.')
     zones.setRecords(name, 'TXT', [])
     return c.body(null, 204)
   })
 }
 
-/** Returns a domain name in lower case without its final dot. @throws Problem 422 if it is malformed or a top-level domain */
+/** Returns a domain name in lower case without its final dot. @throws HttpError 422 if it is malformed or a top-level domain */
 function readName(text: string): string {
   const name = text.trim().replace(/\.$/, '').toLowerCase()
   const labels = name.split('.')
@@ -79,12 +78,12 @@ function readName(text: string): string {
   throw validationError('That is not a name below a top-level domain.')
 }
 
-/** Reads the values of a TXT RRset from the body. @throws Problem 422 unless there is at least one */
+/** Reads the values of a TXT RRset from the body. @throws HttpError 422 unless there is at least one */
 function readValues({ values }: Record<string, unknown>): readonly RecordData[] {
   if (!Array.isArray(values) || values.length === 0)
     throw validationError('`values` must be a list of texts; to remove them all, delete the records.')
   return values.map((value) => {
-    if (typeof value === 'string') return txtData(value)
+    if (typeof value === 'string') return toTxtData(value)
     throw validationError('`values` must be a list of texts.')
   })
 }

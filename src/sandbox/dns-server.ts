@@ -12,9 +12,9 @@ import {
   RECURSION_DESIRED,
   TRUNCATED_RESPONSE,
 } from 'dns-packet'
-import { answerQuestion, type Zones } from './zones.ts'
+import { answerQuestion, type ZoneStore } from './zones.ts'
 
-const LOOPBACK = '127.0.0.1'
+export const LOOPBACK = '127.0.0.1'
 /** Maximum bytes of a UDP response to a query without EDNS (RFC 1035, section 4.2.1). */
 const PLAIN_UDP_SIZE = 512
 /** UDP payload size that the server advertises with EDNS: the recommendation of DNS flag day 2020. */
@@ -26,7 +26,7 @@ const PORT_ATTEMPTS = 20
  * all zones and, for queries with RD set, a recursive resolver.
  * @param wantedPort 0 for any free port
  */
-export async function startDnsServer(zones: Zones, wantedPort: number) {
+export async function startDnsServer(zones: ZoneStore, wantedPort: number) {
   const { udp, tcp, port } = await bind(wantedPort)
   const connections = new Set<Socket>()
   udp.on('message', (query, from) => {
@@ -90,7 +90,7 @@ function serveTcp(socket: Socket, answerTo: (query: Buffer) => Buffer | undefine
  * Encodes the response to a query; undefined if none is to be sent.
  * @param udpLimit maximum bytes of a UDP response to a query without EDNS; undefined over TCP, where responses aren't truncated
  */
-function createResponse(zones: Zones, query: Buffer, udpLimit: number | undefined): Buffer | undefined {
+function createResponse(zones: ZoneStore, query: Buffer, udpLimit: number | undefined): Buffer | undefined {
   // Ignore responses (QR bit set) and opcodes other than QUERY (RFC 1035, section 4.1.1).
   if (query.length < 12 || (query.readUInt8(2) & 0xf8) !== 0) return undefined
   let packet: Packet

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
-import type { Context, Hono, MiddlewareHandler } from 'hono'
-import { asObject, CONTROL_PREFIX, type Env, readObject, validationError } from './http.ts'
+import type { Context, MiddlewareHandler } from 'hono'
+import { asObject, CONTROL_PREFIX, type HttpApp, type NodeEnv, readBody, validationError } from './http.ts'
 
 /** Faults that can be injected into an HTTP exchange. */
 const FAULT_KINDS = [
@@ -24,7 +24,7 @@ const PROCESSING_KINDS = ['drop', 'truncate', 'merge', 'delay']
 type Fault = ReturnType<typeof readFault>
 
 /** Adds the middleware that injects faults, and the routes that set and clear them: POST and DELETE /_sandbox/faults. */
-export function addFaults(app: Hono<Env>): void {
+export function addFaultInjection(app: HttpApp): void {
   const faults: Fault[] = []
 
   app.use(async (c, next) => {
@@ -41,7 +41,7 @@ export function addFaults(app: Hono<Env>): void {
   })
 
   app.post(`${CONTROL_PREFIX}faults`, async (c) => {
-    faults.push(readFault(await readObject(c)))
+    faults.push(readFault(await readBody(c)))
     return c.body(null, 204)
   })
   app.delete(`${CONTROL_PREFIX}faults`, (c) => {
@@ -53,7 +53,7 @@ export function addFaults(app: Hono<Env>): void {
 /** Applies a fault to an exchange. @returns the response to send; undefined to send the one of the request's handler */
 async function applyFault(
   fault: Fault,
-  c: Context<Env>,
+  c: Context<NodeEnv>,
   next: Parameters<MiddlewareHandler>[1],
 ): Promise<Response | undefined> {
   const { incoming, outgoing } = c.env
@@ -102,7 +102,7 @@ async function merge(response: Response, { headers, fields, itemFields }: Fault)
   })
 }
 
-/** Reads the body of POST /_sandbox/faults. @throws Problem 422 */
+/** Reads the body of POST /_sandbox/faults. @throws HttpError 422 */
 function readFault(given: Record<string, unknown>) {
   const number = (name: string, otherwise: number): number => {
     const value = given[name] ?? otherwise

@@ -1,14 +1,14 @@
-import type { Context, Hono } from 'hono'
+import type { Context } from 'hono'
 import { formatTimestamp } from './clock.ts'
-import { type Env, notFound, validationError } from './http.ts'
-import { type Grant, type OAuth, serializeGrant } from './oauth.ts'
+import { type HttpApp, notFoundError, validationError } from './http.ts'
+import { type Grant, type OAuthServer, serializeGrant } from './oauth.ts'
 
 /**
  * Returns one page of a cursor-paginated list in its envelope (interface, sections 2.3, 4.2, 4.3 and 8).
  * @param items all items, the newest first
  * @param show serializes an item; called only for the items that the page needs, so that long lists stay cheap
  * @param matches the filter, applied to the serialized item
- * @throws Problem 422 for a limit outside 1 to 100, repeated parameters, both cursors at once, and an unknown cursor
+ * @throws HttpError 422 for a limit outside 1 to 100, repeated parameters, both cursors at once, and an unknown cursor
  */
 function takePage<Item extends { readonly id: string }, Shown>(
   c: Context,
@@ -46,7 +46,7 @@ function takePage<Item extends { readonly id: string }, Shown>(
   return { object: 'list', has_more: hasMore, data: step === 1 ? data : data.reverse() }
 }
 
-/** Returns the value of a query parameter; undefined if it is absent. @throws Problem 422 if it is repeated */
+/** Returns the value of a query parameter; undefined if it is absent. @throws HttpError 422 if it is repeated */
 function readParameter(c: Context, name: string): string | undefined {
   const values = c.req.queries(name) ?? []
   if (values.length > 1) throw validationError(`The \`${name}\` parameter may be given once.`)
@@ -125,7 +125,7 @@ function serializeImport(id: string, index: number, startedAt: number, now: numb
  * @param imports number of contact imports
  * @param grants number of sample grants, listed after those of sign-ins
  */
-export function addListRoutes(app: Hono<Env>, oauth: OAuth, imports: number, grants: number): void {
+export function addListRoutes(app: HttpApp, oauth: OAuthServer, imports: number, grants: number): void {
   const { now, grants: issued } = oauth
   const startedAt = now()
   const demoGrants = Array.from({ length: grants }, (_, index) => createDemoGrant(index, startedAt))
@@ -145,7 +145,7 @@ export function addListRoutes(app: Hono<Env>, oauth: OAuth, imports: number, gra
 
   app.get('/contacts/imports/:id', (c) => {
     const found = items.find(({ id }) => id === c.req.param('id'))
-    if (found === undefined) throw notFound('There is no contact import with this id.')
+    if (found === undefined) throw notFoundError('There is no contact import with this id.')
     return c.json(show(found))
   })
 }

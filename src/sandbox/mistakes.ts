@@ -1,5 +1,5 @@
 import { validationError } from './http.ts'
-import { MISTAKEN_CNAME_TARGET, type ServerFault, txtData, type Zones } from './zones.ts'
+import { MISTAKEN_CNAME_TARGET, toTxtData, type ZoneFault, type ZoneStore } from './zones.ts'
 
 /** The correct record and its parts, from which the wrong records of `MISTAKES` are built. */
 interface RecordParts {
@@ -19,7 +19,7 @@ interface Difference {
   readonly values?: readonly string[]
   /** The target of a CNAME record that replaces the TXT records. */
   readonly alias?: string
-  readonly fault?: ServerFault
+  readonly fault?: ZoneFault
 }
 
 type Mistake = readonly [description: string, differ: (parts: RecordParts) => Difference]
@@ -63,9 +63,9 @@ export const MISTAKES: Readonly<Record<string, Mistake>> = {
 /**
  * Publishes a claim's record with a mistake, after deleting the records that an earlier call published for it.
  * @param mistake a key of `MISTAKES`
- * @throws Problem 422 for an unknown mistake
+ * @throws HttpError 422 for an unknown mistake
  */
-export function publishRecord(zones: Zones, record: { name: string; value: string }, mistake: unknown): void {
+export function publishRecord(zones: ZoneStore, record: { name: string; value: string }, mistake: unknown) {
   const [, differ] = Object.entries(MISTAKES).find(([id]) => id === mistake)?.[1] ?? []
   if (differ === undefined)
     throw validationError(`\`mistake\` must be one of ${Object.keys(MISTAKES).join(', ')}.`)
@@ -76,7 +76,7 @@ export function publishRecord(zones: Zones, record: { name: string; value: strin
     for (const type of ['TXT', 'CNAME'] as const) zones.setRecords(used, type, [])
   const parts = { name, zone: zone.apex, value, prefix, token }
   const { at = name, values = [value], alias, fault } = differ(parts)
-  if (alias === undefined) zones.setRecords(at, 'TXT', values.map(txtData))
+  if (alias === undefined) zones.setRecords(at, 'TXT', values.map(toTxtData))
   else zones.setRecords(at, 'CNAME', [alias])
   zone.fault = fault
 }

@@ -1,8 +1,8 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
-import type { Context, Hono } from 'hono'
+import type { Context } from 'hono'
 import { type CryptoKey, SignJWT } from 'jose'
 import { formatTimestamp } from './clock.ts'
-import { type Env, Problem, readObject, TOKEN_PATH } from './http.ts'
+import { type HttpApp, HttpError, readBody, TOKEN_PATH } from './http.ts'
 
 /** A registered public client. Its redirect URI is `/callback` on any loopback port (RFC 8252, section 7.3). */
 export interface OAuthClient {
@@ -15,7 +15,7 @@ export interface OAuthClient {
 const GRANT_TYPES = ['authorization_code', 'refresh_token']
 
 /** Scopes that a client can request. The interface names only `emails:send`; the others are made up. */
-export const SCOPES = [
+export const SUPPORTED_SCOPES = [
   'emails:send',
   'contacts:read',
   'contacts:write',
@@ -41,7 +41,7 @@ export function findClient(id: string): OAuthClient | undefined {
 }
 
 /** Whether the redirect URI matches a registered one exactly, apart from its port (RFC 8252, section 7.3). */
-export function isRegisteredRedirect(redirectUri: string): boolean {
+export function isRegisteredRedirectUri(redirectUri: string): boolean {
   const port = /^http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost):([1-9][0-9]{0,4})\/callback$/.exec(
     redirectUri,
   )?.[1]
@@ -74,7 +74,7 @@ export function serializeGrant({ client, ...grant }: Grant): object {
 }
 
 /** An approved authorization request, to which an authorization code is bound (RFC 6749, section 4.1.2). */
-export interface Approval {
+export interface AuthorizationRequest {
   readonly client: OAuthClient
   readonly redirectUri: string
   readonly scopes: readonly string[]
@@ -96,15 +96,15 @@ const CODE_LIFETIME_MS = 10 * 60_000
 const REFRESH_LIFETIME_MS = 60 * 86_400_000
 
 /** Returns a random base64url string. @param bytes of randomness; the string is a third longer */
-export function randomToken(bytes: number): string {
+export function createRandomToken(bytes: number): string {
   return randomBytes(bytes).toString('base64url')
 }
 
-export type OAuth = ReturnType<typeof createOAuth>
+export type OAuthServer = ReturnType<typeof createOAuthServer>
 
 /** Creates the authorization server: codes, grants and tokens in memory, with refresh token rotation (interface, section 3.1). */
-export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptions) {
-  const codes = new Map<string, Approval & { expires: number; redeemed: boolean }>()
+export function createOAuthServer({ now, issuer, key, accessTokenSeconds }: OAuthOptions) {
+  const codes = new Map<string, AuthorizationRequest & { expires: number; redeemed: boolean }>()
   const refreshTokens = new Map<string, { grant: Grant; expires: number; rotated: boolean }>()
   const accessTokens = new Map<string, { grant: Grant; expires: number }>()
   const issued: Grant[] = []
@@ -112,7 +112,7 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
 
   /** Issues an access token and a refresh token, as the token endpoint's response (interface, section 2.1). */
   async function issueTokens(grant: Grant, scopes: readonly string[]) {
-    const refreshToken = `rt_${randomToken(32)}`
+    const refreshToken = `rt_${createRandomToken(32)}`
     const at = now()
     refreshTokens.set(refreshToken, { grant, expires: at + REFRESH_LIFETIME_MS, rotated: false })
     const scope = scopes.join(' ')
@@ -137,7 +137,7 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
     }
   }
 
-  function createSession(about: Pick<Approval, 'client' | 'scopes' | 'resource'>) {
+  function createSession(about: Pick<AuthorizationRequest, 'client' | 'scopes' | 'resource'>) {
     const { client, scopes, resource } = about
     const revoked = { revokedAt: undefined, revokedReason: undefined }
     const grant: Grant = { id: randomUUID(), client, scopes, resource, createdAt: now(), ...revoked }
@@ -196,13 +196,13 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
     grants: issued as readonly Grant[],
     counts: counts as Readonly<typeof counts>,
     /** Returns an authorization code, valid for ten minutes of virtual time and one use. */
-    issueCode(approved: Approval): string {
-      const code = `ac_${randomToken(24)}`
+    issueCode(approved: AuthorizationRequest): string {
+      const code = `ac_${createRandomToken(24)}`
       codes.set(code, { ...approved, expires: now() + CODE_LIFETIME_MS, redeemed: false })
       return code
     },
     /** Issues tokens without an authorization request, for tests that need a signed-in client but no browser. */
-    startSession: () => createSession({ client: CLIENTS.default, scopes: SCOPES, resource: null }),
+    startSession: () => createSession({ client: CLIENTS.default, scopes: SUPPORTED_SCOPES, resource: null }),
     /** Revokes every grant that a sign-in created, as a team member can through the API. */
     revokeAll(): void {
       for (const grant of issued) revoke(grant, 'revoked_from_api')
@@ -212,7 +212,7 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
       const known = accessTokens.get(accessToken)
       return known !== undefined && known.expires > now() && known.grant.revokedAt === undefined
     },
-    /** Handles a token request, given its form fields. @throws Problem for each error of interface, section 7.1 */
+    /** Handles a token request, given its form fields. @throws HttpError for each error of interface, section 7.1 */
     async exchange(fields: ReadonlyMap<string, string>) {
       const grantType = requireField(fields, 'grant_type')
       // The interface doesn't list the error `unsupported_grant_type`, so answer an unknown grant type with `invalid_request`.
@@ -232,8 +232,8 @@ export function createOAuth({ now, issuer, key, accessTokenSeconds }: OAuthOptio
 }
 
 /** Returns an error response of the token endpoint (RFC 6749, section 5.2; interface, section 7.1). */
-function tokenError(error: string, description: string): Problem {
-  return new Problem(error === 'invalid_client' ? 401 : 400, error, description)
+function tokenError(error: string, description: string): HttpError {
+  return new HttpError(error === 'invalid_client' ? 401 : 400, error, description)
 }
 
 function requireField(fields: ReadonlyMap<string, string>, name: string): string {
@@ -243,7 +243,7 @@ function requireField(fields: ReadonlyMap<string, string>, name: string): string
 }
 
 /** Adds the token endpoint, POST /oauth/token (interface, section 4.1), and the authorization server metadata (RFC 8414). */
-export function addTokenRoutes(app: Hono<Env>, oauth: OAuth): void {
+export function addTokenRoutes(app: HttpApp, oauth: OAuthServer): void {
   const { issuer } = oauth
   app.post(TOKEN_PATH, async (c) => {
     const answer = await oauth.exchange(await readFields(c))
@@ -267,13 +267,13 @@ const PARAMETER = /^(grant_type|client_id|code|redirect_uri|code_verifier|refres
 /**
  * Reads the fields of a token request, form-encoded or JSON. Fields with an empty value are treated as omitted, and unknown
  * fields are ignored (RFC 6749, section 3.2).
- * @throws Problem `invalid_request`
+ * @throws HttpError `invalid_request`
  */
 async function readFields(c: Context): Promise<ReadonlyMap<string, string>> {
   const mediaType = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()
   let given: readonly (readonly [string, unknown])[]
   if (mediaType === 'application/x-www-form-urlencoded') given = [...new URLSearchParams(await c.req.text())]
-  else if (mediaType === 'application/json') given = Object.entries(await readObject(c))
+  else if (mediaType === 'application/json') given = Object.entries(await readBody(c))
   else throw tokenError('invalid_request', 'the body must be form-encoded or JSON')
 
   const fields = new Map<string, string>()
@@ -288,17 +288,17 @@ async function readFields(c: Context): Promise<ReadonlyMap<string, string>> {
 
 /**
  * Checks the Authorization header of an API request: the API key, or a valid access token, as a bearer token.
- * @throws Problem 401 with WWW-Authenticate (RFC 6750, section 3)
+ * @throws HttpError 401 with WWW-Authenticate (RFC 6750, section 3)
  */
-export function checkCredential(oauth: OAuth, apiKey: string, header: string | undefined): void {
+export function checkCredential(oauth: OAuthServer, apiKey: string, header: string | undefined): void {
   const token = /^Bearer +([\x21-\x7e]+)$/i.exec(header ?? '')?.[1]
   if (token === undefined)
-    throw new Problem(401, 'missing_credential', 'Send an API key or an access token as a bearer token.', {
+    throw new HttpError(401, 'missing_credential', 'Send an API key or an access token as a bearer token.', {
       'WWW-Authenticate': 'Bearer realm="sandbox"',
     })
   if (token === apiKey || oauth.isValid(token)) return
   const message = 'The API key or access token is invalid, has expired or was revoked.'
-  throw new Problem(401, 'invalid_credential', message, {
+  throw new HttpError(401, 'invalid_credential', message, {
     'WWW-Authenticate': 'Bearer realm="sandbox", error="invalid_token"',
   })
 }

@@ -1,19 +1,19 @@
-import type { Context, Hono, MiddlewareHandler } from 'hono'
+import type { Context, MiddlewareHandler } from 'hono'
 import { html, raw } from 'hono/html'
 import { NONCE, secureHeaders } from 'hono/secure-headers'
-import type { Claims, DomainClaim } from './claims.ts'
-import type { Env } from './http.ts'
+import type { ClaimStore, DomainClaim } from './claims.ts'
+import type { HttpApp } from './http.ts'
 import { MISTAKES, publishRecord } from './mistakes.ts'
 import {
-  type Approval,
+  type AuthorizationRequest,
+  createRandomToken,
   findClient,
-  isRegisteredRedirect,
-  type OAuth,
+  isRegisteredRedirectUri,
   type OAuthClient,
-  randomToken,
-  SCOPES,
+  type OAuthServer,
+  SUPPORTED_SCOPES,
 } from './oauth.ts'
-import type { Zones } from './zones.ts'
+import type { ZoneStore } from './zones.ts'
 
 const STYLE = `
 :root{color-scheme:light dark;--ink:#1c2024;--quiet:#51585f;--paper:#f4f6f7;--card:#fff;--line:#7d868d;--mark:#0b6e4f;--on-mark:#fff}
@@ -81,7 +81,7 @@ ${body}
 }
 
 /** Redirect URI of an authorization response, and the request's `state` to return with it (RFC 6749, section 4.1.2). */
-type RedirectTarget = Pick<Approval, 'redirectUri'> & { readonly state: string | undefined }
+type RedirectTarget = Pick<AuthorizationRequest, 'redirectUri'> & { readonly state: string | undefined }
 
 const TICKET_LIFETIME_MS = 10 * 60_000
 
@@ -90,13 +90,13 @@ const TICKET_LIFETIME_MS = 10 * 60_000
  *
  * @param autoApprove whether to approve every request at once, without the consent page
  */
-export function addAuthorizeRoutes(app: Hono<Env>, oauth: OAuth, autoApprove: boolean): void {
+export function addAuthorizeRoutes(app: HttpApp, oauth: OAuthServer, autoApprove: boolean): void {
   const { now, issuer } = oauth
   /**
    * Requests that wait for consent, by the ticket in the page's form. Another site's form doesn't know the ticket, so it can't
    * approve a request (CSRF).
    */
-  const pending = new Map<string, Approval & RedirectTarget & { expires: number }>()
+  const pending = new Map<string, AuthorizationRequest & RedirectTarget & { expires: number }>()
 
   /** Returns the URL of the authorization response (RFC 6749, section 4.1.2), with `iss` (RFC 9207). */
   function redirectTo({ redirectUri, state }: RedirectTarget, fields: Record<string, string>): string {
@@ -121,7 +121,7 @@ export function addAuthorizeRoutes(app: Hono<Env>, oauth: OAuth, autoApprove: bo
     const approved = { ...target, ...request }
     if (autoApprove) return c.redirect(redirectTo(target, { code: oauth.issueCode(approved) }))
 
-    const ticket = randomToken(24)
+    const ticket = createRandomToken(24)
     pending.set(ticket, { ...approved, expires: now() + TICKET_LIFETIME_MS })
     return consentPage(c, approved, ticket)
   })
@@ -152,14 +152,14 @@ function readRedirect(query: URLSearchParams): { client: OAuthClient; redirectUr
   })
   const client = findClient(clientId)
   if (client === undefined || client.disabled) return 'No client is registered under this client_id.'
-  if (!isRegisteredRedirect(redirectUri)) return 'The redirect_uri is not registered for this client.'
+  if (!isRegisteredRedirectUri(redirectUri)) return 'The redirect_uri is not registered for this client.'
   return { client, redirectUri }
 }
 
 /** Reads the other parameters of an authorization request, or returns the error response (RFC 6749, section 4.1.2.1). */
 function readRequest(
   query: URLSearchParams,
-): Pick<Approval, 'scopes' | 'resource' | 'codeChallenge'> | { error: string; error_description: string } {
+): Omit<AuthorizationRequest, 'client' | 'redirectUri'> | { error: string; error_description: string } {
   const invalid = (error_description: string, error = 'invalid_request') => ({ error, error_description })
   for (const name of query.keys())
     if (name !== 'resource' && query.getAll(name).length > 1) return invalid('a parameter is given twice')
@@ -171,13 +171,13 @@ function readRequest(
   if (query.get('code_challenge_method') !== 'S256') return invalid('code_challenge_method must be S256')
   if (!/^[A-Za-z0-9_-]{43}$/.test(codeChallenge)) return invalid('code_challenge is not a S256 challenge')
   const asked = [...new Set((query.get('scope') ?? '').split(' '))].filter((scope) => scope !== '')
-  if (asked.some((scope) => !SCOPES.includes(scope)))
-    return invalid(`the client may ask for ${SCOPES.join(' ')}`, 'invalid_scope')
+  if (asked.some((scope) => !SUPPORTED_SCOPES.includes(scope)))
+    return invalid(`the client may ask for ${SUPPORTED_SCOPES.join(' ')}`, 'invalid_scope')
   const [resource = null, ...others] = query.getAll('resource')
   // Refuse several resource indicators, and one that isn't an absolute URI without a fragment (RFC 8707, section 2).
   if (others.length > 0 || (resource !== null && (!URL.canParse(resource) || resource.includes('#'))))
     return invalid('resource must be one absolute address without a fragment', 'invalid_target')
-  return { scopes: asked.length === 0 ? SCOPES : asked, resource, codeChallenge }
+  return { scopes: asked.length === 0 ? SUPPORTED_SCOPES : asked, resource, codeChallenge }
 }
 
 function refusalPage(c: Context, problem: string) {
@@ -185,7 +185,8 @@ function refusalPage(c: Context, problem: string) {
   return sendPage(c, 400, title, html`<section><h1>${title}</h1><p>${problem}</p></section>`)
 }
 
-function consentPage(c: Context, { client, scopes, redirectUri, resource }: Approval, ticket: string) {
+function consentPage(c: Context, request: AuthorizationRequest, ticket: string) {
+  const { client, scopes, redirectUri, resource } = request
   return sendPage(
     c,
     200,
@@ -212,7 +213,7 @@ ${resource === null ? '' : html`<dt>For the resource</dt><dd><code>${resource}</
 const DNS_PAGE = '/_sandbox/dns'
 
 /** Adds the page of a simulated DNS provider, where users publish a claim's record, correctly or with a mistake. */
-export function addDnsPage(app: Hono<Env>, claims: Claims, zones: Zones): void {
+export function addDnsPage(app: HttpApp, claims: ClaimStore, zones: ZoneStore): void {
   app.use(DNS_PAGE, pageHeaders())
 
   app.get(DNS_PAGE, (c) => dnsPage(c, claims))
@@ -225,7 +226,7 @@ export function addDnsPage(app: Hono<Env>, claims: Claims, zones: Zones): void {
   })
 }
 
-function dnsPage(c: Context, claims: Claims) {
+function dnsPage(c: Context, claims: ClaimStore) {
   const pending = claims.list().filter(({ status }) => status === 'pending')
   const isDone = c.req.query('done') !== undefined
   return sendPage(

@@ -2,21 +2,18 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
-import type { Hono } from 'hono'
 import { generateKeyPair } from 'jose'
-import { type Claims, createClaims } from './claims.ts'
+import { type ClaimStore, createClaimStore } from './claims.ts'
 import { createVirtualClock } from './clock.ts'
 import { addControlRoutes } from './control.ts'
-import { lookUpTxt, startDnsServer } from './dns-server.ts'
-import { addFaults } from './faults.ts'
-import { CONTROL_PREFIX, createApp, type Env, readJson } from './http.ts'
+import { LOOPBACK, lookUpTxt, startDnsServer } from './dns-server.ts'
+import { addFaultInjection } from './faults.ts'
+import { CONTROL_PREFIX, createHttpApp, type HttpApp, readJsonBody } from './http.ts'
 import { addListRoutes } from './lists.ts'
 import { publishRecord } from './mistakes.ts'
-import { addTokenRoutes, CLIENTS, checkCredential, createOAuth, randomToken } from './oauth.ts'
+import { addTokenRoutes, CLIENTS, checkCredential, createOAuthServer, createRandomToken } from './oauth.ts'
 import { addAuthorizeRoutes, addDnsPage } from './pages.ts'
-import { createZones, type Zones } from './zones.ts'
-
-const LOOPBACK = '127.0.0.1'
+import { createZoneStore, type ZoneStore } from './zones.ts'
 
 export interface SandboxOptions {
   /** Prints a diagnostic line for the user who runs the sandbox. */
@@ -52,10 +49,10 @@ export async function startSandbox(options: SandboxOptions) {
     options.log(`sandbox: ${error instanceof Error ? error.stack : String(error)}`)
   }
   const { privateKey: key } = await generateKeyPair('ES256')
-  const zones = createZones()
+  const zones = createZoneStore()
   const dns = await startDnsServer(zones, options.dnsPort ?? 0)
   // The application needs the port (issuer, Host check), which is known only once the server listens. So answer 503 until then.
-  let app: Hono<Env> | undefined
+  let app: HttpApp | undefined
   const server = createServer(
     getRequestListener((request, env) => app?.fetch(request, env) ?? new Response(null, { status: 503 }), {
       overrideGlobalObjects: false,
@@ -67,18 +64,18 @@ export async function startSandbox(options: SandboxOptions) {
   })
   const { port } = server.address() as AddressInfo
   const issuer = `http://${LOOPBACK}:${port}`
-  const apiKey = `sandbox_key_${randomToken(24)}`
+  const apiKey = `sandbox_key_${createRandomToken(24)}`
   const clock = createVirtualClock(report)
   const { now } = clock
-  const oauth = createOAuth({ now, issuer, key, accessTokenSeconds: options.accessTokenSeconds ?? 900 })
-  const claims = createClaims({
+  const oauth = createOAuthServer({ now, issuer, key, accessTokenSeconds: options.accessTokenSeconds ?? 900 })
+  const claims = createClaimStore({
     clock,
     stepMs: (options.stepSeconds ?? 0.25) * 1000,
     lookUp: (name) => lookUpTxt(dns.port, name),
   })
   const requests = { total: 0, by_route: {} as Record<string, number> }
 
-  app = createApp(port, report)
+  app = createHttpApp(port, report)
   app.use(async (c, next) => {
     if (!c.req.path.startsWith(CONTROL_PREFIX)) {
       const path = c.req.path.replace(/^\/(contacts\/imports|domains)\/(?!claim$)[^/]+/, '/$1/{id}')
@@ -88,7 +85,7 @@ export async function startSandbox(options: SandboxOptions) {
     }
     await next()
   })
-  addFaults(app)
+  addFaultInjection(app)
   addTokenRoutes(app, oauth)
   addAuthorizeRoutes(app, oauth, options.autoApprove ?? false)
   for (const path of ['/oauth/grants', '/contacts/*', '/domains/*']) {
@@ -125,9 +122,9 @@ export async function startSandbox(options: SandboxOptions) {
 }
 
 /** Adds the routes that create, verify and get claims (interface, sections 4.5 to 4.7). */
-function addClaimRoutes(app: Hono<Env>, claims: Claims, zones: Zones, autoPublish: boolean): void {
+function addClaimRoutes(app: HttpApp, claims: ClaimStore, zones: ZoneStore, autoPublish: boolean): void {
   app.post('/domains/claim', async (c) => {
-    const { claim, isNew } = claims.create(await readJson(c))
+    const { claim, isNew } = claims.create(await readJsonBody(c))
     zones.ensureZone(claim.name)
     if (isNew && autoPublish) publishRecord(zones, claim.record, 'none')
     return c.json(claim, isNew ? 201 : 200)

@@ -9,15 +9,15 @@ export type RecordData = string | readonly Buffer[]
  * Way in which DNS fails for a zone. Its name servers don't respond (`silent`), respond REFUSED (`refused`), or respond without
  * data and authority (`lame`: a lame delegation); with `cached`, resolvers still have the negative answer from before (RFC 2308).
  */
-export type ServerFault = 'silent' | 'refused' | 'lame' | 'cached'
+export type ZoneFault = 'silent' | 'refused' | 'lame' | 'cached'
 
-export interface Zone {
+export interface DnsZone {
   /** The zone's name in lower case without the final dot; '' for the root. */
   readonly apex: string
   serial: number
   /** Whether this is the root or a top-level domain, which exist so that clients can follow delegations from the root. */
   readonly isParent: boolean
-  fault: ServerFault | undefined
+  fault: ZoneFault | undefined
 }
 
 /** The name servers of every zone below a top-level domain. All resolve to loopback, where the sandbox listens. */
@@ -39,18 +39,18 @@ function parentName(name: string): string {
   return dot < 0 ? '' : name.slice(dot + 1)
 }
 
-export type Zones = ReturnType<typeof createZones>
+export type ZoneStore = ReturnType<typeof createZoneStore>
 
 /** Creates the store of zones and records. Its names are in lower case, without the final dot. */
-export function createZones() {
-  const zones = new Map<string, Zone>()
+export function createZoneStore() {
+  const zones = new Map<string, DnsZone>()
   /** The RRsets of all zones, by owner name and type. */
   const names = new Map<string, Map<RecordType, readonly RecordData[]>>()
   /** Number of names with records at or below each name. */
   const counts = new Map<string, number>()
 
-  function createZone(apex: string, isParent: boolean): Zone {
-    const zone: Zone = { apex, serial: 1, isParent, fault: undefined }
+  function createZone(apex: string, isParent: boolean): DnsZone {
+    const zone: DnsZone = { apex, serial: 1, isParent, fault: undefined }
     zones.set(apex, zone)
     setRecords(apex, 'NS', isParent ? [PARENT_SERVER] : NAME_SERVERS)
     // Give the zone a web server's address, so that it looks like a domain in use that lacks only the TXT record.
@@ -59,7 +59,7 @@ export function createZones() {
   }
 
   /** Finds the zone with the longest suffix of the name; undefined if not even the top-level domain exists here. */
-  function findZone(name: string): Zone | undefined {
+  function findZone(name: string): DnsZone | undefined {
     for (let apex = name; ; apex = parentName(apex)) {
       const zone = zones.get(apex)
       // A missing top-level domain exists outside of this sandbox, so return undefined instead of the root, which would answer
@@ -69,7 +69,7 @@ export function createZones() {
   }
 
   /** Returns the zone of a name; creates a zone for its registrable domain, and the parent zones, if there is none. */
-  function ensureZone(name: string): Zone {
+  function ensureZone(name: string): DnsZone {
     const existing = findZone(name)
     if (existing !== undefined && !existing.isParent) return existing
     const labels = name.split('.')
@@ -112,7 +112,7 @@ export function createZones() {
 }
 
 /** Returns the data of a TXT record: the text split into character strings of at most 255 bytes (RFC 1035, section 3.3.14). */
-export function txtData(text: string): RecordData {
+export function toTxtData(text: string): RecordData {
   const bytes = Buffer.from(text)
   const pieces: Buffer[] = []
   for (let at = 0; at === 0 || at < bytes.length; at += 255) pieces.push(bytes.subarray(at, at + 255))
@@ -121,7 +121,7 @@ export function txtData(text: string): RecordData {
 
 export const RCODES = { noError: 0, servFail: 2, nxDomain: 3, refused: 5 } as const
 
-export interface DnsAnswer {
+export interface DnsResponse {
   readonly rcode: number
   readonly authoritative?: boolean
   readonly answers?: readonly Answer[]
@@ -136,11 +136,11 @@ export interface DnsAnswer {
  * @returns 'silence' to send no response
  */
 export function answerQuestion(
-  zones: Zones,
+  zones: ZoneStore,
   asked: string,
   type: string,
   recursion: boolean,
-): DnsAnswer | 'silence' {
+): DnsResponse | 'silence' {
   const owner = asked.replace(/\.$/, '').toLowerCase()
   // DS records belong to the parent side of a zone cut (RFC 4035, section 3.1.4.1), so answer for them from the parent zone.
   const isOfParent = type === 'DS' && owner !== '' && zones.findZone(owner)?.apex === owner
@@ -171,11 +171,11 @@ export function answerQuestion(
 
 /** Returns the response of a zone with a fault; undefined if the fault doesn't affect this type of query. */
 function answerWithFault(
-  zones: Zones,
-  zone: Zone,
+  zones: ZoneStore,
+  zone: DnsZone,
   type: string,
   recursion: boolean,
-): DnsAnswer | 'silence' | undefined {
+): DnsResponse | 'silence' | undefined {
   if (zone.fault === undefined) return undefined
   if (zone.fault === 'cached') {
     const isCached = recursion && type === 'TXT'
@@ -195,7 +195,7 @@ function answerWithFault(
 }
 
 /** Returns the RRsets at a name or at the wildcard that covers it (RFC 4592); undefined if the name doesn't exist. */
-function findRecords(zones: Zones, zone: Zone, name: string): ReturnType<Zones['recordsAt']> {
+function findRecords(zones: ZoneStore, zone: DnsZone, name: string): ReturnType<ZoneStore['recordsAt']> {
   const types = zones.recordsAt(name)
   if (types !== undefined) return types
   if (zones.nameExists(name)) return new Map()
@@ -204,13 +204,13 @@ function findRecords(zones: Zones, zone: Zone, name: string): ReturnType<Zones['
   return zones.recordsAt(`*.${encloser}`)
 }
 
-function glue(zones: Zones, hosts: readonly RecordData[] | undefined): Answer[] {
+function glue(zones: ZoneStore, hosts: readonly RecordData[] | undefined): Answer[] {
   return (hosts ?? []).flatMap((host) =>
     typeof host === 'string' ? toRRs(host, 'A', zones.recordsAt(host)?.get('A')) : [],
   )
 }
 
-function soa(zone: Zone, ttl: number): Answer {
+function soa(zone: DnsZone, ttl: number): Answer {
   return {
     type: 'SOA',
     name: zone.apex === '' ? '.' : zone.apex,
