@@ -100,7 +100,7 @@ export type ErrorGroup = (typeof ERRORS)[ErrorCode][0]
  * Exit codes from the most to the least severe: a run over several domains ends with the first code in this order that any domain
  * has.
  */
-export const EXIT_ORDER: readonly ExitCode[] = [1, 4, 3, 7, 6, 5, 9, 8, 2]
+export const EXIT_RANKING: readonly ExitCode[] = [1, 4, 3, 7, 6, 5, 9, 8, 2]
 
 export interface CliErrorOptions {
   /** Code shown to scripts instead of `code`: the service's own name for its refusal. */

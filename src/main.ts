@@ -5,7 +5,7 @@ import { setFlagsFromString } from 'node:v8'
 import { run } from './cli.ts'
 import { type Clock, type Context, type Environment, type HttpTransport, TransportError } from './context.ts'
 import type { ExitCode } from './errors.ts'
-import { readDirectories } from './settings/paths.ts'
+import { resolveDirectories } from './settings/paths.ts'
 import { PROFILE_AND_SETTINGS } from './settings/table.ts'
 import { watchSignals } from './signals.ts'
 import { closeLostTerminals, isTerminal, realInput, realOutput } from './streams.ts'
@@ -18,7 +18,7 @@ declare const MAILCLAIM_VERSION: string
 export async function main(): Promise<ExitCode> {
   const { platform } = process
   const environment = readEnvironment(process.env)
-  const directories = readDirectories(process)
+  const directories = resolveDirectories(process)
   // Remove our variables, which may hold an API key, from the environment: child processes such as a browser inherit it.
   for (const name of Object.keys(process.env)) if (/^MAILCLAIM_/i.test(name)) delete process.env[name]
   const signals = watchSignals(process, [0, 1, 2].some(isTerminal))

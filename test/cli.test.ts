@@ -5,7 +5,7 @@ import { tree } from '../src/commands/tree.ts'
 import { OutputClosedError } from '../src/context.ts'
 import { CliError } from '../src/errors.ts'
 import { longFlag } from '../src/settings/option.ts'
-import { SETTINGS, type Setting } from '../src/settings/table.ts'
+import { SETTINGS, type SettingDefinition } from '../src/settings/table.ts'
 import { COMMANDS, GLOBAL_FLAGS } from './contract.ts'
 import { createFakeContext, type FakeContextOptions } from './fake-context.ts'
 import { run } from './run.ts'
@@ -23,7 +23,7 @@ test('test/contract.ts lists exactly the commands of the command tree, and setti
   expect([...everyCommand(tree)].map(({ words }) => words.join(' ')).toSorted()).toEqual(
     Object.keys(COMMANDS).toSorted(),
   )
-  for (const { commands = [] } of Object.values<Setting<unknown>>(SETTINGS))
+  for (const { commands = [] } of Object.values<SettingDefinition<unknown>>(SETTINGS))
     expect(Object.keys(COMMANDS)).toEqual(expect.arrayContaining([...commands]))
 })
 

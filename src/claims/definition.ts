@@ -1,7 +1,7 @@
 /** Constants and types for the definitions of commands, in a module of their own so that help doesn't load the implementation. */
 
 import type { OptionDefinition, OptionValues } from '../settings/option.ts'
-import { parseCount } from '../settings/parse-value.ts'
+import { parseInteger } from '../settings/parse-value.ts'
 
 /** Event names of `claim --format jsonl`, with their descriptions for the documentation. */
 export const CLAIM_EVENTS = {
@@ -44,7 +44,7 @@ export const BATCH_OPTIONS = [
     flags: '--jobs <n>',
     description: 'number of domains to work on at once',
     default: String(DEFAULT_JOBS),
-    parse: (text: string, name: string) => parseCount(text, name, 1, MAX_JOBS),
+    parse: (text: string, name: string) => parseInteger(text, name, 1, MAX_JOBS),
   },
 ] as const satisfies readonly OptionDefinition[]
 

@@ -3,7 +3,7 @@ import { dnsHostOf } from '../dns/hosts.ts'
 import type { CheckReport } from '../dns/report.ts'
 import { createSharedCache, type SharedCache } from '../dns/shared-cache.ts'
 import { childController } from '../dns/wire/ask.ts'
-import { CliError, EXIT_ORDER, Exit, type ExitCode, InterruptedError, usageError } from '../errors.ts'
+import { CliError, EXIT_RANKING, Exit, type ExitCode, InterruptedError, usageError } from '../errors.ts'
 import { createLimiter, type Limiter } from '../limiter.ts'
 import type { ServiceClient } from '../service/client.ts'
 import { consume } from '../service/follow.ts'
@@ -286,7 +286,7 @@ function createReporter(work: BatchCommand, badLines: number, io: Io) {
       const all = `domains: ${finished}${counts.length > 0 ? ` (${counts.join(', ')})` : ''}`
       const lines = [...causes.values()].sort(byDomainCount).flatMap(formatCause)
       if (!quiet && finished + badLines > 0) await io.say(all, ...bad, ...lines)
-      const exit = EXIT_ORDER.find((code) => exits.includes(code) || (code === Exit.usage && badLines > 0))
+      const exit = EXIT_RANKING.find((code) => exits.includes(code) || (code === Exit.usage && badLines > 0))
       if (exit === undefined) return { finished }
       const failed = exits.length > 0 ? [`domains not done: ${exits.length} of ${finished}`] : []
       const hint = "to continue, run the same command again: completed domains aren't repeated"

@@ -5,7 +5,7 @@ import { Exit, type ExitCode } from '../errors.ts'
 import { type Completion, longFlag, type OptionDefinition } from '../settings/option.ts'
 import { DEFAULT_PROFILE } from '../settings/profiles.ts'
 import { type GlobalOptions, resolveSettings } from '../settings/settings.ts'
-import { SETTING_KEYS, SETTINGS, type Setting, settingName } from '../settings/table.ts'
+import { SETTING_KEYS, SETTINGS, type SettingDefinition, settingName } from '../settings/table.ts'
 import { type CommandLine, commandsOf, loadDefinition, optionValue, parseLine, takesValue } from './line.ts'
 
 /** Completion candidates with their descriptions; `'files'` leaves the completion of file names to the shell. */
@@ -114,7 +114,7 @@ async function listValues(
       return SETTING_KEYS.map((key) => [settingName(key), SETTINGS[key].description])
     case 'setting_values': {
       const key = SETTING_KEYS.findLast((candidate) => before.includes(settingName(candidate)))
-      const setting: Setting<unknown> | undefined = key && SETTINGS[key]
+      const setting: SettingDefinition<unknown> | undefined = key && SETTINGS[key]
       return (setting?.choices ?? []).map((choice) => [choice, ''])
     }
     case 'profiles': {

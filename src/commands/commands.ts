@@ -5,7 +5,7 @@ import {
   PROFILE_AND_SETTINGS,
   SETTING_KEYS,
   SETTINGS,
-  type Setting,
+  type SettingDefinition,
   type SettingKey,
   settingName,
 } from '../settings/table.ts'
@@ -196,9 +196,9 @@ function describeOption(option: OptionDefinition, others: readonly OptionDefinit
 }
 
 function describeSetting(key: SettingKey) {
-  const { description, variable, choices, defaultText, default: value }: Setting<unknown> = SETTINGS[key]
-  const [name, standard] = [settingName(key), defaultText ?? value ?? null]
-  return { name, description, variable: variable ?? null, choices: choices ?? null, default: standard }
+  const setting: SettingDefinition<unknown> = SETTINGS[key]
+  const { description, variable = null, choices = null, defaultText, default: value = null } = setting
+  return { name: settingName(key), description, variable, choices, default: defaultText ?? value }
 }
 
 function describeExit(code: ExitCode) {

@@ -1,9 +1,9 @@
 import { CliError, usageError } from '../errors.ts'
-import { maskUrl, maskUserInfo } from '../settings/addresses.ts'
+import { maskUrlSecrets, maskUserInfo } from '../settings/addresses.ts'
 import {
   SETTING_KEYS,
   SETTINGS,
-  type Setting,
+  type SettingDefinition,
   settingKey,
   settingName,
   settingText,
@@ -98,7 +98,7 @@ export const set = defineCommand({
     const key = settingKey(typed)
     const name = settingName(key)
     const profile = io.settings.profile.value
-    const setting: Setting<unknown> = SETTINGS[key]
+    const setting: SettingDefinition<unknown> = SETTINGS[key]
     if (text.trim() === '')
       throw usageError(`${name}: the value is empty`, `to remove it: mailclaim config unset ${name}`)
     let value: string
@@ -151,5 +151,5 @@ export const unset = defineCommand({
 
 /** Masks passwords in a setting's value, which may be one or more URLs, for printing. */
 function maskValue(value: string): string {
-  return maskUserInfo(value.includes('://') ? value.split(' ').map(maskUrl).join(' ') : value)
+  return maskUserInfo(value.includes('://') ? value.split(' ').map(maskUrlSecrets).join(' ') : value)
 }

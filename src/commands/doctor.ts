@@ -2,7 +2,7 @@ import type { Diagnosis, Status } from '../doctor/finding.ts'
 import type { Palette } from '../terminal/color.ts'
 import { plainColumns } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
-import { createRenderContext, isForPeople } from '../terminal/output.ts'
+import { createRenderContext, isHumanView } from '../terminal/output.ts'
 import { sanitizeLine } from '../terminal/sanitize.ts'
 import { defineCommand } from './definition.ts'
 import { printPages } from './lists.ts'
@@ -25,7 +25,7 @@ export const command = defineCommand({
       import('../doctor/finding.ts'),
     ])
     const diagnoses = await examineSetup(io)
-    const isShownWhole = isForPeople(io.settings)
+    const isShownWhole = isHumanView(io.settings)
     if (isShownWhole) await writeDiagnoses(diagnoses, io)
     else {
       const items = diagnoses.map(({ exit: _exit, ...result }) => result)

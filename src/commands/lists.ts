@@ -2,7 +2,7 @@ import { CliError, Exit, InterruptedError } from '../errors.ts'
 import type { ServiceClient } from '../service/client.ts'
 import type { PageFetcher } from '../service/lists.ts'
 import type { OptionDefinition, OptionValues } from '../settings/option.ts'
-import { parseCount } from '../settings/parse-value.ts'
+import { parseInteger } from '../settings/parse-value.ts'
 import { commandLine } from '../shell-quote.ts'
 import type { Column } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
@@ -14,7 +14,7 @@ export function listOptions(defaultLimit: string) {
       flags: '--limit <n>',
       description: 'maximum number of items',
       default: defaultLimit,
-      parse: (text: string, name: string) => parseCount(text, name, 1),
+      parse: (text: string, name: string) => parseInteger(text, name, 1),
     },
     { flags: '--all', description: 'all items', conflicts: ['--limit'] },
     { flags: '--after <id>', description: 'start after this item', conflicts: ['--before'] },

@@ -9,21 +9,21 @@ import { tryCredential } from '../service/lists.ts'
 import { findKeyMistake } from '../session/credential.ts'
 import type { Session } from '../session/session-file.ts'
 import { type PreparedSignIn, prepareSignIn } from '../session/sign-in.ts'
-import { issuerOf } from '../settings/addresses.ts'
+import { formatUrl } from '../settings/addresses.ts'
 import { updateConfig, withSetting } from '../settings/config.ts'
 import {
-  type ChosenSettings,
-  isProgramFormat,
-  requireBaseUrl,
-  requireClientId,
+  getBaseUrl,
+  getClientId,
+  isJsonFormat,
   type Settings,
   settingValue,
+  type UnparsedSettings,
 } from '../settings/settings.ts'
 import {
   type ProfileConfig,
   SETTING_KEYS,
   SETTINGS,
-  STORES,
+  STORE_DESCRIPTIONS,
   type StoreKind,
   settingName,
   settingText,
@@ -57,7 +57,7 @@ const MAX_KEY_LENGTH = 2000
 export async function signIn(options: SignInOptions, outerIo: Io, columns: readonly Column[]): Promise<void> {
   const { withApiKey, timeoutMs } = options
   // Open no browser with JSON output: the calling program gets the authorization URL and opens it where it likes.
-  const opensBrowser = options.opensBrowser && !isProgramFormat(outerIo.settings)
+  const opensBrowser = options.opensBrowser && !isJsonFormat(outerIo.settings)
   const { environment, stdin, stderr } = outerIo
   const isUnattended = environment.ci || !(stdin.isTTY || stderr.isTTY)
   if (!withApiKey && (outerIo.settings.noInput || (opensBrowser && isUnattended))) {
@@ -68,8 +68,8 @@ export async function signIn(options: SignInOptions, outerIo: Io, columns: reado
   }
   const io = createIo(outerIo, dropOtherServiceSettings(await promptForMissing(outerIo, withApiKey)))
   // Fail before the user approves in the browser, not afterward: check the settings, then the credential store.
-  requireBaseUrl(io.settings)
-  if (!withApiKey) requireClientId(io.settings)
+  getBaseUrl(io.settings)
+  if (!withApiKey) getClientId(io.settings)
   const prepared = await prepareStore(io, withApiKey ? 'api_key' : 'session')
   try {
     const { result, closed } = withApiKey
@@ -154,7 +154,7 @@ async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepa
     const { access, refreshToken } = await exchangeCode(io, code)
     return prepared.complete({
       kind: 'session',
-      service: issuerOf(code.base),
+      service: formatUrl(code.base),
       client: code.clientId,
       scope: access.scope,
       resource: resource ?? null,
@@ -180,7 +180,7 @@ async function signInWithBrowser(opensBrowser: boolean, timeoutMs: number, prepa
 /** Creates the reporter of a sign-in. `--quiet` doesn't suppress its messages, because the user needs them to continue. */
 function createReporter({ openBrowser, readInput }: LoginOptions, io: Io): LoginReporter {
   const { settings, stderr } = io
-  const isForProgram = isProgramFormat(settings)
+  const isForProgram = isJsonFormat(settings)
   const output = createIo(io, { ...settings, quiet: isForProgram && !stderr.isTTY, silent: false })
   return {
     async ready(url) {
@@ -214,7 +214,7 @@ async function signInWithApiKey(prepared: PreparedSignIn, io: Io): Promise<Sessi
   }
   return prepared.complete({
     kind: 'api_key',
-    service: issuerOf(requireBaseUrl(io.settings)),
+    service: formatUrl(getBaseUrl(io.settings)),
     client: null,
     scope: null,
     resource: null,
@@ -246,7 +246,7 @@ function dropOtherServiceSettings(settings: Settings): Settings {
   const chosen = Object.entries(settings.chosen).filter(
     ([key, found]) => found?.source !== 'profile' || Object.hasOwn(kept, key),
   )
-  return { ...settings, chosen: Object.fromEntries(chosen) as ChosenSettings }
+  return { ...settings, chosen: Object.fromEntries(chosen) as UnparsedSettings }
 }
 
 /** Saves base URL, client id, issuer and store in the profile, so that later commands need no options. */
@@ -280,7 +280,7 @@ async function reportResult(session: Session, io: Io, columns: readonly Column[]
   const { kind, profile, service, scope, store } = session
   const { settings } = io
   const what = kind === 'session' ? `Signed in at ${service} as` : `API key for ${service} stored in`
-  await io.say(`${what} profile ${profile}; the secret is in ${STORES[store]}.`)
+  await io.say(`${what} profile ${profile}; the secret is in ${STORE_DESCRIPTIONS[store]}.`)
   if (io.environment.apiKey !== undefined)
     await io.warn('MAILCLAIM_API_KEY is set and overrides it: unset it to use what was just stored')
   const requested = settingValue('scope', settings) ?? []

@@ -1,8 +1,8 @@
 import type { SignOutResult } from '../session/sign-in.ts'
-import { withProfile } from '../settings/profiles.ts'
+import { addProfileFlag } from '../settings/profiles.ts'
 import { plainColumns } from '../terminal/columns.ts'
 import type { Io } from '../terminal/io.ts'
-import { isForPeople } from '../terminal/output.ts'
+import { isHumanView } from '../terminal/output.ts'
 import { defineCommand } from './definition.ts'
 import { printPages } from './lists.ts'
 
@@ -26,7 +26,7 @@ export const command = defineCommand({
     // Reject an unknown profile only after removing its secret: a keychain item may remain although the profile's files are gone.
     if (!options.all && source !== 'default' && forgotten.every(hadNoSecret))
       requireKnownProfile(current, io, io.settings)
-    if (!isForPeople(io.settings)) {
+    if (!isHumanView(io.settings)) {
       const items = forgotten.map(({ profile, wasSignedIn }) => ({ profile, was_signed_in: wasSignedIn }))
       await printPages([items], COLUMNS, 'No profile is signed in.', io)
     }
@@ -36,7 +36,7 @@ export const command = defineCommand({
     io.interrupts.signal.throwIfAborted()
     const failed = forgotten.find(({ problem }) => problem !== undefined)
     if (failed?.problem === undefined) return
-    const again = withProfile('mailclaim logout', failed.profile)
+    const again = addProfileFlag('mailclaim logout', failed.profile)
     throw failed.problem.with({ hint: `once the keychain answers, this removes it: ${again}` })
   },
 })

@@ -1,9 +1,9 @@
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import { HIGHEST_PORT, parseCount } from '../settings/parse-value.ts'
+import { MAX_PORT, parseInteger } from '../settings/parse-value.ts'
 import { plainColumns } from '../terminal/columns.ts'
-import { isForPeople } from '../terminal/output.ts'
+import { isHumanView } from '../terminal/output.ts'
 import { defineCommand } from './definition.ts'
 
 const COLUMNS = plainColumns('base_url', 'dns', 'client_id', 'api_key')
@@ -20,13 +20,13 @@ export const command = defineCommand({
     },
     { flags: '--auto-approve', description: 'approve every sign-in without the consent page' },
     { flags: '--auto-publish', description: 'publish the record of each new claim at once' },
-    { flags: '--imports <n>', description: 'number of contact imports', default: '25', parse: parseCount },
-    { flags: '--grants <n>', description: 'number of OAuth grants', default: '3', parse: parseCount },
+    { flags: '--imports <n>', description: 'number of contact imports', default: '25', parse: parseInteger },
+    { flags: '--grants <n>', description: 'number of OAuth grants', default: '3', parse: parseInteger },
     {
       flags: '--access-token-seconds <n>',
       description: 'lifetime of access tokens',
       default: '900',
-      parse: (text, name) => parseCount(text, name, 1),
+      parse: (text, name) => parseInteger(text, name, 1),
     },
     { flags: '--exit-with-stdin', description: 'end when standard input closes' },
   ],
@@ -47,7 +47,7 @@ export const command = defineCommand({
     const { baseUrl, dns, clientId, apiKey } = sandbox
     const ready = { base_url: baseUrl, dns, client_id: clientId, api_key: apiKey }
     try {
-      if (isForPeople(io.settings)) await io.stdout.write(readyText(sandbox, io.platform))
+      if (isHumanView(io.settings)) await io.stdout.write(readyText(sandbox, io.platform))
       else await io.write(ready, COLUMNS)
       await waitForEnd(io, options.exitWithStdin === true)
     } finally {
@@ -118,5 +118,5 @@ function toPortError(error: unknown): unknown {
 
 /** Parses a port; 0 stands for any free port. */
 function parsePort(text: string, name: string): number {
-  return parseCount(text, name, 0, HIGHEST_PORT)
+  return parseInteger(text, name, 0, MAX_PORT)
 }

@@ -1,6 +1,6 @@
 import type { Context, KeychainAnswer, KeychainRequest } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { withProfile } from '../settings/profiles.ts'
+import { addProfileFlag } from '../settings/profiles.ts'
 
 /** Service name under which the program's keychain items are stored. */
 const SERVICE = 'mailclaim'
@@ -48,7 +48,7 @@ export async function callKeychain(
 
 /** Returns the error for an unavailable keychain. @param remedy first suggestion of the hint, with a comma; may be empty */
 function unavailable(message: string, remedy: string, profile: string, cause?: Failure): CliError {
-  const hint = `${remedy}set MAILCLAIM_API_KEY, or use a file: ${withProfile('mailclaim login', profile)} --store file`
+  const hint = `${remedy}set MAILCLAIM_API_KEY, or use a file: ${addProfileFlag('mailclaim login', profile)} --store file`
   return new CliError('store_unavailable', message, { hint, cause })
 }
 

@@ -5,7 +5,7 @@ import { CliError } from '../errors.ts'
 import { describeSession } from '../session/describe.ts'
 import { profileFiles, readSessionIfAny } from '../session/session-file.ts'
 import { configPath } from '../settings/config.ts'
-import { requireBaseUrl, requireClientId, settingValue, usesSharedStore } from '../settings/settings.ts'
+import { getBaseUrl, getClientId, settingValue, usesSharedStore } from '../settings/settings.ts'
 import { shellQuote } from '../shell-quote.ts'
 import { removeDurable, writeDurable } from '../storage/atomic-file.ts'
 import { withLock } from '../storage/lock.ts'
@@ -17,10 +17,10 @@ import { type Finding, okFinding, skippedFinding, warningFinding } from './findi
 export async function examineConfiguration(io: Io): Promise<Finding> {
   const { settings } = io
   if (settings.configProblem !== undefined) throw settings.configProblem
-  const base = requireBaseUrl(settings)
+  const base = getBaseUrl(settings)
   const files = profileFiles(io, settings.profile.value)
   const hasKey = io.environment.apiKey !== undefined || readSessionIfAny(files)?.kind === 'api_key'
-  if (!hasKey) requireClientId(settings)
+  if (!hasKey) getClientId(settings)
   const at = `profile ${settings.profile.value} at ${base.href.replace(/\/+$/, '')}`
   const file = configPath(io)
   return okFinding(existsSync(file) ? `${at} (${file})` : `${at}; no settings are saved yet`)

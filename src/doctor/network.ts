@@ -4,7 +4,7 @@ import { userAgent } from '../service/client.ts'
 import { transportFailure } from '../service/problems.ts'
 import { proxyUrlFor } from '../service/proxy.ts'
 import { maskUserInfo } from '../settings/addresses.ts'
-import { requireBaseUrl } from '../settings/settings.ts'
+import { getBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { type Finding, okFinding, problemFinding, skippedFinding, warningFinding } from './finding.ts'
@@ -22,7 +22,7 @@ export async function examineNetwork(io: Io): Promise<{ network: Finding; clock:
   const { clock, environment } = io
   let base: URL
   try {
-    base = requireBaseUrl(io.settings)
+    base = getBaseUrl(io.settings)
   } catch (error) {
     if (!(error instanceof CliError)) throw error
     const nothing = skippedFinding('there is no valid base URL')

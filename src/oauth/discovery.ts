@@ -3,7 +3,7 @@ import { TransportError } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { userAgent } from '../service/client.ts'
 import { isRedirect, redirectError, transportFailure } from '../service/problems.ts'
-import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
+import { appendPath, formatUrl, isLoopback } from '../settings/addresses.ts'
 import type { Io } from '../terminal/io.ts'
 
 /** Time limit in milliseconds for the metadata request; short, because a sign-in works without metadata. */
@@ -25,8 +25,8 @@ export async function discoverServer(
 ): Promise<oauth.AuthorizationServer> {
   const server = issuer === undefined ? base : new URL(issuer)
   const usual = {
-    issuer: issuerOf(server),
-    authorization_endpoint: operationUrl(base, '/oauth/authorize').href,
+    issuer: formatUrl(server),
+    authorization_endpoint: appendPath(base, '/oauth/authorize').href,
   }
   try {
     const response = await oauth.discoveryRequest(server, {
@@ -47,7 +47,7 @@ export async function discoverServer(
         // A redirect of the metadata request alone is harmless. If the token endpoint redirects as well, the base URL is wrong and
         // the code exchange would fail, so fail before the user signs in.
         if (isRedirect(answer)) {
-          const token = await get(operationUrl(base, '/oauth/token'))
+          const token = await get(appendPath(base, '/oauth/token'))
           if (isRedirect(token)) throw redirectError(token, 'GET /oauth/token', [])
         }
         const type = answer.headers['content-type'] ?? ''

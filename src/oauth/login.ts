@@ -1,6 +1,6 @@
 import * as oauth from 'oauth4webapi'
 import { CliError } from '../errors.ts'
-import { requireBaseUrl, requireClientId } from '../settings/settings.ts'
+import { getBaseUrl, getClientId } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { type AuthorizationResponse, buildAuthorizationUrl, classifyRedirect } from './authorization.ts'
@@ -58,8 +58,8 @@ export async function login<T>(
   reporter: LoginReporter,
   io: Io,
 ): Promise<{ readonly result: T; readonly closed: Promise<void> }> {
-  const base = requireBaseUrl(io.settings)
-  const clientId = requireClientId(io.settings)
+  const base = getBaseUrl(io.settings)
+  const clientId = getClientId(io.settings)
   const server = await discoverServer(base, options.issuer, io)
   const state = oauth.generateRandomState()
   const codeVerifier = oauth.generateRandomCodeVerifier()

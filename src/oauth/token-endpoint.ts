@@ -11,7 +11,7 @@ import {
   transportFailure,
 } from '../service/problems.ts'
 import { parseRetryAfter } from '../service/retry.ts'
-import { isLoopback, issuerOf, operationUrl } from '../settings/addresses.ts'
+import { appendPath, formatUrl, isLoopback } from '../settings/addresses.ts'
 import { isBearerToken } from '../settings/parse-value.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
@@ -161,7 +161,7 @@ async function send(
     throw new TransportError('aborted', 'no', 'tokens are only sent encrypted')
   const request: HttpRequest = {
     method: 'POST',
-    url: operationUrl(base, '/oauth/token'),
+    url: appendPath(base, '/oauth/token'),
     headers: {
       accept: 'application/json',
       'content-type': 'application/x-www-form-urlencoded;charset=UTF-8',
@@ -325,7 +325,7 @@ function classifyNoAnswer(error: unknown, base: URL): RefreshOutcome {
   // The cause is a `CliError` if `beforeSend` threw one or an interrupt canceled the request. Pass it on, because it explains more
   // than a network error.
   if (error.cause instanceof CliError) return { kind: 'unused', error: error.cause, isTransient: false }
-  const message = `the service at ${issuerOf(base)} cannot be reached: ${error.message}`
+  const message = `the service at ${formatUrl(base)} cannot be reached: ${error.message}`
   const hint = TRANSPORT_HINTS[error.kind] ?? 'the session is untouched; check the network: mailclaim doctor'
   const failure = new CliError('unreachable', message, { hint, cause: error })
   return { kind: 'unused', error: failure, isTransient: error.kind === 'lookup' || error.kind === 'connect' }

@@ -1,7 +1,7 @@
 import { type HttpRequest, TransportError } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
-import { operationUrl } from '../settings/addresses.ts'
-import { requireBaseUrl } from '../settings/settings.ts'
+import { appendPath } from '../settings/addresses.ts'
+import { getBaseUrl } from '../settings/settings.ts'
 import type { Io } from '../terminal/io.ts'
 import { formatDuration } from '../terminal/time.ts'
 import { backoff, REQUEST_DELAYS } from '../timeout.ts'
@@ -63,7 +63,7 @@ const MIN_NOTICED_DELAY_MS = 3000
  */
 export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClient {
   const { settings, clock, random, interrupts } = io
-  const base = requireBaseUrl(settings)
+  const base = getBaseUrl(settings)
 
   async function perform(request: ServiceRequest, options: RequestOptions = {}): Promise<ServiceAnswer> {
     const { maxAttempts = MAX_ATTEMPTS, timeoutMs = Number.POSITIVE_INFINITY } = options
@@ -110,7 +110,7 @@ export function createServiceClient(io: Io, authorizer: Authorizer): ServiceClie
     timeoutMs: number,
     signal: AbortSignal,
   ): Promise<ServiceAnswer | CliError> {
-    const url = operationUrl(base, path)
+    const url = appendPath(base, path)
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined && value !== '') url.searchParams.set(name, String(value))
     }

@@ -1,7 +1,7 @@
 import type { HttpResponse, TransportError } from '../context.ts'
 import { CliError, type ErrorCode } from '../errors.ts'
-import { issuerOf, maskUrl } from '../settings/addresses.ts'
-import { withProfile } from '../settings/profiles.ts'
+import { formatUrl, maskUrlSecrets } from '../settings/addresses.ts'
+import { addProfileFlag } from '../settings/profiles.ts'
 import type { Io } from '../terminal/io.ts'
 import { redact } from '../terminal/redact.ts'
 import { clip, excerpt, sanitizeLine } from '../terminal/sanitize.ts'
@@ -176,7 +176,7 @@ export function responseError(
   const sent = credential.description
   if (status === 401) {
     const what = `the service refused ${sent} (401)`
-    const login = withProfile('mailclaim login', settings.profile.value)
+    const login = addProfileFlag('mailclaim login', settings.profile.value)
     if (credential.kind !== 'api_key') return failure('credential_refused', what, `sign in again: ${login}`)
     const end = readJwtExpiry(credential.value)
     if (end === undefined) return failure('credential_refused', what, 'check the API key')
@@ -196,7 +196,7 @@ export function responseError(
     // A path with an id has at least three segments, a list's path, such as `/oauth/grants`, only two. So mention the id in the
     // hint only for the former.
     const ofId = path.split('/').length > 3 ? 'the id and its team, and ' : ''
-    const hint = `check ${ofId}that ${issuerOf(base)} is the base URL of the service`
+    const hint = `check ${ofId}that ${formatUrl(base)} is the base URL of the service`
     const what = `not found: ${method} ${path}`
     return failure('not_found', what, isExplained ? undefined : hint)
   }
@@ -221,7 +221,7 @@ export const isRedirect = ({ status }: HttpResponse) => status >= 300 && status 
  */
 export function redirectError(response: HttpResponse, request: string, secrets: readonly string[]): CliError {
   const { status, headers } = response
-  const target = sanitizeLine(maskUrl(redact(headers['location'] ?? '', secrets)).slice(0, 300))
+  const target = sanitizeLine(maskUrlSecrets(redact(headers['location'] ?? '', secrets)).slice(0, 300))
   const what = `${request} was answered with a redirect (${status})${target && ` to ${target}`}, which is not followed`
   const hint = "set the base URL to the service's actual address"
   return new CliError('redirected', what, { status, hint })

@@ -1,8 +1,8 @@
 import { CliError } from '../errors.ts'
-import { withProfile } from '../settings/profiles.ts'
+import { addProfileFlag } from '../settings/profiles.ts'
 
 export function signInHint(profile: string): string {
-  return `sign in again: ${withProfile('mailclaim login', profile)}`
+  return `sign in again: ${addProfileFlag('mailclaim login', profile)}`
 }
 
 /**
@@ -14,7 +14,7 @@ export function signInHint(profile: string): string {
 export function notSignedInError(profile: string, others: readonly string[] = [], why = ''): CliError {
   const hint =
     others.length === 0
-      ? `set MAILCLAIM_API_KEY, or sign in: ${withProfile('mailclaim login', profile)}`
+      ? `set MAILCLAIM_API_KEY, or sign in: ${addProfileFlag('mailclaim login', profile)}`
       : `sign in, or use a profile that is signed in (${others.join(', ')}): mailclaim auth switch ${others[0]}`
   return new CliError('not_signed_in', `profile ${profile} is not signed in${why}`, { hint })
 }
@@ -32,7 +32,7 @@ export function interruptedError(profile: string, why = 'the last renewal was in
  */
 export function unsentTokenError(profile: string): CliError {
   const message = `the last renewal of profile ${profile} was cut off before it sent the refresh token`
-  const hint = `this is safe here: ${withProfile('mailclaim auth refresh --retry-interrupted', profile)}`
+  const hint = `this is safe here: ${addProfileFlag('mailclaim auth refresh --retry-interrupted', profile)}`
   return new CliError('refresh_interrupted', message, { hint })
 }
 

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { CliError, usageError } from '../errors.ts'
 import { type AccessToken, type RefreshOutcome, refresh, tokenTimeoutMs } from '../oauth/token-endpoint.ts'
 import { parseBaseUrl } from '../settings/addresses.ts'
-import { withProfile } from '../settings/profiles.ts'
+import { addProfileFlag } from '../settings/profiles.ts'
 import { removeDurable } from '../storage/atomic-file.ts'
 import { cannotWrite, catchError } from '../storage/file-errors.ts'
 import { withLock } from '../storage/lock.ts'
@@ -253,7 +253,7 @@ function discardNote({ profile }: ProfileFiles, note: Reservation, refusal?: Cli
   const cause = note.discard()
   if (cause === undefined) return
   const what = refusal === undefined ? 'nothing was sent' : `the token is unused (${refusal.message})`
-  const retry = withProfile('mailclaim auth refresh --retry-interrupted', profile)
+  const retry = addProfileFlag('mailclaim auth refresh --retry-interrupted', profile)
   const hint = `once that file can be removed, this is safe: ${retry}`
   throw new CliError('cannot_write', `${what}, but ${cause.message}`, { hint, cause })
 }
@@ -383,6 +383,6 @@ export function requireAccess({ access, why }: Success, { profile }: Session): P
 /** Returns the error for a session that was replaced by a sign-in, or removed by a sign-out, during its renewal. */
 export function replacedSessionError(profile: string): CliError {
   const message = `profile ${profile} was signed in again, or out, while this command renewed its session`
-  const hint = `to see the session: ${withProfile('mailclaim auth status', profile)}`
+  const hint = `to see the session: ${addProfileFlag('mailclaim auth status', profile)}`
   return new CliError('session_elsewhere', message, { hint })
 }

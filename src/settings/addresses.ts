@@ -21,18 +21,18 @@ export function isLoopback(hostname: string): boolean {
 }
 
 /**
- * Parses the base URL of the service, with the rules of `parseServiceUrl`.
+ * Parses the base URL of the service, with the rules of `parseServerUrl`.
  *
  * @param name name of the option, variable or setting with this value, for the error message
  * @throws CliError `base_url_unusable`, exit 3
  */
 export function parseBaseUrl(text: string, name: string): URL {
-  return parseServiceUrl(text, name, (message, hint) => new CliError('base_url_unusable', message, { hint }))
+  return parseServerUrl(text, name, (message, hint) => new CliError('base_url_unusable', message, { hint }))
 }
 
 /** Parses a list of server URLs into URLs without a trailing slash. @throws CliError `usage`, exit 2 */
-export function parseServiceUrls(text: string, name: string): string[] {
-  return parseList(text, name).map((address) => issuerOf(parseServiceUrl(address, name)))
+export function parseServerUrls(text: string, name: string): string[] {
+  return parseList(text, name).map((address) => formatUrl(parseServerUrl(address, name)))
 }
 
 /**
@@ -42,14 +42,14 @@ export function parseServiceUrls(text: string, name: string): string[] {
  * @param example a valid value, for the hint
  * @throws CliError `usage`, exit 2, unless `fail` creates another error
  */
-export function parseServiceUrl(
+export function parseServerUrl(
   text: string,
   name: string,
   fail = usageError,
   example = 'https://api.example.com',
 ): URL {
   const unusable = (why: string, hint = `write it as ${example}`) =>
-    fail(`${name}: ${JSON.stringify(maskUrl(text))} ${why}`, hint)
+    fail(`${name}: ${JSON.stringify(maskUrlSecrets(text))} ${why}`, hint)
   const typed = text.trim()
   const url = URL.canParse(typed) ? new URL(typed) : undefined
   // Check the typed text, because `URL` drops control and invisible characters, adds slashes, and decodes `%61` in a host. Apply
@@ -72,7 +72,7 @@ export function parseServiceUrl(
 }
 
 /** Masks the user info, query and fragment of a URL, possibly mistyped, because they may contain secrets. */
-export function maskUrl(text: string): string {
+export function maskUrlSecrets(text: string): string {
   return text.replace(/^([a-z][\w+.-]*:\/\/)?.*@/is, '$1…@').replace(/([?#]).+$/s, '$1…')
 }
 
@@ -83,7 +83,7 @@ export function maskUserInfo(text: string): string {
 }
 
 /** Returns the URL of an operation: `path` appended to the base URL, whose own path is kept. */
-export function operationUrl(base: URL, path: string): URL {
+export function appendPath(base: URL, path: string): URL {
   const url = new URL(base)
   url.pathname = `${base.pathname.replace(/\/+$/, '')}${path}`
   return url
@@ -93,7 +93,7 @@ export function operationUrl(base: URL, path: string): URL {
  * Returns the normalized text of a server's URL, without a trailing slash and default port. Sessions are bound to this text, and
  * issuers are compared by it (RFC 8414 section 2).
  */
-export function issuerOf(base: URL): string {
+export function formatUrl(base: URL): string {
   return base.href.replace(/\/+$/, '')
 }
 
@@ -120,7 +120,7 @@ export function parseDnsAddress(text: string, name: string): DnsAddress {
 /** Parses a resolver: the address of a DNS server, or a URL for DNS over HTTPS (RFC 8484). @throws CliError `usage`, exit 2 */
 export function parseResolver(text: string, name: string): DnsAddress | URL {
   return text.includes('/')
-    ? parseServiceUrl(text, name, usageError, RESOLVER_URL)
+    ? parseServerUrl(text, name, usageError, RESOLVER_URL)
     : parseDnsAddress(text, name)
 }
 

@@ -20,10 +20,10 @@ export function parseSeconds(text: string, name: string, maxSeconds = 3600): num
 }
 
 /** Highest port number of TCP and UDP. */
-export const HIGHEST_PORT = 65_535
+export const MAX_PORT = 65_535
 
 /** Parses a whole number from `least` to `most`. @throws CliError `usage`, exit 2 */
-export function parseCount(text: string, name: string, least = 0, most = 999_999_999): number {
+export function parseInteger(text: string, name: string, least = 0, most = 999_999_999): number {
   const count = /^\d+$/.test(text) ? Number(text) : Number.NaN
   if (count >= least && count <= most) return count
   throw usageError(`${name}: ${JSON.stringify(text)} is not a whole number between ${least} and ${most}`)

@@ -11,7 +11,7 @@ type System = Pick<NodeJS.Process, 'env' | 'platform'>
  *
  * @param system `process`, or a stand-in with another platform and environment
  */
-export function readDirectories(system: System): Directories {
+export function resolveDirectories(system: System): Directories {
   // Read both variables now: before the getters below run, `main` deletes all `MAILCLAIM_…` variables from the environment.
   const { MAILCLAIM_CONFIG_DIR: config, MAILCLAIM_STATE_DIR: state } = system.env
   return {

@@ -29,6 +29,6 @@ export function parseProfileName(text: string): string {
 }
 
 /** Returns the command line with `--profile`, for a hint; unchanged for the default profile. */
-export function withProfile(command: string, profile: string): string {
+export function addProfileFlag(command: string, profile: string): string {
   return profile === DEFAULT_PROFILE ? command : `${command} --profile ${profile}`
 }

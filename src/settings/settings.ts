@@ -5,16 +5,16 @@ import { type Config, readConfig } from './config.ts'
 import type { OptionDefinition, OptionName, OptionValues } from './option.ts'
 import { parseFields } from './parse-value.ts'
 import { requireAbsoluteDirectories } from './paths.ts'
-import { parseProfileName, withProfile } from './profiles.ts'
+import { addProfileFlag, parseProfileName } from './profiles.ts'
 import {
-  NO_INPUT,
+  NO_INPUT_VARIABLE,
   PROFILE,
   type ProfileConfig,
   SETTING_KEYS,
   SETTINGS,
-  type Setting,
+  type SettingDefinition,
   type SettingKey,
-  type SettingResult,
+  type SettingValue,
   settingName,
   settingText,
 } from './table.ts'
@@ -33,7 +33,7 @@ export const GLOBAL_OPTIONS = {
   },
   quiet: { flags: '--quiet', description: 'no progress, hints or warnings, except the hint of an error' },
   verbose: { flags: '--verbose', description: 'show HTTP exchanges on stderr, without secrets' },
-  noInput: { flags: '--no-input', description: 'never ask a question', variable: NO_INPUT.variable },
+  noInput: { flags: '--no-input', description: 'never ask a question', variable: NO_INPUT_VARIABLE.variable },
   noColor: { flags: '--no-color', description: 'no color' },
 } as const satisfies Readonly<Record<string, OptionDefinition>>
 
@@ -47,18 +47,18 @@ export type GlobalOptions = OptionValues<readonly GlobalOption[]> & {
 }
 
 /** A setting's unparsed value and its source. */
-export interface SourcedValue {
+export interface UnparsedSetting {
   readonly value: string
   readonly source: 'flag' | 'environment' | 'profile' | 'default'
 }
 
 /** Unparsed values of all settings; undefined for a setting without a value and default. */
-export type ChosenSettings = Readonly<Record<SettingKey, SourcedValue | undefined>>
+export type UnparsedSettings = Readonly<Record<SettingKey, UnparsedSetting | undefined>>
 
 /** Resolved settings of a command: options override the environment, which overrides the profile, which overrides defaults. */
 export interface Settings {
-  readonly profile: SourcedValue
-  readonly chosen: ChosenSettings
+  readonly profile: UnparsedSetting
+  readonly chosen: UnparsedSettings
   readonly profileConfig: ProfileConfig
   readonly config: Config
   /** Error of reading the configuration file, for commands that tolerate a damaged one; `config` is then empty. */
@@ -108,16 +108,16 @@ export async function resolveSettings(
     problem = error
   }
   const given = { options, environment }
-  const profile = resolveValue('profile', PROFILE, config.current_profile, given) as SourcedValue
+  const profile = resolveValue('profile', PROFILE, config.current_profile, given) as UnparsedSetting
   parseProfileName(profile.value)
   const profileConfig = config.profiles[profile.value] ?? {}
   const chosen = Object.fromEntries(
     SETTING_KEYS.map((key) => [key, resolveValue(key, SETTINGS[key], profileConfig[key], given)]),
-  ) as ChosenSettings
+  ) as UnparsedSettings
   if (options.json && options.format !== undefined && options.format !== 'json')
     throw usageError(`--json and --format ${options.format} can't be used together`)
   const format = options.json ? 'json' : (options.format ?? usualFormat ?? (stdout.isTTY ? 'table' : 'tsv'))
-  const noInput = options.input === false || NO_INPUT.parse(environment.settings['no_input'] ?? '')
+  const noInput = options.input === false || NO_INPUT_VARIABLE.parse(environment.settings['no_input'] ?? '')
   return {
     profile,
     config,
@@ -126,13 +126,13 @@ export async function resolveSettings(
     chosen,
     format,
     fields: options.fields,
-    quiet: options.quiet === true || isProgramFormat({ format }),
+    quiet: options.quiet === true || isJsonFormat({ format }),
     silent: options.quiet === true,
     verbose: options.verbose === true,
     noInput,
     // A getter, because few commands prompt, and checking for a terminal is slow on some systems.
     get interactive() {
-      return !noInput && !environment.ci && !isProgramFormat({ format }) && stdin.isTTY && stderr.isTTY
+      return !noInput && !environment.ci && !isJsonFormat({ format }) && stdin.isTTY && stderr.isTTY
     },
     colorOption: options.color,
     get httpTimeoutMs() {
@@ -145,12 +145,12 @@ export async function resolveSettings(
 /** Resolves one setting: returns the unparsed value of the option, else of the variable, the profile, or the default. */
 function resolveValue(
   key: string,
-  setting: Setting<unknown>,
+  setting: SettingDefinition<unknown>,
   stored: unknown,
   { options, environment }: Pick<Context, 'environment'> & { readonly options: object },
-): SourcedValue | undefined {
+): UnparsedSetting | undefined {
   const option = key.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
-  const candidates: readonly (readonly [SourcedValue['source'], unknown])[] = [
+  const candidates: readonly (readonly [UnparsedSetting['source'], unknown])[] = [
     ['flag', setting.flags && (options as Record<string, unknown>)[option]],
     ['environment', environment.settings[key]],
     ['profile', stored],
@@ -169,10 +169,10 @@ function resolveValue(
 export function settingValue<Key extends SettingKey>(
   key: Key,
   { chosen }: Pick<Settings, 'chosen'>,
-): SettingResult<Key> {
+): SettingValue<Key> {
   const found = chosen[key]
-  if (found === undefined) return undefined as SettingResult<Key>
-  return SETTINGS[key].parse(found.value, settingSource(key, { chosen })) as SettingResult<Key>
+  if (found === undefined) return undefined as SettingValue<Key>
+  return SETTINGS[key].parse(found.value, settingSource(key, { chosen })) as SettingValue<Key>
 }
 
 /** Returns the resolvers and the authoritative servers' port for DNS checks. @throws CliError exit 2 for an invalid value */
@@ -188,7 +188,7 @@ export function dnsSettings(settings: Pick<Settings, 'chosen'>) {
 /** Returns the name of the option, variable or profile setting that a value comes from, for error messages. */
 function settingSource(key: SettingKey, { chosen }: Pick<Settings, 'chosen'>): string {
   const name = settingName(key)
-  const { variable }: Setting<unknown> = SETTINGS[key]
+  const { variable }: SettingDefinition<unknown> = SETTINGS[key]
   const source = chosen[key]?.source
   return source === 'flag' ? `--${name}` : source === 'environment' ? (variable ?? name) : name
 }
@@ -199,17 +199,17 @@ export function usesSharedStore({ chosen }: Pick<Settings, 'chosen'>): boolean {
 }
 
 /** Whether the output format is JSON, to be read by a program. */
-export function isProgramFormat({ format }: Pick<Settings, 'format'>): boolean {
+export function isJsonFormat({ format }: Pick<Settings, 'format'>): boolean {
   return format === 'json' || format === 'jsonl'
 }
 
 /** Returns the base URL of the service. @throws CliError `base_url_missing` or `base_url_unusable`, exit 3 */
-export function requireBaseUrl(settings: Settings): URL {
+export function getBaseUrl(settings: Settings): URL {
   return new URL(requireText('base_url', 'the address of the service', settings))
 }
 
 /** Returns the OAuth client id. @throws CliError `client_id_missing`, exit 3; `usage`, exit 2, for an invalid one */
-export function requireClientId(settings: Settings): string {
+export function getClientId(settings: Settings): string {
   return requireText('client_id', 'the OAuth client id', settings)
 }
 
@@ -217,6 +217,6 @@ function requireText(key: 'base_url' | 'client_id', what: string, settings: Sett
   const value = settingValue(key, settings)
   if (value !== undefined) return value
   const login = `mailclaim login --${settingName(key)} ${key === 'base_url' ? 'URL' : 'ID'}`
-  const hint = `set ${SETTINGS[key].variable}, or sign in: ${withProfile(login, settings.profile.value)}`
+  const hint = `set ${SETTINGS[key].variable}, or sign in: ${addProfileFlag(login, settings.profile.value)}`
   throw new CliError(`${key}_missing`, `${what} is not configured`, { hint })
 }

@@ -1,14 +1,14 @@
 import { usageError } from '../errors.ts'
-import { issuerOf, parseBaseUrl, parseResolvers, parseServiceUrl, parseServiceUrls } from './addresses.ts'
+import { formatUrl, parseBaseUrl, parseResolvers, parseServerUrl, parseServerUrls } from './addresses.ts'
 import type { OptionDefinition } from './option.ts'
-import { HIGHEST_PORT, parseChoice, parseCount, parseScopes, parseSeconds } from './parse-value.ts'
+import { MAX_PORT, parseChoice, parseInteger, parseScopes, parseSeconds } from './parse-value.ts'
 import { DEFAULT_PROFILE, parseProfileName } from './profiles.ts'
 
 /**
  * Definition of a setting, from which its option, environment variable, entry in the configuration file, help, completion and
  * documentation are derived. Code reads the value with `settingValue`.
  */
-export interface Setting<Value>
+export interface SettingDefinition<Value>
   extends Pick<OptionDefinition, 'description' | 'repeatable' | 'choices' | 'completion' | 'variable'> {
   /** Flags of the setting's option; absent for a setting without an option. */
   readonly flags?: `--${string}`
@@ -29,13 +29,13 @@ export interface Setting<Value>
 }
 
 /** Stores for the secret of a login, with their descriptions for people. */
-export const STORES = {
+export const STORE_DESCRIPTIONS = {
   keychain: "the system's keychain",
   file: 'a file that only you can read',
   etcd: 'etcd, encrypted, for every machine with the key',
 } as const
-const STORE_KINDS = Object.keys(STORES) as StoreKind[]
-export type StoreKind = keyof typeof STORES
+const STORE_KINDS = Object.keys(STORE_DESCRIPTIONS) as StoreKind[]
+export type StoreKind = keyof typeof STORE_DESCRIPTIONS
 /** Stores that keep the secret on this machine. */
 export type LocalStoreKind = Exclude<StoreKind, 'etcd'>
 
@@ -45,7 +45,7 @@ export const SETTINGS = {
     flags: '--base-url <url>',
     variable: 'MAILCLAIM_BASE_URL',
     description: 'address of the service',
-    parse: (text, name) => issuerOf(parseBaseUrl(text, name)),
+    parse: (text, name) => formatUrl(parseBaseUrl(text, name)),
   },
   client_id: {
     flags: '--client-id <id>',
@@ -61,7 +61,7 @@ export const SETTINGS = {
     commands: ['login'],
     description: 'authorization server, if its issuer is not the base URL (RFC 8414)',
     defaultText: 'the base URL',
-    parse: (text, name) => issuerOf(parseServiceUrl(text, name)),
+    parse: (text, name) => formatUrl(parseServerUrl(text, name)),
   },
   scope: {
     flags: '--scope <scope>',
@@ -76,7 +76,7 @@ export const SETTINGS = {
     commands: ['login'],
     description: 'the consent page, if the service does not publish it',
     defaultText: "the service's metadata, else its /oauth/authorize",
-    parse: (text, name) => parseServiceUrl(text, name).href,
+    parse: (text, name) => parseServerUrl(text, name).href,
   },
   resource: {
     flags: '--resource <uri>',
@@ -108,7 +108,7 @@ export const SETTINGS = {
     commands: ['login'],
     variable: 'MAILCLAIM_STORE_URL',
     description: 'members of etcd, separated by commas, for --store etcd',
-    parse: parseServiceUrls,
+    parse: parseServerUrls,
   },
   store_cert: {
     flags: '--store-cert <file>',
@@ -145,7 +145,7 @@ export const SETTINGS = {
     variable: 'MAILCLAIM_AUTHORITATIVE_PORT',
     description: 'port of authoritative name servers, for private DNS',
     default: '53',
-    parse: (text, name) => parseCount(text, name, 1, HIGHEST_PORT),
+    parse: (text, name) => parseInteger(text, name, 1, MAX_PORT),
   },
   http_timeout: {
     flags: '--http-timeout <seconds>',
@@ -153,7 +153,7 @@ export const SETTINGS = {
     default: '30',
     parse: (text, name) => parseSeconds(text, name),
   },
-} as const satisfies Readonly<Record<string, Setting<unknown>>>
+} as const satisfies Readonly<Record<string, SettingDefinition<unknown>>>
 
 /** The profile in use: an option and a variable like a setting's, but stored beside the profiles, by `auth switch`. */
 export const PROFILE = {
@@ -164,21 +164,21 @@ export const PROFILE = {
   defaultText: 'the one chosen with auth switch',
   completion: 'profiles',
   parse: parseProfileName,
-} as const satisfies Setting<string>
+} as const satisfies SettingDefinition<string>
 
 /**
  * The variable that forbids prompts, like `--no-input`. No profile can set it, since the machine or the job determines whether
  * somebody can answer.
  */
-export const NO_INPUT = {
+export const NO_INPUT_VARIABLE = {
   variable: 'MAILCLAIM_NO_INPUT',
   description: '1: never ask a question, as with --no-input',
   parse: (text) => !/^(0|false|no|off)?$/i.test(text),
-} as const satisfies Setting<boolean>
+} as const satisfies SettingDefinition<boolean>
 
 export type SettingKey = keyof typeof SETTINGS
 /** Type of a setting's parsed value; includes undefined unless the setting has a default. */
-export type SettingResult<Key extends SettingKey> =
+export type SettingValue<Key extends SettingKey> =
   | ReturnType<(typeof SETTINGS)[Key]['parse']>
   | ((typeof SETTINGS)[Key] extends { readonly default: string } ? never : undefined)
 
@@ -187,12 +187,12 @@ export type ProfileConfig = { [Key in SettingKey]?: string }
 
 export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[]
 
-/** The profile, all settings and `NO_INPUT`, by key, in the order of help. */
-export const PROFILE_AND_SETTINGS: readonly (readonly [key: string, setting: Setting<unknown>])[] =
+/** The profile, all settings and `NO_INPUT_VARIABLE`, by key, in the order of help. */
+export const PROFILE_AND_SETTINGS: readonly (readonly [key: string, setting: SettingDefinition<unknown>])[] =
   Object.entries({
     profile: PROFILE,
     ...SETTINGS,
-    no_input: NO_INPUT,
+    no_input: NO_INPUT_VARIABLE,
   })
 
 /** Returns a setting's name for users: `base-url` for the key `base_url`. */

@@ -3,7 +3,7 @@ import type { Settings } from '../settings/settings.ts'
 import { NOTICE_DELAY_MS } from '../timeout.ts'
 import type { Column, Item } from './columns.ts'
 import { writeLabeled, writeLines } from './notices.ts'
-import { createListWriter, isForPeople, type ListWriter, type OutputContext, writeObject } from './output.ts'
+import { createListWriter, isHumanView, type ListWriter, type OutputContext, writeObject } from './output.ts'
 import { createScreen, type Progress, replaceWrite } from './progress.ts'
 import { sanitizeLine, stringifyJson } from './sanitize.ts'
 
@@ -55,7 +55,7 @@ export function createIo(outer: Context, settings: Settings): Io {
     },
     write: (item, columns) => writeObject(item, columns, io),
     async writeOutcome(outcome, columns) {
-      if (!isForPeople(settings)) await io.write(outcome, columns)
+      if (!isHumanView(settings)) await io.write(outcome, columns)
     },
     list: (columns, nothing) => createListWriter(columns, nothing, io),
     writeEvent(event, fields) {

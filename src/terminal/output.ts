@@ -30,7 +30,7 @@ export async function createRenderContext(
 }
 
 /** Whether the format is a table and `--fields` isn't given, so that the command chooses the layout for people. */
-export function isForPeople({ format, fields }: Settings): boolean {
+export function isHumanView({ format, fields }: Settings): boolean {
   return format === 'table' && fields === undefined
 }
 

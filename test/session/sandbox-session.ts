@@ -13,8 +13,8 @@ import {
   type Session,
 } from '../../src/session/session-file.ts'
 import { prepareSignIn } from '../../src/session/sign-in.ts'
-import { issuerOf } from '../../src/settings/addresses.ts'
-import { type GlobalOptions, requireBaseUrl } from '../../src/settings/settings.ts'
+import { formatUrl } from '../../src/settings/addresses.ts'
+import { type GlobalOptions, getBaseUrl } from '../../src/settings/settings.ts'
 import { createIo, type Io } from '../../src/terminal/io.ts'
 import {
   createFakeContext,
@@ -93,7 +93,7 @@ export async function signInWith(io: Io, tokens: Tokens, store: 'keychain' | 'fi
   const prepared = await prepareSignIn(io, store, 'session')
   return prepared.complete({
     kind: 'session',
-    service: issuerOf(requireBaseUrl(io.settings)),
+    service: formatUrl(getBaseUrl(io.settings)),
     client: io.settings.chosen.client_id?.value ?? '',
     scope,
     resource: null,

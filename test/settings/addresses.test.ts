@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import {
+  appendPath,
+  formatUrl,
   isLoopback,
-  issuerOf,
-  operationUrl,
   parseBaseUrl,
   parseDnsAddress,
   parseResolver,
 } from '../../src/settings/addresses.ts'
-import { HIGHEST_PORT, parseCount } from '../../src/settings/parse-value.ts'
+import { MAX_PORT, parseInteger } from '../../src/settings/parse-value.ts'
 
 it.each([
   ['https://api.example.com', 'https://api.example.com'],
@@ -21,7 +21,7 @@ it.each([
   [' https://bücher.example/v1\n', 'https://xn--bcher-kva.example/v1'],
   ['https://api.example.com/v1/?#', 'https://api.example.com/v1'],
 ])('the base URL %s is normalized to %s', (text, issuer) => {
-  expect(issuerOf(parseBaseUrl(text, '--base-url'))).toBe(issuer)
+  expect(formatUrl(parseBaseUrl(text, '--base-url'))).toBe(issuer)
 })
 
 it.each([
@@ -69,7 +69,7 @@ it.each([
 })
 
 it('the URL of an API operation keeps the path of the base URL', () => {
-  expect(operationUrl(parseBaseUrl('https://x.example/api/v1/', '--base-url'), '/oauth/token').href).toBe(
+  expect(appendPath(parseBaseUrl('https://x.example/api/v1/', '--base-url'), '/oauth/token').href).toBe(
     'https://x.example/api/v1/oauth/token',
   )
 })
@@ -136,7 +136,7 @@ it('formatting and parsing a DNS server address gives the same address', () => {
 })
 
 it.each(['1e3', '-1', '0', '65536', ' ', '80x', '0x50'])('the port %j is refused', (text) => {
-  expect(() => parseCount(text, '--port', 1, HIGHEST_PORT)).toThrow(expect.objectContaining({ exit: 2 }))
+  expect(() => parseInteger(text, '--port', 1, MAX_PORT)).toThrow(expect.objectContaining({ exit: 2 }))
 })
 
 it.each([

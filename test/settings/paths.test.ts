@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { readDirectories } from '../../src/settings/paths.ts'
+import { resolveDirectories } from '../../src/settings/paths.ts'
 import { needs } from '../requirements.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 describe('the directories of the platform', () => {
-  const linux = (env: Record<string, string>) => readDirectories({ env, platform: 'linux' })
+  const linux = (env: Record<string, string>) => resolveDirectories({ env, platform: 'linux' })
 
   it('the directories of mailclaim on Linux follow the XDG Base Directory Specification', () => {
     expect(linux({ XDG_CONFIG_HOME: '/c', XDG_STATE_HOME: '/s' })).toEqual({
@@ -22,12 +22,12 @@ describe('the directories of the platform', () => {
   })
 
   it('the directories of mailclaim are in Library on macOS, and in AppData on Windows', () => {
-    expect(readDirectories({ env: {}, platform: 'darwin' })).toEqual({
+    expect(resolveDirectories({ env: {}, platform: 'darwin' })).toEqual({
       config: expect.stringMatching(/\/Library\/Preferences\/mailclaim$/),
       state: expect.stringMatching(/\/Library\/Application Support\/mailclaim$/),
     })
     const env = { APPDATA: '/roaming', LOCALAPPDATA: '/local' }
-    const { config, state } = readDirectories({ env, platform: 'win32' })
+    const { config, state } = resolveDirectories({ env, platform: 'win32' })
     expect([config, state]).toEqual(['/roaming/mailclaim/Config', '/local/mailclaim/Data'])
   })
 })

@@ -4,7 +4,7 @@ import { type GlobalOptions, resolveSettings, settingValue } from '../../src/set
 import {
   SETTING_KEYS,
   SETTINGS,
-  type Setting,
+  type SettingDefinition,
   type SettingKey,
   settingName,
 } from '../../src/settings/table.ts'
@@ -38,7 +38,7 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
   'the setting %s',
   (key, [valid, invalid]) => {
     const name = settingName(key)
-    const setting: Setting<unknown> = SETTINGS[key]
+    const setting: SettingDefinition<unknown> = SETTINGS[key]
     const options = (value: string): GlobalOptions => ({
       [key.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())]: setting.repeatable
         ? value.split(' ')
@@ -93,7 +93,7 @@ describe.each(Object.entries(EXAMPLES) as [SettingKey, readonly [string, string 
 
 test('the default of each setting is a valid value', () => {
   for (const key of SETTING_KEYS) {
-    const setting: Setting<unknown> = SETTINGS[key]
+    const setting: SettingDefinition<unknown> = SETTINGS[key]
     if (setting.default !== undefined) expect(() => setting.parse(setting.default ?? '', key)).not.toThrow()
   }
 })

@@ -2,7 +2,7 @@ import { CliError } from '../../errors.ts'
 import { formatServiceTimestamp } from '../../service/timestamps.ts'
 import type { SessionDescription, SessionState } from '../../session/describe.ts'
 import { settingValue } from '../../settings/settings.ts'
-import { STORES, type StoreKind } from '../../settings/table.ts'
+import { STORE_DESCRIPTIONS, type StoreKind } from '../../settings/table.ts'
 import type { Column } from '../../terminal/columns.ts'
 import type { Io } from '../../terminal/io.ts'
 import { formatDuration } from '../../terminal/time.ts'
@@ -36,7 +36,7 @@ const FIELDS: readonly Column[] = [
   { field: 'client_id' },
   { field: 'scope' },
   { field: 'resource' },
-  { field: 'store', text: (value) => STORES[value as StoreKind] },
+  { field: 'store', text: (value) => STORE_DESCRIPTIONS[value as StoreKind] },
   {
     field: 'expires_in',
     title: 'Access token',

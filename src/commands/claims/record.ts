@@ -2,7 +2,7 @@ import { ERROR_COLUMNS, ERROR_FIELDS, RECORD_COLUMNS } from '../../claims/column
 import { BATCH_OPTIONS, isBatch } from '../../claims/definition.ts'
 import type { ClaimReader, KnownClaim } from '../../claims/load.ts'
 import type { Io } from '../../terminal/io.ts'
-import { isForPeople } from '../../terminal/output.ts'
+import { isHumanView } from '../../terminal/output.ts'
 import { CLAIM_ARGUMENTS, defineCommand } from '../definition.ts'
 
 /** Fields of a record in JSON. */
@@ -40,7 +40,7 @@ export const command = defineCommand({
       if (!isOpen && error !== undefined) throw error
       const record = recordOf(claim, known.name)
       const text = format === 'zone' ? `${formatZoneLine(record)}\n` : `${record.value}\n`
-      const found = isForPeople(own.settings) ? await place.findRecordPlace(record.name, own) : undefined
+      const found = isHumanView(own.settings) ? await place.findRecordPlace(record.name, own) : undefined
       return { claim, record, text, found, isCompleted: phase === 'completed' }
     }
     if (!isBatch(domains, options)) {

@@ -1,7 +1,7 @@
 import { type TlsIdentity, TransportError } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { parseObject, TRANSPORT_HINTS } from '../../service/problems.ts'
-import { operationUrl } from '../../settings/addresses.ts'
+import { appendPath } from '../../settings/addresses.ts'
 import type { Io } from '../../terminal/io.ts'
 import { excerpt } from '../../terminal/sanitize.ts'
 
@@ -107,7 +107,7 @@ export function createEtcd(
   async function post(member: URL, path: string, request: Json, timeoutMs: number) {
     const { status, text, brokenBy } = await http.send({
       method: 'POST',
-      url: operationUrl(member, path),
+      url: appendPath(member, path),
       headers: {
         'content-type': 'application/json',
         ...(token !== undefined && { authorization: token }),

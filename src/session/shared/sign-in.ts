@@ -1,5 +1,5 @@
 import { CliError, Exit } from '../../errors.ts'
-import { withProfile } from '../../settings/profiles.ts'
+import { addProfileFlag } from '../../settings/profiles.ts'
 import type { Io } from '../../terminal/io.ts'
 import { notSignedInError, sessionOverError } from '../messages.ts'
 import { isFresh, type Session } from '../session-file.ts'
@@ -57,7 +57,7 @@ async function replace({ etcd, access }: SharedStore, session: Session): Promise
     if (!isSilent) throw error
     throw error.with({
       message: `the sign-in may not be stored: ${error.message}`,
-      hint: `sign in again unless this shows the session: ${withProfile('mailclaim auth status', session.profile)}`,
+      hint: `sign in again unless this shows the session: ${addProfileFlag('mailclaim auth status', session.profile)}`,
     })
   }
 }

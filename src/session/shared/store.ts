@@ -1,5 +1,5 @@
 import { CliError } from '../../errors.ts'
-import { withProfile } from '../../settings/profiles.ts'
+import { addProfileFlag } from '../../settings/profiles.ts'
 import { catchError } from '../../storage/file-errors.ts'
 import type { Io } from '../../terminal/io.ts'
 import { signInHint } from '../messages.ts'
@@ -151,7 +151,7 @@ export function unknownOutcomeError(
   const message = why === undefined ? sent : `${sent}: ${why}`
   const isElsewhere =
     unknown === 'said by another' && !listPending(files).some((file) => file.writer === writer)
-  const status = withProfile('mailclaim auth status', profile)
+  const status = addProfileFlag('mailclaim auth status', profile)
   const there = host === io.program.host ? `another machine named ${host}` : host
   const hint = isElsewhere
     ? `${there} may hold the new token; sign in again unless it does, as this says there: ${status}`
